@@ -1,0 +1,78 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// The settings of every target, tests included.
+let settings: [SwiftSetting] = [
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("InferIsolatedConformances"),
+  .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+  .enableUpcomingFeature("ImmutableWeakCaptures"),
+  .treatAllWarnings(as: .error),
+  .treatWarning("ExplicitSendable", as: .error),
+]
+
+/// The settings of the libraries, whose unsafe code must say so.
+let librarySettings: [SwiftSetting] = settings + [.strictMemorySafety()]
+
+let package = Package(
+  name: "plexus",
+  platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
+  products: [
+    .library(name: "Plexus", targets: ["Plexus"]),
+    .library(name: "PlexusStorage", targets: ["PlexusStorage"]),
+    .library(name: "PlexusNetworking", targets: ["PlexusNetworking"]),
+    .library(name: "PlexusTesting", targets: ["PlexusTesting"]),
+    .executable(name: "DepartureBoard", targets: ["DepartureBoard"]),
+  ],
+  targets: [
+    .target(name: "Plexus", swiftSettings: librarySettings),
+    .target(name: "PlexusStorage", dependencies: ["Plexus"], swiftSettings: librarySettings),
+    .target(name: "PlexusNetworking", dependencies: ["Plexus"], swiftSettings: librarySettings),
+    .target(name: "PlexusTesting", swiftSettings: librarySettings),
+    .target(name: "LoopbackOrigin", swiftSettings: librarySettings),
+    .executableTarget(
+      name: "DepartureBoard",
+      dependencies: ["Plexus", "PlexusNetworking", "LoopbackOrigin"],
+      resources: [.process("Resources")],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "PlexusTests",
+      dependencies: ["Plexus", "PlexusTesting"],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "PlexusInterleavingTests",
+      dependencies: ["Plexus", "PlexusTesting"],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "PlexusStorageTests",
+      dependencies: ["Plexus", "PlexusStorage"],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "PlexusNetworkingTests",
+      dependencies: ["LoopbackOrigin", "Plexus", "PlexusNetworking"],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "PlexusTestingTests",
+      dependencies: ["PlexusTesting"],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "LoopbackOriginTests",
+      dependencies: ["LoopbackOrigin"],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "DepartureBoardTests",
+      dependencies: ["DepartureBoard"],
+      swiftSettings: settings
+    ),
+  ],
+  swiftLanguageModes: [.v6]
+)
