@@ -1,0 +1,16 @@
+/// The reasons why a load of a publisher cannot begin.
+public enum LoadError: Error, Hashable, Sendable {
+  /// The operation of a load asks the same publisher to load, and would wait for itself for ever.
+  case recursiveLoad
+}
+
+extension LoadError: CustomStringConvertible {
+  /// A sentence that says what happened and what to do about it.
+  public var description: String {
+    switch self {
+    case .recursiveLoad:
+      "A load waits for itself: its operation calls load() of the publisher it loads for. "
+        + "Fetch the value in the operation instead."
+    }
+  }
+}

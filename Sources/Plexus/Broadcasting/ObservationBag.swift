@@ -1,0 +1,60 @@
+/// Several tokens that are cancelled together.
+///
+/// Releasing the bag cancels what is in it. A bag that was emptied with ``cancelAll()`` can be used
+/// again.
+public final class ObservationBag: Sendable {
+  private struct State {
+    var tokens: Set<ObservationToken> = []
+    /// In order of insertion.
+    var order: [ObservationToken] = []
+    /// How many tokens there may be before the cancelled ones are looked for.
+    var threshold = 16
+  }
+
+  private let state = Locked(State())
+
+  /// Creates an empty bag.
+  public init() {}
+
+  deinit {
+    cancelAll()
+  }
+
+  /// Adds a token; one that is in the bag already, or cancelled, is not added.
+  ///
+  /// - Parameter token: What to cancel with the others.
+  public func insert(_ token: ObservationToken) {
+    guard !token.isCancelled else { return }
+    let crowded = state.withLock { state -> [ObservationToken] in
+      guard state.tokens.insert(token).inserted else { return [] }
+      state.order.append(token)
+      return state.order.count > state.threshold ? state.order : []
+    }
+    if !crowded.isEmpty { prune() }
+  }
+
+  /// Cancels the tokens in the order in which they were inserted, and empties the bag.
+  public func cancelAll() {
+    let state = state.withLock { state in
+      defer { state = State() }
+      return state
+    }
+    for token in state.order { token.cancel() }
+  }
+
+  /// The number of tokens that have not been cancelled.
+  public var count: Int {
+    state.withLock { $0.order }.count { !$0.isCancelled }
+  }
+
+  /// Lets go of tokens that were cancelled one by one, so that a bag in use for long does not grow.
+  private func prune() {
+    let cancelled = state.withLock { $0.order }.filter(\.isCancelled)
+    state.withLock { state in
+      state.tokens.subtract(cancelled)
+      state.order.removeAll { !state.tokens.contains($0) }
+      state.threshold = max(16, state.order.count * 2)
+    }
+    withExtendedLifetime(cancelled) {}
+  }
+}

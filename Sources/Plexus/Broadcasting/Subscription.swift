@@ -1,0 +1,142 @@
+public import Synchronization
+
+/// The elements that one subscriber receives, from the moment of its registration on.
+///
+/// A subscription is registered when it is made: whatever is sent afterwards reaches it, even if
+/// nobody iterates yet. It is the sequence that `subscribe()` wraps in an `AsyncStream`, with the
+/// same rules, but it does not leave the caller's actor for an element that is already there, and
+/// takes no lock to read one under the `.unbounded` policy.
+///
+/// ```swift
+/// let messenger = Messenger<String>()
+/// let greetings = messenger.subscription()
+/// messenger.send("hello")
+/// messenger.finish()
+/// for await greeting in greetings {
+///   print(greeting)
+/// }
+/// ```
+///
+/// ## Copies
+///
+/// Copies of a subscription, and iterators made from them, share one position. A loop that is left
+/// with `break` can be continued by another one. Two tasks must not iterate at once: each task takes
+/// a subscription of its own.
+///
+/// - Precondition: `next()` is not called while another task is suspended in it.
+///
+/// ## Ending
+///
+/// A subscription ends when its source has finished or was released, after the elements that were
+/// sent before; when the task that iterates is cancelled; and when the last copy and the last
+/// iterator are dropped. It then counts no longer in
+/// ``Broadcaster/subscriberCount`` and keeps nothing alive.
+///
+/// ## Cancellation
+///
+/// A loop whose task is cancelled never waits again, and ends however much is buffered: after at most
+/// 15 further elements under `.unbounded`, at once under the other policies.
+///
+/// ## Memory
+///
+/// Under `.unbounded` everything that a subscriber has not read is kept for it, in chunks of 16
+/// elements that all subscribers of the source share. A chunk is released when the slowest
+/// subscriber has passed it.
+public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
+  /// A subscription does not throw.
+  public typealias Failure = Never
+
+  @usableFromInline let subscriber: Subscriber<Element>
+
+  @inlinable
+  init(subscriber: Subscriber<Element>) {
+    self.subscriber = subscriber
+  }
+
+  /// The number of elements that the buffering policy has cost this subscriber so far.
+  ///
+  /// A replayed state that was overwritten before it was read counts, too. It is always 0 under
+  /// `.unbounded`.
+  public var droppedCount: Int {
+    subscriber.hub.droppedCount(of: subscriber)
+  }
+
+  /// Creates an iterator that goes on where the last one stopped.
+  @inlinable
+  public func makeAsyncIterator() -> Iterator {
+    Iterator(subscriber: subscriber)
+  }
+
+  /// The iterator of a subscription.
+  public struct Iterator: AsyncIteratorProtocol {
+    @usableFromInline let subscriber: Subscriber<Element>
+    /// The chunk of the log that the run of elements at hand lies in.
+    @usableFromInline var chunk: LogChunk<Element>?
+    /// The sequence number after the run.
+    @usableFromInline var end = Int.min
+
+    @inlinable
+    init(subscriber: Subscriber<Element>) {
+      self.subscriber = subscriber
+    }
+
+    /// Returns the next element, waiting for it if there is none.
+    ///
+    /// - Returns: The element, or `nil` when the subscription has ended.
+    @inlinable
+    public mutating func next() async -> Element? {
+      await next(isolation: #isolation)
+    }
+
+    /// Returns the next element, waiting for it if there is none.
+    ///
+    /// - Parameter actor: Where the caller runs; an element that is already there is returned
+    ///   without leaving it.
+    /// - Returns: The element, or `nil` when the subscription has ended.
+    @inlinable
+    public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
+      let sequence = subscriber.position.load(ordering: .relaxed)
+      if sequence < end, let chunk {
+        subscriber.position.store(sequence &+ 1, ordering: .relaxed)
+        return chunk[sequence]
+      }
+      return await refill(isolation: actor)
+    }
+
+    /// Looks for the next run of elements and returns the first of them.
+    @inlinable
+    mutating func refill(isolation: isolated (any Actor)?) async -> Element? {
+      subscriber.claim()
+      defer { subscriber.unclaim() }
+      while !Task.isCancelled {
+        switch subscriber.step() {
+        case .element(let element):
+          return element
+        case .run(let run, let end):
+          let sequence = subscriber.position.load(ordering: .relaxed)
+          subscriber.position.store(sequence &+ 1, ordering: .relaxed)
+          chunk = run
+          self.end = end
+          return run[sequence]
+        case .empty:
+          // A reader that waits keeps nothing alive but the place where it goes on.
+          chunk = nil
+          end = .min
+          await subscriber.park(isolation: isolation)
+        case .ended:
+          subscriber.end()
+          chunk = nil
+          end = .min
+          return nil
+        }
+      }
+      subscriber.end()
+      chunk = nil
+      end = .min
+      return nil
+    }
+  }
+}
+
+@available(*, unavailable)
+extension Subscription.Iterator: Sendable {}

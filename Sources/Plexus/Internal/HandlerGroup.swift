@@ -1,0 +1,133 @@
+// @unchecked Sendable because every field that changes is guarded by the lock of the hub.
+
+internal import Synchronization
+
+/// The synchronous handlers of one source that share an actor.
+///
+/// One task drains them on that actor, message by message, and for each message handler by handler
+/// in subscription order. It is parked in between, like any other reader of the hub.
+@usableFromInline
+final class HandlerGroup<Element: Sendable>: Waiter, @unchecked Sendable {
+  /// A message on its way to the handlers.
+  struct Item: Sendable {
+    let element: Element
+    /// The number of the message; a replay has the number of the first message after it.
+    let sequence: Int
+    /// The only handler that gets it, for a replay.
+    let receiver: Int?
+  }
+
+  /// Where the handlers run; `nil` if they belong to no actor.
+  let isolation: ObjectIdentifier?
+  var queue = Ring<Item>()
+  /// In subscription order.
+  var entries: ContiguousArray<HandlerEntry<Element>> = []
+  /// The number of the next message, for those who look without the lock.
+  let latest = Atomic<Int>(0)
+
+  init(id: Int, isolation: ObjectIdentifier?) {
+    self.isolation = isolation
+    super.init(id: id)
+  }
+
+  @usableFromInline
+  func enqueue(_ element: Element, sequence: Int) {
+    latest.store(sequence + 1, ordering: .relaxed)
+    queue.append(Item(element: element, sequence: sequence, receiver: nil))
+    for entry in entries {
+      entry.oldest?.offer(sequence, isAwaited: slot >= 0 && queue.count == 1)
+    }
+  }
+
+  /// Removes all handlers, to be released without the lock.
+  func takeEntries() -> ContiguousArray<HandlerEntry<Element>> {
+    defer { entries = [] }
+    return entries
+  }
+
+  /// Removes a handler, to be released without the lock.
+  func takeEntry(id: Int) -> HandlerEntry<Element>? {
+    var low = 0
+    var high = entries.count
+    while low < high {
+      let middle = (low + high) / 2
+      if entries[middle].id < id { low = middle + 1 } else { high = middle }
+    }
+    guard low < entries.count, entries[low].id == id else { return nil }
+    return entries.remove(at: low)
+  }
+}
+
+/// One synchronous handler.
+struct HandlerEntry<Element: Sendable>: Sendable {
+  /// What to call.
+  enum Body: Sendable {
+    /// The handler itself.
+    case plain(@isolated(any) @Sendable (Element) -> Void)
+    /// A handler with an owner; returns whether the owner is still there.
+    case owned(@Sendable (Element, isolated (any Actor)?) async -> Bool)
+  }
+
+  /// The place in subscription order.
+  let id: Int
+  /// The number of the first message that the handler gets.
+  let start: Int
+  /// How many of the newest messages the handler wants.
+  let newest: Int
+  /// Which messages there was room for, if the oldest are to be kept.
+  let oldest: OldestMessages?
+  let cancellation: Cancellation
+  let body: Body
+}
+
+/// Whether a handler must not be started any more.
+final class Cancellation: Sendable {
+  private let flag = Atomic<Bool>(false)
+
+  var isCancelled: Bool { flag.load(ordering: .acquiring) }
+
+  /// Cancels.
+  ///
+  /// - Returns: Whether it was this call that did it.
+  func cancel() -> Bool {
+    !flag.exchange(true, ordering: .acquiringAndReleasing)
+  }
+}
+
+/// The messages that a handler with room for so many old ones still has to get.
+final class OldestMessages: Sendable {
+  private let limit: Int
+  private let accepted = Locked(Ring<Int>())
+
+  init(limit: Int) {
+    self.limit = limit
+  }
+
+  /// Accepts a message if there is room.
+  ///
+  /// - Parameters:
+  ///   - sequence: The number of the message.
+  ///   - isAwaited: Whether the handler waits for it at this moment.
+  func offer(_ sequence: Int, isAwaited: Bool) {
+    accepted.withLock { accepted in
+      if accepted.count < max(limit, isAwaited ? 1 : 0) { accepted.append(sequence) }
+    }
+  }
+
+  /// Returns whether the message was accepted; asked once for each, in order.
+  ///
+  /// - Parameter sequence: The number of the message.
+  func take(_ sequence: Int) -> Bool {
+    accepted.withLock { accepted in
+      guard accepted.count > 0, accepted[0] == sequence else { return false }
+      return accepted.popFirst() != nil
+    }
+  }
+}
+
+/// What is known of a handler that lives as long as its owner.
+@usableFromInline
+struct OwnedHandler: Sendable {
+  let isOrphaned: @Sendable () -> Bool
+  let cancel: @Sendable () -> Void
+}

@@ -1,0 +1,167 @@
+// @unchecked Sendable because two kinds of fields are shared, each with a rule of its own: `chunk` and
+// `replay` belong to whoever has claimed the subscriber, and what is inherited from `Waiter`, with the
+// number of lost elements, is guarded by the lock of the hub.
+
+public import Synchronization
+
+/// The position of one subscriber, shared by all copies of its subscription and their iterators.
+///
+/// There are three ways to read, by buffering policy. Without a limit, a subscriber walks along the
+/// shared log and touches no lock. With the newest elements only, it reads them from the hub's window
+/// under the hub's lock. Everything else has a mailbox of its own.
+@usableFromInline
+final class Subscriber<Element: Sendable>: Waiter, @unchecked Sendable {
+  /// Where a subscriber finds its elements.
+  @usableFromInline
+  enum Source: Sendable {
+    /// The shared log.
+    case log
+    /// The newest elements, as many as given.
+    case window(Int)
+    /// Its own buffer.
+    case mailbox(Mailbox<Element>)
+  }
+
+  /// What reading came to.
+  @usableFromInline
+  enum Step: Sendable {
+    /// The next element, already consumed.
+    case element(Element)
+    /// A run of elements up to the given sequence number, not consumed yet.
+    case run(LogChunk<Element>, end: Int)
+    /// There is nothing at the moment.
+    case empty
+    /// There is nothing now, nor will there ever be.
+    case ended
+  }
+
+  @usableFromInline let hub: BroadcastHub<Element>
+  @usableFromInline let source: Source
+  /// The sequence number of the next element. Readers of the log move it without a lock.
+  @usableFromInline let position: Atomic<Int>
+  /// Whether a task is in the middle of reading.
+  @usableFromInline let claimed = Atomic<Bool>(false)
+  /// The chunk of the log that holds the next element; `nil` when the end has been reached.
+  @usableFromInline var chunk: LogChunk<Element>?
+  /// What comes before everything sent, newest first.
+  @usableFromInline var replay: [Element]
+  /// How many elements the buffering policy has cost.
+  @usableFromInline var droppedCount = 0
+
+  @inlinable
+  init(
+    id: Int,
+    hub: BroadcastHub<Element>,
+    source: Source,
+    position: Int,
+    chunk: LogChunk<Element>?,
+    replay: [Element]
+  ) {
+    self.hub = hub
+    self.source = source
+    self.position = Atomic(position)
+    self.chunk = chunk
+    self.replay = replay
+    super.init(id: id)
+  }
+
+  @inlinable
+  deinit {
+    hub.remove(self)
+  }
+
+  /// Claims the position for the current task.
+  @inlinable
+  func claim() {
+    let wasClaimed = claimed.exchange(true, ordering: .acquiring)
+    precondition(
+      !wasClaimed,
+      "Two tasks iterate over one subscription at once: give each task a subscription of its own"
+    )
+  }
+
+  /// Ends the claim.
+  @inlinable
+  func unclaim() {
+    claimed.store(false, ordering: .releasing)
+  }
+
+  /// Looks for the next element; called by the task that has claimed the position.
+  @inlinable
+  func step() -> Step {
+    switch source {
+    case .log: readLog()
+    case .window(let limit): hub.readWindow(self, limit: limit)
+    case .mailbox(let mailbox): hub.read(mailbox)
+    }
+  }
+
+  @inlinable
+  func readLog() -> Step {
+    if let element = replay.popLast() { return .element(element) }
+    let sequence = position.load(ordering: .relaxed)
+    while let current = chunk {
+      let end = current.end
+      if sequence < end { return .run(current, end: end) }
+      if sequence == current.limit {
+        chunk = current.next
+      } else if !hub.isFinished.load(ordering: .acquiring) {
+        return .empty
+      } else if current.end == sequence {
+        // The end was announced after the last element: this second look decides.
+        chunk = nil
+      }
+    }
+    return .ended
+  }
+
+  /// Ends the subscription and gives up whatever was still to be read; called by the task that has
+  /// claimed the position.
+  @inlinable
+  func end() {
+    hub.remove(self)
+    chunk = nil
+    replay = []
+  }
+
+  /// Waits until there may be something to read; called by the task that has claimed the position.
+  ///
+  /// - Parameter isolation: Where the caller runs; the task does not leave it.
+  @inlinable
+  func park(isolation: isolated (any Actor)?) async {
+    await withTaskCancellationHandler(
+      operation: {
+        await SuspendedTask.suspend(isolation: isolation) { hub.park(self, task: $0) }
+      },
+      onCancel: { hub.remove(self) },
+      isolation: isolation
+    )
+  }
+
+  /// Returns the next element, waiting for it if there is none.
+  ///
+  /// - Parameter isolation: Where the caller runs; the task does not leave it.
+  /// - Returns: The element, or `nil` at the end and when the task is cancelled.
+  @inlinable
+  func next(isolation: isolated (any Actor)?) async -> Element? {
+    claim()
+    defer { unclaim() }
+    while !Task.isCancelled {
+      switch step() {
+      case .element(let element):
+        return element
+      case .run(let chunk, _):
+        let sequence = position.load(ordering: .relaxed)
+        position.store(sequence &+ 1, ordering: .relaxed)
+        return chunk[sequence]
+      case .empty:
+        await park(isolation: isolation)
+      case .ended:
+        end()
+        return nil
+      }
+    }
+    end()
+    return nil
+  }
+}

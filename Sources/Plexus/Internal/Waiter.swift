@@ -1,0 +1,125 @@
+// @unchecked Sendable because all fields are guarded by the lock of whoever parks the waiter, up to
+// the moment when it leaves the list of parked waiters: whoever removed it from there owns the task
+// alone and resumes it once, after unlocking. Unsafe because the library itself keeps that promise,
+// for which the checked kind of continuation would allocate.
+
+/// A task that can be parked until there is something to do.
+@usableFromInline
+@safe
+class Waiter: @unchecked Sendable {
+  /// The place in order of arrival.
+  @usableFromInline let id: Int
+  /// The index in the list of parked waiters, or -1.
+  @usableFromInline var slot = -1
+  /// Whether the waiter must never be parked again.
+  @usableFromInline var isCancelled = false
+  /// Whether the waiter is counted by whoever parks it.
+  @usableFromInline var isRegistered = false
+  /// The parked task.
+  @usableFromInline var task: SuspendedTask?
+
+  @inlinable
+  init(id: Int) {
+    self.id = id
+  }
+
+  /// Resumes the parked task; called once by whoever took the waiter from the list.
+  @inlinable
+  final func resume() {
+    let parked = task
+    task = nil
+    parked?.resume()
+  }
+}
+
+/// A task that was suspended and has to be resumed exactly once.
+@usableFromInline
+@safe
+struct SuspendedTask: Sendable {
+  @usableFromInline let continuation: UnsafeContinuation<Void, Never>
+
+  @inlinable
+  init(continuation: UnsafeContinuation<Void, Never>) {
+    unsafe self.continuation = continuation
+  }
+
+  /// Resumes the task.
+  @inlinable
+  func resume() {
+    unsafe continuation.resume()
+  }
+
+  /// Suspends the current task.
+  ///
+  /// - Parameters:
+  ///   - isolation: Where the caller runs; the task does not leave it.
+  ///   - body: What stores the suspended task, or resumes it at once.
+  @inlinable
+  static func suspend(
+    isolation: isolated (any Actor)?,
+    _ body: (SuspendedTask) -> Void
+  ) async {
+    await unsafe withUnsafeContinuation(isolation: isolation) { continuation in
+      unsafe body(SuspendedTask(continuation: continuation))
+    }
+  }
+}
+
+/// The waiters that are parked in one place, with removal in constant time.
+@usableFromInline
+struct ParkedWaiters: Sendable {
+  @usableFromInline var waiters: ContiguousArray<Waiter> = []
+
+  @inlinable
+  init() {}
+
+  @inlinable var isEmpty: Bool { waiters.isEmpty }
+
+  /// Adds a waiter whose task has just been suspended.
+  ///
+  /// - Parameters:
+  ///   - waiter: The waiter, not parked yet.
+  ///   - task: Its task.
+  @inlinable
+  mutating func park(_ waiter: Waiter, task: SuspendedTask) {
+    waiter.task = task
+    waiter.slot = waiters.count
+    waiters.append(waiter)
+  }
+
+  /// Takes a waiter out, for the caller to resume.
+  ///
+  /// - Parameter waiter: The waiter, parked or not.
+  /// - Returns: Whether it was parked.
+  @inlinable
+  mutating func remove(_ waiter: Waiter) -> Bool {
+    let slot = waiter.slot
+    guard slot >= 0 else { return false }
+    waiter.slot = -1
+    let last = waiters.removeLast()
+    if last !== waiter {
+      waiters[slot] = last
+      last.slot = slot
+    }
+    return true
+  }
+
+  /// Takes all waiters out, in order of arrival, for the caller to resume.
+  @inlinable
+  mutating func removeAll() -> ContiguousArray<Waiter> {
+    var taken = waiters
+    waiters = []
+    if taken.count > 1 {
+      waiters.reserveCapacity(taken.count)
+      var isSorted = true
+      for index in taken.indices {
+        taken[index].slot = -1
+        if index > 0, taken[index].id < taken[index - 1].id { isSorted = false }
+      }
+      if !isSorted { taken.sort { $0.id < $1.id } }
+    } else {
+      taken.first?.slot = -1
+    }
+    return taken
+  }
+}
