@@ -21,9 +21,10 @@ extension BroadcastHub {
     let (id, newGroup, parked) = state.withLock { state in
       guard state.register() else { return (0, HandlerGroup<Element>?.none, Waiter?.none) }
       let id = state.lastID
-      let known = state.groups.first { $0.isolation == key }
+      let others = readers(&state)
+      let known = others.groups.first { $0.isolation == key }
       let group = known ?? HandlerGroup(id: id, isolation: key)
-      if known == nil { state.groups.append(group) }
+      if known == nil { others.groups.append(group) }
       group.latest.store(state.sequence, ordering: .relaxed)
       group.entries.append(
         HandlerEntry(
@@ -111,19 +112,20 @@ extension BroadcastHub {
   /// Removes a synchronous handler; its closure is released now, or after the batch that is running.
   func removeHandler(id: Int, isolation: ObjectIdentifier?) {
     let (entry, owned, parked, isLast, queue) = state.withLock { state in
-      let owned = state.owned.removeValue(forKey: id)
-      guard let index = state.groups.firstIndex(where: { $0.isolation == isolation }) else {
+      let others = readers(&state)
+      let owned = others.owned.removeValue(forKey: id)
+      guard let index = others.groups.firstIndex(where: { $0.isolation == isolation }) else {
         return (
           HandlerEntry<Element>?.none, owned, Waiter?.none, false,
           Ring<HandlerGroup<Element>.Item>()
         )
       }
-      let group = state.groups[index]
+      let group = others.groups[index]
       guard let entry = group.takeEntry(id: id) else { return (nil, owned, nil, false, Ring()) }
       let isLast = state.unregister()
       guard group.entries.isEmpty else { return (entry, owned, nil, isLast, Ring()) }
       // Nobody is left to hear what was on its way: the task of the group ends.
-      state.groups.remove(at: index)
+      others.groups.remove(at: index)
       let queue = group.queue
       group.queue = Ring()
       return (entry, owned, state.parked.remove(group) ? group : nil, isLast, queue)
@@ -140,13 +142,13 @@ extension BroadcastHub {
   ///   - handler: How to tell that the owner has gone, and what to do then.
   func adopt(id: Int, _ handler: OwnedHandler) {
     state.withLock { state in
-      if !state.isFinished { state.owned[id] = handler }
+      if !state.isFinished { readers(&state).owned[id] = handler }
     }
   }
 
   /// Forgets an owner whose handler was cancelled.
   func disown(id: Int) {
-    let owned = state.withLock { $0.owned.removeValue(forKey: id) }
+    let owned = state.withLock { $0.others.map(readers)?.owned.removeValue(forKey: id) }
     withExtendedLifetime(owned) {}
   }
 
@@ -155,7 +157,7 @@ extension BroadcastHub {
   func removeOrphans() {
     // The owners are looked at without the lock: whoever loads a weak reference may become the last
     // to hold the object.
-    let owned = state.withLock { $0.owned }
+    guard let owned = state.withLock({ $0.others.map(readers)?.owned }) else { return }
     for handler in owned.values where handler.isOrphaned() { handler.cancel() }
   }
 }

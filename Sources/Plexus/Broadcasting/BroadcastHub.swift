@@ -1,4 +1,4 @@
-public import Synchronization
+internal import Synchronization
 
 /// The multicast core: one order of elements for any number of subscribers.
 ///
@@ -12,47 +12,10 @@ public import Synchronization
 /// under a lock of its own, so that its state and what it announces change together. What is left to
 /// do is carried out by ``Delivery/deliver()``, outside every lock.
 @usableFromInline
-final class BroadcastHub<Element: Sendable>: Sendable {
+final class BroadcastHub<Element: Sendable>: HubCore, @unchecked Sendable {
   @usableFromInline
-  struct State: Sendable {
-    /// The sequence number of the next element.
-    @usableFromInline var sequence = 0
-    @usableFromInline var isFinished = false
-    @usableFromInline var subscriberCount = 0
-    @usableFromInline var lastID = 0
-    @usableFromInline var parked = ParkedWaiters()
-
-    /// The last chunk of the log; kept while somebody reads the log.
-    @usableFromInline var tail: LogChunk<Element>?
-    @usableFromInline var logReaders = 0
-
-    /// The newest elements, as many as the most demanding reader of the window wants.
-    @usableFromInline var window = Ring<Element>()
-    @usableFromInline var windowLimits = WindowLimits()
-
-    @usableFromInline var mailboxes: ContiguousArray<Mailbox<Element>> = []
-    @usableFromInline var groups: ContiguousArray<HandlerGroup<Element>> = []
-    /// The handlers that live as long as an owner, by id.
-    @usableFromInline var owned: [Int: OwnedHandler] = [:]
-
-    @inlinable
-    init() {}
-
-    /// Whether anybody reads something else than the log.
-    @inlinable var hasOtherReaders: Bool {
-      windowLimits.largest > 0 || !mailboxes.isEmpty || !groups.isEmpty
-    }
-  }
-
-  @usableFromInline let state = Locked(State())
-  /// The same as in the state, for those who look without the lock.
-  @usableFromInline let isFinished = Atomic<Bool>(false)
-  /// Called outside every lock when the last subscriber has gone.
-  @usableFromInline let onEmpty: (@Sendable () -> Void)?
-
-  @usableFromInline
-  init(onEmpty: (@Sendable () -> Void)? = nil) {
-    self.onEmpty = onEmpty
+  override init(onEmpty: (@Sendable () -> Void)? = nil) {
+    super.init(onEmpty: onEmpty)
   }
 
   /// Sends an element to all subscribers.
@@ -76,11 +39,15 @@ final class BroadcastHub<Element: Sendable>: Sendable {
     state.withLock { state in
       var delivery = Delivery<Element>()
       guard state.subscriberCount > 0, !state.isFinished else { return delivery }
-      if state.logReaders > 0, let tail = state.tail, let follower = tail.append(element) {
-        delivery.filled = tail
-        state.tail = follower
+      if state.logReaders > 0, let tail = state.tail {
+        if let follower = LogChunk<Element>.of(tail).append(element) {
+          delivery.filled = tail
+          state.tail = follower
+        }
       }
-      if state.hasOtherReaders { state.append(element, from: sender, to: &delivery) }
+      if let others = state.others {
+        readers(others).append(element, from: sender, sequence: state.sequence, to: &delivery)
+      }
       state.sequence &+= 1
       if !state.parked.isEmpty {
         if delivery.woken.isEmpty {
@@ -106,19 +73,54 @@ final class BroadcastHub<Element: Sendable>: Sendable {
       delivery.filled = state.tail
       state.tail = nil
       delivery.woken = state.parked.removeAll()
-      for mailbox in state.mailboxes {
+      guard let others = state.others.map(readers) else { return (delivery, garbage) }
+      for mailbox in others.mailboxes {
         if let reader = mailbox.parkedReader { delivery.woken.append(reader) }
         mailbox.parkedReader = nil
       }
-      garbage.groups = state.groups.filter(\.queue.isEmpty)
+      garbage.groups = others.groups.filter(\.queue.isEmpty)
       garbage.entries = garbage.groups.map { $0.takeEntries() }
-      state.groups = []
-      garbage.owned = state.owned
-      state.owned = [:]
+      others.groups = []
+      garbage.owned = others.owned
+      others.owned = [:]
       return (delivery, garbage)
     }
     delivery.deliver()
     withExtendedLifetime(garbage) {}
+  }
+
+  /// Ends the subscription of one that reads the window or a mailbox.
+  ///
+  /// - Parameter reader: The subscriber, registered or not.
+  @usableFromInline
+  override func removeOther(_ reader: Reader) {
+    var mailboxBuffer: Ring<Element>?
+    var displaced: ContiguousArray<Element> = []
+    let (parked, isLast) = state.withLock { state in
+      reader.isCancelled.store(true, ordering: .releasing)
+      guard reader.isRegistered else { return (Waiter?.none, false) }
+      reader.isRegistered = false
+      var parked: Waiter?
+      let others = readers(&state)
+      switch source(of: reader) {
+      case .log:
+        break
+      case .window(let limit):
+        if state.parked.remove(reader) { parked = reader }
+        others.windowLimits.remove(limit)
+        displaced = others.trimWindow()
+      case .mailbox(let mailbox):
+        parked = mailbox.parkedReader
+        mailbox.parkedReader = nil
+        mailboxBuffer = mailbox.buffer
+        mailbox.buffer = Ring()
+        others.remove(mailbox)
+      }
+      return (parked, state.unregister())
+    }
+    parked?.resume()
+    if isLast { onEmpty?() }
+    withExtendedLifetime((mailboxBuffer, displaced)) {}
   }
 
   /// The number of subscribers, handlers included.
@@ -130,54 +132,9 @@ final class BroadcastHub<Element: Sendable>: Sendable {
   }
 
   /// What was taken out under the lock, to be released without it.
-  struct Garbage {
+  private struct Garbage {
     var groups: [HandlerGroup<Element>] = []
     var entries: [ContiguousArray<HandlerEntry<Element>>] = []
     var owned: [Int: OwnedHandler] = [:]
-  }
-}
-
-extension BroadcastHub.State {
-  /// Appends an element for those who do not read the log.
-  @usableFromInline
-  mutating func append(
-    _ element: Element,
-    from sender: UInt64,
-    to delivery: inout Delivery<Element>
-  ) {
-    if windowLimits.largest > 0 {
-      window.append(element)
-      if window.count > windowLimits.largest, let old = window.popFirst() {
-        delivery.displaced.append(old)
-      }
-    }
-    for mailbox in mailboxes {
-      if let lost = mailbox.deliver(element, from: sender) { delivery.displaced.append(lost) }
-      if let reader = mailbox.takeReader() { delivery.woken.append(reader) }
-    }
-    for group in groups { group.enqueue(element, sequence: sequence) }
-  }
-}
-
-/// How many of the newest elements the readers of the window want.
-@usableFromInline
-struct WindowLimits: Sendable {
-  /// The most that a reader wants; 0 without readers.
-  @usableFromInline private(set) var largest = 0
-  private var counts: [Int: Int] = [:]
-
-  @usableFromInline
-  init() {}
-
-  mutating func insert(_ limit: Int) {
-    counts[limit, default: 0] += 1
-    largest = max(largest, limit)
-  }
-
-  mutating func remove(_ limit: Int) {
-    counts[limit, default: 0] -= 1
-    guard counts[limit] == 0 else { return }
-    counts[limit] = nil
-    if limit == largest { largest = counts.keys.max() ?? 0 }
   }
 }

@@ -51,6 +51,8 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
   /// - Parameters:
   ///   - unlessLoaded: Whether a value that is loaded and not stale will do.
   ///   - operation: What loads the value.
+  /// - Returns: The value.
+  /// - Throws: The error of the operation, or a `CancellationError` if the caller is cancelled.
   func load(
     unlessLoaded: Bool,
     _ operation: @escaping @concurrent @Sendable () async throws -> Value

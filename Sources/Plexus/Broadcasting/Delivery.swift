@@ -6,7 +6,7 @@ struct Delivery<Element: Sendable>: Sendable {
   /// The parked tasks that have something to read now, in subscription order.
   @usableFromInline var woken: ContiguousArray<Waiter> = []
   /// The chunk that the log has filled.
-  @usableFromInline var filled: LogChunk<Element>?
+  @usableFromInline var filled: LogLink?
   /// The elements that had to give way.
   @usableFromInline var displaced: ContiguousArray<Element> = []
 

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// One run of an operation that loads a value, and the tasks that wait for it.
 final class PublisherLoad<Value: Sendable>: Sendable {
   private struct State {
@@ -72,7 +74,9 @@ final class PublisherLoad<Value: Sendable>: Sendable {
       operation: {
         await SuspendedTask.suspend(isolation: #isolation) { task in
           let isParked = state.withLock { state in
-            guard !waiter.isCancelled, state.outcome == nil else { return false }
+            guard !waiter.isCancelled.load(ordering: .relaxed), state.outcome == nil else {
+              return false
+            }
             state.parked.park(waiter, task: task)
             return true
           }
@@ -82,7 +86,11 @@ final class PublisherLoad<Value: Sendable>: Sendable {
       onCancel: onCancel,
       isolation: #isolation
     )
-    guard let outcome = state.withLock({ waiter.isCancelled ? nil : $0.outcome }) else {
+    guard
+      let outcome = state.withLock({
+        waiter.isCancelled.load(ordering: .relaxed) ? nil : $0.outcome
+      })
+    else {
       throw CancellationError()
     }
     return try outcome.get()
@@ -91,8 +99,10 @@ final class PublisherLoad<Value: Sendable>: Sendable {
   /// Takes a caller out whose task was cancelled, unless the outcome is there already.
   func leave(_ waiter: Waiter) -> Departure {
     state.withLock { state in
-      guard state.outcome == nil, !waiter.isCancelled else { return Departure() }
-      waiter.isCancelled = true
+      guard state.outcome == nil, !waiter.isCancelled.load(ordering: .relaxed) else {
+        return Departure()
+      }
+      waiter.isCancelled.store(true, ordering: .relaxed)
       state.callers -= 1
       var departure = Departure()
       if state.parked.remove(waiter) { departure.parked = waiter }

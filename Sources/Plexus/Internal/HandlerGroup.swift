@@ -114,9 +114,10 @@ final class OldestMessages: Sendable {
     }
   }
 
-  /// Returns whether the message was accepted; asked once for each, in order.
+  /// Asks for a message whether it was accepted; called once for each, in order.
   ///
   /// - Parameter sequence: The number of the message.
+  /// - Returns: Whether there was room when it was sent.
   func take(_ sequence: Int) -> Bool {
     accepted.withLock { accepted in
       guard accepted.count > 0, accepted[0] == sequence else { return false }

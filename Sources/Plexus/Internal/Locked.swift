@@ -34,6 +34,7 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
   /// - Parameter body: What to do with the value. It must neither call user code nor release
   ///   anything that could.
   /// - Returns: What the body returns.
+  /// - Throws: What the body throws.
   @inlinable
   borrowing func withLock<Result, Failure: Error>(
     _ body: (inout Value) throws(Failure) -> Result
@@ -43,8 +44,10 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
     }.value
   }
 
-  /// Carries a result out of the standard library's lock, which would otherwise ask for a proof
-  /// that the result shares nothing with the guarded value. The value is `Sendable`: it may.
+  /// Carries a result out of the standard library's lock.
+  ///
+  /// That would otherwise ask for a proof that the result shares nothing with the guarded value, which
+  /// it may: the value is `Sendable`.
   @usableFromInline
   struct Transfer<Result>: @unchecked Sendable {
     @usableFromInline let value: Result
@@ -97,6 +100,7 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
   /// - Parameter body: What to do with the value. It must neither call user code nor release
   ///   anything that could.
   /// - Returns: What the body returns.
+  /// - Throws: What the body throws.
   @inlinable
   borrowing func withLock<Result, Failure: Error>(
     _ body: (inout Value) throws(Failure) -> Result

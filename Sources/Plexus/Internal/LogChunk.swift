@@ -5,33 +5,24 @@
 
 public import Synchronization
 
-/// A fixed number of consecutive elements of a shared log.
-///
-/// Readers keep the chunk they stand in alive, and with it all that follow; what every reader has
-/// passed is freed by reference counting alone.
+/// A chunk of a shared log, as far as it does not depend on the type of its elements.
 @usableFromInline
-@safe
-final class LogChunk<Element: Sendable>: @unchecked Sendable {
+class LogLink: @unchecked Sendable {
   /// How many elements fit.
   @inlinable static var capacity: Int { 16 }
 
   /// The sequence number of the first element.
   @usableFromInline let start: Int
-
-  @usableFromInline let slots: UnsafeMutablePointer<Element>
   @usableFromInline let published = Atomic<Int>(0)
-  @usableFromInline var next: LogChunk?
+  @exclusivity(unchecked) @safe
+  @usableFromInline var next: LogLink?
 
   @inlinable
   init(start: Int) {
     self.start = start
-    unsafe slots = .allocate(capacity: Self.capacity)
   }
 
-  @inlinable
   deinit {
-    unsafe slots.deinitialize(count: published.load(ordering: .acquiring))
-    unsafe slots.deallocate()
     // One after the other: a long backlog released recursively would overflow the stack.
     var following = detachNext()
     while following != nil, isKnownUniquelyReferenced(&following) {
@@ -40,14 +31,50 @@ final class LogChunk<Element: Sendable>: @unchecked Sendable {
   }
 
   /// The sequence number after the last published element.
-  @inlinable var end: Int { start &+ published.load(ordering: .acquiring) }
+  @inlinable final var end: Int { start &+ published.load(ordering: .acquiring) }
 
   /// The sequence number after the last element that fits.
-  @inlinable var limit: Int { start &+ Self.capacity }
+  @inlinable final var limit: Int { start &+ Self.capacity }
+
+  /// Whether nothing has been appended yet.
+  final var isEmpty: Bool { published.load(ordering: .relaxed) == 0 }
+
+  /// Cuts the chain behind this chunk and returns what followed.
+  private func detachNext() -> LogLink? {
+    defer { next = nil }
+    return next
+  }
+}
+
+/// A fixed number of consecutive elements of a shared log.
+///
+/// Readers keep the chunk they stand in alive, and with it all that follow; what every reader has
+/// passed is freed by reference counting alone.
+@usableFromInline
+@safe
+final class LogChunk<Element: Sendable>: LogLink, @unchecked Sendable {
+  @usableFromInline let slots: UnsafeMutablePointer<Element>
+
+  @inlinable
+  override init(start: Int) {
+    unsafe slots = .allocate(capacity: Self.capacity)
+    super.init(start: start)
+  }
+
+  @inlinable
+  deinit {
+    unsafe slots.deinitialize(count: published.load(ordering: .acquiring))
+    unsafe slots.deallocate()
+  }
+
+  /// The chunk that follows; present once this one is full.
+  @inlinable var follower: LogChunk? {
+    next.map { Self.of($0) }
+  }
 
   /// Returns a published element.
   ///
-  /// - Parameter sequence: Its number, between ``start`` and ``end``.
+  /// - Parameter sequence: Its number, between ``LogLink/start`` and ``LogLink/end``.
   @inlinable
   subscript(sequence: Int) -> Element {
     unsafe slots[sequence &- start]
@@ -70,10 +97,9 @@ final class LogChunk<Element: Sendable>: @unchecked Sendable {
     return follower
   }
 
-  /// Cuts the chain behind this chunk and returns what followed.
+  /// Returns a link of a log as what it is, a chunk of elements of its type.
   @inlinable
-  func detachNext() -> LogChunk? {
-    defer { next = nil }
-    return next
+  static func of(_ link: LogLink) -> LogChunk {
+    unsafe unsafeDowncast(link, to: LogChunk.self)
   }
 }

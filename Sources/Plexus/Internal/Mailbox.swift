@@ -21,7 +21,9 @@ final class Mailbox<Element: Sendable>: @unchecked Sendable {
   var buffer = Ring<Element>()
   /// The index in the hub's list of mailboxes, or -1.
   var slot = -1
-  /// The reader, while it is parked. It is handed an element even if there is no room to keep one.
+  /// The reader, while it is parked.
+  ///
+  /// It is handed an element even if there is no room to keep one.
   var parkedReader: Waiter?
   var droppedCount = 0
 
@@ -61,6 +63,20 @@ final class Mailbox<Element: Sendable>: @unchecked Sendable {
       droppedCount += 1
       return buffer.popFirst()
     }
+  }
+
+  /// Parks the reader if there is nothing to read.
+  ///
+  /// - Parameters:
+  ///   - reader: The reader.
+  ///   - task: Its task.
+  /// - Returns: Whether it is parked.
+  @usableFromInline
+  func park(_ reader: Waiter, task: SuspendedTask) -> Bool {
+    guard buffer.isEmpty else { return false }
+    reader.task = task
+    parkedReader = reader
+    return true
   }
 
   /// Takes the parked reader if there is something to read.

@@ -1,6 +1,7 @@
 // @unchecked Sendable because two kinds of fields are shared, each with a rule of its own: `chunk` and
-// `replay` belong to whoever has claimed the subscriber, and what is inherited from `Waiter`, with the
-// number of lost elements, is guarded by the lock of the hub.
+// `replay` belong to whoever has claimed the subscriber, and what is inherited, with the number of lost
+// elements, is guarded by the lock of the hub. The unsafe cast restores the type of a hub that was
+// known when the subscriber was made.
 
 public import Synchronization
 
@@ -10,7 +11,8 @@ public import Synchronization
 /// shared log and touches no lock. With the newest elements only, it reads them from the hub's window
 /// under the hub's lock. Everything else has a mailbox of its own.
 @usableFromInline
-final class Subscriber<Element: Sendable>: Waiter, @unchecked Sendable {
+@safe
+final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
   /// Where a subscriber finds its elements.
   @usableFromInline
   enum Source: Sendable {
@@ -35,17 +37,21 @@ final class Subscriber<Element: Sendable>: Waiter, @unchecked Sendable {
     case ended
   }
 
-  @usableFromInline let hub: BroadcastHub<Element>
   @usableFromInline let source: Source
-  /// The sequence number of the next element. Readers of the log move it without a lock.
+  /// The sequence number of the next element.
+  ///
+  /// Readers of the log move it without a lock.
   @usableFromInline let position: Atomic<Int>
   /// Whether a task is in the middle of reading.
   @usableFromInline let claimed = Atomic<Bool>(false)
   /// The chunk of the log that holds the next element; `nil` when the end has been reached.
+  @exclusivity(unchecked) @safe
   @usableFromInline var chunk: LogChunk<Element>?
   /// What comes before everything sent, newest first.
+  @exclusivity(unchecked) @safe
   @usableFromInline var replay: [Element]
   /// How many elements the buffering policy has cost.
+  @exclusivity(unchecked) @safe
   @usableFromInline var droppedCount = 0
 
   @inlinable
@@ -57,17 +63,17 @@ final class Subscriber<Element: Sendable>: Waiter, @unchecked Sendable {
     chunk: LogChunk<Element>?,
     replay: [Element]
   ) {
-    self.hub = hub
     self.source = source
     self.position = Atomic(position)
     self.chunk = chunk
     self.replay = replay
-    super.init(id: id)
+    let readsLog = if case .log = source { true } else { false }
+    super.init(id: id, core: hub, readsLog: readsLog)
   }
 
-  @inlinable
-  deinit {
-    hub.remove(self)
+  /// Where the elements come from.
+  @inlinable var hub: BroadcastHub<Element> {
+    unsafe unsafeDowncast(core, to: BroadcastHub<Element>.self)
   }
 
   /// Claims the position for the current task.
@@ -89,7 +95,8 @@ final class Subscriber<Element: Sendable>: Waiter, @unchecked Sendable {
   /// Looks for the next element; called by the task that has claimed the position.
   @inlinable
   func step() -> Step {
-    switch source {
+    guard !isCancelled.load(ordering: .acquiring) else { return .ended }
+    return switch source {
     case .log: readLog()
     case .window(let limit): hub.readWindow(self, limit: limit)
     case .mailbox(let mailbox): hub.read(mailbox)
@@ -104,8 +111,8 @@ final class Subscriber<Element: Sendable>: Waiter, @unchecked Sendable {
       let end = current.end
       if sequence < end { return .run(current, end: end) }
       if sequence == current.limit {
-        chunk = current.next
-      } else if !hub.isFinished.load(ordering: .acquiring) {
+        chunk = current.follower
+      } else if !core.isFinished.load(ordering: .acquiring) {
         return .empty
       } else if current.end == sequence {
         // The end was announced after the last element: this second look decides.
@@ -119,7 +126,7 @@ final class Subscriber<Element: Sendable>: Waiter, @unchecked Sendable {
   /// claimed the position.
   @inlinable
   func end() {
-    hub.remove(self)
+    core.remove(self)
     chunk = nil
     replay = []
   }
@@ -133,7 +140,7 @@ final class Subscriber<Element: Sendable>: Waiter, @unchecked Sendable {
       operation: {
         await SuspendedTask.suspend(isolation: isolation) { hub.park(self, task: $0) }
       },
-      onCancel: { hub.remove(self) },
+      onCancel: { core.remove(self) },
       isolation: isolation
     )
   }

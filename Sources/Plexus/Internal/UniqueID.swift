@@ -4,7 +4,7 @@ internal import Synchronization
 enum UniqueID {
   private static let last = Atomic<UInt64>(0)
 
-  /// Returns a number that no earlier call returned. It is never 0.
+  /// Returns a number, other than 0, that no earlier call returned.
   static func next() -> UInt64 {
     last.add(1, ordering: .relaxed).newValue
   }

@@ -1,7 +1,10 @@
 // @unchecked Sendable because all fields are guarded by the lock of whoever parks the waiter, up to
 // the moment when it leaves the list of parked waiters: whoever removed it from there owns the task
 // alone and resumes it once, after unlocking. Unsafe because the library itself keeps that promise,
-// for which the checked kind of continuation would allocate.
+// for which the checked kind of continuation would allocate. What the locks guard needs no run-time
+// check for exclusive access.
+
+public import Synchronization
 
 /// A task that can be parked until there is something to do.
 @usableFromInline
@@ -10,12 +13,12 @@ class Waiter: @unchecked Sendable {
   /// The place in order of arrival.
   @usableFromInline let id: Int
   /// The index in the list of parked waiters, or -1.
+  @exclusivity(unchecked) @safe
   @usableFromInline var slot = -1
   /// Whether the waiter must never be parked again.
-  @usableFromInline var isCancelled = false
-  /// Whether the waiter is counted by whoever parks it.
-  @usableFromInline var isRegistered = false
+  @usableFromInline let isCancelled = Atomic<Bool>(false)
   /// The parked task.
+  @exclusivity(unchecked) @safe
   @usableFromInline var task: SuspendedTask?
 
   @inlinable

@@ -1,4 +1,4 @@
-internal import Synchronization
+public import Synchronization
 
 extension BroadcastHub {
   /// Registers a subscriber, from now on and without a gap.
@@ -50,16 +50,23 @@ extension BroadcastHub {
   func logReader(replaying replay: [Element]) -> Subscriber<Element> {
     state.withLock { state in
       let isOpen = state.register()
+      var chunk: LogChunk<Element>?
       if isOpen {
         state.logReaders &+= 1
-        if state.tail == nil { state.tail = LogChunk(start: state.sequence) }
+        // One that is left over is empty, but others may have read on without the log.
+        if let tail = state.tail, tail.end == state.sequence {
+          chunk = .of(tail)
+        } else {
+          chunk = LogChunk(start: state.sequence)
+          state.tail = chunk
+        }
       }
       let subscriber = Subscriber(
         id: state.lastID,
         hub: self,
         source: .log,
         position: state.sequence,
-        chunk: state.tail,
+        chunk: chunk,
         replay: replay.count > 1 ? replay.reversed() : replay
       )
       subscriber.isRegistered = isOpen
@@ -72,7 +79,7 @@ extension BroadcastHub {
     let kept = Array(replay.suffix(limit).reversed())
     return state.withLock { state in
       let isOpen = state.register()
-      if isOpen { state.windowLimits.insert(limit) }
+      if isOpen { readers(&state).windowLimits.insert(limit) }
       let subscriber = Subscriber(
         id: state.lastID,
         hub: self,
@@ -97,10 +104,7 @@ extension BroadcastHub {
     for element in replay { _ = mailbox.deliver(element, from: 0) }
     let subscriber = state.withLock { state in
       let isOpen = state.register()
-      if isOpen {
-        mailbox.slot = state.mailboxes.count
-        state.mailboxes.append(mailbox)
-      }
+      if isOpen { readers(&state).insert(mailbox) }
       let subscriber = Subscriber(
         id: state.lastID,
         hub: self,
@@ -115,39 +119,22 @@ extension BroadcastHub {
     return Subscription(subscriber: subscriber)
   }
 
-  /// Ends a subscription: it is cancelled, dropped, or has been read to the end.
-  ///
-  /// - Parameter subscriber: The subscriber, registered or not.
-  @usableFromInline
-  func remove(_ subscriber: Subscriber<Element>) {
-    let removal = state.withLock { $0.remove(subscriber) }
-    removal.parked?.resume()
-    if removal.isLast { onEmpty?() }
-  }
-
   /// Parks a reader that has found nothing, or resumes it at once if that has changed.
   ///
   /// - Parameters:
   ///   - subscriber: The reader.
   ///   - task: Its task.
-  @usableFromInline
+  @inlinable
   func park(_ subscriber: Subscriber<Element>, task: SuspendedTask) {
     let isParked = state.withLock { state in
-      guard !subscriber.isCancelled, !state.isFinished else { return false }
-      switch subscriber.source {
-      case .log:
-        guard let chunk = subscriber.chunk,
-          chunk.end == subscriber.position.load(ordering: .relaxed)
-        else { return false }
-        state.parked.park(subscriber, task: task)
-      case .window:
-        guard state.sequence == subscriber.position.load(ordering: .relaxed) else { return false }
-        state.parked.park(subscriber, task: task)
-      case .mailbox(let mailbox):
-        guard mailbox.buffer.isEmpty else { return false }
-        subscriber.task = task
-        mailbox.parkedReader = subscriber
+      guard !subscriber.isCancelled.load(ordering: .relaxed), !state.isFinished else {
+        return false
       }
+      if case .mailbox(let mailbox) = subscriber.source {
+        return mailbox.park(subscriber, task: task)
+      }
+      guard state.sequence == subscriber.position.load(ordering: .relaxed) else { return false }
+      state.parked.park(subscriber, task: task)
       return true
     }
     if !isParked { task.resume() }
@@ -164,6 +151,9 @@ extension BroadcastHub {
     var overwritten: ArraySlice<Element> = []
     defer { withExtendedLifetime(overwritten) {} }
     return state.withLock { state in
+      guard subscriber.isRegistered, let window = state.others.map(readers)?.window else {
+        return subscriber.replay.popLast().map { .element($0) } ?? .ended
+      }
       var sequence = subscriber.position.load(ordering: .relaxed)
       let unread = state.sequence - sequence
       // What was replayed is older than everything sent, and gives way to it.
@@ -178,9 +168,9 @@ extension BroadcastHub {
         subscriber.droppedCount += unread - limit
         sequence = state.sequence - limit
       }
-      let offset = state.window.count - (state.sequence - sequence)
-      guard sequence < state.sequence, let element = state.window[offset] else {
-        return subscriber.isCancelled || state.isFinished ? .ended : .empty
+      let offset = window.count - (state.sequence - sequence)
+      guard sequence < state.sequence, let element = window[offset] else {
+        return state.isFinished ? .ended : .empty
       }
       subscriber.position.store(sequence + 1, ordering: .relaxed)
       return .element(element)
@@ -199,89 +189,28 @@ extension BroadcastHub {
     }
   }
 
-  /// How many elements the buffering policy has cost a subscriber so far.
+  /// Counts the elements that the buffering policy has cost a subscriber so far.
   ///
   /// - Parameter subscriber: The subscriber.
+  /// - Returns: Their number, those included that it has not noticed yet.
   func droppedCount(of subscriber: Subscriber<Element>) -> Int {
     state.withLock { state in
       switch subscriber.source {
       case .log: 0
       case .mailbox(let mailbox): mailbox.droppedCount
       case .window(let limit):
-        subscriber.droppedCount + state.overwritten(of: subscriber, limit: limit)
+        subscriber.droppedCount + overwritten(of: subscriber, at: state.sequence, limit: limit)
       }
     }
-  }
-}
-
-extension BroadcastHub.State {
-  /// What removing a subscriber leaves to be done without the lock.
-  struct Removal {
-    var parked: Waiter?
-    var isLast = false
-    var garbage: (LogChunk<Element>?, Ring<Element>?, ContiguousArray<Element>) = (nil, nil, [])
-  }
-
-  /// Counts a new subscriber and gives it the next place in subscription order.
-  ///
-  /// - Returns: Whether the hub is open; a finished one has no subscribers.
-  @inlinable
-  mutating func register() -> Bool {
-    lastID &+= 1
-    guard !isFinished else { return false }
-    subscriberCount &+= 1
-    return true
-  }
-
-  mutating func unregister() -> Bool {
-    subscriberCount -= 1
-    return subscriberCount == 0 && !isFinished
-  }
-
-  mutating func remove(_ subscriber: Subscriber<Element>) -> Removal {
-    var removal = Removal()
-    subscriber.isCancelled = true
-    guard subscriber.isRegistered else { return removal }
-    subscriber.isRegistered = false
-    switch subscriber.source {
-    case .log:
-      if parked.remove(subscriber) { removal.parked = subscriber }
-      logReaders -= 1
-      // An empty chunk can serve the next reader; one with elements would keep them alive.
-      if logReaders == 0, let chunk = tail, chunk.end > chunk.start {
-        removal.garbage.0 = chunk
-        tail = nil
-      }
-    case .window(let limit):
-      if parked.remove(subscriber) { removal.parked = subscriber }
-      windowLimits.remove(limit)
-      if windowLimits.largest == 0 {
-        removal.garbage.1 = window
-        window = Ring()
-      } else if window.count > windowLimits.largest {
-        let excess = window.count - windowLimits.largest
-        removal.garbage.2 = window.popFirst(atMost: excess)
-      }
-    case .mailbox(let mailbox):
-      removal.parked = mailbox.parkedReader
-      mailbox.parkedReader = nil
-      removal.garbage.1 = mailbox.buffer
-      mailbox.buffer = Ring()
-      if mailbox.slot >= 0, mailbox.slot < mailboxes.count {
-        let last = mailboxes.removeLast()
-        if last !== mailbox {
-          mailboxes[mailbox.slot] = last
-          last.slot = mailbox.slot
-        }
-      }
-      mailbox.slot = -1
-    }
-    removal.isLast = unregister()
-    return removal
   }
 
   /// How many elements a reader of the window has lost since it last read.
-  func overwritten(of subscriber: Subscriber<Element>, limit: Int) -> Int {
+  private func overwritten(
+    of subscriber: Subscriber<Element>,
+    at sequence: Int,
+    limit: Int
+  ) -> Int {
+    guard subscriber.isRegistered else { return 0 }
     let unread = sequence - subscriber.position.load(ordering: .relaxed)
     let room = max(limit - unread, 0)
     return max(unread - limit, 0) + max(subscriber.replay.count - room, 0)

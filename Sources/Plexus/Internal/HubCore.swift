@@ -1,0 +1,133 @@
+// The unsafe casts are here because a hub is split in two: what can be compiled once for all types of
+// elements, so that subscribing and unsubscribing cost no look-up of generic metadata, and what
+// depends on the type. The generic half alone creates the objects that are kept here, and always with
+// its own type of elements.
+
+public import Synchronization
+
+/// The half of a ``BroadcastHub`` that does not depend on the type of its elements.
+@usableFromInline
+class HubCore: @unchecked Sendable {
+  @usableFromInline
+  struct State: Sendable {
+    /// The sequence number of the next element.
+    @usableFromInline var sequence = 0
+    @usableFromInline var isFinished = false
+    @usableFromInline var subscriberCount = 0
+    @usableFromInline var lastID = 0
+    @usableFromInline var parked = ParkedWaiters()
+    /// The last chunk of the log, while somebody reads the log.
+    @usableFromInline var tail: LogLink?
+    @usableFromInline var logReaders = 0
+    /// Those who do not read the log, if there has been one.
+    @usableFromInline var others: OtherReadersBase?
+
+    @inlinable
+    init() {}
+
+    /// Counts a new subscriber and gives it the next place in subscription order.
+    ///
+    /// - Returns: Whether the hub is open; a finished one has no subscribers.
+    @inlinable
+    mutating func register() -> Bool {
+      lastID &+= 1
+      guard !isFinished else { return false }
+      subscriberCount &+= 1
+      return true
+    }
+
+    /// Counts a subscriber no longer.
+    ///
+    /// - Returns: Whether it was the last.
+    @inlinable
+    mutating func unregister() -> Bool {
+      subscriberCount &-= 1
+      return subscriberCount == 0 && !isFinished
+    }
+  }
+
+  @usableFromInline let state = Locked(State())
+  /// The same as in the state, for those who look without the lock.
+  @usableFromInline let isFinished = Atomic<Bool>(false)
+  /// Called outside every lock when the last subscriber has gone.
+  @usableFromInline let onEmpty: (@Sendable () -> Void)?
+
+  @usableFromInline
+  init(onEmpty: (@Sendable () -> Void)?) {
+    self.onEmpty = onEmpty
+  }
+
+  /// Ends a subscription: it is cancelled, dropped, or has been read to the end.
+  ///
+  /// - Parameter reader: The subscriber, registered or not.
+  @usableFromInline
+  final func remove(_ reader: Reader) {
+    guard reader.readsLog else { return removeOther(reader) }
+    var garbage: LogLink?
+    let (isParked, isLast) = state.withLock { state in
+      reader.isCancelled.store(true, ordering: .releasing)
+      guard reader.isRegistered else { return (false, false) }
+      reader.isRegistered = false
+      let isParked = state.parked.remove(reader)
+      state.logReaders -= 1
+      // An empty chunk can serve the next reader; one with elements would keep them alive.
+      if state.logReaders == 0, let tail = state.tail, !tail.isEmpty {
+        garbage = tail
+        state.tail = nil
+      }
+      return (isParked, state.unregister())
+    }
+    if isParked { reader.resume() }
+    if isLast { onEmpty?() }
+    withExtendedLifetime(garbage) {}
+  }
+
+  /// Ends the subscription of one that does not read the log.
+  ///
+  /// - Parameter reader: The subscriber, registered or not.
+  @usableFromInline
+  func removeOther(_ reader: Reader) {}
+}
+
+/// A subscriber, as far as it does not depend on the type of its elements.
+@usableFromInline
+class Reader: Waiter, @unchecked Sendable {
+  @usableFromInline let core: HubCore
+  /// Whether it walks along the shared log.
+  @usableFromInline let readsLog: Bool
+  /// Whether it is counted; guarded by the lock of the hub.
+  @exclusivity(unchecked) @safe
+  @usableFromInline var isRegistered = false
+
+  @inlinable
+  init(id: Int, core: HubCore, readsLog: Bool) {
+    self.core = core
+    self.readsLog = readsLog
+    super.init(id: id)
+  }
+
+  deinit {
+    core.remove(self)
+  }
+}
+
+extension BroadcastHub {
+  /// Returns those who do not read the log as what they are, readers of elements of its type.
+  @inlinable
+  func readers(_ readers: OtherReadersBase) -> OtherReaders<Element> {
+    unsafe unsafeDowncast(readers, to: OtherReaders<Element>.self)
+  }
+
+  /// Returns those who do not read the log, of whom there may be the first one now.
+  func readers(_ state: inout State) -> OtherReaders<Element> {
+    if let others = state.others { return readers(others) }
+    let others = OtherReaders<Element>()
+    state.others = others
+    return others
+  }
+
+  /// Returns where a subscriber of this hub finds its elements.
+  func source(of reader: Reader) -> Subscriber<Element>.Source {
+    unsafe unsafeDowncast(reader, to: Subscriber<Element>.self).source
+  }
+}

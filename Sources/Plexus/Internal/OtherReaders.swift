@@ -1,0 +1,92 @@
+// @unchecked Sendable because every field is guarded by the lock of the hub that owns the object.
+
+/// Those subscribers of a hub that do not read the log, as far as they do not depend on the type of
+/// its elements.
+@usableFromInline
+class OtherReadersBase: @unchecked Sendable {
+  @usableFromInline
+  init() {}
+}
+
+/// Those subscribers of a hub that do not read the log.
+@usableFromInline
+final class OtherReaders<Element: Sendable>: OtherReadersBase, @unchecked Sendable {
+  /// The newest elements, as many as the most demanding reader of the window wants.
+  var window = Ring<Element>()
+  var windowLimits = WindowLimits()
+  var mailboxes: ContiguousArray<Mailbox<Element>> = []
+  var groups: ContiguousArray<HandlerGroup<Element>> = []
+  /// The handlers that live as long as an owner, by id.
+  var owned: [Int: OwnedHandler] = [:]
+
+  /// Appends an element for everybody.
+  ///
+  /// - Parameters:
+  ///   - element: What was sent.
+  ///   - sender: Who sent it, or 0.
+  ///   - sequence: Its number.
+  ///   - delivery: Where to leave what has to be done without the lock.
+  @usableFromInline
+  func append(
+    _ element: Element,
+    from sender: UInt64,
+    sequence: Int,
+    to delivery: inout Delivery<Element>
+  ) {
+    if windowLimits.largest > 0 {
+      window.append(element)
+      if window.count > windowLimits.largest, let old = window.popFirst() {
+        delivery.displaced.append(old)
+      }
+    }
+    for mailbox in mailboxes {
+      if let lost = mailbox.deliver(element, from: sender) { delivery.displaced.append(lost) }
+      if let reader = mailbox.takeReader() { delivery.woken.append(reader) }
+    }
+    for group in groups { group.enqueue(element, sequence: sequence) }
+  }
+
+  /// Shortens the window to what is still wanted.
+  ///
+  /// - Returns: What nobody wants any more, to be released without the lock.
+  func trimWindow() -> ContiguousArray<Element> {
+    let excess = window.count - windowLimits.largest
+    return excess > 0 ? window.popFirst(atMost: excess) : []
+  }
+
+  /// Adds a mailbox.
+  func insert(_ mailbox: Mailbox<Element>) {
+    mailbox.slot = mailboxes.count
+    mailboxes.append(mailbox)
+  }
+
+  /// Removes a mailbox.
+  func remove(_ mailbox: Mailbox<Element>) {
+    guard mailbox.slot >= 0 else { return }
+    let last = mailboxes.removeLast()
+    if last !== mailbox {
+      mailboxes[mailbox.slot] = last
+      last.slot = mailbox.slot
+    }
+    mailbox.slot = -1
+  }
+}
+
+/// How many of the newest elements the readers of the window want.
+struct WindowLimits {
+  /// The most that a reader wants; 0 without readers.
+  private(set) var largest = 0
+  private var counts: [Int: Int] = [:]
+
+  mutating func insert(_ limit: Int) {
+    counts[limit, default: 0] += 1
+    largest = max(largest, limit)
+  }
+
+  mutating func remove(_ limit: Int) {
+    counts[limit, default: 0] -= 1
+    guard counts[limit] == 0 else { return }
+    counts[limit] = nil
+    if limit == largest { largest = counts.keys.max() ?? 0 }
+  }
+}
