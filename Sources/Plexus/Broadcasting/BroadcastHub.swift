@@ -1,23 +1,6 @@
 internal import Synchronization
 
-/// The multicast core: one order of elements for any number of subscribers.
-///
-/// An element is stored once, in a log of chunks, however many subscribers walk along it; sending
-/// touches only the subscribers that are parked. A subscriber without a limit is a position in the
-/// log and reads without a lock. Subscribers that want the newest elements only share one window of
-/// them, so that a slow one keeps nothing alive. The few that need more (their own limit from the
-/// old end, a sender that they ignore) have a mailbox each.
-///
-/// Whoever owns a hub may call ``prepare(_:from:)`` and ``subscription(bufferingPolicy:replaying:)``
-/// under a lock of its own, so that its state and what it announces change together. What is left to
-/// do is carried out by ``Delivery/deliver()``, outside every lock.
-@usableFromInline
-final class BroadcastHub<Element: Sendable>: HubCore, @unchecked Sendable {
-  @usableFromInline
-  override init(onEmpty: (@Sendable () -> Void)? = nil) {
-    super.init(onEmpty: onEmpty)
-  }
-
+extension BroadcastHub {
   /// Sends an element to all subscribers.
   ///
   /// - Parameters:
@@ -92,8 +75,7 @@ final class BroadcastHub<Element: Sendable>: HubCore, @unchecked Sendable {
   /// Ends the subscription of one that reads the window or a mailbox.
   ///
   /// - Parameter reader: The subscriber, registered or not.
-  @usableFromInline
-  override func removeOther(_ reader: Reader) {
+  func removeBoundedReader(_ reader: Reader) {
     var mailboxBuffer: Ring<Element>?
     var displaced: ContiguousArray<Element> = []
     let (parked, isLast) = state.withLock { state in

@@ -111,6 +111,30 @@ class Reader: Waiter, @unchecked Sendable {
   }
 }
 
+/// The multicast core: one order of elements for any number of subscribers.
+///
+/// An element is stored once, in a log of chunks, however many subscribers walk along it; sending
+/// touches only the subscribers that are parked. A subscriber without a limit is a position in the
+/// log and reads without a lock. Subscribers that want the newest elements only share one window of
+/// them, so that a slow one keeps nothing alive. The few that need more (their own limit from the
+/// old end, a sender that they ignore) have a mailbox each.
+///
+/// Whoever owns a hub may call ``prepare(_:from:)`` and ``subscription(bufferingPolicy:replaying:)``
+/// under a lock of its own, so that its state and what it announces change together. What is left to
+/// do is carried out by ``Delivery/deliver()``, outside every lock.
+@usableFromInline
+final class BroadcastHub<Element: Sendable>: HubCore, @unchecked Sendable {
+  @usableFromInline
+  override init(onEmpty: (@Sendable () -> Void)? = nil) {
+    super.init(onEmpty: onEmpty)
+  }
+
+  @usableFromInline
+  override func removeOther(_ reader: Reader) {
+    removeBoundedReader(reader)
+  }
+}
+
 extension BroadcastHub {
   /// Returns those who do not read the log as what they are, readers of elements of its type.
   @inlinable

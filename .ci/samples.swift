@@ -1,0 +1,70 @@
+// Gathers the Swift samples of documentation comments and Markdown files into one file, each as a
+// function of its own, for the compiler to check. Usage: swift .ci/samples.swift OUTPUT FILE...
+//
+// A sample that declares types or extensions stands at file scope instead, and lines of a package
+// manifest are left out.
+
+import Foundation
+
+struct Sample {
+  var path: String
+  var line: Int
+  var lines: [Substring] = []
+
+  var isManifest: Bool {
+    lines.contains { $0.hasPrefix(".package(") || $0.hasPrefix(".product(") || $0.hasPrefix("// swift-tools") }
+  }
+
+  var isAtFileScope: Bool {
+    let starts = ["extension ", "struct ", "actor ", "final class ", "enum ", "protocol ", "@main", "@MainActor final"]
+    return lines.contains { line in starts.contains { line.hasPrefix($0) } }
+  }
+}
+
+/// The text of a documentation comment's line, or of any line in Markdown.
+func text(of line: Substring, isMarkdown: Bool) -> Substring? {
+  if isMarkdown { return line }
+  let trimmed = line.drop { $0 == " " }
+  guard trimmed.hasPrefix("///") else { return nil }
+  let rest = trimmed.dropFirst(3)
+  return rest.hasPrefix(" ") ? rest.dropFirst() : rest
+}
+
+func samples(in path: String) throws -> [Sample] {
+  var found: [Sample] = []
+  var current: Sample?
+  let content = try String(contentsOfFile: path, encoding: .utf8)
+  for (index, line) in content.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+    guard let text = text(of: line, isMarkdown: path.hasSuffix(".md")) else {
+      current = nil
+      continue
+    }
+    let fence = text.drop { $0 == " " }
+    if current == nil, fence == "```swift" {
+      current = Sample(path: path, line: index + 2)
+    } else if fence.hasPrefix("```"), let sample = current {
+      found.append(sample)
+      current = nil
+    } else {
+      current?.lines.append(text)
+    }
+  }
+  return found
+}
+
+let arguments = Array(CommandLine.arguments.dropFirst())
+let found = try arguments.dropFirst().flatMap(samples(in:)).filter { !$0.isManifest }
+var imports: Set<Substring> = ["import Plexus", "import PlexusTesting", "import PlexusNetworking"]
+var output: [String] = []
+for (number, sample) in found.enumerated() {
+  let code = sample.lines.filter { !$0.hasPrefix("import ") }
+  imports.formUnion(sample.lines.filter { $0.hasPrefix("import ") })
+  if !sample.isAtFileScope { output.append("func sample\(number)() async throws {") }
+  output.append("#sourceLocation(file: \"\(sample.path)\", line: \(sample.line))")
+  output += code.map(String.init)
+  output.append("#sourceLocation()")
+  if !sample.isAtFileScope { output.append("}") }
+}
+let header = imports.sorted().map(String.init)
+try (header + output).joined(separator: "\n").write(toFile: arguments[0], atomically: true, encoding: .utf8)
+print("\(found.count) samples")
