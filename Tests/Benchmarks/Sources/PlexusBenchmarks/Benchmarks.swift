@@ -1,0 +1,86 @@
+import Foundation
+
+/// Measures the library beside its peers.
+@main
+struct Benchmarks {
+  static func main() async throws {
+    var arguments = Array(CommandLine.arguments.dropFirst())
+    guard !arguments.contains("--help") else { return print(usage) }
+    let json = try value(of: "--json", in: &arguments)
+    let repetitions = try value(of: "--repetitions", in: &arguments).map(number) ?? 5
+    var rows = broadcastingComparisons() + requestingComparisons()
+    if !arguments.isEmpty {
+      rows.removeAll { row in !arguments.contains { row.name.hasPrefix($0) } }
+    }
+    guard !rows.isEmpty else {
+      throw UsageError("No row begins with \(arguments.joined(separator: " or ")).")
+    }
+
+    print(line("row", "ours ns", "(min-max)", "peer ns", "(min-max)", "ratio", "goal", ""))
+    var measurements: [Measurement] = []
+    for row in rows {
+      let measurement = try await row.measure(repetitions: repetitions)
+      measurements.append(measurement)
+      print(describe(measurement))
+    }
+    if let json {
+      let encoder = JSONEncoder()
+      encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
+      try encoder.encode(measurements).write(to: URL(fileURLWithPath: json))
+    }
+  }
+
+  private static let usage = """
+    usage: PlexusBenchmarks [--repetitions N] [--json FILE] [ROW ...]
+
+    Runs the rows whose names begin with one of those given, or all of them. Each is measured in
+    turn with its peer, N times (5) after a run that does not count; medians are compared.
+    """
+
+  private static func value(of option: String, in arguments: inout [String]) throws -> String? {
+    guard let index = arguments.firstIndex(of: option) else { return nil }
+    guard index + 1 < arguments.count else { throw UsageError("\(option) needs a value.") }
+    defer { arguments.removeSubrange(index...index + 1) }
+    return arguments[index + 1]
+  }
+
+  private static func number(_ text: String) throws -> Int {
+    guard let number = Int(text), number > 0 else {
+      throw UsageError("\(text) is not a number of repetitions: give 1 or more.")
+    }
+    return number
+  }
+
+  private static func describe(_ measurement: Measurement) -> String {
+    line(
+      measurement.name,
+      digits(measurement.ours.median),
+      "(\(digits(measurement.ours.minimum))-\(digits(measurement.ours.maximum)))",
+      digits(measurement.theirs.median),
+      "(\(digits(measurement.theirs.minimum))-\(digits(measurement.theirs.maximum)))",
+      digits(measurement.ratio),
+      digits(measurement.goal),
+      measurement.isMet ? "met" : "not met"
+    )
+  }
+
+  private static func digits(_ number: Double) -> String {
+    String(format: number < 100 ? "%.2f" : "%.0f", number)
+  }
+
+  private static func line(_ columns: String...) -> String {
+    zip(columns, [28, 10, 18, 10, 18, 8, 8, 8])
+      .map { column, width in
+        column.padding(toLength: max(width, column.count + 1), withPad: " ", startingAt: 0)
+      }
+      .joined()
+  }
+}
+
+struct UsageError: Error, CustomStringConvertible {
+  let description: String
+
+  init(_ description: String) {
+    self.description = description
+  }
+}

@@ -1,0 +1,2 @@
+/// Filled in with the request core.
+func requestingComparisons() -> [Comparison] { [] }
