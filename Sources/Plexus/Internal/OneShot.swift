@@ -1,0 +1,32 @@
+/// A value that is set once, by whoever comes first, and that one task waits for.
+final class OneShot<Value: Sendable>: Sendable {
+  private struct State {
+    var value: Value?
+    var waiting: CheckedContinuation<Value, Never>?
+  }
+
+  private let state = Locked(State())
+
+  /// Sets the value, unless it has been set before.
+  func set(_ value: Value) {
+    let waiting = state.withLock { state -> CheckedContinuation<Value, Never>? in
+      guard state.value == nil else { return nil }
+      state.value = value
+      let waiting = state.waiting
+      state.waiting = nil
+      return waiting
+    }
+    waiting?.resume(returning: value)
+  }
+
+  /// Waits until the value is set. One task may do so, once.
+  func value() async -> Value {
+    await withCheckedContinuation { continuation in
+      let value = state.withLock { state in
+        if state.value == nil { state.waiting = continuation }
+        return state.value
+      }
+      if let value { continuation.resume(returning: value) }
+    }
+  }
+}

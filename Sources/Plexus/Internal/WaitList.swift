@@ -1,0 +1,76 @@
+/// The callers that wait for one event, any of whom may leave early in constant time.
+///
+/// A caller takes a place first, which counts it, and suspends there afterwards. Whatever happens in
+/// between (it is cancelled, or the event comes) is seen when it wants to suspend.
+final class WaitList: Sendable {
+  /// Why a caller does not wait any longer.
+  enum Ending: Hashable, Sendable {
+    /// The event has come.
+    case finished
+    /// The caller was cancelled before.
+    case left
+  }
+
+  private let state = Locked(WaitListState<SuspendedTask>())
+
+  /// Takes a place for the current caller.
+  func join() -> WaitPlace {
+    state.withLock { $0.join() }
+  }
+
+  /// Waits in a place for the event.
+  ///
+  /// - Parameters:
+  ///   - place: The place that the caller has taken.
+  ///   - onCancel: What to do when the caller's task is cancelled: it has to call ``leave(_:)``. It
+  ///     may be called before, during and after the wait.
+  /// - Returns: Why the wait is over.
+  func wait(in place: WaitPlace, onCancel: @escaping @Sendable () -> Void) async -> Ending {
+    await withTaskCancellationHandler(
+      operation: {
+        await SuspendedTask.suspend(isolation: #isolation) { task in
+          let isParked = state.withLock { $0.park(task, in: place) }
+          if !isParked { task.resume() }
+        }
+      },
+      onCancel: onCancel,
+      isolation: #isolation
+    )
+    return state.withLock { $0.giveBack(place) } ? .left : .finished
+  }
+
+  /// What the departure of a caller has to be followed by, with no lock held.
+  struct Departure: Sendable {
+    fileprivate var parked: SuspendedTask?
+    /// Whether the caller was there until now, and was the last one.
+    var isLast = false
+
+    /// Lets the caller go on, which finds that it has left.
+    func resume() {
+      parked?.resume()
+    }
+  }
+
+  /// A caller leaves, unless the event has come.
+  func leave(_ place: WaitPlace) -> Departure {
+    state.withLock { state in
+      let (hasLeft, parked) = state.leave(place)
+      return Departure(parked: parked, isLast: hasLeft && state.count == 0)
+    }
+  }
+
+  /// The event has come: nobody waits any longer.
+  func finish() {
+    for task in state.withLock({ $0.finish() }) { task.resume() }
+  }
+
+  /// The number of callers that wait.
+  var count: Int {
+    state.withLock { $0.count }
+  }
+
+  /// Whether the event has come.
+  var isFinished: Bool {
+    state.withLock { $0.isFinished }
+  }
+}

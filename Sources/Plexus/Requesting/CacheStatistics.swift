@@ -1,0 +1,72 @@
+/// What has happened in a multiplexer since it was created.
+///
+/// Every request counts once: as a hit, a stale hit, a miss or a join.
+public struct CacheStatistics: Hashable, Sendable {
+  /// The requests that were answered at once with a fresh value.
+  public var hits: Int
+  /// The requests that were answered at once with a stale value.
+  public var staleHits: Int
+  /// The requests that began a fetch, or got a remembered failure.
+  public var misses: Int
+  /// The requests that waited for a fetch begun by somebody else.
+  public var joins: Int
+  /// The fetches begun. One that is tried again counts once.
+  public var fetches: Int
+  /// The fetches that failed in the end; cancelled ones do not count.
+  public var failures: Int
+  /// The values that had to make room for others.
+  public var evictions: Int
+  /// The errors of the storage behind the multiplexer.
+  public var cacherErrors: Int
+
+  /// Creates statistics.
+  ///
+  /// - Parameters:
+  ///   - hits: The requests that were answered at once with a fresh value.
+  ///   - staleHits: The requests that were answered at once with a stale value.
+  ///   - misses: The requests that began a fetch, or got a remembered failure.
+  ///   - joins: The requests that waited for a fetch begun by somebody else.
+  ///   - fetches: The fetches begun.
+  ///   - failures: The fetches that failed in the end.
+  ///   - evictions: The values that had to make room for others.
+  ///   - cacherErrors: The errors of the storage behind the multiplexer.
+  @inlinable
+  public init(
+    hits: Int = 0,
+    staleHits: Int = 0,
+    misses: Int = 0,
+    joins: Int = 0,
+    fetches: Int = 0,
+    failures: Int = 0,
+    evictions: Int = 0,
+    cacherErrors: Int = 0
+  ) {
+    self.hits = hits
+    self.staleHits = staleHits
+    self.misses = misses
+    self.joins = joins
+    self.fetches = fetches
+    self.failures = failures
+    self.evictions = evictions
+    self.cacherErrors = cacherErrors
+  }
+
+  /// Returns the sum of two statistics, number by number.
+  ///
+  /// - Parameters:
+  ///   - left: The one.
+  ///   - right: The other.
+  /// - Returns: The sum.
+  public static func + (left: Self, right: Self) -> Self {
+    Self(
+      hits: left.hits + right.hits,
+      staleHits: left.staleHits + right.staleHits,
+      misses: left.misses + right.misses,
+      joins: left.joins + right.joins,
+      fetches: left.fetches + right.fetches,
+      failures: left.failures + right.failures,
+      evictions: left.evictions + right.evictions,
+      cacherErrors: left.cacherErrors + right.cacherErrors
+    )
+  }
+}

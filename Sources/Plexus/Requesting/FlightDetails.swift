@@ -1,0 +1,48 @@
+/// What is known of a key only some of the time.
+struct FlightDetails: Sendable {
+  /// The flight under way.
+  struct Running: Hashable, Sendable {
+    let id: FlightID
+    /// The first refresh before it began that nothing has served yet.
+    var serves = RefreshTicket.none
+    /// The first refresh since it began.
+    var unserved = RefreshTicket.none
+    /// The flight that begins when it has ended, because of a refresh since it began.
+    var queued: FlightID?
+    /// Whether it began without anybody waiting for it.
+    let isInBackground: Bool
+  }
+
+  /// The outcome of the last flight, if it failed.
+  struct Failure: Sendable {
+    let error: any Error
+    /// Whether the value may stand in.
+    let usesValue: Bool
+    /// Until when requests get it; in the past if it is not remembered.
+    var until: Nanoseconds
+  }
+
+  var running: Running?
+  var failure: Failure?
+  /// What came with the value for the next fetch.
+  var validator: String?
+  /// The time to live that came with the value.
+  var ownTimeToLive: Nanoseconds?
+
+  var isEmpty: Bool {
+    running == nil && failure == nil && validator == nil && ownTimeToLive == nil
+  }
+
+  /// Details that take one word while there are none.
+  enum Box: Sendable {
+    case empty
+    indirect case full(FlightDetails)
+
+    var details: FlightDetails {
+      switch self {
+      case .empty: FlightDetails()
+      case .full(let details): details
+      }
+    }
+  }
+}

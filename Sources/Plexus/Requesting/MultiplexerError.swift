@@ -1,0 +1,39 @@
+/// The reasons of a multiplexer's own for which a request fails.
+///
+/// What a fetch throws is passed on as it is, and a cancelled caller gets a `CancellationError`.
+public enum MultiplexerError: Error, Hashable, Sendable {
+  /// A fetch asked, directly or through other fetches, for what it is fetching itself.
+  ///
+  /// The chain names the fetches in the order in which they would wait for each other; it begins and
+  /// ends with the one that asked. A fetch is named by the id of its multiplexer, or its type if it
+  /// has none, and by its key.
+  case recursiveRequest(chain: [String])
+  /// An attempt to fetch took longer than the policy allows.
+  case fetchTimedOut(after: Duration)
+  /// A fetch for several keys returned no value for this one.
+  case missingKey(String)
+  /// A fetch said that the value has not changed when there was none.
+  case notModifiedWithoutValue
+}
+
+extension MultiplexerError: CustomStringConvertible {
+  /// A sentence that says what happened and what to do about it.
+  public var description: String {
+    switch self {
+    case .recursiveRequest(let chain):
+      """
+      A fetch would wait for itself: \(chain.joined(separator: " -> ")). Ask for what it needs \
+      before it begins, or take it from another source.
+      """
+    case .fetchTimedOut(let duration):
+      "The fetch took longer than \(duration). Raise the policy's fetchTimeout if that is normal."
+    case .missingKey(let key):
+      "The fetch returned no value for the key \(key). Return one for each key that it is given."
+    case .notModifiedWithoutValue:
+      """
+      The fetch returned .notModified without a previous value. Send no validator when the context \
+      has none.
+      """
+    }
+  }
+}

@@ -1,0 +1,33 @@
+/// A request made of a closure.
+///
+/// It remembers nothing: every call of ``request()`` runs the closure again. It is what a key of a
+/// ``MultiplexerMap`` becomes by subscript, and the way to bring any other work into a ``Zipper``.
+///
+/// ```swift
+/// let dice = Request { Int.random(in: 1...6) }
+/// let number = try await dice.request()
+/// print(number)
+/// ```
+///
+/// ## Cancellation
+///
+/// The closure runs as part of the calling task, off its actor. It is told of a cancellation as
+/// every asynchronous function is.
+public struct Request<Value: Sendable>: Requestable {
+  private let operation: @concurrent @Sendable () async throws -> Value
+
+  /// Creates a request that runs a closure.
+  ///
+  /// - Parameter operation: What gets the value. It is released with the request.
+  public init(_ operation: @escaping @concurrent @Sendable () async throws -> Value) {
+    self.operation = operation
+  }
+
+  /// Runs the closure.
+  ///
+  /// - Returns: What the closure returns.
+  /// - Throws: What the closure throws.
+  public func request() async throws -> Value {
+    try await operation()
+  }
+}

@@ -1,0 +1,45 @@
+/// A value together with where it comes from and how old it is.
+public struct Response<Value: Sendable>: Sendable {
+  /// Where a value comes from.
+  public enum Source: Hashable, Sendable {
+    /// From a fetch that the caller waited for.
+    case fetch
+    /// From memory.
+    case memory
+    /// From the stored copy.
+    case cacher
+  }
+
+  /// The value.
+  public let value: Value
+  /// Where the value comes from.
+  public let source: Source
+  /// The time since the value was fetched or stored; zero for one that was just fetched.
+  public let age: Duration
+  /// Whether the value is past its time to live, or stands in for one that could not be fetched.
+  public let isStale: Bool
+  /// Why the value could not be renewed, if that was tried.
+  public let error: (any Error)?
+
+  /// Creates a response, for instance in a test or in a ``Requestable`` of your own.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - source: Where it comes from.
+  ///   - age: The time since it was fetched or stored.
+  ///   - isStale: Whether it is past its time to live or stands in for a newer one.
+  ///   - error: Why it could not be renewed.
+  public init(
+    value: Value,
+    source: Source,
+    age: Duration = .zero,
+    isStale: Bool = false,
+    error: (any Error)? = nil
+  ) {
+    self.value = value
+    self.source = source
+    self.age = age
+    self.isStale = isStale
+    self.error = error
+  }
+}
