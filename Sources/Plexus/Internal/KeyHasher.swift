@@ -16,10 +16,16 @@ struct KeyHasher: Sendable {
   @inlinable
   func hash<Key: Hashable>(_ key: Key) -> UInt64 {
     // The comparison of types is decided at compile time where the function is specialised.
-    if Key.self == Int.self, let key = key as? Int { return hash(bits: UInt64(bitPattern: Int64(key))) }
+    if Key.self == Int.self, let key = key as? Int {
+      return hash(bits: UInt64(bitPattern: Int64(key)))
+    }
     if Key.self == String.self, let key = key as? String { return hash(string: key) }
-    if Key.self == Int64.self, let key = key as? Int64 { return hash(bits: UInt64(bitPattern: key)) }
-    if Key.self == Int32.self, let key = key as? Int32 { return hash(bits: UInt64(UInt32(bitPattern: key))) }
+    if Key.self == Int64.self, let key = key as? Int64 {
+      return hash(bits: UInt64(bitPattern: key))
+    }
+    if Key.self == Int32.self, let key = key as? Int32 {
+      return hash(bits: UInt64(UInt32(bitPattern: key)))
+    }
     if Key.self == UInt.self, let key = key as? UInt { return hash(bits: UInt64(key)) }
     if Key.self == UInt64.self, let key = key as? UInt64 { return hash(bits: key) }
     if Key.self == UInt32.self, let key = key as? UInt32 { return hash(bits: UInt64(key)) }
@@ -84,7 +90,9 @@ struct KeyHasher: Sendable {
         first = unsafe UInt64(bytes.loadUnaligned(fromByteOffset: 0, as: UInt32.self))
         second = unsafe UInt64(bytes.loadUnaligned(fromByteOffset: count &- 4, as: UInt32.self))
       } else {
-        for unsafe byte in unsafe bytes { first = first << 8 | UInt64(byte) }
+        for offset in 0..<count {
+          first = unsafe first << 8 | UInt64(bytes[offset])
+        }
       }
     }
     seen |= first | second

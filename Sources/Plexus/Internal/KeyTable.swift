@@ -23,7 +23,7 @@ struct KeyTable<Key: Hashable & Sendable, Element: Sendable>: Sendable {
     }
   }
 
-  /// The entries in no particular order. The keys must not be changed.
+  /// The entries, in no particular order.
   @usableFromInline var entries: ContiguousArray<Entry> = []
 
   /// Zero for a free slot, else the lower half of the hash above the place of the entry plus one.
@@ -36,7 +36,9 @@ struct KeyTable<Key: Hashable & Sendable, Element: Sendable>: Sendable {
 
   @inlinable var isEmpty: Bool { entries.isEmpty }
 
-  /// The place of a key among the entries, if it is there. It changes with the next removal.
+  /// The place of a key among the entries, if it is there.
+  ///
+  /// It changes with the next removal.
   @inlinable
   func index(of key: Key, hash: UInt64) -> Int? {
     guard !slots.isEmpty else { return nil }
@@ -94,7 +96,9 @@ struct KeyTable<Key: Hashable & Sendable, Element: Sendable>: Sendable {
 
   @inlinable static var tagMask: UInt64 { 0xFFFF_FFFF_0000_0000 }
 
-  /// Where the search for a hash begins. The uppermost bits are left to choose a stripe.
+  /// Where the search for a hash begins.
+  ///
+  /// The uppermost bits are left to choose a stripe.
   @inlinable
   static func home(of hash: UInt64, mask: Int) -> Int {
     Int(truncatingIfNeeded: hash &>> 28) & mask

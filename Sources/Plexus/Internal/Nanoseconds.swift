@@ -1,4 +1,6 @@
-/// A point in time or a span of it, in nanoseconds. The largest value stands for "never".
+/// A point in time or a span of it, in nanoseconds.
+///
+/// The largest value stands for "never".
 @usableFromInline
 typealias Nanoseconds = Int64
 

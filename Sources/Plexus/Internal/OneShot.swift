@@ -19,7 +19,9 @@ final class OneShot<Value: Sendable>: Sendable {
     waiting?.resume(returning: value)
   }
 
-  /// Waits until the value is set. One task may do so, once.
+  /// Waits until the value is set.
+  ///
+  /// One task may do so, once.
   func value() async -> Value {
     await withCheckedContinuation { continuation in
       let value = state.withLock { state in

@@ -13,7 +13,10 @@ struct Stripes<State: Sendable>: ~Copyable, @unchecked Sendable {
   ///   - count: How many; a power of two of at most 16.
   ///   - makeState: Makes the state that each of them begins with.
   init(count: Int, makeState: () -> State) {
-    precondition(count.nonzeroBitCount == 1 && count <= 16, "Stripes come in powers of two up to 16")
+    precondition(
+      count.nonzeroBitCount == 1 && count <= 16,
+      "Stripes come in powers of two up to 16"
+    )
     unsafe base = .allocate(capacity: count)
     self.count = count
     for index in 0..<count {
@@ -37,7 +40,7 @@ struct Stripes<State: Sendable>: ~Copyable, @unchecked Sendable {
   }
 
   /// Calls the body with exclusive access to each stripe in turn.
-  borrowing func forEach(_ body: (inout State) -> Void) {
+  borrowing func withEachLock(_ body: (inout State) -> Void) {
     for index in 0..<count {
       unsafe base[index].withLock(body)
     }

@@ -21,7 +21,7 @@ struct TimeSource: Sendable {
     reader = clock is ContinuousClock ? nil : clock.reader()
   }
 
-  /// The reading at this moment. It never goes back.
+  /// The reading at this moment, which is never before an earlier one.
   @inlinable
   func now() -> Nanoseconds {
     guard let reader else { return coarseNanoseconds() }

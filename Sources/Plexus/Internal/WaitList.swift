@@ -59,6 +59,11 @@ final class WaitList: Sendable {
     }
   }
 
+  /// A caller that has not waited gives its place back.
+  func giveBack(_ place: WaitPlace) {
+    _ = state.withLock { $0.giveBack(place) }
+  }
+
   /// The event has come: nobody waits any longer.
   func finish() {
     for task in state.withLock({ $0.finish() }) { task.resume() }

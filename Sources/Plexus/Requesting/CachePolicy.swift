@@ -8,9 +8,9 @@
 /// let rates = Multiplexer(policy: policy) { ["EUR": 1.08] }
 /// ```
 public struct CachePolicy: Sendable {
-  /// How long a value is fresh, from the end of its fetch. A value is stale at exactly that age.
+  /// How long a value is fresh, from the end of its fetch.
   ///
-  /// With zero or less a value is never fresh: it serves only where a stale one does.
+  /// A value is stale at exactly that age. With zero or less a value is never fresh: it serves only where a stale one does.
   public var timeToLive: Duration = .seconds(30 * 60)
 
   /// How long after its time to live a stale value is still handed out at once, while one fetch

@@ -10,7 +10,9 @@ public struct CacheStatistics: Hashable, Sendable {
   public var misses: Int
   /// The requests that waited for a fetch begun by somebody else.
   public var joins: Int
-  /// The fetches begun. One that is tried again counts once.
+  /// The fetches begun.
+  ///
+  /// One that is tried again counts once.
   public var fetches: Int
   /// The fetches that failed in the end; cancelled ones do not count.
   public var failures: Int

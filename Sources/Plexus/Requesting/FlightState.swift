@@ -123,6 +123,7 @@ extension FlightState {
   ///   - staleTime: How long a stale value is handed out while it is renewed.
   ///   - next: The name of the flight that may begin.
   ///   - mayWait: Whether the caller may wait for a flight or begin one.
+  /// - Returns: The answer, and whether the offered flight begins.
   mutating func request(
     ticket: RefreshTicket = .none,
     at now: Nanoseconds,
@@ -188,6 +189,7 @@ extension FlightState {
   ///   - validator: What came with it for the next fetch.
   ///   - lifetime: How long it is fresh.
   ///   - now: The instant.
+  /// - Returns: What has to be done now.
   mutating func succeed(
     _ id: FlightID,
     with newValue: Value,
@@ -210,6 +212,7 @@ extension FlightState {
   ///   - usesValue: Whether the value may stand in.
   ///   - memory: How long the failure is remembered.
   ///   - now: The instant.
+  /// - Returns: What has to be done now.
   mutating func fail(
     _ id: FlightID,
     with error: any Error,
@@ -283,6 +286,12 @@ extension FlightState {
     var drops: FlightID?
   }
 
+  /// What has nothing to do with the key any more once this state is thrown away for a new one.
+  var cut: CutEffects {
+    let running = details.running
+    return CutEffects(cutsOff: running?.id, drops: running?.queued)
+  }
+
   /// Somebody knows that the value has changed.
   ///
   /// - Parameters:
@@ -305,17 +314,10 @@ extension FlightState {
 
   /// Somebody brings a value, which is newer than whatever a flight may bring.
   mutating func store(_ newValue: Value, lifetime: Lifetime, at now: Nanoseconds) -> CutEffects {
-    let effects = CutEffects(cutsOff: running, drops: queued)
+    let effects = cut
     keep(newValue, lifetime: lifetime, at: now)
     unserved = .none
     box = .empty
-    return effects
-  }
-
-  /// Everything is forgotten, and flights that began before have no effect any more.
-  mutating func clear() -> CutEffects {
-    let effects = CutEffects(cutsOff: running, drops: queued)
-    self = FlightState()
     return effects
   }
 

@@ -2,7 +2,9 @@
 public struct RetryPolicy: Hashable, Sendable {
   /// The number of tries, the first one included.
   public let attempts: Int
-  /// How long to wait before the second try. Every later wait is twice as long as the one before.
+  /// How long to wait before the second try.
+  ///
+  /// Every later wait is twice as long as the one before.
   public let base: Duration
   /// The longest wait.
   public let cap: Duration
@@ -55,8 +57,9 @@ public struct RetryPolicy: Hashable, Sendable {
     guard attempt < attempts else { return nil }
     var wait = min(base, cap)
     var doublings = attempt - 1
-    while doublings > 0, wait < cap, wait > .zero {
-      wait = wait > cap / 2 ? cap : wait * 2
+    while doublings > 0, wait > .zero, wait < cap {
+      let half = cap / 2
+      wait = wait > half ? cap : wait * 2
       doublings -= 1
     }
     guard jitter > 0 else { return wait }

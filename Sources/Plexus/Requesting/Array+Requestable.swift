@@ -1,0 +1,46 @@
+extension Array where Element: Requestable {
+  /// Makes all requests at once and waits for every one of them.
+  ///
+  /// ```swift
+  /// let names = MultiplexerMap<Int, String> { id in "user \(id)" }
+  /// let results = await [1, 2, 3].map { names[$0] }.results()
+  /// print(results.count)
+  /// ```
+  ///
+  /// - Returns: Their results, in the order of the array. If the calling task is cancelled those that
+  ///   had to wait have failed with a `CancellationError`.
+  public func results() async -> [Result<Element.Value, any Error>] {
+    await withTaskGroup(of: (Int, Result<Element.Value, any Error>).self) { group in
+      for (index, request) in enumerated() {
+        group.addTask {
+          do {
+            return (index, .success(try await request.request()))
+          } catch {
+            return (index, .failure(error))
+          }
+        }
+      }
+      var results = [Result<Element.Value, any Error>](
+        repeating: .failure(CancellationError()),
+        count: count
+      )
+      for await (index, result) in group { results[index] = result }
+      return results
+    }
+  }
+
+  /// Makes all requests at once and waits until all have succeeded or one has failed.
+  ///
+  /// - Returns: Their values, in the order of the array.
+  /// - Throws: The first error. The other requests are cancelled then.
+  public func values() async throws -> [Element.Value] {
+    try await withThrowingTaskGroup(of: (Int, Element.Value).self) { group in
+      for (index, request) in enumerated() {
+        group.addTask { (index, try await request.request()) }
+      }
+      var values = [Element.Value?](repeating: nil, count: count)
+      for try await (index, value) in group { values[index] = value }
+      return values.compactMap { $0 }
+    }
+  }
+}

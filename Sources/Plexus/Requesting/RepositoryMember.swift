@@ -1,0 +1,25 @@
+/// Something that a ``MuxRepository`` can clear together with others.
+///
+/// Multiplexers and maps need not be told about it: they are registered as they are. Conform a cache
+/// of your own to it.
+public protocol RepositoryMember: AnyObject, Sendable {
+  /// Forgets everything in memory, and sees to it that nothing that began before will be kept.
+  ///
+  /// It must not wait.
+  nonisolated func cutOff()
+
+  /// Removes the stored copies; they are gone for good when it returns.
+  ///
+  /// - Throws: Why some of them are still there.
+  nonisolated func removeStored() async throws
+
+  /// Forgets everything in memory. What is under way goes on.
+  nonisolated func clearMemory()
+}
+
+extension RepositoryMember {
+  /// Removes nothing: what is in memory only has no stored copies.
+  public nonisolated func removeStored() async throws {}
+}
+
+extension RequestCore: RepositoryMember {}

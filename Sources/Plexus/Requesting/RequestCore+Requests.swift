@@ -1,0 +1,232 @@
+extension RequestCore {
+  /// Answers a request with the value alone.
+  @usableFromInline
+  func value(_ key: Key, hash: UInt64, ticket: RefreshTicket) async throws -> Value {
+    try await settle(key, hash: hash, ticket: ticket).value
+  }
+
+  /// Answers a request with all that is known of the value.
+  func response(
+    _ key: Key,
+    hash: UInt64,
+    ticket: RefreshTicket
+  ) async throws -> Response<Value> {
+    let settled = try await settle(key, hash: hash, ticket: ticket)
+    let age = settled.source == .fetch ? 0 : max(0, time.now() - settled.storedAt)
+    return Response(
+      value: settled.value,
+      source: settled.source,
+      age: .nanoseconds(age),
+      isStale: settled.isStale,
+      error: settled.error
+    )
+  }
+
+  /// Answers a request, after a wait if need be.
+  ///
+  /// - Parameters:
+  ///   - key: What is asked for.
+  ///   - hash: Its hash.
+  ///   - ticket: The newest refresh that the caller insists on.
+  /// - Returns: The value.
+  /// - Throws: The error of the fetch; a `CancellationError` if the caller's task is cancelled and
+  ///   would have to wait; ``MultiplexerError/recursiveRequest(chain:)``.
+  private func settle(
+    _ key: Key,
+    hash: UInt64,
+    ticket: RefreshTicket
+  ) async throws -> Settled<Value> {
+    let scope = FlightScope.current.flatMap { $0.isSettled ? nil : $0 }
+    let isOwn = scope.map { isFetch(of: key, $0) } ?? false
+    let inquiry = Inquiry(
+      key: key,
+      hash: hash,
+      ticket: ticket,
+      now: time.now(),
+      priority: Task.currentPriority,
+      mayWait: !isOwn && !Task.isCancelled
+    )
+    switch admit(inquiry) {
+    case .settled(let settled):
+      return settled
+    case .failed(let error):
+      throw error
+    case .waits(let flight, let place):
+      return try await wait(for: flight, in: place, scope: scope)
+    case .refused:
+      guard isOwn, let scope else { throw CancellationError() }
+      throw MultiplexerError.recursiveRequest(chain: [scope.label, scope.label])
+    }
+  }
+
+  /// Whether a flight fetches this key of this multiplexer.
+  private func isFetch(of key: Key, _ node: any FlightNode) -> Bool {
+    guard let flight = node as? Flight<Key, Value> else { return false }
+    return flight.source === source && flight.key == key
+  }
+
+  private func admit(_ inquiry: Inquiry<Key>) -> Admission<Key, Value> {
+    var aftermath = Aftermath<Key, Value>()
+    let admission = stripes.withLock(hash: inquiry.hash) { stripe in
+      stripe.admit(inquiry, staleTime: staleTime, source: source, &aftermath)
+    }
+    carryOut(aftermath)
+    return admission
+  }
+
+  /// Waits for a flight in a place that has been taken.
+  private func wait(
+    for flight: Flight<Key, Value>,
+    in place: WaitPlace,
+    scope: (any FlightNode)?
+  ) async throws -> Settled<Value> {
+    flight.work.raise(to: Task.currentPriority)
+    if let scope, let chain = WaitGraph.wait(scope, for: flight) {
+      leave(flight, place)
+      flight.waiters.giveBack(place)
+      throw MultiplexerError.recursiveRequest(chain: chain)
+    }
+    let ending = await flight.waiters.wait(in: place) { self.leave(flight, place) }
+    if let scope { WaitGraph.stopWaiting(scope, for: flight) }
+    guard ending == .finished, let outcome = flight.outcome else { throw CancellationError() }
+    return try outcome.get()
+  }
+
+  /// A caller leaves early.
+  private func leave(_ flight: Flight<Key, Value>, _ place: WaitPlace) {
+    let departure = flight.waiters.leave(place)
+    if departure.isLast, policy.whenUnobserved == .cancel { abandon(flight) }
+    departure.resume()
+  }
+
+  /// Cancels a flight that nobody waits for, unless it goes on for another reason.
+  private func abandon(_ flight: Flight<Key, Value>) {
+    var aftermath = Aftermath<Key, Value>()
+    stripes.withLock(hash: flight.hash) { $0.abandon(flight, &aftermath) }
+    carryOut(aftermath)
+  }
+}
+
+/// What a request asks for, and under which circumstances.
+struct Inquiry<Key: Hashable & Sendable>: Sendable {
+  let key: Key
+  let hash: UInt64
+  /// The newest refresh that the caller insists on.
+  let ticket: RefreshTicket
+  let now: Nanoseconds
+  let priority: TaskPriority
+  /// Whether the caller may wait.
+  let mayWait: Bool
+}
+
+/// What a request comes to before it suspends.
+enum Admission<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  case settled(Settled<Value>)
+  case failed(any Error)
+  case waits(Flight<Key, Value>, WaitPlace)
+  case refused
+}
+
+extension Stripe {
+  /// Answers a request or gives it a place to wait in.
+  mutating func admit(
+    _ inquiry: Inquiry<Key>,
+    staleTime: Nanoseconds,
+    source: FlightSource,
+    _ aftermath: inout Aftermath<Key, Value>
+  ) -> Admission<Key, Value> {
+    let index = place(of: inquiry.key, hash: inquiry.hash)
+    let next = nextFlight
+    let effects = self[index].request(
+      ticket: inquiry.ticket,
+      at: inquiry.now,
+      staleTime: staleTime,
+      next: next,
+      mayWait: inquiry.mayWait
+    )
+    if effects.startsFlight {
+      let flight = makeFlight(
+        for: inquiry.key,
+        hash: inquiry.hash,
+        source: source,
+        priority: inquiry.priority
+      )
+      launch(flight.id, index: index, &aftermath)
+      publish(index, &aftermath)
+    }
+    let state = self[index]
+    switch effects.answer {
+    case .fresh:
+      statistics.hits += 1
+    case .stale:
+      statistics.staleHits += 1
+    case .failure:
+      return standIn(for: state)
+    case .waits(let id):
+      if effects.startsFlight { statistics.misses += 1 } else { statistics.joins += 1 }
+      // A flight that its state waits for is among the flights: both change together.
+      guard let flight = flights[id] else { return .refused }
+      return .waits(flight, flight.waiters.join())
+    case .refused:
+      removeIfEmpty(index, &aftermath)
+      return .refused
+    }
+    guard let value = state.value else { return .refused }
+    return .settled(
+      Settled(
+        value: value,
+        source: .memory,
+        storedAt: state.storedAt,
+        isStale: effects.answer == .stale
+      )
+    )
+  }
+
+  /// What a request gets in place of a fetch, of which it is remembered that it failed.
+  private mutating func standIn(for state: State) -> Admission<Key, Value> {
+    guard let failure = state.details.failure else { return .refused }
+    guard failure.usesValue, let value = state.value else {
+      statistics.misses += 1
+      return .failed(failure.error)
+    }
+    statistics.staleHits += 1
+    return .settled(
+      Settled(
+        value: value,
+        source: .memory,
+        storedAt: state.storedAt,
+        isStale: true,
+        error: failure.error
+      )
+    )
+  }
+
+  /// Nobody waits for a flight any more, and the policy is to cancel it then.
+  mutating func abandon(_ flight: Flight<Key, Value>, _ aftermath: inout Aftermath<Key, Value>) {
+    // Somebody may have come since.
+    guard flight.waiters.count == 0, !flight.waiters.isFinished else { return }
+    guard flights[flight.id] != nil else {
+      aftermath.cancels.append(flight)
+      return
+    }
+    guard let index = keys.index(of: flight.key, hash: flight.hash) else { return }
+    let before = self[index]
+    let effects = self[index].abandon(flight.id)
+    guard effects.isCurrent else { return }
+    aftermath.states.append(before)
+    removeFlight(flight.id, &aftermath)
+    aftermath.cancels.append(flight)
+    ended(index, startsFlight: effects.startsFlight, &aftermath)
+  }
+
+  /// A flight has ended: announces the state, and begins what was queued.
+  mutating func ended(
+    _ index: Int,
+    startsFlight next: FlightID?,
+    _ aftermath: inout Aftermath<Key, Value>
+  ) {
+    if let next { launch(next, index: index, &aftermath) }
+    publish(index, &aftermath)
+    if next == nil { removeIfEmpty(index, &aftermath) }
+  }
+}

@@ -1,0 +1,80 @@
+internal import Synchronization
+
+/// What a multiplexer or a map consists of, apart from its life: flights use it without keeping the
+/// streams of its owners open.
+@usableFromInline
+final class RequestCore<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  typealias Fetch =
+    @concurrent @Sendable (Key, FetchContext<Value>) async throws -> FetchResult<Value>
+
+  @usableFromInline let stripes: Stripes<Stripe<Key, Value>>
+  @usableFromInline let hasher = KeyHasher()
+  @usableFromInline let time: TimeSource
+  let clock: any Clock<Duration>
+  let policy: CachePolicy
+  let staleTime: Nanoseconds
+  let source: FlightSource
+  let fetch: Fetch
+  private let lastTicket = Atomic<UInt64>(0)
+
+  init(
+    name: String,
+    namesKeys: Bool,
+    stripeCount: Int,
+    policy: CachePolicy,
+    clock: any Clock<Duration>,
+    fetch: @escaping Fetch
+  ) {
+    policy.validate()
+    stripes = Stripes(count: stripeCount) { Stripe() }
+    time = TimeSource(clock)
+    self.clock = clock
+    self.policy = policy
+    staleTime = Nanoseconds(saturating: policy.staleWhileRevalidate)
+    source = FlightSource(name: name, namesKeys: namesKeys)
+    self.fetch = fetch
+  }
+
+  /// The value of a key, if it is fresh and the caller has no demands.
+  @inlinable
+  func hit(_ key: Key, hash: UInt64) -> Value? {
+    let now = time.now()
+    return stripes.withLock(hash: hash) { $0.hit(key, hash: hash, at: now) }
+  }
+
+  /// The value of a key, fresh or stale.
+  @inlinable
+  func value(of key: Key, hash: UInt64) -> Value? {
+    stripes.withLock(hash: hash) { $0.value(of: key, hash: hash) }
+  }
+
+  var statistics: CacheStatistics {
+    var sum = CacheStatistics()
+    stripes.withEachLock { sum = sum + $0.statistics }
+    return sum
+  }
+
+  func drawTicket() -> RefreshTicket {
+    RefreshTicket(rawValue: lastTicket.add(1, ordering: .relaxed).newValue)
+  }
+
+  /// How long a value is fresh.
+  ///
+  /// - Parameter own: The time to live that came with it.
+  /// - Returns: The time to live of the policy if there is none, with jitter.
+  func lifetime(own: Nanoseconds? = nil) -> FlightState<Value>.Lifetime {
+    if let own { return FlightState<Value>.Lifetime(duration: own, own: own) }
+    let duration = Nanoseconds(saturating: policy.timeToLive)
+    guard policy.expiryJitter > 0 else { return FlightState<Value>.Lifetime(duration: duration) }
+    let factor = 1 + policy.expiryJitter * .random(in: -1...1)
+    return FlightState<Value>.Lifetime(duration: duration.scaled(by: factor))
+  }
+
+  /// Does what a change has left to be done.
+  func carryOut(_ aftermath: Aftermath<Key, Value>) {
+    for delivery in aftermath.deliveries { delivery.deliver() }
+    for (flight, outcome) in aftermath.settles { flight.settle(outcome) }
+    for flight in aftermath.cancels { flight.work.cancel() }
+    for launch in aftermath.launches { self.launch(launch) }
+  }
+}

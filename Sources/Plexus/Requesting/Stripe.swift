@@ -1,0 +1,181 @@
+/// The keys that share one lock: their states, flights and streams.
+///
+/// Nothing is resumed, called or released here; what has to be is handed out as ``Aftermath``.
+@usableFromInline
+struct Stripe<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  typealias State = FlightState<Value>
+  typealias Hub = BroadcastHub<LoadState<Value>>
+
+  @usableFromInline var keys = KeyTable<Key, FlightState<Value>>()
+  @usableFromInline var statistics = CacheStatistics()
+  /// The flights under way and queued; those that were cut off are not among them.
+  var flights: [FlightID: Flight<Key, Value>] = [:]
+  /// The streams of the keys that have subscribers.
+  var hubs = KeyTable<Key, BroadcastHub<LoadState<Value>>>()
+  private var lastFlight: UInt64 = 0
+  private var failuresSinceSweep = 0
+
+  /// The value of a key, if it is fresh; counted as a hit.
+  @inlinable
+  mutating func hit(_ key: Key, hash: UInt64, at now: Nanoseconds) -> Value? {
+    guard let index = keys.index(of: key, hash: hash) else { return nil }
+    guard keys.entries[index].element.isFresh(at: now) else { return nil }
+    statistics.hits &+= 1
+    return keys.entries[index].element.value
+  }
+
+  /// The value of a key, however old.
+  @inlinable
+  func value(of key: Key, hash: UInt64) -> Value? {
+    guard let index = keys.index(of: key, hash: hash) else { return nil }
+    return keys.entries[index].element.value
+  }
+
+  // MARK: - Keys
+
+  /// The place of a key, which is added if it is not there.
+  mutating func place(of key: Key, hash: UInt64) -> Int {
+    keys.index(of: key, hash: hash) ?? keys.insert(State(), for: key, hash: hash)
+  }
+
+  /// The state of a key at a place.
+  subscript(index: Int) -> State {
+    get { keys.entries[index].element }
+    _modify { yield &keys.entries[index].element }
+  }
+
+  /// Removes a key of which nothing is known.
+  mutating func removeIfEmpty(_ index: Int, _ aftermath: inout Aftermath<Key, Value>) {
+    guard keys.entries[index].element.isEmpty else { return }
+    aftermath.entries.append(keys.remove(at: index))
+  }
+
+  /// Forgets keys that merely failed, once there are many of them.
+  ///
+  /// A key with subscribers stays: they will be told the same as those who come later.
+  mutating func noteFailure(at now: Nanoseconds, _ aftermath: inout Aftermath<Key, Value>) {
+    failuresSinceSweep += 1
+    guard failuresSinceSweep > 32 + keys.count / 2 else { return }
+    failuresSinceSweep = 0
+    for index in keys.entries.indices.reversed() {
+      let entry = keys.entries[index]
+      guard entry.element.isForgettable(at: now) else { continue }
+      guard hubs.index(of: entry.key, hash: entry.hash) == nil else { continue }
+      aftermath.entries.append(keys.remove(at: index))
+    }
+  }
+
+  // MARK: - Flights
+
+  /// The name that the next flight will have.
+  var nextFlight: FlightID { FlightID(rawValue: lastFlight + 1) }
+
+  /// Makes the flight that has the next name.
+  mutating func makeFlight(
+    for key: Key,
+    hash: UInt64,
+    source: FlightSource,
+    priority: TaskPriority,
+    predecessor: (any FlightNode)? = nil
+  ) -> Flight<Key, Value> {
+    let flight = Flight<Key, Value>(
+      id: nextFlight,
+      key: key,
+      hash: hash,
+      source: source,
+      predecessor: predecessor
+    )
+    flight.work.raise(to: priority)
+    lastFlight += 1
+    flights[flight.id] = flight
+    return flight
+  }
+
+  /// Takes a flight out that is over for its key.
+  @discardableResult
+  mutating func removeFlight(
+    _ id: FlightID?,
+    _ aftermath: inout Aftermath<Key, Value>
+  ) -> Flight<Key, Value>? {
+    guard let id, let flight = flights.removeValue(forKey: id) else { return nil }
+    aftermath.flights.append(flight)
+    return flight
+  }
+
+  /// The flight of a name is to be launched with what is known now.
+  mutating func launch(_ id: FlightID, index: Int, _ aftermath: inout Aftermath<Key, Value>) {
+    guard let flight = flights[id] else { return }
+    let details = self[index].details
+    let launch = Launch(
+      flight: flight,
+      previousValue: self[index].value,
+      validator: details.validator,
+      ownTimeToLive: details.ownTimeToLive
+    )
+    self.launch(launch, &aftermath)
+  }
+
+  /// A flight is to be launched.
+  mutating func launch(_ launch: Launch<Key, Value>, _ aftermath: inout Aftermath<Key, Value>) {
+    statistics.fetches += 1
+    aftermath.launches.append(launch)
+  }
+
+  // MARK: - Streams
+
+  /// Announces the state of a key to its subscribers.
+  mutating func publish(_ index: Int, _ aftermath: inout Aftermath<Key, Value>) {
+    guard !hubs.isEmpty else { return }
+    publish(self[index].loadState, keys.entries[index].key, keys.entries[index].hash, &aftermath)
+  }
+
+  /// Announces a state to the subscribers of a key.
+  mutating func publish(
+    _ state: LoadState<Value>,
+    _ key: Key,
+    _ hash: UInt64,
+    _ aftermath: inout Aftermath<Key, Value>
+  ) {
+    guard let index = hubs.index(of: key, hash: hash) else { return }
+    aftermath.deliveries.append(hubs.entries[index].element.prepare(state))
+  }
+}
+
+extension FlightState {
+  /// What subscribers are told.
+  var loadState: LoadState<Value> {
+    details.running == nil ? restingState : .loading(previous: value)
+  }
+
+  /// What subscribers are told once no flight is under way.
+  var restingState: LoadState<Value> {
+    if let failure = details.failure { return .failed(failure.error, previous: value) }
+    return value.map { .loaded($0) } ?? .unknown
+  }
+}
+
+/// A flight that has to be launched, and what its fetch is told.
+struct Launch<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  let flight: Flight<Key, Value>
+  var previousValue: Value?
+  var validator: String?
+  var ownTimeToLive: Nanoseconds?
+}
+
+/// What a change leaves to be done once no lock is held: it may run a user's code.
+struct Aftermath<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  /// What subscribers are told, in order.
+  var deliveries: [Delivery<LoadState<Value>>] = []
+  /// The flights to launch.
+  var launches: [Launch<Key, Value>] = []
+  /// The flights to cancel.
+  var cancels: [Flight<Key, Value>] = []
+  /// The flights whose callers need not wait any longer, and what they get.
+  var settles: [(flight: Flight<Key, Value>, outcome: Flight<Key, Value>.Outcome)] = []
+  /// The flights that were taken out, to be released.
+  var flights: [Flight<Key, Value>] = []
+  /// What was replaced, to be released.
+  var states: [FlightState<Value>] = []
+  /// What was removed, to be released.
+  var entries: ContiguousArray<KeyTable<Key, FlightState<Value>>.Entry> = []
+}

@@ -1,0 +1,40 @@
+/// Which flights wait for which others, over all multiplexers of the process.
+///
+/// It is used only by requests that are made inside a fetch and have to wait.
+enum WaitGraph {
+  private struct Vertex: Hashable, Sendable {
+    let flight: any FlightNode
+
+    static func == (left: Self, right: Self) -> Bool {
+      left.flight === right.flight
+    }
+
+    func hash(into hasher: inout Hasher) {
+      hasher.combine(ObjectIdentifier(flight))
+    }
+  }
+
+  private static let state = Locked(WaitGraphState<Vertex>())
+
+  /// Records that a fetch waits for a flight, unless it would wait for itself then.
+  ///
+  /// The caller keeps both until it calls ``stopWaiting(_:for:)``.
+  ///
+  /// - Parameters:
+  ///   - flight: The flight whose fetch wants to wait.
+  ///   - target: What it wants to wait for.
+  /// - Returns: If it would wait for itself, the names of all who would wait for each other.
+  static func wait(_ flight: any FlightNode, for target: any FlightNode) -> [String]? {
+    let way = state.withLock { state in
+      state.wait(Vertex(flight: flight), for: Vertex(flight: target)) { vertex in
+        vertex.flight.predecessor.map { Vertex(flight: $0) }
+      }
+    }
+    return way.map { way in [flight.label] + way.map(\.flight.label) }
+  }
+
+  /// Takes back what ``wait(_:for:)`` has recorded.
+  static func stopWaiting(_ flight: any FlightNode, for target: any FlightNode) {
+    state.withLock { $0.stopWaiting(Vertex(flight: flight), for: Vertex(flight: target)) }
+  }
+}

@@ -1,0 +1,95 @@
+/// Several requests that are made at once.
+///
+/// ```swift
+/// let profile = Multiplexer { "Ada" }
+/// let scores = MultiplexerMap<String, Int> { name in name.count }
+///
+/// let (name, score, number) = try await Zipper(profile, scores["Ada"], Request { 3.5 }).values()
+/// print(name, score, number)
+/// ```
+///
+/// For a list whose length is known at run time only, an array of requests has the same methods.
+///
+/// ## Cancellation
+///
+/// Cancelling the calling task cancels all requests.
+public struct Zipper<each R: Requestable>: Sendable {
+  private let requests: (repeat each R)
+
+  /// Creates a zipper of requests.
+  ///
+  /// - Parameter request: The requests; nothing is asked for yet.
+  public init(_ request: repeat each R) {
+    requests = (repeat each request)
+  }
+
+  /// Returns a zipper with one more request at the end.
+  ///
+  /// - Parameter request: The request to add.
+  /// - Returns: The longer zipper. This one stays as it is.
+  public func add<New: Requestable>(_ request: New) -> Zipper<repeat each R, New> {
+    Zipper<repeat each R, New>(repeat each requests, request)
+  }
+
+  /// Makes all requests at once and waits for every one of them.
+  ///
+  /// - Returns: Their results, in the order in which they were added. If the calling task is cancelled
+  ///   those that had to wait have failed with a `CancellationError`.
+  public func results() async -> (repeat Result<(each R).Value, any Error>) {
+    let answers = (repeat Answer(each requests))
+    await withTaskGroup(of: Void.self) { group in
+      for answer in repeat each answers {
+        group.addTask { await answer.receive() }
+      }
+    }
+    return (repeat (each answers).result)
+  }
+
+  /// Makes all requests at once and waits until all have succeeded or one has failed.
+  ///
+  /// - Returns: Their values, in the order in which they were added.
+  /// - Throws: The first error. The other requests are cancelled then.
+  public func values() async throws -> (repeat (each R).Value) {
+    let answers = (repeat Answer(each requests))
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for answer in repeat each answers {
+        group.addTask { try await answer.receiveValue() }
+      }
+      try await group.waitForAll()
+    }
+    return (repeat try (each answers).result.get())
+  }
+}
+
+/// A request and, in the end, its result.
+private final class Answer<R: Requestable>: Sendable {
+  private let request: R
+  private let state = Locked<Result<R.Value, any Error>>(.failure(CancellationError()))
+
+  init(_ request: R) {
+    self.request = request
+  }
+
+  /// The result; a `CancellationError` as long as there is none.
+  var result: Result<R.Value, any Error> {
+    state.withLock { $0 }
+  }
+
+  /// Makes the request.
+  func receive() async {
+    try? await receiveValue()
+  }
+
+  /// Makes the request.
+  ///
+  /// - Throws: What the request throws.
+  func receiveValue() async throws {
+    do {
+      let value = try await request.request()
+      state.withLock { $0 = .success(value) }
+    } catch {
+      state.withLock { $0 = .failure(error) }
+      throw error
+    }
+  }
+}
