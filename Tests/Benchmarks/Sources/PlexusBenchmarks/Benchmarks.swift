@@ -3,7 +3,16 @@ import Foundation
 /// Measures the library beside its peers.
 @main
 struct Benchmarks {
-  static func main() async throws {
+  static func main() async {
+    do {
+      try await run()
+    } catch {
+      FileHandle.standardError.write(Data("\(error)\n".utf8))
+      exit(error is UsageError ? 64 : 1)
+    }
+  }
+
+  private static func run() async throws {
     var arguments = Array(CommandLine.arguments.dropFirst())
     guard !arguments.contains("--help") else { return print(usage) }
     let json = try value(of: "--json", in: &arguments)
