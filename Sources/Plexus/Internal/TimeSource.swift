@@ -15,6 +15,7 @@ internal import Android
 /// most. Every other clock is asked itself.
 @usableFromInline
 struct TimeSource: Sendable {
+  /// What reads the clock; `nil` if the coarse reading takes its place.
   @usableFromInline let reader: (any ClockReader)?
 
   init(_ clock: any Clock<Duration>) {
@@ -31,12 +32,12 @@ struct TimeSource: Sendable {
 
 /// A clock together with the moment from which its readings count.
 @usableFromInline
-protocol ClockReader: Sendable {
+protocol ClockReader: AnyObject, Sendable {
   /// The nanoseconds since the reader was made.
   func nanoseconds() -> Nanoseconds
 }
 
-private struct AnchoredClock<Source: Clock>: ClockReader where Source.Duration == Duration {
+private final class AnchoredClock<Source: Clock>: ClockReader where Source.Duration == Duration {
   let source: Source
   let origin: Source.Instant
 

@@ -1,9 +1,14 @@
+// Unsafe because the checked kind of continuation would allocate for each of many callers. A parked
+// task is resumed exactly once: the pure state hands it out once, under the lock.
+
 /// The callers that wait for one event, any of whom may leave early in constant time.
 ///
 /// A caller takes a place first, which counts it, and suspends there afterwards. Whatever happens in
 /// between (it is cancelled, or the event comes) is seen when it wants to suspend.
+@usableFromInline
 final class WaitList: Sendable {
   /// Why a caller does not wait any longer.
+  @usableFromInline
   enum Ending: Hashable, Sendable {
     /// The event has come.
     case finished
@@ -14,6 +19,7 @@ final class WaitList: Sendable {
   private let state = Locked(WaitListState<SuspendedTask>())
 
   /// Takes a place for the current caller.
+  @usableFromInline
   func join() -> WaitPlace {
     state.withLock { $0.join() }
   }
@@ -25,10 +31,13 @@ final class WaitList: Sendable {
   ///   - onCancel: What to do when the caller's task is cancelled: it has to call ``leave(_:)``. It
   ///     may be called before, during and after the wait.
   /// - Returns: Why the wait is over.
-  func wait(in place: WaitPlace, onCancel: @escaping @Sendable () -> Void) async -> Ending {
+  @usableFromInline
+  func wait(in place: WaitPlace, onCancel: @Sendable () -> Void) async -> Ending {
     await withTaskCancellationHandler(
       operation: {
-        await SuspendedTask.suspend(isolation: #isolation) { task in
+        // Not through SuspendedTask.suspend: a frame less for each of many callers.
+        await unsafe withUnsafeContinuation(isolation: #isolation) { continuation in
+          let task = unsafe SuspendedTask(continuation: continuation)
           let isParked = state.withLock { $0.park(task, in: place) }
           if !isParked { task.resume() }
         }

@@ -1,4 +1,5 @@
 /// Where a caller waits in a list.
+@usableFromInline
 struct WaitPlace: Hashable, Sendable {
   fileprivate let index: Int
 }

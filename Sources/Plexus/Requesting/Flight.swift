@@ -1,4 +1,5 @@
 /// What a fetch is known by to the other fetches that it may come to wait for.
+@usableFromInline
 protocol FlightNode: AnyObject, Sendable {
   /// The name of what is fetched, for people.
   var label: String { get }
@@ -9,20 +10,26 @@ protocol FlightNode: AnyObject, Sendable {
 }
 
 /// For which flight a task works.
-enum FlightScope {
+@usableFromInline
+enum FlightScope: Sendable {
   /// The flight whose fetch the current task belongs to.
   @TaskLocal static var current: (any FlightNode)?
+
+  /// Whether the current task works for no flight.
+  @usableFromInline static var isEmpty: Bool { current == nil }
 }
 
 /// One fetch of one key for any number of callers: who waits for it, what works for it, and in the
 /// end its outcome.
 ///
 /// Whether the outcome may be stored is not its affair: ``FlightState`` knows which flight counts.
+@usableFromInline
 final class Flight<Key: Hashable & Sendable, Value: Sendable>: FlightNode {
-  typealias Outcome = Result<Settled<Value>, any Error>
+  @usableFromInline typealias Outcome = Result<Answer<Value>, any Error>
 
-  private struct State {
-    var outcome: Outcome?
+  @usableFromInline
+  struct State: Sendable {
+    @usableFromInline var outcome: Outcome?
     var predecessor: (any FlightNode)?
   }
 
@@ -31,9 +38,9 @@ final class Flight<Key: Hashable & Sendable, Value: Sendable>: FlightNode {
   let hash: UInt64
   /// The name of the multiplexer, for people.
   let source: FlightSource
-  let waiters = WaitList()
-  let work = FlightWork()
-  private let state: Locked<State>
+  @usableFromInline let waiters = WaitList()
+  @usableFromInline let work = FlightWork()
+  @usableFromInline let state: Locked<State>
 
   init(
     id: FlightID,
@@ -49,13 +56,13 @@ final class Flight<Key: Hashable & Sendable, Value: Sendable>: FlightNode {
     state = Locked(State(predecessor: predecessor))
   }
 
-  var label: String { source.label(of: key) }
+  @usableFromInline var label: String { source.label(of: key) }
 
-  var predecessor: (any FlightNode)? {
+  @usableFromInline var predecessor: (any FlightNode)? {
     state.withLock { $0.predecessor }
   }
 
-  var isSettled: Bool { waiters.isFinished }
+  @usableFromInline var isSettled: Bool { waiters.isFinished }
 
   /// The flight need not wait for another one any more.
   func forgetPredecessor() {
@@ -67,9 +74,14 @@ final class Flight<Key: Hashable & Sendable, Value: Sendable>: FlightNode {
     withExtendedLifetime(predecessor) {}
   }
 
-  /// The outcome, once there is one.
-  var outcome: Outcome? {
-    state.withLock { $0.outcome }
+  /// The outcome for one of those who have waited for it.
+  ///
+  /// - Returns: The value, and what is known of it.
+  /// - Throws: The error of the fetch.
+  @inlinable
+  func answer() throws -> Answer<Value> {
+    guard let outcome = state.withLock({ $0.outcome }) else { throw CancellationError() }
+    return try outcome.get()
   }
 
   /// Hands the outcome to everybody who waits; the first outcome counts.
@@ -97,13 +109,4 @@ final class FlightSource: Sendable {
   func label<Key>(of key: Key) -> String {
     namesKeys ? "\(name)[\(key)]" : name
   }
-}
-
-/// A value on its way to a caller.
-struct Settled<Value: Sendable>: Sendable {
-  let value: Value
-  let source: Response<Value>.Source
-  let storedAt: Nanoseconds
-  var isStale = false
-  var error: (any Error)?
 }

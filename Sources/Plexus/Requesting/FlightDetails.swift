@@ -1,8 +1,10 @@
 /// What is known of a key only some of the time.
+@usableFromInline
 struct FlightDetails: Sendable {
   /// The flight under way.
-  struct Running: Hashable, Sendable {
-    let id: FlightID
+  @usableFromInline
+  struct Running: Sendable {
+    @usableFromInline let id: FlightID
     /// The first refresh before it began that nothing has served yet.
     var serves = RefreshTicket.none
     /// The first refresh since it began.
@@ -14,6 +16,7 @@ struct FlightDetails: Sendable {
   }
 
   /// The outcome of the last flight, if it failed.
+  @usableFromInline
   struct Failure: Sendable {
     let error: any Error
     /// Whether the value may stand in.
@@ -22,7 +25,7 @@ struct FlightDetails: Sendable {
     var until: Nanoseconds
   }
 
-  var running: Running?
+  @usableFromInline var running: Running?
   var failure: Failure?
   /// What came with the value for the next fetch.
   var validator: String?
@@ -34,6 +37,7 @@ struct FlightDetails: Sendable {
   }
 
   /// Details that take one word while there are none.
+  @usableFromInline
   enum Box: Sendable {
     case empty
     indirect case full(FlightDetails)

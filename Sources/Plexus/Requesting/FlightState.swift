@@ -1,7 +1,22 @@
 /// The name of a flight within its multiplexer.
 @usableFromInline
 struct FlightID: Hashable, Sendable {
-  let rawValue: UInt64
+  @usableFromInline let rawValue: UInt64
+
+  @usableFromInline
+  init(rawValue: UInt64) {
+    self.rawValue = rawValue
+  }
+
+  @inlinable
+  static func == (left: Self, right: Self) -> Bool {
+    left.rawValue == right.rawValue
+  }
+
+  @inlinable
+  func hash(into hasher: inout Hasher) {
+    hasher.combine(rawValue)
+  }
 }
 
 /// The place of a refresh in the order of all refreshes of a multiplexer.
@@ -58,7 +73,7 @@ struct FlightState<Value: Sendable>: Sendable {
   @usableFromInline private(set) var deadline: Nanoseconds = .min
   /// The first refresh that the value does not satisfy and that no flight is about to serve.
   @usableFromInline private(set) var unserved = RefreshTicket.none
-  private var box = FlightDetails.Box.empty
+  @usableFromInline private(set) var box = FlightDetails.Box.empty
 
   /// What is rarely there.
   private(set) var details: FlightDetails {
@@ -82,6 +97,12 @@ struct FlightState<Value: Sendable>: Sendable {
     guard value == nil else { return false }
     let details = details
     return details.running == nil && now >= (details.failure?.until ?? .min)
+  }
+
+  /// The flight that a request of a value that is not there at all waits for.
+  @inlinable var onlyHope: FlightID? {
+    guard value == nil, case .full(let details) = box else { return nil }
+    return details.running?.id
   }
 
   /// The flight under way.

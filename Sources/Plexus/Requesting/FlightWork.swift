@@ -1,4 +1,5 @@
 /// The tasks that work for a flight, and how urgent they are.
+@usableFromInline
 final class FlightWork: Sendable {
   private struct State {
     var priority: TaskPriority?
@@ -44,6 +45,7 @@ final class FlightWork: Sendable {
   }
 
   /// Somebody of the given priority waits from now on.
+  @usableFromInline
   func raise(to priority: TaskPriority) {
     let tasks = state.withLock { state -> [Task<Void, Never>] in
       if let current = state.priority, current >= priority { return [] }

@@ -130,7 +130,7 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
   @inlinable
   public nonisolated func request() async throws -> Value {
     if ticket.isNone, let value = core.hit(SingleKey(), hash: 0) { return value }
-    return try await core.value(SingleKey(), hash: 0, ticket: ticket)
+    return try await core.settle(SingleKey(), hash: 0, ticket: ticket).value
   }
 
   /// Returns the value, where it comes from and how old it is.

@@ -98,7 +98,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   public nonisolated func request(_ key: Key) async throws -> Value {
     let hash = core.hasher.hash(key)
     if ticket.isNone, let value = core.hit(key, hash: hash) { return value }
-    return try await core.value(key, hash: hash, ticket: ticket)
+    return try await core.settle(key, hash: hash, ticket: ticket).value
   }
 
   /// Returns the value of a key, where it comes from and how old it is.

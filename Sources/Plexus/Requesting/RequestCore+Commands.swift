@@ -105,10 +105,10 @@ extension Stripe {
   ) {
     aftermath.states.append(self[index])
     let effects = self[index].store(value, lifetime: lifetime, at: now)
-    let settled = Settled(value: value, source: .memory, storedAt: now)
+    let answer = Answer(value: value, source: .memory, storedAt: now)
     for id in [effects.cutsOff, effects.drops] {
       guard let flight = removeFlight(id, &aftermath) else { continue }
-      aftermath.settles.append((flight, .success(settled)))
+      aftermath.settles.append((flight, .success(answer)))
       if policy == .cancel { aftermath.cancels.append(flight) }
     }
     publish(index, &aftermath)

@@ -85,11 +85,11 @@ extension Stripe {
   ) -> Flight<Key, Value>.Outcome {
     switch ending {
     case .value(let value, _, _):
-      return .success(Settled(value: value, source: .fetch, storedAt: now))
+      return .success(Answer(value: value, source: .fetch, storedAt: now))
     case .failure(let error, let usesValue, _):
       guard usesValue, let standIn, let value = standIn.value else { return .failure(error) }
       return .success(
-        Settled(
+        Answer(
           value: value,
           source: .memory,
           storedAt: standIn.storedAt,

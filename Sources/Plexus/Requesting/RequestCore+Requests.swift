@@ -1,27 +1,4 @@
 extension RequestCore {
-  /// Answers a request with the value alone.
-  @usableFromInline
-  func value(_ key: Key, hash: UInt64, ticket: RefreshTicket) async throws -> Value {
-    try await settle(key, hash: hash, ticket: ticket).value
-  }
-
-  /// Answers a request with all that is known of the value.
-  func response(
-    _ key: Key,
-    hash: UInt64,
-    ticket: RefreshTicket
-  ) async throws -> Response<Value> {
-    let settled = try await settle(key, hash: hash, ticket: ticket)
-    let age = settled.source == .fetch ? 0 : max(0, time.now() - settled.storedAt)
-    return Response(
-      value: settled.value,
-      source: settled.source,
-      age: .nanoseconds(age),
-      isStale: settled.isStale,
-      error: settled.error
-    )
-  }
-
   /// Answers a request, after a wait if need be.
   ///
   /// - Parameters:
@@ -31,11 +8,61 @@ extension RequestCore {
   /// - Returns: The value.
   /// - Throws: The error of the fetch; a `CancellationError` if the caller's task is cancelled and
   ///   would have to wait; ``MultiplexerError/recursiveRequest(chain:)``.
-  private func settle(
+  @inlinable
+  @inline(never)
+  func settle(_ key: Key, hash: UInt64, ticket: RefreshTicket) async throws -> Answer<Value> {
+    // All that may suspend is the wait, and it keeps little: many callers may be waiting at once.
+    switch try admit(key, hash: hash, ticket: ticket) {
+    case .answered(let answer):
+      return answer
+    case .waits(let flight, let place, let scope):
+      let ending = await flight.waiters.wait(in: place) { self.leave(flight, place) }
+      if let scope { WaitGraph.stopWaiting(scope, for: flight) }
+      guard ending == .finished else { throw CancellationError() }
+      return try flight.answer()
+    }
+  }
+
+  /// Answers a request with all that is known of the value.
+  func response(
     _ key: Key,
     hash: UInt64,
     ticket: RefreshTicket
-  ) async throws -> Settled<Value> {
+  ) async throws -> Response<Value> {
+    let answer = try await settle(key, hash: hash, ticket: ticket)
+    let age = answer.source == .fetch ? 0 : max(0, time.now() - answer.storedAt)
+    return Response(
+      value: answer.value,
+      source: answer.source,
+      age: .nanoseconds(age),
+      isStale: answer.isStale,
+      error: answer.error
+    )
+  }
+
+  /// Answers a request or gives it a place to wait in.
+  @inlinable
+  func admit(
+    _ key: Key,
+    hash: UInt64,
+    ticket: RefreshTicket
+  ) throws -> Admission<Key, Value> {
+    // Most of those who wait do so for the first value of a key, in great numbers.
+    if ticket.isNone, FlightScope.isEmpty, !Task.isCancelled,
+      let (flight, place) = stripes.withLock(hash: hash, { $0.join(key, hash: hash) })
+    {
+      flight.work.raise(to: Task.currentPriority)
+      return .waits(flight, place, scope: nil)
+    }
+    return try decide(key, hash: hash, ticket: ticket)
+  }
+
+  @usableFromInline
+  func decide(
+    _ key: Key,
+    hash: UInt64,
+    ticket: RefreshTicket
+  ) throws -> Admission<Key, Value> {
     let scope = FlightScope.current.flatMap { $0.isSettled ? nil : $0 }
     let isOwn = scope.map { isFetch(of: key, $0) } ?? false
     let inquiry = Inquiry(
@@ -46,13 +73,24 @@ extension RequestCore {
       priority: Task.currentPriority,
       mayWait: !isOwn && !Task.isCancelled
     )
-    switch admit(inquiry) {
-    case .settled(let settled):
-      return settled
+    var aftermath = Aftermath<Key, Value>()
+    let verdict = stripes.withLock(hash: hash) { stripe in
+      stripe.admit(inquiry, staleTime: staleTime, source: source, &aftermath)
+    }
+    carryOut(aftermath)
+    switch verdict {
+    case .answered(let answer):
+      return .answered(answer)
     case .failed(let error):
       throw error
     case .waits(let flight, let place):
-      return try await wait(for: flight, in: place, scope: scope)
+      flight.work.raise(to: inquiry.priority)
+      guard let scope, let chain = WaitGraph.wait(scope, for: flight) else {
+        return .waits(flight, place, scope: scope)
+      }
+      leave(flight, place)
+      flight.waiters.giveBack(place)
+      throw MultiplexerError.recursiveRequest(chain: chain)
     case .refused:
       guard isOwn, let scope else { throw CancellationError() }
       throw MultiplexerError.recursiveRequest(chain: [scope.label, scope.label])
@@ -65,35 +103,9 @@ extension RequestCore {
     return flight.source === source && flight.key == key
   }
 
-  private func admit(_ inquiry: Inquiry<Key>) -> Admission<Key, Value> {
-    var aftermath = Aftermath<Key, Value>()
-    let admission = stripes.withLock(hash: inquiry.hash) { stripe in
-      stripe.admit(inquiry, staleTime: staleTime, source: source, &aftermath)
-    }
-    carryOut(aftermath)
-    return admission
-  }
-
-  /// Waits for a flight in a place that has been taken.
-  private func wait(
-    for flight: Flight<Key, Value>,
-    in place: WaitPlace,
-    scope: (any FlightNode)?
-  ) async throws -> Settled<Value> {
-    flight.work.raise(to: Task.currentPriority)
-    if let scope, let chain = WaitGraph.wait(scope, for: flight) {
-      leave(flight, place)
-      flight.waiters.giveBack(place)
-      throw MultiplexerError.recursiveRequest(chain: chain)
-    }
-    let ending = await flight.waiters.wait(in: place) { self.leave(flight, place) }
-    if let scope { WaitGraph.stopWaiting(scope, for: flight) }
-    guard ending == .finished, let outcome = flight.outcome else { throw CancellationError() }
-    return try outcome.get()
-  }
-
   /// A caller leaves early.
-  private func leave(_ flight: Flight<Key, Value>, _ place: WaitPlace) {
+  @usableFromInline
+  func leave(_ flight: Flight<Key, Value>, _ place: WaitPlace) {
     let departure = flight.waiters.leave(place)
     if departure.isLast, policy.whenUnobserved == .cancel { abandon(flight) }
     departure.resume()
@@ -120,8 +132,16 @@ struct Inquiry<Key: Hashable & Sendable>: Sendable {
 }
 
 /// What a request comes to before it suspends.
+@usableFromInline
 enum Admission<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  case settled(Settled<Value>)
+  case answered(Answer<Value>)
+  /// It waits for a flight, in a place of its own, on behalf of the flight that it works for.
+  case waits(Flight<Key, Value>, WaitPlace, scope: (any FlightNode)?)
+}
+
+/// What the state of a key has to say about a request.
+enum Verdict<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  case answered(Answer<Value>)
   case failed(any Error)
   case waits(Flight<Key, Value>, WaitPlace)
   case refused
@@ -134,7 +154,7 @@ extension Stripe {
     staleTime: Nanoseconds,
     source: FlightSource,
     _ aftermath: inout Aftermath<Key, Value>
-  ) -> Admission<Key, Value> {
+  ) -> Verdict<Key, Value> {
     let index = place(of: inquiry.key, hash: inquiry.hash)
     let next = nextFlight
     let effects = self[index].request(
@@ -172,8 +192,8 @@ extension Stripe {
       return .refused
     }
     guard let value = state.value else { return .refused }
-    return .settled(
-      Settled(
+    return .answered(
+      Answer(
         value: value,
         source: .memory,
         storedAt: state.storedAt,
@@ -183,15 +203,15 @@ extension Stripe {
   }
 
   /// What a request gets in place of a fetch, of which it is remembered that it failed.
-  private mutating func standIn(for state: State) -> Admission<Key, Value> {
+  private mutating func standIn(for state: State) -> Verdict<Key, Value> {
     guard let failure = state.details.failure else { return .refused }
     guard failure.usesValue, let value = state.value else {
       statistics.misses += 1
       return .failed(failure.error)
     }
     statistics.staleHits += 1
-    return .settled(
-      Settled(
+    return .answered(
+      Answer(
         value: value,
         source: .memory,
         storedAt: state.storedAt,

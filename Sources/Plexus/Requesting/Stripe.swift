@@ -6,10 +6,12 @@ struct Stripe<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   typealias State = FlightState<Value>
   typealias Hub = BroadcastHub<LoadState<Value>>
 
-  @usableFromInline var keys = KeyTable<Key, FlightState<Value>>()
+  // A hit counts first and then looks at the keys: beside the lock, and beside each other, these three
+  // words share a cache line with it.
   @usableFromInline var statistics = CacheStatistics()
+  @usableFromInline var keys = KeyTable<Key, FlightState<Value>>()
   /// The flights under way and queued; those that were cut off are not among them.
-  var flights: [FlightID: Flight<Key, Value>] = [:]
+  @usableFromInline var flights: [FlightID: Flight<Key, Value>] = [:]
   /// The streams of the keys that have subscribers.
   var hubs = KeyTable<Key, BroadcastHub<LoadState<Value>>>()
   private var lastFlight: UInt64 = 0
@@ -29,6 +31,17 @@ struct Stripe<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   func value(of key: Key, hash: UInt64) -> Value? {
     guard let index = keys.index(of: key, hash: hash) else { return nil }
     return keys.entries[index].element.value
+  }
+
+  /// A place in the flight that brings the first value of a key, if one is under way.
+  @inlinable
+  mutating func join(_ key: Key, hash: UInt64) -> (flight: Flight<Key, Value>, place: WaitPlace)? {
+    guard let index = keys.index(of: key, hash: hash) else { return nil }
+    guard let id = keys.entries[index].element.onlyHope, let flight = flights[id] else {
+      return nil
+    }
+    statistics.joins &+= 1
+    return (flight, flight.waiters.join())
   }
 
   // MARK: - Keys

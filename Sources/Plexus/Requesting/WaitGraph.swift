@@ -1,7 +1,8 @@
 /// Which flights wait for which others, over all multiplexers of the process.
 ///
 /// It is used only by requests that are made inside a fetch and have to wait.
-enum WaitGraph {
+@usableFromInline
+enum WaitGraph: Sendable {
   private struct Vertex: Hashable, Sendable {
     let flight: any FlightNode
 
@@ -34,6 +35,7 @@ enum WaitGraph {
   }
 
   /// Takes back what ``wait(_:for:)`` has recorded.
+  @usableFromInline
   static func stopWaiting(_ flight: any FlightNode, for target: any FlightNode) {
     state.withLock { $0.stopWaiting(Vertex(flight: flight), for: Vertex(flight: target)) }
   }

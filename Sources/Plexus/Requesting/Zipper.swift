@@ -36,13 +36,13 @@ public struct Zipper<each R: Requestable>: Sendable {
   /// - Returns: Their results, in the order in which they were added. If the calling task is cancelled
   ///   those that had to wait have failed with a `CancellationError`.
   public func results() async -> (repeat Result<(each R).Value, any Error>) {
-    let answers = (repeat Answer(each requests))
+    let zipped = (repeat ZippedRequest(each requests))
     await withTaskGroup(of: Void.self) { group in
-      for answer in repeat each answers {
-        group.addTask { await answer.receive() }
+      for request in repeat each zipped {
+        group.addTask { await request.receive() }
       }
     }
-    return (repeat (each answers).result)
+    return (repeat (each zipped).result)
   }
 
   /// Makes all requests at once and waits until all have succeeded or one has failed.
@@ -50,19 +50,19 @@ public struct Zipper<each R: Requestable>: Sendable {
   /// - Returns: Their values, in the order in which they were added.
   /// - Throws: The first error. The other requests are cancelled then.
   public func values() async throws -> (repeat (each R).Value) {
-    let answers = (repeat Answer(each requests))
+    let zipped = (repeat ZippedRequest(each requests))
     try await withThrowingTaskGroup(of: Void.self) { group in
-      for answer in repeat each answers {
-        group.addTask { try await answer.receiveValue() }
+      for request in repeat each zipped {
+        group.addTask { try await request.receiveValue() }
       }
       try await group.waitForAll()
     }
-    return (repeat try (each answers).result.get())
+    return (repeat try (each zipped).result.get())
   }
 }
 
 /// A request and, in the end, its result.
-private final class Answer<R: Requestable>: Sendable {
+private final class ZippedRequest<R: Requestable>: Sendable {
   private let request: R
   private let state = Locked<Result<R.Value, any Error>>(.failure(CancellationError()))
 
