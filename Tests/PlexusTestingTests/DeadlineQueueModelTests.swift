@@ -1,0 +1,66 @@
+import Testing
+
+@testable import PlexusTesting
+
+@Suite struct `A deadline queue` {
+  private struct Entry: Equatable {
+    let deadline: Int
+    let id: Int
+  }
+
+  @Test(arguments: 1...50)
+  func `behaves like a sorted list`(seed: Int) {
+    var random = Generator(seed: seed)
+    var queue = DeadlineQueue<Entry>()
+    var model: [Entry] = []
+    var now = 0
+    for id in 0..<500 {
+      switch random.next() % 10 {
+      case 0..<6:
+        let entry = Entry(deadline: now + Int(random.next() % 20), id: id)
+        queue.insert(entry, deadline: instant(entry.deadline), id: id)
+        model.append(entry)
+        model.sort { ($0.deadline, $0.id) < ($1.deadline, $1.id) }
+      case 6..<9:
+        let victim = Int(random.next() % UInt64(id + 1))
+        let expected = model.first { $0.id == victim }
+        #expect(queue.remove(id: victim) == expected)
+        model.removeAll { $0.id == victim }
+      default:
+        now += Int(random.next() % 10)
+        let due = model.filter { $0.deadline <= now }
+        #expect(queue.removeAll(dueAt: instant(now)) == due)
+        model.removeFirst(due.count)
+      }
+      #expect(queue.count == model.count)
+      #expect(queue.earliestDeadline == model.first.map { instant($0.deadline) })
+    }
+  }
+
+  @Test func `knows nothing of an id that it never had, or has no longer`() {
+    var queue = DeadlineQueue<String>()
+    #expect(queue.remove(id: 1) == nil)
+    queue.insert("a", deadline: instant(1), id: 1)
+    #expect(queue.remove(id: 1) == "a")
+    #expect(queue.remove(id: 1) == nil)
+    #expect(queue.removeAll(dueAt: instant(9)) == [])
+  }
+
+  private func instant(_ seconds: Int) -> ManualClock.Instant {
+    ManualClock.Instant(offset: .seconds(seconds))
+  }
+}
+
+/// Random numbers that are the same for the same seed.
+private struct Generator {
+  private var state: UInt64
+
+  init(seed: Int) {
+    state = UInt64(seed)
+  }
+
+  mutating func next() -> UInt64 {
+    state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+    return (state ^ (state >> 31)) >> 16
+  }
+}

@@ -1,0 +1,211 @@
+import PlexusTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct `A recorder` {
+  private struct Broken: Error, Equatable {}
+
+  let stream: AsyncStream<Int>
+  let source: AsyncStream<Int>.Continuation
+
+  init() {
+    (stream, source) = AsyncStream.makeStream()
+  }
+
+  @Test func `collects what the sequence yields, in order`() async {
+    let recorder = Recorder(stream)
+    for number in 1...3 { source.yield(number) }
+    #expect(await recorder.first(3) == [1, 2, 3])
+    #expect(recorder.elements == [1, 2, 3])
+    #expect(!recorder.isFinished)
+  }
+
+  @Test func `collects what was yielded before it was made`() async {
+    source.yield(1)
+    source.finish()
+    #expect(await Recorder(stream).finished() == [1])
+  }
+
+  @Test func `returns the first so many, however many there are`() async {
+    let recorder = Recorder(stream)
+    #expect(await recorder.first(0) == [])
+    for number in 1...5 { source.yield(number) }
+    #expect(await recorder.first(5).count == 5)
+    #expect(await recorder.first(2) == [1, 2])
+  }
+
+  @Test func `waits for the first so many and not for the end`() async {
+    let recorder = Recorder(stream)
+    let first = Task { await recorder.first(2) }
+    let more = Task { await recorder.first(3) }
+    source.yield(1)
+    source.yield(2)
+    #expect(await first.value == [1, 2])
+    source.yield(3)
+    #expect(await more.value == [1, 2, 3])
+  }
+
+  @Test func `returns what there is when the sequence ends before`() async {
+    let recorder = Recorder(stream)
+    let waiting = Task { await recorder.first(3) }
+    source.yield(1)
+    source.finish()
+    #expect(await waiting.value == [1])
+    #expect(await recorder.first(3) == [1])
+    #expect(await recorder.finished() == [1])
+    #expect(recorder.isFinished)
+    #expect(recorder.error == nil)
+  }
+
+  @Test func `returns what there is when the waiting task is cancelled, and goes on`() async {
+    let recorder = Recorder(stream)
+    source.yield(1)
+    _ = await recorder.first(1)
+    let first = Task { await recorder.first(2) }
+    let finished = Task { await recorder.finished() }
+    first.cancel()
+    finished.cancel()
+    #expect(await first.value == [1])
+    #expect(await finished.value == [1])
+    source.yield(2)
+    #expect(await recorder.first(2) == [1, 2])
+  }
+
+  @Test func `says with which error the sequence ended`() async {
+    let (stream, source) = AsyncThrowingStream.makeStream(of: Int.self)
+    let recorder = Recorder(stream)
+    source.yield(1)
+    source.finish(throwing: Broken())
+    #expect(await recorder.finished() == [1])
+    #expect(recorder.error as? Broken == Broken())
+    #expect(recorder.isFinished)
+  }
+
+  @Test func `cancelling ends the recording and the sequence`() async {
+    let terminated = Gate()
+    source.onTermination = { _ in terminated.open() }
+    let recorder = Recorder(stream)
+    source.yield(1)
+    _ = await recorder.first(1)
+    recorder.cancel()
+    try? await terminated.wait()
+    source.yield(2)
+    #expect(await recorder.finished() == [1])
+    #expect(recorder.isFinished)
+  }
+
+  @Test func `nothing is recorded after cancel, even if the sequence does not notice`() async {
+    let deaf = Deaf()
+    let recorder = Recorder(deaf)
+    deaf.gate.admit()
+    #expect(await recorder.first(1) == [1])
+    let waiting = Task { await recorder.first(2) }
+    await deaf.gate.arrivals(2)
+    recorder.cancel()
+    #expect(await waiting.value == [1])
+    #expect(await recorder.first(5) == [1])
+    #expect(!recorder.isFinished)
+    deaf.gate.open()
+    #expect(await recorder.finished() == [1])
+    #expect(recorder.isFinished)
+  }
+
+  @Test func `cancelling twice, or after the end, changes nothing`() async {
+    let recorder = Recorder(stream)
+    source.yield(1)
+    source.finish()
+    _ = await recorder.finished()
+    recorder.cancel()
+    recorder.cancel()
+    #expect(recorder.elements == [1])
+    #expect(recorder.isFinished)
+    #expect(recorder.error == nil)
+  }
+
+  @Test func `releasing the recorder ends the sequence`() async throws {
+    let terminated = Gate()
+    source.onTermination = { _ in terminated.open() }
+    do {
+      let recorder = Recorder(stream)
+      source.yield(1)
+      _ = await recorder.first(1)
+    }
+    try await terminated.wait()
+  }
+
+  @Test(arguments: [true, false])
+  func `the sequence has been released when the recording has finished`(byCancelling: Bool) async {
+    weak let witness: Witness?
+    let recorder: Recorder<Int>
+    do {
+      let object = Witness()
+      witness = object
+      recorder = Recorder(stream.map { [object] number in object.pass(number) })
+    }
+    source.yield(1)
+    _ = await recorder.first(1)
+    #expect(witness != nil)
+    if byCancelling { recorder.cancel() } else { source.finish() }
+    #expect(await recorder.finished() == [1])
+    #expect(witness == nil)
+  }
+
+  @Test func `records the values of a sequence of nothing`() async {
+    let (stream, source) = AsyncStream.makeStream(of: Void.self)
+    let recorder = Recorder(stream)
+    source.yield()
+    source.yield()
+    #expect(await recorder.first(2).count == 2)
+  }
+
+  @Test func `may be read and waited for from many threads while it records`() async {
+    let (recorder, source, count) = (Recorder(stream), source, 2_000)
+    let seen = await withTaskGroup(of: [Int].self) { group in
+      for waiter in 1...100 {
+        group.addTask { await recorder.first(waiter * count / 100) }
+      }
+      group.addTask {
+        await onThreads(4) { thread in
+          for step in 0..<(count / 4) {
+            source.yield(thread)
+            if step % 50 == 0 { _ = (recorder.elements.count, recorder.isFinished) }
+          }
+        }
+        source.finish()
+        return []
+      }
+      return await group.reduce(into: []) { $0.append($1.count) }
+    }
+    #expect(seen.sorted() == [0] + (1...100).map { $0 * count / 100 })
+    #expect(await recorder.finished().count == count)
+  }
+
+  @Test func `cannot wait for less than no elements`() async {
+    await #expect(processExitsWith: .failure) {
+      _ = await Recorder(AsyncStream<Int> { _ in }).first(-1)
+    }
+  }
+}
+
+private final class Witness: Sendable {
+  func pass(_ number: Int) -> Int { number }
+}
+
+/// Counts upwards, one number for each task that its gate admits, and ignores cancellation.
+private struct Deaf: AsyncSequence, Sendable {
+  struct Iterator: AsyncIteratorProtocol {
+    let gate: Gate
+    var number = 0
+
+    mutating func next() async -> Int? {
+      let gate = gate
+      await Task.detached { try? await gate.wait() }.value
+      number += 1
+      return number
+    }
+  }
+
+  let gate = Gate()
+
+  func makeAsyncIterator() -> Iterator { Iterator(gate: gate) }
+}
