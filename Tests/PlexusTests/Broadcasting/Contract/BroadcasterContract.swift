@@ -1,0 +1,202 @@
+import Plexus
+import Testing
+
+/// The rules of registration and order that every broadcaster keeps.
+@Suite(.timeLimit(.minutes(1))) struct `The contract of broadcasters` {
+  @Test(arguments: contractSubjects, ReadingWay.all)
+  func `rule 0.1: what is sent after registration arrives though nobody iterates yet`(
+    subject: any ContractSubject,
+    way: ReadingWay
+  ) async {
+    let stage = subject.stage()
+    stage.send(0)
+    let reader = stage.subscribe(way)
+    stage.send(1..<101)
+    stage.end()
+    #expect(await reader.numbers().filter { $0 > 0 } == Array(1..<101))
+  }
+
+  @Test(arguments: contractSubjects, HandlerSite.allCases)
+  func `rule 0.1: a handler gets what is sent after observe has returned`(
+    subject: any ContractSubject,
+    site: HandlerSite
+  ) async {
+    let stage = subject.stage()
+    for policy in Policy.roomy {
+      let log = Log<Int>()
+      let token = await stage.observe(site, policy: policy) { log.append($0) }
+      stage.send(1..<41)
+      stage.send(99)
+      while log.entries.last != 99 { await log.first(log.count + 1) }
+      #expect(log.entries.filter { $0 > 0 } == Array(1..<41) + [99])
+      token.cancel()
+      stage.send(0)
+    }
+  }
+
+  @Test(arguments: contractSubjects, ReadingWay.all)
+  func `rule 0.1: replay and live delivery join without a gap or a repetition`(
+    subject: any ContractSubject,
+    way: ReadingWay
+  ) async {
+    let stage = subject.stage()
+    let sender = Task.detached { stage.send(1..<2001) }
+    let readers = (0..<50).map { _ in stage.subscribe(way) }
+    await sender.value
+    stage.end()
+    for reader in readers {
+      let numbers = await reader.numbers()
+      #expect(numbers == Array((numbers.first ?? 2001)..<2001))
+    }
+  }
+
+  @Test(arguments: contractSubjects, ReadingWay.all)
+  func `rule 0.2: all subscribers see one order, and each sender's own in it`(
+    subject: any ContractSubject,
+    way: ReadingWay
+  ) async {
+    let stage = subject.stage()
+    let readers = (0..<3).map { _ in stage.subscribe(way) }
+    let lists = Task {
+      await withTaskGroup(of: [Int].self) { group in
+        for reader in readers { group.addTask { await reader.numbers() } }
+        return await group.reduce(into: []) { $0.append($1) }
+      }
+    }
+    await withTaskGroup { group in
+      for sender in 1...3 { group.addTask { stage.send(sender * 1000..<sender * 1000 + 300) } }
+    }
+    stage.end()
+    let received = await lists.value
+    #expect(Set(received).count == 1)
+    for sender in 1...3 {
+      let own = received.first?.filter { $0 / 1000 == sender }
+      #expect(own == Array(sender * 1000..<sender * 1000 + 300))
+    }
+  }
+
+  @Test(arguments: contractSubjects.filter { !($0 is ForeignSubject) }, HandlerSite.synchronous)
+  func `rule 0.2: handlers on one actor are called in subscription order, message by message`(
+    subject: any ContractSubject,
+    site: HandlerSite
+  ) async {
+    let stage = subject.stage()
+    let host = HandlerHost()
+    let log = Log<[Int]>()
+    var tokens: [ObservationToken] = []
+    for handler in 0..<5 {
+      tokens.append(
+        await stage.observe(site, policy: .unbounded, on: host) { log.append([$0, handler]) }
+      )
+    }
+    stage.send(0..<30)
+    let expected = (0..<30).flatMap { message in (0..<5).map { [message, $0] } }
+    #expect(await log.first(150) == expected)
+    withExtendedLifetime(tokens) {}
+  }
+
+  @Test(arguments: contractSubjects)
+  func `rule 0.2: a handler that suspends never overlaps itself and holds up nobody`(
+    subject: any ContractSubject
+  ) async {
+    let stage = subject.stage()
+    let gate = Log<Void>()
+    let slow = Log<String>()
+    let other = Log<Int>()
+    let slowToken = stage.observeSlowly { number in
+      slow.append("begin \(number)")
+      await gate.first(1)
+      slow.append("end \(number)")
+    }
+    let otherToken = stage.observeSlowly { other.append($0) }
+    let third = await stage.observe(.nonisolated) { other.append($0) }
+    stage.send(0..<3)
+    #expect(await other.first(6).sorted() == [0, 0, 1, 1, 2, 2])
+    #expect(await slow.first(1) == ["begin 0"])
+    gate.append(())
+    let expected = (0..<3).flatMap { ["begin \($0)", "end \($0)"] }
+    #expect(await slow.first(6) == expected)
+    withExtendedLifetime((slowToken, otherToken, third)) {}
+  }
+
+  @Test(arguments: contractSubjects.filter { !($0 is ForeignSubject) }, HandlerSite.synchronous)
+  func `rule 0.3: what a handler sends comes after the message at hand, for everybody`(
+    subject: any ContractSubject,
+    site: HandlerSite
+  ) async {
+    let stage = subject.stage()
+    let host = HandlerHost()
+    let log = Log<[Int]>()
+    let first = await stage.observe(site, policy: .unbounded, on: host) { number in
+      if number < 3 { stage.send(number + 1) }
+      log.append([number, 1])
+    }
+    let second = await stage.observe(site, policy: .unbounded, on: host) { number in
+      if number == 1 { stage.send(9) }
+      log.append([number, 2])
+    }
+    let reader = stage.subscribe()
+    stage.send(0)
+    let expected = [0, 1, 2, 9, 3].flatMap { [[$0, 1], [$0, 2]] }
+    #expect(await log.first(10) == expected)
+    #expect(await reader.numbers(5) == [0, 1, 2, 9, 3])
+    withExtendedLifetime((first, second)) {}
+  }
+
+  @Test(arguments: contractSubjects, Reading.allCases)
+  func `rule 0.3: what a reader sends comes after what was sent before`(
+    subject: any ContractSubject,
+    reading: Reading
+  ) async {
+    let stage = subject.stage()
+    let sender = stage.subscribe(ReadingWay(reading: reading))
+    let other = stage.subscribe(ReadingWay(reading: reading))
+    stage.send(0)
+    stage.send(1)
+    await sender.forEach(isolation: #isolation) { number in
+      if number < 2 { stage.send(number + 10) }
+      return number != 11
+    }
+    #expect(await other.numbers(4) == [0, 1, 10, 11])
+  }
+
+  @Test(arguments: contractSubjects, ReadingWay.all)
+  func `rule 0.5: who subscribes while a message is being delivered gets the next one`(
+    subject: any ContractSubject,
+    way: ReadingWay
+  ) async {
+    let stage = subject.stage()
+    let late = Log<any StageReader>()
+    let token = await stage.observe(.nonisolated) { number in
+      guard number == 1 else { return }
+      late.append(stage.subscribe(way))
+      stage.send(2..<12)
+    }
+    let outer = stage.subscribe(way)
+    stage.send(1)
+    _ = await outer.numbers(11)
+    let numbers = await late.first(1)[0].numbers(subject is DataPublisherSubject ? 11 : 10)
+    // The replay of a state is the state that is being delivered; there is none of a message.
+    #expect(numbers == Array((subject is DataPublisherSubject ? 1 : 2)..<12))
+    withExtendedLifetime(token) {}
+  }
+
+  @Test(arguments: contractSubjects, HandlerSite.allCases)
+  func `rule 0.5: a handler added while a message is being delivered gets the next one`(
+    subject: any ContractSubject,
+    site: HandlerSite
+  ) async {
+    let stage = subject.stage()
+    let inner = Log<Int>()
+    let tokens = Log<ObservationToken>()
+    let outer = stage.observeSlowly { number in
+      guard number == 1 else { return }
+      tokens.append(await stage.observe(site) { inner.append($0) })
+      stage.send(2..<12)
+    }
+    stage.send(1)
+    let first = subject is DataPublisherSubject ? 1 : 2
+    #expect(await inner.first(12 - first) == Array(first..<12))
+    withExtendedLifetime((outer, tokens)) {}
+  }
+}

@@ -1,0 +1,125 @@
+import Plexus
+
+/// A broadcaster under test, its elements told by their numbers.
+protocol Stage: Sendable {
+  var subscriberCount: Int { get }
+
+  func send(_ parcel: Parcel)
+  /// Ends the streams and releases the broadcaster.
+  func end()
+  func subscribe(_ way: ReadingWay) -> any StageReader
+  /// Registers a handler that lives as long as its token.
+  func observe(
+    _ site: HandlerSite,
+    policy: Policy,
+    on host: HandlerHost,
+    _ body: @escaping @Sendable (Int) -> Void
+  ) async -> ObservationToken
+  /// Registers a handler that lives as long as its owner.
+  func observe(as owner: Parcel, isAsync: Bool, _ body: @escaping @Sendable (Int) -> Void)
+  /// Registers a handler that may suspend.
+  func observeSlowly(_ body: @escaping @Sendable (Int) async -> Void) -> ObservationToken
+}
+
+extension Stage {
+  func send(_ number: Int) {
+    send(Parcel(number))
+  }
+
+  func send(_ numbers: Range<Int>) {
+    for number in numbers { send(number) }
+  }
+
+  func subscribe() -> any StageReader {
+    subscribe(ReadingWay())
+  }
+
+  func observe(
+    _ site: HandlerSite,
+    policy: Policy = .unbounded,
+    _ body: @escaping @Sendable (Int) -> Void
+  ) async -> ObservationToken {
+    await observe(site, policy: policy, on: HandlerHost(), body)
+  }
+}
+
+/// What one reader receives.
+protocol StageReader: Sendable {
+  /// Calls a closure for each number until it returns `false`.
+  func forEach(isolation: isolated (any Actor)?, _ body: (Int) async -> Bool) async
+}
+
+extension StageReader {
+  /// Reads until the end, or until so many numbers have been read.
+  func numbers(_ limit: Int = .max, isolation: isolated (any Actor)? = #isolation) async -> [Int] {
+    var numbers: [Int] = []
+    guard limit > 0 else { return numbers }
+    await forEach(isolation: isolation) { number in
+      numbers.append(number)
+      return numbers.count < limit
+    }
+    return numbers
+  }
+}
+
+/// One broadcaster of a kind.
+final class ContractStage<Subject: ContractSubject>: Stage {
+  typealias Element = Subject.Source.Element
+
+  let subject: Subject
+  private let current: Guarded<Subject.Source?>
+
+  init(_ subject: Subject) {
+    self.subject = subject
+    current = Guarded(subject.makeSource())
+  }
+
+  /// The broadcaster, until the end.
+  var source: Subject.Source {
+    guard let source = current.withLock({ $0 }) else {
+      preconditionFailure("The test has ended the broadcaster already")
+    }
+    return source
+  }
+
+  var subscriberCount: Int { source.subscriberCount }
+
+  func send(_ parcel: Parcel) {
+    subject.send(parcel, to: source)
+  }
+
+  func end() {
+    guard let source = current.withLock({ $0.take() }) else { return }
+    subject.end(source)
+  }
+
+  func subscribe(_ way: ReadingWay) -> any StageReader {
+    switch way.reading {
+    case .subscription:
+      ContractReader(subject, source.subscription(bufferingPolicy: way.policy()))
+    case .stream:
+      ContractReader(subject, source.subscribe(bufferingPolicy: way.policy()))
+    }
+  }
+}
+
+/// One reader of a broadcaster of a kind.
+private struct ContractReader<
+  Subject: ContractSubject,
+  Elements: AsyncSequence & Sendable
+>: StageReader where Elements.Element == Subject.Source.Element, Elements.Failure == Never {
+  let subject: Subject
+  let elements: Elements
+
+  init(_ subject: Subject, _ elements: Elements) {
+    self.subject = subject
+    self.elements = elements
+  }
+
+  func forEach(isolation: isolated (any Actor)?, _ body: (Int) async -> Bool) async {
+    for await element in elements {
+      guard let number = subject.parcel(in: element)?.number else { continue }
+      guard await body(number) else { break }
+    }
+  }
+}

@@ -1,0 +1,120 @@
+import Plexus
+import Testing
+
+/// A kind of broadcaster that the contract is checked for.
+///
+/// What is sent are parcels with numbers; an element that holds none is a replay of the beginning.
+protocol ContractSubject: Sendable, CustomTestStringConvertible {
+  associatedtype Source: Broadcaster
+
+  /// Makes a broadcaster to which nothing has been sent.
+  func makeSource() -> Source
+  /// Sends a parcel to all subscribers, synchronously.
+  func send(_ parcel: Parcel, to source: Source)
+  /// Returns the parcel in an element.
+  func parcel(in element: Source.Element) -> Parcel?
+  /// Ends all streams; the last reference to the broadcaster is released afterwards in any case.
+  func end(_ source: Source)
+}
+
+extension ContractSubject {
+  func end(_ source: Source) {}
+
+  /// Makes a broadcaster for a test, which need not know the type of the elements.
+  func stage() -> any Stage { ContractStage(self) }
+}
+
+/// Messages, ended by `finish()` or by the release of the messenger.
+struct MessengerSubject: ContractSubject {
+  let finishes: Bool
+
+  var testDescription: String {
+    finishes ? "a messenger that finishes" : "a messenger that is released"
+  }
+
+  func makeSource() -> Messenger<Parcel> { Messenger() }
+
+  func send(_ parcel: Parcel, to source: Messenger<Parcel>) { source.send(parcel) }
+
+  func parcel(in element: Parcel) -> Parcel? { element }
+
+  func end(_ source: Messenger<Parcel>) {
+    if finishes { source.finish() }
+  }
+}
+
+/// States of one value.
+struct DataPublisherSubject: ContractSubject {
+  var testDescription: String { "a data publisher" }
+
+  func makeSource() -> DataPublisher<Parcel> { DataPublisher() }
+
+  func send(_ parcel: Parcel, to source: DataPublisher<Parcel>) { source.update(parcel) }
+
+  func parcel(in element: LoadState<Parcel>) -> Parcel? { element.value }
+}
+
+/// A broadcaster that is not of this library: it has nothing but the protocol's requirements.
+struct ForeignSubject: ContractSubject {
+  struct Source: Broadcaster {
+    let messenger = Messenger<Parcel>()
+
+    var subscriberCount: Int { messenger.subscriberCount }
+
+    func subscription(bufferingPolicy: BufferingPolicy<Parcel>) -> Subscription<Parcel> {
+      messenger.subscription(bufferingPolicy: bufferingPolicy)
+    }
+  }
+
+  var testDescription: String { "a broadcaster of somebody else" }
+
+  func makeSource() -> Source { Source() }
+
+  func send(_ parcel: Parcel, to source: Source) { source.messenger.send(parcel) }
+
+  func parcel(in element: Parcel) -> Parcel? { element }
+}
+
+/// All kinds of broadcasters that keep the contract.
+let contractSubjects: [any ContractSubject] = [
+  MessengerSubject(finishes: true),
+  MessengerSubject(finishes: false),
+  DataPublisherSubject(),
+  ForeignSubject(),
+]
+
+/// How a loop reads.
+enum Reading: CaseIterable, Sendable {
+  case subscription
+  case stream
+}
+
+/// A buffering policy, whatever the elements are.
+enum Policy: Hashable, Sendable {
+  case unbounded
+  case newest(Int)
+  case oldest(Int)
+
+  /// The policies under which nothing is lost in these tests.
+  static let roomy: [Policy] = [.unbounded, .newest(5000), .oldest(5000)]
+
+  func callAsFunction<Element>() -> BufferingPolicy<Element> {
+    switch self {
+    case .unbounded: .unbounded
+    case .newest(let limit): .bufferingNewest(limit)
+    case .oldest(let limit): .bufferingOldest(limit)
+    }
+  }
+}
+
+/// How a loop reads, and under which policy.
+struct ReadingWay: Hashable, Sendable, CustomTestStringConvertible {
+  var reading = Reading.subscription
+  var policy = Policy.unbounded
+
+  static let all = Reading.allCases.flatMap { reading in
+    Policy.roomy.map { ReadingWay(reading: reading, policy: $0) }
+  }
+
+  var testDescription: String { "\(reading), \(policy)" }
+}
