@@ -27,7 +27,7 @@ import Testing
       let token = await stage.observe(site, policy: policy) { log.append($0) }
       stage.send(1..<41)
       stage.send(99)
-      while log.entries.last != 99 { await log.first(log.count + 1) }
+      await log.contains(99)
       #expect(log.entries.filter { $0 > 0 } == Array(1..<41) + [99])
       token.cancel()
       stage.send(0)
@@ -40,13 +40,13 @@ import Testing
     way: ReadingWay
   ) async {
     let stage = subject.stage()
-    let sender = Task.detached { stage.send(1..<2001) }
-    let readers = (0..<50).map { _ in stage.subscribe(way) }
+    let sender = Task.detached { stage.send(1..<501) }
+    let readers = (0..<15).map { _ in stage.subscribe(way) }
     await sender.value
     stage.end()
     for reader in readers {
       let numbers = await reader.numbers()
-      #expect(numbers == Array((numbers.first ?? 2001)..<2001))
+      #expect(numbers == Array((numbers.first ?? 501)..<501))
     }
   }
 

@@ -1,8 +1,13 @@
-/// What has happened in a test, in order, written from anywhere and awaited by count.
+/// What has happened in a test, in order, written from anywhere and awaited.
 final class Log<Entry: Sendable>: Sendable {
+  private struct Waiter {
+    let isSatisfied: @Sendable ([Entry]) -> Bool
+    let continuation: CheckedContinuation<Void, Never>
+  }
+
   private struct State {
     var entries: [Entry] = []
-    var waiting: [Int: (count: Int, continuation: CheckedContinuation<Void, Never>)] = [:]
+    var waiting: [Int: Waiter] = [:]
     var lastID = 0
   }
 
@@ -10,12 +15,13 @@ final class Log<Entry: Sendable>: Sendable {
 
   var entries: [Entry] { state.withLock { $0.entries } }
 
-  var count: Int { entries.count }
+  var count: Int { state.withLock { $0.entries.count } }
 
   func append(_ entry: Entry) {
-    let ready = state.withLock { state in
+    let ready = state.withLock { state -> [Int: Waiter] in
       state.entries.append(entry)
-      let ready = state.waiting.filter { $0.value.count <= state.entries.count }
+      guard !state.waiting.isEmpty else { return [:] }
+      let ready = state.waiting.filter { $0.value.isSatisfied(state.entries) }
       for id in ready.keys { state.waiting[id] = nil }
       return ready
     }
@@ -25,6 +31,12 @@ final class Log<Entry: Sendable>: Sendable {
   /// Waits until there are as many entries, or the waiting task is cancelled.
   @discardableResult
   func first(_ count: Int) async -> [Entry] {
+    await wait { $0.count >= count }
+    return Array(entries.prefix(count))
+  }
+
+  /// Waits until the entries are as wanted, or the waiting task is cancelled.
+  func wait(until isSatisfied: @escaping @Sendable ([Entry]) -> Bool) async {
     let id = state.withLock { state in
       state.lastID += 1
       return state.lastID
@@ -32,8 +44,8 @@ final class Log<Entry: Sendable>: Sendable {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         let isWaiting = state.withLock { state in
-          guard state.entries.count < count, !Task.isCancelled else { return false }
-          state.waiting[id] = (count, continuation)
+          guard !isSatisfied(state.entries), !Task.isCancelled else { return false }
+          state.waiting[id] = Waiter(isSatisfied: isSatisfied, continuation: continuation)
           return true
         }
         if !isWaiting { continuation.resume() }
@@ -41,6 +53,12 @@ final class Log<Entry: Sendable>: Sendable {
     } onCancel: {
       state.withLock { $0.waiting.removeValue(forKey: id) }?.continuation.resume()
     }
-    return Array(entries.prefix(count))
+  }
+}
+
+extension Log where Entry: Equatable {
+  /// Waits for an entry.
+  func contains(_ entry: Entry) async {
+    await wait { $0.last == entry || $0.contains(entry) }
   }
 }
