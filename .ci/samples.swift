@@ -1,7 +1,7 @@
 // Gathers the Swift samples of documentation comments and Markdown files into one file, each as a
 // function of its own, for the compiler to check. Usage: swift .ci/samples.swift OUTPUT FILE...
 //
-// A sample that declares types or extensions stands at file scope instead, and lines of a package
+// A sample with an extension or an entry point stands at file scope instead, and lines of a package
 // manifest are left out.
 
 import Foundation
@@ -16,7 +16,7 @@ struct Sample {
   }
 
   var isAtFileScope: Bool {
-    let starts = ["extension ", "struct ", "actor ", "final class ", "enum ", "protocol ", "@main", "@MainActor final"]
+    let starts = ["extension ", "@main", "@Suite"]
     return lines.contains { line in starts.contains { line.hasPrefix($0) } }
   }
 }
