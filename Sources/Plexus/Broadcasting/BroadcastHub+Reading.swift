@@ -59,6 +59,7 @@ extension BroadcastHub {
         } else {
           chunk = LogChunk(start: state.sequence)
           state.tail = chunk
+          state.tailStart = state.sequence
         }
       }
       let subscriber = Subscriber(

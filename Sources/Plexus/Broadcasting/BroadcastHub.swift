@@ -26,6 +26,7 @@ extension BroadcastHub {
         if let follower = LogChunk<Element>.of(tail).append(element) {
           delivery.filled = tail
           state.tail = follower
+          state.tailStart = follower.start
         }
       }
       if let others = state.others {

@@ -18,6 +18,8 @@ class HubCore: @unchecked Sendable {
     @usableFromInline var parked = ParkedWaiters()
     /// The last chunk of the log, while somebody reads the log.
     @usableFromInline var tail: LogLink?
+    /// The sequence number of that chunk's first element.
+    @usableFromInline var tailStart = 0
     @usableFromInline var logReaders = 0
     /// Those who do not read the log, if there has been one.
     @usableFromInline var others: OtherReadersBase?
@@ -71,8 +73,8 @@ class HubCore: @unchecked Sendable {
       let isParked = state.parked.remove(reader)
       state.logReaders -= 1
       // An empty chunk can serve the next reader; one with elements would keep them alive.
-      if state.logReaders == 0, let tail = state.tail, !tail.isEmpty {
-        garbage = tail
+      if state.logReaders == 0, state.tailStart != state.sequence {
+        garbage = state.tail
         state.tail = nil
       }
       return (isParked, state.unregister())

@@ -36,9 +36,6 @@ class LogLink: @unchecked Sendable {
   /// The sequence number after the last element that fits.
   @inlinable final var limit: Int { start &+ Self.capacity }
 
-  /// Whether nothing has been appended yet.
-  final var isEmpty: Bool { published.load(ordering: .relaxed) == 0 }
-
   /// Cuts the chain behind this chunk and returns what followed.
   private func detachNext() -> LogLink? {
     defer { next = nil }
