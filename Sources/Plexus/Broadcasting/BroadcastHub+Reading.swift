@@ -54,7 +54,7 @@ extension BroadcastHub {
       if isOpen {
         state.logReaders &+= 1
         // One that is left over is empty, but others may have read on without the log.
-        if let tail = state.tail, tail.end == state.sequence {
+        if let tail = state.tail, LogChunk<Element>.of(tail).run.end == state.sequence {
           chunk = .of(tail)
         } else {
           chunk = LogChunk(start: state.sequence)

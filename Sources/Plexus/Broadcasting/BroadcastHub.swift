@@ -26,7 +26,7 @@ extension BroadcastHub {
         if let follower = LogChunk<Element>.of(tail).append(element) {
           delivery.filled = tail
           state.tail = follower
-          state.tailStart = follower.start
+          state.tailStart = follower.run.start
         }
       }
       if let others = state.others {

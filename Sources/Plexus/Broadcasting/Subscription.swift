@@ -70,9 +70,9 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
   /// The iterator of a subscription.
   public struct Iterator: AsyncIteratorProtocol {
     @usableFromInline let subscriber: Subscriber<Element>
-    /// The chunk of the log that the run of elements at hand lies in.
-    @usableFromInline var chunk: LogChunk<Element>?
-    /// The sequence number after the run.
+    /// The elements at hand, if the log is read.
+    @usableFromInline var run: LogRun<Element>?
+    /// The sequence number after them.
     @usableFromInline var end = Int.min
 
     @inlinable
@@ -96,9 +96,9 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
     @inlinable
     public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
       let sequence = subscriber.position.load(ordering: .relaxed)
-      if sequence < end, let chunk {
+      if sequence < end, let run {
         subscriber.position.store(sequence &+ 1, ordering: .relaxed)
-        return chunk[sequence]
+        return run[sequence]
       }
       return await refill(isolation: actor)
     }
@@ -112,26 +112,26 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
         switch subscriber.step() {
         case .element(let element):
           return element
-        case .run(let run, let end):
+        case .run(let found, let end):
           let sequence = subscriber.position.load(ordering: .relaxed)
           subscriber.position.store(sequence &+ 1, ordering: .relaxed)
-          chunk = run
+          run = found
           self.end = end
-          return run[sequence]
+          return found[sequence]
         case .empty:
           // A reader that waits keeps nothing alive but the place where it goes on.
-          chunk = nil
+          run = nil
           end = .min
           await subscriber.park(isolation: isolation)
         case .ended:
           subscriber.end()
-          chunk = nil
+          run = nil
           end = .min
           return nil
         }
       }
       subscriber.end()
-      chunk = nil
+      run = nil
       end = .min
       return nil
     }

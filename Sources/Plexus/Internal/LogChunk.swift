@@ -1,26 +1,22 @@
-// @unchecked Sendable and unsafe because a chunk is written by one thread at a time, under the lock of
-// its hub, while others read it: a slot is initialised before the count that covers it is published
+// @unchecked Sendable and unsafe because elements are written by one thread at a time, under the lock of
+// the hub, while others read them: a slot is initialised before the count that covers it is published
 // with release semantics, readers load the count with acquire semantics, and a published slot never
-// changes. `next` is written once, before the count reaches the capacity.
+// changes. `next` is written once, before the count reaches the capacity. The cast restores the type
+// of a chain whose links all hold elements of one type.
 
 public import Synchronization
 
 /// A chunk of a shared log, as far as it does not depend on the type of its elements.
+///
+/// Readers keep the chunk that they stand in alive, and with it all that follow; what every reader has
+/// passed is freed by reference counting alone.
 @usableFromInline
 class LogLink: @unchecked Sendable {
-  /// How many elements fit.
-  @inlinable static var capacity: Int { 16 }
-
-  /// The sequence number of the first element.
-  @usableFromInline let start: Int
-  @usableFromInline let published = Atomic<Int>(0)
   @exclusivity(unchecked) @safe
   @usableFromInline var next: LogLink?
 
   @inlinable
-  init(start: Int) {
-    self.start = start
-  }
+  init() {}
 
   deinit {
     // One after the other: a long backlog released recursively would overflow the stack.
@@ -30,12 +26,6 @@ class LogLink: @unchecked Sendable {
     }
   }
 
-  /// The sequence number after the last published element.
-  @inlinable final var end: Int { start &+ published.load(ordering: .acquiring) }
-
-  /// The sequence number after the last element that fits.
-  @inlinable final var limit: Int { start &+ Self.capacity }
-
   /// Cuts the chain behind this chunk and returns what followed.
   private func detachNext() -> LogLink? {
     defer { next = nil }
@@ -43,38 +33,21 @@ class LogLink: @unchecked Sendable {
   }
 }
 
-/// A fixed number of consecutive elements of a shared log.
-///
-/// Readers keep the chunk they stand in alive, and with it all that follow; what every reader has
-/// passed is freed by reference counting alone.
+/// A chunk of a shared log.
 @usableFromInline
 @safe
 final class LogChunk<Element: Sendable>: LogLink, @unchecked Sendable {
-  @usableFromInline let slots: UnsafeMutablePointer<Element>
+  @usableFromInline let run: LogRun<Element>
 
   @inlinable
-  override init(start: Int) {
-    unsafe slots = .allocate(capacity: Self.capacity)
-    super.init(start: start)
-  }
-
-  @inlinable
-  deinit {
-    unsafe slots.deinitialize(count: published.load(ordering: .acquiring))
-    unsafe slots.deallocate()
+  init(start: Int) {
+    run = LogRun(start: start)
+    super.init()
   }
 
   /// The chunk that follows; present once this one is full.
   @inlinable var follower: LogChunk? {
     next.map { Self.of($0) }
-  }
-
-  /// Returns a published element.
-  ///
-  /// - Parameter sequence: Its number, between ``LogLink/start`` and ``LogLink/end``.
-  @inlinable
-  subscript(sequence: Int) -> Element {
-    unsafe slots[sequence &- start]
   }
 
   /// Appends an element; called under the lock of the hub, and never when the chunk is full.
@@ -83,14 +56,12 @@ final class LogChunk<Element: Sendable>: LogLink, @unchecked Sendable {
   /// - Returns: The empty chunk that follows if this one is full now.
   @inlinable
   func append(_ element: Element) -> LogChunk? {
-    let count = published.load(ordering: .relaxed)
-    unsafe (slots + count).initialize(to: element)
     var follower: LogChunk?
-    if count &+ 1 == Self.capacity {
-      follower = LogChunk(start: limit)
+    if run.fillsUpNext {
+      follower = LogChunk(start: run.limit)
       next = follower
     }
-    published.store(count &+ 1, ordering: .releasing)
+    run.append(element)
     return follower
   }
 
@@ -98,5 +69,62 @@ final class LogChunk<Element: Sendable>: LogLink, @unchecked Sendable {
   @inlinable
   static func of(_ link: LogLink) -> LogChunk {
     unsafe unsafeDowncast(link, to: LogChunk.self)
+  }
+}
+
+/// A fixed number of consecutive elements of a shared log.
+///
+/// It knows nothing of what follows: an iterator that holds it and is left alone keeps no more than
+/// these elements alive.
+@usableFromInline
+@safe
+final class LogRun<Element: Sendable>: @unchecked Sendable {
+  /// How many elements fit.
+  @inlinable static var capacity: Int { 16 }
+
+  /// The sequence number of the first element.
+  @usableFromInline let start: Int
+  @usableFromInline let published = Atomic<Int>(0)
+  @usableFromInline let slots: UnsafeMutablePointer<Element>
+
+  @inlinable
+  init(start: Int) {
+    self.start = start
+    unsafe slots = .allocate(capacity: Self.capacity)
+  }
+
+  @inlinable
+  deinit {
+    unsafe slots.deinitialize(count: published.load(ordering: .acquiring))
+    unsafe slots.deallocate()
+  }
+
+  /// The sequence number after the last published element.
+  @inlinable var end: Int { start &+ published.load(ordering: .acquiring) }
+
+  /// The sequence number after the last element that fits.
+  @inlinable var limit: Int { start &+ Self.capacity }
+
+  /// Whether there is room for one more element only.
+  @inlinable var fillsUpNext: Bool {
+    published.load(ordering: .relaxed) == Self.capacity &- 1
+  }
+
+  /// Returns a published element.
+  ///
+  /// - Parameter sequence: Its number, between ``start`` and ``end``.
+  @inlinable
+  subscript(sequence: Int) -> Element {
+    unsafe slots[sequence &- start]
+  }
+
+  /// Appends an element; called under the lock of the hub, and never when there is no room.
+  ///
+  /// - Parameter element: What to append.
+  @inlinable
+  func append(_ element: Element) {
+    let count = published.load(ordering: .relaxed)
+    unsafe (slots + count).initialize(to: element)
+    published.store(count &+ 1, ordering: .releasing)
   }
 }

@@ -30,7 +30,7 @@ final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
     /// The next element, already consumed.
     case element(Element)
     /// A run of elements up to the given sequence number, not consumed yet.
-    case run(LogChunk<Element>, end: Int)
+    case run(LogRun<Element>, end: Int)
     /// There is nothing at the moment.
     case empty
     /// There is nothing now, nor will there ever be.
@@ -108,13 +108,13 @@ final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
     if let element = replay.popLast() { return .element(element) }
     let sequence = position.load(ordering: .relaxed)
     while let current = chunk {
-      let end = current.end
-      if sequence < end { return .run(current, end: end) }
-      if sequence == current.limit {
+      let end = current.run.end
+      if sequence < end { return .run(current.run, end: end) }
+      if sequence == current.run.limit {
         chunk = current.follower
       } else if !core.isFinished.load(ordering: .acquiring) {
         return .empty
-      } else if current.end == sequence {
+      } else if current.run.end == sequence {
         // The end was announced after the last element: this second look decides.
         chunk = nil
       }
@@ -157,10 +157,10 @@ final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
       switch step() {
       case .element(let element):
         return element
-      case .run(let chunk, _):
+      case .run(let run, _):
         let sequence = position.load(ordering: .relaxed)
         position.store(sequence &+ 1, ordering: .relaxed)
-        return chunk[sequence]
+        return run[sequence]
       case .empty:
         await park(isolation: isolation)
       case .ended:
