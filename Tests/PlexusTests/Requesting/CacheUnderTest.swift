@@ -1,0 +1,194 @@
+import Plexus
+import PlexusTesting
+import Synchronization
+import Testing
+
+/// The two kinds of cache, of which most promises hold alike.
+enum CacheKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
+  case multiplexer = "a multiplexer"
+  case map = "a key of a map"
+
+  var testDescription: String { rawValue }
+
+  /// Makes a cache of this kind.
+  func make<Value>(
+    _ type: Value.Type = Value.self,
+    id: String? = nil,
+    policy: CachePolicy = CachePolicy(),
+    clock: any Clock<Duration> = ManualClock(),
+    onFetch: @escaping @concurrent @Sendable () async throws -> Value
+  ) -> CacheUnderTest<Value> {
+    switch self {
+    case .multiplexer:
+      .multiplexer(Multiplexer(id: id, policy: policy, clock: clock, onFetch: onFetch))
+    case .map:
+      .map(MultiplexerMap(id: id, policy: policy, clock: clock) { _ in try await onFetch() })
+    }
+  }
+
+  /// Makes a cache of this kind whose fetch is told of what it renews.
+  func makeInformed<Value>(
+    _ type: Value.Type = Value.self,
+    policy: CachePolicy = CachePolicy(),
+    clock: any Clock<Duration> = ManualClock(),
+    onFetch:
+      @escaping @concurrent @Sendable (FetchContext<Value>) async throws -> FetchResult<Value>
+  ) -> CacheUnderTest<Value> {
+    switch self {
+    case .multiplexer:
+      .multiplexer(Multiplexer(policy: policy, clock: clock, onFetch: onFetch))
+    case .map:
+      .map(
+        MultiplexerMap(policy: policy, clock: clock) { (_: String, context: FetchContext<Value>) in
+          try await onFetch(context)
+        }
+      )
+    }
+  }
+}
+
+/// A multiplexer, or one key of a map, behind the same names.
+enum CacheUnderTest<Value: Sendable>: Requestable {
+  case multiplexer(Multiplexer<Value>)
+  case map(MultiplexerMap<String, Value>)
+
+  private static var key: String { "key" }
+
+  func request() async throws -> Value {
+    switch self {
+    case .multiplexer(let cache): try await cache.request()
+    case .map(let cache): try await cache.request(Self.key)
+    }
+  }
+
+  func response() async throws -> Response<Value> {
+    switch self {
+    case .multiplexer(let cache): try await cache.response()
+    case .map(let cache): try await cache.response(Self.key)
+    }
+  }
+
+  var cachedValue: Value? {
+    switch self {
+    case .multiplexer(let cache): cache.cachedValue
+    case .map(let cache): cache.cachedValue(Self.key)
+    }
+  }
+
+  @discardableResult
+  func refresh() -> Self {
+    switch self {
+    case .multiplexer(let cache): .multiplexer(cache.refresh())
+    case .map(let cache): .map(cache.refresh(Self.key))
+    }
+  }
+
+  func clear() async throws {
+    switch self {
+    case .multiplexer(let cache): try await cache.clear()
+    case .map(let cache): try await cache.clear(Self.key)
+    }
+  }
+
+  func clearMemory() {
+    switch self {
+    case .multiplexer(let cache): cache.clearMemory()
+    case .map(let cache): cache.clearMemory()
+    }
+  }
+
+  func store(_ value: Value) {
+    switch self {
+    case .multiplexer(let cache): cache.store(value)
+    case .map(let cache): cache.store(value, for: Self.key)
+    }
+  }
+
+  func subscribe(
+    bufferingPolicy: BufferingPolicy<LoadState<Value>> = .unbounded
+  ) -> AsyncStream<LoadState<Value>> {
+    switch self {
+    case .multiplexer(let cache): cache.subscribe(bufferingPolicy: bufferingPolicy)
+    case .map(let cache): cache.subscribe(to: Self.key, bufferingPolicy: bufferingPolicy)
+    }
+  }
+
+  var subscriberCount: Int {
+    switch self {
+    case .multiplexer(let cache): cache.subscriberCount
+    case .map(let cache): cache.subscriberCount(of: Self.key)
+    }
+  }
+
+  var statistics: CacheStatistics {
+    switch self {
+    case .multiplexer(let cache): cache.statistics
+    case .map(let cache): cache.statistics
+    }
+  }
+
+  func register(in repository: MuxRepository) {
+    switch self {
+    case .multiplexer(let cache): cache.register(in: repository)
+    case .map(let cache): cache.register(in: repository)
+    }
+  }
+}
+
+/// Runs a task on the spot: on the thread that makes it ready, before that thread goes on.
+final class SpotExecutor: TaskExecutor {
+  static let shared = SpotExecutor()
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    job.runSynchronously(on: asUnownedTaskExecutor())
+  }
+}
+
+/// Starts a task that has ended, or waits, when this function returns.
+///
+/// When it is resumed it goes on inside the call that resumes it.
+func begin<Value: Sendable>(
+  priority: TaskPriority? = nil,
+  _ operation: @escaping @Sendable () async throws -> Value
+) -> Task<Value, any Error> {
+  Task.detached(executorPreference: SpotExecutor.shared, priority: priority, operation: operation)
+}
+
+/// Waits at a gate and does not notice that the task is cancelled.
+func waitUnmoved(_ gate: Gate) async {
+  _ = await Task.detached { try await gate.wait() }.result
+}
+
+/// A failure after which a cached value may be used.
+struct Offline: ConnectivityFailure, Equatable {
+  var isConnectivityFailure = true
+}
+
+/// A failure of any other kind.
+struct Broken: Error, Equatable {
+  var reason = ""
+}
+
+/// A count that tasks may share.
+final class Tally: Sendable {
+  private let count = Atomic(0)
+
+  var value: Int { count.load(ordering: .sequentiallyConsistent) }
+
+  /// Counts one more.
+  ///
+  /// - Returns: The count, this one included.
+  @discardableResult
+  func increment() -> Int {
+    count.add(1, ordering: .sequentiallyConsistent).newValue
+  }
+}
+
+/// What has happened, in order.
+actor Log<Element: Sendable> {
+  private(set) var elements: [Element] = []
+
+  func append(_ element: Element) {
+    elements.append(element)
+  }
+}
