@@ -184,11 +184,31 @@ final class Tally: Sendable {
   }
 }
 
-/// What has happened, in order.
-actor Log<Element: Sendable> {
-  private(set) var elements: [Element] = []
+/// A recorder together with the way to send it something.
+struct RecordedChannel<Element: Sendable>: Sendable {
+  let recorder: Recorder<Element>
+  private let continuation: AsyncStream<Element>.Continuation
 
-  func append(_ element: Element) {
-    elements.append(element)
+  init() {
+    let (stream, continuation) = AsyncStream.makeStream(of: Element.self)
+    recorder = Recorder(stream)
+    self.continuation = continuation
+  }
+
+  func send(_ element: Element) {
+    continuation.yield(element)
+  }
+}
+
+extension LoadState {
+  /// The state in words, such as "loading 1" or "failed Broken".
+  var name: String {
+    let value = value.map { " \($0)" } ?? ""
+    return switch self {
+    case .unknown: "unknown"
+    case .loading: "loading\(value)"
+    case .loaded: "loaded\(value)"
+    case .failed(let error, _): "failed \(type(of: error))\(value)"
+    }
   }
 }

@@ -180,9 +180,9 @@ import Testing
 
   @Test(arguments: CacheKind.allCases)
   func `that has not changed counts as fetched just now`(kind: CacheKind) async throws {
-    let asked = Log<FetchContext<String>>()
+    let asked = RecordedChannel<FetchContext<String>>()
     let cache = kind.makeInformed(clock: clock) { (context: FetchContext<String>) in
-      await asked.append(context)
+      asked.send(context)
       guard context.validator == nil else { return .notModified() }
       return .value("a", timeToLive: .seconds(5), validator: "tag")
     }
@@ -196,7 +196,7 @@ import Testing
       #expect(try await cache.response().source == .memory)
       clock.advance(by: .nanoseconds(1))
     }
-    let contexts = await asked.elements
+    let contexts = await asked.recorder.first(3)
     #expect(contexts.map(\.validator) == [nil, "tag", "tag"])
     #expect(contexts.map(\.previousValue) == [nil, "a", "a"])
   }
