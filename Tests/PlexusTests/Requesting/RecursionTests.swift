@@ -1,0 +1,218 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct `A request inside a fetch` {
+  @Test(arguments: CacheKind.allCases)
+  func `R11: of the same key is an error, whatever else the fetch does first`(
+    kind: CacheKind
+  ) async throws {
+    let own = RecordedChannel<CacheUnderTest<Int>>()
+    let cache = kind.make(id: "own") {
+      guard let cache = await own.recorder.first(1).first else { return 0 }
+      return try await cache.request()
+    }
+    own.send(cache)
+    let name = kind == .map ? "own[key]" : "own"
+    await #expect(throws: MultiplexerError.recursiveRequest(chain: [name, name])) {
+      try await cache.request()
+    }
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R11: is found in child tasks and tasks that inherit, too`(kind: CacheKind) async throws {
+    let own = RecordedChannel<CacheUnderTest<Int>>()
+    let cache = kind.make(id: "own") {
+      guard let cache = await own.recorder.first(1).first else { return 0 }
+      async let child = cache.request()
+      let inherited = Task { try await cache.request() }
+      do { _ = try await child } catch MultiplexerError.recursiveRequest {
+        do { _ = try await inherited.value } catch MultiplexerError.recursiveRequest { return 1 }
+      }
+      return 2
+    }
+    own.send(cache)
+    #expect(try await cache.request() == 1)
+  }
+
+  @Test func `R11: is an error also around a circle, which the error names`() async throws {
+    let third = RecordedChannel<Multiplexer<Int>>()
+    let first = Multiplexer<Int>(id: "a") {
+      guard let cache = await third.recorder.first(1).first else { return 0 }
+      return try await cache.request()
+    }
+    let map = MultiplexerMap<Int, Int>(id: "b") { _ in try await first.request() }
+    let last = Multiplexer<Int>(id: "c") { try await map.request(7) }
+    third.send(last)
+    await #expect(throws: MultiplexerError.recursiveRequest(chain: ["b[7]", "a", "c", "b[7]"])) {
+      try await first.request()
+    }
+  }
+
+  @Test func `R11: of another key is none`() async throws {
+    let own = RecordedChannel<MultiplexerMap<Int, Int>>()
+    let map = MultiplexerMap<Int, Int> { number in
+      guard number > 1, let map = await own.recorder.first(1).first else { return number }
+      return try await map.request(number - 1) + map.request(number - 2)
+    }
+    own.send(map)
+    #expect(try await map.request(30) == 832_040)
+    #expect(map.statistics.fetches == 31)
+  }
+
+  @Test func `R11: of several keys at once finds each circle`() async throws {
+    let own = RecordedChannel<MultiplexerMap<Int, Int>>()
+    let map = MultiplexerMap<Int, Int>(id: "m") { number in
+      guard number < 3, let map = await own.recorder.first(1).first else { return number }
+      let results = await Zipper(map[3], map[4], map[number == 0 ? 1 : 0]).results()
+      _ = try results.0.get()
+      _ = try results.1.get()
+      return try results.2.get()
+    }
+    own.send(map)
+    await #expect(throws: MultiplexerError.recursiveRequest(chain: ["m[1]", "m[0]", "m[1]"])) {
+      try await map.request(0)
+    }
+    #expect(try await map.request(3) == 3)
+  }
+
+  @Test func `R11: of two fetches that come to wait for each other fails for one of them`()
+    async throws
+  {
+    let both = Gate()
+    let own = RecordedChannel<MultiplexerMap<Int, Int>>()
+    let map = MultiplexerMap<Int, Int>(id: "m") { number in
+      guard let map = await own.recorder.first(1).first else { return 0 }
+      try await both.wait()
+      do {
+        return try await map.request(1 - number)
+      } catch MultiplexerError.recursiveRequest(let chain) {
+        #expect(chain == ["m[\(number)]", "m[\(1 - number)]", "m[\(number)]"])
+        return 42
+      }
+    }
+    own.send(map)
+    let first = begin { try await map.request(0) }
+    let second = begin { try await map.request(1) }
+    await both.arrivals(2)
+    both.open()
+    #expect(try await first.value == 42)
+    #expect(try await second.value == 42)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R11: of a fresh value of its own key while it is refreshed is a hit`(
+    kind: CacheKind
+  ) async throws {
+    let own = RecordedChannel<CacheUnderTest<Int>>()
+    let tally = Tally()
+    let cache = kind.make {
+      let number = tally.increment()
+      guard number > 1, let cache = await own.recorder.first(1).first else { return number }
+      return try await cache.request() * 10
+    }
+    own.send(cache)
+    _ = try await cache.request()
+    #expect(try await cache.refresh().request() == 10)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R11: that insists on a refresh after its own beginning is an error`(
+    kind: CacheKind
+  ) async throws {
+    let own = RecordedChannel<CacheUnderTest<Int>>()
+    let cache = kind.make(id: "own") {
+      guard let cache = await own.recorder.first(1).first else { return 0 }
+      return try await cache.refresh().request()
+    }
+    own.send(cache)
+    let name = kind == .map ? "own[key]" : "own"
+    await #expect(throws: MultiplexerError.recursiveRequest(chain: [name, name])) {
+      try await cache.request()
+    }
+  }
+
+  @Test func `R11: that waits for a fetch queued behind its own is an error`() async throws {
+    let outer = RecordedChannel<Multiplexer<Int>>()
+    let helper = MultiplexerMap<Int, Int>(id: "helper") { _ in
+      guard let cache = await outer.recorder.first(1).first else { return 0 }
+      return try await cache.refresh().request()
+    }
+    let cache = Multiplexer<Int>(id: "outer") { try await helper.request(1) }
+    outer.send(cache)
+    await #expect(
+      throws: MultiplexerError.recursiveRequest(chain: ["helper[1]", "outer", "helper[1]"])
+    ) {
+      try await cache.request()
+    }
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R11: of the same key after it was cut off is an error as before`(
+    kind: CacheKind
+  ) async throws {
+    let own = RecordedChannel<CacheUnderTest<Int>>()
+    let tally = Tally()
+    let cache = kind.make {
+      let number = tally.increment()
+      guard let cache = await own.recorder.first(1).first else { return number }
+      try await cache.clear()
+      return try await cache.request()
+    }
+    own.send(cache)
+    await #expect(throws: MultiplexerError.self) { try await cache.request() }
+    #expect(tally.value == 1)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R11: by a task that outlives the fetch is a request like any other`(
+    kind: CacheKind
+  ) async throws {
+    let own = RecordedChannel<CacheUnderTest<Int>>()
+    let ended = Gate()
+    let late = RecordedChannel<Task<Int, any Error>>()
+    let tally = Tally()
+    let cache = kind.make {
+      let number = tally.increment()
+      guard number == 1, let cache = await own.recorder.first(1).first else { return number }
+      late.send(
+        Task {
+          try await ended.wait()
+          return try await cache.refresh().request()
+        }
+      )
+      return number
+    }
+    own.send(cache)
+    #expect(try await cache.request() == 1)
+    ended.open()
+    #expect(try await late.recorder.first(1).first?.value == 2)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `may store, refresh and clear its own key`(kind: CacheKind) async throws {
+    let own = RecordedChannel<CacheUnderTest<Int>>()
+    let tally = Tally()
+    let cache = kind.make {
+      let number = tally.increment()
+      guard let cache = await own.recorder.first(1).first else { return number }
+      switch number {
+      case 1: cache.store(100)
+      case 2: cache.refresh()
+      case 4: try await cache.clear()
+      default: break
+      }
+      return number
+    }
+    own.send(cache)
+    #expect(try await cache.request() == 100)
+    #expect(cache.cachedValue == 100)
+
+    let states = Recorder(cache.subscribe())
+    #expect(try await cache.refresh().request() == 2)
+    #expect(await states.first(5).last?.name == "loaded 3")
+    #expect(try await cache.refresh().request() == 4)
+    #expect(cache.cachedValue == nil)
+    #expect(try await cache.request() == 5)
+  }
+}
