@@ -55,7 +55,8 @@ public struct Zipper<each R: Requestable>: Sendable {
       for request in repeat each zipped {
         group.addTask { try await request.receiveValue() }
       }
-      try await group.waitForAll()
+      // Unlike waitForAll(), which would wait for the rest before it throws.
+      for try await _ in group {}
     }
     return (repeat try (each zipped).result.get())
   }

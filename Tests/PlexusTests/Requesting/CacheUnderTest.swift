@@ -146,7 +146,8 @@ final class SpotExecutor: TaskExecutor {
 
 /// Starts a task that has ended, or waits, when this function returns.
 ///
-/// When it is resumed it goes on inside the call that resumes it.
+/// When it is resumed it goes on inside the call that resumes it. It must have no child tasks that are
+/// cancelled with it: those would end, and be gone, inside the call that cancels them.
 func begin<Value: Sendable>(
   priority: TaskPriority? = nil,
   _ operation: @escaping @Sendable () async throws -> Value

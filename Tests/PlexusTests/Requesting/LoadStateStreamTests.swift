@@ -1,0 +1,136 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct `A subscriber of a cache` {
+  @Test(arguments: CacheKind.allCases)
+  func `is told the current state and every change, in order, and causes no fetch`(
+    kind: CacheKind
+  ) async throws {
+    let origin = ScriptedFetcher<Int>([.success(1), .failure(Broken()), .success(3)])
+    let cache = kind.make { try await origin.fetch() }
+    let states = Recorder(cache.subscribe())
+    #expect(await states.first(1).map(\.name) == ["unknown"])
+    #expect(origin.count == 0)
+
+    _ = try await cache.request()
+    cache.refresh()
+    _ = try? await cache.request()
+    _ = try await cache.request()
+    cache.store(7)
+    try await cache.clear()
+    cache.store(8)
+    cache.clearMemory()
+    let all = await states.first(11).map(\.name)
+    #expect(
+      all == [
+        "unknown", "loading", "loaded 1", "loading 1", "failed Broken 1", "loading 1", "loaded 3",
+        "loaded 7", "unknown", "loaded 8", "unknown",
+      ]
+    )
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `that comes late is told the state as it is now`(kind: CacheKind) async throws {
+    let gate = Gate()
+    let origin = ScriptedFetcher<Int>([.success(1), .failure(Broken())], gate: gate)
+    let cache = kind.make { try await origin.fetch() }
+    func current() async -> String? { await Recorder(cache.subscribe()).first(1).first?.name }
+
+    let first = begin { try await cache.request() }
+    #expect(await current() == "loading")
+    gate.open()
+    _ = try await first.value
+    #expect(await current() == "loaded 1")
+    _ = try? await cache.refresh().request()
+    #expect(await current() == "failed Broken 1")
+    cache.clearMemory()
+    #expect(await current() == "unknown")
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `that comes after a failure without a value is told of it`(kind: CacheKind) async throws {
+    let cache = kind.make(Int.self) { throw Broken() }
+    _ = try? await cache.request()
+    #expect(await Recorder(cache.subscribe()).first(1).map(\.name) == ["failed Broken"])
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `that is slow skips ahead to the newest state by default`(kind: CacheKind) async throws {
+    let tally = Tally()
+    let cache = kind.make { tally.increment() }
+    let stream = cache.subscribe(bufferingPolicy: .bufferingNewest(1))
+    for _ in 0..<5 { _ = try await cache.refresh().request() }
+    var iterator = stream.makeAsyncIterator()
+    #expect(await iterator.next()?.name == "loaded 5")
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `0.6: is counted, and gone when its stream is dropped`(kind: CacheKind) async throws {
+    let cache = kind.make { 1 }
+    #expect(cache.subscriberCount == 0)
+    do {
+      let first = cache.subscribe()
+      let second = cache.refresh().subscribe()
+      #expect(cache.subscriberCount == 2)
+      withExtendedLifetime((first, second)) {}
+    }
+    #expect(cache.subscriberCount == 0)
+    let third = cache.subscribe()
+    #expect(cache.subscriberCount == 1)
+    _ = try await cache.request()
+    var iterator = third.makeAsyncIterator()
+    #expect(await iterator.next()?.name.hasPrefix("unknown") == true)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `0.6: is told the end when the last reference goes, those of refreshes included`(
+    kind: CacheKind
+  ) async throws {
+    var cache: CacheUnderTest? = kind.make { 1 }
+    var refreshed = cache?.refresh()
+    let states = Recorder(try #require(cache).subscribe())
+    cache = nil
+    #expect(try await refreshed?.request() == 1)
+    #expect(await states.first(3).map(\.name) == ["unknown", "loading", "loaded 1"])
+    #expect(!states.isFinished)
+    refreshed = nil
+    #expect(await states.finished().count == 3)
+  }
+
+  @Test func `of one key is told nothing of the others`() async throws {
+    let map = MultiplexerMap<Int, Int> { $0 * 10 }
+    let states = Recorder(map.subscription(to: 1, bufferingPolicy: .unbounded))
+    _ = try await map.request(2)
+    _ = try await map.request(1)
+    #expect(await states.first(3).map(\.name) == ["unknown", "loading", "loaded 10"])
+    #expect(map.subscriberCount(of: 2) == 0)
+  }
+
+  @Test func `may observe with a closure`() async throws {
+    let cache = Multiplexer { 1 }
+    let names = RecordedChannel<String>()
+    let token = cache.observe { state in names.send(state.name) }
+    _ = try await cache.request()
+    #expect(await names.recorder.first(3) == ["unknown", "loading", "loaded 1"])
+    #expect(cache.subscriberCount == 1)
+    token.cancel()
+    #expect(cache.subscriberCount == 0)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `sees every value that a caller sees, before the caller goes on`(
+    kind: CacheKind
+  ) async throws {
+    let cache = kind.make { 1 }
+    let stream = cache.subscribe()
+    let caller = begin {
+      _ = try await cache.request()
+      var iterator = stream.makeAsyncIterator()
+      _ = await iterator.next()
+      _ = await iterator.next()
+      return await iterator.next()?.name
+    }
+    #expect(try await caller.value == "loaded 1")
+  }
+}

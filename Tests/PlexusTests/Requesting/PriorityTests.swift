@@ -1,0 +1,62 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct `The task of a fetch` {
+  @TaskLocal private static var note = "none"
+
+  @Test(arguments: CacheKind.allCases)
+  func `R18: has none of the task-locals of the caller that began it`(
+    kind: CacheKind
+  ) async throws {
+    let cache = kind.make { Self.note }
+    let value = try await Self.$note.withValue("leaked") { try await cache.request() }
+    #expect(value == "none")
+  }
+
+  @Test(arguments: CacheKind.allCases, [TaskPriority.low, .high])
+  func `R18: begins with the priority of the caller that began it`(
+    kind: CacheKind,
+    priority: TaskPriority
+  ) async throws {
+    let cache = kind.make { Task.currentPriority }
+    let caller = Task.detached(priority: priority) { try await cache.request() }
+    let seen = await begin { await caller.result }.result
+    #expect(try seen.get().get() >= priority)
+    #expect(try seen.get().get() == priority || priority == .low)
+  }
+
+  @Test(arguments: CacheKind.allCases, [Duration.seconds(5), nil])
+  func `R18: is raised to the priority of a caller that joins`(
+    kind: CacheKind,
+    timeout: Duration?
+  ) async throws {
+    let gate = Gate()
+    var policy = CachePolicy()
+    policy.fetchTimeout = timeout
+    let cache = kind.make(policy: policy) {
+      try await gate.wait()
+      var priority = Task.currentPriority
+      // Priorities are raised by tasks of their own, which may take their time.
+      while priority < .high {
+        await Task.detached {}.value
+        priority = Task.currentPriority
+      }
+      return priority
+    }
+    let starter = begin(priority: .background) { try await cache.request() }
+    await gate.arrivals(1)
+    let joiner = begin(priority: .high) { try await cache.request() }
+    gate.open()
+    #expect(try await joiner.value >= .high)
+    #expect(try await starter.value >= .high)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `runs apart from the actor of its caller`(kind: CacheKind) async throws {
+    let cache = kind.make { @concurrent () async throws -> Bool in
+      #isolation == nil
+    }
+    #expect(try await Task { @MainActor in try await cache.request() }.value)
+  }
+}

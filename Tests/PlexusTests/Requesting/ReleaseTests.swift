@@ -1,0 +1,205 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct `Releasing` {
+  @Test(arguments: CacheKind.allCases)
+  func `a cache while a fetch runs still gives those who wait their result`(
+    kind: CacheKind
+  ) async throws {
+    let gate = Gate()
+    let origin = ScriptedFetcher<Int>([.success(1)], gate: gate)
+    var cache: CacheUnderTest? = kind.make { try await origin.fetch() }
+    let callers = (0..<3).map { _ in begin { [cache] in try await cache?.request() } }
+    await gate.arrivals(1)
+    cache = nil
+    gate.open()
+    for caller in callers { #expect(try await caller.value == 1) }
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `a cache frees its closure, its values and its errors`(kind: CacheKind) async throws {
+    let tokens = Tokens()
+    do {
+      let cache = kind.make { [token = tokens.make()] in
+        withExtendedLifetime(token) {}
+        return tokens.make()
+      }
+      _ = try await cache.request()
+      _ = try await cache.refresh().request()
+      cache.store(tokens.make())
+      let states = Recorder(cache.subscribe())
+      _ = await states.first(1)
+    }
+    await tokens.allGone()
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `a cache whose fetch runs unobserved frees everything when the fetch ends`(
+    kind: CacheKind
+  ) async throws {
+    let gate = Gate()
+    let tokens = Tokens()
+    do {
+      let cache = kind.make { [token = tokens.make()] in
+        try await gate.wait()
+        return token
+      }
+      let caller = begin { try await cache.request() }
+      await gate.arrivals(1)
+      caller.cancel()
+      _ = await caller.result
+    }
+    gate.open()
+    await tokens.allGone()
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `0.9: a value that calls back into its cache is released under no lock`(
+    kind: CacheKind
+  ) async throws {
+    let tally = Tally()
+    let owner = Owner()
+    let cache = kind.make { Caller(owner: owner, tally: tally) }
+    owner.adopt(cache)
+    var expected = 0
+    for _ in 0..<10 {
+      cache.store(Caller(owner: owner, tally: tally))
+      cache.store(Caller(owner: owner, tally: tally))
+      _ = try await cache.refresh().request()
+      try await cache.clear()
+      _ = try await cache.request()
+      cache.clearMemory()
+      expected += 4
+    }
+    #expect(tally.value == expected)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `0.9: an error that calls back into its cache is released under no lock`(
+    kind: CacheKind
+  ) async throws {
+    let tally = Tally()
+    let owner = Owner()
+    var policy = CachePolicy()
+    policy.failureTimeToLive = .seconds(100)
+    let cache: CacheUnderTest<Caller> = kind.make(policy: policy) {
+      throw Failure(caller: Caller(owner: owner, tally: tally))
+    }
+    owner.adopt(cache)
+    _ = try? await cache.request()
+    _ = try? await cache.request()
+    _ = try? await cache.refresh().request()
+    try await cache.clear()
+    _ = try? await cache.request()
+    cache.store(Caller(owner: owner, tally: tally))
+    cache.clearMemory()
+    #expect(tally.value == 4)
+  }
+
+  @Test func `0.9: a key that calls back into its map is released under no lock`() async throws {
+    let tally = Tally()
+    let map = MultiplexerMap<KeyThatCalls, Int> { _ in 1 }
+    for _ in 0..<100 {
+      let key = KeyThatCalls { [weak map] in
+        tally.increment()
+        map?.clearMemory()
+      }
+      _ = try await map.request(key)
+      try await map.clear(key)
+    }
+    #expect(tally.value >= 99)
+  }
+}
+
+/// Objects whose release can be waited for.
+private final class Tokens: Sendable {
+  final class Token: Sendable {
+    private let gone: Gate
+
+    init(gone: Gate) {
+      self.gone = gone
+    }
+
+    deinit {
+      let gone = gone
+      Task { try await gone.wait() }
+    }
+  }
+
+  private let gone = Gate()
+  private let made = Tally()
+
+  func make() -> Token {
+    made.increment()
+    return Token(gone: gone)
+  }
+
+  func allGone() async {
+    await gone.arrivals(made.value)
+    gone.open()
+  }
+}
+
+/// Where a value finds the cache that it belongs to.
+private final class Owner: Sendable {
+  private let channel = RecordedChannel<@Sendable () -> Void>()
+
+  func adopt(_ cache: CacheUnderTest<Caller>) {
+    let call: @Sendable () -> Void
+    switch cache {
+    case .multiplexer(let cache):
+      call = { [weak cache] in
+        _ = cache?.cachedValue
+        _ = cache?.statistics
+        cache?.refresh()
+      }
+    case .map(let cache):
+      call = { [weak cache] in
+        _ = cache?.cachedValue("key")
+        _ = cache?.statistics
+        cache?.refresh("key")
+      }
+    }
+    channel.send(call)
+  }
+
+  func call() {
+    for call in channel.recorder.elements { call() }
+  }
+}
+
+/// A value that uses its cache when it is released.
+private final class Caller: Sendable {
+  private let owner: Owner
+  private let tally: Tally
+
+  init(owner: Owner, tally: Tally) {
+    self.owner = owner
+    self.tally = tally
+  }
+
+  deinit {
+    owner.call()
+    tally.increment()
+  }
+}
+
+private struct Failure: Error {
+  let caller: Caller
+}
+
+/// A key that uses its map when it is released.
+private final class KeyThatCalls: Hashable, Sendable {
+  private let onRelease: @Sendable () -> Void
+
+  init(onRelease: @escaping @Sendable () -> Void) {
+    self.onRelease = onRelease
+  }
+
+  deinit { onRelease() }
+
+  static func == (left: KeyThatCalls, right: KeyThatCalls) -> Bool { left === right }
+
+  func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}
