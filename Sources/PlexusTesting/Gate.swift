@@ -33,7 +33,7 @@ public final class Gate: Sendable {
     var isOpen = false
     var admissions = 0
     var arrivals = 0
-    var line = WaitingLine()
+    var line = WaitingLine<CheckedContinuation<Void, any Error>>()
     var levelWaiters = LevelWaiters()
 
     var level: Int { arrivals }
@@ -97,7 +97,7 @@ public final class Gate: Sendable {
     precondition(count >= 0, "Admit zero or more tasks, not \(count)")
     let waiters = state.withLock { state in
       let waiters = state.line.removeFirst(count)
-      if !state.isOpen { state.admissions += count - waiters.count }
+      state.admissions += count - waiters.count
       return waiters
     }
     for waiter in waiters { waiter.resume() }

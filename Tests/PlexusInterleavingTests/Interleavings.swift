@@ -51,8 +51,8 @@ extension InterleavingFailure: CustomStringConvertible {
 /// Runs a scenario in first-come-first-served order, and in every order that strays from it at most
 /// so many times.
 ///
-/// The scenario fails by throwing. Of a failing order everything is left out that is not needed to
-/// fail, before it is reported.
+/// The scenario fails by throwing. An order is tried after those that stray at fewer of the same
+/// choices, so that the failure that is reported has no deviation that it does not need.
 ///
 /// - Parameters:
 ///   - deviations: How often a run may prefer another job to the oldest.
@@ -73,8 +73,7 @@ func forEveryInterleaving(
       let run = Run(scenario, schedule: branch.schedule, jobLimit: jobLimit)
       count += 1
       if let reason = run.failure(knownOptions: branch.knownOptions) {
-        let failure = InterleavingFailure(schedule: branch.schedule, reason: reason)
-        throw shortened(failure, of: scenario, jobLimit: jobLimit)
+        throw InterleavingFailure(schedule: branch.schedule, reason: reason)
       }
       if branch.schedule.count(where: { $0 != 0 }) < deviations {
         frontier += branch.deviations(in: run)
@@ -129,26 +128,6 @@ private struct Branch {
     }
     return branches
   }
-}
-
-/// Returns the failure with every deviation taken back without which the scenario fails as well.
-private func shortened(
-  _ failure: InterleavingFailure,
-  of scenario: @escaping @Sendable () async throws -> Void,
-  jobLimit: Int
-) -> InterleavingFailure {
-  var shortest = failure
-  for position in failure.schedule.indices.reversed() where failure.schedule[position] != 0 {
-    var schedule = shortest.schedule
-    schedule[position] = 0
-    while schedule.last == 0 { schedule.removeLast() }
-    let run = Run(scenario, schedule: schedule, jobLimit: jobLimit)
-    switch run.failure(knownOptions: []) {
-    case nil, .notRepeatable: continue
-    case .some(let reason): shortest = InterleavingFailure(schedule: schedule, reason: reason)
-    }
-  }
-  return shortest
 }
 
 /// One run of a scenario.

@@ -1,3 +1,4 @@
+import Foundation
 import PlexusTesting
 import Synchronization
 import Testing
@@ -260,7 +261,6 @@ struct `The interleaving harness` {
           }
         }
         for task in tasks { await task.value }
-        // One deviation is enough: any job can be held back until the end only by many.
         if log.entries.first != "a" { throw Wrong() }
       }
     }
@@ -292,20 +292,29 @@ struct `The interleaving harness` {
     }
   }
 
-  @Test func `tasks of other threads go on while scenarios run`() async throws {
-    let ball = Log()
+  @Test func `tasks of other threads go on while a scenario runs`() async throws {
+    let meter = Meter()
     let others = Task {
-      while ball.entries.isEmpty { await hop() }
-      for _ in 0..<1_000 { await hop() }
+      while !meter.isOver.load(ordering: .acquiring) {
+        await hop()
+        meter.hops.add(1, ordering: .releasing)
+      }
     }
-    let count = try forEveryInterleaving(deviations: 3) {
-      ball.append("begun")
-      async let first: Void = hop()
-      async let second: Void = hop()
-      _ = await (first, second)
+    await withCheckedContinuation { continuation in
+      // A thread of its own: the scenario blocks it until the others have made a hundred hops.
+      Thread {
+        #expect(throws: Never.self) {
+          try forEveryInterleaving {
+            let end = meter.hops.load(ordering: .acquiring) + 100
+            while meter.hops.load(ordering: .acquiring) < end {}
+            await hop()
+          }
+        }
+        continuation.resume()
+      }.start()
     }
+    meter.isOver.store(true, ordering: .releasing)
     await others.value
-    #expect(ball.entries.count == count)
   }
 
   @Test func `a scenario that runs scenarios of its own is stopped with a sentence`() async {
@@ -346,6 +355,11 @@ private actor Account {
   _ = await (first, second)
   let balance = await account.balance
   guard balance == 2 else { throw Wrong(what: "\(balance)") }
+}
+
+private final class Meter: Sendable {
+  let hops = Atomic(0)
+  let isOver = Atomic(false)
 }
 
 private final class Log: Sendable {

@@ -1,4 +1,5 @@
 import PlexusTesting
+import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(1)))
@@ -135,19 +136,19 @@ struct `A recorder` {
 
   @Test(arguments: [true, false])
   func `the sequence has been released when the recording has finished`(byCancelling: Bool) async {
-    weak let witness: Witness?
+    let wasFinished = Notes<Bool?>()
     let recorder: Recorder<Int>
     do {
-      let object = Witness()
-      witness = object
-      recorder = Recorder(stream.map { [object] number in object.pass(number) })
+      let witness = Witness()
+      recorder = Recorder(stream.map { number in witness.pass(number) })
+      witness.whenReleased { [weak recorder] in wasFinished.append(recorder?.isFinished) }
     }
     source.yield(1)
     _ = await recorder.first(1)
-    #expect(witness != nil)
+    #expect(wasFinished.entries == [])
     if byCancelling { recorder.cancel() } else { source.finish() }
     #expect(await recorder.finished() == [1])
-    #expect(witness == nil)
+    #expect(wasFinished.entries == [false])
   }
 
   @Test func `records the values of a sequence of nothing`() async {
@@ -187,7 +188,16 @@ struct `A recorder` {
   }
 }
 
+/// Tells when nobody holds it any more.
 private final class Witness: Sendable {
+  private let onRelease = Mutex<(@Sendable () -> Void)?>(nil)
+
+  deinit {
+    onRelease.withLock { $0 }?()
+  }
+
+  func whenReleased(_ body: @escaping @Sendable () -> Void) { onRelease.withLock { $0 = body } }
+
   func pass(_ number: Int) -> Int { number }
 }
 
