@@ -1,0 +1,67 @@
+import Foundation
+import Plexus
+import PlexusNetworking
+import Testing
+
+@Suite struct `The connectivity of a URL error` {
+  @Test(arguments: [
+    URLError.Code.notConnectedToInternet,
+    .networkConnectionLost,
+    .cannotConnectToHost,
+    .cannotFindHost,
+    .dnsLookupFailed,
+    .timedOut,
+    .dataNotAllowed,
+    .internationalRoamingOff,
+    .callIsActive,
+  ])
+  func `has failed when nobody could be reached`(code: URLError.Code) {
+    #expect(URLError(code).isConnectivityFailure)
+  }
+
+  @Test(arguments: [
+    URLError.Code.secureConnectionFailed,
+    .serverCertificateUntrusted,
+    .serverCertificateHasBadDate,
+    .serverCertificateHasUnknownRoot,
+    .serverCertificateNotYetValid,
+    .clientCertificateRejected,
+    .clientCertificateRequired,
+    .appTransportSecurityRequiresSecureConnection,
+  ])
+  func `has not failed when the other side could not be trusted`(code: URLError.Code) {
+    #expect(!URLError(code).isConnectivityFailure)
+  }
+
+  @Test(arguments: [
+    URLError.Code.unknown,
+    .cancelled,
+    .badURL,
+    .unsupportedURL,
+    .httpTooManyRedirects,
+    .redirectToNonExistentLocation,
+    .resourceUnavailable,
+    .badServerResponse,
+    .userCancelledAuthentication,
+    .userAuthenticationRequired,
+    .zeroByteResource,
+    .cannotDecodeRawData,
+    .cannotDecodeContentData,
+    .cannotParseResponse,
+    .fileDoesNotExist,
+    .noPermissionsToReadFile,
+    .dataLengthExceedsMaximum,
+    .cannotCreateFile,
+    .cannotWriteToFile,
+  ])
+  func `has not failed when an answer came, or nothing was asked`(code: URLError.Code) {
+    #expect(!URLError(code).isConnectivityFailure)
+  }
+
+  @Test func `makes a cache keep to its value by default`() {
+    let policy = CachePolicy()
+    #expect(policy.usesCachedValue(URLError(.notConnectedToInternet)))
+    #expect(!policy.usesCachedValue(URLError(.secureConnectionFailed)))
+    #expect(!policy.usesCachedValue(URLError(.badServerResponse)))
+  }
+}
