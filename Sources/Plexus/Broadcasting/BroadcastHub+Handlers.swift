@@ -8,13 +8,13 @@ extension BroadcastHub {
   ///   - isolation: Where the handler belongs.
   ///   - bufferingPolicy: Which messages it may miss while it is behind.
   ///   - replay: What it gets before everything sent from now on, oldest first.
-  /// - Returns: What removes the handler.
+  /// - Returns: The handler; the caller starts it once it holds no lock.
   func addHandler(
     _ body: HandlerEntry<Element>.Body,
     isolation: (any Actor)?,
     bufferingPolicy: BufferingPolicy<Element>,
     replaying replay: [Element]
-  ) -> HandlerRegistration<Element> {
+  ) -> AddedHandler<Element> {
     let (newest, oldest) = bufferingPolicy.handlerLimits
     let cancellation = Cancellation()
     let key = isolation.map { ObjectIdentifier($0) }
@@ -25,32 +25,35 @@ extension BroadcastHub {
       let known = others.groups.first { $0.isolation == key }
       let group = known ?? HandlerGroup(id: id, isolation: key)
       if known == nil { others.groups.append(group) }
-      group.latest.store(state.sequence, ordering: .relaxed)
-      group.entries.append(
-        HandlerEntry(
-          id: id,
-          start: state.sequence,
-          newest: newest,
-          oldest: oldest,
-          cancellation: cancellation,
-          body: body
-        )
+      let entry = HandlerEntry(
+        id: id,
+        start: state.sequence,
+        newest: newest,
+        oldest: oldest,
+        cancellation: cancellation,
+        body: body
       )
-      for element in replay.suffix(newest) {
-        oldest?.offer(state.sequence, isAwaited: true)
-        group.queue.append(.init(element: element, sequence: state.sequence, receiver: id))
-      }
+      group.insert(entry, replaying: replay)
       let isWoken = !replay.isEmpty && state.parked.remove(group)
       return (id, known == nil ? group : nil, isWoken ? group : nil)
     }
-    parked?.resume()
-    if let newGroup {
-      Task.detached(priority: Task.currentPriority) {
-        await self.drain(newGroup, isolation: isolation)
-      }
-    }
-    return HandlerRegistration(id: id, hub: self) { [weak self] in
+    let registration = HandlerRegistration(id: id, hub: self) { [weak self] in
       if cancellation.cancel() { self?.removeHandler(id: id, isolation: key) }
+    }
+    return AddedHandler(
+      registration: registration,
+      isolation: isolation,
+      parked: parked,
+      newGroup: newGroup
+    )
+  }
+
+  /// Lets an added handler see its first messages; called with no lock held.
+  func start(_ handler: AddedHandler<Element>) {
+    handler.parked?.resume()
+    guard let group = handler.newGroup else { return }
+    Task.detached(priority: Task.currentPriority) {
+      await self.drain(group, isolation: handler.isolation)
     }
   }
 
@@ -160,6 +163,16 @@ extension BroadcastHub {
     guard let owned = state.withLock({ $0.others.map(readers)?.owned }) else { return }
     for handler in owned.values where handler.isOrphaned() { handler.cancel() }
   }
+}
+
+/// A handler that has been added, and what remains to be done about it without a lock.
+struct AddedHandler<Element: Sendable>: Sendable {
+  let registration: HandlerRegistration<Element>
+  let isolation: (any Actor)?
+  /// The group that it joined, if it has to be woken.
+  let parked: Waiter?
+  /// The group that it is the first in.
+  let newGroup: HandlerGroup<Element>?
 }
 
 /// A handler as its token or its owner sees it.

@@ -153,6 +153,7 @@ extension BroadcastHub {
     defer { withExtendedLifetime(overwritten) {} }
     return state.withLock { state in
       guard subscriber.isRegistered, let window = state.others.map(readers)?.window else {
+        // The hub had ended before: all there will ever be is what was replayed.
         return subscriber.replay.popLast().map { .element($0) } ?? .ended
       }
       var sequence = subscriber.position.load(ordering: .relaxed)
@@ -215,5 +216,15 @@ extension BroadcastHub {
     let unread = sequence - subscriber.position.load(ordering: .relaxed)
     let room = max(limit - unread, 0)
     return max(unread - limit, 0) + max(subscriber.replay.count - room, 0)
+  }
+
+  /// Counts what a reader of the window has lost, before it is removed.
+  ///
+  /// - Returns: What it was to get first, to be released without the lock.
+  func noteOverwritten(of reader: Reader, at sequence: Int, limit: Int) -> [Element] {
+    let subscriber = subscriber(reader)
+    subscriber.droppedCount += overwritten(of: subscriber, at: sequence, limit: limit)
+    defer { subscriber.replay = [] }
+    return subscriber.replay
   }
 }

@@ -79,17 +79,18 @@ extension BroadcastHub {
   func removeBoundedReader(_ reader: Reader) {
     var mailboxBuffer: Ring<Element>?
     var displaced: ContiguousArray<Element> = []
+    var overwritten: [Element] = []
     let (parked, isLast) = state.withLock { state in
       reader.isCancelled.store(true, ordering: .releasing)
       guard reader.isRegistered else { return (Waiter?.none, false) }
-      reader.isRegistered = false
       var parked: Waiter?
       let others = readers(&state)
-      switch source(of: reader) {
+      switch subscriber(reader).source {
       case .log:
         break
       case .window(let limit):
         if state.parked.remove(reader) { parked = reader }
+        overwritten = noteOverwritten(of: reader, at: state.sequence, limit: limit)
         others.windowLimits.remove(limit)
         displaced = others.trimWindow()
       case .mailbox(let mailbox):
@@ -99,11 +100,12 @@ extension BroadcastHub {
         mailbox.buffer = Ring()
         others.remove(mailbox)
       }
+      reader.isRegistered = false
       return (parked, state.unregister())
     }
     parked?.resume()
     if isLast { onEmpty?() }
-    withExtendedLifetime((mailboxBuffer, displaced)) {}
+    withExtendedLifetime((mailboxBuffer, displaced, overwritten)) {}
   }
 
   /// The number of subscribers, handlers included.

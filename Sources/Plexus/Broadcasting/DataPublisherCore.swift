@@ -87,7 +87,7 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
         return .ready(value)
       }
       if let load = state.load {
-        guard !enclosing.contains(ObjectIdentifier(load)) else { throw LoadError.recursiveLoad }
+        guard !enclosing.contains(load.identity) else { throw LoadError.recursiveLoad }
         return .joined(load, load.join())
       }
       let load = PublisherLoad<Value>(id: state.published.beginLoad())

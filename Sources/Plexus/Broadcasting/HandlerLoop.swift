@@ -6,6 +6,8 @@ final class HandlerLoop<Element: Sendable>: Sendable {
   private struct State {
     var body: Body?
     var task: Task<Void, Never>?
+    /// Whether the task is looking for the next element.
+    var isReading = false
   }
 
   private let subscriber: Subscriber<Element>
@@ -33,14 +35,22 @@ final class HandlerLoop<Element: Sendable>: Sendable {
 
   /// Removes the handler; it is not called again, and its task is cancelled.
   func cancel() {
-    let (body, task) = state.withLock { state in
-      defer { state = State() }
-      return (state.body, state.task)
+    let (body, task, isReading) = state.withLock { state in
+      let before = state
+      state.body = nil
+      state.task = nil
+      return (before.body, before.task, before.isReading)
     }
     guard body != nil else { return }
     subscriber.hub.remove(subscriber)
     subscriber.hub.disown(id: subscriber.id)
     task?.cancel()
+    // While the handler runs nobody reads, nor will anybody: what was to come is given up now.
+    if !isReading {
+      subscriber.claim()
+      subscriber.end()
+      subscriber.unclaim()
+    }
   }
 
   /// The loop as its token sees it.
@@ -49,9 +59,25 @@ final class HandlerLoop<Element: Sendable>: Sendable {
   }
 
   private func run(isolation: isolated (any Actor)?) async {
-    while let element = await subscriber.next(isolation: isolation) {
-      guard let body = state.withLock({ $0.body }), await body(element, isolation) else { break }
+    while beginReading() {
+      let element = await subscriber.next(isolation: isolation)
+      let body = endReading()
+      guard let element, let body, await body(element, isolation) else { break }
     }
     cancel()
+  }
+
+  private func beginReading() -> Bool {
+    state.withLock { state in
+      state.isReading = state.body != nil
+      return state.isReading
+    }
+  }
+
+  private func endReading() -> Body? {
+    state.withLock { state in
+      state.isReading = false
+      return state.body
+    }
   }
 }

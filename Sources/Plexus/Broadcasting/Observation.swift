@@ -103,7 +103,7 @@ extension Broadcaster {
     bufferingPolicy: BufferingPolicy<Element>
   ) -> HandlerRegistration<Element> {
     if let source = self as? any HubBacked<Element> {
-      return source.withHub { hub, replay in
+      let added = source.withHub { hub, replay in
         hub.addHandler(
           body,
           isolation: isolation,
@@ -111,6 +111,8 @@ extension Broadcaster {
           replaying: replay
         )
       }
+      added.registration.hub.start(added)
+      return added.registration
     }
     let loop = HandlerLoop(subscription(bufferingPolicy: bufferingPolicy)) { element, isolation in
       switch body {

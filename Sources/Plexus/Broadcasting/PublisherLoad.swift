@@ -21,6 +21,8 @@ final class PublisherLoad<Value: Sendable>: Sendable {
   }
 
   let id: LoadID
+  /// A number that no other load of any publisher has or will have.
+  let identity = UniqueID.next()
   private let state = Locked(State())
 
   init(id: LoadID) {
@@ -44,7 +46,7 @@ final class PublisherLoad<Value: Sendable>: Sendable {
     _ operation: @escaping @concurrent @Sendable () async throws -> Value,
     completion: @escaping @Sendable (Result<Value, any Error>) -> Void
   ) {
-    let enclosing = LoadContext.enclosing.union([ObjectIdentifier(self)])
+    let enclosing = LoadContext.enclosing.union([identity])
     let task = Task.detached(priority: Task.currentPriority) {
       let result: Result<Value, any Error>
       do {
@@ -130,5 +132,5 @@ final class PublisherLoad<Value: Sendable>: Sendable {
 
 /// For whose operations a task works.
 enum LoadContext {
-  @TaskLocal static var enclosing: Set<ObjectIdentifier> = []
+  @TaskLocal static var enclosing: Set<UInt64> = []
 }

@@ -21,7 +21,9 @@ final class HandlerGroup<Element: Sendable>: Waiter, @unchecked Sendable {
   let isolation: ObjectIdentifier?
   var queue = Ring<Item>()
   /// In subscription order.
-  var entries: ContiguousArray<HandlerEntry<Element>> = []
+  private(set) var entries: ContiguousArray<HandlerEntry<Element>> = []
+  /// How many of the newest messages somebody wants, and how many of the oldest all together want.
+  private var demand = (newest: 0, oldest: 0)
   /// The number of the next message, for those who look without the lock.
   let latest = Atomic<Int>(0)
 
@@ -30,12 +32,66 @@ final class HandlerGroup<Element: Sendable>: Waiter, @unchecked Sendable {
     super.init(id: id)
   }
 
-  @usableFromInline
-  func enqueue(_ element: Element, sequence: Int) {
+  /// Adds a message as far as anybody wants it.
+  ///
+  /// - Parameters:
+  ///   - element: What was sent.
+  ///   - sequence: Its number.
+  /// - Returns: What nobody wants any more, to be released without the lock.
+  func enqueue(_ element: Element, sequence: Int) -> ContiguousArray<Element> {
     latest.store(sequence + 1, ordering: .relaxed)
+    let isAwaited = slot >= 0 && queue.isEmpty
+    var isWanted = demand.newest > 0
+    for entry in entries where entry.oldest?.offer(sequence, isAwaited: isAwaited) == true {
+      isWanted = true
+    }
+    guard isWanted else { return [element] }
     queue.append(Item(element: element, sequence: sequence, receiver: nil))
+    guard demand.newest < .max else { return [] }
+    if demand.oldest == 0 {
+      let excess = queue.count - demand.newest
+      return excess > 0 ? ContiguousArray(queue.popFirst(atMost: excess).map(\.element)) : []
+    }
+    return queue.count > 2 * (demand.newest + demand.oldest) ? discardUnwanted() : []
+  }
+
+  /// Takes out what is neither among the newest messages nor was accepted among the oldest.
+  private func discardUnwanted() -> ContiguousArray<Element> {
+    let first = latest.load(ordering: .relaxed) - demand.newest
+    let items = queue.popFirst(atMost: queue.count)
+    var discarded: ContiguousArray<Element> = []
+    for item in items {
+      let isWanted =
+        item.sequence >= first
+        || entries.contains { $0.oldest?.contains(item.sequence) == true }
+      if isWanted { queue.append(item) } else { discarded.append(item.element) }
+    }
+    return discarded
+  }
+
+  /// Adds a handler behind the others.
+  ///
+  /// - Parameters:
+  ///   - entry: The handler.
+  ///   - replay: What it gets first, oldest first.
+  func insert(_ entry: HandlerEntry<Element>, replaying replay: [Element]) {
+    latest.store(entry.start, ordering: .relaxed)
+    entries.append(entry)
+    measureDemand()
+    for element in replay.suffix(entry.newest)
+    where entry.oldest?.offer(entry.start, isAwaited: true) ?? true {
+      queue.append(Item(element: element, sequence: entry.start, receiver: entry.id))
+    }
+  }
+
+  private func measureDemand() {
+    demand = (0, 0)
     for entry in entries {
-      entry.oldest?.offer(sequence, isAwaited: slot >= 0 && queue.count == 1)
+      if let oldest = entry.oldest {
+        demand.oldest += max(oldest.limit, 1)
+      } else {
+        demand.newest = max(demand.newest, entry.newest)
+      }
     }
   }
 
@@ -54,6 +110,7 @@ final class HandlerGroup<Element: Sendable>: Waiter, @unchecked Sendable {
       if entries[middle].id < id { low = middle + 1 } else { high = middle }
     }
     guard low < entries.count, entries[low].id == id else { return nil }
+    defer { measureDemand() }
     return entries.remove(at: low)
   }
 }
@@ -72,7 +129,7 @@ struct HandlerEntry<Element: Sendable>: Sendable {
   let id: Int
   /// The number of the first message that the handler gets.
   let start: Int
-  /// How many of the newest messages the handler wants.
+  /// How many of the newest messages the handler wants; all of those accepted if it wants the oldest.
   let newest: Int
   /// Which messages there was room for, if the oldest are to be kept.
   let oldest: OldestMessages?
@@ -96,7 +153,7 @@ final class Cancellation: Sendable {
 
 /// The messages that a handler with room for so many old ones still has to get.
 final class OldestMessages: Sendable {
-  private let limit: Int
+  let limit: Int
   private let accepted = Locked(Ring<Int>())
 
   init(limit: Int) {
@@ -108,10 +165,21 @@ final class OldestMessages: Sendable {
   /// - Parameters:
   ///   - sequence: The number of the message.
   ///   - isAwaited: Whether the handler waits for it at this moment.
-  func offer(_ sequence: Int, isAwaited: Bool) {
+  /// - Returns: Whether it was accepted.
+  func offer(_ sequence: Int, isAwaited: Bool) -> Bool {
     accepted.withLock { accepted in
-      if accepted.count < max(limit, isAwaited ? 1 : 0) { accepted.append(sequence) }
+      guard accepted.count < max(limit, isAwaited ? 1 : 0) else { return false }
+      accepted.append(sequence)
+      return true
     }
+  }
+
+  /// Looks for a message among those accepted.
+  ///
+  /// - Parameter sequence: The number of the message.
+  /// - Returns: Whether the handler still has to get it.
+  func contains(_ sequence: Int) -> Bool {
+    accepted.withLock { accepted in (0..<accepted.count).contains { accepted[$0] == sequence } }
   }
 
   /// Asks for a message whether it was accepted; called once for each, in order.

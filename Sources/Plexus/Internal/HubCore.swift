@@ -152,8 +152,8 @@ extension BroadcastHub {
     return others
   }
 
-  /// Returns where a subscriber of this hub finds its elements.
-  func source(of reader: Reader) -> Subscriber<Element>.Source {
-    unsafe unsafeDowncast(reader, to: Subscriber<Element>.self).source
+  /// Returns a subscriber of this hub as what it is, a reader of elements of its type.
+  func subscriber(_ reader: Reader) -> Subscriber<Element> {
+    unsafe unsafeDowncast(reader, to: Subscriber<Element>.self)
   }
 }

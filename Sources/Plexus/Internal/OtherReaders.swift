@@ -43,7 +43,7 @@ final class OtherReaders<Element: Sendable>: OtherReadersBase, @unchecked Sendab
       if let lost = mailbox.deliver(element, from: sender) { delivery.displaced.append(lost) }
       if let reader = mailbox.takeReader() { delivery.woken.append(reader) }
     }
-    for group in groups { group.enqueue(element, sequence: sequence) }
+    for group in groups { delivery.displaced += group.enqueue(element, sequence: sequence) }
   }
 
   /// Shortens the window to what is still wanted.

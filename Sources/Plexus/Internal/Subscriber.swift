@@ -128,7 +128,8 @@ final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
   func end() {
     core.remove(self)
     chunk = nil
-    replay = []
+    // The replay of a reader of the window belongs to the lock, under which it was given up.
+    if readsLog { replay = [] }
   }
 
   /// Waits until there may be something to read; called by the task that has claimed the position.
