@@ -1,0 +1,227 @@
+import Plexus
+import Testing
+
+/// What handlers may rely on.
+@Suite(.timeLimit(.minutes(1))) struct `An observation` {
+  @MainActor final class Label: Sendable {
+    var texts: [String] = []
+
+    func observe(_ messenger: Messenger<String>) {
+      messenger.observe(as: self) { me, text in me.texts.append(text) }
+    }
+  }
+
+  @MainActor @Test func `of main-actor code runs on the main actor as it is written`() async {
+    let messenger = Messenger<String>()
+    let label = Label()
+    label.observe(messenger)
+    let end = Log<String>()
+    let token = messenger.observe { (text: String) in end.append(text) }
+    messenger.send("a")
+    messenger.send("b")
+    #expect(label.texts.isEmpty)
+    await end.first(2)
+    #expect(label.texts == ["a", "b"])
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func `of an actor that hands itself in calls the actor`() async {
+    actor Screen {
+      let log = Log<Int>()
+
+      func observe(_ messenger: Messenger<Int>) {
+        messenger.observe(as: self) { me, number async in await me.changed(number) }
+      }
+
+      func changed(_ number: Int) {
+        log.append(number)
+      }
+    }
+    let messenger = Messenger<Int>()
+    let screen = Screen()
+    await screen.observe(messenger)
+    for number in 0..<100 { messenger.send(number) }
+    #expect(await screen.log.first(100) == Array(0..<100))
+    #expect(messenger.subscriberCount == 1)
+  }
+
+  @MainActor @Test func `sees what was sent from elsewhere in one order with all others`() async {
+    let messenger = Messenger<Int>()
+    let logs = (0..<3).map { _ in Log<Int>() }
+    let tokens = logs.map { log in messenger.observe { (number: Int) in log.append(number) } }
+    await withTaskGroup { group in
+      for sender in 1...2 {
+        group.addTask {
+          for number in 0..<200 { messenger.send(sender * 1000 + number) }
+        }
+      }
+    }
+    for log in logs { await log.first(400) }
+    #expect(Set(logs.map(\.entries)).count == 1)
+    for sender in 1...2 {
+      let own = logs[0].entries.filter { $0 / 1000 == sender }
+      #expect(own == Array(sender * 1000..<sender * 1000 + 200))
+    }
+    withExtendedLifetime(tokens) {}
+  }
+
+  @MainActor @Test func `keeps its place in subscription order when others come and go`() async {
+    let messenger = Messenger<Int>()
+    let log = Log<String>()
+    func add(_ name: String) -> ObservationToken {
+      messenger.observe { (number: Int) in log.append("\(name)\(number)") }
+    }
+    let first = add("a")
+    let second = add("b")
+    let third = add("c")
+    messenger.send(1)
+    await log.first(3)
+    second.cancel()
+    let fourth = add("d")
+    messenger.send(2)
+    await log.first(6)
+    first.cancel()
+    let fifth = add("b")
+    messenger.send(3)
+    #expect(await log.first(9) == ["a1", "b1", "c1", "a2", "c2", "d2", "c3", "d3", "b3"])
+    withExtendedLifetime((third, fourth, fifth)) {}
+  }
+
+  @MainActor @Test func `on one actor and off it see the same messages`() async {
+    let messenger = Messenger<Int>()
+    let here = Log<Int>()
+    let there = Log<Int>()
+    let tokens = [
+      messenger.observe { (number: Int) in here.append(number) },
+      messenger.observe { @Sendable (number: Int) in there.append(number) },
+    ]
+    for number in 0..<200 { messenger.send(number) }
+    #expect(await here.first(200) == Array(0..<200))
+    #expect(await there.first(200) == Array(0..<200))
+    withExtendedLifetime(tokens) {}
+  }
+
+  @Test(arguments: [1, 3, 64])
+  func `that wants the newest skips what it is behind with`(limit: Int) async {
+    let (messenger, host, log) = (Messenger<Int>(), SteppedHost(), Log<Int>())
+    let token = await host.observe(messenger, .bufferingNewest(limit), log)
+    for number in 0..<200 { messenger.send(number) }
+    await host.executor.step()
+    #expect(log.entries == Array(200 - limit..<200))
+    messenger.send(200)
+    await host.executor.step()
+    #expect(log.entries.last == 200)
+    withExtendedLifetime(token) {}
+  }
+
+  @Test(arguments: [1, 3, 64])
+  func `that wants the oldest is told no more than it has room for`(limit: Int) async {
+    let (messenger, host, log) = (Messenger<Int>(), SteppedHost(), Log<Int>())
+    let token = await host.observe(messenger, .bufferingOldest(limit), log)
+    for number in 0..<200 { messenger.send(number) }
+    await host.executor.step()
+    #expect(log.entries == Array(0..<limit))
+    messenger.send(200)
+    await host.executor.step()
+    #expect(log.entries.last == 200)
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func `with a limit of zero is told only what it waits for`() async {
+    for policy in [BufferingPolicy<Int>.bufferingNewest(0), .bufferingOldest(0)] {
+      let (messenger, host, log) = (Messenger<Int>(), SteppedHost(), Log<Int>())
+      let token = await host.observe(messenger, policy, log)
+      // The registration and the task that calls the handlers.
+      await host.executor.ran(2)
+      messenger.send(2)
+      messenger.send(3)
+      await host.executor.step()
+      #expect(log.entries == [2])
+      withExtendedLifetime(token) {}
+    }
+  }
+
+  @Test func `of another policy on the same actor disturbs nobody`() async {
+    let (messenger, host) = (Messenger<Int>(), SteppedHost())
+    let logs = (0..<3).map { _ in Log<Int>() }
+    let policies: [BufferingPolicy<Int>] = [.bufferingNewest(1), .unbounded, .bufferingOldest(2)]
+    var tokens: [ObservationToken] = []
+    for (policy, log) in zip(policies, logs) {
+      tokens.append(await host.observe(messenger, policy, log))
+    }
+    for number in 0..<10 { messenger.send(number) }
+    await host.executor.step()
+    #expect(logs.map(\.entries) == [[9], Array(0..<10), [0, 1]])
+    withExtendedLifetime(tokens) {}
+  }
+
+  @Test func `of states begins with the current one, also if it skips`() async {
+    for policy in [BufferingPolicy<LoadState<Int>>.unbounded, .bufferingNewest(1)] {
+      let (publisher, host, log) = (DataPublisher<Int>(), SteppedHost(), Log<Int?>())
+      publisher.update(7)
+      let token = await host.observe(publisher, policy) { log.append($0.value) }
+      await host.executor.step()
+      #expect(log.entries == [7])
+      publisher.update(8)
+      await host.executor.step()
+      #expect(log.entries == [7, 8])
+      withExtendedLifetime(token) {}
+    }
+  }
+
+  @Test func `of states skips a replay that is out of date`() async {
+    let (publisher, host, log) = (DataPublisher<Int>(), SteppedHost(), Log<Int?>())
+    let token = await host.observe(publisher, .bufferingNewest(1)) { log.append($0.value) }
+    publisher.update(1)
+    publisher.update(2)
+    await host.executor.step()
+    #expect(log.entries == [2])
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func `that skips keeps no more than it wants`() async {
+    let (messenger, host) = (Messenger<Parcel>(), SteppedHost())
+    let (census, log) = (Census(), Log<Int>())
+    let token = await host.observe(messenger, .bufferingNewest(1)) { log.append($0.number) }
+    for number in 0..<1000 { messenger.send(census.parcel(number)) }
+    #expect(census.living <= 16)
+    await host.executor.step()
+    #expect(log.entries == [999])
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func `that is cancelled while it runs gives its backlog back`() async {
+    let messenger = Messenger<Parcel>()
+    let (census, begun, gate) = (Census(), Log<Int>(), Log<Void>())
+    let token = messenger.observe { (parcel: Parcel) async in
+      begun.append(parcel.number)
+      // Deaf to cancellation.
+      await Task.detached { _ = await gate.first(1) }.value
+    }
+    for number in 0..<100 { messenger.send(census.parcel(number)) }
+    await begun.first(1)
+    token.cancel()
+    #expect(messenger.subscriberCount == 0)
+    #expect(census.living <= 1)
+    gate.append(())
+    await census.falls(to: 0)
+  }
+
+  @Test func `whose actor is gone has nothing left`() async {
+    let messenger = Messenger<Int>()
+    weak var weakHost: SteppedHost?
+    do {
+      let host = SteppedHost()
+      weakHost = host
+      let log = Log<Int>()
+      let token = await host.observe(messenger, .unbounded, log)
+      messenger.send(1)
+      await host.executor.step()
+      #expect(log.entries == [1])
+      token.cancel()
+      await host.executor.step()
+    }
+    #expect(weakHost == nil)
+    #expect(messenger.subscriberCount == 0)
+  }
+}

@@ -1,0 +1,85 @@
+import Plexus
+
+/// An executor that runs its jobs when the test says so, and tells when one has arrived.
+final class SteppedExecutor: SerialExecutor, Sendable {
+  private let jobs = Guarded<[UnownedJob]>([])
+  private let arrivals = Log<Void>()
+  private let finished = Guarded(0)
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    jobs.withLock { $0.append(job) }
+    arrivals.append(())
+  }
+
+  /// Waits for a job and runs it, with those that are there already and those that they bring along.
+  ///
+  /// A task that is resumed arrives by way of the global executor, hence the wait.
+  func step() async {
+    await step(atMost: .max)
+  }
+
+  /// Waits for a job and runs it, with others that are there already.
+  func step(atMost maximum: Int) async {
+    await arrivals.first(finished.withLock { $0 } + 1)
+    onOwnThread {
+      var count = 0
+      while count < maximum,
+        let job = self.jobs.withLock({ $0.isEmpty ? nil : $0.removeFirst() })
+      {
+        job.runSynchronously(on: self.asUnownedSerialExecutor())
+        self.finished.withLock { $0 += 1 }
+        count += 1
+      }
+    }
+  }
+
+  /// Steps on until as many jobs have run since the beginning.
+  func ran(_ count: Int) async {
+    while finished.withLock({ $0 }) < count, !Task.isCancelled { await step() }
+  }
+}
+
+/// An actor that handles messages step by step.
+actor SteppedHost {
+  nonisolated let executor = SteppedExecutor()
+  private var callCount = 0
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor {
+    executor.asUnownedSerialExecutor()
+  }
+
+  /// Registers a synchronous handler on this actor.
+  nonisolated func observe<Source: Broadcaster>(
+    _ source: Source,
+    _ policy: BufferingPolicy<Source.Element>,
+    _ body: @escaping @Sendable (Source.Element) -> Void
+  ) async -> ObservationToken {
+    let registered = Log<ObservationToken>()
+    let registration = Task { await self.register(source, policy, registered, body) }
+    while registered.count == 0, !Task.isCancelled { await executor.step() }
+    await registration.value
+    return registered.entries[0]
+  }
+
+  nonisolated func observe<Source: Broadcaster>(
+    _ source: Source,
+    _ policy: BufferingPolicy<Source.Element>,
+    _ log: Log<Source.Element>
+  ) async -> ObservationToken {
+    await observe(source, policy) { log.append($0) }
+  }
+
+  private func register<Source: Broadcaster>(
+    _ source: Source,
+    _ policy: BufferingPolicy<Source.Element>,
+    _ registered: Log<ObservationToken>,
+    _ body: @escaping @Sendable (Source.Element) -> Void
+  ) {
+    let token = source.observe(bufferingPolicy: policy) { (element: Source.Element) in
+      self.callCount += 1
+      body(element)
+    }
+    registered.append(token)
+  }
+}
