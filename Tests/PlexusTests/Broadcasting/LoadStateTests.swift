@@ -1,0 +1,66 @@
+import Plexus
+import Testing
+
+@Suite struct `A load state` {
+  struct Failure: Error, Equatable {
+    var code = 0
+  }
+
+  @Test func `has the newest known value, fresh or previous`() {
+    #expect(LoadState<Int>.unknown.value == nil)
+    #expect(LoadState<Int>.loading(previous: nil).value == nil)
+    #expect(LoadState<Int>.loading(previous: 1).value == 1)
+    #expect(LoadState<Int>.loaded(2).value == 2)
+    #expect(LoadState<Int>.failed(Failure(), previous: nil).value == nil)
+    #expect(LoadState<Int>.failed(Failure(), previous: 3).value == 3)
+  }
+
+  @Test func `has an error in the failed state only`() {
+    #expect(LoadState<Int>.failed(Failure(code: 7), previous: 1).error as? Failure == Failure(code: 7))
+    for state in [LoadState<Int>.unknown, .loading(previous: 1), .loaded(1)] {
+      #expect(state.error == nil)
+    }
+  }
+
+  @Test func `is loading in the loading state only`() {
+    #expect(LoadState<Int>.loading(previous: nil).isLoading)
+    #expect(LoadState<Int>.loading(previous: 1).isLoading)
+    #expect(!LoadState<Int>.unknown.isLoading)
+    #expect(!LoadState<Int>.loaded(1).isLoading)
+    #expect(!LoadState<Int>.failed(Failure(), previous: 1).isLoading)
+  }
+
+  @Test func `keeps its case when its value is mapped`() {
+    let double: (Int) -> String = { "\($0 * 2)" }
+    guard case .unknown = LoadState<Int>.unknown.map(double) else {
+      Issue.record("unknown has changed")
+      return
+    }
+    guard case .loading(nil) = LoadState<Int>.loading(previous: nil).map(double) else {
+      Issue.record("loading has changed")
+      return
+    }
+    guard case .loading("4") = LoadState<Int>.loading(previous: 2).map(double) else {
+      Issue.record("loading has lost its value")
+      return
+    }
+    guard case .loaded("6") = LoadState<Int>.loaded(3).map(double) else {
+      Issue.record("loaded has lost its value")
+      return
+    }
+    let failed = LoadState<Int>.failed(Failure(code: 1), previous: 4).map(double)
+    #expect(failed.value == "8")
+    #expect(failed.error as? Failure == Failure(code: 1))
+    #expect(LoadState<Int>.failed(Failure(), previous: nil).map(double).value == nil)
+  }
+
+  @Test func `calls the transformation only if there is a value, and passes its error on`() {
+    let failing: (Int) throws(Failure) -> Int = { _ throws(Failure) in throw Failure(code: 2) }
+    for state in [LoadState<Int>.unknown, .loading(previous: nil), .failed(Failure(), previous: nil)] {
+      #expect(throws: Never.self) { try state.map(failing) }
+    }
+    for state in [LoadState<Int>.loaded(1), .loading(previous: 1), .failed(Failure(), previous: 1)] {
+      #expect(throws: Failure(code: 2)) { try state.map(failing) }
+    }
+  }
+}
