@@ -16,7 +16,9 @@ import Testing
   }
 
   @Test func `has an error in the failed state only`() {
-    #expect(LoadState<Int>.failed(Failure(code: 7), previous: 1).error as? Failure == Failure(code: 7))
+    #expect(
+      LoadState<Int>.failed(Failure(code: 7), previous: 1).error as? Failure == Failure(code: 7)
+    )
     for state in [LoadState<Int>.unknown, .loading(previous: 1), .loaded(1)] {
       #expect(state.error == nil)
     }
@@ -56,10 +58,13 @@ import Testing
 
   @Test func `calls the transformation only if there is a value, and passes its error on`() {
     let failing: (Int) throws(Failure) -> Int = { _ throws(Failure) in throw Failure(code: 2) }
-    for state in [LoadState<Int>.unknown, .loading(previous: nil), .failed(Failure(), previous: nil)] {
+    for state in [
+      LoadState<Int>.unknown, .loading(previous: nil), .failed(Failure(), previous: nil),
+    ] {
       #expect(throws: Never.self) { try state.map(failing) }
     }
-    for state in [LoadState<Int>.loaded(1), .loading(previous: 1), .failed(Failure(), previous: 1)] {
+    for state in [LoadState<Int>.loaded(1), .loading(previous: 1), .failed(Failure(), previous: 1)]
+    {
       #expect(throws: Failure(code: 2)) { try state.map(failing) }
     }
   }

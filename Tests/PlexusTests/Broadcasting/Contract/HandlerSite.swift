@@ -10,7 +10,9 @@ enum HandlerSite: CaseIterable, Sendable {
   case nonisolatedAsync
 
   static let synchronous: [HandlerSite] = [.mainActor, .actorInstance, .nonisolated]
-  static let asynchronous: [HandlerSite] = [.mainActorAsync, .actorInstanceAsync, .nonisolatedAsync]
+  static let asynchronous: [HandlerSite] = [
+    .mainActorAsync, .actorInstanceAsync, .nonisolatedAsync,
+  ]
 }
 
 /// An actor whose closures belong to it.

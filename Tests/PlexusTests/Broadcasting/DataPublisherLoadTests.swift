@@ -1,0 +1,236 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+/// What callers of `load` may rely on.
+@Suite(.timeLimit(.minutes(1))) struct `Loading a data publisher` {
+  let gate = Gate()
+
+  /// Starts a load that waits for the gate.
+  func load(_ publisher: DataPublisher<Int>, _ value: Int) -> Task<Int, any Error> {
+    Task { [gate] in
+      try await publisher.load {
+        try await gate.wait()
+        return value
+      }
+    }
+  }
+
+  /// Waits until the publisher has told so many loads that they have joined or begun.
+  func began(_ states: Subscription<LoadState<Int>>) async {
+    for await state in states where state.isLoading { break }
+  }
+
+  @Test func `publishes loading, then loaded`() async throws {
+    let publisher = DataPublisher<Int>()
+    let states = publisher.subscription(bufferingPolicy: .unbounded)
+    #expect(try await publisher.load { 1 } == 1)
+    #expect(try await publisher.load { 2 } == 2)
+    let expected = ["unknown", "loading(-)", "loaded(1)", "loading(1)", "loaded(2)"]
+    #expect(await states.first(5).map(words) == expected)
+  }
+
+  @Test func `publishes loading, then failed, and throws the error`() async {
+    let publisher = DataPublisher<Int>()
+    publisher.update(1)
+    let states = publisher.subscription(bufferingPolicy: .unbounded)
+    await #expect(throws: Failure.first) { try await publisher.load { throw Failure.first } }
+    let expected = ["loaded(1)", "loading(1)", "failed(first, 1)"]
+    #expect(await states.first(3).map(words) == expected)
+  }
+
+  @Test func `has published the outcome when it returns`() async throws {
+    let publisher = DataPublisher<Int>()
+    for value in 0..<100 {
+      try await publisher.load { value }
+      #expect(words(publisher.state) == "loaded(\(value))")
+    }
+  }
+
+  @Test func `joins the load that is under way`() async throws {
+    let publisher = DataPublisher<Int>()
+    let states = publisher.subscription(bufferingPolicy: .unbounded)
+    let runs = Log<Void>()
+    let begun = Log<Void>()
+    let first = Task { [gate] in
+      try await publisher.load {
+        runs.append(())
+        try await gate.wait()
+        return 1
+      }
+    }
+    await gate.arrivals(1)
+    let others = (0..<50).map { _ in
+      Task {
+        begun.append(())
+        return try await publisher.load {
+          runs.append(())
+          return 2
+        }
+      }
+    }
+    await begun.first(50)
+    gate.open()
+    #expect(try await first.value == 1)
+    var values: Set<Int> = []
+    for other in others { values.insert(try await other.value) }
+    // Those who come after the end of the first begin anew, and share that again.
+    #expect(values.isSubset(of: [1, 2]))
+    #expect(await states.first(3).map(words) == ["unknown", "loading(-)", "loaded(1)"])
+  }
+
+  @Test func `runs its operation off the caller's actor and apart from the caller's task`()
+    async throws
+  {
+    enum Local {
+      @TaskLocal static var value = 0
+    }
+    let publisher = DataPublisher<Int>()
+    let value = try await Local.$value.withValue(7) {
+      try await MainActor.run { Task { try await publisher.load { Local.value } } }.value
+    }
+    #expect(value == 0)
+  }
+
+  @Test func `that ends after a reset is not published, though its callers get it`() async throws {
+    let publisher = DataPublisher<Int>()
+    let states = publisher.subscription(bufferingPolicy: .unbounded)
+    let late = load(publisher, 1)
+    await gate.arrivals(1)
+    publisher.reset()
+    gate.open()
+    #expect(try await late.value == 1)
+    #expect(words(publisher.state) == "unknown")
+    publisher.update(9)
+    #expect(await states.first(4).map(words) == ["unknown", "loading(-)", "unknown", "loaded(9)"])
+  }
+
+  @Test func `that ends after a newer update or failure is not published`() async throws {
+    let publisher = DataPublisher<Int>()
+    let afterUpdate = load(publisher, 1)
+    await gate.arrivals(1)
+    publisher.update(2)
+    let afterFailure = load(publisher, 3)
+    await gate.arrivals(2)
+    publisher.fail(Failure.first)
+    gate.open()
+    #expect(try await afterUpdate.value == 1)
+    #expect(try await afterFailure.value == 3)
+    #expect(words(publisher.state) == "failed(first, 2)")
+  }
+
+  @Test func `that fails late is not published either`() async {
+    let publisher = DataPublisher<Int>()
+    let late = Task { [gate] in
+      try await publisher.load {
+        try await gate.wait()
+        throw Failure.second
+      }
+    }
+    await gate.arrivals(1)
+    publisher.update(2)
+    gate.open()
+    await #expect(throws: Failure.second) { try await late.value }
+    #expect(words(publisher.state) == "loaded(2)")
+  }
+
+  @Test func `starts anew after a reset`() async throws {
+    let publisher = DataPublisher<Int>()
+    let old = load(publisher, 1)
+    await gate.arrivals(1)
+    publisher.reset()
+    #expect(try await publisher.load { 2 } == 2)
+    #expect(words(publisher.state) == "loaded(2)")
+    gate.open()
+    #expect(try await old.value == 1)
+    #expect(words(publisher.state) == "loaded(2)")
+  }
+
+  @Test func `goes on while somebody else says that loading has begun`() async throws {
+    let publisher = DataPublisher<Int>()
+    let loading = load(publisher, 1)
+    await gate.arrivals(1)
+    publisher.startLoading()
+    gate.open()
+    #expect(try await loading.value == 1)
+    #expect(words(publisher.state) == "loaded(1)")
+  }
+
+  @Test func `is left at once by a caller that is cancelled`() async throws {
+    let publisher = DataPublisher<Int>()
+    let first = load(publisher, 1)
+    await gate.arrivals(1)
+    let doomed = (0..<20).map { _ in load(publisher, 2) }
+    for task in doomed { task.cancel() }
+    for task in doomed { await #expect(throws: CancellationError.self) { try await task.value } }
+    #expect(words(publisher.state) == "loading(-)")
+    gate.open()
+    #expect(try await first.value == 1)
+    #expect(words(publisher.state) == "loaded(1)")
+  }
+
+  @Test(arguments: ["unknown", "loaded(1)", "failed(first, 1)", "loading(1)"])
+  func `is cancelled with its last caller, and leaves the state as it was`(before: String) async {
+    let publisher = DataPublisher<Int>()
+    if before != "unknown" { publisher.update(1) }
+    if before.hasPrefix("failed") { publisher.fail(Failure.first) }
+    if before.hasPrefix("loading") { publisher.startLoading() }
+    #expect(words(publisher.state) == before)
+    let states = publisher.subscription(bufferingPolicy: .unbounded)
+    let wasCancelled = Log<Bool>()
+    let begun = Log<Void>()
+    let tasks = (0..<3).map { _ in
+      Task { [gate] in
+        begun.append(())
+        return try await publisher.load {
+          do {
+            try await gate.wait()
+          } catch {
+            wasCancelled.append(Task.isCancelled)
+          }
+          return 2
+        }
+      }
+    }
+    await gate.arrivals(1)
+    for task in tasks { task.cancel() }
+    for task in tasks { await #expect(throws: CancellationError.self) { try await task.value } }
+    #expect(await wasCancelled.first(1) == [true])
+    #expect(words(publisher.state) == before)
+    #expect(await states.first(3).map(words).last == before)
+  }
+
+  @Test func `does nothing for a caller that is cancelled already`() async {
+    let publisher = DataPublisher<Int>()
+    let states = publisher.subscription(bufferingPolicy: .unbounded)
+    let task = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      return try await publisher.load { 1 }
+    }
+    await #expect(throws: CancellationError.self) { try await task.value }
+    publisher.update(2)
+    #expect(await states.first(2).map(words) == ["unknown", "loaded(2)"])
+  }
+
+  @Test func `can begin again after it was abandoned, whatever becomes of the old one`()
+    async throws
+  {
+    let publisher = DataPublisher<Int>()
+    let deaf = Log<Void>()
+    let begun = Log<Void>()
+    let abandoned = Task {
+      try await publisher.load {
+        begun.append(())
+        _ = await Task.detached { _ = await deaf.first(1) }.value
+        return 1
+      }
+    }
+    await begun.first(1)
+    abandoned.cancel()
+    await #expect(throws: CancellationError.self) { try await abandoned.value }
+    #expect(try await publisher.load { 2 } == 2)
+    deaf.append(())
+    #expect(try await publisher.load { 3 } == 3)
+    #expect(words(publisher.state) == "loaded(3)")
+  }
+}

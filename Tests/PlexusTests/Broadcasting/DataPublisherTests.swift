@@ -1,0 +1,258 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+/// A state in words, for comparison.
+func words(_ state: LoadState<Int>) -> String {
+  switch state {
+  case .unknown: "unknown"
+  case .loading(let previous): "loading(\(previous.map(String.init) ?? "-"))"
+  case .loaded(let value): "loaded(\(value))"
+  case .failed(let error, let previous): "failed(\(error), \(previous.map(String.init) ?? "-"))"
+  }
+}
+
+enum Failure: Error, Equatable {
+  case first
+  case second
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `A data publisher` {
+  @Test func `gives a new subscriber the current state at once, unknown included`() async {
+    let publisher = DataPublisher<Int>()
+    let steps: [(String, (DataPublisher<Int>) -> Void)] = [
+      ("unknown", { _ in }),
+      ("loading(-)", { $0.startLoading() }),
+      ("loaded(1)", { $0.update(1) }),
+      ("failed(first, 1)", { $0.fail(Failure.first) }),
+      ("unknown", { $0.reset() }),
+    ]
+    for (expected, step) in steps {
+      step(publisher)
+      #expect(words(publisher.state) == expected)
+      for policy in [Policy.unbounded, .newest(1), .newest(5), .oldest(1)] {
+        let stream = publisher.subscribe(bufferingPolicy: policy())
+        let subscription = publisher.subscription(bufferingPolicy: policy())
+        #expect(await stream.first(1).map(words) == [expected])
+        #expect(await subscription.first(1).map(words) == [expected])
+      }
+      let log = Log<String>()
+      let token = publisher.observe { (state: LoadState<Int>) in log.append(words(state)) }
+      let asyncToken = publisher.observe { (state: LoadState<Int>) async in
+        log.append(words(state))
+      }
+      #expect(await log.first(2) == [expected, expected])
+      withExtendedLifetime((token, asyncToken)) {}
+    }
+  }
+
+  @Test func `publishes every change, equal or not`() async {
+    var publisher: DataPublisher<Int>? = DataPublisher()
+    let states = publisher?.subscription(bufferingPolicy: .unbounded)
+    publisher?.reset()
+    publisher?.update(1)
+    publisher?.update(1)
+    publisher?.startLoading()
+    publisher?.startLoading()
+    publisher?.fail(Failure.first)
+    publisher?.fail(Failure.first)
+    publisher?.reset()
+    publisher?.reset()
+    publisher = nil
+    let expected = [
+      "unknown", "unknown", "loaded(1)", "loaded(1)", "loading(1)", "loading(1)",
+      "failed(first, 1)", "failed(first, 1)", "unknown", "unknown",
+    ]
+    #expect(await states?.all().map(words) == expected)
+  }
+
+  @Test func `lets a slow reader skip ahead to the newest state by default`() async {
+    let publisher = DataPublisher<Int>()
+    let stream = publisher.subscribe()
+    let subscription = publisher.subscription()
+    for value in 0..<10 { publisher.update(value) }
+    #expect(await stream.first(1).map(words) == ["loaded(9)"])
+    // The state that was replayed and nine that followed were overwritten.
+    #expect(subscription.droppedCount == 10)
+    #expect(await subscription.first(1).map(words) == ["loaded(9)"])
+    #expect(subscription.droppedCount == 10)
+  }
+
+  @Test func `counts a replay that was overwritten before it was read`() async {
+    let publisher = DataPublisher<Int>()
+    let subscription = publisher.subscription()
+    #expect(subscription.droppedCount == 0)
+    publisher.update(1)
+    #expect(subscription.droppedCount == 1)
+    let wider = publisher.subscription(bufferingPolicy: .bufferingNewest(2))
+    publisher.update(2)
+    #expect(wider.droppedCount == 0)
+    publisher.update(3)
+    #expect(wider.droppedCount == 1)
+    #expect(await wider.first(2).map(words) == ["loaded(2)", "loaded(3)"])
+    let oldest = publisher.subscription(bufferingPolicy: .bufferingOldest(1))
+    publisher.update(4)
+    #expect(oldest.droppedCount == 1)
+    #expect(await oldest.first(1).map(words) == ["loaded(3)"])
+    let none = publisher.subscription(bufferingPolicy: .bufferingNewest(0))
+    #expect(none.droppedCount == 1)
+  }
+
+  @Test(arguments: [Policy.newest(1), .newest(3), .oldest(1)])
+  func `counts as dropped what an ended subscription had lost, no more and no less`(
+    policy: Policy
+  ) async {
+    let publisher = DataPublisher<Int>()
+    let subscription = publisher.subscription(bufferingPolicy: policy())
+    for value in 0..<10 { publisher.update(value) }
+    let count = subscription.droppedCount
+    #expect(count > 0)
+    let task = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      return await subscription.all().count
+    }
+    #expect(await task.value == 0)
+    #expect(subscription.droppedCount == count)
+    for value in 0..<10 { publisher.update(value) }
+    #expect(subscription.droppedCount == count)
+  }
+
+  @Test func `keeps the previous value through loading, failing and reloading`() {
+    let publisher = DataPublisher<Int>()
+    publisher.update(1)
+    publisher.startLoading()
+    publisher.startLoading()
+    #expect(words(publisher.state) == "loading(1)")
+    publisher.fail(Failure.first)
+    #expect(words(publisher.state) == "failed(first, 1)")
+    publisher.fail(Failure.second)
+    #expect(words(publisher.state) == "failed(second, 1)")
+    publisher.startLoading()
+    #expect(words(publisher.state) == "loading(1)")
+    publisher.update(2)
+    #expect(words(publisher.state) == "loaded(2)")
+    publisher.reset()
+    #expect(words(publisher.state) == "unknown")
+    publisher.startLoading()
+    #expect(words(publisher.state) == "loading(-)")
+    publisher.fail(Failure.first)
+    #expect(words(publisher.state) == "failed(first, -)")
+  }
+
+  @Test func `has dropped the value when a reset is published`() async {
+    let publisher = DataPublisher<Int>()
+    publisher.update(1)
+    let seen = Log<String>()
+    let token = publisher.observe { (state: LoadState<Int>) in
+      guard case .unknown = state else { return }
+      seen.append(words(publisher.state))
+    }
+    let skipping = publisher.subscription()
+    publisher.reset()
+    #expect(await seen.first(1) == ["unknown"])
+    #expect(await skipping.first(1).map(words) == ["unknown"])
+    #expect(
+      await publisher.subscription(bufferingPolicy: .unbounded).first(1).map(words) == ["unknown"]
+    )
+    publisher.startLoading()
+    publisher.fail(Failure.first)
+    #expect(publisher.state.value == nil)
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func `releases the value with the reset, once nobody has it to read`() async {
+    let publisher = DataPublisher<Parcel>()
+    let census = Census()
+    let subscription = publisher.subscription()
+    publisher.update(census.parcel(1))
+    publisher.startLoading()
+    publisher.fail(Failure.first)
+    #expect(census.living == 1)
+    publisher.reset()
+    #expect(census.living == 0)
+    #expect(await subscription.first(1).first?.value == nil)
+  }
+
+  @Test func `calls a loaded value stale from exactly the age given on`() {
+    let clock = ManualClock()
+    let publisher = DataPublisher<Int>(staleAfter: .seconds(60), clock: clock)
+    #expect(!publisher.isStale)
+    publisher.update(1)
+    #expect(!publisher.isStale)
+    clock.advance(by: .seconds(60) - .nanoseconds(1))
+    #expect(!publisher.isStale)
+    clock.advance(by: .nanoseconds(1))
+    #expect(publisher.isStale)
+    clock.advance(by: .seconds(1000))
+    #expect(publisher.isStale)
+    publisher.update(1)
+    #expect(!publisher.isStale)
+  }
+
+  @Test func `is stale in the loaded state only`() {
+    let clock = ManualClock()
+    let publisher = DataPublisher<Int>(staleAfter: .zero, clock: clock)
+    #expect(!publisher.isStale)
+    publisher.update(1)
+    #expect(publisher.isStale)
+    publisher.startLoading()
+    #expect(!publisher.isStale)
+    publisher.fail(Failure.first)
+    #expect(!publisher.isStale)
+    publisher.update(2)
+    #expect(publisher.isStale)
+    publisher.reset()
+    #expect(!publisher.isStale)
+  }
+
+  @Test func `never calls anything stale if no age was given`() {
+    let clock = ManualClock()
+    let publisher = DataPublisher<Int>(clock: clock)
+    publisher.update(1)
+    clock.advance(by: .seconds(1_000_000))
+    #expect(!publisher.isStale)
+  }
+
+  @Test func `ends its streams with its last reference`() async {
+    var publisher: DataPublisher<Int>? = DataPublisher()
+    weak let weakPublisher = publisher
+    let stream = publisher?.subscribe(bufferingPolicy: .unbounded)
+    let skipping = publisher?.subscription()
+    let log = Log<String>()
+    let token = publisher?.observe { (state: LoadState<Int>) in log.append(words(state)) }
+    publisher?.update(1)
+    publisher = nil
+    #expect(weakPublisher == nil)
+    #expect(await stream?.all().map(words) == ["unknown", "loaded(1)"])
+    #expect(await skipping?.all().map(words) == ["loaded(1)"])
+    #expect(await log.first(2) == ["unknown", "loaded(1)"])
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func `shows subscribers of any policy the states of one order`() async {
+    let publisher = DataPublisher<Int>()
+    let all = publisher.subscription(bufferingPolicy: .unbounded)
+    let log = Log<Int>()
+    let skipping = Task {
+      var last = -1
+      for await state in publisher.subscription() {
+        guard let value = state.value else { continue }
+        // Skips ahead, never back.
+        #expect(value > last)
+        last = value
+        if value == 999 { break }
+      }
+      return last
+    }
+    let token = publisher.observe(bufferingPolicy: .bufferingNewest(1)) {
+      (state: LoadState<Int>) in
+      if let value = state.value { log.append(value) }
+    }
+    for value in 0..<1000 { publisher.update(value) }
+    #expect(await skipping.value == 999)
+    await log.contains(999)
+    #expect(log.entries == log.entries.sorted())
+    #expect(await all.first(1001).compactMap(\.value) == Array(0..<1000))
+    withExtendedLifetime(token) {}
+  }
+}
