@@ -7,7 +7,7 @@ import Testing
     let clock = ManualClock()
     let publisher = DataPublisher<Int>(staleAfter: .seconds(10), clock: clock)
     let fetcher = ScriptedFetcher<Int>([
-      .success(1), .failure(Failure.first), .success(2), .success(3), .success(4),
+      .success(1), .failure(LoadingFailure.first), .success(2), .success(3), .success(4),
     ])
     #expect(try await publisher.loadIfNeeded { try await fetcher.fetch() } == 1)
     #expect(try await publisher.loadIfNeeded { try await fetcher.fetch() } == 1)
@@ -15,7 +15,7 @@ import Testing
     #expect(try await publisher.loadIfNeeded { try await fetcher.fetch() } == 1)
     #expect(fetcher.count == 1)
     clock.advance(by: .seconds(1))
-    await #expect(throws: Failure.first) {
+    await #expect(throws: LoadingFailure.first) {
       try await publisher.loadIfNeeded { try await fetcher.fetch() }
     }
     #expect(words(publisher.state) == "failed(first, 1)")

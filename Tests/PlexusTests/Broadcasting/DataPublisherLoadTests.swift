@@ -34,7 +34,9 @@ import Testing
     let publisher = DataPublisher<Int>()
     publisher.update(1)
     let states = publisher.subscription(bufferingPolicy: .unbounded)
-    await #expect(throws: Failure.first) { try await publisher.load { throw Failure.first } }
+    await #expect(throws: LoadingFailure.first) {
+      try await publisher.load { throw LoadingFailure.first }
+    }
     let expected = ["loaded(1)", "loading(1)", "failed(first, 1)"]
     #expect(await states.first(3).map(words) == expected)
   }
@@ -112,7 +114,7 @@ import Testing
     publisher.update(2)
     let afterFailure = load(publisher, 3)
     await gate.arrivals(2)
-    publisher.fail(Failure.first)
+    publisher.fail(LoadingFailure.first)
     gate.open()
     #expect(try await afterUpdate.value == 1)
     #expect(try await afterFailure.value == 3)
@@ -124,13 +126,13 @@ import Testing
     let late = Task { [gate] in
       try await publisher.load {
         try await gate.wait()
-        throw Failure.second
+        throw LoadingFailure.second
       }
     }
     await gate.arrivals(1)
     publisher.update(2)
     gate.open()
-    await #expect(throws: Failure.second) { try await late.value }
+    await #expect(throws: LoadingFailure.second) { try await late.value }
     #expect(words(publisher.state) == "loaded(2)")
   }
 
@@ -173,7 +175,7 @@ import Testing
   func `is cancelled with its last caller, and leaves the state as it was`(before: String) async {
     let publisher = DataPublisher<Int>()
     if before != "unknown" { publisher.update(1) }
-    if before.hasPrefix("failed") { publisher.fail(Failure.first) }
+    if before.hasPrefix("failed") { publisher.fail(LoadingFailure.first) }
     if before.hasPrefix("loading") { publisher.startLoading() }
     #expect(words(publisher.state) == before)
     let states = publisher.subscription(bufferingPolicy: .unbounded)

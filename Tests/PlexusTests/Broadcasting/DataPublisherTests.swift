@@ -12,7 +12,7 @@ func words(_ state: LoadState<Int>) -> String {
   }
 }
 
-enum Failure: Error, Equatable {
+enum LoadingFailure: Error, Equatable {
   case first
   case second
 }
@@ -24,7 +24,7 @@ enum Failure: Error, Equatable {
       ("unknown", { _ in }),
       ("loading(-)", { $0.startLoading() }),
       ("loaded(1)", { $0.update(1) }),
-      ("failed(first, 1)", { $0.fail(Failure.first) }),
+      ("failed(first, 1)", { $0.fail(LoadingFailure.first) }),
       ("unknown", { $0.reset() }),
     ]
     for (expected, step) in steps {
@@ -54,8 +54,8 @@ enum Failure: Error, Equatable {
     publisher?.update(1)
     publisher?.startLoading()
     publisher?.startLoading()
-    publisher?.fail(Failure.first)
-    publisher?.fail(Failure.first)
+    publisher?.fail(LoadingFailure.first)
+    publisher?.fail(LoadingFailure.first)
     publisher?.reset()
     publisher?.reset()
     publisher = nil
@@ -123,9 +123,9 @@ enum Failure: Error, Equatable {
     publisher.startLoading()
     publisher.startLoading()
     #expect(words(publisher.state) == "loading(1)")
-    publisher.fail(Failure.first)
+    publisher.fail(LoadingFailure.first)
     #expect(words(publisher.state) == "failed(first, 1)")
-    publisher.fail(Failure.second)
+    publisher.fail(LoadingFailure.second)
     #expect(words(publisher.state) == "failed(second, 1)")
     publisher.startLoading()
     #expect(words(publisher.state) == "loading(1)")
@@ -135,7 +135,7 @@ enum Failure: Error, Equatable {
     #expect(words(publisher.state) == "unknown")
     publisher.startLoading()
     #expect(words(publisher.state) == "loading(-)")
-    publisher.fail(Failure.first)
+    publisher.fail(LoadingFailure.first)
     #expect(words(publisher.state) == "failed(first, -)")
   }
 
@@ -155,7 +155,7 @@ enum Failure: Error, Equatable {
       await publisher.subscription(bufferingPolicy: .unbounded).first(1).map(words) == ["unknown"]
     )
     publisher.startLoading()
-    publisher.fail(Failure.first)
+    publisher.fail(LoadingFailure.first)
     #expect(publisher.state.value == nil)
     withExtendedLifetime(token) {}
   }
@@ -166,7 +166,7 @@ enum Failure: Error, Equatable {
     let subscription = publisher.subscription()
     publisher.update(census.parcel(1))
     publisher.startLoading()
-    publisher.fail(Failure.first)
+    publisher.fail(LoadingFailure.first)
     #expect(census.living == 1)
     publisher.reset()
     #expect(census.living == 0)
@@ -197,7 +197,7 @@ enum Failure: Error, Equatable {
     #expect(publisher.isStale)
     publisher.startLoading()
     #expect(!publisher.isStale)
-    publisher.fail(Failure.first)
+    publisher.fail(LoadingFailure.first)
     #expect(!publisher.isStale)
     publisher.update(2)
     #expect(publisher.isStale)

@@ -1,0 +1,313 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+/// Rule 0.9: what is released, resumed or called may use the broadcaster it belongs to.
+///
+/// A lock that was held would never be given back: run these under a time limit from outside.
+@Suite(.timeLimit(.minutes(1))) struct `User code never runs under a lock` {
+  /// Does to a messenger all that user code may do.
+  @Sendable func use(_ messenger: Messenger<Parcel>) {
+    messenger.send(Parcel(-1))
+    _ = messenger.subscription()
+    _ = messenger.subscription(bufferingPolicy: .bufferingNewest(2))
+    _ = messenger.subscription(ignoring: Author())
+    _ = messenger.observe { (_: Parcel) in }
+    _ = messenger.observe { (_: Parcel) async in }
+    _ = messenger.subscriberCount
+  }
+
+  /// Does to a data publisher all that user code may do.
+  @Sendable func use(_ publisher: DataPublisher<Parcel>) {
+    publisher.startLoading()
+    publisher.fail(LoadingFailure.first)
+    publisher.update(Parcel(-1))
+    _ = publisher.subscription()
+    _ = publisher.observe { (_: LoadState<Parcel>) in }
+    _ = (publisher.state, publisher.isStale, publisher.subscriberCount)
+  }
+
+  /// Makes a parcel that uses the messenger when it is released.
+  func parcel(_ census: Census, _ messenger: Messenger<Parcel>, _ released: Log<Void>) -> Parcel {
+    census.parcel { [weak messenger] in
+      if let messenger { use(messenger) }
+      released.append(())
+    }
+  }
+
+  @Test(arguments: [Policy.unbounded, .newest(1), .newest(3), .newest(0), .oldest(0), .oldest(2)])
+  func `rule 0.9: not when an element is displaced, read or left unread`(policy: Policy) async {
+    let messenger = Messenger<Parcel>()
+    let (census, released) = (Census(), Log<Void>())
+    var subscription: Subscription<Parcel>? = messenger.subscription(bufferingPolicy: policy())
+    for _ in 0..<40 { messenger.send(parcel(census, messenger, released)) }
+    if policy != .newest(0), policy != .oldest(0) {
+      _ = await subscription?.first(1)
+      messenger.send(parcel(census, messenger, released))
+    }
+    subscription = nil
+    #expect(census.living == 0)
+    #expect(released.count >= 40)
+  }
+
+  @Test func `rule 0.9: not when an ignored message or one without subscribers is released`() {
+    let messenger = Messenger<Parcel>()
+    let (census, released, author) = (Census(), Log<Void>(), Author())
+    messenger.send(parcel(census, messenger, released))
+    let subscription = messenger.subscription(ignoring: author)
+    messenger.send(parcel(census, messenger, released), from: author)
+    #expect(released.count == 2)
+    messenger.finish()
+    messenger.send(parcel(census, messenger, released))
+    #expect(released.count == 3)
+    withExtendedLifetime(subscription) {}
+  }
+
+  @Test(arguments: [Policy.unbounded, .newest(5), .oldest(5)])
+  func `rule 0.9: not when finish or the release of the messenger gives a backlog back`(
+    policy: Policy
+  ) async {
+    for finishes in [true, false] {
+      let (census, released) = (Census(), Log<Void>())
+      var messenger: Messenger<Parcel>? = Messenger()
+      var subscriptions = (0..<3).map { _ in messenger?.subscription(bufferingPolicy: policy()) }
+      for _ in 0..<20 {
+        if let messenger { messenger.send(parcel(census, messenger, released)) }
+      }
+      if finishes { messenger?.finish() }
+      if !finishes { messenger = nil }
+      #expect(await subscriptions[0]?.all().count == (policy == .unbounded ? 20 : 5))
+      subscriptions = []
+      #expect(census.living == 0)
+      #expect(released.count == 20)
+    }
+  }
+
+  @Test(arguments: [Policy.unbounded, .newest(50), .oldest(50)])
+  func `rule 0.9: not when a cancelled loop gives its backlog back`(policy: Policy) async {
+    let messenger = Messenger<Parcel>()
+    let (census, released) = (Census(), Log<Void>())
+    let subscription = messenger.subscription(bufferingPolicy: policy())
+    for _ in 0..<40 { messenger.send(parcel(census, messenger, released)) }
+    let task = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      return await subscription.all().count
+    }
+    #expect(await task.value == 0)
+    await census.falls(to: 0)
+    #expect(released.count == 40)
+  }
+
+  @Test(arguments: HandlerSite.allCases)
+  func `rule 0.9: not when a handler is released, with or without a backlog`(
+    site: HandlerSite
+  ) async {
+    let stage = ContractStage(MessengerSubject(finishes: true))
+    let messenger = stage.source
+    let (census, released) = (Census(), Log<Void>())
+    for ending in 0..<3 {
+      var token: ObservationToken? = await observe(
+        stage,
+        site,
+        holding: parcel(census, messenger, released)
+      )
+      if ending > 0 { for _ in 0..<100 { messenger.send(census.parcel()) } }
+      if ending < 2 { token?.cancel() }
+      token = nil
+      await census.falls(to: 0)
+      #expect(released.count == ending + 1)
+    }
+  }
+
+  @Test(arguments: HandlerSite.allCases)
+  func `rule 0.9: not when finish releases the handlers`(site: HandlerSite) async {
+    let stage = ContractStage(MessengerSubject(finishes: true))
+    let messenger = stage.source
+    let (census, released) = (Census(), Log<Void>())
+    let token = await observe(stage, site, holding: parcel(census, messenger, released))
+    messenger.send(census.parcel())
+    messenger.finish()
+    await census.falls(to: 0)
+    #expect(released.count == 1)
+    withExtendedLifetime(token) {}
+  }
+
+  private func observe(
+    _ stage: ContractStage<MessengerSubject>,
+    _ site: HandlerSite,
+    holding captured: Parcel
+  ) async -> ObservationToken {
+    await stage.observe(site) { _ in withExtendedLifetime(captured) {} }
+  }
+
+  @Test(arguments: [false, true])
+  func `rule 0.9: not when an owner is released inside of its handler`(isAsync: Bool) async {
+    let messenger = Messenger<Parcel>()
+    let (census, released) = (Census(), Log<Void>())
+    let owner = Guarded<Parcel?>(parcel(census, messenger, released))
+    if let owning = owner.withLock({ $0 }) {
+      if isAsync {
+        messenger.observe(as: owning) { _, _ async in _ = owner.withLock { $0.take() } }
+      } else {
+        messenger.observe(as: owning) { _, _ in _ = owner.withLock { $0.take() } }
+      }
+    }
+    #expect(messenger.subscriberCount == 1)
+    messenger.send(Parcel(1))
+    await released.first(1)
+    #expect(census.living == 0)
+    #expect(messenger.subscriberCount == 0)
+  }
+
+  @Test func `rule 0.9: not when the count finds owners that have gone`() async {
+    let messenger = Messenger<Parcel>()
+    let (census, released) = (Census(), Log<Void>())
+    for _ in 0..<10 { observeAsNobody(messenger, holding: parcel(census, messenger, released)) }
+    #expect(messenger.subscriberCount == 0)
+    await census.falls(to: 0)
+    #expect(released.count == 10)
+  }
+
+  private func observeAsNobody(_ messenger: Messenger<Parcel>, holding captured: Parcel) {
+    messenger.observe(as: Parcel(0)) { _, _ in withExtendedLifetime(captured) {} }
+  }
+
+  @Test func `rule 0.9: not when a state gives way to another`() async throws {
+    let publisher = DataPublisher<Parcel>()
+    let (census, released) = (Census(), Log<Void>())
+    func parcel() -> Parcel {
+      census.parcel { [weak publisher] in
+        // Those that are made here are released here: once is enough.
+        if let publisher, released.count < 100 {
+          released.append(())
+          use(publisher)
+        }
+      }
+    }
+    let subscriptions = [Policy.newest(1), .newest(3), .oldest(1), .unbounded].map {
+      publisher.subscription(bufferingPolicy: $0())
+    }
+    let changes: [(DataPublisher<Parcel>) -> Void] = [
+      { $0.update(Parcel(0)) }, { $0.reset() },
+      {
+        $0.startLoading()
+        $0.reset()
+      },
+      {
+        $0.fail(LoadingFailure.first)
+        $0.reset()
+      },
+    ]
+    for change in changes {
+      publisher.update(parcel())
+      change(publisher)
+      for subscription in subscriptions { _ = await subscription.first(1) }
+    }
+    try await publisher.load { Parcel(1) }
+    publisher.update(parcel())
+    try await publisher.load { Parcel(2) }
+    publisher.reset()
+    withExtendedLifetime(subscriptions) {}
+  }
+
+  @Test func `rule 0.9: not when an error gives way`() async {
+    final class Trouble: Error, Sendable {
+      let onRelease: @Sendable () -> Void
+      init(onRelease: @escaping @Sendable () -> Void) { self.onRelease = onRelease }
+      deinit { onRelease() }
+    }
+    let publisher = DataPublisher<Parcel>()
+    let released = Log<Void>()
+    @Sendable func trouble() -> Trouble {
+      Trouble { [weak publisher] in
+        released.append(())
+        if let publisher { use(publisher) }
+      }
+    }
+    let subscription = publisher.subscription()
+    publisher.fail(trouble())
+    publisher.startLoading()
+    #expect(released.count == 1)
+    publisher.fail(trouble())
+    publisher.update(Parcel(1))
+    #expect(released.count == 2)
+    _ = try? await publisher.load { throw trouble() }
+    _ = try? await publisher.load { Parcel(2) }
+    await released.first(3)
+    publisher.fail(trouble())
+    publisher.reset()
+    #expect(released.count == 4)
+    withExtendedLifetime(subscription) {}
+  }
+
+  @Test func `rule 0.9: not when the result of a load is dropped`() async throws {
+    let publisher = DataPublisher<Parcel>()
+    let (census, released, gate) = (Census(), Log<Void>(), Gate())
+    let load = Task {
+      try await publisher.load {
+        try await gate.wait()
+        return census.parcel { [weak publisher] in
+          if let publisher { use(publisher) }
+          released.append(())
+        }
+      }.number
+    }
+    await gate.arrivals(1)
+    publisher.reset()
+    gate.open()
+    #expect(try await load.value == 0)
+    await released.first(1)
+    await census.falls(to: 0)
+  }
+
+  @Test func `rule 0.9: not when a task is resumed on an executor of the user`() async {
+    let messenger = Messenger<Parcel>()
+    let publisher = DataPublisher<Parcel>()
+    let executor = InquisitiveExecutor {
+      _ = (messenger.subscriberCount, publisher.subscriberCount, publisher.state)
+    }
+    let log = Log<Int>()
+    let messages = messenger.subscription()
+    let skipped = messenger.subscription(bufferingPolicy: .bufferingNewest(1))
+    let kept = messenger.subscription(bufferingPolicy: .bufferingOldest(1))
+    let states = publisher.subscription()
+    let tasks = [messages, skipped, kept].map { subscription in
+      Task(executorPreference: executor) {
+        for await parcel in subscription { log.append(parcel.number) }
+      }
+    }
+    let last = Task(executorPreference: executor) {
+      for await state in states { log.append(state.value?.number ?? 0) }
+    }
+    let loading = Gate()
+    let load = Task(executorPreference: executor) {
+      try await publisher.load {
+        try await loading.wait()
+        return Parcel(3)
+      }.number
+    }
+    await loading.arrivals(1)
+    messenger.send(Parcel(1))
+    await log.wait { $0.count { $0 == 1 } == 3 }
+    loading.open()
+    _ = await load.result
+    messenger.finish()
+    last.cancel()
+    for task in tasks + [last] { await task.value }
+  }
+}
+
+/// An executor that asks questions whenever it is handed a job.
+private final class InquisitiveExecutor: TaskExecutor {
+  private let ask: @Sendable () -> Void
+
+  init(ask: @escaping @Sendable () -> Void) {
+    self.ask = ask
+  }
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    ask()
+    let job = UnownedJob(job)
+    Task.detached { onOwnThread { job.runSynchronously(on: self.asUnownedTaskExecutor()) } }
+  }
+}
