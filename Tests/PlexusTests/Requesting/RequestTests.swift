@@ -83,7 +83,9 @@ import Testing
 
     gate.open()
     var sum = 0
-    for (index, caller) in callers.enumerated() where index != 50_000 { sum += try await caller.value }
+    for (index, caller) in callers.enumerated() where index != 50_000 {
+      sum += try await caller.value
+    }
     #expect(sum == 99_999)
     #expect(cache.statistics == CacheStatistics(misses: 1, joins: 99_999, fetches: 1))
   }

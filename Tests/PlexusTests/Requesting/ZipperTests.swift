@@ -97,8 +97,8 @@ import Testing
     let none: [Request<Int>] = []
     #expect(await none.results().isEmpty)
     #expect(try await none.values().isEmpty)
-    _ = await Zipper< >().results()
-    _ = try await Zipper< >().values()
+    _ = await Zipper<>().results()
+    _ = try await Zipper<>().values()
   }
 
   @Test func `that asks twice for one key fetches it once`() async throws {

@@ -1,0 +1,62 @@
+import PlexusTesting
+import Testing
+
+@testable import Plexus
+
+@Suite struct `A number of nanoseconds` {
+  private static let pairs: [(Duration, Nanoseconds)] = [
+    (.zero, 0), (.nanoseconds(1), 1), (.seconds(-3), -3_000_000_000),
+    (.seconds(9_223_372_036) + .nanoseconds(854_775_807), .max),
+    (.seconds(9_223_372_036) + .nanoseconds(854_775_808), .max),
+    (.seconds(Int64.max), .max), (.seconds(Int64.min), .min), (.milliseconds(1_500), 1_500_000_000),
+  ]
+
+  @Test(arguments: pairs)
+  func `stands for a duration, or for the nearest that it can`(
+    duration: Duration,
+    expected: Nanoseconds
+  ) {
+    #expect(Nanoseconds(saturating: duration) == expected)
+  }
+
+  @Test func `adds up to the longest time at most`() {
+    #expect(Nanoseconds(5).addingSaturating(7) == 12)
+    #expect(Nanoseconds.max.addingSaturating(1) == .max)
+    #expect(Nanoseconds.min.addingSaturating(-1) == .min)
+    #expect(Nanoseconds.min.addingSaturating(.max) == -1)
+  }
+
+  @Test func `is scaled to the longest time at most`() {
+    #expect(Nanoseconds(1_000).scaled(by: 1.1) == 1_100)
+    #expect(Nanoseconds.max.scaled(by: 1) == .max)
+    #expect(Nanoseconds.max.scaled(by: 2) == .max)
+    #expect(Nanoseconds.min.scaled(by: 2) == .min)
+    #expect(Nanoseconds(1_000).scaled(by: 0) == 0)
+  }
+}
+
+@Suite struct `A time source` {
+  @Test func `reads the clock that it was given`() {
+    let clock = ManualClock()
+    clock.advance(by: .seconds(5))
+    let source = TimeSource(clock)
+    #expect(source.now() == 0)
+    clock.advance(by: .nanoseconds(7))
+    #expect(source.now() == 7)
+  }
+
+  @Test func `of the continuous clock never goes back`() {
+    let source = TimeSource(ContinuousClock())
+    var last = source.now()
+    for _ in 0..<100_000 {
+      let now = source.now()
+      #expect(now >= last)
+      last = now
+    }
+    #expect(source.reader == nil)
+  }
+
+  @Test func `of any other clock asks that clock`() {
+    #expect(TimeSource(SuspendingClock()).reader != nil)
+  }
+}

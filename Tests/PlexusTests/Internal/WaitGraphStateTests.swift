@@ -1,0 +1,88 @@
+import Testing
+
+@testable import Plexus
+
+@Suite struct `A wait graph` {
+  private var graph = WaitGraphState<String>()
+
+  private mutating func wait(
+    _ node: String,
+    for target: String,
+    predecessors: [String: String] = [:]
+  ) -> [String]? {
+    graph.wait(node, for: target) { predecessors[$0] }
+  }
+
+  @Test mutating func `finds a node that would wait for itself`() {
+    #expect(wait("a", for: "a") == ["a"])
+    #expect(graph.isEmpty, "What is refused is not recorded")
+  }
+
+  @Test mutating func `finds a circle and names the way back`() {
+    #expect(wait("a", for: "b") == nil)
+    #expect(wait("b", for: "c") == nil)
+    #expect(wait("c", for: "a") == ["a", "b", "c"])
+    #expect(wait("c", for: "d") == nil)
+  }
+
+  @Test mutating func `finds the circle among several waits of one node`() {
+    for target in ["x", "y", "b", "z"] { #expect(wait("a", for: target) == nil) }
+    #expect(wait("b", for: "a") == ["a", "b"])
+    #expect(wait("z", for: "y") == nil, "Two ways to one node are no circle")
+  }
+
+  @Test mutating func `takes back one wait at a time`() {
+    _ = wait("a", for: "b")
+    _ = wait("a", for: "b")
+    graph.stopWaiting("a", for: "b")
+    #expect(wait("b", for: "a") == ["a", "b"])
+    graph.stopWaiting("a", for: "b")
+    #expect(graph.isEmpty)
+    #expect(wait("b", for: "a") == nil)
+    graph.stopWaiting("x", for: "y")
+    graph.stopWaiting("b", for: "y")
+    #expect(wait("a", for: "b") == ["b", "a"])
+  }
+
+  @Test mutating func `follows what has to end before a node begins, and does not name it twice`() {
+    let predecessors = ["queued": "running"]
+    #expect(wait("running", for: "queued", predecessors: predecessors) == ["running"])
+    _ = wait("running", for: "b")
+    #expect(wait("b", for: "queued", predecessors: predecessors) == ["running", "b"])
+  }
+
+  @Test func `refuses exactly the waits that close a circle, after any history`() {
+    var random = SeededRandom(seed: 11)
+    for _ in 0..<200 {
+      var graph = WaitGraphState<Int>()
+      var edges: [(Int, Int)] = []
+      for _ in 0..<60 {
+        if Int.random(in: 0..<4, using: &random) == 0, !edges.isEmpty {
+          let (node, target) = edges.remove(at: .random(in: edges.indices, using: &random))
+          graph.stopWaiting(node, for: target)
+          continue
+        }
+        let node = Int.random(in: 0..<8, using: &random)
+        let target = Int.random(in: 0..<8, using: &random)
+        let way = graph.wait(node, for: target) { _ in nil }
+        #expect((way != nil) == reaches(node, from: target, by: edges))
+        if let way {
+          #expect(way.first == target && way.last == node)
+          for (from, to) in zip(way, way.dropFirst()) {
+            #expect(edges.contains { $0 == (from, to) })
+          }
+        } else {
+          edges.append((node, target))
+        }
+      }
+    }
+  }
+
+  private func reaches(_ goal: Int, from start: Int, by edges: [(Int, Int)]) -> Bool {
+    var reached: Set = [start]
+    for _ in 0..<8 {
+      for (from, to) in edges where reached.contains(from) { reached.insert(to) }
+    }
+    return reached.contains(goal)
+  }
+}
