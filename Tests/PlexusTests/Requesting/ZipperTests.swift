@@ -97,8 +97,11 @@ import Testing
     let none: [Request<Int>] = []
     #expect(await none.results().isEmpty)
     #expect(try await none.values().isEmpty)
-    _ = await Zipper<>().results()
-    _ = try await Zipper<>().values()
+    func zipper<each R: Requestable>(_ request: repeat each R) -> Zipper<repeat each R> {
+      Zipper(repeat each request)
+    }
+    await zipper().results()
+    try await zipper().values()
   }
 
   @Test func `that asks twice for one key fetches it once`() async throws {

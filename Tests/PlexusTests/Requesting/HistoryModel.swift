@@ -1,0 +1,206 @@
+import Plexus
+
+/// What a cache is believed to do, one event after the other.
+///
+/// Everything that begins is given a moment; whether one thing comes before another is all that is
+/// ever asked.
+struct HistoryModel {
+  private struct Fetch {
+    let number: Int
+    let moment: Int
+    let isInBackground: Bool
+    var callers: [Int] = []
+  }
+
+  var now = 0
+  private(set) var fetches = 0
+  private(set) var states = ["unknown"]
+  private(set) var resultCount = 0
+  private var newResults: [(caller: Int, name: String)] = []
+  private let policy: CachePolicy
+  private var moment = 0
+  private var value: (content: Int, moment: Int, storedAt: Int)?
+  private var failure: (error: any Error, until: Int)?
+  private var running: Fetch?
+  private var queued: [Int]?
+  private var cutOff: [Fetch] = []
+  private var lastRefresh = 0
+  private var stores = 0
+
+  init(policy: CachePolicy) {
+    self.policy = policy
+  }
+
+  /// How a fetch ends, by its number.
+  static func error(of number: Int) -> (any Error)? {
+    switch number % 6 {
+    case 3: Broken()
+    case 5: Offline()
+    default: nil
+    }
+  }
+
+  var cachedValue: Int? { value?.content }
+
+  /// The fetches under way.
+  var flying: [Int] { (running.map { [$0.number] } ?? []) + cutOff.map(\.number) }
+
+  /// The callers that wait.
+  var waiting: [Int] {
+    (running?.callers ?? []) + (queued ?? []) + cutOff.flatMap(\.callers)
+  }
+
+  mutating func takeNewResults() -> [(caller: Int, name: String)] {
+    defer { newResults = [] }
+    return newResults
+  }
+
+  // MARK: - Events
+
+  mutating func request(caller: Int, insistsOn wish: Int?) {
+    moment += 1
+    let age = value.map { now - $0.storedAt } ?? 0
+    let timeToLive = Int(policy.timeToLive.components.seconds)
+    let staleTime = Int(policy.staleWhileRevalidate.components.seconds)
+    let isFailureRemembered = running == nil && failure.map { now < $0.until } == true
+
+    if let value, value.moment > wish ?? 0, age < timeToLive + staleTime,
+      value.moment > lastRefresh || queued != nil || (running?.moment ?? 0) > lastRefresh
+    {
+      if age >= timeToLive, running == nil, !isFailureRemembered { begin(inBackground: true) }
+      answer([caller], "\(value.content)")
+    } else if isFailureRemembered, let failure {
+      answer([caller], standIn(for: failure.error) ?? "\(type(of: failure.error))")
+    } else if let current = running {
+      let satisfies = current.moment > wish ?? 0 || (value?.moment ?? 0) > wish ?? 0
+      if satisfies { running?.callers.append(caller) } else { queued?.append(caller) }
+    } else {
+      begin(inBackground: false)
+      running?.callers = [caller]
+    }
+  }
+
+  mutating func refresh() -> Int {
+    moment += 1
+    lastRefresh = moment
+    failure?.until = 0
+    if running != nil, queued == nil { queued = [] }
+    return moment
+  }
+
+  mutating func end(_ number: Int) {
+    moment += 1
+    let error = Self.error(of: number)
+    if let index = cutOff.firstIndex(where: { $0.number == number }) {
+      let fetch = cutOff.remove(at: index)
+      answer(fetch.callers, error.map { "\(type(of: $0))" } ?? "\(number)")
+      return
+    }
+    guard let fetch = running else { return }
+    running = nil
+    if let error {
+      answer(fetch.callers, standIn(for: error) ?? "\(type(of: error))")
+      let memory = Int(policy.failureTimeToLive.components.seconds)
+      failure = (error, queued == nil ? now + memory : 0)
+    } else {
+      value = (number, fetch.moment, now)
+      failure = nil
+      answer(fetch.callers, "\(number)")
+    }
+    publish()
+    beginQueued()
+  }
+
+  mutating func leave(_ caller: Int) {
+    moment += 1
+    answer([caller], "CancellationError")
+    queued?.removeAll { $0 == caller }
+    for index in cutOff.indices { cutOff[index].callers.removeAll { $0 == caller } }
+    guard let fetch = running, fetch.callers.contains(caller) else { return }
+    running?.callers.removeAll { $0 == caller }
+    guard running?.callers.isEmpty == true, policy.whenUnobserved == .cancel,
+      !fetch.isInBackground
+    else { return }
+    cutOffRunning()
+    if queued == nil { publish() } else { beginQueued() }
+  }
+
+  /// A value is stored; returns which.
+  mutating func store() -> Int {
+    moment += 1
+    stores += 1
+    let content = -stores
+    answer((running?.callers ?? []) + (queued ?? []), "\(content)")
+    running?.callers = []
+    queued = nil
+    cutOffRunning()
+    value = (content, moment, now)
+    failure = nil
+    publish()
+    return content
+  }
+
+  mutating func clear() {
+    moment += 1
+    let callers = queued ?? []
+    let isKnown = value != nil || failure != nil || running != nil
+    queued = nil
+    cutOffRunning()
+    if !callers.isEmpty {
+      fetches += 1
+      cutOff.append(Fetch(number: fetches, moment: moment, isInBackground: true, callers: callers))
+    }
+    value = nil
+    failure = nil
+    if isKnown { publish() }
+  }
+
+  mutating func clearMemory() {
+    moment += 1
+    let isKnown = value != nil || failure != nil || running != nil
+    value = nil
+    failure = nil
+    if isKnown { states.append("unknown") }
+    if running != nil { publish() }
+  }
+
+  // MARK: - Consequences
+
+  private mutating func begin(inBackground isInBackground: Bool) {
+    fetches += 1
+    running = Fetch(number: fetches, moment: moment, isInBackground: isInBackground)
+    publish()
+  }
+
+  private mutating func beginQueued() {
+    guard let callers = queued else { return }
+    queued = nil
+    begin(inBackground: true)
+    running?.callers = callers
+  }
+
+  private mutating func cutOffRunning() {
+    if let running { cutOff.append(running) }
+    running = nil
+  }
+
+  private mutating func answer(_ callers: [Int], _ name: String) {
+    resultCount += callers.count
+    newResults += callers.map { ($0, name) }
+  }
+
+  private func standIn(for error: any Error) -> String? {
+    error is Offline ? value.map { "\($0.content)" } : nil
+  }
+
+  private mutating func publish() {
+    let known = value.map { " \($0.content)" } ?? ""
+    if running != nil {
+      states.append("loading\(known)")
+    } else if let failure {
+      states.append("failed \(type(of: failure.error))\(known)")
+    } else {
+      states.append(value == nil ? "unknown" : "loaded\(known)")
+    }
+  }
+}
