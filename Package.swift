@@ -65,7 +65,7 @@ let package = Package(
     ),
     .testTarget(
       name: "LoopbackOriginTests",
-      dependencies: ["LoopbackOrigin"],
+      dependencies: ["LoopbackOrigin", "PlexusTesting"],
       swiftSettings: settings
     ),
     .testTarget(

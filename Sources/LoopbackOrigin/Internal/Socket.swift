@@ -1,0 +1,220 @@
+// The calls into the C library that need pointers. Each pointer is to a local variable or to the
+// storage of an array, and none outlives its call.
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// An open TCP socket of 127.0.0.1 that never blocks, closed when it is released.
+final class Socket: Sendable {
+  /// What came of reading.
+  enum Received {
+    case bytes([UInt8])
+    case end
+    case wouldBlock
+    case failed
+  }
+
+  /// What came of writing.
+  enum Sent {
+    case bytes(Int)
+    case wouldBlock
+    case failed
+  }
+
+  /// What came of accepting.
+  enum Accepted {
+    case connection(Socket)
+    /// Nobody is there, or they have left already.
+    case nobody
+    /// The process or the system has no descriptor left.
+    case exhausted
+  }
+
+  let descriptor: Int32
+
+  private init(owning descriptor: Int32) {
+    self.descriptor = descriptor
+  }
+
+  deinit {
+    close(descriptor)
+  }
+
+  /// Returns a socket that is bound to the port, or to a free one if it is zero, and that refuses
+  /// connections until it listens.
+  static func bound(to port: UInt16) throws(OriginError) -> Socket {
+    #if canImport(Glibc)
+    let kind = Int32(SOCK_STREAM.rawValue)
+    #else
+    let kind = SOCK_STREAM
+    #endif
+    let socket = Socket(owning: try checked("socket", socketDescriptor(AF_INET, kind, 0)))
+    try socket.neverBlock()
+    try socket.set(SO_REUSEADDR, to: 1)
+    #if canImport(Darwin)
+    // Elsewhere the option above is enough for two sockets on one port, of which one listens.
+    try socket.set(SO_REUSEPORT, to: 1)
+    #endif
+    var address = loopbackAddress(port: port)
+    let status = unsafe withUnsafePointer(to: &address) { pointer in
+      unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+        unsafe bind(socket.descriptor, pointer, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+    if status < 0, errno == EADDRINUSE { throw .portInUse(port) }
+    _ = try checked("bind", status)
+    return socket
+  }
+
+  /// Begins to take connections.
+  func startListening() throws(OriginError) {
+    let status = listen(descriptor, SOMAXCONN)
+    if status < 0, errno == EADDRINUSE { throw .portInUse(try port()) }
+    _ = try checked("listen", status)
+  }
+
+  /// Returns the port that the socket is bound to.
+  func port() throws(OriginError) -> UInt16 {
+    var address = sockaddr_in()
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let status = unsafe withUnsafeMutablePointer(to: &address) { pointer in
+      unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+        unsafe getsockname(descriptor, pointer, &size)
+      }
+    }
+    _ = try checked("getsockname", status)
+    return UInt16(bigEndian: address.sin_port)
+  }
+
+  /// Takes the next connection.
+  func acceptNext() -> Accepted {
+    while true {
+      let connected = accept(descriptor, nil, nil)
+      if connected >= 0 {
+        let socket = Socket(owning: connected)
+        // One that cannot be set up has been closed by the other side.
+        do {
+          try socket.neverBlock()
+          try socket.set(TCP_NODELAY, to: 1, level: Int32(IPPROTO_TCP))
+          #if canImport(Darwin)
+          try socket.set(SO_NOSIGPIPE, to: 1)
+          #endif
+        } catch {
+          continue
+        }
+        return .connection(socket)
+      }
+      switch errno {
+      case EINTR, ECONNABORTED: continue
+      case EMFILE, ENFILE, ENOBUFS, ENOMEM: return .exhausted
+      default: return .nobody
+      }
+    }
+  }
+
+  /// Reads what there is, up to so many bytes.
+  func receive(atMost count: Int) -> Received {
+    var received = 0
+    let bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, initializedCount in
+      repeat {
+        received = unsafe recv(descriptor, buffer.baseAddress, count, 0)
+      } while received < 0 && errno == EINTR
+      initializedCount = max(0, received)
+    }
+    if received > 0 { return .bytes(bytes) }
+    if received == 0 { return .end }
+    return errno == EAGAIN || errno == EWOULDBLOCK ? .wouldBlock : .failed
+  }
+
+  /// Writes as many of the bytes as there is room for, without a signal if the other side is gone.
+  func write(_ bytes: ArraySlice<UInt8>) -> Sent {
+    #if canImport(Darwin)
+    let flags: Int32 = 0
+    #else
+    let flags = Int32(MSG_NOSIGNAL)
+    #endif
+    var count = 0
+    repeat {
+      count = unsafe bytes.withUnsafeBytes { buffer in
+        unsafe send(descriptor, buffer.baseAddress, buffer.count, flags)
+      }
+    } while count < 0 && errno == EINTR
+    if count >= 0 { return .bytes(count) }
+    return errno == EAGAIN || errno == EWOULDBLOCK ? .wouldBlock : .failed
+  }
+
+  /// Tells the other side that no more will be sent.
+  func shutDownOutput() {
+    #if canImport(Darwin)
+    _ = shutdown(descriptor, SHUT_WR)
+    #else
+    _ = shutdown(descriptor, Int32(SHUT_WR))
+    #endif
+  }
+
+  /// Makes the release of the socket reset the connection instead of closing it in good order.
+  func resetWhenReleased() {
+    var linger = linger(l_onoff: 1, l_linger: 0)
+    _ = unsafe setsockopt(
+      descriptor,
+      SOL_SOCKET,
+      SO_LINGER,
+      &linger,
+      socklen_t(MemoryLayout.size(ofValue: linger))
+    )
+  }
+
+  private func neverBlock() throws(OriginError) {
+    let flags = try checked("fcntl", fcntl(descriptor, F_GETFL))
+    _ = try checked("fcntl", fcntl(descriptor, F_SETFL, flags | O_NONBLOCK))
+    _ = try checked("fcntl", fcntl(descriptor, F_SETFD, FD_CLOEXEC))
+  }
+
+  private func set(
+    _ option: Int32,
+    to value: Int32,
+    level: Int32 = SOL_SOCKET
+  ) throws(OriginError) {
+    var value = value
+    let size = socklen_t(MemoryLayout<Int32>.size)
+    _ = try checked("setsockopt", unsafe setsockopt(descriptor, level, option, &value, size))
+  }
+}
+
+/// Returns what a call into the C library returned, unless it failed.
+func checked(_ call: String, _ status: Int32) throws(OriginError) -> Int32 {
+  guard status < 0 else { return status }
+  throw .system(call: call, code: errno)
+}
+
+/// Returns what the system says about an error code.
+func systemMessage(_ code: Int32) -> String {
+  var buffer = [CChar](repeating: 0, count: 256)
+  _ = unsafe strerror_r(code, &buffer, buffer.count)
+  return String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+}
+
+private func socketDescriptor(_ domain: Int32, _ kind: Int32, _ number: Int32) -> Int32 {
+  socket(domain, kind, number)
+}
+
+private func loopbackAddress(port: UInt16) -> sockaddr_in {
+  var address = sockaddr_in()
+  #if canImport(Darwin)
+  address.sin_len = UInt8(MemoryLayout<sockaddr_in>.size)
+  #endif
+  address.sin_family = sa_family_t(AF_INET)
+  address.sin_port = port.bigEndian
+  address.sin_addr = in_addr(s_addr: UInt32(0x7F00_0001).bigEndian)
+  return address
+}
+
+/// Returns the time of the day, for the `Date` field.
+func secondsSince1970() -> Int {
+  time(nil)
+}

@@ -1,0 +1,148 @@
+/// The thread of an origin: takes connections, reads requests and sends answers.
+///
+/// All sockets belong to it, so that nothing here is shared. Handlers run elsewhere and leave their
+/// answers in the mailbox.
+struct EventLoop: ~Copyable {
+  private let mailbox: Mailbox
+  private let core: OriginCore
+  /// Bound to the port for as long as the origin lives, and never listening: while the origin is
+  /// offline, nobody else gets the port, and the system refuses connections.
+  private let reservation: Socket
+  private let port: UInt16
+  private var listener: Socket?
+  private var connections: [Int: Connection] = [:]
+  private var lastID = 0
+  /// Whether there was no descriptor left for the last connection.
+  private var isExhausted = false
+  private var isRunning = true
+  private var readiness = Readiness()
+
+  init(mailbox: Mailbox, core: OriginCore, reservation: Socket, listener: Socket?, port: UInt16) {
+    self.mailbox = mailbox
+    self.core = core
+    self.reservation = reservation
+    self.listener = listener
+    self.port = port
+  }
+
+  /// Serves until it is told to stop.
+  mutating func run() {
+    while isRunning {
+      waitForEvents()
+      for message in mailbox.takeAll() { handle(message) }
+    }
+    listener = nil
+    resetAllConnections()
+    for case .serve(_, let continuation) in mailbox.close() {
+      continuation.resume(returning: .failure(.stopped))
+    }
+  }
+
+  private mutating func waitForEvents() {
+    let isAccepting = listener != nil && connections.count < core.limits.connections && !isExhausted
+    readiness.removeAll()
+    readiness.watch(mailbox.pipe.readEnd, for: .readable)
+    if isAccepting, let listener { readiness.watch(listener.descriptor, for: .readable) }
+    let watched = Array(connections.values)
+    for connection in watched {
+      readiness.watch(connection.socket.descriptor, for: connection.interest)
+    }
+    readiness.wait(milliseconds: millisecondsToWait(for: watched))
+    isExhausted = false
+
+    let first = isAccepting ? 2 : 1
+    for (index, connection) in watched.enumerated() {
+      serve(connection, readiness[first + index])
+    }
+    if isAccepting, readiness[1].contains(.readable) { acceptConnections() }
+  }
+
+  private mutating func serve(_ connection: Connection, _ flags: Readiness.Flags) {
+    var outcome = Connection.Outcome.stays
+    if flags.contains(.readable) { outcome = connection.readInput() }
+    if case .stays = outcome, flags.contains(.writable) { outcome = connection.writeOutput() }
+    // What the other side had sent before it left is read first.
+    if case .stays = outcome, flags.contains(.gone), !flags.contains(.readable) { outcome = .ends }
+    if case .drains(let deadline) = connection.phase, deadline <= .now { outcome = .ends }
+    settle(connection, outcome)
+  }
+
+  private mutating func settle(_ connection: Connection, _ outcome: Connection.Outcome) {
+    guard case .ends = outcome, connections.removeValue(forKey: connection.id) != nil else {
+      return
+    }
+    core.note { $0.openConnections -= 1 }
+  }
+
+  private mutating func acceptConnections() {
+    guard let listener else { return }
+    while connections.count < core.limits.connections {
+      switch listener.acceptNext() {
+      case .connection(let socket):
+        lastID += 1
+        connections[lastID] = Connection(id: lastID, socket: socket, mailbox: mailbox, core: core)
+        core.note { statistics in
+          statistics.acceptedConnections += 1
+          statistics.openConnections += 1
+        }
+      case .nobody:
+        return
+      case .exhausted:
+        isExhausted = true
+        return
+      }
+    }
+  }
+
+  private mutating func handle(_ message: Mailbox.Message) {
+    switch message {
+    case .respond(let id, let exchange, let response, let fault):
+      guard let connection = connections[id] else { return }
+      settle(connection, connection.respond(exchange: exchange, response, fault: fault))
+    case .resume(let id, let exchange):
+      guard let connection = connections[id] else { return }
+      settle(connection, connection.resume(exchange: exchange))
+    case .serve(let serves, let continuation):
+      continuation.resume(returning: serves ? goOnline() : goOffline())
+    case .stop:
+      isRunning = false
+    }
+  }
+
+  private mutating func goOnline() -> Result<Void, OriginError> {
+    guard listener == nil else { return .success(()) }
+    do {
+      let socket = try Socket.bound(to: port)
+      try socket.startListening()
+      listener = socket
+      return .success(())
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  private mutating func goOffline() -> Result<Void, OriginError> {
+    listener = nil
+    resetAllConnections()
+    return .success(())
+  }
+
+  private mutating func resetAllConnections() {
+    for connection in connections.values { connection.socket.resetWhenReleased() }
+    connections = [:]
+    core.note { $0.openConnections = 0 }
+  }
+
+  /// How long to wait if nothing happens: until the first connection is drained for long enough, or
+  /// until a descriptor may have become free.
+  private func millisecondsToWait(for connections: [Connection]) -> Int32 {
+    var wait: Duration? = isExhausted ? .milliseconds(50) : nil
+    for connection in connections {
+      guard case .drains(let deadline) = connection.phase else { continue }
+      let remaining = max(.zero, ContinuousClock.now.duration(to: deadline))
+      wait = min(wait ?? remaining, remaining)
+    }
+    guard let wait else { return -1 }
+    return Int32(wait / .milliseconds(1)) + 1
+  }
+}

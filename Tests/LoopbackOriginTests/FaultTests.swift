@@ -1,0 +1,177 @@
+import LoopbackOrigin
+import PlexusTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct `An origin with faults` {
+  let origin: LoopbackOrigin
+  let clock = ManualClock()
+  let requests = Requests()
+
+  init() throws {
+    origin = try LoopbackOrigin(clock: clock)
+    origin.route("/file") { [requests] request in
+      requests.append(request)
+      return OriginResponse(text: "0123456789")
+    }
+  }
+
+  @Test func `answers with an error status instead, and goes on`() async throws {
+    let client = try await RawClient(port: origin.port)
+    origin.inject(.status(503), for: "/file")
+    #expect(try await client.exchange("/file").status == 503)
+    #expect(requests.all.isEmpty)
+    #expect(try await client.exchange("/file").status == 200)
+    #expect(origin.statistics.requests == ["/file": 2])
+  }
+
+  @Test func `faults strike one after another, each so many times`() async throws {
+    origin.inject(.status(500), for: "/file", count: 2)
+    origin.inject(.status(404), for: "/file")
+    origin.inject(.status(429), for: "/other")
+    origin.inject(.status(418), for: "/file", count: 0)
+    let client = try await RawClient(port: origin.port)
+    var statuses: [Int] = []
+    for _ in 0..<4 { statuses.append(try await client.exchange("/file").status) }
+    #expect(statuses == [500, 500, 404, 200])
+    #expect(try await client.exchange("/other").status == 429)
+    #expect(try await client.exchange("/other").status == 404)
+  }
+
+  @Test func `forgets the faults that have not struck`() async throws {
+    origin.inject(.status(500), for: "/file", count: 2)
+    let client = try await RawClient(port: origin.port)
+    #expect(try await client.exchange("/file").status == 500)
+    origin.removeFaults()
+    #expect(try await client.exchange("/file").status == 200)
+  }
+
+  @Test func `resets the connection at once`() async throws {
+    let client = try await RawClient(port: origin.port)
+    origin.inject(.reset(), for: "/file")
+    await #expect(throws: RawClient.Failure.reset) { try await client.exchange("/file") }
+    #expect(requests.all.isEmpty)
+    await origin.openConnections(atMost: 0)
+  }
+
+  @Test func `resets the connection in the middle of a body`() async throws {
+    let client = try await RawClient(port: origin.port)
+    origin.inject(.reset(afterBytes: 4), for: "/file")
+    try await client.send("GET /file HTTP/1.1\r\nHost: x\r\n\r\n")
+    await #expect(throws: RawClient.Failure.reset) {
+      // How much arrives before the reset is up to the system.
+      while try await !client.receive().isEmpty {}
+    }
+    #expect(requests.all.count == 1)
+  }
+
+  @Test(arguments: [0, 4, 9, 10])
+  func `closes the connection before the end of the body`(count: Int) async throws {
+    let client = try await RawClient(port: origin.port)
+    origin.inject(.truncation(afterBytes: count), for: "/file")
+    let response = try await client.exchange("/file")
+    #expect(response.headers["content-length"] == "10")
+    #expect(response.body == "0123456789".prefix(count))
+    #expect(try await client.receiveToEnd() == "")
+  }
+
+  @Test func `cuts off chunks before their end`() async throws {
+    origin.route("/chunks") { _ in
+      var response = OriginResponse(text: "0123456789")
+      response.framing = .chunked
+      response.fault = .truncation(afterBytes: 4)
+      return response
+    }
+    let client = try await RawClient(port: origin.port)
+    try await client.send("GET /chunks HTTP/1.1\r\nHost: x\r\n\r\n")
+    #expect(try await client.receiveToEnd().hasSuffix("\r\n\r\n4\r\n0123\r\n"))
+  }
+
+  @Test(arguments: [4, 20])
+  func `sends the whole body with a wrong length, and closes`(length: Int) async throws {
+    let client = try await RawClient(port: origin.port)
+    origin.inject(.wrongContentLength(length), for: "/file")
+    try await client.send("GET /file HTTP/1.1\r\nHost: x\r\n\r\n")
+    let text = try await client.receiveToEnd()
+    #expect(text.contains("Content-Length: \(length)\r\n"))
+    #expect(text.hasSuffix("\r\n\r\n0123456789"))
+  }
+
+  @Test func `stalls at once until the client gives up`() async throws {
+    origin.inject(.stall(), for: "/file")
+    do {
+      let client = try await RawClient(port: origin.port)
+      try await client.send("GET /file HTTP/1.1\r\nHost: x\r\n\r\n")
+      await origin.requests(1, for: "/file")
+      #expect(origin.statistics.openConnections == 1)
+    }
+    await origin.openConnections(atMost: 0)
+    #expect(requests.all.isEmpty)
+  }
+
+  @Test func `stalls in the middle of a body until the client gives up`() async throws {
+    origin.inject(.stall(afterBytes: 4), for: "/file")
+    do {
+      let client = try await RawClient(port: origin.port)
+      try await client.send("GET /file HTTP/1.1\r\nHost: x\r\n\r\n")
+      var text = ""
+      while !text.hasSuffix("0123") { text += try await client.receive(exactly: 1) }
+      #expect(text.contains("Content-Length: 10\r\n"))
+    }
+    await origin.openConnections(atMost: 0)
+  }
+
+  @Test func `drips the body, so many bytes after each pause`() async throws {
+    let client = try await RawClient(port: origin.port)
+    origin.inject(.drip(bytes: 4, every: .seconds(1)), for: "/file")
+    try await client.send("GET /file HTTP/1.1\r\nHost: x\r\n\r\n")
+    var head = ""
+    while !head.hasSuffix("\r\n\r\n") { head += try await client.receive(exactly: 1) }
+    for part in ["0123", "4567", "89"] {
+      await clock.sleepers(1)
+      #expect(clock.nextDeadline == clock.now.advanced(by: .seconds(1)))
+      clock.advance(by: .seconds(1))
+      #expect(try await client.receive(exactly: part.count) == part)
+    }
+    #expect(try await client.exchange("/file").body == "0123456789")
+  }
+
+  @Test func `a client that gives up ends a drip`() async throws {
+    let origin = origin
+    origin.inject(.drip(bytes: 1, every: .seconds(1)), for: "/file")
+    do {
+      let client = try await RawClient(port: origin.port)
+      try await client.send("GET /file HTTP/1.1\r\nHost: x\r\n\r\n")
+      await clock.sleepers(1)
+    }
+    // Nobody moves the clock: the pauses end because the client has gone.
+    await origin.openConnections(atMost: 0)
+  }
+
+  @Test func `a handler decides what goes wrong with its answer`() async throws {
+    origin.route("/flaky") { request in
+      var response = OriginResponse(text: "0123456789")
+      if request.query("fails") == "yes" { response.fault = .truncation(afterBytes: 2) }
+      return response
+    }
+    let client = try await RawClient(port: origin.port)
+    #expect(try await client.exchange("/flaky").body == "0123456789")
+    #expect(try await client.exchange("/flaky?fails=yes").body == "01")
+  }
+
+  @Test func `a fault strikes a part, too`() async throws {
+    let client = try await RawClient(port: origin.port)
+    origin.inject(.truncation(afterBytes: 2), for: "/file")
+    let response = try await client.exchange("/file", headers: ["Range: bytes=5-"])
+    #expect(response.status == 206)
+    #expect(response.headers["content-length"] == "5")
+    #expect(response.body == "56")
+  }
+
+  @Test func `HEAD has no body that could be cut`() async throws {
+    let client = try await RawClient(port: origin.port)
+    origin.inject(.drip(bytes: 1, every: .seconds(1)), for: "/file")
+    #expect(try await client.exchange("/file", method: "HEAD").status == 200)
+    #expect(try await client.exchange("/file").status == 200)
+  }
+}

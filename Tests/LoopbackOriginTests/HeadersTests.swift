@@ -1,0 +1,38 @@
+import LoopbackOrigin
+import Testing
+
+@Suite struct `Header fields` {
+  @Test func `are found whatever the case of their names`() {
+    var headers: OriginHeaders = ["Content-Type": "text/plain"]
+    #expect(headers["content-type"] == "text/plain")
+    headers["CONTENT-TYPE"] = "image/png"
+    #expect(headers.fields.count == 1)
+    headers["content-Type"] = nil
+    #expect(headers.fields.isEmpty)
+    #expect(headers["Content-Type"] == nil)
+  }
+
+  @Test func `may occur several times`() {
+    var headers = OriginHeaders()
+    headers.add("Set-Cookie", "a")
+    headers.add("X", "y")
+    headers.add("set-cookie", "b")
+    #expect(headers.values(of: "Set-Cookie") == ["a", "b"])
+    #expect(headers["Set-Cookie"] == "a, b")
+    headers["Set-Cookie"] = "c"
+    #expect(headers.fields.map(\.value) == ["c", "y"])
+  }
+
+  @Test func `cannot break out of their line`() async {
+    await #expect(processExitsWith: .failure) {
+      let _: OriginHeaders = ["X": "a\r\nSet-Cookie: b"]
+    }
+    await #expect(processExitsWith: .failure) { let _: OriginHeaders = ["X Y": "a"] }
+    await #expect(processExitsWith: .failure) { let _: OriginHeaders = ["": "a"] }
+  }
+
+  @Test func `a response has a status that ends an exchange`() async {
+    await #expect(processExitsWith: .failure) { _ = OriginResponse(status: 100) }
+    await #expect(processExitsWith: .failure) { _ = OriginResponse(status: 600) }
+  }
+}

@@ -1,0 +1,222 @@
+import Foundation
+import LoopbackOrigin
+import PlexusTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct `The life of an origin` {
+  @Test func `has a port of its own, and says where it is`() throws {
+    let (one, other) = (try LoopbackOrigin(), try LoopbackOrigin())
+    #expect(one.port != other.port)
+    #expect(one.port > 0)
+    #expect(one.address == "http://127.0.0.1:\(one.port)")
+  }
+
+  @Test func `cannot have a port that is taken`() throws {
+    let origin = try LoopbackOrigin()
+    #expect(throws: OriginError.portInUse(origin.port)) {
+      _ = try LoopbackOrigin(port: origin.port)
+    }
+    #expect("\(OriginError.portInUse(80))".contains("80"))
+    #expect("\(OriginError.stopped)".contains("stopped"))
+    #expect("\(OriginError.system(call: "bind", code: EACCES))".hasPrefix("bind failed: "))
+  }
+
+  @Test func `stopping frees the port and resets every connection`() async throws {
+    let origin = try LoopbackOrigin()
+    origin.route("/hello") { _ in OriginResponse(text: "hello") }
+    let idle = try await RawClient(port: origin.port)
+    _ = try await idle.exchange("/hello")
+    let stalled = try await RawClient(port: origin.port)
+    origin.inject(.stall(), for: "/hello")
+    try await stalled.send("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n")
+    await origin.requests(2, for: "/hello")
+
+    origin.stop()
+    #expect(origin.statistics.openConnections == 0)
+    await #expect(throws: RawClient.Failure.reset) { try await idle.receive() }
+    await #expect(throws: RawClient.Failure.reset) { try await stalled.receive() }
+    await #expect(throws: RawClient.Failure.refused) { try await RawClient(port: origin.port) }
+
+    let next = try LoopbackOrigin(port: origin.port)
+    next.route("/hello") { _ in OriginResponse(text: "again") }
+    #expect(try await RawClient(port: next.port).exchange("/hello").body == "again")
+  }
+
+  @Test func `may be stopped by several threads at once, and again`() async throws {
+    let origin = try LoopbackOrigin()
+    await withTaskGroup { group in
+      for _ in 0..<8 { group.addTask { origin.stop() } }
+    }
+    origin.stop()
+    await origin.goOffline()
+    await #expect(throws: OriginError.stopped) { try await origin.goOnline() }
+  }
+
+  @Test func `stopping cancels the handlers that run`() async throws {
+    let origin = try LoopbackOrigin()
+    let (entered, cancelled) = (Gate(), Gate())
+    origin.route("/wait") { _ in
+      entered.open()
+      try? await Gate().wait()
+      cancelled.open()
+      return OriginResponse()
+    }
+    let client = try await RawClient(port: origin.port)
+    try await client.send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
+    try await entered.wait()
+    origin.stop()
+    try await cancelled.wait()
+  }
+
+  @Test func `releasing it stops it, and releases its handlers`() async throws {
+    final class Witness: Sendable {}
+    weak let witness: Witness?
+    let port: UInt16
+    do {
+      let origin = try LoopbackOrigin()
+      let object = Witness()
+      witness = object
+      origin.route("/hello") { _ in OriginResponse(text: "\(object)") }
+      port = origin.port
+      #expect(try await RawClient(port: port).exchange("/hello").status == 200)
+    }
+    #expect(witness == nil)
+    await #expect(throws: RawClient.Failure.refused) { try await RawClient(port: port) }
+  }
+
+  @Test func `a handler that holds its origin lets go of it when it is stopped`() async throws {
+    weak let witness: LoopbackOrigin?
+    do {
+      let origin = try LoopbackOrigin()
+      witness = origin
+      origin.route("/count") { _ in
+        OriginResponse(text: "\(origin.statistics.requestCount)")
+      }
+      #expect(try await RawClient(port: origin.port).exchange("/count").body == "1")
+      origin.stop()
+    }
+    #expect(witness == nil)
+  }
+
+  @Test func `refuses and resets while it is offline, and serves on the same port after`()
+    async throws
+  {
+    let origin = try LoopbackOrigin()
+    origin.route("/hello") { _ in OriginResponse(text: "hello") }
+    for _ in 0..<3 {
+      let client = try await RawClient(port: origin.port)
+      #expect(try await client.exchange("/hello").body == "hello")
+      await origin.goOffline()
+      await origin.goOffline()
+      #expect(origin.statistics.openConnections == 0)
+      await #expect(throws: RawClient.Failure.reset) { try await client.receive() }
+      await #expect(throws: RawClient.Failure.refused) { try await RawClient(port: origin.port) }
+      try await origin.goOnline()
+      try await origin.goOnline()
+    }
+    #expect(try await RawClient(port: origin.port).exchange("/hello").body == "hello")
+  }
+
+  @Test func `keeps its port while it is offline`() async throws {
+    let origin = try LoopbackOrigin()
+    await origin.goOffline()
+    // As many others as it takes for the system to hand out ports again.
+    let others = try (0..<200).map { _ in try LoopbackOrigin() }
+    #expect(!others.map(\.port).contains(origin.port))
+    try await origin.goOnline()
+    for other in others { other.stop() }
+  }
+
+  @Test func `going offline drops the answers that are under way`() async throws {
+    let origin = try LoopbackOrigin()
+    let gate = Gate()
+    origin.route("/wait") { _ in
+      try? await gate.wait()
+      return OriginResponse(text: "late")
+    }
+    let client = try await RawClient(port: origin.port)
+    try await client.send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
+    await gate.arrivals(1)
+    await origin.goOffline()
+    try await origin.goOnline()
+    let second = try await RawClient(port: origin.port)
+    try await second.send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
+    await gate.arrivals(2)
+    gate.open()
+    #expect(try await second.response().body == "late")
+    await #expect(throws: RawClient.Failure.reset) { try await client.receive() }
+  }
+
+  @Test func `stops in the middle of everything`() async throws {
+    for round in 0..<20 {
+      let origin = try LoopbackOrigin()
+      origin.route("/hello") { _ in OriginResponse(body: Array(repeating: 1, count: 100_000)) }
+      await withTaskGroup { group in
+        for _ in 0..<20 {
+          group.addTask {
+            // Served, reset or refused: whatever comes, it comes.
+            guard let client = try? await RawClient(port: origin.port) else { return }
+            while (try? await client.exchange("/hello")) != nil {}
+          }
+        }
+        await origin.requests(round * 10, for: "/hello")
+        await origin.goOffline()
+        try? await origin.goOnline()
+        origin.stop()
+      }
+      #expect(origin.statistics.openConnections == 0)
+    }
+  }
+
+  @Test func `leaves no descriptor open`() async {
+    await #expect(processExitsWith: .success) {
+      let descriptors = {
+        try FileManager.default.contentsOfDirectory(atPath: "/dev/fd").count
+      }
+      _ = try await exercise()
+      let before = try descriptors()
+      for _ in 0..<20 { _ = try await exercise() }
+      let after = try descriptors()
+      precondition(after == before, "\(after - before) descriptors are left open")
+    }
+  }
+
+  @Test func `outlives clients that are gone before they are answered`() async {
+    // A signal for writing to nobody would end this process.
+    await #expect(processExitsWith: .success) {
+      let origin = try LoopbackOrigin()
+      let gate = Gate()
+      origin.route("/wait") { _ in
+        try? await Task.detached { try await gate.wait() }.value
+        return OriginResponse(body: Array(repeating: 1, count: 5_000_000))
+      }
+      for _ in 0..<20 {
+        let client = try await RawClient(port: origin.port)
+        try await client.send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
+      }
+      await gate.arrivals(20)
+      gate.open()
+      await origin.openConnections(atMost: 0)
+    }
+  }
+}
+
+/// Uses an origin in all ways that open and close connections, and stops it.
+private func exercise() async throws -> Int {
+  let origin = try LoopbackOrigin()
+  origin.route("/hello") { _ in OriginResponse(text: "hello") }
+  var responses = 0
+  for fault in [nil, OriginFault.reset(), .truncation(afterBytes: 1), .stall(afterBytes: 1)] {
+    if let fault { origin.inject(fault, for: "/hello") }
+    let client = try await RawClient(port: origin.port)
+    try await client.send("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n")
+    if (try? await client.receive()) != nil { responses += 1 }
+  }
+  await origin.goOffline()
+  try await origin.goOnline()
+  let client = try await RawClient(port: origin.port)
+  responses += try await client.exchange("/hello").status
+  origin.stop()
+  return responses
+}

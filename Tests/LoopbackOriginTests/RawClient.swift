@@ -1,0 +1,182 @@
+import Foundation
+import Synchronization
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// A client that sends exactly the bytes that it is told to.
+///
+/// Its calls block threads of their own, and none for longer than ten seconds.
+final class RawClient: Sendable {
+  struct Failure: Error, Equatable {
+    let code: Int32
+
+    static let refused = Failure(code: ECONNREFUSED)
+    static let reset = Failure(code: ECONNRESET)
+  }
+
+  /// A response as it came.
+  struct Response: Equatable {
+    var status: Int
+    var headers: [String: String]
+    var body: String
+  }
+
+  /// Bytes that have been read and not been asked for.
+  private struct Unread {
+    var bytes: [UInt8] = []
+
+    mutating func take(_ count: Int) -> [UInt8] {
+      defer { bytes.removeFirst(min(count, bytes.count)) }
+      return Array(bytes.prefix(count))
+    }
+  }
+
+  private let descriptor: Int32
+  private let unread = Mutex(Unread())
+
+  init(port: UInt16) async throws {
+    #if canImport(Glibc)
+    let kind = Int32(SOCK_STREAM.rawValue)
+    #else
+    let kind = SOCK_STREAM
+    #endif
+    descriptor = socket(AF_INET, kind, 0)
+    var patience = timeval(tv_sec: 10, tv_usec: 0)
+    setsockopt(
+      descriptor,
+      SOL_SOCKET,
+      SO_RCVTIMEO,
+      &patience,
+      socklen_t(MemoryLayout<timeval>.size)
+    )
+    try await blocking { [descriptor] in
+      var address = sockaddr_in()
+      address.sin_family = sa_family_t(AF_INET)
+      address.sin_port = port.bigEndian
+      address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+      let status = withUnsafePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+          connect(descriptor, pointer, socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
+      }
+      if status < 0 { throw Failure(code: errno) }
+    }
+  }
+
+  deinit {
+    close(descriptor)
+  }
+
+  func send(_ text: String) async throws {
+    try await send(Array(text.utf8))
+  }
+
+  func send(_ bytes: [UInt8]) async throws {
+    try await blocking { [descriptor] in
+      var rest = bytes[...]
+      while !rest.isEmpty {
+        let count = rest.withUnsafeBytes { buffer in
+          #if canImport(Darwin)
+          Darwin.send(descriptor, buffer.baseAddress, buffer.count, 0)
+          #elseif canImport(Glibc)
+          Glibc.send(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_NOSIGNAL))
+          #else
+          Musl.send(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_NOSIGNAL))
+          #endif
+        }
+        if count < 0 { throw Failure(code: errno) }
+        rest = rest.dropFirst(count)
+      }
+    }
+  }
+
+  /// Tells the origin that nothing more will be sent.
+  func finishSending() {
+    shutdown(descriptor, Int32(SHUT_WR))
+  }
+
+  /// Reads what has come, or comes next; nothing at the end.
+  func receive() async throws -> [UInt8] {
+    let waiting = unread.withLock { $0.take(.max) }
+    if !waiting.isEmpty { return waiting }
+    if let bytes = try receiveNow() { return bytes }
+    return try await blocking { [descriptor] in
+      var buffer = [UInt8](repeating: 0, count: 65_536)
+      let received = recv(descriptor, &buffer, buffer.count, 0)
+      if received < 0 { throw Failure(code: errno) }
+      return Array(buffer[..<received])
+    }
+  }
+
+  /// Reads exactly so many bytes, fewer only at the end.
+  func receive(exactly count: Int) async throws -> String {
+    var bytes = unread.withLock { $0.take(count) }
+    while bytes.count < count {
+      let more = try await receive()
+      if more.isEmpty { break }
+      let needed = more.prefix(count - bytes.count)
+      bytes += needed
+      unread.withLock { $0 = Unread(bytes: Array(more.dropFirst(needed.count))) }
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// Reads what is there, and returns `nil` if nothing is.
+  private func receiveNow() throws -> [UInt8]? {
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    let received = recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+    if received >= 0 { return Array(buffer[..<received]) }
+    guard errno == EAGAIN else { throw Failure(code: errno) }
+    return nil
+  }
+
+  /// Reads everything until the origin closes the connection.
+  func receiveToEnd() async throws -> String {
+    try await receive(exactly: .max)
+  }
+
+  /// Reads one response with a length, and nothing of the next one.
+  func response(to method: String = "GET") async throws -> Response {
+    var head = ""
+    while !head.hasSuffix("\r\n\r\n") {
+      let byte = try await receive(exactly: 1)
+      if byte.isEmpty { throw Failure(code: 0) }
+      head += byte
+    }
+    let lines = head.split(separator: "\r\n")
+    var headers: [String: String] = [:]
+    for line in lines.dropFirst() {
+      let parts = line.split(separator: ":", maxSplits: 1)
+      headers[parts[0].lowercased()] = String(parts[1].drop { $0 == " " })
+    }
+    let status = Int(lines[0].split(separator: " ")[1]) ?? 0
+    let length = method == "HEAD" ? 0 : Int(headers["content-length"] ?? "0") ?? 0
+    return Response(status: status, headers: headers, body: try await receive(exactly: length))
+  }
+
+  /// Sends a request without a body and reads the response.
+  func exchange(
+    _ target: String,
+    method: String = "GET",
+    headers: [String] = []
+  ) async throws -> Response {
+    let lines = ["\(method) \(target) HTTP/1.1", "Host: origin"] + headers
+    try await send(lines.joined(separator: "\r\n") + "\r\n\r\n")
+    return try await response(to: method)
+  }
+}
+
+/// Runs what blocks outside of the threads that tasks share.
+func blocking<Value: Sendable>(
+  _ body: @escaping @Sendable () throws -> Value
+) async throws -> Value {
+  try await withCheckedThrowingContinuation { continuation in
+    Thread { continuation.resume(with: Result { try body() }) }.start()
+  }
+}
