@@ -1,0 +1,131 @@
+import Testing
+
+@testable import Plexus
+
+/// Every sequence of events up to a length, against what an outsider would believe.
+@Suite struct `Data publisher model` {
+  /// Something that can happen to a publisher.
+  enum Event: Hashable {
+    case startLoading
+    case update
+    case fail
+    case reset
+    case beginLoad
+    case succeed(LoadID)
+    case breakDown(LoadID)
+    case abandon(LoadID)
+    case wait
+  }
+
+  /// The state, and what somebody who only heard of the events believes of it.
+  struct World {
+    var state = DataPublisherState<Int>()
+    var history: [Event] = []
+    var brokenPromise: String?
+
+    var now = Duration.zero
+    var lastValue = 0
+    /// What has been said: the case, and the value that is known.
+    var belief = "unknown"
+    var value: Int?
+    var valueAge: Duration?
+    /// The loads that are still running, and the one that may still speak.
+    var running: [LoadID] = []
+    var current: LoadID?
+    /// What there was before the current load began.
+    var before: (belief: String, value: Int?)?
+
+    var possibleEvents: [Event] {
+      var events: [Event] = [.startLoading, .update, .fail, .reset, .wait]
+      if current == nil { events.append(.beginLoad) }
+      for load in running { events += [.succeed(load), .breakDown(load), .abandon(load)] }
+      return events
+    }
+
+    mutating func apply(_ event: Event) {
+      history.append(event)
+      switch event {
+      case .wait:
+        now += .seconds(1)
+      case .startLoading:
+        state.startLoading()
+        belief = "loading"
+      case .update:
+        lastValue += 1
+        state.update(lastValue, at: now)
+        learn(lastValue)
+      case .fail:
+        state.fail(LoadingFailure.first)
+        belief = "failed"
+        current = nil
+      case .reset:
+        state.reset()
+        (belief, value, current) = ("unknown", nil, nil)
+      case .beginLoad:
+        before = (belief, value)
+        let load = state.beginLoad()
+        if running.contains(load) { brokenPromise = "two loads have one number" }
+        running.append(load)
+        current = load
+        belief = "loading"
+      case .succeed(let load):
+        running.removeAll { $0 == load }
+        lastValue += 1
+        let isPublished = state.finishLoad(load, with: .success(lastValue), at: now)
+        if isPublished != (load == current) { brokenPromise = "a late result was used, or none" }
+        if load == current { learn(lastValue) }
+      case .breakDown(let load):
+        running.removeAll { $0 == load }
+        let isPublished = state.finishLoad(load, with: .failure(LoadingFailure.first), at: now)
+        if isPublished != (load == current) { brokenPromise = "a late failure was used, or none" }
+        if load == current { (belief, current) = ("failed", nil) }
+      case .abandon(let load):
+        let hasChanged = state.abandonLoad(load)
+        if hasChanged != (load == current) { brokenPromise = "a late departure changed the state" }
+        if load == current, let before {
+          (belief, value, current) = (before.belief, before.value, nil)
+        }
+      }
+      check()
+    }
+
+    private mutating func learn(_ newValue: Int) {
+      (belief, value, current, valueAge) = ("loaded", newValue, nil, now)
+    }
+
+    private mutating func check() {
+      if !words(state.current).hasPrefix(belief) {
+        brokenPromise = "\(words(state.current)) instead of \(belief)"
+      }
+      if state.current.value != value {
+        brokenPromise = "the known value was lost, or is a wrong one"
+      }
+      if state.currentLoad != current { brokenPromise = "callers would join the wrong load" }
+      let age = belief == "loaded" ? valueAge.map { now - $0 } : nil
+      for limit in [Duration.seconds(1), .seconds(2)] {
+        let isStale = age.map { $0 >= limit } ?? false
+        if state.isStale(after: limit, at: now) != isStale { brokenPromise = "wrong age" }
+      }
+      if state.isStale(after: nil, at: now) { brokenPromise = "stale without a limit" }
+    }
+  }
+
+  @Test func `every sequence of six events keeps every promise`() throws {
+    var count = 0
+    try walk(World(), depth: 6, &count)
+    #expect(count > 50_000)
+  }
+
+  private func walk(_ world: World, depth: Int, _ count: inout Int) throws {
+    count += 1
+    guard depth > 0 else { return }
+    for event in world.possibleEvents {
+      var next = world
+      next.apply(event)
+      if let promise = next.brokenPromise {
+        try #require(Bool(false), "\(promise) after \(next.history)")
+      }
+      try walk(next, depth: depth - 1, &count)
+    }
+  }
+}

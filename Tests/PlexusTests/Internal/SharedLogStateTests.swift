@@ -1,0 +1,172 @@
+import Testing
+
+@testable import Plexus
+
+@Suite(.timeLimit(.minutes(1))) struct `Shared log state` {
+  @Test func `a run holds its elements by their numbers and says where it ends`() {
+    let run = LogRun<Int>(start: 100)
+    #expect(run.end == 100)
+    #expect(run.limit == 100 + LogRun<Int>.capacity)
+    for number in 100..<run.limit {
+      #expect(run.fillsUpNext == (number == run.limit - 1))
+      run.append(number)
+      #expect(run.end == number + 1)
+    }
+    for number in 100..<run.limit { #expect(run[number] == number) }
+  }
+
+  @Test func `a chunk is followed by the next from its last element on`() {
+    let chunk = LogChunk<Int>(start: 0)
+    for number in 0..<LogRun<Int>.capacity - 1 {
+      #expect(chunk.append(number) == nil)
+      #expect(chunk.follower == nil)
+    }
+    let follower = chunk.append(LogRun<Int>.capacity - 1)
+    #expect(follower != nil)
+    #expect(chunk.follower === follower)
+    #expect(follower?.run.start == LogRun<Int>.capacity)
+    #expect(follower?.run.end == follower?.run.start)
+  }
+
+  @Test func `a chain of chunks is released one after the other`() {
+    let census = Census()
+    var first: LogChunk<Parcel>? = LogChunk(start: 0)
+    var tail = first
+    for number in 0..<100_000 {
+      if let follower = tail?.append(census.parcel(number)) { tail = follower }
+    }
+    first = nil
+    #expect(census.living <= 16)
+    tail = nil
+    #expect(census.living == 0)
+  }
+
+  @Test func `a chunk held in the middle keeps what follows, and nothing before`() {
+    let census = Census()
+    var first: LogChunk<Parcel>? = LogChunk(start: 0)
+    var tail = first
+    for number in 0..<160 {
+      if let follower = tail?.append(census.parcel(number)) { tail = follower }
+    }
+    var middle = first?.follower?.follower
+    first = nil
+    #expect(census.living == 128)
+    let run = middle?.run
+    middle = nil
+    #expect(census.living == 16)
+    #expect(run?[40].number == 40)
+    withExtendedLifetime((run, tail)) {}
+  }
+
+  @Test func `several replays come first, oldest first, and join what follows without a gap`() async
+  {
+    let replay = [1, 2, 3]
+    let expected: [Policy: [Int]] = [
+      .unbounded: [1, 2, 3, 4, 5],
+      .newest(9): [1, 2, 3, 4, 5],
+      .newest(4): [2, 3, 4, 5],
+      .newest(2): [4, 5],
+      .newest(1): [5],
+      .newest(0): [],
+      .oldest(9): [1, 2, 3, 4, 5],
+      .oldest(4): [1, 2, 3, 4],
+      .oldest(2): [1, 2],
+      .oldest(0): [],
+    ]
+    for (policy, elements) in expected {
+      let hub = BroadcastHub<Int>()
+      let subscription = hub.subscription(bufferingPolicy: policy(), replaying: replay)
+      hub.send(4)
+      hub.send(5)
+      #expect(subscription.droppedCount == 5 - elements.count, "\(policy)")
+      hub.finish()
+      #expect(await subscription.all() == elements, "\(policy)")
+      #expect(subscription.droppedCount == 5 - elements.count, "\(policy)")
+    }
+  }
+
+  @Test func `a replay that is read in time is not lost`() async {
+    let hub = BroadcastHub<Int>()
+    let subscription = hub.subscription(bufferingPolicy: .bufferingNewest(3), replaying: [1, 2, 3])
+    #expect(await subscription.first(2) == [1, 2])
+    hub.send(4)
+    hub.send(5)
+    #expect(subscription.droppedCount == 0)
+    #expect(await subscription.first(3) == [3, 4, 5])
+    hub.finish()
+  }
+
+  @Test func `replays of a hub that has finished are still delivered`() async {
+    let hub = BroadcastHub<Int>()
+    hub.finish()
+    for policy in [Policy.unbounded, .newest(2), .oldest(2)] {
+      let subscription = hub.subscription(bufferingPolicy: policy(), replaying: [1, 2])
+      #expect(await subscription.all() == [1, 2])
+      #expect(await subscription.all().isEmpty)
+    }
+    #expect(hub.subscriberCount == 0)
+  }
+
+  @Test func `the last subscriber that leaves is announced, outside of the lock`() async {
+    let hubs = Log<BroadcastHub<Int>>()
+    let counts = Log<Int>()
+    let hub = BroadcastHub<Int>(onEmpty: { counts.append(hubs.entries[0].subscriberCount) })
+    hubs.append(hub)
+    for policy in [Policy.unbounded, .newest(1), .oldest(1)] {
+      var subscriptions = [
+        hub.subscription(bufferingPolicy: policy()), hub.subscription(bufferingPolicy: policy()),
+      ]
+      let before = counts.count
+      subscriptions.removeLast()
+      #expect(counts.count == before)
+      subscriptions.removeLast()
+      #expect(counts.count == before + 1)
+    }
+    #expect(counts.entries == [0, 0, 0])
+    let last = hub.subscription(bufferingPolicy: .unbounded)
+    hub.finish()
+    #expect(await last.all().isEmpty)
+    #expect(counts.count == 3)
+  }
+
+  @Test func `the window is as wide as the most demanding reader wants`() {
+    var limits = WindowLimits()
+    #expect(limits.largest == 0)
+    for limit in [3, 5, 5, 1] { limits.insert(limit) }
+    #expect(limits.largest == 5)
+    limits.remove(5)
+    #expect(limits.largest == 5)
+    limits.remove(5)
+    #expect(limits.largest == 3)
+    limits.insert(4)
+    limits.remove(3)
+    #expect(limits.largest == 4)
+    limits.remove(4)
+    limits.remove(1)
+    #expect(limits.largest == 0)
+  }
+
+  @Test func `what was prepared for delivery is visible before anybody is resumed`() async {
+    let hub = BroadcastHub<Int>()
+    let subscription = hub.subscription(bufferingPolicy: .unbounded)
+    let delivery = hub.prepare(1)
+    #expect(await subscription.first(1) == [1])
+    delivery.deliver()
+  }
+
+  @Test func `a mailbox says what it has lost, and hands one element to a reader that waits`() {
+    let newest = Mailbox<Int>(overflow: .dropsOldest(beyond: 2), ignoredSender: 7)
+    #expect([1, 2, 3].map { newest.deliver($0, from: 0) } == [nil, nil, 1])
+    #expect(newest.deliver(9, from: 7) == nil)
+    #expect(Array(newest.buffer.popFirst(atMost: 9)) == [2, 3])
+    let oldest = Mailbox<Int>(overflow: .dropsNewest(beyond: 2), ignoredSender: 0)
+    #expect([1, 2, 3].map { oldest.deliver($0, from: 0) } == [nil, nil, 3])
+    #expect(oldest.droppedCount == 1)
+    let none = Mailbox<Int>(overflow: .dropsNewest(beyond: 0), ignoredSender: 0)
+    none.parkedReader = Waiter(id: 1)
+    #expect(none.takeReader() == nil)
+    #expect(none.deliver(1, from: 0) == nil)
+    #expect(none.takeReader()?.id == 1)
+    #expect(none.deliver(2, from: 0) == 2)
+  }
+}
