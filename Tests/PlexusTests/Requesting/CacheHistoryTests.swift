@@ -61,7 +61,9 @@ private final class HistoryRun {
   func step(_ random: inout SeededHistory) async throws {
     switch Int.random(in: 0..<100, using: &random) {
     case 0..<35:
-      request(with: references.count - 1 - Int.random(in: 0..<min(3, references.count), using: &random))
+      request(
+        with: references.count - 1 - Int.random(in: 0..<min(3, references.count), using: &random)
+      )
     case 35..<45:
       history.append("refresh")
       references.append((cache.refresh(), model.refresh()))

@@ -1,4 +1,4 @@
-/// Random numbers that are the same in every run.
+/// Random numbers that are the same in every run: SplitMix64, by Steele, Lea and Flood (OOPSLA 2014).
 struct SeededRandom: RandomNumberGenerator {
   private var state: UInt64
 
