@@ -151,7 +151,7 @@ private struct Run {
     self.jobLimit = jobLimit
     holder.startHolding()
     // Not detached: what the scenario expects belongs to the test that runs it.
-    Task { outcome.result = await Result.catching(scenario) }
+    let task = Task { outcome.result = await Result.catching(scenario) }
     var jobs = 0
     while holder.readyCount > 0, jobs < jobLimit {
       var choice = 0
@@ -166,8 +166,13 @@ private struct Run {
       jobs += holder.runJob(at: choice, limit: jobLimit - jobs)
     }
     isTooLong = holder.readyCount > 0
-    holder.stopHolding()
     result = outcome.result
+    // What has not come to an end gets an opportunity to clean up.
+    task.cancel()
+    while holder.readyCount > 0, jobs < 2 * jobLimit {
+      jobs += holder.runJob(at: 0, limit: 2 * jobLimit - jobs)
+    }
+    holder.stopHolding()
     if options.count < schedule.count { fitsSchedule = false }
   }
 

@@ -128,15 +128,14 @@ struct `The interleaving harness` {
 
   @Test func `reports a deadlock that only one order has`() throws {
     let scenario: @Sendable () async -> Void = {
-      // The second waits for the first, unless it comes before it.
+      // The second goes through if it comes after the first.
       let gate = Gate()
-      let isAnnounced = Log()
-      let first = Task { _ = isAnnounced.append("yes") }
-      let second = Task {
-        if isAnnounced.entries.isEmpty { try? await gate.wait() }
-      }
-      await first.value
-      await second.value
+      let log = Log()
+      async let first: Void = { _ = log.append("first") }()
+      async let second: Void = {
+        if log.entries.isEmpty { try? await gate.wait() }
+      }()
+      _ = await (first, second)
     }
     let failure = try failure { try forEveryInterleaving(scenario) }
     guard case .neverFinished = failure.reason else {
@@ -153,6 +152,24 @@ struct `The interleaving harness` {
       try forEveryInterleaving(jobLimit: 50) { while !Task.isCancelled { await hop() } }
     }
     #expect(failure.description.contains("still not done after 50 jobs"))
+  }
+
+  @Test func `cancels a scenario that does not come to an end, so that it can clean up`() throws {
+    let log = Log()
+    #expect(throws: InterleavingFailure.self) {
+      try forEveryInterleaving {
+        try? await Gate().wait()
+        await hop()
+        log.append("cleaned up")
+      }
+    }
+    #expect(throws: InterleavingFailure.self) {
+      try forEveryInterleaving(jobLimit: 50) {
+        while !Task.isCancelled { await hop() }
+        log.append("cleaned up")
+      }
+    }
+    #expect(log.entries == ["cleaned up", "cleaned up"])
   }
 
   @Test func `reports a task that asks to be run again for ever`() throws {
