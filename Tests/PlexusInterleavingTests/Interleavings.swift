@@ -8,7 +8,7 @@
 // then on: `hop()` before the call where another task could overtake it.
 //
 // What a scenario may use: tasks, groups, `async let`, actors, continuations, streams, cancellation,
-// `ManualClock` and everything made from these; `hop()`, and never `Task.yield()`, where it needs one
+// `ManualClock` and everything made from these; `hop()`, and never the yield of a task, where it needs one
 // more place to be interrupted. What leaves the harness is not ordered and looks like a task that
 // never finishes: the main actor, real clocks and other threads. A scenario must behave alike
 // whenever it runs in the same order: nothing random, and no state that outlives the run.
