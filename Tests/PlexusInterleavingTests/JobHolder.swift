@@ -20,11 +20,13 @@ final class JobHolder: TaskExecutor, Sendable {
     /// What could run now, oldest first.
     var ready: [UnownedJob] = []
     var running: UnownedJob?
+    /// What the running job called itself before it was run.
+    var runningTask = ""
     /// Whether the running job has asked to be run again.
     var continues = false
 
     mutating func insert(_ job: UnownedJob) {
-      if let running, running.address == job.address {
+      if let running, job.isSameTask(as: running, described: runningTask) {
         continues = true
       } else {
         ready.append(job)
@@ -93,6 +95,7 @@ final class JobHolder: TaskExecutor, Sendable {
     let job = state.withLock { state in
       let job = state.ready.remove(at: index)
       state.running = job
+      state.runningTask = job.description
       return job
     }
     var count = 0
@@ -128,8 +131,18 @@ final class JobHolder: TaskExecutor, Sendable {
 }
 
 extension UnownedJob {
-  /// Where the job lives, which no other job that has not ended does.
-  fileprivate var address: UInt { unsafeBitCast(self, to: UInt.self) }
+  /// Returns whether the job is a task that is being run.
+  ///
+  /// The place in memory is not enough: the job of an actor is gone when its body begins, and the
+  /// next one may be put into the same place, or not, as it happens. Only tasks have a number.
+  ///
+  /// - Parameters:
+  ///   - running: The job that is being run, which may be gone.
+  ///   - description: What that job called itself when it was there.
+  fileprivate func isSameTask(as running: UnownedJob, described description: String) -> Bool {
+    unsafeBitCast(self, to: UInt.self) == unsafeBitCast(running, to: UInt.self)
+      && description.contains(where: \.isNumber) && self.description == description
+  }
 }
 
 /// The number of the calling thread, which is never zero.
