@@ -12,30 +12,34 @@ struct WaitGraphState<Node: Hashable & Sendable>: Sendable {
   /// - Parameters:
   ///   - node: The node that wants to wait.
   ///   - target: What it wants to wait for.
+  ///   - isSettled: Whether nobody need wait for a node any more, even if some have not noticed yet.
   ///   - predecessor: The node that has to end before the given one can begin, if there is one.
   /// - Returns: If it would wait for itself, the way from the target back to the node, both
   ///   included. A node that merely waits for its predecessor to begin is left out.
   mutating func wait(
     _ node: Node,
     for target: Node,
+    isSettled: (Node) -> Bool = { _ in false },
     predecessor: (Node) -> Node?
   ) -> [Node]? {
-    if let way = way(from: target, to: node, predecessor: predecessor) { return way }
+    if let way = way(from: target, to: node, isSettled, predecessor) { return way }
     edges[node, default: [:]][target, default: 0] += 1
     return nil
   }
 
-  /// Takes back what one call of ``wait(_:for:predecessor:)`` has recorded.
+  /// Takes back what one call of ``wait(_:for:isSettled:predecessor:)`` has recorded.
   mutating func stopWaiting(_ node: Node, for target: Node) {
-    guard var targets = edges[node], let count = targets[target] else { return }
-    targets[target] = count > 1 ? count - 1 : nil
-    edges[node] = targets.isEmpty ? nil : targets
+    guard let count = edges[node]?[target] else { return }
+    // In place: a node may wait for very many others at once.
+    edges[node]?[target] = count > 1 ? count - 1 : nil
+    if edges[node]?.isEmpty == true { edges[node] = nil }
   }
 
   private func way(
     from start: Node,
     to goal: Node,
-    predecessor: (Node) -> Node?
+    _ isSettled: (Node) -> Bool,
+    _ predecessor: (Node) -> Node?
   ) -> [Node]? {
     /// How a node was reached: from where, and whether as the predecessor.
     var origins: [Node: (from: Node, asPredecessor: Bool)] = [:]
@@ -51,6 +55,7 @@ struct WaitGraphState<Node: Hashable & Sendable>: Sendable {
         }
         return way.reversed()
       }
+      if isSettled(node) { continue }
       if let previous = predecessor(node), visited.insert(previous).inserted {
         origins[previous] = (node, true)
         open.append(previous)

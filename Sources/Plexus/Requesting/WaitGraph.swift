@@ -26,11 +26,21 @@ enum WaitGraph: Sendable {
   ///   - target: What it wants to wait for.
   /// - Returns: If it would wait for itself, the names of all who would wait for each other.
   static func wait(_ flight: any FlightNode, for target: any FlightNode) -> [String]? {
+    // Whoever loads a predecessor may come to be the last to hold it: it is released without the lock.
+    var predecessors: [any FlightNode] = []
     let way = state.withLock { state in
-      state.wait(Vertex(flight: flight), for: Vertex(flight: target)) { vertex in
-        vertex.flight.predecessor.map { Vertex(flight: $0) }
-      }
+      state.wait(
+        Vertex(flight: flight),
+        for: Vertex(flight: target),
+        isSettled: { $0.flight.isSettled },
+        predecessor: { vertex in
+          guard let predecessor = vertex.flight.predecessor else { return nil }
+          predecessors.append(predecessor)
+          return Vertex(flight: predecessor)
+        }
+      )
     }
+    withExtendedLifetime(predecessors) {}
     return way.map { way in [flight.label] + way.map(\.flight.label) }
   }
 

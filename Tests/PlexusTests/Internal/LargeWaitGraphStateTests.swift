@@ -1,0 +1,28 @@
+import Testing
+
+@testable import Plexus
+
+@Suite(.timeLimit(.minutes(1))) struct `A large wait graph` {
+  private var graph = WaitGraphState<Int>()
+
+  @Test mutating func `looks for no way through one that keeps nobody waiting any more`() {
+    #expect(wait(1, for: 2) == nil)
+    #expect(wait(2, for: 3) == nil)
+    let way = graph.wait(3, for: 1, isSettled: { $0 == 2 }, predecessor: { _ in nil })
+    #expect(way == nil)
+  }
+
+  @Test mutating func `takes no longer for one that waits for very many`() {
+    for number in 1...100_000 {
+      _ = wait(0, for: number)
+    }
+    for number in 1...100_000 {
+      graph.stopWaiting(0, for: number)
+    }
+    #expect(graph.isEmpty)
+  }
+
+  private mutating func wait(_ node: Int, for target: Int) -> [Int]? {
+    graph.wait(node, for: target, predecessor: { _ in nil })
+  }
+}
