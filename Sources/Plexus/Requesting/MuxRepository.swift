@@ -23,7 +23,13 @@ public final actor MuxRepository {
     }
   }
 
-  private nonisolated let entries = Locked<[ObjectIdentifier: Entry]>([:])
+  private struct Registry: Sendable {
+    var entries: [ObjectIdentifier: Entry] = [:]
+    /// How many entries there may be before the dead ones are looked for.
+    var limit = 64
+  }
+
+  private nonisolated let registry = Locked(Registry())
 
   /// Creates a repository without members.
   public init() {}
@@ -46,11 +52,15 @@ public final actor MuxRepository {
   ///
   /// - Parameter member: The member. It is not kept alive.
   public nonisolated func register(_ member: any RepositoryMember) {
-    let replaced = entries.withLock { entries in
-      entries.updateValue(Entry(member), forKey: ObjectIdentifier(member))
+    let (replaced, isCrowded) = registry.withLock { registry in
+      let replaced = registry.entries.updateValue(
+        Entry(member),
+        forKey: ObjectIdentifier(member)
+      )
+      return (replaced, registry.entries.count > registry.limit)
     }
     withExtendedLifetime(replaced) {}
-    _ = members()
+    if isCrowded { _ = members() }
   }
 
   /// Takes a multiplexer out.
@@ -71,7 +81,9 @@ public final actor MuxRepository {
   ///
   /// - Parameter member: The member; nothing happens if it is not there.
   public nonisolated func unregister(_ member: any RepositoryMember) {
-    let removed = entries.withLock { $0.removeValue(forKey: ObjectIdentifier(member)) }
+    let removed = registry.withLock {
+      $0.entries.removeValue(forKey: ObjectIdentifier(member))
+    }
     withExtendedLifetime(removed) {}
   }
 
@@ -111,16 +123,17 @@ public final actor MuxRepository {
   ///
   /// The dead ones are taken out.
   private nonisolated func members() -> [any RepositoryMember] {
-    let snapshot = entries.withLock { $0 }
+    let snapshot = registry.withLock { $0.entries }
     // Looked at without the lock: whoever looks may come to be the last one to hold a member.
     var living: [any RepositoryMember] = []
     var dead: [(ObjectIdentifier, Entry)] = []
     for (id, entry) in snapshot {
       if let member = entry.member { living.append(member) } else { dead.append((id, entry)) }
     }
-    guard !dead.isEmpty else { return living }
-    entries.withLock { entries in
-      for (id, entry) in dead where entries[id] === entry { entries[id] = nil }
+    registry.withLock { registry in
+      for (id, entry) in dead where registry.entries[id] === entry { registry.entries[id] = nil }
+      // Not at every registration: that would take longer and longer.
+      registry.limit = max(64, 2 * registry.entries.count)
     }
     return living
   }

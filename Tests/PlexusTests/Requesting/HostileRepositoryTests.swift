@@ -1,0 +1,40 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct `A repository of very many members` {
+  let repository = MuxRepository()
+
+  @Test func `takes each of them in as fast as the first`() async throws {
+    let members = (0..<50_000).map { number in Multiplexer { number } }
+    for member in members { member.register(in: repository) }
+    #expect(repository.count == 50_000)
+    for member in members.prefix(10) { repository.unregister(member) }
+    #expect(repository.count == 49_990)
+  }
+
+  @Test func `R8: keeps nothing that was made of what was being cleared`() async throws {
+    let old = (0..<32).map { _ in Multiplexer { 1 }.register(in: repository) }
+    for member in old { member.store(1_000) }
+    let sums = (0..<32).map { _ in
+      Multiplexer { old.reduce(0) { $0 + ($1.cachedValue ?? 0) } }.register(in: repository)
+    }
+    let meddlers = (0..<32).map { _ in
+      Meddler { for sum in sums { Task.detached { try await sum.request() } } }
+    }
+    for meddler in meddlers { repository.register(meddler) }
+    try await repository.clearAll()
+    for sum in sums { #expect(try await sum.request() == 0) }
+  }
+}
+
+/// A member that uses the others while all are cut off.
+private final class Meddler: RepositoryMember {
+  private let meddle: @Sendable () -> Void
+
+  init(_ meddle: @escaping @Sendable () -> Void) { self.meddle = meddle }
+
+  func cutOff() { meddle() }
+
+  func clearMemory() {}
+}
