@@ -60,7 +60,7 @@ struct FetchRun<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Runs the user's fetch, known as the work of this flight.
   private func fetch(_ context: FetchContext<Value>) async throws -> FetchResult<Value> {
-    try await FlightScope.$current.withValue(flight) {
+    try await FlightScope.$current.withValue(flight.mark) {
       try await core.fetch(flight.key, context)
     }
   }

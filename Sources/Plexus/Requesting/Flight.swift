@@ -24,23 +24,15 @@ enum FlightScope: Sendable {
 ///
 /// Whether the outcome may be stored is not its affair: ``FlightState`` knows which flight counts.
 @usableFromInline
-final class Flight<Key: Hashable & Sendable, Value: Sendable>: FlightNode {
+final class Flight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline typealias Outcome = Result<Answer<Value>, any Error>
 
-  @usableFromInline
-  struct State: Sendable {
-    @usableFromInline var outcome: Outcome?
-    var predecessor: (any FlightNode)?
-  }
-
   let id: FlightID
-  let key: Key
   let hash: UInt64
-  /// The name of the multiplexer, for people.
-  let source: FlightSource
+  @usableFromInline let mark: FlightMark<Key>
   @usableFromInline let waiters = WaitList()
   @usableFromInline let work = FlightWork()
-  @usableFromInline let state: Locked<State>
+  @usableFromInline let outcome = Locked<Outcome?>(nil)
 
   init(
     id: FlightID,
@@ -50,8 +42,52 @@ final class Flight<Key: Hashable & Sendable, Value: Sendable>: FlightNode {
     predecessor: (any FlightNode)? = nil
   ) {
     self.id = id
-    self.key = key
     self.hash = hash
+    mark = FlightMark(key: key, source: source, predecessor: predecessor)
+  }
+
+  var key: Key { mark.key }
+
+  /// The outcome for one of those who have waited for it.
+  ///
+  /// - Returns: The value, and what is known of it.
+  /// - Throws: The error of the fetch.
+  @inlinable
+  func answer() throws -> Answer<Value> {
+    guard let outcome = outcome.withLock({ $0 }) else { throw CancellationError() }
+    return try outcome.get()
+  }
+
+  /// Hands the outcome to everybody who waits; the first outcome counts.
+  func settle(_ result: Outcome) {
+    let isFirst = outcome.withLock { outcome in
+      guard outcome == nil else { return false }
+      outcome = result
+      return true
+    }
+    guard isFirst else { return }
+    mark.settle()
+    waiters.finish()
+  }
+}
+
+/// What the tasks of a fetch carry with them to tell which flight they work for.
+///
+/// A task that a fetch leaves behind may carry it for ever, so it knows nothing of the outcome.
+@usableFromInline
+final class FlightMark<Key: Hashable & Sendable>: FlightNode {
+  private struct State {
+    var predecessor: (any FlightNode)?
+    var isSettled = false
+  }
+
+  let key: Key
+  /// The name of the multiplexer, for people.
+  let source: FlightSource
+  private let state: Locked<State>
+
+  init(key: Key, source: FlightSource, predecessor: (any FlightNode)?) {
+    self.key = key
     self.source = source
     state = Locked(State(predecessor: predecessor))
   }
@@ -62,7 +98,14 @@ final class Flight<Key: Hashable & Sendable, Value: Sendable>: FlightNode {
     state.withLock { $0.predecessor }
   }
 
-  @usableFromInline var isSettled: Bool { waiters.isFinished }
+  @usableFromInline var isSettled: Bool {
+    state.withLock { $0.isSettled }
+  }
+
+  /// Nobody need wait for the flight any more.
+  func settle() {
+    state.withLock { $0.isSettled = true }
+  }
 
   /// The flight need not wait for another one any more.
   func forgetPredecessor() {
@@ -72,26 +115,6 @@ final class Flight<Key: Hashable & Sendable, Value: Sendable>: FlightNode {
       return predecessor
     }
     withExtendedLifetime(predecessor) {}
-  }
-
-  /// The outcome for one of those who have waited for it.
-  ///
-  /// - Returns: The value, and what is known of it.
-  /// - Throws: The error of the fetch.
-  @inlinable
-  func answer() throws -> Answer<Value> {
-    guard let outcome = state.withLock({ $0.outcome }) else { throw CancellationError() }
-    return try outcome.get()
-  }
-
-  /// Hands the outcome to everybody who waits; the first outcome counts.
-  func settle(_ outcome: Outcome) {
-    let isFirst = state.withLock { state in
-      guard state.outcome == nil else { return false }
-      state.outcome = outcome
-      return true
-    }
-    if isFirst { waiters.finish() }
   }
 }
 

@@ -128,7 +128,7 @@ extension Stripe {
       hash: entry.hash,
       source: source,
       priority: priority,
-      predecessor: entry.element.running.flatMap { flights[$0] }
+      predecessor: entry.element.running.flatMap { flights[$0]?.mark }
     )
   }
 

@@ -2,7 +2,7 @@ extension RequestCore {
   /// Launches a flight: from here on it ends by itself, exactly once.
   func launch(_ launch: Launch<Key, Value>) {
     let flight = launch.flight
-    flight.forgetPredecessor()
+    flight.mark.forgetPredecessor()
     flight.work.start { [self] in
       finish(flight, with: await FetchRun(core: self, launch: launch).outcome())
     }

@@ -17,7 +17,7 @@ extension RequestCore {
       return answer
     case .waits(let flight, let place, let scope):
       let ending = await flight.waiters.wait(in: place) { self.leave(flight, place) }
-      if let scope { WaitGraph.stopWaiting(scope, for: flight) }
+      if let scope { WaitGraph.stopWaiting(scope, for: flight.mark) }
       guard ending == .finished else { throw CancellationError() }
       return try flight.answer()
     }
@@ -85,7 +85,7 @@ extension RequestCore {
       throw error
     case .waits(let flight, let place):
       flight.work.raise(to: inquiry.priority)
-      guard let scope, let chain = WaitGraph.wait(scope, for: flight) else {
+      guard let scope, let chain = WaitGraph.wait(scope, for: flight.mark) else {
         return .waits(flight, place, scope: scope)
       }
       leave(flight, place)
@@ -99,8 +99,8 @@ extension RequestCore {
 
   /// Whether a flight fetches this key of this multiplexer.
   private func isFetch(of key: Key, _ node: any FlightNode) -> Bool {
-    guard let flight = node as? Flight<Key, Value> else { return false }
-    return flight.source === source && flight.key == key
+    guard let mark = node as? FlightMark<Key> else { return false }
+    return mark.source === source && mark.key == key
   }
 
   /// A caller leaves early.
@@ -197,7 +197,8 @@ extension Stripe {
         value: value,
         source: .memory,
         storedAt: state.storedAt,
-        isStale: effects.answer == .stale
+        isStale: effects.answer == .stale,
+        error: effects.answer == .stale ? state.details.failure?.error : nil
       )
     )
   }

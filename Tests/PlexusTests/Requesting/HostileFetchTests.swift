@@ -1,0 +1,166 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct `A fetch that does more than fetch` {
+  @Test func `R11: may ask for very many others at once`() async throws {
+    let parts = MultiplexerMap<Int, Int> { $0 }
+    let whole = Multiplexer { try await (0..<2_000).map { parts[$0] }.values().count }
+    #expect(try await whole.request() == 2_000)
+  }
+
+  @Test func `R11: is not accused for one that has its answer and has not gone on yet`()
+    async throws
+  {
+    let actor = HeldActor()
+    let zBegins = Gate()
+    let zAsks = Gate()
+    let own = RecordedChannel<Multiplexer<Int>>()
+    let z = Multiplexer<Int>(id: "z") {
+      zBegins.open()
+      try await zAsks.wait()
+      guard let x = await own.recorder.first(1).first else { return 0 }
+      return try await x.request() + 10
+    }
+    let y = Multiplexer<Int>(id: "y") {
+      // It does not wait for what it merely sets going.
+      Task { try await z.request() }
+      try await zBegins.wait()
+      return 1
+    }
+    let x = Multiplexer<Int>(id: "x") { try await actor.ask(y) }
+    own.send(x)
+
+    let caller = begin { try await x.request() }
+    await actor.executor.step()
+    #expect(try await y.request() == 1)
+    // The fetch of x has its answer now, and stands still.
+    let last = begin { try await z.request() }
+    zAsks.open()
+    while x.statistics.joins == 0 { await Task.detached {}.value }
+    await actor.executor.step()
+    #expect(try await caller.value == 1)
+    #expect(try await last.value == 11)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `0.6: keeps its value alive for nobody when it leaves a task behind`(
+    kind: CacheKind
+  ) async throws {
+    let forever = Gate()
+    let begun = Gate()
+    weak var seen: Payload?
+    let cache = kind.make {
+      Task {
+        begun.open()
+        try await forever.wait()
+      }
+      try await begun.wait()
+      return Payload()
+    }
+    do {
+      let value = try await cache.request()
+      seen = value
+      #expect(seen != nil)
+    }
+    await forever.arrivals(1)
+    try await cache.clear()
+    // The task of the fetch, too, has to end.
+    for _ in 0..<1_000 where seen != nil { await Task.detached {}.value }
+    #expect(seen == nil)
+    forever.open()
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R6: may be told of its cancellation and call its cache back`(kind: CacheKind) async throws {
+    let own = RecordedChannel<CacheUnderTest<Int>>()
+    let gate = Gate()
+    var policy = CachePolicy()
+    policy.whenUnobserved = .cancel
+    let tally = Tally()
+    let cache = kind.make(policy: policy) {
+      let number = tally.increment()
+      guard number == 1 else { return number }
+      return try await withTaskCancellationHandler {
+        try await gate.wait()
+        return number
+      } onCancel: {
+        for cache in own.recorder.elements {
+          cache.refresh()
+          cache.clearMemory()
+          cache.store(100)
+          cache.refresh()
+        }
+      }
+    }
+    own.send(cache)
+    _ = await own.recorder.first(1)
+    let caller = Task.detached { try await cache.request() }
+    await gate.arrivals(1)
+    caller.cancel()
+    await #expect(throws: CancellationError.self) { try await caller.value }
+    #expect(cache.cachedValue == 100)
+    #expect(try await cache.request() == 2)
+  }
+
+  @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
+  func `R6: is cancelled with all that it asked for, however deep`(
+    whenUnobserved: UnobservedFetch
+  ) async throws {
+    let own = RecordedChannel<MultiplexerMap<Int, Int>>()
+    let gate = Gate()
+    var policy = CachePolicy()
+    policy.whenUnobserved = whenUnobserved
+    let map = MultiplexerMap<Int, Int>(policy: policy) { number in
+      guard number > 0, let map = await own.recorder.first(1).first else {
+        try await gate.wait()
+        return 0
+      }
+      return try await map.request(number - 1) + 1
+    }
+    own.send(map)
+    let depth = 2_000
+    let caller = Task.detached { try await map.request(depth) }
+    await gate.arrivals(1)
+    caller.cancel()
+    await #expect(throws: CancellationError.self) { try await caller.value }
+    gate.open()
+    #expect(try await map.request(depth) == depth)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R4: that failed behind a stale value is named with that value`(
+    kind: CacheKind
+  ) async throws {
+    let clock = ManualClock()
+    let origin = ScriptedFetcher<Int>([.success(1), .failure(Broken()), .success(3)])
+    var policy = CachePolicy()
+    policy.staleWhileRevalidate = .seconds(1_000)
+    policy.failureTimeToLive = .seconds(10)
+    let cache = kind.make(policy: policy, clock: clock) { try await origin.fetch() }
+    _ = try await cache.request()
+    clock.advance(by: policy.timeToLive)
+    let states = Recorder(cache.subscribe())
+    #expect(try await cache.response().error == nil)
+    _ = await states.first(3)
+    let response = try await cache.response()
+    #expect(response.isStale)
+    #expect(response.value == 1)
+    #expect(response.error is Broken)
+  }
+}
+
+/// An actor that stands still until the test lets it go on.
+private actor HeldActor {
+  nonisolated let executor = SteppedExecutor()
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor {
+    executor.asUnownedSerialExecutor()
+  }
+
+  func ask(_ multiplexer: Multiplexer<Int>) async throws -> Int {
+    try await multiplexer.request()
+  }
+}
+
+private final class Payload: Sendable {}
