@@ -7,13 +7,17 @@ typealias Nanoseconds = Int64
 extension Nanoseconds {
   /// Creates a number of nanoseconds, the nearest representable one if the duration is too long.
   init(saturating duration: Duration) {
-    let (seconds, attoseconds) = duration.components
-    let (whole, overflows) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-    guard !overflows else {
-      self = seconds < 0 ? .min : .max
+    // Beyond that even the number of seconds may have no room in the components.
+    guard duration < .seconds(9_223_372_036) else {
+      self = .max
       return
     }
-    self = whole.addingSaturating(attoseconds / 1_000_000_000)
+    guard duration > .seconds(-9_223_372_036) else {
+      self = .min
+      return
+    }
+    let (seconds, attoseconds) = duration.components
+    self = seconds * 1_000_000_000 + attoseconds / 1_000_000_000
   }
 
   /// Returns the sum, or the nearest representable number.
@@ -29,5 +33,14 @@ extension Nanoseconds {
     let product = Double(self) * factor
     if product >= 0x1p63 { return .max }
     return product <= -0x1p63 ? .min : Nanoseconds(product)
+  }
+}
+
+extension Clock<Duration> {
+  /// The deadline after so much time.
+  ///
+  /// More than 126 years are as good as for ever, and more than every clock can be relied on to bear.
+  func deadline(after duration: Duration) -> Instant {
+    now.advanced(by: min(duration, .seconds(4_000_000_000)))
   }
 }

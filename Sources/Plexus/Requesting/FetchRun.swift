@@ -25,7 +25,7 @@ struct FetchRun<Key: Hashable & Sendable, Value: Sendable>: Sendable {
           )
         }
         do {
-          try await core.clock.sleep(for: wait)
+          try await core.clock.wait(for: wait)
         } catch let cancellation {
           return .cancelled(cancellation)
         }
@@ -94,12 +94,17 @@ struct FetchRun<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 }
 
 extension Clock<Duration> {
+  /// Sleeps for some time, however long.
+  fileprivate func wait(for duration: Duration) async throws {
+    try await sleep(until: deadline(after: duration), tolerance: nil)
+  }
+
   /// Calls a closure when so much time has passed since this call, unless the task is cancelled.
   fileprivate func timer(
     _ duration: Duration,
     _ fire: @escaping @Sendable () -> Void
   ) -> Task<Void, Never> {
-    let deadline = now.advanced(by: duration)
+    let deadline = deadline(after: duration)
     return Task.detached {
       do {
         try await sleep(until: deadline, tolerance: nil)

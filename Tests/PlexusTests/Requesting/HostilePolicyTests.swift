@@ -1,0 +1,110 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct `A policy with odd numbers` {
+  @Test func `may say any duration there is, however long or negative`() async {
+    await #expect(processExitsWith: .success) {
+      // Beyond what 64 bits of seconds can hold.
+      for length in [1e20, -1e20] {
+        let duration = Duration.seconds(length)
+        for clock in [ManualClock(), ContinuousClock()] as [any Clock<Duration>] {
+          var policy = CachePolicy()
+          policy.timeToLive = duration
+          policy.staleWhileRevalidate = duration
+          policy.failureTimeToLive = duration
+          policy.expiryJitter = 1
+          let cache = Multiplexer(policy: policy, clock: clock) { 1 }
+          guard try await cache.request() == 1, try await cache.response().value == 1 else {
+            throw Broken()
+          }
+          let informed = Multiplexer<Int>(policy: policy, clock: clock) { _ in
+            .value(1, timeToLive: duration)
+          }
+          guard try await informed.request() == 1 else { throw Broken() }
+          let failing = Multiplexer<Int>(policy: policy, clock: clock) { throw Broken() }
+          _ = try? await failing.request()
+          _ = try? await failing.request()
+        }
+      }
+    }
+  }
+
+  @Test func `R12: may allow a fetch more time than there is`() async throws {
+    for length in [Duration.seconds(1e20), .seconds(Int64.max), .seconds(10_000_000_000)] {
+      let gate = Gate()
+      var policy = CachePolicy()
+      policy.fetchTimeout = length
+      let cache = Multiplexer(policy: policy) {
+        try await gate.wait()
+        return 1
+      }
+      let caller = begin { try await cache.request() }
+      await gate.arrivals(1)
+      // A timer that fires at once is faster than a few jobs.
+      for _ in 0..<1_000 { await Task.detached {}.value }
+      gate.open()
+      #expect(try await caller.value == 1, "after \(length)")
+    }
+  }
+
+  @Test func `may wait between attempts for longer than there is time`() async throws {
+    for cap in [Duration.seconds(1e20), .seconds(Int64.max)] {
+      let tally = Tally()
+      var policy = CachePolicy()
+      policy.retry = .exponential(attempts: .max, base: cap, cap: cap, jitter: 0.5)
+      policy.whenUnobserved = .cancel
+      let cache = Multiplexer<Int>(policy: policy) {
+        tally.increment()
+        throw Broken()
+      }
+      let caller = begin { try await cache.request() }
+      for _ in 0..<1_000 { await Task.detached {}.value }
+      #expect(tally.value == 1, "with waits of \(cap)")
+      caller.cancel()
+      await #expect(throws: CancellationError.self) { try await caller.value }
+    }
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `tells nil as a value from no value`(kind: CacheKind) async throws {
+    let tally = Tally()
+    let cache = kind.make(Int?.self) {
+      tally.increment()
+      return nil
+    }
+    #expect(cache.cachedValue == .none)
+    #expect(try await cache.request() == nil)
+    #expect(cache.cachedValue == .some(nil))
+    #expect(try await cache.request() == nil)
+    #expect(tally.value == 1)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `may call its cache back when it is asked whether the value may stand in`(
+    kind: CacheKind
+  ) async throws {
+    let own = RecordedChannel<CacheUnderTest<Int>>()
+    let origin = ScriptedFetcher<Int>([.success(1), .failure(Broken()), .success(3)])
+    let calls = Tally()
+    var policy = CachePolicy()
+    policy.usesCachedValue = { _ in
+      for cache in own.recorder.elements {
+        calls.increment()
+        _ = cache.statistics
+        cache.refresh()
+        cache.clearMemory()
+        cache.store(7)
+        cache.refresh()
+      }
+      return true
+    }
+    let cache = kind.make(policy: policy) { try await origin.fetch() }
+    own.send(cache)
+    _ = await own.recorder.first(1)
+    _ = try await cache.request()
+    #expect(try await cache.refresh().request() == 7)
+    #expect(calls.value == 1)
+    #expect(try await cache.request() == 3)
+  }
+}
