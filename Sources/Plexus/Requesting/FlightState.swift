@@ -87,6 +87,11 @@ struct FlightState<Value: Sendable>: Sendable {
     now < deadline && unserved.isNone
   }
 
+  /// Whether no flight is under way.
+  @inlinable var isAtRest: Bool {
+    if case .full(let details) = box { details.running == nil } else { true }
+  }
+
   /// Whether nothing is known.
   var isEmpty: Bool {
     if case .empty = box { value == nil } else { false }

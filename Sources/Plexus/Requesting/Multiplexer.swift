@@ -129,7 +129,7 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
   ///   come to wait for itself.
   @inlinable
   public nonisolated func request() async throws -> Value {
-    if ticket.isNone, let value = core.hit(SingleKey(), hash: 0) { return value }
+    if let value = core.hit(SingleKey(), hash: 0, ticket: ticket) { return value }
     return try await core.settle(SingleKey(), hash: 0, ticket: ticket).value
   }
 

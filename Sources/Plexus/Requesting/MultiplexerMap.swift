@@ -97,7 +97,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   @inlinable
   public nonisolated func request(_ key: Key) async throws -> Value {
     let hash = core.hasher.hash(key)
-    if ticket.isNone, let value = core.hit(key, hash: hash) { return value }
+    if let value = core.hit(key, hash: hash, ticket: ticket) { return value }
     return try await core.settle(key, hash: hash, ticket: ticket).value
   }
 

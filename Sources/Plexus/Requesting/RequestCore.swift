@@ -35,11 +35,11 @@ final class RequestCore<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     self.fetch = fetch
   }
 
-  /// The value of a key, if it is fresh and the caller has no demands.
+  /// The value of a key, if it is fresh and satisfies a caller who insists on a refresh.
   @inlinable
-  func hit(_ key: Key, hash: UInt64) -> Value? {
+  func hit(_ key: Key, hash: UInt64, ticket: RefreshTicket) -> Value? {
     let now = time.now()
-    return stripes.withLock(hash: hash) { $0.hit(key, hash: hash, at: now) }
+    return stripes.withLock(hash: hash) { $0.hit(key, hash: hash, ticket: ticket, at: now) }
   }
 
   /// The value of a key, fresh or stale.

@@ -19,9 +19,16 @@ struct Stripe<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// The value of a key, if it is fresh; counted as a hit.
   @inlinable
-  mutating func hit(_ key: Key, hash: UInt64, at now: Nanoseconds) -> Value? {
+  mutating func hit(
+    _ key: Key,
+    hash: UInt64,
+    ticket: RefreshTicket,
+    at now: Nanoseconds
+  ) -> Value? {
     guard let index = keys.index(of: key, hash: hash) else { return nil }
     guard keys.entries[index].element.isFresh(at: now) else { return nil }
+    // While a flight is under way it depends on the refresh.
+    guard ticket.isNone || keys.entries[index].element.isAtRest else { return nil }
     statistics.hits &+= 1
     return keys.entries[index].element.value
   }
