@@ -40,12 +40,12 @@ let package = Package(
     ),
     .testTarget(
       name: "PlexusTests",
-      dependencies: ["Plexus", "PlexusTesting"],
+      dependencies: ["Plexus", "PlexusNetworking", "PlexusTesting"],
       swiftSettings: settings
     ),
     .testTarget(
       name: "PlexusInterleavingTests",
-      dependencies: ["Plexus", "PlexusTesting"],
+      dependencies: ["Plexus", "PlexusNetworking", "PlexusTesting"],
       swiftSettings: settings
     ),
     .testTarget(
@@ -70,7 +70,9 @@ let package = Package(
     ),
     .testTarget(
       name: "DepartureBoardTests",
-      dependencies: ["DepartureBoard"],
+      dependencies: [
+        "DepartureBoard", "LoopbackOrigin", "Plexus", "PlexusNetworking", "PlexusTesting",
+      ],
       swiftSettings: settings
     ),
   ],

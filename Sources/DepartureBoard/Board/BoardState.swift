@@ -1,0 +1,104 @@
+/// What is on the board at a moment of the day.
+///
+/// It is told what is announced and answered, and tells which rows have to ask. It knows no task, clock
+/// or network.
+struct BoardState: Sendable {
+  /// How long a row waits before it asks again for what is stale or unanswered, in day time.
+  static let patience = Duration.seconds(10 * 60)
+
+  /// The time of the day.
+  private(set) var now = Duration.zero
+  /// Whether the origin answers.
+  private(set) var isOriginOnline = true
+  /// The flights announced so far.
+  private(set) var flightCount = 0
+  private(set) var departedCount = 0
+  private(set) var cancelledCount = 0
+  /// The answers so far that were too old to be trusted.
+  private(set) var staleAnswers = 0
+  private var rowsByID: [Flight.ID: BoardRow] = [:]
+
+  /// The time of the day as a clock shows it.
+  var time: ClockTime {
+    ClockTime(sinceMidnight: now)
+  }
+
+  /// The rows on the board, in the order in which the flights are expected to leave.
+  var rows: [BoardRow] {
+    rowsByID.values.sorted { ($0.expected, $0.id) < ($1.expected, $1.id) }
+  }
+
+  /// Takes note of an announcement.
+  mutating func apply(_ announcement: Announcement) {
+    switch announcement {
+    case .scheduled(let flight):
+      guard rowsByID.updateValue(BoardRow(flight), forKey: flight.id) == nil else { return }
+      flightCount += 1
+    case .delayed(let id, let time):
+      postpone(id, until: time)
+    case .departed(let id, let time):
+      guard decide(id, .departed(at: time)) else { return }
+      departedCount += 1
+    case .cancelled(let id):
+      guard decide(id, .cancelled) else { return }
+      cancelledCount += 1
+    case .origin(let isOnline):
+      isOriginOnline = isOnline
+    case .clock(let moment):
+      now = moment
+      rowsByID = rowsByID.filter { !hasLeftTheBoard($0.value) }
+    }
+  }
+
+  /// The flights whose rows have to ask now: new ones, and those whose answers are stale or missing.
+  ///
+  /// The rows count as asking until they are answered.
+  mutating func flightsToAsk() -> [Flight] {
+    let flights = rowsByID.values.filter(hasToAsk).map(\.flight).sorted { $0.id < $1.id }
+    for flight in flights {
+      rowsByID[flight.id]?.askedAt = now
+      rowsByID[flight.id]?.isAsking = true
+    }
+    return flights
+  }
+
+  /// Takes note of what a row has been answered.
+  ///
+  /// An answer that comes after the row has left the board counts all the same.
+  mutating func answer(_ details: RowDetails, for id: Flight.ID) {
+    staleAnswers += details.staleCount
+    rowsByID[id]?.details = details
+    rowsByID[id]?.isAsking = false
+  }
+
+  /// The rows whose fate is known and that have been answered since the last call, in the order in
+  /// which the flights left or should have.
+  mutating func takeReports() -> [BoardRow] {
+    let reports = rows.filter {
+      $0.isDecided && $0.askedAt != nil && !$0.isAsking && !$0.isReported
+    }
+    for row in reports { rowsByID[row.id]?.isReported = true }
+    return reports
+  }
+
+  private mutating func postpone(_ id: Flight.ID, until time: ClockTime) {
+    guard rowsByID[id]?.isDecided == false else { return }
+    rowsByID[id]?.status = .delayed(until: time)
+  }
+
+  private mutating func decide(_ id: Flight.ID, _ status: BoardRow.Status) -> Bool {
+    guard let row = rowsByID[id], !row.isDecided else { return false }
+    rowsByID[id]?.status = status
+    return true
+  }
+
+  private func hasToAsk(_ row: BoardRow) -> Bool {
+    guard !row.isAsking else { return false }
+    guard let askedAt = row.askedAt else { return true }
+    return row.details.isWanting && now >= askedAt + Self.patience
+  }
+
+  private func hasLeftTheBoard(_ row: BoardRow) -> Bool {
+    row.isReported && row.isDecided && now >= (row.expected + BoardRow.afterglow).sinceMidnight
+  }
+}

@@ -1,0 +1,69 @@
+import LoopbackOrigin
+import Synchronization
+
+/// The origin on this machine that knows everything of the day.
+final class DayOrigin: Sendable {
+  private let server: LoopbackOrigin
+  private let notFound: Counter
+
+  /// Starts an origin.
+  ///
+  /// - Parameters:
+  ///   - day: What it knows.
+  ///   - port: The port to serve on; zero for any that is free.
+  ///   - latency: How long every answer takes.
+  /// - Throws: An error that says why there is none, for instance because the port is taken.
+  init(day: Day, port: UInt16, latency: Duration) throws {
+    let routes = DayRoutes(day: day)
+    let notFound = Counter()
+    server = try LoopbackOrigin(port: port)
+    self.notFound = notFound
+    server.latency = latency
+    server.route("/*") { request in
+      do {
+        guard let body = try routes.body(for: request.path) else {
+          notFound.value.add(1, ordering: .relaxed)
+          return OriginResponse(json: "null", status: 404)
+        }
+        return OriginResponse(
+          headers: ["Content-Type": "application/json"],
+          body: Array(body)
+        )
+      } catch {
+        return OriginResponse(text: "\(error)", status: 500)
+      }
+    }
+  }
+
+  /// The port that it serves on.
+  var port: UInt16 {
+    server.port
+  }
+
+  /// The requests that have reached it.
+  var requestCount: Int {
+    server.statistics.requestCount
+  }
+
+  /// The requests that it has answered with 404.
+  var notFoundCount: Int {
+    notFound.value.load(ordering: .relaxed)
+  }
+
+  /// Goes away, or comes back on the same port.
+  ///
+  /// - Parameter isOnline: Whether it is to be there.
+  /// - Throws: An error if it cannot come back.
+  func setOnline(_ isOnline: Bool) async throws {
+    if isOnline { try await server.goOnline() } else { await server.goOffline() }
+  }
+
+  /// Stops for good, and frees the port.
+  func stop() {
+    server.stop()
+  }
+
+  private final class Counter: Sendable {
+    let value = Atomic(0)
+  }
+}

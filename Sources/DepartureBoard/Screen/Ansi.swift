@@ -1,0 +1,39 @@
+/// The control sequences of terminals.
+enum Ansi {
+  /// Switches to the alternate screen, hides the cursor, and lets wide lines be cut off.
+  static let enter = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l"
+  /// Undoes `enter`.
+  static let leave = "\u{1B}[0m\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
+
+  /// A whole picture, to be written at once.
+  ///
+  /// Nothing is cleared that is written over, so that nothing flickers; terminals that can, show it in
+  /// one go.
+  ///
+  /// - Parameters:
+  ///   - lines: The lines from top to bottom.
+  ///   - isColoured: Whether styles may use colours.
+  /// - Returns: What to write.
+  static func frame(_ lines: [StyledLine], isColoured: Bool) -> String {
+    let text = lines.map { encode($0, isColoured: isColoured) + "\u{1B}[K" }
+    return "\u{1B}[?2026h\u{1B}[H" + text.joined(separator: "\r\n") + "\u{1B}[J\u{1B}[?2026l"
+  }
+
+  private static func encode(_ line: StyledLine, isColoured: Bool) -> String {
+    line.spans.map { span in
+      let code = code(span.style, isColoured: isColoured)
+      return code.isEmpty ? span.text : "\u{1B}[\(code)m\(span.text)\u{1B}[0m"
+    }.joined()
+  }
+
+  private static func code(_ style: Style, isColoured: Bool) -> String {
+    switch style {
+    case .plain: ""
+    case .strong: "1"
+    case .faint: "2"
+    case .good: isColoured ? "32" : ""
+    case .warning: isColoured ? "33" : ""
+    case .bad: isColoured ? "31" : ""
+    }
+  }
+}

@@ -1,0 +1,82 @@
+/// How a piece of text looks.
+enum Style: Hashable, Sendable {
+  case plain
+  case strong
+  case faint
+  case good
+  case warning
+  case bad
+}
+
+/// A line of text in pieces that look different.
+///
+/// Its width is its number of characters: nothing on the board takes two columns.
+struct StyledLine: Hashable, Sendable {
+  /// A piece that looks the same throughout.
+  struct Span: Hashable, Sendable {
+    var text: String
+    var style: Style
+  }
+
+  private(set) var spans: [Span] = []
+
+  init() {}
+
+  init(_ text: String, _ style: Style = .plain) {
+    append(text, style)
+  }
+
+  /// The text alone.
+  var text: String {
+    spans.map(\.text).joined()
+  }
+
+  /// The number of columns that the line takes.
+  var width: Int {
+    spans.reduce(0) { $0 + $1.text.count }
+  }
+
+  mutating func append(_ text: String, _ style: Style = .plain) {
+    guard !text.isEmpty else { return }
+    if spans.last?.style == style {
+      spans[spans.count - 1].text += text
+    } else {
+      spans.append(Span(text: text, style: style))
+    }
+  }
+
+  mutating func append(_ line: Self) {
+    for span in line.spans { append(span.text, span.style) }
+  }
+
+  /// The line, cut off where it is wider than a number of columns.
+  func clipped(to columns: Int) -> Self {
+    var line = StyledLine()
+    var room = columns
+    for span in spans where room > 0 {
+      line.append(String(span.text.prefix(room)), span.style)
+      room -= span.text.count
+    }
+    return line
+  }
+
+  /// One line with a piece at each end, the second of which is left out if there is no room for it.
+  static func spread(_ left: Self, _ right: Self, over columns: Int) -> Self {
+    let gap = columns - left.width - right.width
+    guard gap >= 2 else { return left.clipped(to: columns) }
+    var line = left
+    line.append(String(repeating: " ", count: gap))
+    line.append(right)
+    return line
+  }
+}
+
+extension String {
+  /// The text in exactly so many columns: filled up with spaces, or cut off with an ellipsis.
+  func fitted(to columns: Int) -> String {
+    let width = count
+    guard width > columns else { return self + String(repeating: " ", count: columns - width) }
+    guard columns > 1 else { return String(prefix(columns)) }
+    return prefix(columns - 1) + "…"
+  }
+}

@@ -1,0 +1,284 @@
+import Testing
+
+@testable import DepartureBoard
+
+@Suite struct `The state of the board` {
+  private var state = BoardState()
+
+  private mutating func announce(_ announcements: Announcement...) {
+    for announcement in announcements { state.apply(announcement) }
+  }
+
+  private mutating func clock(_ time: String) {
+    state.apply(.clock(.at(time)))
+  }
+
+  /// Answers everybody who asks.
+  private mutating func answer(_ details: RowDetails = .complete) {
+    for flight in state.flightsToAsk() { state.answer(details, for: flight.id) }
+  }
+
+  @Test mutating func `counts what is announced, once`() {
+    let flights = [Flight.sample(0, at: "10:00"), .sample(1, at: "10:00"), .sample(2, at: "10:00")]
+    for flight in flights { announce(.scheduled(flight)) }
+    announce(.departed(0, at: .at("10:00")), .cancelled(1))
+    announce(
+      .departed(0, at: .at("10:00")),
+      .cancelled(0),
+      .cancelled(1),
+      .departed(1, at: .at("10:00"))
+    )
+    announce(.departed(99, at: .at("10:00")), .cancelled(99), .scheduled(flights[0]))
+    #expect(state.flightCount == 3)
+    #expect(state.departedCount == 1)
+    #expect(state.cancelledCount == 1)
+  }
+
+  @Test mutating func `has its rows in the order in which flights are expected to leave`() {
+    announce(
+      .scheduled(.sample(0, at: "10:00")),
+      .scheduled(.sample(1, at: "09:00")),
+      .scheduled(.sample(2, at: "10:00")),
+      .scheduled(.sample(3, at: "11:00"))
+    )
+    #expect(state.rows.map(\.id) == [1, 0, 2, 3])
+    announce(.delayed(1, until: .at("10:30")), .departed(3, at: .at("10:10")), .cancelled(2))
+    #expect(state.rows.map(\.id) == [0, 2, 3, 1])
+    #expect(
+      state.rows.map(\.status) == [
+        .onTime, .cancelled, .departed(at: .at("10:10")), .delayed(until: .at("10:30")),
+      ]
+    )
+  }
+
+  @Test mutating func `does not delay what has left`() {
+    announce(
+      .scheduled(.sample(0, at: "10:00")),
+      .departed(0, at: .at("10:00")),
+      .delayed(0, until: .at("11:00"))
+    )
+    #expect(state.rows.map(\.status) == [.departed(at: .at("10:00"))])
+  }
+
+  @Test mutating func `has each new row ask once`() {
+    announce(.scheduled(.sample(1, at: "10:00")), .scheduled(.sample(0, at: "11:00")))
+    #expect(state.flightsToAsk().map(\.id) == [0, 1])
+    #expect(state.flightsToAsk().isEmpty)
+    clock("23:00")
+    #expect(state.flightsToAsk().isEmpty)
+  }
+
+  @Test mutating func `does not ask again for what is answered`() {
+    clock("09:00")
+    announce(.scheduled(.sample(0, at: "10:00")))
+    answer()
+    clock("09:50")
+    #expect(state.flightsToAsk().isEmpty)
+    #expect(state.rows.map(\.details) == [.complete])
+  }
+
+  @Test(arguments: [RowDetails.unanswered, .stale, RowDetails(aircraft: .absent(isStale: true))])
+  mutating func `asks again after ten minutes for what is stale or unanswered`(details: RowDetails)
+  {
+    clock("09:00")
+    announce(.scheduled(.sample(0, at: "10:00")))
+    answer(details)
+    clock("09:09")
+    #expect(state.flightsToAsk().isEmpty)
+    clock("09:10")
+    #expect(state.flightsToAsk().map(\.id) == [0])
+    state.answer(.complete, for: 0)
+    clock("09:30")
+    #expect(state.flightsToAsk().isEmpty)
+  }
+
+  @Test mutating func `counts stale answers`() {
+    announce(.scheduled(.sample(0, at: "10:00")), .scheduled(.sample(1, at: "10:00")))
+    _ = state.flightsToAsk()
+    state.answer(.stale, for: 0)
+    state.answer(.complete, for: 1)
+    #expect(state.staleAnswers == 2)
+    state.answer(.stale, for: 99)
+    #expect(state.staleAnswers == 4)
+  }
+
+  @Test mutating func `reports a row once, when its fate is known and it has been answered`() {
+    announce(.scheduled(.sample(0, at: "10:00")))
+    answer()
+    #expect(state.takeReports().isEmpty)
+    announce(.cancelled(0))
+    #expect(state.takeReports().map(\.id) == [0])
+    #expect(state.takeReports().isEmpty)
+
+    announce(.scheduled(.sample(1, at: "10:00")), .departed(1, at: .at("10:00")))
+    #expect(state.takeReports().isEmpty)
+    _ = state.flightsToAsk()
+    #expect(state.takeReports().isEmpty)
+    state.answer(.unanswered, for: 1)
+    #expect(state.takeReports().map(\.id) == [1])
+  }
+
+  @Test mutating func `takes a row off ten minutes after its flight has left`() {
+    announce(
+      .scheduled(.sample(0, at: "10:00")),
+      .scheduled(.sample(1, at: "10:00")),
+      .scheduled(.sample(2, at: "10:00")),
+      .departed(0, at: .at("10:05")),
+      .cancelled(1)
+    )
+    answer()
+    _ = state.takeReports()
+    clock("10:09")
+    #expect(
+      state.rows.map(\.id) == [1, 2, 0]
+    )
+    clock("10:10")
+    #expect(state.rows.map(\.id) == [2, 0])
+    clock("10:15")
+    #expect(state.rows.map(\.id) == [2])
+    clock("23:00")
+    #expect(state.rows.map(\.id) == [2])
+  }
+
+  @Test mutating func `keeps a row until it has been reported`() {
+    announce(.scheduled(.sample(0, at: "10:00")), .departed(0, at: .at("10:00")))
+    clock("23:00")
+    #expect(state.rows.count == 1)
+    answer()
+    _ = state.takeReports()
+    clock("23:00")
+    #expect(state.rows.isEmpty)
+  }
+
+  @Test mutating func `knows whether the origin is there and what time it is`() {
+    #expect(state.isOriginOnline)
+    announce(.origin(isOnline: false))
+    #expect(!state.isOriginOnline)
+    announce(.origin(isOnline: true))
+    #expect(state.isOriginOnline)
+    clock("09:07")
+    #expect(state.time == .at("09:07"))
+  }
+}
+
+@Suite struct `A cell` {
+  @Test(arguments: [
+    (Cell<Int>.pending, false, false, false), (.known(1, isStale: false), false, false, true),
+    (.known(1, isStale: true), true, true, true), (.absent(isStale: false), false, false, true),
+    (.absent(isStale: true), true, true, true), (.unanswered, false, true, false),
+  ])
+  func `is wanting if stale or unanswered`(
+    cell: Cell<Int>,
+    isStale: Bool,
+    isWanting: Bool,
+    isAnswered: Bool
+  ) {
+    #expect(cell.isStale == isStale)
+    #expect(cell.isWanting == isWanting)
+    #expect(cell.isAnswered == isAnswered)
+  }
+
+  @Test func `gives its value, fresh or stale`() {
+    #expect(Cell.known(1, isStale: true).value == 1)
+    #expect(Cell<Int>.unanswered.value == nil)
+  }
+}
+
+// MARK: - Samples
+
+extension ClockTime {
+  /// A time as `HH:MM`; far away if it is none.
+  static func at(_ text: String) -> Self {
+    Self(text) ?? Self(minutes: -100_000)
+  }
+}
+
+extension Duration {
+  /// The time from midnight to `HH:MM`.
+  static func at(_ text: String) -> Self {
+    ClockTime.at(text).sinceMidnight
+  }
+}
+
+extension Flight {
+  /// A flight from Newark to Honolulu.
+  static func sample(
+    _ id: Int,
+    at scheduled: String,
+    departed: String? = nil,
+    tailNumber: String? = "N76065"
+  ) -> Self {
+    Self(
+      id: id,
+      scheduled: .at(scheduled),
+      departed: departed.map(ClockTime.at),
+      carrier: "UA",
+      number: 15,
+      tailNumber: tailNumber,
+      origin: "EWR",
+      destination: "HNL",
+      minutesInTheAir: 660
+    )
+  }
+}
+
+extension RowDetails {
+  /// Fresh answers to everything.
+  static let complete = details(isStale: false)
+
+  /// Fresh answers to everything, but for stale ones about the airport and the weather there.
+  static let stale = details(isStale: true)
+
+  /// No answer to anything.
+  static let unanswered = RowDetails(
+    airline: .unanswered,
+    aircraft: .unanswered,
+    origin: .unanswered,
+    destination: .unanswered,
+    weather: .unanswered
+  )
+
+  private static func details(isStale: Bool) -> Self {
+    let aircraft = Aircraft(
+      tailNumber: "N76065",
+      year: 2002,
+      manufacturer: "BOEING",
+      model: "767-424ER",
+      engines: 2,
+      seats: 330
+    )
+    let newark = Airport(
+      code: "EWR",
+      name: "Newark Liberty Intl",
+      latitude: 40,
+      longitude: -74,
+      altitude: 18,
+      utcOffset: -5,
+      timeZone: "America/New_York"
+    )
+    let honolulu = Airport(
+      code: "HNL",
+      name: "Honolulu Intl",
+      latitude: 21,
+      longitude: -157,
+      altitude: 13,
+      utcOffset: -10,
+      timeZone: "Pacific/Honolulu"
+    )
+    let weather = Weather(
+      origin: "EWR",
+      hour: 10,
+      temperature: 35.06,
+      windSpeed: 10.4,
+      precipitation: 0,
+      visibility: 10
+    )
+    return RowDetails(
+      airline: .known(Airline(carrier: "UA", name: "United Air Lines Inc."), isStale: false),
+      aircraft: .known(aircraft, isStale: false),
+      origin: .known(newark, isStale: isStale),
+      destination: .known(honolulu, isStale: false),
+      weather: .known(weather, isStale: isStale)
+    )
+  }
+}

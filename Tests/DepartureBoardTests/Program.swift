@@ -1,0 +1,98 @@
+import Foundation
+import Testing
+
+/// The program as a child process.
+final class Program: Sendable {
+  private let process = Process()
+  private let output = Pipe()
+  private let errors = Pipe()
+
+  /// Starts the program beside the test bundle.
+  ///
+  /// - Parameters:
+  ///   - arguments: What to tell it.
+  ///   - terminal: What to give it for input and output; nothing and a pipe if `nil`.
+  init(_ arguments: [String], terminal: FileHandle? = nil) throws {
+    let executable: URL = try #require(Self.executable, "DepartureBoard is not built")
+    process.executableURL = executable
+    process.arguments = arguments
+    process.standardInput = terminal ?? .nullDevice
+    process.standardOutput = terminal ?? output
+    process.standardError = errors
+    try process.run()
+  }
+
+  /// Runs the program to its end.
+  static func run(_ arguments: String...) async throws -> Ending {
+    try await Program(arguments).ending()
+  }
+
+  /// Waits until it has written something.
+  func firstOutput() async -> String {
+    await Self.onThread { [output] in
+      String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+    }
+  }
+
+  /// Reads nothing of its output any more.
+  func closeOutput() throws {
+    try output.fileHandleForReading.close()
+  }
+
+  func send(_ signal: Int32) {
+    kill(process.processIdentifier, signal)
+  }
+
+  /// Reads what it still writes, and waits for its end.
+  func ending(readsOutput: Bool = true) async -> Ending {
+    await Self.onThread { [self] in
+      let text = readsOutput ? output.fileHandleForReading.readDataToEndOfFile() : Data()
+      let complaints = errors.fileHandleForReading.readDataToEndOfFile()
+      process.waitUntilExit()
+      return Ending(
+        status: process.terminationReason == .exit ? process.terminationStatus : -1,
+        output: String(decoding: text, as: UTF8.self),
+        errors: String(decoding: complaints, as: UTF8.self)
+      )
+    }
+  }
+
+  /// Does what blocks on a thread of its own.
+  static func onThread<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value {
+    await withCheckedContinuation { continuation in
+      Thread.detachNewThread { continuation.resume(returning: work()) }
+    }
+  }
+
+  private static var executable: URL? {
+    let bundles =
+      [Bundle.main.bundleURL] + Bundle.allBundles.map { $0.bundleURL.deletingLastPathComponent() }
+    return (bundles + [URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()])
+      .map { $0.appendingPathComponent("DepartureBoard") }
+      .first { FileManager.default.isExecutableFile(atPath: $0.path) }
+  }
+}
+
+/// What a program leaves behind.
+struct Ending: Sendable {
+  /// What it tells the shell; -1 if a signal has killed it.
+  let status: Int32
+  let output: String
+  let errors: String
+
+  /// The number in the summary beside a name; `nil` if there is none.
+  func count(_ name: String) -> Int? {
+    let line = lines.last { $0.hasPrefix("\(name)  ") }
+    return line?.dropFirst(name.count).split(separator: " ").first.flatMap { Int($0) }
+  }
+
+  /// The numbers in the summary beside some names; zero where there is none.
+  func sum(_ names: String...) -> Int {
+    names.reduce(0) { $0 + (count($1) ?? 0) }
+  }
+
+  /// The lines of the output.
+  var lines: [Substring] {
+    output.split(whereSeparator: \.isNewline)
+  }
+}

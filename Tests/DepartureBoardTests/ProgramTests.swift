@@ -1,0 +1,173 @@
+import Foundation
+import LoopbackOrigin
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(2))) struct `The program` {
+  @Test func `replays the whole day and counts it`() async throws {
+    let ending = try await Program.run("--plain", "--speed", "max")
+    #expect(ending.status == 0)
+    #expect(ending.errors == "")
+    #expect(ending.count("flights") == 930)
+    #expect(ending.count("departed") == 458)
+    #expect(ending.count("cancelled") == 472)
+    // 930 flights, of which 161 have no aircraft to ask for.
+    #expect(ending.count("requests") == 930 * 5 - 161)
+    #expect(ending.count("requests") == ending.sum("hits", "stale hits", "joins", "misses"))
+    // 731 different things, and the three airports at which the board stands eight times more.
+    #expect(ending.count("fetches") == 731 + 3 * 8)
+    #expect(ending.count("origin requests") == ending.count("fetches"))
+    #expect(ending.count("origin 404") == 96)
+    #expect(ending.sum("failures", "stale hits", "stale answers") == 0)
+    #expect(ending.lines.count { $0.contains("cancelled   ") && $0.contains(":") } == 472)
+    #expect(ending.lines.count { $0.contains("departed ") && $0.contains(":") } == 458)
+    #expect(!ending.output.contains("no answer"))
+    #expect(!ending.output.contains("\u{1B}"))
+  }
+
+  @Test func `shows stale values while the origin is away, and recovers`() async throws {
+    let ending = try await Program.run(
+      "--speed",
+      "max",
+      "--offline-at",
+      "09:00",
+      "--online-at",
+      "11:00",
+      "--latency",
+      "5"
+    )
+    #expect(ending.status == 0)
+    #expect(ending.count("flights") == 930)
+    #expect(ending.count("cancelled") == 472)
+    #expect(ending.sum("stale hits") > 0)
+    #expect(ending.sum("failures") > 0)
+    #expect(ending.count("requests") == ending.sum("hits", "stale hits", "joins", "misses"))
+    #expect(ending.count("origin requests") == ending.sum("fetches") - ending.sum("failures"))
+    let lines = ending.lines
+    let offline = try #require(lines.firstIndex { $0 == "09:00  the origin is offline" })
+    let online = try #require(lines.firstIndex { $0 == "11:00  the origin is online again" })
+    let stale = lines.indices.filter { lines[$0].contains("(stale)") }
+    let unanswered = lines.indices.filter { lines[$0].contains("no answer") }
+    #expect(!stale.isEmpty && !unanswered.isEmpty)
+    for index in stale + unanswered {
+      // What was asked during the outage is printed up to a quarter of an hour after it.
+      #expect(index > offline && index < online + 40)
+    }
+  }
+
+  @Test func `stops when it is told to`() async throws {
+    let ending = try await Program.run("--plain", "--speed=max", "--until", "07:00", "--latency=0")
+    #expect(ending.status == 0)
+    #expect(ending.sum("flights") > 0 && ending.sum("flights") < 300)
+  }
+
+  @Test(arguments: [["--sped", "max"], ["--speed", "fast"], ["--online-at", "09:00"], ["day"]])
+  func `refuses what it does not understand in one line`(arguments: [String]) async throws {
+    let ending = try await Program(arguments).ending()
+    #expect(ending.status == 64)
+    #expect(ending.output == "")
+    #expect(ending.errors.hasPrefix("DepartureBoard: "))
+    #expect(ending.errors.count { $0 == "\n" } == 1)
+    #expect(ending.errors.hasSuffix("\n"))
+  }
+
+  @Test func `explains itself`() async throws {
+    let ending = try await Program.run("--help")
+    #expect(ending.status == 0)
+    #expect(ending.output.contains("usage: DepartureBoard"))
+    #expect(ending.lines.allSatisfy { $0.count <= 100 })
+  }
+
+  @Test(arguments: [SIGINT, SIGTERM, SIGHUP])
+  func `ends with the summary so far when it is told to by a signal`(
+    signal: Int32
+  ) async throws {
+    let program = try Program(["--plain", "--speed", "10000"])
+    #expect(await program.firstOutput() != "")
+    program.send(signal)
+    let ending = await program.ending()
+    #expect(ending.status == 128 + signal)
+    #expect(ending.errors == "")
+    #expect(ending.sum("flights") > 0 && ending.sum("flights") < 930)
+    #expect(ending.sum("requests") > 0)
+  }
+
+  @Test func `ends when nobody reads what it writes`() async throws {
+    let program = try Program(["--plain", "--speed", "100000", "--latency", "0"])
+    try program.closeOutput()
+    let ending = await program.ending(readsOutput: false)
+    #expect(ending.status == 74)
+    #expect(ending.errors == "")
+  }
+
+  @Test func `says so if the port is taken`() async throws {
+    let other = try LoopbackOrigin()
+    let ending = try await Program.run("--plain", "--speed", "max", "--port", "\(other.port)")
+    #expect(ending.status == 1)
+    #expect(ending.output == "")
+    #expect(ending.errors.contains("\(other.port)"))
+    #expect(ending.errors.count { $0 == "\n" } == 1)
+  }
+
+  @Test func `has the screen of a terminal to itself and gives it back`() async throws {
+    let terminal = try PseudoTerminal(columns: 60, rows: 20)
+    let program = try Program(["--speed", "10000", "--latency", "0"], terminal: terminal.device)
+    var output = await terminal.read(until: "departed 04:58")
+    program.send(SIGINT)
+    output += await terminal.read(until: "origin 404")
+    #expect(await program.ending(readsOutput: false).status == 130)
+    let parts = output.components(separatedBy: "\u{1B}[?1049l")
+    try #require(parts.count == 2)
+    #expect(parts[0].hasPrefix("\u{1B}[?1049h\u{1B}[?25l"))
+    #expect(parts[0].hasSuffix("\u{1B}[?25h"))
+    #expect(parts[1].contains("flights  "))
+    let frames = frames(of: parts[0])
+    #expect(frames.count > 1)
+    for frame in frames {
+      #expect(frame.count == 20)
+      #expect(frame.allSatisfy { $0.count <= 60 })
+    }
+  }
+
+  @Test func `fits into a window whose size changes`() async throws {
+    let terminal = try PseudoTerminal(columns: 120, rows: 30)
+    let program = try Program(["--speed", "3000", "--latency", "0"], terminal: terminal.device)
+    _ = await terminal.read(until: "departed")
+    try terminal.resize(columns: 33, rows: 9)
+    // Drawn anew at the latest with the next picture.
+    var output = ""
+    while !frames(of: output).contains(where: { $0.count == 9 }) {
+      let more = await terminal.read()
+      try #require(!more.isEmpty)
+      output += more
+    }
+    let later = await terminal.read(until: "cancelled")
+    program.send(SIGTERM)
+    _ = await terminal.read(until: "origin 404")
+    #expect(await program.ending(readsOutput: false).status == 143)
+    // The first piece may begin, and the last end, in the middle of a frame.
+    for frame in frames(of: later).dropFirst().dropLast() {
+      #expect(frame.count == 9)
+      #expect(frame.allSatisfy { $0.count <= 33 })
+    }
+  }
+
+  /// The lines of each picture in what was written to a terminal.
+  private func frames(of output: String) -> [[Substring]] {
+    output.components(separatedBy: "\u{1B}[H").dropFirst().map { frame in
+      let text = frame.replacing(/\u{1B}\[[0-9?]*[a-zA-Z]/, with: "").filter { $0 != "\r" }
+      return text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+    }
+  }
+
+  @Test func `prints plain lines to a terminal when asked`() async throws {
+    let terminal = try PseudoTerminal(columns: 60, rows: 20)
+    let program = try Program(
+      ["--plain", "--speed", "max", "--until", "06:00", "--latency", "0"],
+      terminal: terminal.device
+    )
+    let output = await terminal.read(until: "origin 404")
+    #expect(await program.ending(readsOutput: false).status == 0)
+    #expect(!output.contains("\u{1B}"))
+    #expect(output.contains("departed 04:58"))
+  }
+}
