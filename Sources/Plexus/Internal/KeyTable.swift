@@ -1,8 +1,8 @@
 /// A hash table that takes the hashes of its keys from outside.
 ///
 /// The entries lie side by side in one array. The slots, of which at most three quarters are taken,
-/// hold the lower half of the hash and the place of the entry, so that a look-up touches one slot and
-/// one entry. Removing an entry moves the followers of its slot up and leaves no gravestones; the
+/// are small: they hold the place of an entry, and above it as many bits of the hash as there is room
+/// for, so that a look-up touches hardly any other entry than the right one. Removing an entry moves the followers of its slot up and leaves no gravestones; the
 /// table shrinks when it is nearly empty.
 ///
 /// Nothing is released unless it is returned: whoever holds a lock hands it out and drops it later.
@@ -26,8 +26,10 @@ struct KeyTable<Key: Hashable & Sendable, Element: Sendable>: Sendable {
   /// The entries, in no particular order.
   @usableFromInline var entries: ContiguousArray<Entry> = []
 
-  /// Zero for a free slot, else the lower half of the hash above the place of the entry plus one.
-  @usableFromInline private(set) var slots: ContiguousArray<UInt64> = []
+  /// Zero for a free slot, else bits of the hash above the place of the entry plus one.
+  ///
+  /// There are fewer entries than slots, so that the mask of the slots is the mask of the places, too.
+  @usableFromInline private(set) var slots: ContiguousArray<UInt32> = []
 
   @inlinable
   init() {}
@@ -43,13 +45,14 @@ struct KeyTable<Key: Hashable & Sendable, Element: Sendable>: Sendable {
   func index(of key: Key, hash: UInt64) -> Int? {
     guard !slots.isEmpty else { return nil }
     let mask = slots.count &- 1
-    let tag = hash << 32
+    let tagMask = ~UInt32(truncatingIfNeeded: mask)
+    let tag = UInt32(truncatingIfNeeded: hash) & tagMask
     var slot = Self.home(of: hash, mask: mask)
     while true {
       let content = slots[slot]
       if content == 0 { return nil }
-      if content & Self.tagMask == tag {
-        let index = Self.index(in: content)
+      if content & tagMask == tag {
+        let index = Self.index(in: content, mask: mask)
         if entries[index].key == key { return index }
       }
       slot = (slot &+ 1) & mask
@@ -63,6 +66,10 @@ struct KeyTable<Key: Hashable & Sendable, Element: Sendable>: Sendable {
     if (entries.count + 1) * 4 > slots.count * 3 {
       rebuild(slotCount: max(8, slots.count * 2))
     }
+    if entries.count == entries.capacity {
+      // By a quarter: twice the room would be wasted in large tables.
+      entries.reserveCapacity(entries.count + max(8, entries.count / 4))
+    }
     entries.append(Entry(hash: hash, key: key, element: element))
     place(entries.count - 1)
     return entries.count - 1
@@ -74,7 +81,7 @@ struct KeyTable<Key: Hashable & Sendable, Element: Sendable>: Sendable {
     let last = entries.count - 1
     if index != last {
       let moved = slot(of: last)
-      slots[moved] = Self.content(hash: entries[last].hash, index: index)
+      slots[moved] = content(hash: entries[last].hash, index: index)
       entries.swapAt(index, last)
     }
     let removed = entries.removeLast()
@@ -94,8 +101,6 @@ struct KeyTable<Key: Hashable & Sendable, Element: Sendable>: Sendable {
 
   // MARK: - Slots
 
-  @inlinable static var tagMask: UInt64 { 0xFFFF_FFFF_0000_0000 }
-
   /// Where the search for a hash begins.
   ///
   /// The uppermost bits are left to choose a stripe.
@@ -106,17 +111,18 @@ struct KeyTable<Key: Hashable & Sendable, Element: Sendable>: Sendable {
 
   /// The place of the entry that a taken slot belongs to.
   @inlinable
-  static func index(in content: UInt64) -> Int {
-    Int(truncatingIfNeeded: content & ~tagMask) &- 1
+  static func index(in content: UInt32, mask: Int) -> Int {
+    (Int(truncatingIfNeeded: content) & mask) &- 1
   }
 
-  private static func content(hash: UInt64, index: Int) -> UInt64 {
-    hash << 32 | UInt64(truncatingIfNeeded: index + 1)
+  private func content(hash: UInt64, index: Int) -> UInt32 {
+    let mask = UInt32(truncatingIfNeeded: slots.count - 1)
+    return UInt32(truncatingIfNeeded: hash) & ~mask | UInt32(truncatingIfNeeded: index + 1)
   }
 
   private func slot(of index: Int) -> Int {
     let mask = slots.count - 1
-    let content = Self.content(hash: entries[index].hash, index: index)
+    let content = self.content(hash: entries[index].hash, index: index)
     var slot = Self.home(of: entries[index].hash, mask: mask)
     while slots[slot] != content { slot = (slot + 1) & mask }
     return slot
@@ -127,7 +133,7 @@ struct KeyTable<Key: Hashable & Sendable, Element: Sendable>: Sendable {
     let hash = entries[index].hash
     var slot = Self.home(of: hash, mask: mask)
     while slots[slot] != 0 { slot = (slot + 1) & mask }
-    slots[slot] = Self.content(hash: hash, index: index)
+    slots[slot] = content(hash: hash, index: index)
   }
 
   /// Frees a slot and moves up every follower that would not be found any more.
@@ -136,7 +142,7 @@ struct KeyTable<Key: Hashable & Sendable, Element: Sendable>: Sendable {
     var gap = slot
     var next = (gap + 1) & mask
     while slots[next] != 0 {
-      let home = Self.home(of: entries[Self.index(in: slots[next])].hash, mask: mask)
+      let home = Self.home(of: entries[Self.index(in: slots[next], mask: mask)].hash, mask: mask)
       if (next - home) & mask >= (next - gap) & mask {
         slots[gap] = slots[next]
         gap = next

@@ -51,7 +51,9 @@ final class WaitList: Sendable {
   /// What the departure of a caller has to be followed by, with no lock held.
   struct Departure: Sendable {
     fileprivate var parked: SuspendedTask?
-    /// Whether the caller was there until now, and was the last one.
+    /// Whether the caller was there until now.
+    var hasLeft = false
+    /// Whether it was the last one.
     var isLast = false
 
     /// Lets the caller go on, which finds that it has left.
@@ -64,7 +66,11 @@ final class WaitList: Sendable {
   func leave(_ place: WaitPlace) -> Departure {
     state.withLock { state in
       let (hasLeft, parked) = state.leave(place)
-      return Departure(parked: parked, isLast: hasLeft && state.count == 0)
+      return Departure(
+        parked: parked,
+        hasLeft: hasLeft,
+        isLast: hasLeft && state.count == 0
+      )
     }
   }
 

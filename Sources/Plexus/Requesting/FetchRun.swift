@@ -12,25 +12,37 @@ struct FetchRun<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   func outcome() async -> FetchEnding<Value> {
     var attempt = 1
     while true {
+      if flight.work.isCancelled { return .cancelled(CancellationError()) }
       do {
         return try ending(with: await fetch(attempt: attempt))
       } catch {
         if error is CancellationError || flight.work.isCancelled { return .cancelled(error) }
         let chance = policy.retry.jitter > 0 ? Double.random(in: -1...1) : 0
-        guard let wait = policy.retry.wait(after: attempt, chance: chance) else {
-          return .failure(
-            error,
-            usesValue: policy.usesCachedValue(error),
-            memory: Nanoseconds(saturating: policy.failureTimeToLive)
-          )
-        }
-        do {
-          try await core.clock.wait(for: wait)
-        } catch let cancellation {
-          return .cancelled(cancellation)
-        }
+        // Nobody needs another try if a value was stored in the meantime.
+        guard let wait = policy.retry.wait(after: attempt, chance: chance), !flight.isSettled,
+          await sleep(for: wait)
+        else { return failure(error) }
         attempt += 1
       }
+    }
+  }
+
+  private func failure(_ error: any Error) -> FetchEnding<Value> {
+    if flight.work.isCancelled { return .cancelled(error) }
+    return .failure(
+      error,
+      usesValue: policy.usesCachedValue(error),
+      memory: Nanoseconds(saturating: policy.failureTimeToLive)
+    )
+  }
+
+  /// Waits, unless the flight is cancelled before.
+  private func sleep(for duration: Duration) async -> Bool {
+    do {
+      try await core.clock.wait(for: duration)
+      return true
+    } catch {
+      return false
     }
   }
 

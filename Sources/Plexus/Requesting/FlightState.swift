@@ -111,7 +111,9 @@ struct FlightState<Value: Sendable>: Sendable {
   }
 
   /// The flight under way.
-  var running: FlightID? { details.running?.id }
+  var running: FlightID? {
+    if case .full(let details) = box { details.running?.id } else { nil }
+  }
 
   /// The flight that begins when the one under way has ended.
   var queued: FlightID? { details.running?.queued }
@@ -314,8 +316,8 @@ extension FlightState {
 
   /// What has nothing to do with the key any more once this state is thrown away for a new one.
   var cut: CutEffects {
-    let running = details.running
-    return CutEffects(cutsOff: running?.id, drops: running?.queued)
+    guard case .full(let details) = box, let running = details.running else { return CutEffects() }
+    return CutEffects(cutsOff: running.id, drops: running.queued)
   }
 
   /// Somebody knows that the value has changed.
@@ -325,9 +327,13 @@ extension FlightState {
   ///   - next: The name of the flight that may be queued.
   /// - Returns: Whether that flight is queued now.
   mutating func refresh(_ ticket: RefreshTicket, next: FlightID) -> Bool {
+    if case .empty = box {
+      // Without a value the next flight begins after this refresh anyway.
+      if value != nil { unserved = .earlier(unserved, ticket) }
+      return false
+    }
     if details.failure != nil { details.failure?.until = .min }
     guard var running = details.running else {
-      // Without a value the next flight begins after this refresh anyway.
       if value != nil { unserved = .earlier(unserved, ticket) }
       return false
     }

@@ -154,8 +154,9 @@ extension Stripe {
   /// Forgets all values; keys with a flight stay for it.
   mutating func clearMemory(_ aftermath: inout Aftermath<Key, Value>) {
     let old = keys.removeAll()
-    for entry in old {
-      if !hubs.isEmpty { publish(.unknown, entry.key, entry.hash, &aftermath) }
+    for index in old.indices where !hubs.isEmpty || old[index].element.running != nil {
+      let entry = old[index]
+      publish(.unknown, entry.key, entry.hash, &aftermath)
       guard entry.element.running != nil else { continue }
       var state = entry.element
       state.clearMemory()

@@ -16,9 +16,11 @@ extension RequestCore {
     case .answered(let answer):
       return answer
     case .waits(let flight, let place, let scope):
-      let ending = await flight.waiters.wait(in: place) { self.leave(flight, place) }
-      if let scope { WaitGraph.stopWaiting(scope, for: flight.mark) }
+      let ending = await flight.waiters.wait(in: place) {
+        self.leave(flight, place, scope: scope)
+      }
       guard ending == .finished else { throw CancellationError() }
+      if let scope { WaitGraph.stopWaiting(scope, for: flight.mark) }
       return try flight.answer()
     }
   }
@@ -88,7 +90,7 @@ extension RequestCore {
       guard let scope, let chain = WaitGraph.wait(scope, for: flight.mark) else {
         return .waits(flight, place, scope: scope)
       }
-      leave(flight, place)
+      leave(flight, place, scope: nil)
       flight.waiters.giveBack(place)
       throw MultiplexerError.recursiveRequest(chain: chain)
     case .refused:
@@ -105,8 +107,9 @@ extension RequestCore {
 
   /// A caller leaves early.
   @usableFromInline
-  func leave(_ flight: Flight<Key, Value>, _ place: WaitPlace) {
+  func leave(_ flight: Flight<Key, Value>, _ place: WaitPlace, scope: (any FlightNode)?) {
     let departure = flight.waiters.leave(place)
+    if departure.hasLeft, let scope { WaitGraph.stopWaiting(scope, for: flight.mark) }
     if departure.isLast, policy.whenUnobserved == .cancel { abandon(flight) }
     departure.resume()
   }
