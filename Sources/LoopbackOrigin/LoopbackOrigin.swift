@@ -33,7 +33,8 @@ public final class LoopbackOrigin: Sendable {
   /// - Parameters:
   ///   - port: The port to serve on; 0 for any that is free.
   ///   - limits: How much the origin takes.
-  ///   - clock: What latencies and pauses are measured with.
+  ///   - clock: What latencies, pauses and the patience with clients that do not close are measured
+  ///     with.
   /// - Throws: ``OriginError`` if the port is taken, or the system has no socket or thread left.
   public init(
     port: UInt16 = 0,

@@ -41,12 +41,7 @@ final class RawClient: Sendable {
   private let unread = Mutex(Unread())
 
   init(port: UInt16) async throws {
-    #if canImport(Glibc)
-    let kind = Int32(SOCK_STREAM.rawValue)
-    #else
-    let kind = SOCK_STREAM
-    #endif
-    descriptor = socket(AF_INET, kind, 0)
+    descriptor = Self.makeSocket()
     var patience = timeval(tv_sec: 10, tv_usec: 0)
     setsockopt(
       descriptor,
@@ -56,21 +51,43 @@ final class RawClient: Sendable {
       socklen_t(MemoryLayout<timeval>.size)
     )
     try await blocking { [descriptor] in
-      var address = sockaddr_in()
-      address.sin_family = sa_family_t(AF_INET)
-      address.sin_port = port.bigEndian
-      address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-      let status = withUnsafePointer(to: &address) { pointer in
-        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-          connect(descriptor, pointer, socklen_t(MemoryLayout<sockaddr_in>.size))
-        }
-      }
+      let status = Self.withAddress(port) { connect(descriptor, $0, $1) }
       if status < 0 { throw Failure(code: errno) }
     }
   }
 
   deinit {
     close(descriptor)
+  }
+
+  /// Returns whether the port is nobody's.
+  static func canBind(to port: UInt16) -> Bool {
+    let descriptor = makeSocket()
+    defer { close(descriptor) }
+    return withAddress(port) { bind(descriptor, $0, $1) } == 0
+  }
+
+  private static func makeSocket() -> Int32 {
+    #if canImport(Glibc)
+    socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    #else
+    socket(AF_INET, SOCK_STREAM, 0)
+    #endif
+  }
+
+  private static func withAddress(
+    _ port: UInt16,
+    _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
+  ) -> Int32 {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    return withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+        body(pointer, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
   }
 
   func send(_ text: String) async throws {

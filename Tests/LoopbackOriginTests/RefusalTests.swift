@@ -1,12 +1,17 @@
 import LoopbackOrigin
+import PlexusTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct `An origin that refuses` {
   let origin: LoopbackOrigin
+  let clock = ManualClock()
 
   init() throws {
-    origin = try LoopbackOrigin(limits: OriginLimits(headBytes: 1_000, bodyBytes: 100))
+    origin = try LoopbackOrigin(
+      limits: OriginLimits(headBytes: 1_000, bodyBytes: 100),
+      clock: clock
+    )
     origin.route("/hello") { _ in OriginResponse(text: "hello") }
   }
 
@@ -66,8 +71,20 @@ struct `An origin that refuses` {
   @Test func `says that a body is too large, although it is sent`() async throws {
     let client = try await RawClient(port: origin.port)
     try await client.send("POST /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 500000\r\n\r\n")
-    try await client.send(String(repeating: "a", count: 500_000))
     #expect(try await client.response().status == 413)
+    // Nothing of what follows is refused, or the client might lose the answer.
+    for _ in 0..<5 { try await client.send(String(repeating: "a", count: 100_000)) }
+    #expect(try await client.receiveToEnd() == "")
+  }
+
+  @Test func `does not wait for ever for a client that does not close`() async throws {
+    let client = try await RawClient(port: origin.port)
+    try await client.send("nonsense\r\n\r\n")
+    #expect(try await client.response().status == 400)
+    await clock.sleepers(1)
+    #expect(origin.statistics.openConnections == 1)
+    clock.advance(by: .seconds(2))
+    await origin.openConnections(atMost: 0)
   }
 
   @Test func `answers what was asked before it`() async throws {

@@ -63,11 +63,11 @@ final class WakePipe: Sendable {
   init() throws(OriginError) {
     var ends: [Int32] = [-1, -1]
     _ = try checked("pipe", unsafe pipe(&ends))
-    (readEnd, writeEnd) = (ends[0], ends[1])
     for end in ends {
       _ = fcntl(end, F_SETFL, O_NONBLOCK)
       _ = fcntl(end, F_SETFD, FD_CLOEXEC)
     }
+    (readEnd, writeEnd) = (ends[0], ends[1])
   }
 
   deinit {

@@ -48,13 +48,8 @@ final class Socket: Sendable {
   /// Returns a socket that is bound to the port, or to a free one if it is zero, and that refuses
   /// connections until it listens.
   static func bound(to port: UInt16) throws(OriginError) -> Socket {
-    #if canImport(Glibc)
-    let kind = Int32(SOCK_STREAM.rawValue)
-    #else
-    let kind = SOCK_STREAM
-    #endif
-    let socket = Socket(owning: try checked("socket", socketDescriptor(AF_INET, kind, 0)))
-    try socket.neverBlock()
+    let socket = Socket(owning: try checked("socket", newDescriptor()))
+    try socket.prepare()
     try socket.set(SO_REUSEADDR, to: 1)
     #if canImport(Darwin)
     // Elsewhere the option above is enough for two sockets on one port, of which one listens.
@@ -78,6 +73,14 @@ final class Socket: Sendable {
     _ = try checked("listen", status)
   }
 
+  /// Takes no more connections, and resets those that have not been accepted.
+  ///
+  /// To close the socket is not enough: a process that is being started has a copy of it for a
+  /// moment.
+  func stopListening() {
+    _ = shutdown(descriptor, Int32(SHUT_RDWR))
+  }
+
   /// Returns the port that the socket is bound to.
   func port() throws(OriginError) -> UInt16 {
     var address = sockaddr_in()
@@ -99,7 +102,7 @@ final class Socket: Sendable {
         let socket = Socket(owning: connected)
         // One that cannot be set up has been closed by the other side.
         do {
-          try socket.neverBlock()
+          try socket.prepare()
           try socket.set(TCP_NODELAY, to: 1, level: Int32(IPPROTO_TCP))
           #if canImport(Darwin)
           try socket.set(SO_NOSIGPIPE, to: 1)
@@ -150,11 +153,7 @@ final class Socket: Sendable {
 
   /// Tells the other side that no more will be sent.
   func shutDownOutput() {
-    #if canImport(Darwin)
-    _ = shutdown(descriptor, SHUT_WR)
-    #else
     _ = shutdown(descriptor, Int32(SHUT_WR))
-    #endif
   }
 
   /// Makes the release of the socket reset the connection instead of closing it in good order.
@@ -169,7 +168,8 @@ final class Socket: Sendable {
     )
   }
 
-  private func neverBlock() throws(OriginError) {
+  /// Makes calls return at once, and keeps the socket out of processes that this one starts.
+  private func prepare() throws(OriginError) {
     let flags = try checked("fcntl", fcntl(descriptor, F_GETFL))
     _ = try checked("fcntl", fcntl(descriptor, F_SETFL, flags | O_NONBLOCK))
     _ = try checked("fcntl", fcntl(descriptor, F_SETFD, FD_CLOEXEC))
@@ -199,8 +199,12 @@ func systemMessage(_ code: Int32) -> String {
   return String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
 }
 
-private func socketDescriptor(_ domain: Int32, _ kind: Int32, _ number: Int32) -> Int32 {
-  socket(domain, kind, number)
+private func newDescriptor() -> Int32 {
+  #if canImport(Glibc)
+  socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+  #else
+  socket(AF_INET, SOCK_STREAM, 0)
+  #endif
 }
 
 private func loopbackAddress(port: UInt16) -> sockaddr_in {

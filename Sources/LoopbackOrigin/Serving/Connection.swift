@@ -15,8 +15,8 @@ final class Connection {
     case pauses
     /// For the client to give up.
     case stalls
-    /// For the client to close, after the last answer, and not longer than until then.
-    case drains(until: ContinuousClock.Instant)
+    /// For the client to close after the last answer, but not for long.
+    case drains
   }
 
   /// What comes of it.
@@ -32,13 +32,14 @@ final class Connection {
   private let mailbox: Mailbox
   private let core: OriginCore
   private var parser: RequestParser
-  private(set) var phase = Phase.receives
-  private var exchange = 0
+  private var phase = Phase.receives
   private var current: (request: OriginRequest, keepsAlive: Bool)?
   private var transmission: Transmission?
   private var unsent: ArraySlice<UInt8> = []
   private var hasInputEnded = false
-  /// The handler or the pause.
+  /// The handler, the pause or the time to drain.
+  ///
+  /// It leaves one message, and nothing else begins before that: no message is ever out of date.
   private var task: Task<Void, Never>?
 
   init(id: Int, socket: Socket, mailbox: Mailbox, core: OriginCore) {
@@ -93,17 +94,17 @@ final class Connection {
     return transmit()
   }
 
-  /// Begins to send the answer, if it still belongs to the current request.
-  func respond(exchange: Int, _ response: OriginResponse, fault: OriginFault?) -> Outcome {
-    guard exchange == self.exchange, case .isAnswered = phase, let current else { return .stays }
+  /// Begins to send the answer of the handler.
+  func respond(_ response: OriginResponse, fault: OriginFault?) -> Outcome {
+    guard let current else { return .stays }
     task = nil
     return send(response, to: current.request, fault: fault, keepsAlive: current.keepsAlive)
   }
 
-  /// Goes on after a pause, if it still belongs to the current request.
-  func resume(exchange: Int) -> Outcome {
-    guard exchange == self.exchange, case .pauses = phase else { return .stays }
+  /// Goes on after a pause, or gives up to wait for the client.
+  func resume() -> Outcome {
     task = nil
+    if case .drains = phase { return .ends }
     return transmit()
   }
 
@@ -140,12 +141,11 @@ final class Connection {
   }
 
   private func answer(_ request: OriginRequest, keepsAlive: Bool) {
-    exchange += 1
     current = (request, keepsAlive)
     phase = .isAnswered
-    task = Task.detached { [core, mailbox, id, exchange] in
+    task = Task.detached { [core, mailbox, id] in
       let (response, fault) = await core.respond(to: request)
-      mailbox.post(.respond(connection: id, exchange: exchange, response, fault))
+      mailbox.post(.respond(connection: id, response, fault))
     }
   }
 
@@ -175,7 +175,8 @@ final class Connection {
         guard flush() else { return .ends }
         guard unsent.isEmpty else { return .stays }
       case .pause(let duration):
-        pause(for: duration)
+        phase = .pauses
+        resume(after: duration)
         return .stays
       case .end(let ending):
         transmission = nil
@@ -185,11 +186,10 @@ final class Connection {
     return .stays
   }
 
-  private func pause(for duration: Duration) {
-    phase = .pauses
-    task = Task.detached { [core, mailbox, id, exchange] in
+  private func resume(after duration: Duration) {
+    task = Task.detached { [core, mailbox, id] in
       try? await core.clock.sleep(for: duration)
-      mailbox.post(.resume(connection: id, exchange: exchange))
+      mailbox.post(.resume(connection: id))
     }
   }
 
@@ -201,7 +201,8 @@ final class Connection {
     case .close:
       socket.shutDownOutput()
       // A socket that is closed with unread input is reset, and the client may lose the answer.
-      phase = .drains(until: .now + .seconds(2))
+      phase = .drains
+      resume(after: .seconds(2))
       return hasInputEnded ? .ends : .stays
     case .reset:
       socket.resetWhenReleased()

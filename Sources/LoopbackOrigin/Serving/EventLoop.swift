@@ -31,8 +31,7 @@ struct EventLoop: ~Copyable {
       waitForEvents()
       for message in mailbox.takeAll() { handle(message) }
     }
-    listener = nil
-    resetAllConnections()
+    _ = goOffline()
     for case .serve(_, let continuation) in mailbox.close() {
       continuation.resume(returning: .failure(.stopped))
     }
@@ -47,7 +46,8 @@ struct EventLoop: ~Copyable {
     for connection in watched {
       readiness.watch(connection.socket.descriptor, for: connection.interest)
     }
-    readiness.wait(milliseconds: millisecondsToWait(for: watched))
+    // Only a descriptor that becomes free elsewhere is no event.
+    readiness.wait(milliseconds: isExhausted ? 50 : -1)
     isExhausted = false
 
     let first = isAccepting ? 2 : 1
@@ -63,7 +63,6 @@ struct EventLoop: ~Copyable {
     if case .stays = outcome, flags.contains(.writable) { outcome = connection.writeOutput() }
     // What the other side had sent before it left is read first.
     if case .stays = outcome, flags.contains(.gone), !flags.contains(.readable) { outcome = .ends }
-    if case .drains(let deadline) = connection.phase, deadline <= .now { outcome = .ends }
     settle(connection, outcome)
   }
 
@@ -96,12 +95,12 @@ struct EventLoop: ~Copyable {
 
   private mutating func handle(_ message: Mailbox.Message) {
     switch message {
-    case .respond(let id, let exchange, let response, let fault):
+    case .respond(let id, let response, let fault):
       guard let connection = connections[id] else { return }
-      settle(connection, connection.respond(exchange: exchange, response, fault: fault))
-    case .resume(let id, let exchange):
+      settle(connection, connection.respond(response, fault: fault))
+    case .resume(let id):
       guard let connection = connections[id] else { return }
-      settle(connection, connection.resume(exchange: exchange))
+      settle(connection, connection.resume())
     case .serve(let serves, let continuation):
       continuation.resume(returning: serves ? goOnline() : goOffline())
     case .stop:
@@ -122,27 +121,11 @@ struct EventLoop: ~Copyable {
   }
 
   private mutating func goOffline() -> Result<Void, OriginError> {
+    listener?.stopListening()
     listener = nil
-    resetAllConnections()
-    return .success(())
-  }
-
-  private mutating func resetAllConnections() {
     for connection in connections.values { connection.socket.resetWhenReleased() }
     connections = [:]
     core.note { $0.openConnections = 0 }
-  }
-
-  /// How long to wait if nothing happens: until the first connection is drained for long enough, or
-  /// until a descriptor may have become free.
-  private func millisecondsToWait(for connections: [Connection]) -> Int32 {
-    var wait: Duration? = isExhausted ? .milliseconds(50) : nil
-    for connection in connections {
-      guard case .drains(let deadline) = connection.phase else { continue }
-      let remaining = max(.zero, ContinuousClock.now.duration(to: deadline))
-      wait = min(wait ?? remaining, remaining)
-    }
-    guard let wait else { return -1 }
-    return Int32(wait / .milliseconds(1)) + 1
+    return .success(())
   }
 }

@@ -1,10 +1,10 @@
 /// What other threads tell the thread of an origin.
 final class Mailbox: Sendable {
   enum Message: Sendable {
-    /// The handler has answered the request that is number `exchange` of a connection.
-    case respond(connection: Int, exchange: Int, OriginResponse, OriginFault?)
-    /// A pause within the answer is over.
-    case resume(connection: Int, exchange: Int)
+    /// The handler has answered the request of a connection.
+    case respond(connection: Int, OriginResponse, OriginFault?)
+    /// A pause of a connection is over.
+    case resume(connection: Int)
     /// Serve from now on, or no longer.
     case serve(Bool, CheckedContinuation<Result<Void, OriginError>, Never>)
     /// End everything.
