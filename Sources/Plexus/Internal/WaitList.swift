@@ -30,9 +30,28 @@ final class WaitList: Sendable {
   ///   - place: The place that the caller has taken.
   ///   - onCancel: What to do when the caller's task is cancelled: it has to call ``leave(_:)``. It
   ///     may be called before, during and after the wait.
+  ///   - onEscalation: What to do when the caller's task becomes more urgent while it waits.
   /// - Returns: Why the wait is over.
   @usableFromInline
-  func wait(in place: WaitPlace, onCancel: @Sendable () -> Void) async -> Ending {
+  func wait(
+    in place: WaitPlace,
+    onCancel: @Sendable () -> Void,
+    onEscalation: @Sendable (TaskPriority) -> Void
+  ) async -> Ending {
+    if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *),
+      Task.currentPriority < .high
+    {
+      await withTaskPriorityEscalationHandler(
+        operation: { await suspend(in: place, onCancel: onCancel) },
+        onPriorityEscalated: { _, priority in onEscalation(priority) }
+      )
+    } else {
+      await suspend(in: place, onCancel: onCancel)
+    }
+    return state.withLock { $0.giveBack(place) } ? .left : .finished
+  }
+
+  private func suspend(in place: WaitPlace, onCancel: @Sendable () -> Void) async {
     await withTaskCancellationHandler(
       operation: {
         // Not through SuspendedTask.suspend: a frame less for each of many callers.
@@ -45,7 +64,6 @@ final class WaitList: Sendable {
       onCancel: onCancel,
       isolation: #isolation
     )
-    return state.withLock { $0.giveBack(place) } ? .left : .finished
   }
 
   /// What the departure of a caller has to be followed by, with no lock held.

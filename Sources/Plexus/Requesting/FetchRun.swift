@@ -19,7 +19,7 @@ struct FetchRun<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         if error is CancellationError || flight.work.isCancelled { return .cancelled(error) }
         let chance = policy.retry.jitter > 0 ? Double.random(in: -1...1) : 0
         // Nobody needs another try if a value was stored in the meantime.
-        guard let wait = policy.retry.wait(after: attempt, chance: chance), !flight.isSettled,
+        guard let wait = policy.retry.wait(after: attempt, chance: chance), !flight.mark.isSettled,
           await sleep(for: wait)
         else { return failure(error) }
         attempt += 1

@@ -16,9 +16,11 @@ extension RequestCore {
     case .answered(let answer):
       return answer
     case .waits(let flight, let place, let scope):
-      let ending = await flight.waiters.wait(in: place) {
-        self.leave(flight, place, scope: scope)
-      }
+      let ending = await flight.waiters.wait(
+        in: place,
+        onCancel: { self.leave(flight, place, scope: scope) },
+        onEscalation: { flight.work.raise(to: $0) }
+      )
       guard ending == .finished else { throw CancellationError() }
       if let scope { WaitGraph.stopWaiting(scope, for: flight.mark) }
       return try flight.answer()

@@ -53,6 +53,23 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
+  func `R18: is raised with a caller that becomes more urgent while it waits`(
+    kind: CacheKind
+  ) async throws {
+    let gate = Gate()
+    let cache = kind.make {
+      try await gate.wait()
+      for _ in 0..<10_000 where Task.currentPriority < .high { await Task.detached {}.value }
+      return Task.currentPriority
+    }
+    let caller = Task.detached(priority: .background) { try await cache.request() }
+    await gate.arrivals(1)
+    let urgent = Task.detached(priority: .high) { try await caller.value }
+    gate.open()
+    #expect(try await urgent.value >= .high)
+  }
+
+  @Test(arguments: CacheKind.allCases)
   func `runs apart from the actor of its caller`(kind: CacheKind) async throws {
     let cache = kind.make { @concurrent () async throws -> Bool in
       #isolation == nil
