@@ -1,0 +1,27 @@
+/// A value in a ``Cacher``, with what is needed to judge and renew it later.
+public struct CacheEntry<Value: Sendable>: Sendable {
+  /// The value.
+  public var value: Value
+  /// The time at which the value was fetched or stored, since 1970-01-01T00:00Z.
+  ///
+  /// It is the wall clock's, because it has to mean something after a restart. A cacher keeps it as it
+  /// is, times in the future included: whether an entry is fresh is decided by who reads it.
+  public var storedAt: Duration
+  /// What came with the value to ask the origin whether it has changed, such as an entity tag.
+  public var validator: String?
+
+  /// Creates an entry.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - storedAt: The time at which it was fetched or stored, since 1970-01-01T00:00Z.
+  ///   - validator: What came with it to ask the origin whether it has changed.
+  public init(value: Value, storedAt: Duration, validator: String? = nil) {
+    self.value = value
+    self.storedAt = storedAt
+    self.validator = validator
+  }
+}
+
+extension CacheEntry: Equatable where Value: Equatable {}
+extension CacheEntry: Hashable where Value: Hashable {}

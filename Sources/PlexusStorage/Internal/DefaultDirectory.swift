@@ -1,0 +1,34 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+
+/// Returns the path of the directory for entries whose owner has not named one.
+///
+/// It lies in the user's caches directory, in a folder named after the program.
+func defaultDirectoryPath() -> String {
+  let process = ProcessInfo.processInfo
+  return path(of: cachesDirectory(process)) + "/\(process.processName)/plexus"
+}
+
+/// Returns the absolute path of a file URL without a slash at its end.
+func path(of directory: URL) -> String {
+  precondition(directory.isFileURL, "A cacher's directory must be a file URL")
+  var path = directory.absoluteURL.standardizedFileURL.path(percentEncoded: false)
+  while path.utf8.count > 1, path.hasSuffix("/") { path.removeLast() }
+  return path
+}
+
+private func cachesDirectory(_ process: ProcessInfo) -> URL {
+  #if canImport(Darwin)
+  return .cachesDirectory
+  #else
+  // The XDG Base Directory Specification asks for relative paths to be ignored.
+  if let path = process.environment["XDG_CACHE_HOME"], path.hasPrefix("/") {
+    return URL(filePath: path, directoryHint: .isDirectory)
+  }
+  return FileManager.default.homeDirectoryForCurrentUser
+    .appending(path: ".cache", directoryHint: .isDirectory)
+  #endif
+}

@@ -1,0 +1,204 @@
+// Unsafe code: an actor names its executor by an unowned reference; the actor keeps the executor.
+
+internal import Plexus
+
+/// A folder with a file for each entry: what ``JSONFileCacher`` does on disk.
+///
+/// Files appear under their names whole, by renaming. Several instances and processes may use one
+/// folder: who writes holds a shared lock on it; who removes files that it did not write itself, for the
+/// limit or because they were left behind, holds an exclusive one, so that nobody is writing then.
+final actor EntryFolder {
+  /// An entry on its way to disk.
+  struct File: Sendable {
+    let key: String
+    let bytes: [UInt8]
+    let storedAt: Duration
+  }
+
+  private let path: String
+  private let names: FileNames
+  private let byteLimit: Int?
+  private let fileSystem: any FileSystem
+  private let lane = StorageLane()
+  private var isSwept = false
+
+  init(path: String, names: FileNames, byteLimit: Int?, fileSystem: any FileSystem) {
+    self.path = path
+    self.names = names
+    self.byteLimit = byteLimit
+    self.fileSystem = fileSystem
+  }
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor {
+    unsafe lane.asUnownedSerialExecutor()
+  }
+
+  /// Returns the content of a key's file.
+  func read(_ key: String) throws -> [UInt8]? {
+    sweepOnce()
+    return try fileSystem.contents(ofFile: path(ofKey: key))
+  }
+
+  /// Writes files, the oldest entries first.
+  ///
+  /// - Returns: Why which keys could not be stored.
+  func write(_ files: [File]) -> [String: any Error] {
+    var failures: [String: any Error] = [:]
+    // A lock is held for a part of a large batch only, so that others get their turn.
+    let length = 64
+    for start in stride(from: 0, to: files.count, by: length) {
+      let part = files[start..<min(start + length, files.count)]
+      do {
+        if Task.isCancelled { throw CancellationError() }
+        sweepOnce()
+        failures.merge(try writePart(part)) { first, _ in first }
+      } catch {
+        for file in part { failures[file.key] = error }
+      }
+    }
+    return failures
+  }
+
+  /// Removes the files of some keys.
+  ///
+  /// - Returns: Why which keys could not be removed.
+  func remove(_ keys: Set<String>) -> [String: any Error] {
+    var failures: [String: any Error] = [:]
+    var removed: [String] = []
+    for key in keys {
+      do {
+        if try fileSystem.remove(path(ofKey: key)) { removed.append(key) }
+      } catch {
+        failures[key] = error
+      }
+    }
+    // A file may also have been removed by a call that failed then to make it durable.
+    do {
+      guard let folder = try fileSystem.open(path, .folder) else { return failures }
+      defer { fileSystem.close(folder) }
+      try fileSystem.synchronize(folder)
+    } catch {
+      for key in keys where failures[key] == nil { failures[key] = error }
+    }
+    return failures
+  }
+
+  /// Removes the files of all keys, and those left behind by writers that are no more.
+  func removeAll() throws {
+    guard let folder = try fileSystem.open(path, .folder) else { return }
+    defer { fileSystem.close(folder) }
+    // A writer that is stuck must not keep others from removing what is theirs to remove.
+    var firstError: (any Error)?
+    do {
+      try fileSystem.lock(folder, .exclusive)
+    } catch StorageError.locked {
+    }
+    for name in try fileSystem.names(inFolder: path) where isOurs(name) {
+      do {
+        _ = try fileSystem.remove(path(of: name))
+      } catch {
+        firstError = firstError ?? error
+      }
+    }
+    try fileSystem.synchronize(folder)
+    if let firstError { throw firstError }
+  }
+
+  // MARK: - Writing
+
+  private func writePart(_ files: ArraySlice<File>) throws -> [String: any Error] {
+    let folder = try fileSystem.openOrMakeFolder(path)
+    defer { fileSystem.close(folder) }
+    try fileSystem.lock(folder, byteLimit == nil ? .shared : .exclusive)
+    var room = try byteLimit.map { try Room(limit: $0, files: survey(), now: fileSystem.now()) }
+    var failures: [String: any Error] = [:]
+    for file in files {
+      do {
+        try write(file, room: &room)
+      } catch {
+        failures[file.key] = error
+      }
+    }
+    do {
+      try fileSystem.synchronize(folder)
+    } catch {
+      for file in files where failures[file.key] == nil { failures[file.key] = error }
+    }
+    return failures
+  }
+
+  private func write(_ file: File, room: inout Room?) throws {
+    let name = names.file(forKey: file.key)
+    if let limit = byteLimit, file.bytes.count > limit {
+      throw StorageError.entryTooLarge(byteCount: file.bytes.count, limit: limit)
+    }
+    let temporary = path(of: names.temporary(.random(in: 0 ... .max)))
+    do {
+      try writeDurably(file, to: temporary)
+      // Nothing is removed before it is sure that the new file exists.
+      for victim in room?.victims(for: file.bytes.count, replacing: name) ?? [] {
+        _ = try fileSystem.remove(path(of: victim))
+        room?.remove(victim)
+      }
+      try fileSystem.rename(temporary, to: path(of: name))
+    } catch {
+      _ = try? fileSystem.remove(temporary)
+      throw error
+    }
+    room?.insert(name, size: file.bytes.count, storedAt: file.storedAt)
+  }
+
+  private func writeDurably(_ file: File, to temporary: String) throws {
+    guard let descriptor = try fileSystem.open(temporary, .creating) else {
+      throw vanished(temporary)
+    }
+    defer { fileSystem.close(descriptor) }
+    try fileSystem.write(file.bytes, to: descriptor, at: 0)
+    // The listing of the folder alone tells thus which entries are the oldest. No file system keeps
+    // every time; two hundred years will do.
+    let latest = Duration.seconds(200 * 365 * 86_400)
+    let time = min(max(file.storedAt, .zero), latest)
+    try fileSystem.setModificationTime(of: descriptor, to: time)
+    try fileSystem.synchronize(descriptor)
+  }
+
+  private func survey() throws -> [Room.File] {
+    try fileSystem.names(inFolder: path).filter(names.isEntry).compactMap { name in
+      guard let status = try fileSystem.status(atPath: path(of: name)) else { return nil }
+      return Room.File(
+        name: name,
+        size: status.size,
+        storedAt: status.modified,
+        changed: status.changed
+      )
+    }
+  }
+
+  // MARK: - Names
+
+  /// Removes what writers have left behind that are no more, unless somebody is writing just now.
+  ///
+  /// That this fails is nobody's concern who wants to read or write: it is tried again.
+  private func sweepOnce() {
+    guard !isSwept else { return }
+    isSwept = (try? sweep()) ?? false
+  }
+
+  private func sweep() throws -> Bool {
+    guard let folder = try fileSystem.open(path, .folder) else { return false }
+    defer { fileSystem.close(folder) }
+    guard try fileSystem.tryLock(folder, .exclusive) else { return false }
+    for name in try fileSystem.names(inFolder: path) where names.isTemporary(name) {
+      _ = try fileSystem.remove(path(of: name))
+    }
+    return true
+  }
+
+  private func isOurs(_ name: String) -> Bool {
+    names.isEntry(name) || names.isTemporary(name)
+  }
+
+  private func path(ofKey key: String) -> String { path(of: names.file(forKey: key)) }
+
+  private func path(of name: String) -> String { "\(path)/\(name)" }
+}

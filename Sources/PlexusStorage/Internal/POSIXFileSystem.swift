@@ -1,0 +1,228 @@
+// The only file that calls the system. The calls are unsafe because they take pointers: to strings and
+// buffers that outlive the call, and to structures on the stack that the call fills.
+
+#if canImport(Darwin)
+internal import Darwin
+#elseif canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#elseif canImport(Android)
+internal import Android
+#endif
+
+/// The system's own files.
+struct POSIXFileSystem: FileSystem {
+  func makeFolder(_ path: String) throws -> Bool {
+    if unsafe mkdir(path, 0o700) == 0 { return true }
+    guard errno == EEXIST else { throw failure("mkdir", path) }
+    return false
+  }
+
+  func open(_ path: String, _ mode: OpenMode) throws -> Descriptor? {
+    // Without O_NONBLOCK opening a pipe that somebody has put there would wait for ever.
+    let common = O_CLOEXEC | O_NONBLOCK
+    let flags =
+      switch mode {
+      case .reading: O_RDONLY | O_NOFOLLOW
+      case .updating: O_RDWR | O_CREAT | O_NOFOLLOW
+      case .creating: O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW
+      case .folder: O_RDONLY | O_DIRECTORY
+      }
+    while true {
+      let number = unsafe systemOpen(path, flags | common, 0o600)
+      if number >= 0 { return Descriptor(number: number, path: path) }
+      switch (errno, mode) {
+      case (EINTR, _): continue
+      case (ENOENT, .reading), (ENOENT, .folder): return nil
+      default: throw failure("open", path)
+      }
+    }
+  }
+
+  func close(_ descriptor: Descriptor) {
+    _ = systemClose(descriptor.number)
+  }
+
+  func status(of descriptor: Descriptor) throws -> FileStatus {
+    var status = stat()
+    guard unsafe fstat(descriptor.number, &status) == 0 else {
+      throw failure("fstat", descriptor.path)
+    }
+    return FileStatus(status)
+  }
+
+  func status(atPath path: String) throws -> FileStatus? {
+    var status = stat()
+    guard unsafe lstat(path, &status) != 0 else { return FileStatus(status) }
+    guard errno == ENOENT else { throw failure("lstat", path) }
+    return nil
+  }
+
+  func read(_ descriptor: Descriptor, at offset: Int, count: Int) throws -> [UInt8] {
+    try unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+      while filled < count {
+        let result = unsafe pread(
+          descriptor.number,
+          UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[filled...])
+            .baseAddress,
+          count - filled,
+          off_t(offset + filled)
+        )
+        if result < 0 && errno == EINTR { continue }
+        guard result >= 0 else { throw failure("pread", descriptor.path) }
+        guard result > 0 else { return }
+        filled += result
+      }
+    }
+  }
+
+  func write(_ bytes: [UInt8], to descriptor: Descriptor, at offset: Int) throws {
+    try unsafe bytes.withUnsafeBytes { buffer in
+      var written = 0
+      while written < buffer.count {
+        let rest = unsafe UnsafeRawBufferPointer(rebasing: buffer[written...])
+        let result = unsafe pwrite(
+          descriptor.number,
+          rest.baseAddress,
+          rest.count,
+          off_t(offset + written)
+        )
+        if result < 0 && errno == EINTR { continue }
+        guard result > 0 else { throw failure("pwrite", descriptor.path) }
+        written += result
+      }
+    }
+  }
+
+  func setLength(of descriptor: Descriptor, to length: Int) throws {
+    guard ftruncate(descriptor.number, off_t(length)) == 0 else {
+      throw failure("ftruncate", descriptor.path)
+    }
+  }
+
+  func setModificationTime(of descriptor: Descriptor, to time: Duration) throws {
+    let (seconds, attoseconds) = time.components
+    let value = timespec(tv_sec: time_t(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
+    guard unsafe futimens(descriptor.number, [value, value]) == 0 else {
+      throw failure("futimens", descriptor.path)
+    }
+  }
+
+  func synchronize(_ descriptor: Descriptor) throws {
+    #if canImport(Darwin)
+    // Here fsync leaves data in the drive's own memory. Not every volume knows the stronger request.
+    if fcntl(descriptor.number, F_FULLFSYNC) == 0 { return }
+    #endif
+    while fsync(descriptor.number) != 0 {
+      guard errno == EINTR else { throw failure("fsync", descriptor.path) }
+    }
+  }
+
+  func rename(_ path: String, to newPath: String) throws {
+    guard unsafe systemRename(path, newPath) == 0 else { throw failure("rename", newPath) }
+  }
+
+  func remove(_ path: String) throws -> Bool {
+    if unsafe unlink(path) == 0 { return true }
+    guard errno == ENOENT else { throw failure("unlink", path) }
+    return false
+  }
+
+  func names(inFolder path: String) throws -> [String] {
+    guard let folder = unsafe opendir(path) else { throw failure("opendir", path) }
+    defer { unsafe closedir(folder) }
+    var names: [String] = []
+    while true {
+      errno = 0
+      guard let entry = unsafe readdir(folder) else {
+        guard errno == 0 else { throw failure("readdir", path) }
+        return names
+      }
+      let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { name in
+        unsafe String(cString: UnsafeRawPointer(name).assumingMemoryBound(to: CChar.self))
+      }
+      if name != "." && name != ".." { names.append(name) }
+    }
+  }
+
+  func tryLock(_ descriptor: Descriptor, _ kind: LockKind) throws -> Bool {
+    while flock(descriptor.number, (kind == .shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0 {
+      switch errno {
+      case EINTR: continue
+      case EWOULDBLOCK: return false
+      default: throw failure("flock", descriptor.path)
+      }
+    }
+    return true
+  }
+
+  func unlock(_ descriptor: Descriptor) {
+    _ = flock(descriptor.number, LOCK_UN)
+  }
+
+  func pause() {
+    var time = timespec(tv_sec: 0, tv_nsec: 1_000_000)
+    unsafe nanosleep(&time, nil)
+  }
+
+  func now() -> Duration {
+    var time = timespec()
+    unsafe clock_gettime(CLOCK_REALTIME, &time)
+    return Duration(time)
+  }
+
+  private func failure(_ operation: String, _ path: String) -> StorageError {
+    .system(operation: operation, path: path, code: errno)
+  }
+}
+
+/// The error for a file or folder that somebody removed just after it was there.
+func vanished(_ path: String) -> StorageError {
+  .system(operation: "open", path: path, code: ENOENT)
+}
+
+/// The system's words for an error code.
+func systemMessage(for code: Int32) -> String {
+  unsafe String(cString: strerror(code))
+}
+
+extension Duration {
+  fileprivate init(_ time: timespec) {
+    self = .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+  }
+}
+
+extension FileStatus {
+  fileprivate init(_ status: stat) {
+    #if canImport(Darwin)
+    let (modified, changed) = (status.st_mtimespec, status.st_ctimespec)
+    #else
+    let (modified, changed) = (status.st_mtim, status.st_ctim)
+    #endif
+    self.init(
+      identity: Identity(
+        device: UInt64(truncatingIfNeeded: status.st_dev),
+        number: UInt64(truncatingIfNeeded: status.st_ino)
+      ),
+      isRegular: status.st_mode & S_IFMT == S_IFREG,
+      size: Int(status.st_size),
+      modified: Duration(modified),
+      changed: Duration(changed)
+    )
+  }
+}
+
+// Inside the type above these names mean its own methods.
+
+private func systemOpen(_ path: UnsafePointer<CChar>, _ flags: Int32, _ mode: mode_t) -> Int32 {
+  unsafe open(path, flags, mode)
+}
+
+private func systemClose(_ number: Int32) -> Int32 {
+  close(number)
+}
+
+private func systemRename(_ old: UnsafePointer<CChar>, _ new: UnsafePointer<CChar>) -> Int32 {
+  unsafe rename(old, new)
+}
