@@ -55,7 +55,7 @@ struct CRC32C: Sendable {
     tables[Int((state ^ UInt32(byte)) & 255)] ^ state >> 8
   }
 
-  /// Eight tables of 256, one after the other: the effect of a byte that has 0, 1, ... 7 bytes after it.
+  /// Eight tables of 256, one after the other: the effect of a byte that has none to seven after it.
   private static let tables: [UInt32] = {
     var tables = (0..<256).map { (byte: UInt32) in
       (0..<8).reduce(byte) { value, _ in value & 1 == 1 ? 0x82f6_3b78 ^ value >> 1 : value >> 1 }

@@ -25,10 +25,14 @@ private func cachesDirectory(_ process: ProcessInfo) -> URL {
   return .cachesDirectory
   #else
   // The XDG Base Directory Specification asks for relative paths to be ignored.
-  if let path = process.environment["XDG_CACHE_HOME"], path.hasPrefix("/") {
-    return URL(filePath: path, directoryHint: .isDirectory)
-  }
-  return FileManager.default.homeDirectoryForCurrentUser
+  if let path = absolutePath(process.environment["XDG_CACHE_HOME"]) { return path }
+  let home = absolutePath(process.environment["HOME"])
+  return (home ?? FileManager.default.homeDirectoryForCurrentUser)
     .appending(path: ".cache", directoryHint: .isDirectory)
   #endif
+}
+
+private func absolutePath(_ text: String?) -> URL? {
+  guard let text, text.hasPrefix("/") else { return nil }
+  return URL(filePath: text, directoryHint: .isDirectory)
 }

@@ -36,6 +36,7 @@ struct FileNames: Sendable {
   /// Returns the name for a file that is being written.
   ///
   /// - Parameter number: What tells it from others.
+  /// - Returns: The name.
   func temporary(_ number: UInt64) -> String {
     "\(tag).\(String(number, radix: 16))\(Self.temporarySuffix)"
   }

@@ -182,6 +182,11 @@ func vanished(_ path: String) -> StorageError {
   .system(operation: "open", path: path, code: ENOENT)
 }
 
+/// The error for something that is no file in the place of one.
+func notAFile(_ path: String) -> StorageError {
+  .system(operation: "open", path: path, code: EINVAL)
+}
+
 /// The system's words for an error code.
 func systemMessage(for code: Int32) -> String {
   unsafe String(cString: strerror(code))

@@ -36,6 +36,7 @@ struct Room {
   /// - Parameters:
   ///   - size: The size of the new file.
   ///   - name: Its name: a file that has it is replaced, and is none of those that go.
+  /// - Returns: The names of those that must go.
   func victims(for size: Int, replacing name: String) -> [String] {
     var excess = total - (sizes[name] ?? 0) + size - limit
     var victims: [String] = []

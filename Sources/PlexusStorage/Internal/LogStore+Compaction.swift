@@ -1,0 +1,83 @@
+extension LogStore {
+  /// Where a file is written that is going to replace the log.
+  var temporaryPath: String { path + ".new" }
+
+  /// Replaces the file if more than half of it is dead.
+  ///
+  /// That it fails is no failure of the operation before it, whose work is done: it is tried again
+  /// after the next one.
+  func compactIfWorthwhile() {
+    let dead = end - header.count - index.liveByteCount
+    guard dead > index.liveByteCount, end > 4096 else { return }
+    try? rewrite(dropping: [], adding: [])
+  }
+
+  /// Replaces the file, as one step, by one with the entries that are left and some new ones.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys whose entries are left out.
+  ///   - entries: The new entries.
+  func rewrite(dropping keys: Set<String>, adding entries: [Entry]) throws {
+    _ = try fileSystem.remove(temporaryPath)
+    guard let descriptor = try fileSystem.open(temporaryPath, .creating) else {
+      throw vanished(temporaryPath)
+    }
+    do {
+      let replacement = try OpenLog(descriptor, fileSystem: fileSystem)
+      // Locked before anybody can find it.
+      try fileSystem.lock(descriptor, .exclusive)
+      let (newIndex, newEnd) = try fill(replacement, dropping: keys, adding: entries)
+      try fileSystem.synchronize(descriptor)
+      try fileSystem.rename(temporaryPath, to: path)
+      file = replacement
+      index = newIndex
+      end = newEnd
+      isSynchronized = true
+      isNamed = false
+    } catch {
+      _ = try? fileSystem.remove(temporaryPath)
+      throw error
+    }
+    try fileSystem.synchronizeFolder(folder)
+    isNamed = true
+  }
+
+  private func fill(
+    _ replacement: OpenLog,
+    dropping keys: Set<String>,
+    adding entries: [Entry]
+  ) throws -> (LogIndex, end: Int) {
+    var index = LogIndex()
+    var buffer = header
+    var written = 0
+    func add(_ entry: Entry) throws {
+      index.put(entry, at: written + buffer.count)
+      buffer += entry.record
+      guard buffer.count >= 1 << 18 else { return }
+      try fileSystem.write(buffer, to: replacement.descriptor, at: written)
+      written += buffer.count
+      buffer = []
+    }
+    let survivors = self.index.places.filter { !keys.contains($0.key) }
+      .sorted { $0.value.offset < $1.value.offset }
+    for (key, place) in survivors {
+      let record = try fileSystem.read(file.descriptor, at: place.offset, count: place.byteCount)
+      // One that was damaged in the meantime is lost; it must not pass for a whole one.
+      guard LogRecord.decode(record)?.label.key == key else { continue }
+      try add(Entry(key: key, storedAt: place.storedAt, record: record))
+    }
+    for entry in entries { try add(entry) }
+    try fileSystem.write(buffer, to: replacement.descriptor, at: written)
+    return (index, written + buffer.count)
+  }
+}
+
+extension LogIndex {
+  /// A key has a new entry.
+  mutating func put(_ entry: LogStore.Entry, at offset: Int) {
+    put(
+      entry.key,
+      Place(offset: offset, byteCount: entry.record.count, storedAt: entry.storedAt)
+    )
+  }
+}

@@ -1,0 +1,60 @@
+import Testing
+
+@testable import PlexusStorage
+
+@Suite struct `Checksums` {
+  // RFC 3720, appendix B.4, and the check value of the catalogue of CRC algorithms.
+  private static let published: [(bytes: [UInt8], checksum: UInt32)] = [
+    ([], 0),
+    (Array("123456789".utf8), 0xe306_9283),
+    ([UInt8](repeating: 0, count: 32), 0x8a91_36aa),
+    ([UInt8](repeating: 0xff, count: 32), 0x62a8_ab43),
+    (Array(0..<32), 0x46dd_794e),
+    (Array((0..<32).reversed()), 0x113f_db5c),
+  ]
+
+  @Test(arguments: published)
+  func `CRC-32C gives the values that are published`(bytes: [UInt8], expected: UInt32) {
+    #expect(CRC32C.checksum(bytes) == expected)
+  }
+
+  @Test func `CRC-32C does not depend on how the bytes come`() {
+    let bytes = (0..<100).map { UInt8($0 * 7 & 255) }
+    let expected = CRC32C.checksum(bytes)
+    for split in 0...100 {
+      var checksum = CRC32C()
+      checksum.update(bytes[..<split])
+      checksum.update(bytes[split...])
+      #expect(checksum.value == expected)
+    }
+    #expect(CRC32C.checksum(AnyCollection(bytes.lazy.map { $0 })) == expected)
+  }
+
+  // FIPS 180-4 and its example messages.
+  @Test(arguments: [
+    ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+    ("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+    (
+      "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+      "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"
+    ),
+    (
+      "abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmnopqrstnopqrstu",
+      "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1"
+    ),
+  ])
+  func `SHA-256 gives the values that are published`(message: String, expected: String) {
+    #expect(SHA256.hexadecimalDigest(message.utf8) == expected)
+  }
+
+  @Test func `SHA-256 pads messages of every length`() {
+    // The digest of the digests of 0, 1, ... 199 letters a, as sha256sum gives it.
+    let digests = (0..<200).map {
+      SHA256.hexadecimalDigest(repeatElement(UInt8(ascii: "a"), count: $0))
+    }
+    #expect(
+      SHA256.hexadecimalDigest(digests.joined().utf8)
+        == "019f2b9f1af27a53a1f046da7e98af2c179f431e4b5bebb000e74040917a4123"
+    )
+  }
+}

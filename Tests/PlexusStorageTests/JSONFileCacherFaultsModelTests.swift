@@ -1,0 +1,210 @@
+import Plexus
+import Testing
+
+@testable import PlexusStorage
+
+@Suite struct `A file cacher on a failing disk` {
+  private let folder = "/home/user/.cache/app"
+
+  private func cacher(_ disk: SimulatedDisk, byteLimit: Int? = nil) -> JSONFileCacher<Person> {
+    JSONFileCacher(path: folder, byteLimit: byteLimit, schema: nil, fileSystem: disk)
+  }
+
+  /// A disk with two entries.
+  private func filledDisk(byteLimit: Int? = nil) async throws -> SimulatedDisk {
+    let disk = SimulatedDisk()
+    try await cacher(disk, byteLimit: byteLimit).store([
+      "a": CacheEntry("old a"), "b": CacheEntry("old b"),
+    ])
+    return disk
+  }
+
+  /// Runs an operation with trouble at its first call, its second, ... until it has no more calls.
+  private func forEveryCall(
+    _ trouble: (Int) -> SimulatedDisk.Trouble,
+    byteLimit: Int? = nil,
+    isEmpty: Bool = false,
+    do operation: (JSONFileCacher<Person>) async throws -> Void,
+    check: (SimulatedDisk, Set<String>?, SimulatedDisk.Survival) async throws -> Void
+  ) async throws {
+    for survival in SimulatedDisk.Survival.allCases {
+      var number = 1
+      while true {
+        let disk = isEmpty ? SimulatedDisk() : try await filledDisk(byteLimit: byteLimit)
+        disk.prepare(trouble(number))
+        var failed: Set<String>? = []
+        do {
+          try await operation(cacher(disk, byteLimit: byteLimit))
+        } catch let error as CacherError {
+          failed = error.keys
+        } catch {
+          failed = nil
+        }
+        let isOver = disk.callCount < number
+        if failed?.isEmpty == false { #expect(disk.openCount == 0) }
+        disk.crash(survival)
+        try await check(disk, failed, survival)
+        guard !isOver else { break }
+        number += 1
+      }
+      #expect(number > 3)
+    }
+  }
+
+  private static let troubles: [@Sendable (Int) -> SimulatedDisk.Trouble] = [
+    { .stops(at: $0) }, { .fails(at: $0, code: 5) },
+  ]
+
+  @Test(arguments: 0..<2, [nil, 10_000])
+  func `R15 a store that fails or stops at any call leaves each entry old or new, whole`(
+    trouble: Int,
+    byteLimit: Int?
+  ) async throws {
+    try await forEveryCall(Self.troubles[trouble], byteLimit: byteLimit) { cacher in
+      try await cacher.store(["a": CacheEntry("new a"), "c": CacheEntry("new c")])
+    } check: { disk, failed, _ in
+      let reopened = cacher(disk)
+      let failed = failed ?? ["a", "c"]
+      #expect(try await reopened.name("b") == "old b")
+      let first = try await reopened.name("a")
+      #expect(first == "new a" || failed.contains("a") && first == "old a")
+      let third = try await reopened.name("c")
+      #expect(third == "new c" || failed.contains("c") && third == nil)
+    }
+  }
+
+  @Test(arguments: 0..<2)
+  func `R15 the first store makes its folders durable, too`(trouble: Int) async throws {
+    try await forEveryCall(Self.troubles[trouble], isEmpty: true) { cacher in
+      try await cacher.store("new", for: "a")
+    } check: { disk, failed, _ in
+      let name = try await cacher(disk).name("a")
+      #expect(name == "new" || failed != [] && name == nil)
+    }
+  }
+
+  @Test(arguments: 0..<2)
+  func `R15 a removal is durable when it returns, and names what may be left`(
+    trouble: Int
+  ) async throws {
+    try await forEveryCall(Self.troubles[trouble]) { cacher in
+      try await cacher.removeEntries(forKeys: ["a", "absent"])
+    } check: { disk, failed, _ in
+      let name = try await cacher(disk).name("a")
+      #expect(name == nil || (failed ?? ["a"]).contains("a") && name == "old a")
+      #expect(try await cacher(disk).name("b") == "old b")
+    }
+  }
+
+  @Test(arguments: 0..<2)
+  func `R15 removing everything is durable when it returns`(trouble: Int) async throws {
+    try await forEveryCall(Self.troubles[trouble]) { cacher in
+      try await cacher.removeAllEntries()
+    } check: { disk, failed, _ in
+      for key in ["a", "b"] {
+        let name = try await cacher(disk).name(key)
+        #expect(name == nil || failed != [] && name == "old \(key)")
+      }
+    }
+  }
+
+  @Test
+  func `what a writer left behind is removed at the first use, but not while somebody writes`()
+    async throws
+  {
+    let disk = try await filledDisk()
+    disk.prepare(.stops(at: 7))
+    _ = try? await cacher(disk).store("new", for: "a")
+    disk.crash(.everything)
+    let stray = try #require(disk.paths.first { $0.hasSuffix(".tmp") })
+
+    let writer = try #require(try disk.open(folder, .folder))
+    #expect(try disk.tryLock(writer, .shared))
+    let patient = cacher(disk)
+    #expect(try await patient.name("a") == "old a")
+    #expect(disk.paths.contains(stray))
+
+    disk.close(writer)
+    #expect(try await patient.name("a") == "old a")
+    #expect(!disk.paths.contains(stray))
+  }
+
+  @Test func `removing everything removes what a writer left behind, and nobody else's files`()
+    async throws
+  {
+    let disk = try await filledDisk()
+    let names = FileNames(type: "Person")
+    disk.put([1], at: "\(folder)/\(names.temporary(7))")
+    disk.put([1], at: "\(folder)/notes.txt")
+    disk.put([1], at: "\(folder)/\(FileNames(type: "Account").file(forKey: "a"))")
+    try await cacher(disk).removeAllEntries()
+    #expect(disk.paths.map { $0.dropFirst(folder.count + 1).prefix(5) } == ["accou", "notes"])
+  }
+
+  @Test func `R15 on a full disk what fits is stored and the rest is named`() async throws {
+    let disk = try await filledDisk()
+    disk.setCapacity(disk.byteCount + 400)
+    var entries: [String: CacheEntry<Person>] = [:]
+    for number in 0..<10 { entries["k\(number)"] = CacheEntry("\(number)") }
+    let all = entries
+    let error = try await #require(throws: CacherError.self) { try await cacher(disk).store(all) }
+    #expect((1...9).contains(error.keys.count))
+    for failure in error.failures.values {
+      guard case .system("pwrite", _, 28)? = failure as? StorageError else {
+        Issue.record("\(failure)")
+        continue
+      }
+    }
+    for key in all.keys {
+      #expect(
+        try await cacher(disk).name(key)
+          == (error.keys.contains(key) ? nil : String(key.dropFirst()))
+      )
+    }
+    #expect(try await cacher(disk).name("a") == "old a")
+    #expect(!disk.paths.contains { $0.hasSuffix(".tmp") })
+  }
+
+  @Test func `on a full disk nothing is removed for the limit`() async throws {
+    let disk = try await filledDisk(byteLimit: 400)
+    disk.setCapacity(disk.byteCount)
+    await #expect(throws: CacherError.self) {
+      try await cacher(disk, byteLimit: 400).store(["c": CacheEntry("new c")])
+    }
+    #expect(try await cacher(disk).name("a") == "old a")
+    #expect(try await cacher(disk).name("b") == "old b")
+  }
+
+  @Test func `an entry from the future counts as the oldest for the limit`() async throws {
+    let disk = SimulatedDisk()
+    let limited = cacher(disk, byteLimit: 400)
+    try await limited.store("future", for: "a", at: 4_000_000_000)
+    try await limited.store("old", for: "b", at: 5)
+    try await limited.store("new", for: "c", at: 10)
+    #expect(try await limited.name("a") == nil)
+    #expect(try await limited.name("b") == "old")
+    #expect(try await limited.name("c") == "new")
+  }
+
+  @Test
+  func `a folder that somebody keeps locked is an error of a store, and no hindrance to removing`()
+    async throws
+  {
+    let disk = try await filledDisk()
+    let other = try #require(try disk.open(folder, .folder))
+    #expect(try disk.tryLock(other, .exclusive))
+    let error = try await #require(throws: CacherError.self) {
+      try await cacher(disk).store("new", for: "a")
+    }
+    #expect(error.failures["a"] as? StorageError == .locked(path: folder))
+    #expect(try await cacher(disk).name("a") == "old a")
+    try await cacher(disk).removeAllEntries()
+    #expect(try await cacher(disk).name("a") == nil)
+  }
+
+  @Test func `R15 a disk that cannot be read is an error, not a miss`() async throws {
+    let disk = try await filledDisk()
+    disk.prepare(.failsAlways(code: 5))
+    await #expect(throws: StorageError.self) { try await cacher(disk).name("a") }
+  }
+}
