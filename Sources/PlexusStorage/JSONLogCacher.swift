@@ -1,9 +1,10 @@
+public import Plexus
+
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
 #else
 public import Foundation
 #endif
-public import Plexus
 
 /// A cacher that appends all entries, as JSON, to one file with checksums.
 ///

@@ -17,13 +17,15 @@ extension LogStore {
   /// - Parameters:
   ///   - keys: The keys whose entries are left out.
   ///   - entries: The new entries.
+  /// - Throws: The error of the file system. The old file is in place then, or the new one is but its
+  ///   name may not survive a crash.
   func rewrite(dropping keys: Set<String>, adding entries: [Entry]) throws {
     _ = try fileSystem.remove(temporaryPath)
     guard let descriptor = try fileSystem.open(temporaryPath, .creating) else {
       throw vanished(temporaryPath)
     }
     do {
-      let replacement = try OpenLog(descriptor, fileSystem: fileSystem)
+      let replacement = try OpenLog.adopt(descriptor, fileSystem: fileSystem)
       // Locked before anybody can find it.
       try fileSystem.lock(descriptor, .exclusive)
       let (newIndex, newEnd) = try fill(replacement, dropping: keys, adding: entries)

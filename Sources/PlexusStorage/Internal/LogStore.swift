@@ -43,7 +43,7 @@ final actor LogStore {
     header = Array("plexus log 1 \(SHA256.hexadecimalDigest(schema.utf8))\n".utf8)
     self.byteLimit = byteLimit
     self.fileSystem = fileSystem
-    file = try OpenLog(path: path, folder: folder, fileSystem: fileSystem)
+    file = try OpenLog.open(path, folder: folder, fileSystem: fileSystem)
   }
 
   nonisolated var unownedExecutor: UnownedSerialExecutor {
@@ -77,7 +77,9 @@ final actor LogStore {
     for entry in entries {
       if let limit = byteLimit, header.count + entry.record.count > limit {
         failures[entry.key] = StorageError.entryTooLarge(
-          byteCount: header.count + entry.record.count, limit: limit)
+          byteCount: header.count + entry.record.count,
+          limit: limit
+        )
         continue
       }
       if byteCount + entry.record.count > partLimit {
@@ -115,7 +117,7 @@ final actor LogStore {
   /// Removes all entries, whatever state the file is in.
   func removeAll() throws {
     try withLock {
-      index = LogIndex()
+      forget()
       try rewrite(dropping: [], adding: [])
     }
   }
@@ -202,7 +204,7 @@ final actor LogStore {
       }
       fileSystem.unlock(file.descriptor)
       forget()
-      file = try OpenLog(path: path, folder: folder, fileSystem: fileSystem)
+      file = try OpenLog.open(path, folder: folder, fileSystem: fileSystem)
     }
     throw StorageError.locked(path: path)
   }
@@ -247,32 +249,5 @@ final actor LogStore {
     end = 0
     isNamed = false
     isSynchronized = false
-  }
-}
-
-/// A log file, open until this is released.
-final class OpenLog: Sendable {
-  let descriptor: Descriptor
-  let identity: FileStatus.Identity
-  private let fileSystem: any FileSystem
-
-  /// Takes over an open file.
-  init(_ descriptor: Descriptor, fileSystem: any FileSystem) throws {
-    self.descriptor = descriptor
-    self.fileSystem = fileSystem
-    let status = try fileSystem.status(of: descriptor)
-    identity = status.identity
-    guard status.isRegular else { throw notAFile(descriptor.path) }
-  }
-
-  /// Opens a file, or creates one.
-  convenience init(path: String, folder: String, fileSystem: any FileSystem) throws {
-    try fileSystem.makeFolders(folder)
-    guard let descriptor = try fileSystem.open(path, .updating) else { throw vanished(path) }
-    try self.init(descriptor, fileSystem: fileSystem)
-  }
-
-  deinit {
-    fileSystem.close(descriptor)
   }
 }
