@@ -21,9 +21,11 @@ extension LogStore {
   ///   name may not survive a crash.
   func rewrite(dropping keys: Set<String>, adding entries: [Entry]) throws {
     _ = try fileSystem.remove(temporaryPath)
-    guard let descriptor = try fileSystem.open(temporaryPath, .creating) else {
+    guard let temporary = try fileSystem.open(temporaryPath, .creating) else {
       throw vanished(temporaryPath)
     }
+    // Errors name the log, which is what this is going to be.
+    let descriptor = Descriptor(number: temporary.number, path: path)
     do {
       let replacement = try OpenLog.adopt(descriptor, fileSystem: fileSystem)
       // Locked before anybody can find it.

@@ -18,6 +18,9 @@ final class TemporaryFolder: Sendable {
 
   var path: String { url.path(percentEncoded: false) }
 
+  /// The path of a file beside the folder.
+  var notesPath: String { root.appending(path: "notes").path(percentEncoded: false) }
+
   /// The names of the files in the folder; none if it does not exist.
   var names: [String] {
     ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted()

@@ -1,0 +1,138 @@
+import Plexus
+import Testing
+
+@testable import PlexusStorage
+
+@Suite struct `A log cacher on a failing disk` {
+  private let disk = SimulatedDisk()
+  private let folder = "/cache"
+
+  private var path: String { "\(folder)/\(FileNames(type: "Person").log)" }
+
+  private func open(byteLimit: Int? = nil) throws -> JSONLogCacher<Person> {
+    try JSONLogCacher(path: folder, byteLimit: byteLimit, schema: nil, fileSystem: disk)
+  }
+
+  @Test func `R15 on a full disk the batch is named and the older entries stay`() async throws {
+    let cacher = try open()
+    try await cacher.store(["a": CacheEntry("old a"), "b": CacheEntry("old b")])
+    let size = disk.byteCount
+    disk.setCapacity(size + 60)
+    let error = try await #require(throws: CacherError.self) {
+      try await cacher.store(["a": CacheEntry("new a"), "c": CacheEntry("new c")])
+    }
+    #expect(error.keys == ["a", "c"])
+    #expect(
+      error.failures["a"] as? StorageError == .system(operation: "pwrite", path: path, code: 28)
+    )
+    #expect(disk.byteCount == size)
+    for cacher in [cacher, try open()] {
+      #expect(try await cacher.name("a") == "old a")
+      #expect(try await cacher.name("c") == nil)
+    }
+    disk.setCapacity(.max)
+    try await cacher.store("new a", for: "a")
+    #expect(try await cacher.name("a") == "new a")
+  }
+
+  @Test func `what cannot be compacted on a full disk stays and is compacted later`() async throws {
+    let cacher = try open()
+    try await cacher.store(String(repeating: "x", count: 2_500), for: "a")
+    disk.setCapacity(disk.byteCount + 2_700)
+    try await cacher.store(String(repeating: "y", count: 2_500), for: "a")
+    try await cacher.store("short", for: "a")
+    #expect(disk.byteCount > 5_000)
+    #expect(try await cacher.name("a") == "short")
+    disk.setCapacity(.max)
+    try await cacher.store("shorter", for: "a")
+    #expect(disk.byteCount < 200)
+    #expect(try await cacher.name("a") == "shorter")
+  }
+
+  @Test func `a file that somebody keeps locked is an error, and no hindrance to reading`()
+    async throws
+  {
+    let cacher = try open()
+    try await cacher.store("old", for: "a")
+    let other = try #require(try disk.open(path, .updating))
+    #expect(try disk.tryLock(other, .exclusive))
+    let error = try await #require(throws: CacherError.self) {
+      try await cacher.store("new", for: "a")
+    }
+    #expect(error.failures["a"] as? StorageError == .locked(path: path))
+    #expect(try await cacher.name("a") == "old")
+    await #expect(throws: StorageError.locked(path: path)) { try await cacher.removeAllEntries() }
+    disk.close(other)
+    try await cacher.store("new", for: "a")
+    #expect(try await cacher.name("a") == "new")
+  }
+
+  @Test func `what a compaction left behind is removed when the log is used again`() async throws {
+    try await open().store("old", for: "a")
+    disk.put([1, 2, 3], at: path + ".new")
+    #expect(try await open().name("a") == "old")
+    #expect(disk.paths == [path])
+  }
+
+  @Test
+  func `R15 an entry removed by a process that was killed is durably gone when removed again`()
+    async throws
+  {
+    try await open().store(["a": CacheEntry("old a"), "b": CacheEntry("old b")])
+    // Everything but the synchronisation, which comes after the write.
+    let killed = try open()
+    #expect(try await killed.name("a") == "old a")
+    disk.prepare(.stops(at: 6))
+    await #expect(throws: CacherError.self) { try await killed.removeEntries(forKeys: ["a"]) }
+    disk.crash(.everything)
+    let cut = try #require(disk.content(at: path))
+    disk.prepare(nil)
+
+    let survivor = try open()
+    #expect(try await survivor.name("a") == nil, "the write did not take place: \(cut.count)")
+    try await survivor.removeEntries(forKeys: ["a"])
+    disk.crash(.nothing)
+    #expect(try await open().name("a") == nil)
+    #expect(try await open().name("b") == "old b")
+  }
+
+  @Test func `R15 damage while a log is open is a miss, also after compaction`() async throws {
+    let cacher = try open()
+    try await cacher.store("kept", for: "kept")
+    try await cacher.store("damaged", for: "damaged")
+    var content = try #require(disk.content(at: path))
+    content[content.count - 3] ^= 1
+    let file = try #require(try disk.open(path, .updating))
+    try disk.write(content, to: file, at: 0)
+    disk.close(file)
+    #expect(try await cacher.name("damaged") == nil)
+
+    try await cacher.store(String(repeating: "x", count: 5_000), for: "junk")
+    try await cacher.removeEntries(forKeys: ["junk"])
+    #expect(disk.byteCount < 400)
+    for cacher in [cacher, try open()] {
+      #expect(try await cacher.name("damaged") == nil)
+      #expect(try await cacher.name("kept") == "kept")
+    }
+  }
+
+  @Test func `reading takes no lock and looks at the file once while nothing changes`() async throws
+  {
+    let cacher = try open()
+    try await cacher.store("ada", for: "a")
+    disk.prepare(nil)
+    #expect(try await cacher.name("a") == "ada")
+    #expect(disk.callCount == 2)
+  }
+
+  @Test func `a batch is one write and one synchronisation`() async throws {
+    let cacher = try open()
+    try await cacher.store("ada", for: "a")
+    var entries: [String: CacheEntry<Person>] = [:]
+    for number in 0..<1_000 { entries["\(number)"] = CacheEntry("\(number)") }
+    disk.prepare(nil)
+    try await cacher.store(entries)
+    // flock, lstat, fstat, pwrite, fsync.
+    #expect(disk.callCount == 5)
+  }
+}

@@ -1,0 +1,104 @@
+import Foundation
+import Plexus
+import PlexusStorage
+import Testing
+
+/// The kinds of cachers, for processes to open.
+private enum Kind: String, CaseIterable, Codable, Sendable {
+  case files, log
+
+  func open(_ path: String) throws -> any Cacher<Person> {
+    let url = URL(filePath: path, directoryHint: .isDirectory)
+    return switch self {
+    case .files: JSONFileCacher<Person>(directory: url)
+    case .log: try JSONLogCacher<Person>(directory: url)
+    }
+  }
+}
+
+@Suite(.timeLimit(.minutes(2)))
+struct `Processes that share storage` {
+  private let folder: TemporaryFolder
+
+  init() throws {
+    folder = try TemporaryFolder()
+  }
+
+  @Test(arguments: Kind.allCases)
+  private func `R17 two processes that write at once lose and mix up nothing`(
+    kind: Kind
+  ) async throws {
+    let path = folder.path
+    async let other = #expect(processExitsWith: .success) { [kind, path = path as String] in
+      let cacher = try kind.open(path)
+      for round in 0..<30 {
+        try await cacher.store([
+          "shared": CacheEntry("theirs \(round)"), "theirs": CacheEntry("\(round)"),
+          "theirs \(round)": CacheEntry("\(round)"),
+        ])
+        #expect(try await cacher.name("theirs") == "\(round)")
+      }
+    }
+    let cacher = try kind.open(path)
+    for round in 0..<30 {
+      try await cacher.store([
+        "shared": CacheEntry("ours \(round)"), "ours": CacheEntry("\(round)"),
+        "ours \(round)": CacheEntry("\(round)"),
+      ])
+      #expect(try await cacher.name("ours") == "\(round)")
+    }
+    _ = await other
+    for reader in [cacher, try kind.open(path)] {
+      for round in 0..<30 {
+        #expect(try await reader.name("ours \(round)") == "\(round)")
+        #expect(try await reader.name("theirs \(round)") == "\(round)")
+      }
+      let shared = try await reader.name("shared")
+      #expect(shared == "ours 29" || shared == "theirs 29")
+    }
+  }
+
+  /// A process stores and removes, writes down what was acknowledged, and is killed by one of its own
+  /// threads after a time that it does not know.
+  @Test(arguments: Kind.allCases, 0..<8)
+  private func `R15 what was acknowledged before kill -9 is there afterwards, whole`(
+    kind: Kind,
+    round: Int
+  ) async throws {
+    let (path, notesPath) = (folder.path, folder.notesPath)
+    await #expect(processExitsWith: .signal(SIGKILL)) {
+      [kind, path = path as String, notesPath = notesPath as String] in
+      let cacher = try kind.open(path)
+      try Data().write(to: URL(filePath: notesPath))
+      let notes = try FileHandle(forWritingTo: URL(filePath: notesPath))
+      let count = Int.random(in: 1...25)
+      Thread {
+        // Counts what was acknowledged, then lets a moment pass that has nothing to do with it.
+        while ((try? Data(contentsOf: URL(filePath: notesPath)).count) ?? 0) < count {}
+        for _ in 0..<Int.random(in: 0..<300_000) { _ = getpid() }
+        kill(getpid(), SIGKILL)
+      }.start()
+      let filling = String(repeating: "x", count: 2_000)
+      for number in 0... {
+        try await cacher.store([
+          "key": CacheEntry("\(number) \(filling)"), "doomed": CacheEntry("\(number) \(filling)"),
+        ])
+        try await cacher.removeEntries(forKeys: ["doomed"])
+        try notes.write(contentsOf: Data([UInt8(ascii: ".")]))
+      }
+    }
+    let count = try Data(contentsOf: URL(filePath: notesPath)).count
+    #expect(count > 0)
+    let cacher = try kind.open(path)
+    let words = try #require(try await cacher.name("key")).split(separator: " ")
+    let number = try #require(Int(words[0]))
+    #expect(number >= count - 1 && number <= count)
+    #expect(words[1].utf8.count == 2_000)
+    if let doomed = try await cacher.name("doomed") {
+      #expect(doomed.hasPrefix("\(count) ") && doomed.hasSuffix(words[1]))
+    }
+    try await cacher.store("after", for: "key")
+    #expect(try await kind.open(path).name("key") == "after")
+    #expect(!folder.names.contains { $0.hasSuffix(".tmp") || $0.hasSuffix(".new") })
+  }
+}
