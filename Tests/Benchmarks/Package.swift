@@ -8,7 +8,10 @@ let package = Package(
   targets: [
     .executableTarget(
       name: "PlexusBenchmarks",
-      dependencies: [.product(name: "Plexus", package: "plexus")],
+      dependencies: [
+        .product(name: "Plexus", package: "plexus"),
+        .product(name: "PlexusStorage", package: "plexus"),
+      ],
       swiftSettings: [
         .enableUpcomingFeature("ExistentialAny"),
         .enableUpcomingFeature("NonisolatedNonsendingByDefault"),

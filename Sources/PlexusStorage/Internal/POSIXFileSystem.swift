@@ -102,8 +102,7 @@ struct POSIXFileSystem: FileSystem {
   }
 
   func setModificationTime(of descriptor: Descriptor, to time: Duration) throws {
-    let (seconds, attoseconds) = time.components
-    let value = timespec(tv_sec: time_t(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
+    let value = timespec(time)
     guard unsafe futimens(descriptor.number, [value, value]) == 0 else {
       throw failure("futimens", descriptor.path)
     }
@@ -162,12 +161,12 @@ struct POSIXFileSystem: FileSystem {
   }
 
   func pause() {
-    var time = timespec(tv_sec: 0, tv_nsec: 1_000_000)
+    var time = timespec(.milliseconds(1))
     unsafe nanosleep(&time, nil)
   }
 
   func now() -> Duration {
-    var time = timespec()
+    var time = timespec(.zero)
     unsafe clock_gettime(CLOCK_REALTIME, &time)
     return Duration(time)
   }
@@ -190,12 +189,6 @@ func notAFile(_ path: String) -> StorageError {
 /// The system's words for an error code.
 func systemMessage(for code: Int32) -> String {
   unsafe String(cString: strerror(code))
-}
-
-extension Duration {
-  fileprivate init(_ time: timespec) {
-    self = .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
-  }
 }
 
 extension FileStatus {

@@ -17,7 +17,7 @@ struct Benchmarks {
     guard !arguments.contains("--help") else { return print(usage) }
     let json = try value(of: "--json", in: &arguments)
     let repetitions = try value(of: "--repetitions", in: &arguments).map(number) ?? 5
-    var rows = broadcastingComparisons() + requestingComparisons()
+    var rows = broadcastingComparisons() + requestingComparisons() + storageComparisons()
     if !arguments.isEmpty {
       rows.removeAll { row in !arguments.contains { row.name.hasPrefix($0) } }
     }
