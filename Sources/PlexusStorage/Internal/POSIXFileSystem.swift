@@ -10,6 +10,10 @@ internal import Musl
 #elseif canImport(Android)
 internal import Android
 #endif
+#if !canImport(Darwin) && canImport(SwiftOverlayShims)
+// In builds of whole modules the compiler takes this for the module that defines `timespec`.
+internal import SwiftOverlayShims
+#endif
 
 /// The system's own files.
 struct POSIXFileSystem: FileSystem {
@@ -102,7 +106,8 @@ struct POSIXFileSystem: FileSystem {
   }
 
   func setModificationTime(of descriptor: Descriptor, to time: Duration) throws {
-    let value = timespec(time)
+    let (seconds, attoseconds) = time.components
+    let value = timespec(tv_sec: time_t(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
     guard unsafe futimens(descriptor.number, [value, value]) == 0 else {
       throw failure("futimens", descriptor.path)
     }
@@ -161,12 +166,12 @@ struct POSIXFileSystem: FileSystem {
   }
 
   func pause() {
-    var time = timespec(.milliseconds(1))
+    var time = timespec(tv_sec: 0, tv_nsec: 1_000_000)
     unsafe nanosleep(&time, nil)
   }
 
   func now() -> Duration {
-    var time = timespec(.zero)
+    var time = timespec()
     unsafe clock_gettime(CLOCK_REALTIME, &time)
     return Duration(time)
   }
@@ -189,6 +194,12 @@ func notAFile(_ path: String) -> StorageError {
 /// The system's words for an error code.
 func systemMessage(for code: Int32) -> String {
   unsafe String(cString: strerror(code))
+}
+
+extension Duration {
+  fileprivate init(_ time: timespec) {
+    self = .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+  }
 }
 
 extension FileStatus {
