@@ -41,25 +41,17 @@ public final class LoopbackOrigin: Sendable {
     limits: OriginLimits = OriginLimits(),
     clock: any Clock<Duration> = ContinuousClock()
   ) throws(OriginError) {
-    let reservation = try Socket.bound(to: port)
-    let port = try reservation.port()
-    let listener = try Socket.bound(to: port)
-    try listener.startListening()
-    // Taken out by the thread: what its body captures would stay open as long as it runs.
-    let handover = Locked<Socket?>(listener)
-    let mailbox = try Mailbox()
+    let descriptors = try EventLoop.Descriptors(port: port)
+    let mailbox = Mailbox(pipe: descriptors.pipe)
     let core = OriginCore(limits: limits, clock: clock)
-    self.port = port
+    self.port = descriptors.port
     self.core = core
     self.mailbox = mailbox
+    // Taken out by the thread: what its body holds would stay open as long as it runs.
+    let handover = Locked<EventLoop.Descriptors?>(descriptors)
     thread = try LoopThread {
-      var loop = EventLoop(
-        mailbox: mailbox,
-        core: core,
-        reservation: reservation,
-        listener: handover.withLock { $0.take() },
-        port: port
-      )
+      guard let descriptors = handover.withLock({ $0.take() }) else { return }
+      var loop = EventLoop(descriptors, mailbox: mailbox, core: core)
       loop.run()
     }
   }

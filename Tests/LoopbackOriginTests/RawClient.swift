@@ -42,6 +42,8 @@ final class RawClient: Sendable {
 
   init(port: UInt16) async throws {
     descriptor = Self.makeSocket()
+    // Tests start processes meanwhile, which must not keep the connection.
+    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     var patience = timeval(tv_sec: 10, tv_usec: 0)
     setsockopt(
       descriptor,

@@ -3,13 +3,33 @@
 /// All sockets belong to it, so that nothing here is shared. Handlers run elsewhere and leave their
 /// answers in the mailbox.
 struct EventLoop: ~Copyable {
+  /// What is open as long as the origin lives.
+  struct Descriptors: Sendable {
+    let pipe: WakePipe
+    let port: UInt16
+    /// Bound to the port, and never listening: while the origin is offline, nobody else gets the
+    /// port, and the system refuses connections.
+    let reservation: Socket
+    /// Replaced each time that the origin has been offline.
+    var listener: Socket?
+
+    /// Opens them all.
+    ///
+    /// - Parameter port: The port to serve on; 0 for any that is free.
+    /// - Throws: The reason why the origin cannot serve.
+    init(port: UInt16) throws(OriginError) {
+      pipe = try WakePipe()
+      reservation = try Socket.bound(to: port)
+      self.port = try reservation.port()
+      let listener = try Socket.bound(to: self.port)
+      try listener.startListening()
+      self.listener = listener
+    }
+  }
+
   private let mailbox: Mailbox
   private let core: OriginCore
-  /// Bound to the port for as long as the origin lives, and never listening: while the origin is
-  /// offline, nobody else gets the port, and the system refuses connections.
-  private let reservation: Socket
-  private let port: UInt16
-  private var listener: Socket?
+  private var descriptors: Descriptors
   private var connections: [Int: Connection] = [:]
   private var lastID = 0
   /// Whether there was no descriptor left for the last connection.
@@ -17,12 +37,10 @@ struct EventLoop: ~Copyable {
   private var isRunning = true
   private var readiness = Readiness()
 
-  init(mailbox: Mailbox, core: OriginCore, reservation: Socket, listener: Socket?, port: UInt16) {
+  init(_ descriptors: Descriptors, mailbox: Mailbox, core: OriginCore) {
+    self.descriptors = descriptors
     self.mailbox = mailbox
     self.core = core
-    self.reservation = reservation
-    self.listener = listener
-    self.port = port
   }
 
   /// Serves until it is told to stop.
@@ -38,10 +56,13 @@ struct EventLoop: ~Copyable {
   }
 
   private mutating func waitForEvents() {
-    let isAccepting = listener != nil && connections.count < core.limits.connections && !isExhausted
+    let isAccepting =
+      descriptors.listener != nil && connections.count < core.limits.connections && !isExhausted
     readiness.removeAll()
-    readiness.watch(mailbox.pipe.readEnd, for: .readable)
-    if isAccepting, let listener { readiness.watch(listener.descriptor, for: .readable) }
+    readiness.watch(descriptors.pipe.readEnd, for: .readable)
+    if isAccepting, let listener = descriptors.listener {
+      readiness.watch(listener.descriptor, for: .readable)
+    }
     let watched = Array(connections.values)
     for connection in watched {
       readiness.watch(connection.socket.descriptor, for: connection.interest)
@@ -74,7 +95,7 @@ struct EventLoop: ~Copyable {
   }
 
   private mutating func acceptConnections() {
-    guard let listener else { return }
+    guard let listener = descriptors.listener else { return }
     while connections.count < core.limits.connections {
       switch listener.acceptNext() {
       case .connection(let socket):
@@ -109,11 +130,11 @@ struct EventLoop: ~Copyable {
   }
 
   private mutating func goOnline() -> Result<Void, OriginError> {
-    guard listener == nil else { return .success(()) }
+    guard descriptors.listener == nil else { return .success(()) }
     do {
-      let socket = try Socket.bound(to: port)
+      let socket = try Socket.bound(to: descriptors.port)
       try socket.startListening()
-      listener = socket
+      descriptors.listener = socket
       return .success(())
     } catch {
       return .failure(error)
@@ -121,8 +142,8 @@ struct EventLoop: ~Copyable {
   }
 
   private mutating func goOffline() -> Result<Void, OriginError> {
-    listener?.stopListening()
-    listener = nil
+    descriptors.listener?.stopListening()
+    descriptors.listener = nil
     for connection in connections.values { connection.socket.resetWhenReleased() }
     connections = [:]
     core.note { $0.openConnections = 0 }

@@ -13,14 +13,15 @@ final class Mailbox: Sendable {
 
   private struct State: Sendable {
     var messages: [Message] = []
-    var isClosed = false
+    /// What wakes the reader; `nil` if nobody reads any more.
+    var pipe: WakePipe?
   }
 
-  let pipe: WakePipe
-  private let state = Locked(State())
+  private let state: Locked<State>
 
-  init() throws(OriginError) {
-    pipe = try WakePipe()
+  /// Creates a mailbox whose reader waits at the given pipe.
+  init(pipe: WakePipe) {
+    state = Locked(State(pipe: pipe))
   }
 
   /// Leaves a message, unless nobody reads any more.
@@ -28,28 +29,27 @@ final class Mailbox: Sendable {
   /// - Returns: Whether it will be read.
   @discardableResult
   func post(_ message: Message) -> Bool {
-    let isOpen = state.withLock { state in
-      if !state.isClosed { state.messages.append(message) }
-      return !state.isClosed
+    state.withLock { state in
+      guard let pipe = state.pipe else { return false }
+      state.messages.append(message)
+      pipe.wake()
+      return true
     }
-    if isOpen { pipe.wake() }
-    return isOpen
   }
 
   /// Takes all messages in order.
   func takeAll() -> [Message] {
-    pipe.rest()
-    return state.withLock { state in
+    state.withLock { state in
+      state.pipe?.rest()
       defer { state.messages = [] }
       return state.messages
     }
   }
 
-  /// Takes the last messages; from now on none is accepted.
+  /// Takes the last messages, and lets go of the pipe; from now on no message is accepted.
   func close() -> [Message] {
     state.withLock { state in
-      state.isClosed = true
-      defer { state.messages = [] }
+      defer { state = State() }
       return state.messages
     }
   }
