@@ -63,6 +63,35 @@ import Testing
     withExtendedLifetime(subscription) {}
   }
 
+  @Test(arguments: [Policy.unbounded, .newest(0), .newest(3), .oldest(3)])
+  func `rule 0.9: not when one who ignores an author loses an element`(policy: Policy) async {
+    let messenger = Messenger<Parcel>()
+    let (census, released) = (Census(), Log<Void>())
+    var subscription: Subscription<Parcel>? = messenger.subscription(
+      ignoring: Author(),
+      bufferingPolicy: policy()
+    )
+    for _ in 0..<20 { messenger.send(parcel(census, messenger, released)) }
+    if policy != .newest(0) { _ = await subscription?.first(1) }
+    subscription = nil
+    #expect(census.living == 0)
+    #expect(released.count == 20)
+  }
+
+  @Test(arguments: [BufferingPolicy<Parcel>.bufferingNewest(2), .bufferingOldest(2), .unbounded])
+  func `rule 0.9: not when a handler is too slow for an element`(
+    policy: BufferingPolicy<Parcel>
+  ) async {
+    let (messenger, host) = (Messenger<Parcel>(), SteppedHost())
+    let (census, released) = (Census(), Log<Void>())
+    let token = await host.observe(messenger, policy) { _ in }
+    for _ in 0..<20 { messenger.send(parcel(census, messenger, released)) }
+    await host.executor.step()
+    await census.falls(to: 0)
+    #expect(released.count == 20)
+    token.cancel()
+  }
+
   @Test(arguments: [Policy.unbounded, .newest(5), .oldest(5)])
   func `rule 0.9: not when finish or the release of the messenger gives a backlog back`(
     policy: Policy
