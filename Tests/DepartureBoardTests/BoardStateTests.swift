@@ -32,6 +32,9 @@ import Testing
     #expect(state.flightCount == 3)
     #expect(state.departedCount == 1)
     #expect(state.cancelledCount == 1)
+    #expect(
+      state.rows.map(\.status) == [.departed(at: .at("10:00")), .cancelled, .onTime]
+    )
   }
 
   @Test mutating func `has its rows in the order in which flights are expected to leave`() {

@@ -32,7 +32,8 @@ struct BoardState: Sendable {
   mutating func apply(_ announcement: Announcement) {
     switch announcement {
     case .scheduled(let flight):
-      guard rowsByID.updateValue(BoardRow(flight), forKey: flight.id) == nil else { return }
+      guard rowsByID[flight.id] == nil else { return }
+      rowsByID[flight.id] = BoardRow(flight)
       flightCount += 1
     case .delayed(let id, let time):
       postpone(id, until: time)
