@@ -116,6 +116,56 @@ import Testing
     }
   }
 
+  /// A log in which one entry was replaced, one removed, and one is as it was stored.
+  private func fill() async throws -> [UInt8] {
+    let cacher = try open()
+    try await cacher.store("first", for: "removed")
+    try await cacher.store("old", for: "replaced")
+    try await cacher.store("kept", for: "kept")
+    try await cacher.store("new", for: "replaced")
+    try await cacher.removeEntries(forKeys: ["removed"])
+    return try #require(disk.content(at: path))
+  }
+
+  @Test func `R15 whichever byte is changed, no value is wrong and none comes back`() async throws {
+    let whole = try await fill()
+    var readable = 0
+    for index in whole.indices {
+      for bit in 0..<8 {
+        var damaged = whole
+        damaged[index] ^= 1 << bit
+        disk.put(damaged, at: path)
+        let reopened = try open()
+        #expect(try await reopened.name("removed") == nil, "byte \(index)")
+        let replaced = try await reopened.name("replaced")
+        #expect(replaced == nil || replaced == "new", "byte \(index)")
+        let kept = try await reopened.name("kept")
+        #expect(kept == nil || kept == "kept", "byte \(index)")
+        if kept != nil { readable += 1 }
+      }
+    }
+    #expect(readable > whole.count * 8 / 3)
+  }
+
+  @Test func `R15 cut at any length it holds what was stored until then, and goes on`() async throws
+  {
+    let whole = try await fill()
+    for length in 0...whole.count {
+      disk.put(Array(whole.prefix(length)), at: path)
+      let reopened = try open()
+      let removed = try await reopened.name("removed")
+      #expect(removed == nil || removed == "first" && length < whole.count)
+      let replaced = try await reopened.name("replaced")
+      #expect([nil, "old", "new"].contains(replaced))
+      #expect(try await [nil, "kept"].contains(reopened.name("kept")))
+      try await reopened.store("more", for: "more")
+      let again = try open()
+      #expect(try await again.name("more") == "more")
+      #expect(try await again.name("replaced") == replaced)
+      #expect(try await again.name("removed") == removed)
+    }
+  }
+
   @Test func `reading takes no lock and looks at the file once while nothing changes`() async throws
   {
     let cacher = try open()

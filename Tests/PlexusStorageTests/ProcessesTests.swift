@@ -16,7 +16,7 @@ private enum Kind: String, CaseIterable, Codable, Sendable {
   }
 }
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct `Processes that share storage` {
   private let folder: TemporaryFolder
 
@@ -58,8 +58,8 @@ struct `Processes that share storage` {
     }
   }
 
-  /// A process stores and removes, writes down what was acknowledged, and is killed by one of its own
-  /// threads after a time that it does not know.
+  /// A process stores and removes, writes down what was acknowledged, and is killed by a thread of its
+  /// own at some moment.
   @Test(arguments: Kind.allCases, 0..<8)
   private func `R15 what was acknowledged before kill -9 is there afterwards, whole`(
     kind: Kind,
@@ -71,15 +71,16 @@ struct `Processes that share storage` {
       let cacher = try kind.open(path)
       try Data().write(to: URL(filePath: notesPath))
       let notes = try FileHandle(forWritingTo: URL(filePath: notesPath))
-      let count = Int.random(in: 1...25)
-      Thread {
-        // Counts what was acknowledged, then lets a moment pass that has nothing to do with it.
-        while ((try? Data(contentsOf: URL(filePath: notesPath)).count) ?? 0) < count {}
-        for _ in 0..<Int.random(in: 0..<300_000) { _ = getpid() }
-        kill(getpid(), SIGKILL)
-      }.start()
+      let last = Int.random(in: 1...15)
       let filling = String(repeating: "x", count: 2_000)
       for number in 0... {
+        if number == last {
+          Thread {
+            // A moment that has nothing to do with what the other threads do.
+            for _ in 0..<Int.random(in: 0..<100_000) { _ = getpid() }
+            kill(getpid(), SIGKILL)
+          }.start()
+        }
         try await cacher.store([
           "key": CacheEntry("\(number) \(filling)"), "doomed": CacheEntry("\(number) \(filling)"),
         ])
