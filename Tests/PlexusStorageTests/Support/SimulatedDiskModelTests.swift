@@ -99,6 +99,15 @@ final class SimulatedDisk: FileSystem {
     }
   }
 
+  /// Ends the processes that use the disk, but not the computer.
+  func kill() {
+    state.withLock { state in
+      state.open = [:]
+      state.locks = [:]
+      state.trouble = nil
+    }
+  }
+
   /// Puts a file there, as somebody else would.
   func put(_ bytes: [UInt8], at path: String) {
     state.withLock { state in
