@@ -1,0 +1,135 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+@Suite struct `The values of the request core` {
+  @Test func `are all sendable`() {
+    func requireSendable<Value: Sendable>(_ type: Value.Type) {}
+    requireSendable(Multiplexer<Int>.self)
+    requireSendable(MultiplexerMap<Int, Int>.self)
+    requireSendable(MuxRepository.self)
+    requireSendable(MuxRepositoryError.self)
+    requireSendable(MultiplexerError.self)
+    requireSendable(Request<Int>.self)
+    requireSendable(Response<Int>.self)
+    requireSendable(Response<Int>.Source.self)
+    requireSendable(FetchContext<Int>.self)
+    requireSendable(FetchResult<Int>.self)
+    requireSendable(CachePolicy.self)
+    requireSendable(RetryPolicy.self)
+    requireSendable(UnobservedFetch.self)
+    requireSendable(CacherRead.self)
+    requireSendable(CacheStatistics.self)
+    requireSendable(Zipper<Request<Int>, Multiplexer<String>>.self)
+    requireSendable((any Requestable<Int>).self)
+    requireSendable((any RepositoryMember).self)
+    requireSendable((any ConnectivityFailure).self)
+  }
+
+  @Test func `a policy begins with the documented defaults`() {
+    let policy = CachePolicy()
+    #expect(policy.timeToLive == .seconds(30 * 60))
+    #expect(policy.staleWhileRevalidate == .zero)
+    #expect(policy.failureTimeToLive == .zero)
+    #expect(policy.retry == .never)
+    #expect(policy.fetchTimeout == nil)
+    #expect(policy.whenUnobserved == .finishAndStore)
+    #expect(policy.cacherRead == .afterConnectivityError)
+    #expect(policy.expiryJitter == 0)
+    #expect(policy.usesCachedValue(Offline()))
+    #expect(!policy.usesCachedValue(Offline(isConnectivityFailure: false)))
+    #expect(!policy.usesCachedValue(Broken()))
+    #expect(!policy.usesCachedValue(CancellationError()))
+  }
+
+  @Test func `statistics add up number by number`() {
+    let left = CacheStatistics(
+      hits: 1,
+      staleHits: 2,
+      misses: 3,
+      joins: 4,
+      fetches: 5,
+      failures: 6,
+      evictions: 7,
+      cacherErrors: 8
+    )
+    let right = CacheStatistics(
+      hits: 10,
+      staleHits: 20,
+      misses: 30,
+      joins: 40,
+      fetches: 50,
+      failures: 60,
+      evictions: 70,
+      cacherErrors: 80
+    )
+    let sum = CacheStatistics(
+      hits: 11,
+      staleHits: 22,
+      misses: 33,
+      joins: 44,
+      fetches: 55,
+      failures: 66,
+      evictions: 77,
+      cacherErrors: 88
+    )
+    #expect(left + right == sum)
+    #expect(left + CacheStatistics() == left)
+  }
+
+  @Test func `errors say what to do about them`() {
+    let recursion = MultiplexerError.recursiveRequest(chain: ["a", "b", "a"])
+    #expect(recursion.description.contains("a -> b -> a"))
+    #expect(MultiplexerError.fetchTimedOut(after: .seconds(5)).description.contains("5.0 seconds"))
+    #expect(MultiplexerError.missingKey("k").description.contains("key k"))
+    #expect(MultiplexerError.notModifiedWithoutValue.description.contains(".notModified"))
+    #expect("\(MuxRepositoryError(errors: [Broken()]))".contains("Broken"))
+  }
+
+  @Test func `a response can be made by whoever is requestable`() {
+    let response = Response(value: 1, source: .cacher)
+    #expect(response.age == .zero)
+    #expect(!response.isStale)
+    #expect(response.error == nil)
+    let context = FetchContext(previousValue: 1)
+    #expect(context.attempt == 1)
+    #expect(context.validator == nil)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `a multiplexer without an id is called by its type in errors`(kind: CacheKind) async throws {
+    let own = RecordedChannel<CacheUnderTest<Int>>()
+    let cache = kind.make {
+      guard let cache = await own.recorder.first(1).first else { return 0 }
+      return try await cache.request()
+    }
+    own.send(cache)
+    let name = kind == .map ? "MultiplexerMap<String, Int>[key]" : "Multiplexer<Int>"
+    await #expect(throws: MultiplexerError.recursiveRequest(chain: [name, name])) {
+      try await cache.request()
+    }
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `every request counts once in the statistics`(kind: CacheKind) async throws {
+    let clock = ManualClock()
+    var policy = CachePolicy()
+    policy.staleWhileRevalidate = .seconds(60)
+    policy.failureTimeToLive = .seconds(10)
+    let origin = ScriptedFetcher<Int>([.failure(Broken()), .success(2), .success(3)])
+    let cache = kind.make(policy: policy, clock: clock) { try await origin.fetch() }
+    _ = try? await cache.request()
+    _ = try? await cache.request()
+    #expect(cache.statistics == CacheStatistics(misses: 2, fetches: 1, failures: 1))
+    clock.advance(by: .seconds(10))
+    _ = try await cache.request()
+    _ = try await cache.response()
+    _ = try await cache.refresh().request()
+    clock.advance(by: policy.timeToLive)
+    _ = try await cache.response()
+    #expect(
+      cache.statistics
+        == CacheStatistics(hits: 1, staleHits: 1, misses: 4, fetches: 4, failures: 1)
+    )
+  }
+}
