@@ -20,6 +20,8 @@ final class Program: Sendable {
     process.standardOutput = terminal ?? output
     process.standardError = errors
     try process.run()
+    // From now on the terminal is the program's alone, so that its end is seen on the screen.
+    try terminal?.close()
   }
 
   /// Runs the program to its end.

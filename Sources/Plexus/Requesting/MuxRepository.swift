@@ -95,14 +95,17 @@ public final actor MuxRepository {
   /// Forgets what the members hold, in memory and stored.
   ///
   /// All of them are cut off first, one after another and without suspending: fetches that are under
-  /// way are not stored any more. Then the stored copies are removed. When this call returns no
-  /// member hands out a value whose fetch began before it.
+  /// way are not stored any more, nor are those that begin before the last member is cut off, since
+  /// they may have read what it held. Then the stored copies are removed. A request that is made
+  /// after this call has returned never gets a value whose fetch began before the call; those who
+  /// already waited for such a fetch get its result.
   ///
   /// - Throws: ``MuxRepositoryError`` with the errors of the members that failed. The others are
   ///   cleared all the same.
   public nonisolated func clearAll() async throws {
     let members = members()
-    for member in members { member.cutOff() }
+    for member in members { member.hold() }
+    for member in members { member.release() }
     var errors: [any Error] = []
     for member in members {
       do {

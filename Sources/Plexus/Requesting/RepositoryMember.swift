@@ -8,6 +8,16 @@ public protocol RepositoryMember: AnyObject, Sendable {
   /// It must not wait.
   nonisolated func cutOff()
 
+  /// The same, and from now on until ``release()`` nothing is kept of what begins.
+  ///
+  /// What begins now may still read what other members hold of before. It must not wait.
+  nonisolated func hold()
+
+  /// What begins from now on is kept again: nobody holds anything of before any more.
+  ///
+  /// Called once for each call of ``hold()``. It must not wait.
+  nonisolated func release()
+
   /// Removes the stored copies; they are gone for good when it returns.
   ///
   /// - Throws: Why some of them are still there.
@@ -18,6 +28,16 @@ public protocol RepositoryMember: AnyObject, Sendable {
 }
 
 extension RepositoryMember {
+  /// Cuts off what there is.
+  public nonisolated func hold() {
+    cutOff()
+  }
+
+  /// Cuts off what has begun since ``hold()``.
+  public nonisolated func release() {
+    cutOff()
+  }
+
   /// Removes nothing: what is in memory only has no stored copies.
   public nonisolated func removeStored() async throws {}
 }

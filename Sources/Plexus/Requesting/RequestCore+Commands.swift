@@ -63,6 +63,25 @@ extension RequestCore {
     }
   }
 
+  /// Forgets everything, and keeps nothing of what begins until it is released.
+  @usableFromInline
+  func hold() {
+    let policy = policy.whenUnobserved
+    changeAll { stripe, aftermath in
+      stripe.holds += 1
+      for index in stripe.keys.entries.indices {
+        stripe.cutOff(index, whenUnobserved: policy, &aftermath)
+      }
+      aftermath.entries += stripe.keys.removeAll()
+    }
+  }
+
+  /// Keeps what begins from now on.
+  @usableFromInline
+  func release() {
+    changeAll { stripe, _ in stripe.holds -= 1 }
+  }
+
   /// Forgets everything in memory; flights go on.
   @usableFromInline
   func clearMemory() {

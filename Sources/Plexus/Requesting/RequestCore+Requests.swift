@@ -169,6 +169,7 @@ extension Stripe {
       next: next,
       mayWait: inquiry.mayWait
     )
+    var flightOfItsOwn: Flight<Key, Value>?
     if effects.startsFlight {
       let flight = makeFlight(
         for: inquiry.key,
@@ -177,7 +178,13 @@ extension Stripe {
         priority: inquiry.priority
       )
       launch(flight.id, index: index, &aftermath)
-      publish(index, &aftermath)
+      if holds > 0 {
+        // It is cut off from its beginning: its result is for those who wait now.
+        _ = self[index].giveUp(flight.id)
+        flightOfItsOwn = removeFlight(flight.id, &aftermath)
+      } else {
+        publish(index, &aftermath)
+      }
     }
     let state = self[index]
     switch effects.answer {
@@ -190,7 +197,8 @@ extension Stripe {
     case .waits(let id):
       if effects.startsFlight { statistics.misses += 1 } else { statistics.joins += 1 }
       // A flight that its state waits for is among the flights: both change together.
-      guard let flight = flights[id] else { return .refused }
+      guard let flight = flightOfItsOwn ?? flights[id] else { return .refused }
+      if flightOfItsOwn != nil { removeIfEmpty(index, &aftermath) }
       return .waits(flight, flight.waiters.join())
     case .refused:
       removeIfEmpty(index, &aftermath)

@@ -14,6 +14,8 @@ struct Stripe<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline var flights: [FlightID: Flight<Key, Value>] = [:]
   /// The streams of the keys that have subscribers.
   var hubs = KeyTable<Key, BroadcastHub<LoadState<Value>>>()
+  /// For how many reasons nothing is kept of what begins now.
+  var holds = 0
   private var lastFlight: UInt64 = 0
   private var failuresSinceSweep = 0
 

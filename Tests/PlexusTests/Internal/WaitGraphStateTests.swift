@@ -71,7 +71,12 @@ import Testing
         }
         let node = Int.random(in: 0..<8, using: &random)
         let target = Int.random(in: 0..<8, using: &random)
-        let way = graph.wait(node, for: target, isSettled: { _ in false }) { _ in nil }
+        let way = graph.wait(
+          node,
+          for: target,
+          isSettled: { _ in false },
+          predecessor: { _ in nil }
+        )
         #expect((way != nil) == reaches(node, from: target, by: edges))
         if let way {
           #expect(way.first == target && way.last == node)

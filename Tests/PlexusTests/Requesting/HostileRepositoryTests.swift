@@ -16,14 +16,27 @@ import Testing
   @Test func `R8: keeps nothing that was made of what was being cleared`() async throws {
     let old = (0..<32).map { _ in Multiplexer { 1 }.register(in: repository) }
     for member in old { member.store(1_000) }
+    let ended = Tally()
     let sums = (0..<32).map { _ in
-      Multiplexer { old.reduce(0) { $0 + ($1.cachedValue ?? 0) } }.register(in: repository)
+      Multiplexer {
+        defer { ended.increment() }
+        return old.reduce(0) { $0 + ($1.cachedValue ?? 0) }
+      }.register(in: repository)
     }
-    let meddlers = (0..<32).map { _ in
-      Meddler { for sum in sums { Task.detached { try await sum.request() } } }
+    // Some come in the order between one that is cut off already and one that is not.
+    let meddlers = (0..<8).map { _ in
+      Meddler {
+        let fetches = { sums.reduce(0) { $0 + $1.statistics.fetches } }
+        let before = (ended.value, fetches())
+        for sum in sums { Task.detached { try await sum.request() } }
+        while fetches() == before.1 || ended.value < fetches() {}
+      }
     }
     for meddler in meddlers { repository.register(meddler) }
-    try await repository.clearAll()
+    let clearing = Task(executorPreference: OwnThreadExecutor()) { [repository] in
+      try await repository.clearAll()
+    }
+    try await clearing.value
     for sum in sums { #expect(try await sum.request() == 0) }
   }
 }
@@ -34,7 +47,11 @@ private final class Meddler: RepositoryMember {
 
   init(_ meddle: @escaping @Sendable () -> Void) { self.meddle = meddle }
 
-  func cutOff() { meddle() }
+  func cutOff() {}
+
+  func hold() { meddle() }
+
+  func release() {}
 
   func clearMemory() {}
 }
