@@ -111,6 +111,36 @@ extension Broadcaster {
 /// Messages and events default to `.unbounded`, states to `.bufferingNewest(1)`.
 public typealias BufferingPolicy<Element> = AsyncStream<Element>.Continuation.BufferingPolicy
 
+/// A value in a ``Cacher``, with what is needed to judge and renew it later.
+public struct CacheEntry<Value> : Sendable where Value : Sendable {
+
+    /// The value.
+    public var value: Value
+
+    /// The time at which the value was fetched or stored, since 1970-01-01T00:00Z.
+    ///
+    /// It is the wall clock's, because it has to mean something after a restart. A cacher keeps it as it
+    /// is, times in the future included: whether an entry is fresh is decided by who reads it.
+    public var storedAt: Duration
+
+    /// What came with the value to ask the origin whether it has changed, such as an entity tag.
+    public var validator: String?
+
+    /// Creates an entry.
+    ///
+    /// - Parameters:
+    ///   - value: The value.
+    ///   - storedAt: The time at which it was fetched or stored, since 1970-01-01T00:00Z.
+    ///   - validator: What came with it to ask the origin whether it has changed.
+    public init(value: Value, storedAt: Duration, validator: String? = nil)
+}
+
+extension CacheEntry : Equatable where Value : Equatable {
+}
+
+extension CacheEntry : Hashable where Value : Hashable {
+}
+
 /// How long a multiplexer keeps values, and what it does when fetching is slow or fails.
 ///
 /// ```swift
@@ -215,6 +245,109 @@ public struct CacheStatistics : Hashable, Sendable {
     ///   - right: The other.
     /// - Returns: The sum.
     public static func + (left: Plexus.CacheStatistics, right: Plexus.CacheStatistics) -> Plexus.CacheStatistics
+}
+
+/// The storage behind a multiplexer, where its values outlive the process.
+///
+/// The `PlexusStorage` module has two that keep JSON in files: `JSONFileCacher` and `JSONLogCacher`.
+/// One of your own may stand on a database or a server:
+///
+/// ```swift
+/// actor MemoryCacher: Cacher {
+///   private var entries: [String: CacheEntry<String>] = [:]
+///
+///   func entry(forKey key: String) -> CacheEntry<String>? { entries[key] }
+///
+///   func store(_ new: [String: CacheEntry<String>]) {
+///     entries.merge(new) { _, newer in newer }
+///   }
+///
+///   func removeEntries(forKeys keys: Set<String>) {
+///     for key in keys { entries[key] = nil }
+///   }
+///
+///   func removeAllEntries() { entries = [:] }
+/// }
+/// ```
+///
+/// ## Whole entries
+///
+/// A reader gets an entry as it was stored, the newest one or an older one, or none: never parts of
+/// it and never another key's. After a crash that holds, too. Keys are any strings, the empty one, long ones
+/// and ones that look like paths included.
+///
+/// ## Durability
+///
+/// When ``store(_:)``, ``removeEntries(forKeys:)`` or ``removeAllEntries()`` returns, what it did
+/// survives a crash and a power cut. In particular nothing that was removed comes back.
+///
+/// ## Failing
+///
+/// An entry that is damaged, cut short, foreign or from an older version is no error but a miss. An
+/// operation throws if the storage itself fails; multiplexers count that and go on, so that no request
+/// fails because of storage. A batch does what it can and then throws a ``CacherError`` that names
+/// the rest.
+///
+/// ## Concurrency and cancellation
+///
+/// Any task may call any operation at any time. Of two that overlap and touch the same key either may
+/// take effect last; one that begins after another has returned sees its effect. When the calling task is
+/// cancelled, ``store(_:)`` may leave out entries, which it names with a `CancellationError` as the
+/// reason. Reading and removing are carried out nevertheless.
+public protocol Cacher<Value> : Sendable {
+
+    /// The type of the values.
+    associatedtype Value : Sendable
+
+    /// Returns the entry of a key.
+    ///
+    /// - Parameter key: The key.
+    /// - Returns: The entry as it was stored, however old it is; `nil` if there is none that can be used.
+    /// - Throws: An error of the storage itself.
+    func entry(forKey key: String) async throws -> Plexus.CacheEntry<Self.Value>?
+
+    /// Stores entries in place of those that their keys have.
+    ///
+    /// An entry that cannot be stored leaves the older one of its key untouched or removes it, and does not
+    /// stop the others.
+    ///
+    /// - Parameter entries: The entries by key.
+    /// - Throws: A ``CacherError`` that names the keys whose entries were not stored.
+    func store(_ entries: [String : Plexus.CacheEntry<Self.Value>]) async throws
+
+    /// Removes the entries of some keys; those that have none are ignored.
+    ///
+    /// - Parameter keys: The keys.
+    /// - Throws: A ``CacherError`` that names the keys whose entries may still be there.
+    func removeEntries(forKeys keys: Set<String>) async throws
+
+    /// Removes every entry.
+    ///
+    /// - Throws: An error of the storage, which may still have entries then.
+    func removeAllEntries() async throws
+}
+
+/// The entries of a batch that a ``Cacher`` could not store or remove, and why.
+///
+/// The keys that are not named have been dealt with, durably.
+public struct CacherError : Error {
+
+    /// The reason for each key that failed.
+    public let failures: [String : any Error]
+
+    /// Creates an error.
+    ///
+    /// - Parameter failures: The reason for each key that failed.
+    public init(failures: [String : any Error])
+
+    /// The keys that failed.
+    public var keys: Set<String> { get }
+}
+
+extension CacherError : CustomStringConvertible {
+
+    /// A sentence that names some of the keys and their reasons, in order of the keys.
+    public var description: String { get }
 }
 
 /// When a multiplexer reads its stored copy.
@@ -933,8 +1066,10 @@ final public actor MuxRepository {
     /// Forgets what the members hold, in memory and stored.
     ///
     /// All of them are cut off first, one after another and without suspending: fetches that are under
-    /// way are not stored any more. Then the stored copies are removed. When this call returns no
-    /// member hands out a value whose fetch began before it.
+    /// way are not stored any more, nor are those that begin before the last member is cut off, since
+    /// they may have read what it held. Then the stored copies are removed. A request that is made
+    /// after this call has returned never gets a value whose fetch began before the call; those who
+    /// already waited for such a fetch get its result.
     ///
     /// - Throws: ``MuxRepositoryError`` with the errors of the members that failed. The others are
     ///   cleared all the same.
@@ -1038,6 +1173,16 @@ public protocol RepositoryMember : AnyObject, Sendable {
     /// It must not wait.
     nonisolated func cutOff()
 
+    /// The same, and from now on until ``release()`` nothing is kept of what begins.
+    ///
+    /// What begins now may still read what other members hold of before. It must not wait.
+    nonisolated func hold()
+
+    /// What begins from now on is kept again: nobody holds anything of before any more.
+    ///
+    /// Called once for each call of ``hold()``. It must not wait.
+    nonisolated func release()
+
     /// Removes the stored copies; they are gone for good when it returns.
     ///
     /// - Throws: Why some of them are still there.
@@ -1048,6 +1193,12 @@ public protocol RepositoryMember : AnyObject, Sendable {
 }
 
 extension RepositoryMember {
+
+    /// Cuts off what there is.
+    nonisolated public func hold()
+
+    /// Cuts off what has begun since ``hold()``.
+    nonisolated public func release()
 
     /// Removes nothing: what is in memory only has no stored copies.
     public func removeStored() async throws
