@@ -46,11 +46,15 @@ final class PublisherLoad<Value: Sendable>: Sendable {
     _ operation: @escaping @concurrent @Sendable () async throws -> Value,
     completion: @escaping @Sendable (Result<Value, any Error>) -> Void
   ) {
+    // Of the caller's task-local values only these go along, lest the operation wait for itself.
+    let flight = FlightScope.current
     let enclosing = LoadContext.enclosing.union([identity])
     let task = Task.detached(priority: Task.currentPriority) {
       let result: Result<Value, any Error>
       do {
-        let value = try await LoadContext.$enclosing.withValue(enclosing, operation: operation)
+        let value = try await FlightScope.$current.withValue(flight) {
+          try await LoadContext.$enclosing.withValue(enclosing, operation: operation)
+        }
         result = .success(value)
       } catch {
         result = .failure(error)

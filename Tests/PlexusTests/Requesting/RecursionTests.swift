@@ -35,6 +35,19 @@ import Testing
     #expect(try await cache.request() == 1)
   }
 
+  @Test func `R11: is an error also through the load of a publisher`() async throws {
+    let publisher = DataPublisher<Int>()
+    let own = RecordedChannel<Multiplexer<Int>>()
+    let cache = Multiplexer<Int>(id: "own") {
+      guard let cache = await own.recorder.first(1).first else { return 0 }
+      return try await publisher.load { try await cache.request() }
+    }
+    own.send(cache)
+    await #expect(throws: MultiplexerError.recursiveRequest(chain: ["own", "own"])) {
+      try await cache.request()
+    }
+  }
+
   @Test func `R11: is an error also around a circle, which the error names`() async throws {
     let third = RecordedChannel<Multiplexer<Int>>()
     let first = Multiplexer<Int>(id: "a") {
