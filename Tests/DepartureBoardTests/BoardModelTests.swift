@@ -5,7 +5,7 @@ import Testing
 @testable import DepartureBoard
 
 @MainActor
-@Suite(.timeLimit(.minutes(1))) struct `The board` {
+@Suite(.timeLimit(.minutes(5))) struct `The board` {
   private let announcements = Messenger<Announcement>()
   private let gate = Gate()
 
@@ -70,7 +70,7 @@ import Testing
 }
 
 @MainActor
-@Suite(.timeLimit(.minutes(1))) struct `A replay` {
+@Suite(.timeLimit(.minutes(5))) struct `A replay` {
   /// What an origin and a screen see of a day.
   @MainActor
   private final class Log {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import DepartureBoard
 
-@Suite(.timeLimit(.minutes(1))) struct `The directory` {
+@Suite(.timeLimit(.minutes(5))) struct `The directory` {
   private let origin: DayOrigin
   private let clock = DayClock(at: .at("09:00"))
   private let directory: Directory
@@ -111,7 +111,7 @@ import Testing
   }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct `The client of the origin` {
+@Suite(.timeLimit(.minutes(5))) struct `The client of the origin` {
   private let origin: LoopbackOrigin
   private let client: OriginClient
 

@@ -1,7 +1,7 @@
 import LoopbackOrigin
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct `An origin that knows conditions` {
   let origin: LoopbackOrigin
 

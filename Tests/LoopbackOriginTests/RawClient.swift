@@ -11,7 +11,7 @@ import Musl
 
 /// A client that sends exactly the bytes that it is told to.
 ///
-/// Its calls block threads of their own, and none for longer than ten seconds.
+/// Its calls block threads of their own, and none for longer than a minute.
 final class RawClient: Sendable {
   struct Failure: Error, Equatable {
     let code: Int32
@@ -44,7 +44,7 @@ final class RawClient: Sendable {
     descriptor = Self.makeSocket()
     // Tests start processes meanwhile, which must not keep the connection.
     _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-    var patience = timeval(tv_sec: 10, tv_usec: 0)
+    var patience = timeval(tv_sec: 60, tv_usec: 0)
     setsockopt(
       descriptor,
       SOL_SOCKET,

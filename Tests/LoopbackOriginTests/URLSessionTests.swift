@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct `An origin and a URL session` {
   let origin: LoopbackOrigin
   let session = URLSession(configuration: .ephemeral)

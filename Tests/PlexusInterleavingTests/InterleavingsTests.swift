@@ -3,7 +3,7 @@ import PlexusTesting
 import Synchronization
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct `The interleaving harness` {
   @Test func `tries every outcome of two tasks of two steps, and no other`() throws {
     let outcomes = Log()

@@ -1,7 +1,7 @@
 import Plexus
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct `Loading a data publisher, in every order` {
   struct Wrong: Error {
     let what: String

@@ -1,7 +1,7 @@
 import PlexusTesting
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct `The testing library, in every order` {
   private struct Wrong: Error {
     let what: String

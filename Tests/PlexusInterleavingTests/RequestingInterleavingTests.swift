@@ -3,7 +3,7 @@ import PlexusTesting
 import Synchronization
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct `Requests, in every order` {
   private struct Wrong: Error {
     let what: String

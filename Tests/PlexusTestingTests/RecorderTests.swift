@@ -2,7 +2,7 @@ import PlexusTesting
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct `A recorder` {
   private struct Broken: Error, Equatable {}
 

@@ -1,7 +1,7 @@
 import Plexus
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct `An observation token` {
+@Suite(.timeLimit(.minutes(5))) struct `An observation token` {
   @Test func `calls its closure once, however often it is cancelled`() async {
     let calls = Log<Int>()
     let token = ObservationToken { calls.append(1) }
@@ -83,7 +83,7 @@ import Testing
   }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct `An observation bag` {
+@Suite(.timeLimit(.minutes(5))) struct `An observation bag` {
   @Test func `cancels what is in it in order of insertion, and can be used again`() {
     let calls = Log<Int>()
     let bag = ObservationBag()

@@ -5,7 +5,7 @@ import Testing
 /// Rule 0.9: what is released, resumed or called may use the broadcaster it belongs to.
 ///
 /// A lock that was held would never be given back: run these under a time limit from outside.
-@Suite(.timeLimit(.minutes(1))) struct `User code never runs under a lock` {
+@Suite(.timeLimit(.minutes(5))) struct `User code never runs under a lock` {
   /// Does to a messenger all that user code may do.
   @Sendable func use(_ messenger: Messenger<Parcel>) {
     messenger.send(Parcel(-1))

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.timeLimit(.minutes(1))) struct `Shared log state` {
+@Suite(.timeLimit(.minutes(5))) struct `Shared log state` {
   @Test func `a run holds its elements by their numbers and says where it ends`() {
     let run = LogRun<Int>(start: 100)
     #expect(run.end == 100)

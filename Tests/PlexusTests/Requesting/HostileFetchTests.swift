@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct `A fetch that does more than fetch` {
+@Suite(.timeLimit(.minutes(5))) struct `A fetch that does more than fetch` {
   @Test func `R11: may ask for very many others at once`() async throws {
     let parts = MultiplexerMap<Int, Int> { $0 }
     let whole = Multiplexer { try await (0..<2_000).map { parts[$0] }.values().count }

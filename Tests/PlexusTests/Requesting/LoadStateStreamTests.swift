@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct `A subscriber of a cache` {
+@Suite(.timeLimit(.minutes(5))) struct `A subscriber of a cache` {
   @Test(arguments: CacheKind.allCases)
   func `is told the current state and every change, in order, and causes no fetch`(
     kind: CacheKind
