@@ -175,9 +175,9 @@ import Testing
     let outer = stage.subscribe(way)
     stage.send(1)
     _ = await outer.numbers(11)
-    let numbers = await late.first(1)[0].numbers(subject is DataPublisherSubject ? 11 : 10)
+    let numbers = await late.first(1)[0].numbers(subject.replays ? 11 : 10)
     // The replay of a state is the state that is being delivered; there is none of a message.
-    #expect(numbers == Array((subject is DataPublisherSubject ? 1 : 2)..<12))
+    #expect(numbers == Array((subject.replays ? 1 : 2)..<12))
     withExtendedLifetime(token) {}
   }
 
@@ -195,7 +195,7 @@ import Testing
       stage.send(2..<12)
     }
     stage.send(1)
-    let first = subject is DataPublisherSubject ? 1 : 2
+    let first = subject.replays ? 1 : 2
     #expect(await inner.first(12 - first) == Array(first..<12))
     withExtendedLifetime((outer, tokens)) {}
   }

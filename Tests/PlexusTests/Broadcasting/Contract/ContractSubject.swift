@@ -7,6 +7,8 @@ import Testing
 protocol ContractSubject: Sendable, CustomTestStringConvertible {
   associatedtype Source: Broadcaster
 
+  /// Whether a new subscriber gets the newest element first.
+  var replays: Bool { get }
   /// Makes a broadcaster to which nothing has been sent.
   func makeSource() -> Source
   /// Sends a parcel to all subscribers, synchronously.
@@ -18,6 +20,8 @@ protocol ContractSubject: Sendable, CustomTestStringConvertible {
 }
 
 extension ContractSubject {
+  var replays: Bool { false }
+
   func end(_ source: Source) {}
 
   /// Makes a broadcaster for a test, which need not know the type of the elements.
@@ -47,9 +51,26 @@ struct MessengerSubject: ContractSubject {
 struct DataPublisherSubject: ContractSubject {
   var testDescription: String { "a data publisher" }
 
+  var replays: Bool { true }
+
   func makeSource() -> DataPublisher<Parcel> { DataPublisher() }
 
   func send(_ parcel: Parcel, to source: DataPublisher<Parcel>) { source.update(parcel) }
+
+  func parcel(in element: LoadState<Parcel>) -> Parcel? { element.value }
+}
+
+/// States of one value that is fetched; what is sent is stored.
+struct MultiplexerSubject: ContractSubject {
+  var testDescription: String { "a multiplexer" }
+
+  var replays: Bool { true }
+
+  func makeSource() -> Multiplexer<Parcel> {
+    Multiplexer { throw CancellationError() }
+  }
+
+  func send(_ parcel: Parcel, to source: Multiplexer<Parcel>) { source.store(parcel) }
 
   func parcel(in element: LoadState<Parcel>) -> Parcel? { element.value }
 }
@@ -80,6 +101,7 @@ let contractSubjects: [any ContractSubject] = [
   MessengerSubject(finishes: true),
   MessengerSubject(finishes: false),
   DataPublisherSubject(),
+  MultiplexerSubject(),
   ForeignSubject(),
 ]
 

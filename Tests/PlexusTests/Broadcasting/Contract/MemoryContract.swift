@@ -79,7 +79,7 @@ import Testing
     if way.policy == .unbounded { #expect(census.living <= 36) }
     readers = []
     // A state outlives its subscribers.
-    #expect(census.living <= (subject is DataPublisherSubject ? 1 : 0))
+    #expect(census.living <= (subject.replays ? 1 : 0))
     stage.end()
     #expect(census.living == 0)
   }
