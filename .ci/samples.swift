@@ -54,7 +54,10 @@ func samples(in path: String) throws -> [Sample] {
 
 let arguments = Array(CommandLine.arguments.dropFirst())
 let found = try arguments.dropFirst().flatMap(samples(in:)).filter { !$0.isManifest }
-var imports: Set<Substring> = ["import Plexus", "import PlexusTesting", "import PlexusNetworking"]
+var imports: Set<Substring> = [
+  "import LoopbackOrigin", "import Plexus", "import PlexusNetworking", "import PlexusStorage",
+  "import PlexusTesting",
+]
 var output: [String] = []
 for (number, sample) in found.enumerated() {
   let code = sample.lines.filter { !$0.hasPrefix("import ") }
