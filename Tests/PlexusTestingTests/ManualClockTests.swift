@@ -1,3 +1,4 @@
+import Dispatch
 import PlexusTesting
 import Testing
 
@@ -89,7 +90,7 @@ struct `A manual clock` {
   }
 
   @Test func `wakes in order of deadline, and in order of arrival at the same one`() async throws {
-    // One actor runs what is resumed in the order in which it is resumed.
+    // The actor's executor runs what is resumed in the order in which it is resumed.
     let sleepers = Sleepers()
     for (name, seconds) in [("b1", 2), ("c1", 3), ("a1", 1), ("b2", 2), ("a2", 1), ("c2", 3)] {
       let before = clock.sleeperCount
@@ -302,12 +303,26 @@ struct `A manual clock` {
 
 /// Tasks that sleep, and write down in which order they woke.
 private actor Sleepers {
+  private nonisolated let executor = InOrder()
   private(set) var names: [String] = []
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
   let awake = Gate()
 
   func sleep(_ name: String, on clock: ManualClock, for duration: Duration) async throws {
     try await clock.sleep(for: duration)
     names.append(name)
     if names.count == 6 { awake.open() }
+  }
+}
+
+/// An executor without priorities: first come, first served.
+private final class InOrder: SerialExecutor {
+  private let queue = DispatchQueue(label: "in order")
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
   }
 }
