@@ -3,225 +3,227 @@ import PlexusTesting
 import Synchronization
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(5)))
-struct `Requests, in every order` {
-  private struct Wrong: Error {
-    let what: String
-  }
-
-  /// A fetch of several jobs that brings the number of its call.
-  private final class Origin: Sendable {
-    private let calls = Atomic(0)
-    private let now = Atomic(0)
-    private let most = Atomic(0)
-
-    /// The number of fetches so far.
-    var count: Int { calls.load(ordering: .relaxed) }
-    /// The largest number of fetches at one time.
-    var mostAtOnce: Int { most.load(ordering: .relaxed) }
-
-    func fetch() async throws -> Int {
-      let number = calls.add(1, ordering: .relaxed).newValue
-      let atOnce = now.add(1, ordering: .relaxed).newValue
-      most.max(atOnce, ordering: .relaxed)
-      defer { now.subtract(1, ordering: .relaxed) }
-      await hop()
-      try Task.checkCancellation()
-      return number
+extension `Every order of jobs` {
+  @Suite(.serialized, .timeLimit(.minutes(5)))
+  struct `Requests, in every order` {
+    private struct Wrong: Error {
+      let what: String
     }
-  }
 
-  private static func cancelling() -> CachePolicy {
-    var policy = CachePolicy()
-    policy.whenUnobserved = .cancel
-    return policy
-  }
+    /// A fetch of several jobs that brings the number of its call.
+    private final class Origin: Sendable {
+      private let calls = Atomic(0)
+      private let now = Atomic(0)
+      private let most = Atomic(0)
 
-  @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
-  func `R1: two requests share a fetch or find its value`(policy: UnobservedFetch) throws {
-    try forEveryInterleaving {
-      let origin = Origin()
-      var settings = CachePolicy()
-      settings.whenUnobserved = policy
-      let cache = Multiplexer(policy: settings) { try await origin.fetch() }
-      let first = Task { try await cache.request() }
-      let second = Task { try await cache.request() }
-      guard try await first.value == 1, try await second.value == 1, origin.count == 1 else {
-        throw Wrong(what: "\(origin.count) fetches")
-      }
-    }
-  }
+      /// The number of fetches so far.
+      var count: Int { calls.load(ordering: .relaxed) }
+      /// The largest number of fetches at one time.
+      var mostAtOnce: Int { most.load(ordering: .relaxed) }
 
-  @Test func `R5: a cancelled request never costs another one its value`() throws {
-    try forEveryInterleaving {
-      let origin = Origin()
-      let cache = Multiplexer { try await origin.fetch() }
-      let doomed = Task { try await cache.request() }
-      let other = Task { try await cache.request() }
-      let canceller = Task { doomed.cancel() }
-      guard try await other.value == 1 else { throw Wrong(what: "another value") }
-      await canceller.value
-      if case .failure(let error) = await doomed.result, !(error is CancellationError) {
-        throw error
-      }
-      guard origin.count == 1 else { throw Wrong(what: "\(origin.count) fetches") }
-    }
-  }
-
-  @Test func `R6: a fetch cancelled by its last caller is never shown to the next one`() throws {
-    try forEveryInterleaving {
-      let origin = Origin()
-      let cache = Multiplexer(policy: Self.cancelling()) { try await origin.fetch() }
-      let doomed = Task { try await cache.request() }
-      let other = Task { try await cache.request() }
-      let canceller = Task { doomed.cancel() }
-      let value = try await other.value
-      await canceller.value
-      _ = await doomed.result
-      guard cache.cachedValue == value, cache.statistics.failures == 0 else {
-        throw Wrong(what: "\(value) was handed out and \(cache.cachedValue ?? 0) was kept")
-      }
-    }
-  }
-
-  @Test func `R7: nobody is lost and nothing old is kept when a fetch is cut off`() throws {
-    try forEveryInterleaving {
-      let origin = Origin()
-      let cache = Multiplexer { try await origin.fetch() }
-      let early = Task { try await cache.request() }
-      let clearing = Task {
-        try await cache.clear()
-        let began = origin.count
-        let value = try await cache.request()
-        guard value > began else { throw Wrong(what: "\(value) is from before") }
-        return value
-      }
-      _ = try await early.value
-      let late = try await clearing.value
-      guard cache.cachedValue == late else {
-        throw Wrong(what: "\(cache.cachedValue ?? 0) was kept, and \(late) handed out")
-      }
-    }
-  }
-
-  @Test func `R9: a refresh is never satisfied by a fetch that began before it`() throws {
-    try forEveryInterleaving(deviations: 5) {
-      let origin = Origin()
-      let cache = Multiplexer { try await origin.fetch() }
-      let early = Task { try await cache.request() }
-      let refreshing = Task {
-        let refreshed = cache.refresh()
-        let began = origin.count
-        let value = try await refreshed.request()
-        guard value > began else { throw Wrong(what: "\(value) of \(began) is from before") }
-      }
-      let plain = Task { try await cache.request() }
-      _ = try await early.value
-      _ = try await plain.value
-      try await refreshing.value
-      guard origin.count <= 2, origin.mostAtOnce == 1 else {
-        throw Wrong(what: "\(origin.count) fetches, \(origin.mostAtOnce) at once")
-      }
-    }
-  }
-
-  @Test func `R10: a stored value wins over the fetch, whichever ends first`() throws {
-    try forEveryInterleaving {
-      let origin = Origin()
-      let cache = Multiplexer { try await origin.fetch() }
-      let caller = Task { try await cache.request() }
-      let storing = Task { cache.store(100) }
-      let value = try await caller.value
-      await storing.value
-      await hop()
-      await hop()
-      guard [1, 100].contains(value), cache.cachedValue == 100 else {
-        throw Wrong(what: "\(value) was handed out and \(cache.cachedValue ?? 0) was kept")
-      }
-    }
-  }
-
-  @Test func `R11: two fetches that wait for each other never wait for ever`() throws {
-    try forEveryInterleaving(deviations: 5) {
-      let own = Owner()
-      let map = MultiplexerMap<Int, Int>(id: "m") { key in
+      func fetch() async throws -> Int {
+        let number = calls.add(1, ordering: .relaxed).newValue
+        let atOnce = now.add(1, ordering: .relaxed).newValue
+        most.max(atOnce, ordering: .relaxed)
+        defer { now.subtract(1, ordering: .relaxed) }
         await hop()
-        do {
-          return try await own.request(1 - key)
-        } catch MultiplexerError.recursiveRequest(let chain) {
-          guard chain == ["m[\(key)]", "m[\(1 - key)]", "m[\(key)]"] else {
-            throw Wrong(what: "\(chain)")
-          }
-          return 42
-        }
-      }
-      await own.adopt(map)
-      let first = Task { try await map.request(0) }
-      let second = Task { try await map.request(1) }
-      guard try await first.value == 42, try await second.value == 42 else {
-        throw Wrong(what: "another value")
+        try Task.checkCancellation()
+        return number
       }
     }
-  }
 
-  @Test func `R11: a wait that was cancelled closes no circle later`() throws {
-    try forEveryInterleaving(deviations: 4) {
-      let own = Owner()
-      let map = MultiplexerMap<Int, Int>(id: "m") { key in
-        guard key == 0 else {
-          await hop()
-          return try await own.request(2)
-        }
-        let impatient = Task { try await own.request(1) }
-        await hop()
-        impatient.cancel()
-        _ = await impatient.result
-        return 7
-      }
-      await own.adopt(map)
-      let first = Task { try await map.request(0) }
-      let value = try await first.value
-      guard value == 7 else { throw Wrong(what: "another value") }
-    }
-  }
-
-  @Test func `the last state that a subscriber is told is how things are`() throws {
-    try forEveryInterleaving(deviations: 4) {
-      let origin = Origin()
-      let cache = Multiplexer(policy: Self.cancelling()) { try await origin.fetch() }
-      let stream = cache.subscription()
-      let doomed = Task { try await cache.request() }
-      let canceller = Task { doomed.cancel() }
-      let clearing = Task { try await cache.clear() }
-      await canceller.value
-      try await clearing.value
-      _ = await doomed.result
-      await hop()
-      var iterator = stream.makeAsyncIterator()
-      guard let state = await iterator.next() else { throw Wrong(what: "the stream has ended") }
-      guard !state.isLoading, state.value == cache.cachedValue else {
-        throw Wrong(what: "\(state), but \(String(describing: cache.cachedValue)) is kept")
-      }
-    }
-  }
-
-  @Test func `a fetch with a timeout ends once, by its result or by the time`() throws {
-    try forEveryInterleaving(deviations: 4) {
-      let clock = ManualClock()
+    private static func cancelling() -> CachePolicy {
       var policy = CachePolicy()
-      policy.fetchTimeout = .seconds(1)
-      let origin = Origin()
-      let cache = Multiplexer(policy: policy, clock: clock) { try await origin.fetch() }
-      let caller = Task { try await cache.request() }
-      let time = Task { clock.advance(by: .seconds(1)) }
-      await time.value
-      switch await caller.result {
-      case .success(let value):
-        guard cache.cachedValue == value else { throw Wrong(what: "nothing was kept") }
-      case .failure(MultiplexerError.fetchTimedOut):
-        guard cache.cachedValue == nil else { throw Wrong(what: "a late result was kept") }
-      case .failure(let error):
-        throw error
+      policy.whenUnobserved = .cancel
+      return policy
+    }
+
+    @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
+    func `R1: two requests share a fetch or find its value`(policy: UnobservedFetch) throws {
+      try forEveryInterleaving {
+        let origin = Origin()
+        var settings = CachePolicy()
+        settings.whenUnobserved = policy
+        let cache = Multiplexer(policy: settings) { try await origin.fetch() }
+        let first = Task { try await cache.request() }
+        let second = Task { try await cache.request() }
+        guard try await first.value == 1, try await second.value == 1, origin.count == 1 else {
+          throw Wrong(what: "\(origin.count) fetches")
+        }
+      }
+    }
+
+    @Test func `R5: a cancelled request never costs another one its value`() throws {
+      try forEveryInterleaving {
+        let origin = Origin()
+        let cache = Multiplexer { try await origin.fetch() }
+        let doomed = Task { try await cache.request() }
+        let other = Task { try await cache.request() }
+        let canceller = Task { doomed.cancel() }
+        guard try await other.value == 1 else { throw Wrong(what: "another value") }
+        await canceller.value
+        if case .failure(let error) = await doomed.result, !(error is CancellationError) {
+          throw error
+        }
+        guard origin.count == 1 else { throw Wrong(what: "\(origin.count) fetches") }
+      }
+    }
+
+    @Test func `R6: a fetch cancelled by its last caller is never shown to the next one`() throws {
+      try forEveryInterleaving {
+        let origin = Origin()
+        let cache = Multiplexer(policy: Self.cancelling()) { try await origin.fetch() }
+        let doomed = Task { try await cache.request() }
+        let other = Task { try await cache.request() }
+        let canceller = Task { doomed.cancel() }
+        let value = try await other.value
+        await canceller.value
+        _ = await doomed.result
+        guard cache.cachedValue == value, cache.statistics.failures == 0 else {
+          throw Wrong(what: "\(value) was handed out and \(cache.cachedValue ?? 0) was kept")
+        }
+      }
+    }
+
+    @Test func `R7: nobody is lost and nothing old is kept when a fetch is cut off`() throws {
+      try forEveryInterleaving {
+        let origin = Origin()
+        let cache = Multiplexer { try await origin.fetch() }
+        let early = Task { try await cache.request() }
+        let clearing = Task {
+          try await cache.clear()
+          let began = origin.count
+          let value = try await cache.request()
+          guard value > began else { throw Wrong(what: "\(value) is from before") }
+          return value
+        }
+        _ = try await early.value
+        let late = try await clearing.value
+        guard cache.cachedValue == late else {
+          throw Wrong(what: "\(cache.cachedValue ?? 0) was kept, and \(late) handed out")
+        }
+      }
+    }
+
+    @Test func `R9: a refresh is never satisfied by a fetch that began before it`() throws {
+      try forEveryInterleaving(deviations: 5) {
+        let origin = Origin()
+        let cache = Multiplexer { try await origin.fetch() }
+        let early = Task { try await cache.request() }
+        let refreshing = Task {
+          let refreshed = cache.refresh()
+          let began = origin.count
+          let value = try await refreshed.request()
+          guard value > began else { throw Wrong(what: "\(value) of \(began) is from before") }
+        }
+        let plain = Task { try await cache.request() }
+        _ = try await early.value
+        _ = try await plain.value
+        try await refreshing.value
+        guard origin.count <= 2, origin.mostAtOnce == 1 else {
+          throw Wrong(what: "\(origin.count) fetches, \(origin.mostAtOnce) at once")
+        }
+      }
+    }
+
+    @Test func `R10: a stored value wins over the fetch, whichever ends first`() throws {
+      try forEveryInterleaving {
+        let origin = Origin()
+        let cache = Multiplexer { try await origin.fetch() }
+        let caller = Task { try await cache.request() }
+        let storing = Task { cache.store(100) }
+        let value = try await caller.value
+        await storing.value
+        await hop()
+        await hop()
+        guard [1, 100].contains(value), cache.cachedValue == 100 else {
+          throw Wrong(what: "\(value) was handed out and \(cache.cachedValue ?? 0) was kept")
+        }
+      }
+    }
+
+    @Test func `R11: two fetches that wait for each other never wait for ever`() throws {
+      try forEveryInterleaving(deviations: 5) {
+        let own = Owner()
+        let map = MultiplexerMap<Int, Int>(id: "m") { key in
+          await hop()
+          do {
+            return try await own.request(1 - key)
+          } catch MultiplexerError.recursiveRequest(let chain) {
+            guard chain == ["m[\(key)]", "m[\(1 - key)]", "m[\(key)]"] else {
+              throw Wrong(what: "\(chain)")
+            }
+            return 42
+          }
+        }
+        await own.adopt(map)
+        let first = Task { try await map.request(0) }
+        let second = Task { try await map.request(1) }
+        guard try await first.value == 42, try await second.value == 42 else {
+          throw Wrong(what: "another value")
+        }
+      }
+    }
+
+    @Test func `R11: a wait that was cancelled closes no circle later`() throws {
+      try forEveryInterleaving(deviations: 4) {
+        let own = Owner()
+        let map = MultiplexerMap<Int, Int>(id: "m") { key in
+          guard key == 0 else {
+            await hop()
+            return try await own.request(2)
+          }
+          let impatient = Task { try await own.request(1) }
+          await hop()
+          impatient.cancel()
+          _ = await impatient.result
+          return 7
+        }
+        await own.adopt(map)
+        let first = Task { try await map.request(0) }
+        let value = try await first.value
+        guard value == 7 else { throw Wrong(what: "another value") }
+      }
+    }
+
+    @Test func `the last state that a subscriber is told is how things are`() throws {
+      try forEveryInterleaving(deviations: 4) {
+        let origin = Origin()
+        let cache = Multiplexer(policy: Self.cancelling()) { try await origin.fetch() }
+        let stream = cache.subscription()
+        let doomed = Task { try await cache.request() }
+        let canceller = Task { doomed.cancel() }
+        let clearing = Task { try await cache.clear() }
+        await canceller.value
+        try await clearing.value
+        _ = await doomed.result
+        await hop()
+        var iterator = stream.makeAsyncIterator()
+        guard let state = await iterator.next() else { throw Wrong(what: "the stream has ended") }
+        guard !state.isLoading, state.value == cache.cachedValue else {
+          throw Wrong(what: "\(state), but \(String(describing: cache.cachedValue)) is kept")
+        }
+      }
+    }
+
+    @Test func `a fetch with a timeout ends once, by its result or by the time`() throws {
+      try forEveryInterleaving(deviations: 4) {
+        let clock = ManualClock()
+        var policy = CachePolicy()
+        policy.fetchTimeout = .seconds(1)
+        let origin = Origin()
+        let cache = Multiplexer(policy: policy, clock: clock) { try await origin.fetch() }
+        let caller = Task { try await cache.request() }
+        let time = Task { clock.advance(by: .seconds(1)) }
+        await time.value
+        switch await caller.result {
+        case .success(let value):
+          guard cache.cachedValue == value else { throw Wrong(what: "nothing was kept") }
+        case .failure(MultiplexerError.fetchTimedOut):
+          guard cache.cachedValue == nil else { throw Wrong(what: "a late result was kept") }
+        case .failure(let error):
+          throw error
+        }
       }
     }
   }
