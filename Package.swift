@@ -38,9 +38,10 @@ let package = Package(
       resources: [.process("Resources")],
       swiftSettings: settings
     ),
+    .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
     .testTarget(
       name: "PlexusTests",
-      dependencies: ["Plexus", "PlexusNetworking", "PlexusTesting"],
+      dependencies: ["Plexus", "PlexusNetworking", "PlexusTesting", "TestSupport"],
       swiftSettings: settings
     ),
     .testTarget(
@@ -50,7 +51,7 @@ let package = Package(
     ),
     .testTarget(
       name: "PlexusStorageTests",
-      dependencies: ["Plexus", "PlexusStorage"],
+      dependencies: ["Plexus", "PlexusStorage", "TestSupport"],
       swiftSettings: settings
     ),
     .testTarget(
@@ -60,12 +61,12 @@ let package = Package(
     ),
     .testTarget(
       name: "PlexusTestingTests",
-      dependencies: ["PlexusTesting"],
+      dependencies: ["PlexusTesting", "TestSupport"],
       swiftSettings: settings
     ),
     .testTarget(
       name: "LoopbackOriginTests",
-      dependencies: ["LoopbackOrigin", "PlexusTesting"],
+      dependencies: ["LoopbackOrigin", "PlexusTesting", "TestSupport"],
       swiftSettings: settings
     ),
     .testTarget(

@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import TestSupport
 
 #if canImport(Darwin)
 import Darwin
@@ -38,7 +38,7 @@ final class RawClient: Sendable {
   }
 
   private let descriptor: Int32
-  private let unread = Mutex(Unread())
+  private let unread = Guarded(Unread())
 
   init(port: UInt16) async throws {
     descriptor = Self.makeSocket()

@@ -1,9 +1,9 @@
 import LoopbackOrigin
-import Synchronization
+import TestSupport
 
 /// The requests that a handler has seen.
 final class Requests: Sendable {
-  private let state = Mutex<[OriginRequest]>([])
+  private let state = Guarded<[OriginRequest]>([])
 
   var all: [OriginRequest] { state.withLock { $0 } }
 

@@ -1,5 +1,5 @@
 import PlexusTesting
-import Synchronization
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5)))
@@ -190,7 +190,7 @@ struct `A recorder` {
 
 /// Tells when nobody holds it any more.
 private final class Witness: Sendable {
-  private let onRelease = Mutex<(@Sendable () -> Void)?>(nil)
+  private let onRelease = Guarded<(@Sendable () -> Void)?>(nil)
 
   deinit {
     onRelease.withLock { $0 }?()

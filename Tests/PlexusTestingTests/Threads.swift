@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TestSupport
 
 /// Runs the body on threads of their own at the same time, and waits for all of them.
 func onThreads(_ count: Int, _ body: @escaping @Sendable (_ thread: Int) -> Void) async {
@@ -21,7 +22,7 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (_ thread: Int) -> Void
 
 /// What tasks write down in the order in which they get to it.
 final class Notes<Entry: Sendable>: Sendable {
-  private let state = Mutex<[Entry]>([])
+  private let state = Guarded<[Entry]>([])
 
   var entries: [Entry] { state.withLock { $0 } }
 

@@ -1,4 +1,5 @@
 import Plexus
+import TestSupport
 import Testing
 
 @testable import PlexusStorage

@@ -1,5 +1,6 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 /// Rule 0.9: what is released, resumed or called may use the broadcaster it belongs to.

@@ -83,7 +83,8 @@ import Testing
     #expect(MultiplexerError.fetchTimedOut(after: .seconds(5)).description.contains("5.0 seconds"))
     #expect(MultiplexerError.missingKey("k").description.contains("key k"))
     #expect(MultiplexerError.notModifiedWithoutValue.description.contains(".notModified"))
-    #expect("\(MuxRepositoryError(errors: [Broken()]))".contains("Broken"))
+    let error = MuxRepositoryError(failures: [.init(id: "profile", error: Broken())])
+    #expect("\(error)".contains("profile: Broken"))
   }
 
   @Test func `a response can be made by whoever is requestable`() {

@@ -1,4 +1,5 @@
 import Plexus
+import TestSupport
 import Testing
 
 /// The rules of cancellation that every broadcaster keeps.

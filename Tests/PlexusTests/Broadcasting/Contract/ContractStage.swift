@@ -1,4 +1,5 @@
 import Plexus
+import TestSupport
 
 /// A broadcaster under test, its elements told by their numbers.
 protocol Stage: Sendable {

@@ -1,4 +1,5 @@
 import Plexus
+import TestSupport
 import Testing
 
 /// The rules of memory, locks and threads that every broadcaster keeps.

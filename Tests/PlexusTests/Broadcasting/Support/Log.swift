@@ -1,3 +1,5 @@
+import TestSupport
+
 /// What has happened in a test, in order, written from anywhere and awaited.
 final class Log<Entry: Sendable>: Sendable {
   private struct Waiter {

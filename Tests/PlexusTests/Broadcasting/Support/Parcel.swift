@@ -1,3 +1,5 @@
+import TestSupport
+
 /// A numbered element that says when it is released.
 final class Parcel: Sendable {
   let number: Int

@@ -1,4 +1,5 @@
 import Plexus
+import TestSupport
 
 /// An executor that runs its jobs when the test says so, and tells when one has arrived.
 final class SteppedExecutor: SerialExecutor, Sendable {
