@@ -20,4 +20,18 @@ final class Answer<Value: Sendable>: Sendable {
     self.isStale = isStale
     self.error = error
   }
+
+  /// Makes the answer that a copy is.
+  init(
+    _ copy: StoredCopy<Value>,
+    source: Response<Value>.Source,
+    isStale: Bool,
+    error: (any Error)? = nil
+  ) {
+    value = copy.value
+    storedAt = copy.storedAt
+    self.source = source
+    self.isStale = isStale
+    self.error = error
+  }
 }

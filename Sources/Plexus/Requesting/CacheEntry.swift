@@ -9,6 +9,8 @@ public struct CacheEntry<Value: Sendable>: Sendable {
   public var storedAt: Duration
   /// What came with the value to ask the origin whether it has changed, such as an entity tag.
   public var validator: String?
+  /// The time to live that came with the value; `nil` if the policy of whoever reads it decides.
+  public var timeToLive: Duration?
 
   /// Creates an entry.
   ///
@@ -16,10 +18,17 @@ public struct CacheEntry<Value: Sendable>: Sendable {
   ///   - value: The value.
   ///   - storedAt: The time at which it was fetched or stored, since 1970-01-01T00:00Z.
   ///   - validator: What came with it to ask the origin whether it has changed.
-  public init(value: Value, storedAt: Duration, validator: String? = nil) {
+  ///   - timeToLive: The time to live that came with it.
+  public init(
+    value: Value,
+    storedAt: Duration,
+    validator: String? = nil,
+    timeToLive: Duration? = nil
+  ) {
     self.value = value
     self.storedAt = storedAt
     self.validator = validator
+    self.timeToLive = timeToLive
   }
 }
 

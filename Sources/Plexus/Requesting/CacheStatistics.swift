@@ -20,6 +20,8 @@ public struct CacheStatistics: Hashable, Sendable {
   public var evictions: Int
   /// The errors of the storage behind the multiplexer.
   public var cacherErrors: Int
+  /// The stored copies that were used in place of a fetch, or after one that failed.
+  public var restorations: Int
 
   /// Creates statistics.
   ///
@@ -32,6 +34,7 @@ public struct CacheStatistics: Hashable, Sendable {
   ///   - failures: The fetches that failed in the end.
   ///   - evictions: The values that had to make room for others.
   ///   - cacherErrors: The errors of the storage behind the multiplexer.
+  ///   - restorations: The stored copies that were used.
   @inlinable
   public init(
     hits: Int = 0,
@@ -41,7 +44,8 @@ public struct CacheStatistics: Hashable, Sendable {
     fetches: Int = 0,
     failures: Int = 0,
     evictions: Int = 0,
-    cacherErrors: Int = 0
+    cacherErrors: Int = 0,
+    restorations: Int = 0
   ) {
     self.hits = hits
     self.staleHits = staleHits
@@ -51,6 +55,7 @@ public struct CacheStatistics: Hashable, Sendable {
     self.failures = failures
     self.evictions = evictions
     self.cacherErrors = cacherErrors
+    self.restorations = restorations
   }
 
   /// Returns the sum of two statistics, number by number.
@@ -68,7 +73,8 @@ public struct CacheStatistics: Hashable, Sendable {
       fetches: left.fetches + right.fetches,
       failures: left.failures + right.failures,
       evictions: left.evictions + right.evictions,
-      cacherErrors: left.cacherErrors + right.cacherErrors
+      cacherErrors: left.cacherErrors + right.cacherErrors,
+      restorations: left.restorations + right.restorations
     )
   }
 }

@@ -1,4 +1,4 @@
-/// One flight's work: the fetch, its timeout and its retries.
+/// One flight's work: the stored copy, the fetch, its timeout and its retries.
 struct FetchRun<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let core: RequestCore<Key, Value>
   let launch: Launch<Key, Value>
@@ -6,124 +6,109 @@ struct FetchRun<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private var policy: CachePolicy { core.policy }
   private var flight: Flight<Key, Value> { launch.flight }
 
-  /// Fetches, as often as the policy allows.
+  /// Does the work.
   ///
   /// - Returns: How it has ended.
-  func outcome() async -> FetchEnding<Value> {
-    var attempt = 1
-    while true {
-      if flight.work.isCancelled { return .cancelled(CancellationError()) }
-      do {
-        return try ending(with: await fetch(attempt: attempt))
-      } catch {
-        if error is CancellationError || flight.work.isCancelled { return .cancelled(error) }
-        let chance = policy.retry.jitter > 0 ? Double.random(in: -1...1) : 0
-        // Nobody needs another try if a value was stored in the meantime.
-        guard let wait = policy.retry.wait(after: attempt, chance: chance), !flight.mark.isSettled,
-          await sleep(for: wait)
-        else { return failure(error) }
-        attempt += 1
-      }
-    }
+  func ending() async -> FetchEnding<Value> {
+    if flight.work.isCancelled { return .cancelled(CancellationError()) }
+    let found = await storedCopy()
+    if let found, let ending = ending(with: found) { return ending }
+    var launch = launch
+    if let found { launch.renew(found.copy) }
+    if launch.readsFirst { core.noteFetch(hash: flight.hash) }
+    return await core.ending(of: launch, found: found, attempts(of: launch))
   }
 
-  private func failure(_ error: any Error) -> FetchEnding<Value> {
-    if flight.work.isCancelled { return .cancelled(error) }
-    return .failure(
-      error,
-      usesValue: policy.usesCachedValue(error),
-      memory: Nanoseconds(saturating: policy.failureTimeToLive)
+  private func attempts(
+    of launch: Launch<Key, Value>
+  ) async -> Attempts.Ending<FetchResult<Value>> {
+    let flight = flight
+    let core = core
+    return await Attempts(policy: policy, clock: core.clock, work: flight.work).run(
+      unless: { flight.mark.isSettled },
+      { attempt in
+        let context = FetchContext(
+          previousValue: launch.previousValue,
+          validator: launch.validator,
+          attempt: attempt
+        )
+        // The user's fetch is known as the work of this flight.
+        let result = try await FlightScope.$current.withValue(flight.mark) {
+          try await core.fetch(flight.key, context)
+        }
+        if case .notModified = result, launch.previousValue == nil {
+          throw MultiplexerError.notModifiedWithoutValue
+        }
+        return result
+      }
     )
   }
 
-  /// Waits, unless the flight is cancelled before.
-  private func sleep(for duration: Duration) async -> Bool {
-    do {
-      try await core.clock.wait(for: duration)
-      return true
-    } catch {
-      return false
-    }
+  // MARK: - The stored copy
+
+  /// Reads the stored copy, if there is no value and the policy is to read it before fetching.
+  func storedCopy() async -> FoundCopy<Value>? {
+    guard launch.readsFirst else { return nil }
+    return await core.storedCopy(of: flight.key, hash: flight.hash)
   }
 
-  private func ending(with result: FetchResult<Value>) throws -> FetchEnding<Value> {
-    switch result {
-    case .value(let value, let timeToLive, let validator):
-      let own = timeToLive.map { Nanoseconds(saturating: $0) }
-      return .value(value, validator: validator, lifetime: core.lifetime(own: own))
-    case .notModified(let timeToLive):
-      guard let value = launch.previousValue else {
-        throw MultiplexerError.notModifiedWithoutValue
-      }
-      let own = timeToLive.map { Nanoseconds(saturating: $0) } ?? launch.ownTimeToLive
-      return .value(value, validator: launch.validator, lifetime: core.lifetime(own: own))
-    }
-  }
-
-  private func fetch(attempt: Int) async throws -> FetchResult<Value> {
-    let context = FetchContext(
-      previousValue: launch.previousValue,
-      validator: launch.validator,
-      attempt: attempt
-    )
-    guard let timeout = policy.fetchTimeout else { return try await fetch(context) }
-    return try await fetch(context, timeout: timeout)
-  }
-
-  /// Runs the user's fetch, known as the work of this flight.
-  private func fetch(_ context: FetchContext<Value>) async throws -> FetchResult<Value> {
-    try await FlightScope.$current.withValue(flight.mark) {
-      try await core.fetch(flight.key, context)
-    }
-  }
-
-  /// Runs the user's fetch for so long and not longer, whether it heeds cancellation or not.
-  private func fetch(
-    _ context: FetchContext<Value>,
-    timeout: Duration
-  ) async throws -> FetchResult<Value> {
-    let first = OneShot<Result<FetchResult<Value>, any Error>>()
-    let timer = core.clock.timer(timeout) {
-      first.set(.failure(MultiplexerError.fetchTimedOut(after: timeout)))
-    }
-    let work = flight.work.start {
-      do {
-        first.set(.success(try await fetch(context)))
-      } catch {
-        first.set(.failure(error))
-      }
-    }
-    defer {
-      timer.cancel()
-      work.cancel()
-      flight.work.remove(work)
-    }
-    return try await withTaskCancellationHandler(
-      operation: { await first.value() },
-      onCancel: { first.set(.failure(CancellationError())) }
-    ).get()
+  /// How the flight ends if the stored copy will do.
+  func ending(with found: FoundCopy<Value>) -> FetchEnding<Value>? {
+    guard launch.takesStoredCopy, !found.isOutdated else { return nil }
+    let now = core.time.now()
+    if now < found.deadline { return .restored(found, renews: false) }
+    guard now < found.deadline.addingSaturating(max(core.staleTime, 0)) else { return nil }
+    return .restored(found, renews: true)
   }
 }
 
-extension Clock<Duration> {
-  /// Sleeps for some time, however long.
-  fileprivate func wait(for duration: Duration) async throws {
-    try await sleep(until: deadline(after: duration), tolerance: nil)
+extension Launch {
+  /// The fetch is to renew a copy.
+  mutating func renew(_ copy: StoredCopy<Value>) {
+    previousValue = copy.value
+    validator = copy.validator
+    ownTimeToLive = copy.ownTimeToLive
   }
+}
 
-  /// Calls a closure when so much time has passed since this call, unless the task is cancelled.
-  fileprivate func timer(
-    _ duration: Duration,
-    _ fire: @escaping @Sendable () -> Void
-  ) -> Task<Void, Never> {
-    let deadline = deadline(after: duration)
-    return Task.detached {
-      do {
-        try await sleep(until: deadline, tolerance: nil)
-        fire()
-      } catch {
-        // The fetch was faster, or was cancelled.
+extension RequestCore {
+  /// What the attempts of a fetch come to for one flight.
+  ///
+  /// - Parameters:
+  ///   - launch: The flight, and what its fetch was told.
+  ///   - found: The stored copy, if it has been read.
+  ///   - ending: How the attempts have ended.
+  func ending(
+    of launch: Launch<Key, Value>,
+    found: FoundCopy<Value>?,
+    _ ending: Attempts.Ending<FetchResult<Value>>
+  ) async -> FetchEnding<Value> {
+    switch ending {
+    case .success(.value(let value, let timeToLive, let validator)):
+      let own = timeToLive.map { Nanoseconds(saturating: $0) }
+      return .value(value, validator: validator, lifetime: lifetime(own: own))
+    case .success(.notModified(let timeToLive)):
+      guard let value = launch.previousValue else {
+        let error = MultiplexerError.notModifiedWithoutValue
+        return .failure(error, usesValue: false, memory: 0, copy: nil)
       }
+      let own = timeToLive.map { Nanoseconds(saturating: $0) } ?? launch.ownTimeToLive
+      return .value(value, validator: launch.validator, lifetime: lifetime(own: own))
+    case .cancelled(let error):
+      return .cancelled(error)
+    case .failure(let error):
+      let usesValue = policy.usesCachedValue(error)
+      var copy = found
+      if usesValue, copy == nil, launch.previousValue == nil {
+        copy = await storedCopy(of: launch.flight.key, hash: launch.flight.hash)
+      }
+      if launch.flight.work.isCancelled { return .cancelled(error) }
+      return .failure(
+        error,
+        usesValue: usesValue,
+        memory: Nanoseconds(saturating: policy.failureTimeToLive),
+        copy: usesValue ? copy : nil
+      )
     }
   }
 }

@@ -83,14 +83,22 @@ final class FlightMark<Key: Hashable & Sendable>: FlightNode {
 
   /// Nobody need wait for the flight any more.
   func settle() {
-    state.withLock { $0.isSettled = true }
-  }
-
-  /// The flight need not wait for another one any more.
-  func forgetPredecessor() {
     let predecessor = state.withLock { state in
       let predecessor = state.predecessor
       state.predecessor = nil
+      state.isSettled = true
+      return predecessor
+    }
+    withExtendedLifetime(predecessor) {}
+  }
+
+  /// The flight need not wait any more for the one before it.
+  ///
+  /// - Parameter batch: What it is part of now, if anything: it waits for what that waits for.
+  func begin(in batch: (any FlightNode)? = nil) {
+    let predecessor = state.withLock { state in
+      let predecessor = state.predecessor
+      state.predecessor = batch
       return predecessor
     }
     withExtendedLifetime(predecessor) {}
@@ -100,12 +108,17 @@ final class FlightMark<Key: Hashable & Sendable>: FlightNode {
 /// Where flights come from.
 final class FlightSource: Sendable {
   /// The id of the multiplexer, or its type.
-  private let name: String
+  let name: String
   private let namesKeys: Bool
 
   init(name: String, namesKeys: Bool) {
     self.name = name
     self.namesKeys = namesKeys
+  }
+
+  /// The name of a key for people.
+  func name<Key>(of key: Key) -> String {
+    namesKeys ? "\(key)" : name
   }
 
   func label<Key>(of key: Key) -> String {

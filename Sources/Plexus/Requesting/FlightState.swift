@@ -87,6 +87,11 @@ struct FlightState<Value: Sendable>: Sendable {
     now < deadline && unserved.isNone
   }
 
+  /// Whether the value is past its time to live.
+  func isExpired(at now: Nanoseconds) -> Bool {
+    now >= deadline
+  }
+
   /// Whether no flight is under way.
   @inlinable var isAtRest: Bool {
     if case .full(let details) = box { details.running == nil } else { true }
@@ -117,6 +122,21 @@ struct FlightState<Value: Sendable>: Sendable {
 
   /// The flight that begins when the one under way has ended.
   var queued: FlightID? { details.running?.queued }
+
+  /// Whether the flight under way has to serve a refresh, for which nothing older will do.
+  var servesRefresh: Bool { details.running.map { !$0.serves.isNone } ?? false }
+
+  /// The value with what belongs to it.
+  var copy: StoredCopy<Value>? {
+    guard let value else { return nil }
+    let details = details
+    return StoredCopy(
+      value: value,
+      validator: details.validator,
+      storedAt: storedAt,
+      ownTimeToLive: details.ownTimeToLive
+    )
+  }
 }
 
 // MARK: - Requests
@@ -280,6 +300,45 @@ extension FlightState {
       value == nil && running.queued == nil
       ? .none : RefreshTicket.earlier(running.serves, running.unserved)
     return beginQueued(of: running)
+  }
+
+  /// A flight has found a copy that was stored before, in place of a new value.
+  ///
+  /// - Parameters:
+  ///   - id: The flight.
+  ///   - copy: The copy.
+  ///   - end: Until when it is fresh.
+  ///   - renewal: The name of the flight that renews it, if it is stale already.
+  /// - Returns: What has to be done now.
+  mutating func restore(
+    _ id: FlightID,
+    _ copy: StoredCopy<Value>,
+    until end: Nanoseconds,
+    renewal: FlightID?
+  ) -> EndEffects {
+    guard let running = details.running, running.id == id else { return EndEffects() }
+    adopt(copy, until: end)
+    details = FlightDetails(validator: copy.validator, ownTimeToLive: copy.ownTimeToLive)
+    unserved = running.unserved
+    if let next = beginQueued(of: running) {
+      return EndEffects(isCurrent: true, startsFlight: next)
+    }
+    if let renewal { begin(renewal, inBackground: true) }
+    return EndEffects(isCurrent: true, startsFlight: renewal)
+  }
+
+  /// A flight that is about to fail has found a copy that may stand in for the value, which is stale.
+  mutating func standIn(_ id: FlightID, _ copy: StoredCopy<Value>, until end: Nanoseconds) {
+    guard value == nil, details.running?.id == id else { return }
+    adopt(copy, until: end)
+    details.validator = copy.validator
+    details.ownTimeToLive = copy.ownTimeToLive
+  }
+
+  private mutating func adopt(_ copy: StoredCopy<Value>, until end: Nanoseconds) {
+    value = copy.value
+    storedAt = copy.storedAt
+    deadline = end
   }
 
   private mutating func beginQueued(of running: FlightDetails.Running) -> FlightID? {

@@ -4,6 +4,8 @@ final class FlightWork: Sendable {
   private struct State {
     var priority: TaskPriority?
     var tasks: [Task<Void, Never>] = []
+    /// The work of several flights that this one's is part of.
+    var batch: FlightBatch?
     var isCancelled = false
     var isFinished = false
   }
@@ -39,6 +41,16 @@ final class FlightWork: Sendable {
     return task
   }
 
+  /// The work is done by a batch from now on.
+  func join(_ batch: FlightBatch) {
+    let (isCancelled, priority) = state.withLock { state in
+      state.batch = batch
+      return (state.isCancelled, state.priority)
+    }
+    if let priority { batch.work.raise(to: priority) }
+    if isCancelled { batch.leave() }
+  }
+
   /// A task has ended.
   func remove(_ task: Task<Void, Never>) {
     state.withLock { state in state.tasks.removeAll { $0 == task } }
@@ -47,32 +59,36 @@ final class FlightWork: Sendable {
   /// Somebody of the given priority waits from now on.
   @usableFromInline
   func raise(to priority: TaskPriority) {
-    let tasks = state.withLock { state -> [Task<Void, Never>] in
-      if let current = state.priority, current >= priority { return [] }
+    let (tasks, batch) = state.withLock { state -> ([Task<Void, Never>], FlightBatch?) in
+      if let current = state.priority, current >= priority { return ([], nil) }
       state.priority = priority
-      return state.tasks
+      return (state.tasks, state.batch)
     }
     Self.raise(tasks, to: priority)
+    batch?.work.raise(to: priority)
   }
 
   /// Cancels the flight: every task that works for it, now and later.
   func cancel() {
-    let tasks = state.withLock { state -> [Task<Void, Never>] in
+    let (tasks, batch) = state.withLock { state -> ([Task<Void, Never>], FlightBatch?) in
+      let batch = state.isCancelled ? nil : state.batch
       state.isCancelled = true
-      return state.tasks
+      return (state.tasks, batch)
     }
     for task in tasks { task.cancel() }
+    batch?.leave()
   }
 
   /// The flight has ended.
   func finish() {
-    let tasks = state.withLock { state -> [Task<Void, Never>] in
+    let garbage = state.withLock { state in
       state.isFinished = true
-      let tasks = state.tasks
+      let garbage = (state.tasks, state.batch)
       state.tasks = []
-      return tasks
+      state.batch = nil
+      return garbage
     }
-    withExtendedLifetime(tasks) {}
+    withExtendedLifetime(garbage) {}
   }
 
   /// Waiting for a task is what raises its priority.

@@ -65,18 +65,21 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
   /// Creates a multiplexer of what a closure fetches.
   ///
   /// - Parameters:
-  ///   - id: The name by which it appears in errors; its type if there is none.
+  ///   - id: The name by which it appears in errors, and the key of its stored copy; its type if there is
+  ///     none.
   ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
+  ///   - cacher: Where the value outlives the process, if it shall.
   ///   - clock: What measures the age of values, waits and timeouts.
   ///   - onFetch: What fetches the value. It is released with the multiplexer.
   /// - Precondition: The policy's expiry jitter lies between 0 and 1, and its fetch timeout is positive.
   public init(
     id: String? = nil,
     policy: CachePolicy = CachePolicy(),
+    cacher: (any Cacher<Value>)? = nil,
     clock: any Clock<Duration> = ContinuousClock(),
     onFetch: @escaping @concurrent @Sendable () async throws -> Value
   ) {
-    self.init(id: id, policy: policy, clock: clock) { (_: FetchContext<Value>) in
+    self.init(id: id, policy: policy, cacher: cacher, clock: clock) { (_: FetchContext<Value>) in
       .value(try await onFetch())
     }
   }
@@ -94,23 +97,27 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
   /// ```
   ///
   /// - Parameters:
-  ///   - id: The name by which it appears in errors; its type if there is none.
+  ///   - id: The name by which it appears in errors, and the key of its stored copy; its type if there is
+  ///     none.
   ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
+  ///   - cacher: Where the value outlives the process, if it shall.
   ///   - clock: What measures the age of values, waits and timeouts.
   ///   - onFetch: What fetches the value. It is released with the multiplexer.
   /// - Precondition: The policy's expiry jitter lies between 0 and 1, and its fetch timeout is positive.
   public init(
     id: String? = nil,
     policy: CachePolicy = CachePolicy(),
+    cacher: (any Cacher<Value>)? = nil,
     clock: any Clock<Duration> = ContinuousClock(),
     onFetch:
       @escaping @concurrent @Sendable (FetchContext<Value>) async throws -> FetchResult<Value>
   ) {
+    let name = id ?? "\(Multiplexer<Value>.self)"
     let core = RequestCore<SingleKey, Value>(
-      name: id ?? "\(Multiplexer<Value>.self)",
+      name: name,
       namesKeys: false,
-      stripeCount: 1,
       policy: policy,
+      storage: cacher.map { Storage(cacher: $0) { _ in name } },
       clock: clock
     ) { _, context in
       try await onFetch(context)
@@ -173,16 +180,29 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
   /// Forgets the value.
   ///
   /// It is forgotten, and `.unknown` is published, before this call suspends. Those who wait for a fetch
-  /// get its result, which is stored nowhere. A request made afterwards fetches anew.
+  /// get its result, which is stored nowhere. A request made afterwards fetches anew, and no stored copy
+  /// is used until it has been removed. When this call returns it is gone for good. It runs to its
+  /// end when the calling task is cancelled.
   ///
-  /// - Throws: Nothing as long as there is no stored copy.
+  /// - Throws: The cacher's error if the stored copy may still be there. This multiplexer does not use it
+  ///   any more, and tries again to remove it at the next ``flush()`` or `clear()`.
   public nonisolated func clear() async throws {
-    core.cutOff()
+    try await core.clear()
+  }
+
+  /// Writes the value to the cacher, if it has changed since it was written.
+  ///
+  /// It runs to its end when the calling task is cancelled.
+  ///
+  /// - Throws: A ``CacherError`` that names the keys that failed. They are tried again at the next call.
+  public nonisolated func flush() async throws {
+    try await core.flush()
   }
 
   /// Forgets the value in memory, for instance when memory is short.
   ///
-  /// `.unknown` is published. A fetch that is under way goes on, and its value will be kept.
+  /// `.unknown` is published. A fetch that is under way goes on, and its value will be kept. A value that
+  /// the cacher does not have yet is written to it.
   public nonisolated func clearMemory() {
     core.clearMemory()
   }
@@ -227,6 +247,17 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
   }
 
   // MARK: - Housekeeping
+
+  /// Registers somebody who keeps a log of what happens from now on.
+  ///
+  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
+  /// - Returns: The stream, which lives until it is dropped or its task is cancelled, or the multiplexer
+  ///   is released.
+  public nonisolated func events(
+    bufferingPolicy: BufferingPolicy<CacheEvent> = .unbounded
+  ) -> AsyncStream<CacheEvent> {
+    AsyncStream(core.events.subscription(bufferingPolicy: bufferingPolicy))
+  }
 
   /// What has happened so far.
   public nonisolated var statistics: CacheStatistics {

@@ -29,58 +29,10 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   @usableFromInline let ticket: RefreshTicket
   private let owner: CoreOwner<Key, Value>
 
-  private init(owner: CoreOwner<Key, Value>, ticket: RefreshTicket) {
+  init(owner: CoreOwner<Key, Value>, ticket: RefreshTicket) {
     core = owner.core
     self.owner = owner
     self.ticket = ticket
-  }
-
-  /// Creates a map of what a closure fetches.
-  ///
-  /// - Parameters:
-  ///   - id: The name by which it appears in errors; its type if there is none.
-  ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
-  ///   - clock: What measures the age of values, waits and timeouts.
-  ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
-  /// - Precondition: The policy's expiry jitter lies between 0 and 1, and its fetch timeout is positive.
-  public init(
-    id: String? = nil,
-    policy: CachePolicy = CachePolicy(),
-    clock: any Clock<Duration> = ContinuousClock(),
-    onKeyFetch: @escaping @concurrent @Sendable (Key) async throws -> Value
-  ) {
-    self.init(id: id, policy: policy, clock: clock) { (key: Key, _: FetchContext<Value>) in
-      .value(try await onKeyFetch(key))
-    }
-  }
-
-  /// Creates a map of what a closure fetches that knows of the value it renews.
-  ///
-  /// The closure may ask the origin whether the value has changed at all, and may say how long the
-  /// new one is fresh.
-  ///
-  /// - Parameters:
-  ///   - id: The name by which it appears in errors; its type if there is none.
-  ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
-  ///   - clock: What measures the age of values, waits and timeouts.
-  ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
-  /// - Precondition: The policy's expiry jitter lies between 0 and 1, and its fetch timeout is positive.
-  public init(
-    id: String? = nil,
-    policy: CachePolicy = CachePolicy(),
-    clock: any Clock<Duration> = ContinuousClock(),
-    onKeyFetch:
-      @escaping @concurrent @Sendable (Key, FetchContext<Value>) async throws -> FetchResult<Value>
-  ) {
-    let core = RequestCore<Key, Value>(
-      name: id ?? "\(MultiplexerMap<Key, Value>.self)",
-      namesKeys: true,
-      stripeCount: 16,
-      policy: policy,
-      clock: clock,
-      fetch: onKeyFetch
-    )
-    self.init(owner: CoreOwner(core), ticket: .none)
   }
 
   // MARK: - Requests
@@ -119,6 +71,32 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   @inlinable
   public nonisolated func cachedValue(_ key: Key) -> Value? {
     core.value(of: key, hash: core.hasher.hash(key))
+  }
+
+  /// Returns the values of several keys, as if each of them were requested at the same time.
+  ///
+  /// What is fresh is taken from memory, running fetches are joined, and only what is missing is fetched:
+  /// all of it by one fetch if the map has one for several keys. One key's failure does not fail
+  /// others. When the calling task is cancelled, every key that would still have to be waited for fails
+  /// with a `CancellationError` at once.
+  ///
+  /// ```swift
+  /// let users = MultiplexerMap<Int, String>.bulk { ids in
+  ///   Dictionary(uniqueKeysWithValues: ids.map { ($0, "user \($0)") })
+  /// }
+  ///
+  /// for (id, user) in await users.request([1, 2, 3]) {
+  ///   print(id, try user.get())
+  /// }
+  /// ```
+  ///
+  /// - Parameter keys: The keys; one that occurs twice is asked for once.
+  /// - Returns: The value of each key, or the error that ``request(_:)-(Key)`` would throw. A key that a fetch
+  ///   for several keys returned nothing for fails with ``MultiplexerError/missingKey(_:)``.
+  public nonisolated func request(
+    _ keys: some Collection<Key> & Sendable
+  ) async -> [Key: Result<Value, any Error>] {
+    await core.settle(keys, ticket: ticket)
   }
 
   /// A request of one key, for instance for a ``Zipper``.
@@ -171,24 +149,39 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   /// Forgets the value of a key.
   ///
   /// It is forgotten, and `.unknown` is published, before this call suspends. Those who wait for a fetch
-  /// get its result, which is stored nowhere. A request made afterwards fetches anew.
+  /// get its result, which is stored nowhere. A request made afterwards fetches anew, and no stored copy
+  /// is used until it has been removed. When this call returns it is gone for good. It runs to its
+  /// end when the calling task is cancelled.
   ///
   /// - Parameter key: The key.
-  /// - Throws: Nothing as long as there is no stored copy.
+  /// - Throws: A ``CacherError`` if the stored copy may still be there. This map does not use it any more,
+  ///   and tries again to remove it at the next ``flush()`` or `clear`.
   public nonisolated func clear(_ key: Key) async throws {
-    core.cutOff(key, hash: core.hasher.hash(key))
+    try await core.clear(key, hash: core.hasher.hash(key))
   }
 
-  /// Forgets the values of all keys, as ``clear(_:)`` does.
+  /// Forgets the values of all keys, as ``clear(_:)`` does, and removes everything that its cacher has.
   ///
-  /// - Throws: Nothing as long as there is no stored copy.
+  /// - Throws: The cacher's error if stored copies may still be there. This map does not use them any
+  ///   more, and tries again to remove them at the next ``flush()`` or `clear`.
   public nonisolated func clear() async throws {
-    core.cutOff()
+    try await core.clear()
+  }
+
+  /// Writes the values to the cacher that have changed since they were written.
+  ///
+  /// It runs to its end when the calling task is cancelled.
+  ///
+  /// - Throws: A ``CacherError`` that names the keys that failed. They are tried again at the next call,
+  ///   except for values that had to make room in memory and could not be written, which are lost.
+  public nonisolated func flush() async throws {
+    try await core.flush()
   }
 
   /// Forgets the values in memory, for instance when memory is short.
   ///
-  /// `.unknown` is published. Fetches that are under way go on, and their values will be kept.
+  /// `.unknown` is published. Fetches that are under way go on, and their values will be kept. Values that
+  /// the cacher does not have yet are written to it.
   public nonisolated func clearMemory() {
     core.clearMemory()
   }
@@ -232,6 +225,17 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   }
 
   // MARK: - Housekeeping
+
+  /// Registers somebody who keeps a log of what happens from now on, to all keys.
+  ///
+  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
+  /// - Returns: The stream, which lives until it is dropped or its task is cancelled, or the map is
+  ///   released.
+  public nonisolated func events(
+    bufferingPolicy: BufferingPolicy<CacheEvent> = .unbounded
+  ) -> AsyncStream<CacheEvent> {
+    AsyncStream(core.events.subscription(bufferingPolicy: bufferingPolicy))
+  }
 
   /// What has happened so far, over all keys.
   public nonisolated var statistics: CacheStatistics {

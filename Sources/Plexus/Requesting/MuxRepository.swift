@@ -1,4 +1,5 @@
-/// Multiplexers and the like that are cleared together, for instance when somebody signs out.
+/// Multiplexers and the like that are cleared together, for instance when somebody signs out, and
+/// written together before the process ends.
 ///
 /// ```swift
 /// let profile = Multiplexer { "Ada" }.register()
@@ -106,15 +107,50 @@ public final actor MuxRepository {
     let members = members()
     for member in members { member.hold() }
     for member in members { member.release() }
-    var errors: [any Error] = []
-    for member in members {
+    try await Self.ask(members) { try await $0.removeStored() }
+  }
+
+  /// Writes what the members hold to where it outlives the process, as far as it has changed.
+  ///
+  /// Call it before the process ends or is put to sleep. A program on a server calls it from the task that
+  /// handles the signal to end:
+  ///
+  /// ```swift
+  /// func terminate() async {
+  ///   do {
+  ///     try await MuxRepository.shared.flushAll()
+  ///   } catch {
+  ///     print(error)
+  ///   }
+  /// }
+  /// ```
+  ///
+  /// An app calls it when it enters the background, within the time that the system grants for that.
+  ///
+  /// All members are flushed at the same time, whether others fail or not. It runs to its end when the
+  /// calling task is cancelled.
+  ///
+  /// - Throws: ``MuxRepositoryError`` with the ids of the members that failed; the error of each of them
+  ///   names the keys.
+  public nonisolated func flushAll() async throws {
+    try await Self.ask(members()) { try await $0.flush() }
+  }
+
+  /// Asks all members for something at the same time.
+  private nonisolated static func ask(
+    _ members: [any RepositoryMember],
+    _ question: @escaping @concurrent @Sendable (any RepositoryMember) async throws -> Void
+  ) async throws {
+    let tasks = members.map { member in Task.detached { try await question(member) } }
+    var failures: [MuxRepositoryError.Failure] = []
+    for (member, task) in zip(members, tasks) {
       do {
-        try await member.removeStored()
+        try await task.value
       } catch {
-        errors.append(error)
+        failures.append(MuxRepositoryError.Failure(id: member.name, error: error))
       }
     }
-    guard errors.isEmpty else { throw MuxRepositoryError(errors: errors) }
+    guard failures.isEmpty else { throw MuxRepositoryError(failures: failures) }
   }
 
   /// Forgets what the members hold in memory; fetches that are under way go on.

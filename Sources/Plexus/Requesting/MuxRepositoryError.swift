@@ -2,20 +2,42 @@
 ///
 /// Members that are not named have done it.
 public struct MuxRepositoryError: Error {
-  /// The errors of the members that failed.
-  public let errors: [any Error]
+  /// A member that failed.
+  public struct Failure: Sendable {
+    /// The id of the multiplexer or map, or its type if it has none.
+    public let id: String
+    /// What it failed with: for stored copies a ``CacherError``, which names the keys.
+    public let error: any Error
+
+    /// Creates a failure.
+    ///
+    /// - Parameters:
+    ///   - id: The id of the member.
+    ///   - error: What it failed with.
+    public init(id: String, error: any Error) {
+      self.id = id
+      self.error = error
+    }
+  }
+
+  /// The members that failed.
+  public let failures: [Failure]
 
   /// Creates an error.
   ///
-  /// - Parameter errors: The errors of the members that failed.
-  public init(errors: [any Error]) {
-    self.errors = errors
+  /// - Parameter failures: The members that failed.
+  public init(failures: [Failure]) {
+    self.failures = failures
   }
+
+  /// The errors of the members that failed.
+  public var errors: [any Error] { failures.map(\.error) }
 }
 
 extension MuxRepositoryError: CustomStringConvertible {
-  /// A sentence that names all errors.
+  /// A sentence that names all members that failed, and why.
   public var description: String {
-    "\(errors.count) members of the repository failed: \(errors.map { "\($0)" }.joined(separator: "; "))"
+    let list = failures.map { "\($0.id): \($0.error)" }.joined(separator: "; ")
+    return "\(failures.count) members of the repository failed: \(list)"
   }
 }

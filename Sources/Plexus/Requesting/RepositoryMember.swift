@@ -18,6 +18,14 @@ public protocol RepositoryMember: AnyObject, Sendable {
   /// Called once for each call of ``hold()``. It must not wait.
   nonisolated func release()
 
+  /// The name by which the member appears in the errors of a repository.
+  nonisolated var name: String { get }
+
+  /// Writes what has changed to where it outlives the process.
+  ///
+  /// - Throws: What could not be written, and why.
+  nonisolated func flush() async throws
+
   /// Removes the stored copies; they are gone for good when it returns.
   ///
   /// - Throws: Why some of them are still there.
@@ -38,8 +46,21 @@ extension RepositoryMember {
     cutOff()
   }
 
+  /// The name of the type.
+  public nonisolated var name: String { "\(Self.self)" }
+
+  /// Writes nothing: what is in memory only has no stored copies.
+  public nonisolated func flush() async throws {}
+
   /// Removes nothing: what is in memory only has no stored copies.
   public nonisolated func removeStored() async throws {}
 }
 
-extension RequestCore: RepositoryMember {}
+extension RequestCore: RepositoryMember {
+  @usableFromInline var name: String { source.name }
+
+  @usableFromInline
+  func removeStored() async throws {
+    try await removeStored(nil)
+  }
+}

@@ -4,23 +4,31 @@ extension RequestCore {
     let now = time.now()
     let lifetime = lifetime()
     let policy = policy.whenUnobserved
+    let cost = capacity.cost(of: value)
+    let name = storage?.name(of: key)
     change(hash: hash) { stripe, aftermath in
+      let index = stripe.place(of: key, hash: hash)
       stripe.store(
         value,
-        at: stripe.place(of: key, hash: hash),
+        at: index,
         whenUnobserved: policy,
         lifetime: lifetime,
         now: now,
         &aftermath
       )
+      if let name { stripe.ledger?.noteValue(key, hash: hash, name: name, &aftermath.notes) }
+      aftermath.note(key) { .stored(key: $0) }
+      stripe.keep(index, cost: cost, &aftermath)
     }
   }
 
   /// Notes that the value of a key has changed at its origin.
   func refresh(_ key: Key, hash: UInt64) -> RefreshTicket {
     let priority = Task.currentPriority
+    let name = storage?.name(of: key)
     return change(hash: hash) { stripe, aftermath in
       let ticket = drawTicket()
+      if let name { stripe.ledger?.refresh(name, at: wallClockTime()) }
       if let index = stripe.keys.index(of: key, hash: hash) {
         stripe.refresh(index, ticket, source: source, priority: priority)
       }
@@ -33,6 +41,7 @@ extension RequestCore {
     let priority = Task.currentPriority
     let ticket = drawTicket()
     changeAll { stripe, aftermath in
+      stripe.ledger?.refreshAll(at: wallClockTime())
       for index in stripe.keys.entries.indices {
         stripe.refresh(index, ticket, source: source, priority: priority)
       }
@@ -41,14 +50,35 @@ extension RequestCore {
   }
 
   /// Forgets a key, and cuts its flights off.
-  func cutOff(_ key: Key, hash: UInt64) {
+  ///
+  /// - Parameter name: The name of its stored copy, which must not be used any more, if there may be one.
+  func cutOff(_ key: Key, hash: UInt64, name: String? = nil) {
     let policy = policy.whenUnobserved
     change(hash: hash) { stripe, aftermath in
       if let index = stripe.keys.index(of: key, hash: hash) {
         stripe.cutOff(index, whenUnobserved: policy, &aftermath)
-        aftermath.entries.append(stripe.keys.remove(at: index))
+        stripe.remove(at: index, &aftermath)
       }
+      if let name { stripe.ledger?.remove(key, hash: hash, name: name, &aftermath.notes) }
+      aftermath.note(key) { .cleared(key: $0) }
     }
+  }
+
+  /// Forgets a key, cuts its flights off, and removes its stored copy.
+  ///
+  /// - Throws: Why the copy may still be there.
+  func clear(_ key: Key, hash: UInt64) async throws {
+    let name = storage?.name(of: key)
+    cutOff(key, hash: hash, name: name)
+    if let name { try await removeStored(name) }
+  }
+
+  /// Forgets everything, cuts all flights off, and removes all stored copies.
+  ///
+  /// - Throws: Why some copies may still be there.
+  func clear() async throws {
+    cutOff()
+    try await removeStored()
   }
 
   /// Forgets everything, and cuts all flights off.
@@ -59,8 +89,9 @@ extension RequestCore {
       for index in stripe.keys.entries.indices {
         stripe.cutOff(index, whenUnobserved: policy, &aftermath)
       }
-      aftermath.entries += stripe.keys.removeAll()
+      stripe.forgetAll(&aftermath)
     }
+    tell(.cleared(key: nil))
   }
 
   /// Forgets everything, and keeps nothing of what begins until it is released.
@@ -72,8 +103,9 @@ extension RequestCore {
       for index in stripe.keys.entries.indices {
         stripe.cutOff(index, whenUnobserved: policy, &aftermath)
       }
-      aftermath.entries += stripe.keys.removeAll()
+      stripe.forgetAll(&aftermath)
     }
+    tell(.cleared(key: nil))
   }
 
   /// Keeps what begins from now on.
@@ -94,7 +126,7 @@ extension RequestCore {
     hash: UInt64,
     _ body: (inout Stripe<Key, Value>, inout Aftermath<Key, Value>) -> Result
   ) -> Result {
-    var aftermath = Aftermath<Key, Value>()
+    var aftermath = makeAftermath()
     let result = stripes.withLock(hash: hash) { stripe in body(&stripe, &aftermath) }
     carryOut(aftermath)
     return result
@@ -104,7 +136,7 @@ extension RequestCore {
   private func changeAll(
     _ body: (inout Stripe<Key, Value>, inout Aftermath<Key, Value>) -> Void
   ) {
-    var aftermath = Aftermath<Key, Value>()
+    var aftermath = makeAftermath()
     stripes.withEachLock { stripe in body(&stripe, &aftermath) }
     carryOut(aftermath)
   }
@@ -163,7 +195,7 @@ extension Stripe {
     }
     // Those who wait for a flight that has not begun get its result, which is stored nowhere.
     if let flight = removeFlight(effects.drops, &aftermath), flight.waiters.count > 0 {
-      launch(Launch(flight: flight), &aftermath)
+      aftermath.launches.append(Launch(flight: flight))
     }
     if !hubs.isEmpty {
       publish(.unknown, keys.entries[index].key, keys.entries[index].hash, &aftermath)
@@ -172,15 +204,23 @@ extension Stripe {
 
   /// Forgets all values; keys with a flight stay for it.
   mutating func clearMemory(_ aftermath: inout Aftermath<Key, Value>) {
-    let old = keys.removeAll()
-    for index in old.indices where !hubs.isEmpty || old[index].element.running != nil {
+    let old = removeAll()
+    for index in old.indices {
       let entry = old[index]
+      depart(entry, &aftermath)
+      guard !hubs.isEmpty || entry.element.running != nil else { continue }
       publish(.unknown, entry.key, entry.hash, &aftermath)
       guard entry.element.running != nil else { continue }
       var state = entry.element
       state.clearMemory()
-      publish(keys.insert(state, for: entry.key, hash: entry.hash), &aftermath)
+      publish(insert(state, for: entry.key, hash: entry.hash), &aftermath)
     }
     aftermath.entries += old
+  }
+
+  /// Forgets all keys, whose flights were cut off, and sees to it that no stored copy is used any more.
+  mutating func forgetAll(_ aftermath: inout Aftermath<Key, Value>) {
+    aftermath.entries += removeAll()
+    ledger?.removeAll(&aftermath.notes)
   }
 }

@@ -2,19 +2,30 @@ extension RequestCore {
   /// Launches a flight: from here on it ends by itself, exactly once.
   func launch(_ launch: Launch<Key, Value>) {
     let flight = launch.flight
-    flight.mark.forgetPredecessor()
+    flight.mark.begin()
+    if !launch.readsFirst { noteFetch(hash: flight.hash) }
     flight.work.start { [self] in
-      finish(flight, with: await FetchRun(core: self, launch: launch).outcome())
+      finish(flight, with: await FetchRun(core: self, launch: launch).ending())
     }
   }
 
+  /// Counts a fetch that is about to begin.
+  func noteFetch(hash: UInt64) {
+    stripes.withLock(hash: hash) { $0.statistics.fetches += 1 }
+  }
+
   /// A flight has ended.
-  private func finish(_ flight: Flight<Key, Value>, with ending: FetchEnding<Value>) {
+  func finish(_ flight: Flight<Key, Value>, with ending: FetchEnding<Value>) {
     flight.work.finish()
     let now = time.now()
-    var aftermath = Aftermath<Key, Value>()
+    // Both are the user's code.
+    let bill = Bill(
+      cost: ending.value.map { capacity.cost(of: $0) } ?? 0,
+      name: ending.isNew ? storage?.name(of: flight.key) : nil
+    )
+    var aftermath = makeAftermath()
     let outcome = stripes.withLock(hash: flight.hash) { stripe in
-      stripe.finish(flight, with: ending, at: now, &aftermath)
+      stripe.finish(flight, with: ending, bill, source: source, at: now, &aftermath)
     }
     aftermath.settles.append((flight, outcome))
     carryOut(aftermath)
@@ -24,10 +35,41 @@ extension RequestCore {
 /// How a fetch has ended.
 enum FetchEnding<Value: Sendable>: Sendable {
   case value(Value, validator: String?, lifetime: FlightState<Value>.Lifetime)
-  /// Whether the value that there is may stand in, and how long the failure is remembered.
-  case failure(any Error, usesValue: Bool, memory: Nanoseconds)
+  /// The stored copy will do; whether a new fetch renews it.
+  case restored(FoundCopy<Value>, renews: Bool)
+  /// Whether the value that there is may stand in, how long the failure is remembered, and the stored copy
+  /// that may stand in if there is no value.
+  case failure(any Error, usesValue: Bool, memory: Nanoseconds, copy: FoundCopy<Value>?)
   /// It was cancelled, or gave up by itself, with this error.
   case cancelled(any Error)
+
+  /// The value that it brings.
+  var value: Value? {
+    switch self {
+    case .value(let value, _, _): value
+    case .restored(let found, _): found.copy.value
+    case .failure(_, let usesValue, _, let found): usesValue ? found?.copy.value : nil
+    case .cancelled: nil
+    }
+  }
+
+  /// Whether it brings the stored copy in place of a new value.
+  var isRestored: Bool {
+    if case .restored = self { true } else { false }
+  }
+
+  /// Whether it brings a value that no cacher can have.
+  var isNew: Bool {
+    if case .value = self { true } else { false }
+  }
+}
+
+/// What is known of a value before it is kept: finding it out may run a user's code.
+struct Bill: Sendable {
+  /// What keeping it costs.
+  var cost: Int
+  /// Its key as the cacher knows it, if there is one that has to be told.
+  var name: String?
 }
 
 extension Stripe {
@@ -37,10 +79,12 @@ extension Stripe {
   mutating func finish(
     _ flight: Flight<Key, Value>,
     with ending: FetchEnding<Value>,
+    _ bill: Bill,
+    source: FlightSource,
     at now: Nanoseconds,
     _ aftermath: inout Aftermath<Key, Value>
   ) -> Flight<Key, Value>.Outcome {
-    if case .failure = ending { statistics.failures += 1 }
+    count(ending, of: flight.key, &aftermath)
     removeFlight(flight.id, &aftermath)
     guard let index = keys.index(of: flight.key, hash: flight.hash),
       self[index].running == flight.id
@@ -48,18 +92,85 @@ extension Stripe {
 
     let before = self[index]
     aftermath.states.append(before)
-    let effects: State.EndEffects
+    let effects = end(flight, at: index, with: ending, source: source, now: now)
+    let outcome = outcome(of: ending, standIn: before, at: now)
+    if effects.startsFlight != nil {
+      publish(self[index].restingState, flight.key, flight.hash, &aftermath)
+    }
+    ended(index, startsFlight: effects.startsFlight, &aftermath)
+    let isKept = ending.value != nil && (ending.isRestored || ending.isNew || before.value == nil)
+    if isKept {
+      if let name = bill.name {
+        ledger?.noteValue(flight.key, hash: flight.hash, name: name, &aftermath.notes)
+      }
+      keep(index, cost: bill.cost, &aftermath)
+    }
+    if case .failure = ending { noteFailure(at: now, &aftermath) }
+    return outcome
+  }
+
+  private mutating func count(
+    _ ending: FetchEnding<Value>,
+    of key: Key,
+    _ aftermath: inout Aftermath<Key, Value>
+  ) {
+    switch ending {
+    case .value:
+      aftermath.note(key) { .fetched(key: $0) }
+    case .restored:
+      statistics.restorations += 1
+      aftermath.note(key) { .restored(key: $0) }
+    case .failure(let error, let usesValue, _, let copy):
+      statistics.failures += 1
+      aftermath.note(key) { .fetchFailed(key: $0, error: error) }
+      if usesValue, copy != nil {
+        statistics.restorations += 1
+        aftermath.note(key) { .restored(key: $0) }
+      }
+    case .cancelled:
+      break
+    }
+  }
+
+  private mutating func end(
+    _ flight: Flight<Key, Value>,
+    at index: Int,
+    with ending: FetchEnding<Value>,
+    source: FlightSource,
+    now: Nanoseconds
+  ) -> State.EndEffects {
     switch ending {
     case .value(let value, let validator, let lifetime):
-      effects = self[index].succeed(
+      return self[index].succeed(
         flight.id,
         with: value,
         validator: validator,
         lifetime: lifetime,
         at: now
       )
-    case .failure(let error, let usesValue, let memory):
-      effects = self[index].fail(
+    case .restored(let found, let renews):
+      let renewal = nextFlight
+      let effects = self[index].restore(
+        flight.id,
+        found.copy,
+        until: found.deadline,
+        renewal: renews ? renewal : nil
+      )
+      if effects.startsFlight == renewal {
+        _ = makeFlight(
+          for: flight.key,
+          hash: flight.hash,
+          source: source,
+          priority: flight.work.priority ?? .medium
+        )
+      }
+      return effects
+    case .failure(let error, let usesValue, let memory, let found):
+      if usesValue, let found {
+        // The next request tries again: nothing says that the copy is still the right one.
+        self[index].standIn(flight.id, found.copy, until: min(found.deadline, now))
+      }
+      return self[index].fail(
         flight.id,
         with: error,
         usesValue: usesValue,
@@ -67,36 +178,30 @@ extension Stripe {
         at: now
       )
     case .cancelled:
-      effects = self[index].giveUp(flight.id)
+      return self[index].giveUp(flight.id)
     }
-    if effects.startsFlight != nil {
-      publish(self[index].restingState, flight.key, flight.hash, &aftermath)
-    }
-    ended(index, startsFlight: effects.startsFlight, &aftermath)
-    if case .failure = ending { noteFailure(at: now, &aftermath) }
-    return outcome(of: ending, standIn: before, at: now)
   }
 
   /// What those get who wait for a flight.
+  ///
+  /// - Parameter state: What was known before the flight ended, if it still counted.
   private func outcome(
     of ending: FetchEnding<Value>,
-    standIn: State?,
+    standIn state: State?,
     at now: Nanoseconds
   ) -> Flight<Key, Value>.Outcome {
     switch ending {
     case .value(let value, _, _):
       return .success(Answer(value: value, source: .fetch, storedAt: now))
-    case .failure(let error, let usesValue, _):
-      guard usesValue, let standIn, let value = standIn.value else { return .failure(error) }
-      return .success(
-        Answer(
-          value: value,
-          source: .memory,
-          storedAt: standIn.storedAt,
-          isStale: true,
-          error: error
-        )
-      )
+    case .restored(let found, let renews):
+      return .success(Answer(found.copy, source: .cacher, isStale: renews))
+    case .failure(let error, let usesValue, _, let found):
+      guard usesValue, let state else { return .failure(error) }
+      if let copy = state.copy {
+        return .success(Answer(copy, source: .memory, isStale: true, error: error))
+      }
+      guard let found else { return .failure(error) }
+      return .success(Answer(found.copy, source: .cacher, isStale: true, error: error))
     case .cancelled(let error):
       return .failure(error)
     }

@@ -67,6 +67,19 @@ extension RequestCore {
     hash: UInt64,
     ticket: RefreshTicket
   ) throws -> Admission<Key, Value> {
+    var launches: [Launch<Key, Value>] = []
+    defer { for launch in launches { self.launch(launch) } }
+    return try decide(key, hash: hash, ticket: ticket, &launches)
+  }
+
+  /// Answers a request or gives it a place to wait in, and hands out the flights that have to be
+  /// launched for it, also when it throws.
+  func decide(
+    _ key: Key,
+    hash: UInt64,
+    ticket: RefreshTicket,
+    _ launches: inout [Launch<Key, Value>]
+  ) throws -> Admission<Key, Value> {
     let scope = FlightScope.current.flatMap { $0.isSettled ? nil : $0 }
     let isOwn = scope.map { isFetch(of: key, $0) } ?? false
     let inquiry = Inquiry(
@@ -77,10 +90,12 @@ extension RequestCore {
       priority: Task.currentPriority,
       mayWait: !isOwn && !Task.isCancelled
     )
-    var aftermath = Aftermath<Key, Value>()
+    var aftermath = makeAftermath()
     let verdict = stripes.withLock(hash: hash) { stripe in
       stripe.admit(inquiry, staleTime: staleTime, source: source, &aftermath)
     }
+    launches += aftermath.launches
+    aftermath.launches = []
     carryOut(aftermath)
     switch verdict {
     case .answered(let answer):
@@ -118,7 +133,7 @@ extension RequestCore {
 
   /// Cancels a flight that nobody waits for, unless it goes on for another reason.
   private func abandon(_ flight: Flight<Key, Value>) {
-    var aftermath = Aftermath<Key, Value>()
+    var aftermath = makeAftermath()
     stripes.withLock(hash: flight.hash) { $0.abandon(flight, &aftermath) }
     carryOut(aftermath)
   }
@@ -162,6 +177,7 @@ extension Stripe {
   ) -> Verdict<Key, Value> {
     let index = place(of: inquiry.key, hash: inquiry.hash)
     let next = nextFlight
+    if self[index].value != nil { noteUse(index) }
     let effects = self[index].request(
       ticket: inquiry.ticket,
       at: inquiry.now,
@@ -177,7 +193,10 @@ extension Stripe {
         source: source,
         priority: inquiry.priority
       )
-      launch(flight.id, index: index, &aftermath)
+      if self[index].value != nil, self[index].isExpired(at: inquiry.now) {
+        aftermath.note(inquiry.key) { .expired(key: $0) }
+      }
+      launch(flight.id, index: index, takesStoredCopy: inquiry.ticket.isNone, &aftermath)
       if holds > 0 {
         // It is cut off from its beginning: its result is for those who wait now.
         _ = self[index].giveUp(flight.id)

@@ -36,6 +36,7 @@ extension RequestCore {
       if !stripe.hubs.isEmpty { hubs.append(stripe.hubs.removeAll()) }
     }
     for entry in hubs.joined() { entry.element.finish() }
+    events.finish()
   }
 
   /// The last subscriber of a key has gone, unless another one has come since.

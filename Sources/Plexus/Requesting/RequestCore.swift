@@ -6,6 +6,7 @@ internal import Synchronization
 final class RequestCore<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   typealias Fetch =
     @concurrent @Sendable (Key, FetchContext<Value>) async throws -> FetchResult<Value>
+  typealias BulkFetch = @concurrent @Sendable ([Key]) async throws -> [Key: Value]
 
   @usableFromInline let stripes: Stripes<Stripe<Key, Value>>
   @usableFromInline let hasher = KeyHasher()
@@ -15,18 +16,37 @@ final class RequestCore<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let staleTime: Nanoseconds
   let source: FlightSource
   let fetch: Fetch
+  /// What fetches several keys at once, if there is something.
+  let bulkFetch: BulkFetch?
+  let capacity: CacheCapacity<Value>
+  let storage: Storage<Key, Value>?
+  let events = BroadcastHub<CacheEvent>()
   private let lastTicket = Atomic<UInt64>(0)
 
   init(
     name: String,
     namesKeys: Bool,
-    stripeCount: Int,
     policy: CachePolicy,
+    capacity: CacheCapacity<Value> = .unbounded,
+    storage: Storage<Key, Value>? = nil,
     clock: any Clock<Duration>,
+    bulkFetch: BulkFetch? = nil,
     fetch: @escaping Fetch
   ) {
     policy.validate()
-    stripes = Stripes(count: stripeCount) { Stripe() }
+    capacity.validate()
+    let stripeCount = namesKeys ? capacity.stripeCount : 1
+    var rest = capacity.limit.map { $0 % stripeCount } ?? 0
+    stripes = Stripes(count: stripeCount) {
+      rest -= 1
+      return Stripe(
+        limit: capacity.limit.map { $0 / stripeCount + (rest >= 0 ? 1 : 0) },
+        ledger: storage.map { _ in StorageLedger(isReadFirst: policy.cacherRead == .beforeFetch) }
+      )
+    }
+    self.capacity = capacity
+    self.storage = storage
+    self.bulkFetch = bulkFetch
     time = TimeSource(clock)
     self.clock = clock
     self.policy = policy
@@ -70,11 +90,23 @@ final class RequestCore<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return FlightState<Value>.Lifetime(duration: duration.scaled(by: factor))
   }
 
+  /// What a change will leave to be done.
+  func makeAftermath() -> Aftermath<Key, Value> {
+    Aftermath(tellsEvents: events.subscriberCount > 0)
+  }
+
   /// Does what a change has left to be done.
   func carryOut(_ aftermath: Aftermath<Key, Value>) {
     for delivery in aftermath.deliveries { delivery.deliver() }
+    for (key, event) in aftermath.events { tell(event(source.name(of: key))) }
     for (flight, outcome) in aftermath.settles { flight.settle(outcome) }
     for flight in aftermath.cancels { flight.work.cancel() }
     for launch in aftermath.launches { self.launch(launch) }
+    if aftermath.hasDepartures, let storage { storage.scheduleWriting(in: self) }
+  }
+
+  /// Tells those who keep a log.
+  func tell(_ event: CacheEvent) {
+    events.send(event)
   }
 }

@@ -24,7 +24,8 @@ public struct RetryPolicy: Hashable, Sendable {
   /// A failed fetch is tried again after waits that double.
   ///
   /// The waits are measured by the clock of the multiplexer. A fetch that is cancelled, or that
-  /// throws a `CancellationError`, is not tried again.
+  /// throws a `CancellationError`, is not tried again. After an error that gives a ``RetryAdvice`` the wait
+  /// is at least as long as advised, also beyond the cap.
   ///
   /// - Parameters:
   ///   - attempts: The number of tries, the first one included.
@@ -52,8 +53,14 @@ public struct RetryPolicy: Hashable, Sendable {
   /// - Parameters:
   ///   - attempt: The number of the attempt that has failed, from 1 on.
   ///   - chance: A random number from -1 to 1.
+  ///   - advice: How long to wait at least, if the error knows.
   /// - Returns: The wait; `nil` if it was the last attempt.
-  func wait(after attempt: Int, chance: Double) -> Duration? {
+  func wait(after attempt: Int, chance: Double, advice: Duration? = nil) -> Duration? {
+    guard let wait = ownWait(after: attempt, chance: chance) else { return nil }
+    return advice.map { max($0, wait) } ?? wait
+  }
+
+  private func ownWait(after attempt: Int, chance: Double) -> Duration? {
     guard attempt < attempts else { return nil }
     var wait = min(base, cap)
     var doublings = attempt - 1

@@ -9,7 +9,11 @@ struct Stripe<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   // A hit counts first and then looks at the keys: beside the lock, and beside each other, these three
   // words share a cache line with it.
   @usableFromInline var statistics = CacheStatistics()
-  @usableFromInline var keys = KeyTable<Key, FlightState<Value>>()
+  @usableFromInline private(set) var keys = KeyTable<Key, FlightState<Value>>()
+  /// What decides which values have to go, if there is a limit.
+  @usableFromInline private(set) var eviction: S3FIFO?
+  /// What the cacher has yet to learn, if there is one.
+  var ledger: StorageLedger<Key, Value>?
   /// The flights under way and queued; those that were cut off are not among them.
   @usableFromInline var flights: [FlightID: Flight<Key, Value>] = [:]
   /// The streams of the keys that have subscribers.
@@ -18,6 +22,14 @@ struct Stripe<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   var holds = 0
   private var lastFlight: UInt64 = 0
   private var failuresSinceSweep = 0
+
+  /// - Parameters:
+  ///   - limit: What all values may cost together, if there is a limit.
+  ///   - ledger: What the cacher has yet to learn, if there is one.
+  init(limit: Int? = nil, ledger: StorageLedger<Key, Value>? = nil) {
+    eviction = limit.map { S3FIFO(limit: $0) }
+    self.ledger = ledger
+  }
 
   /// The value of a key, if it is fresh; counted as a hit.
   @inlinable
@@ -32,6 +44,7 @@ struct Stripe<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     // While a flight is under way it depends on the refresh.
     guard ticket.isNone || keys.entries[index].element.isAtRest else { return nil }
     statistics.hits &+= 1
+    eviction?.use(index)
     return keys.entries[index].element.value
   }
 
@@ -57,7 +70,25 @@ struct Stripe<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// The place of a key, which is added if it is not there.
   mutating func place(of key: Key, hash: UInt64) -> Int {
-    keys.index(of: key, hash: hash) ?? keys.insert(State(), for: key, hash: hash)
+    keys.index(of: key, hash: hash) ?? insert(State(), for: key, hash: hash)
+  }
+
+  /// Adds a key that is not there.
+  mutating func insert(_ state: State, for key: Key, hash: UInt64) -> Int {
+    eviction?.append()
+    return keys.insert(state, for: key, hash: hash)
+  }
+
+  /// Removes a key; the last one takes its place.
+  mutating func remove(at index: Int, _ aftermath: inout Aftermath<Key, Value>) {
+    eviction?.remove(at: index)
+    aftermath.entries.append(keys.remove(at: index))
+  }
+
+  /// Removes all keys.
+  mutating func removeAll() -> ContiguousArray<KeyTable<Key, State>.Entry> {
+    eviction?.removeAll()
+    return keys.removeAll()
   }
 
   /// The state of a key at a place.
@@ -66,10 +97,15 @@ struct Stripe<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _modify { yield &keys.entries[index].element }
   }
 
+  /// The value at a place was used by a request that was not a plain hit.
+  mutating func noteUse(_ index: Int) {
+    eviction?.use(index)
+  }
+
   /// Removes a key of which nothing is known.
   mutating func removeIfEmpty(_ index: Int, _ aftermath: inout Aftermath<Key, Value>) {
     guard keys.entries[index].element.isEmpty else { return }
-    aftermath.entries.append(keys.remove(at: index))
+    remove(at: index, &aftermath)
   }
 
   /// Forgets keys that merely failed, once there are many of them.
@@ -83,8 +119,54 @@ struct Stripe<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       let entry = keys.entries[index]
       guard entry.element.isForgettable(at: now) else { continue }
       guard hubs.index(of: entry.key, hash: entry.hash) == nil else { continue }
-      aftermath.entries.append(keys.remove(at: index))
+      remove(at: index, &aftermath)
     }
+  }
+
+  // MARK: - Room
+
+  /// A key has got a value: others may have to go for it, or it goes itself if it costs too much.
+  ///
+  /// Places have changed afterwards.
+  mutating func keep(_ index: Int, cost: Int, _ aftermath: inout Aftermath<Key, Value>) {
+    guard let limit = eviction?.limit else { return }
+    guard cost <= limit else { return evict(index, &aftermath) }
+    eviction?.keep(index, hash: keys.entries[index].hash, cost: cost)
+    while let victim = nextVictim() {
+      statistics.evictions += 1
+      aftermath.note(keys.entries[victim].key) { .evicted(key: $0) }
+      evict(victim, &aftermath)
+    }
+  }
+
+  private mutating func nextVictim() -> Int? {
+    let entries = keys.entries
+    return eviction?.nextVictim { entries[$0].hash }?.index
+  }
+
+  /// A value leaves memory; the cacher is told first, and the flight under way goes on.
+  private mutating func evict(_ index: Int, _ aftermath: inout Aftermath<Key, Value>) {
+    let entry = keys.entries[index]
+    depart(entry, &aftermath)
+    if entry.element.running != nil {
+      aftermath.states.append(entry.element)
+      self[index].clearMemory()
+      eviction?.discard(index)
+      publish(index, &aftermath)
+    } else {
+      publish(.unknown, entry.key, entry.hash, &aftermath)
+      remove(at: index, &aftermath)
+    }
+  }
+
+  /// What an entry that leaves memory has to tell the cacher is noted.
+  mutating func depart(
+    _ entry: KeyTable<Key, State>.Entry,
+    _ aftermath: inout Aftermath<Key, Value>
+  ) {
+    guard ledger != nil, let copy = entry.element.copy else { return }
+    ledger?.depart(entry.key, hash: entry.hash, copy, &aftermath.notes)
+    if ledger?.hasDepartures == true { aftermath.hasDepartures = true }
   }
 
   // MARK: - Flights
@@ -125,21 +207,22 @@ struct Stripe<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// The flight of a name is to be launched with what is known now.
-  mutating func launch(_ id: FlightID, index: Int, _ aftermath: inout Aftermath<Key, Value>) {
+  mutating func launch(
+    _ id: FlightID,
+    index: Int,
+    takesStoredCopy: Bool = true,
+    _ aftermath: inout Aftermath<Key, Value>
+  ) {
     guard let flight = flights[id] else { return }
     let details = self[index].details
     let launch = Launch(
       flight: flight,
       previousValue: self[index].value,
       validator: details.validator,
-      ownTimeToLive: details.ownTimeToLive
+      ownTimeToLive: details.ownTimeToLive,
+      readsFirst: self[index].value == nil && ledger?.isReadFirst == true,
+      takesStoredCopy: takesStoredCopy && !self[index].servesRefresh
     )
-    self.launch(launch, &aftermath)
-  }
-
-  /// A flight is to be launched.
-  mutating func launch(_ launch: Launch<Key, Value>, _ aftermath: inout Aftermath<Key, Value>) {
-    statistics.fetches += 1
     aftermath.launches.append(launch)
   }
 
@@ -182,10 +265,18 @@ struct Launch<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   var previousValue: Value?
   var validator: String?
   var ownTimeToLive: Nanoseconds?
+  /// Whether the stored copy is to be read before anything is fetched.
+  var readsFirst = false
+  /// Whether a stored copy will do in place of a new value.
+  var takesStoredCopy = false
 }
 
 /// What a change leaves to be done once no lock is held: it may run a user's code.
 struct Aftermath<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  /// Whether somebody wants to know of events.
+  let tellsEvents: Bool
+  /// What those are told who keep a log, in order; the name of the key is made later.
+  private(set) var events: [(key: Key, event: @Sendable (_ key: String) -> CacheEvent)] = []
   /// What subscribers are told, in order.
   var deliveries: [Delivery<LoadState<Value>>] = []
   /// The flights to launch.
@@ -200,4 +291,17 @@ struct Aftermath<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   var states: [FlightState<Value>] = []
   /// What was removed, to be released.
   var entries: ContiguousArray<KeyTable<Key, FlightState<Value>>.Entry> = []
+  /// What the ledger has replaced, to be released.
+  var notes = StorageLedger<Key, Value>.Garbage()
+  /// Whether values have left memory that have to be written.
+  var hasDepartures = false
+
+  init(tellsEvents: Bool) {
+    self.tellsEvents = tellsEvents
+  }
+
+  /// Notes an event, if somebody wants to know.
+  mutating func note(_ key: Key, _ event: @escaping @Sendable (_ key: String) -> CacheEvent) {
+    if tellsEvents { events.append((key, event)) }
+  }
 }

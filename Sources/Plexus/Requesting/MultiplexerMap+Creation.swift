@@ -1,0 +1,199 @@
+extension MultiplexerMap {
+  /// Creates a map of what a closure fetches.
+  ///
+  /// - Parameters:
+  ///   - id: The name by which it appears in errors; its type if there is none.
+  ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
+  ///   - capacity: How much is kept in memory.
+  ///   - clock: What measures the age of values, waits and timeouts.
+  ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
+  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
+  ///   capacity is not negative.
+  public init(
+    id: String? = nil,
+    policy: CachePolicy = CachePolicy(),
+    capacity: CacheCapacity<Value> = .unbounded,
+    clock: any Clock<Duration> = ContinuousClock(),
+    onKeyFetch: @escaping @concurrent @Sendable (Key) async throws -> Value
+  ) {
+    self.init(id: id, policy: policy, capacity: capacity, clock: clock) {
+      (key: Key, _: FetchContext<Value>) in
+      .value(try await onKeyFetch(key))
+    }
+  }
+
+  /// Creates a map of what a closure fetches that knows of the value it renews.
+  ///
+  /// The closure may ask the origin whether the value has changed at all, and may say how long the
+  /// new one is fresh.
+  ///
+  /// - Parameters:
+  ///   - id: The name by which it appears in errors; its type if there is none.
+  ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
+  ///   - capacity: How much is kept in memory.
+  ///   - clock: What measures the age of values, waits and timeouts.
+  ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
+  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
+  ///   capacity is not negative.
+  public init(
+    id: String? = nil,
+    policy: CachePolicy = CachePolicy(),
+    capacity: CacheCapacity<Value> = .unbounded,
+    clock: any Clock<Duration> = ContinuousClock(),
+    onKeyFetch:
+      @escaping @concurrent @Sendable (Key, FetchContext<Value>) async throws -> FetchResult<Value>
+  ) {
+    let core = RequestCore<Key, Value>(
+      name: id ?? "\(MultiplexerMap<Key, Value>.self)",
+      namesKeys: true,
+      policy: policy,
+      capacity: capacity,
+      storage: nil,
+      clock: clock,
+      fetch: onKeyFetch
+    )
+    self.init(owner: CoreOwner(core), ticket: .none)
+  }
+
+  /// Creates a map of what a closure fetches for several keys at once.
+  ///
+  /// ``request(_:)-(Collection<Key>)`` fetches all that is missing with one call; a request of a single key
+  /// calls it with that key alone, or joins a call that fetches the key already.
+  ///
+  /// - Parameters:
+  ///   - id: The name by which it appears in errors; its type if there is none.
+  ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
+  ///   - capacity: How much is kept in memory.
+  ///   - clock: What measures the age of values, waits and timeouts.
+  ///   - onFetch: What fetches the values of keys, each of them once; a key that it returns nothing for
+  ///     fails with ``MultiplexerError/missingKey(_:)``. It is released with the map.
+  /// - Returns: The map.
+  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
+  ///   capacity is not negative.
+  public static func bulk(
+    id: String? = nil,
+    policy: CachePolicy = CachePolicy(),
+    capacity: CacheCapacity<Value> = .unbounded,
+    clock: any Clock<Duration> = ContinuousClock(),
+    onFetch: @escaping @concurrent @Sendable ([Key]) async throws -> [Key: Value]
+  ) -> MultiplexerMap {
+    let core = RequestCore<Key, Value>(
+      name: id ?? "\(MultiplexerMap<Key, Value>.self)",
+      namesKeys: true,
+      policy: policy,
+      capacity: capacity,
+      storage: nil,
+      clock: clock,
+      bulkFetch: onFetch
+    ) { key, _ in
+      guard let value = try await onFetch([key])[key] else {
+        throw MultiplexerError.missingKey("\(key)")
+      }
+      return .value(value)
+    }
+    return MultiplexerMap(owner: CoreOwner(core), ticket: .none)
+  }
+}
+
+extension MultiplexerMap where Key: LosslessStringConvertible {
+  /// Creates a map of what a closure fetches, with stored copies.
+  ///
+  /// - Parameters:
+  ///   - id: The name by which it appears in errors; its type if there is none.
+  ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
+  ///   - capacity: How much is kept in memory.
+  ///   - cacher: Where values outlive the process, if they shall; it knows keys by their description.
+  ///   - clock: What measures the age of values, waits and timeouts.
+  ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
+  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
+  ///   capacity is not negative.
+  public init(
+    id: String? = nil,
+    policy: CachePolicy = CachePolicy(),
+    capacity: CacheCapacity<Value> = .unbounded,
+    cacher: (any Cacher<Value>)?,
+    clock: any Clock<Duration> = ContinuousClock(),
+    onKeyFetch: @escaping @concurrent @Sendable (Key) async throws -> Value
+  ) {
+    self.init(id: id, policy: policy, capacity: capacity, cacher: cacher, clock: clock) {
+      (key: Key, _: FetchContext<Value>) in
+      .value(try await onKeyFetch(key))
+    }
+  }
+
+  /// Creates a map of what a closure fetches that knows of the value it renews, with stored copies.
+  ///
+  /// The closure may ask the origin whether the value has changed at all, and may say how long the
+  /// new one is fresh.
+  ///
+  /// - Parameters:
+  ///   - id: The name by which it appears in errors; its type if there is none.
+  ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
+  ///   - capacity: How much is kept in memory.
+  ///   - cacher: Where values outlive the process, if they shall; it knows keys by their description.
+  ///   - clock: What measures the age of values, waits and timeouts.
+  ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
+  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
+  ///   capacity is not negative.
+  public init(
+    id: String? = nil,
+    policy: CachePolicy = CachePolicy(),
+    capacity: CacheCapacity<Value> = .unbounded,
+    cacher: (any Cacher<Value>)?,
+    clock: any Clock<Duration> = ContinuousClock(),
+    onKeyFetch:
+      @escaping @concurrent @Sendable (Key, FetchContext<Value>) async throws -> FetchResult<Value>
+  ) {
+    let core = RequestCore<Key, Value>(
+      name: id ?? "\(MultiplexerMap<Key, Value>.self)",
+      namesKeys: true,
+      policy: policy,
+      capacity: capacity,
+      storage: cacher.map { Storage(cacher: $0) { $0.description } },
+      clock: clock,
+      fetch: onKeyFetch
+    )
+    self.init(owner: CoreOwner(core), ticket: .none)
+  }
+
+  /// Creates a map of what a closure fetches for several keys at once, with stored copies.
+  ///
+  /// ``request(_:)-(Collection<Key>)`` fetches all that is missing with one call; a request of a single key
+  /// calls it with that key alone, or joins a call that fetches the key already.
+  ///
+  /// - Parameters:
+  ///   - id: The name by which it appears in errors; its type if there is none.
+  ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
+  ///   - capacity: How much is kept in memory.
+  ///   - cacher: Where values outlive the process, if they shall; it knows keys by their description.
+  ///   - clock: What measures the age of values, waits and timeouts.
+  ///   - onFetch: What fetches the values of keys, each of them once; a key that it returns nothing for
+  ///     fails with ``MultiplexerError/missingKey(_:)``. It is released with the map.
+  /// - Returns: The map.
+  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
+  ///   capacity is not negative.
+  public static func bulk(
+    id: String? = nil,
+    policy: CachePolicy = CachePolicy(),
+    capacity: CacheCapacity<Value> = .unbounded,
+    cacher: (any Cacher<Value>)?,
+    clock: any Clock<Duration> = ContinuousClock(),
+    onFetch: @escaping @concurrent @Sendable ([Key]) async throws -> [Key: Value]
+  ) -> MultiplexerMap {
+    let core = RequestCore<Key, Value>(
+      name: id ?? "\(MultiplexerMap<Key, Value>.self)",
+      namesKeys: true,
+      policy: policy,
+      capacity: capacity,
+      storage: cacher.map { Storage(cacher: $0) { $0.description } },
+      clock: clock,
+      bulkFetch: onFetch
+    ) { key, _ in
+      guard let value = try await onFetch([key])[key] else {
+        throw MultiplexerError.missingKey("\(key)")
+      }
+      return .value(value)
+    }
+    return MultiplexerMap(owner: CoreOwner(core), ticket: .none)
+  }
+}

@@ -1,0 +1,58 @@
+internal import Synchronization
+
+/// The cacher behind a multiplexer or a map.
+///
+/// Writing and removing happen in one lane, one after the other, so that what is removed stays removed
+/// whatever was being written. Reading does not wait for them.
+final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  let cacher: any Cacher<Value>
+  let lane = SerialLane()
+  private let makeName: @Sendable (Key) -> String
+  private let isWriting = Atomic<Bool>(false)
+  /// The values that had left memory and could not be written, until somebody is told.
+  private let losses = Locked<[String: any Error]>([:])
+
+  init(cacher: any Cacher<Value>, name: @escaping @Sendable (Key) -> String) {
+    self.cacher = cacher
+    makeName = name
+  }
+
+  /// The key as the cacher knows it.
+  func name(of key: Key) -> String {
+    makeName(key)
+  }
+
+  /// Sees to it that values that have left memory are written, unless that is on its way already.
+  func scheduleWriting(in core: RequestCore<Key, Value>) {
+    guard !isWriting.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    lane.add { [self] in
+      isWriting.store(false, ordering: .releasing)
+      _ = await core.synchronize(self, flushing: false)
+    }
+  }
+
+  /// A value has left memory and could not be written.
+  func noteLoss(_ name: String, _ error: any Error) {
+    let old = losses.withLock { $0.updateValue(error, forKey: name) }
+    withExtendedLifetime(old) {}
+  }
+
+  /// The values that could not be written since the last call.
+  func takeLosses() -> [String: any Error] {
+    losses.withLock { losses in
+      let taken = losses
+      losses = [:]
+      return taken
+    }
+  }
+}
+
+/// What one turn of writing and removing came to.
+struct StorageReport: Sendable {
+  /// Why not all copies could be removed, if that was to be done.
+  var completeRemovalError: (any Error)?
+  /// The copies that could not be removed.
+  var failedRemovals: [String: any Error] = [:]
+  /// The values that could not be written.
+  var failedWrites: [String: any Error] = [:]
+}
