@@ -14,7 +14,7 @@ final class SerialLane: Sendable {
   /// Whether the current task is part of a piece of work of this lane, which would wait for itself.
   var isCurrent: Bool { Self.current.contains(ObjectIdentifier(self)) }
 
-  /// Adds a piece of work. It runs to its end, whoever waits for it is cancelled or not.
+  /// Adds a piece of work, which runs to its end whether those who wait for it are cancelled or not.
   ///
   /// - Returns: The task that does it.
   @discardableResult

@@ -78,6 +78,7 @@ extension RequestCore {
   ///   - launch: The flight, and what its fetch was told.
   ///   - found: The stored copy, if it has been read.
   ///   - ending: How the attempts have ended.
+  /// - Returns: How the flight ends.
   func ending(
     of launch: Launch<Key, Value>,
     found: FoundCopy<Value>?,

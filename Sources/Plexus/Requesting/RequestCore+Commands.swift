@@ -49,9 +49,8 @@ extension RequestCore {
     return ticket
   }
 
-  /// Forgets a key, and cuts its flights off.
-  ///
-  /// - Parameter name: The name of its stored copy, which must not be used any more, if there may be one.
+  /// Forgets a key, cuts its flights off, and sees to it that the stored copy of that name, if there is
+  /// one, is not used any more.
   func cutOff(_ key: Key, hash: UInt64, name: String? = nil) {
     let policy = policy.whenUnobserved
     change(hash: hash) { stripe, aftermath in

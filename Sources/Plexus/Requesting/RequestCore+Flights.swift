@@ -182,9 +182,7 @@ extension Stripe {
     }
   }
 
-  /// What those get who wait for a flight.
-  ///
-  /// - Parameter state: What was known before the flight ended, if it still counted.
+  /// What those get who wait for a flight, given what was known before it ended, if it still counted.
   private func outcome(
     of ending: FetchEnding<Value>,
     standIn state: State?,

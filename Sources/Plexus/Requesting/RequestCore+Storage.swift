@@ -99,8 +99,10 @@ extension RequestCore {
     return report.withLock { $0 }
   }
 
-  /// Removes what is to be removed, and then writes: what has left memory, and when flushing everything
-  /// else that the cacher does not have. Called in the lane of the storage.
+  /// Removes what is to be removed, and then writes what has left memory.
+  ///
+  /// When flushing, everything else that the cacher does not have is written, too. Called in the lane of the
+  /// storage.
   func synchronize(_ storage: Storage<Key, Value>, flushing: Bool) async -> StorageReport {
     var report = StorageReport()
     await removeCopies(storage, &report)

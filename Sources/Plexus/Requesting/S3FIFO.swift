@@ -167,9 +167,10 @@ struct S3FIFO: Sendable {
 
   // MARK: - Making room
 
-  /// The value that has to go, if all together cost too much; it is in no queue any more.
+  /// Takes the value out that has to go, if all together cost too much.
   ///
-  /// - Parameter hash: The hash of the key at a place.
+  /// - Parameter hash: Returns the hash of the key at a place.
+  /// - Returns: The value, which is in no queue any more.
   mutating func nextVictim(hash: (Int) -> UInt64) -> Victim? {
     guard cost > limit else { return nil }
     while true {

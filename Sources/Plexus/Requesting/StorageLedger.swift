@@ -79,9 +79,7 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     refreshes[name] = nil
   }
 
-  /// A value leaves memory; if the cacher does not have it, it is kept here until it has.
-  ///
-  /// - Parameter copy: Makes the copy.
+  /// A value leaves memory; if the cacher does not have it, a copy is kept here until it has.
   mutating func depart(
     _ key: Key,
     hash: UInt64,
