@@ -1,3 +1,4 @@
+import Dispatch
 import Plexus
 import PlexusTesting
 import Testing
@@ -16,20 +17,21 @@ import Testing
   @Test func `R8: keeps nothing that was made of what was being cleared`() async throws {
     let old = (0..<32).map { _ in Multiplexer { 1 }.register(in: repository) }
     for member in old { member.store(1_000) }
-    let ended = Tally()
     let sums = (0..<32).map { _ in
-      Multiplexer {
-        defer { ended.increment() }
-        return old.reduce(0) { $0 + ($1.cachedValue ?? 0) }
-      }.register(in: repository)
+      Multiplexer { old.reduce(0) { $0 + ($1.cachedValue ?? 0) } }.register(in: repository)
     }
     // Some come in the order between one that is cut off already and one that is not.
     let meddlers = (0..<8).map { _ in
       Meddler {
-        let fetches = { sums.reduce(0) { $0 + $1.statistics.fetches } }
-        let before = (ended.value, fetches())
-        for sum in sums { Task.detached { try await sum.request() } }
-        while fetches() == before.1 || ended.value < fetches() {}
+        let requests = DispatchGroup()
+        for sum in sums {
+          requests.enter()
+          Task.detached {
+            defer { requests.leave() }
+            _ = try await sum.request()
+          }
+        }
+        requests.wait()
       }
     }
     for meddler in meddlers { repository.register(meddler) }
