@@ -62,6 +62,7 @@ extension BroadcastHub {
         if let reader = mailbox.parkedReader { delivery.woken.append(reader) }
         mailbox.parkedReader = nil
       }
+      delivery.woken.sort { $0.id < $1.id }
       garbage.groups = others.groups.filter(\.queue.isEmpty)
       garbage.entries = garbage.groups.map { $0.takeEntries() }
       others.groups = []
