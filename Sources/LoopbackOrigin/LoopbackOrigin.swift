@@ -51,7 +51,7 @@ public final class LoopbackOrigin: Sendable {
     let handover = Locked<EventLoop.Descriptors?>(descriptors)
     thread = try LoopThread {
       guard let descriptors = handover.withLock({ $0.take() }) else { return }
-      var loop = EventLoop(descriptors, mailbox: mailbox, core: core)
+      var loop = EventLoop(consume descriptors, mailbox: mailbox, core: core)
       loop.run()
     }
   }

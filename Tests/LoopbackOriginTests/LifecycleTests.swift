@@ -120,10 +120,12 @@ struct `The life of an origin` {
 
   @Test func `keeps its port while it is offline`() async throws {
     let origin = try LoopbackOrigin()
-    await origin.goOffline()
-    #expect(!RawClient.canBind(to: origin.port))
-    try await origin.goOnline()
-    #expect(!RawClient.canBind(to: origin.port))
+    for _ in 0..<3 {
+      await origin.goOffline()
+      #expect(!RawClient.canBind(to: origin.port))
+      try await origin.goOnline()
+      #expect(!RawClient.canBind(to: origin.port))
+    }
   }
 
   @Test func `going offline drops the answers that are under way`() async throws {
@@ -174,6 +176,15 @@ struct `The life of an origin` {
       for _ in 0..<20 { _ = try await exercise() }
       let after = openSocketsAndPipes()
       precondition(after == before, "\(after.symmetricDifference(before)) are left open")
+    }
+  }
+
+  @Test func `closes the socket that it listened with while it is offline`() async {
+    await #expect(processExitsWith: .success) {
+      let origin = try LoopbackOrigin()
+      let online = openSocketsAndPipes().count
+      await origin.goOffline()
+      precondition(openSocketsAndPipes().count == online - 1, "Something is left open")
     }
   }
 
