@@ -128,6 +128,12 @@ import Testing
     }
   }
 
+  @Test func `refuses a head that is a byte larger than its limit, complete as it is`() {
+    var parser = RequestParser(limits: OriginLimits(headBytes: simple.utf8.count - 1))
+    parser.append(Array((simple + simple).utf8))
+    #expect(parser.next() == .failure(status: 431))
+  }
+
   @Test func `takes a head that is exactly as large as its limit`() {
     var parser = RequestParser(limits: OriginLimits(headBytes: simple.utf8.count))
     parser.append(Array((simple + simple).utf8))

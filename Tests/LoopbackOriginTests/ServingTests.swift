@@ -162,6 +162,23 @@ struct `An origin that serves` {
     #expect(response.body.utf8.elementsEqual(body))
   }
 
+  @Test(arguments: [OriginResponse.Framing.contentLength, .untilClose])
+  func `closes the connection only when everything has been sent, however large`(
+    framing: OriginResponse.Framing
+  ) async throws {
+    let body = [UInt8](repeating: 0x61, count: 20_000_000)
+    origin.route("/large") { _ in
+      var response = OriginResponse(body: body)
+      response.framing = framing
+      return response
+    }
+    let client = try await RawClient(port: origin.port)
+    try await client.send("GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    let answer = try await client.receiveToEnd()
+    let head = try #require(answer.firstRange(of: "\r\n\r\n"))
+    #expect(answer.utf8.distance(from: head.upperBound, to: answer.endIndex) == body.count)
+  }
+
   @Test func `asks for the body of a client that waits for it`() async throws {
     let client = try await RawClient(port: origin.port)
     try await client.send(
