@@ -76,6 +76,49 @@ extension `Every order of jobs` {
       }
     }
 
+    /// An element that does something when it is released.
+    final class Parcel: Sendable {
+      let onRelease: @Sendable () -> Void
+
+      init(_ onRelease: @escaping @Sendable () -> Void = {}) {
+        self.onRelease = onRelease
+      }
+
+      deinit { onRelease() }
+    }
+
+    // A loop lets go of what it has read when it is about to wait, and the last of sixteen elements that
+    // share a chunk takes the others with it.
+    @Test func `a loop that is cancelled by what it lets go of before it waits ends`() throws {
+      try forEveryInterleaving {
+        let messenger = Messenger<Parcel>()
+        let subscription = messenger.subscription()
+        let loop = Task { await subscription.reduce(into: 0) { count, _ in count += 1 } }
+        for _ in 0..<16 { messenger.send(Parcel { withUnsafeCurrentTask { $0?.cancel() } }) }
+        let count = await loop.value
+        try Wrong.unless(count == 16, "\(count) elements")
+      }
+    }
+
+    @Test func `a loop that is sent something by what it lets go of does not wait`() throws {
+      try forEveryInterleaving {
+        let messenger = Messenger<Parcel>()
+        let subscription = messenger.subscription()
+        let loop = Task {
+          var count = 0
+          for await _ in subscription {
+            count += 1
+            if count == 17 { break }
+          }
+          return count
+        }
+        messenger.send(Parcel { messenger.send(Parcel()) })
+        for _ in 1..<16 { messenger.send(Parcel()) }
+        let count = await loop.value
+        try Wrong.unless(count == 17, "\(count) elements")
+      }
+    }
+
     @Test(arguments: Way.allCases)
     func `finish comes after what was sent before, and wakes everybody`(way: Way) throws {
       try forEveryInterleaving(deviations: 4) {

@@ -129,6 +129,57 @@ import Testing
     #expect(counts.count == 3)
   }
 
+  @Test func `a handler that waits for its first message is released by finish without a lock`() {
+    let hub = BroadcastHub<Int>()
+    let counts = Log<Int>()
+    func addHandler() {
+      let parcel = Parcel(1) { withoutLocks { counts.append(hub.subscriberCount) } }
+      _ = hub.addHandler(
+        .plain { _ in withExtendedLifetime(parcel) {} },
+        isolation: nil,
+        bufferingPolicy: .unbounded,
+        replaying: []
+      )
+    }
+    addHandler()
+    addHandler()
+    hub.finish()
+    #expect(counts.entries == [0, 0])
+  }
+
+  /// Lets a reader that has found nothing park, and tells whether it would wait.
+  private func isParked(_ reader: Subscriber<Int>, in hub: BroadcastHub<Int>) async -> Bool {
+    var isParked = false
+    await SuspendedTask.suspend(isolation: #isolation) { task in
+      hub.park(reader, task: task)
+      isParked = reader.task != nil
+      // Nobody else would.
+      reader.resume()
+    }
+    return isParked
+  }
+
+  @Test(arguments: [Policy.unbounded, .newest(1), .newest(0), .oldest(1)])
+  func `a reader parks only if there is nothing to read and it has not left`(
+    policy: Policy
+  ) async {
+    func reader(of hub: BroadcastHub<Int>) -> Subscriber<Int> {
+      hub.subscription(bufferingPolicy: policy()).subscriber
+    }
+    let hub = BroadcastHub<Int>()
+    #expect(await isParked(reader(of: hub), in: hub))
+    // All of this may happen between looking for an element and parking.
+    let cancelled = reader(of: hub)
+    hub.remove(cancelled)
+    #expect(await !isParked(cancelled, in: hub))
+    let served = reader(of: hub)
+    hub.send(1)
+    #expect(await !isParked(served, in: hub) || policy == .newest(0))
+    let last = reader(of: hub)
+    hub.finish()
+    #expect(await !isParked(last, in: hub))
+  }
+
   @Test func `the window is as wide as the most demanding reader wants`() {
     var limits = WindowLimits()
     #expect(limits.largest == 0)

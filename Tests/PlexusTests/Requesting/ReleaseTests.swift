@@ -58,34 +58,45 @@ import Testing
   func `0.9: a value that calls back into its cache is released under no lock`(
     kind: CacheKind
   ) async throws {
-    let tally = Tally()
+    let (made, released) = (Tally(), Log<Void>())
     let owner = Owner()
-    let cache = kind.make { Caller(owner: owner, tally: tally) }
-    owner.adopt(cache)
-    var expected = 0
-    for _ in 0..<10 {
-      cache.store(Caller(owner: owner, tally: tally))
-      cache.store(Caller(owner: owner, tally: tally))
-      _ = try await cache.refresh().request()
-      try await cache.clear()
-      _ = try await cache.request()
-      cache.clearMemory()
-      expected += 4
+    let tokens = Tokens()
+    @Sendable func value() -> Caller {
+      made.increment()
+      return Caller(owner: owner, released: released)
     }
-    // A refresh by a value that is released late may have caused one more fetch.
-    #expect(tally.value >= expected)
+    do {
+      let cache = kind.make { [token = tokens.make()] in
+        withExtendedLifetime(token) { value() }
+      }
+      owner.adopt(cache)
+      for round in 1...10 {
+        cache.store(value())
+        cache.store(value())
+        _ = try await cache.refresh().request()
+        try await cache.clear()
+        _ = try await cache.request()
+        cache.clearMemory()
+        #expect(made.value >= 4 * round)
+      }
+    }
+    // A value that is released late refreshes, and may cause one more fetch: with the last of them the
+    // closure is released.
+    await tokens.allGone()
+    await released.first(made.value)
+    #expect(released.count == made.value)
   }
 
   @Test(arguments: CacheKind.allCases)
   func `0.9: an error that calls back into its cache is released under no lock`(
     kind: CacheKind
   ) async throws {
-    let tally = Tally()
+    let released = Log<Void>()
     let owner = Owner()
     var policy = CachePolicy()
     policy.failureTimeToLive = .seconds(100)
     let cache: CacheUnderTest<Caller> = kind.make(policy: policy) {
-      throw Failure(caller: Caller(owner: owner, tally: tally))
+      throw Failure(caller: Caller(owner: owner, released: released))
     }
     owner.adopt(cache)
     _ = try? await cache.request()
@@ -93,9 +104,10 @@ import Testing
     _ = try? await cache.refresh().request()
     try await cache.clear()
     _ = try? await cache.request()
-    cache.store(Caller(owner: owner, tally: tally))
+    cache.store(Caller(owner: owner, released: released))
     cache.clearMemory()
-    #expect(tally.value == 4)
+    await released.first(4)
+    #expect(released.count == 4)
   }
 
   @Test func `0.9: a key that calls back into its map is released under no lock`() async throws {
@@ -104,7 +116,7 @@ import Testing
     for _ in 0..<100 {
       let key = KeyThatCalls { [weak map] in
         tally.increment()
-        map?.clearMemory()
+        withoutLocks { map?.clearMemory() }
       }
       _ = try await map.request(key)
       try await map.clear(key)
@@ -173,16 +185,17 @@ private final class Owner: Sendable {
 /// A value that uses its cache when it is released.
 private final class Caller: Sendable {
   private let owner: Owner
-  private let tally: Tally
+  private let released: Log<Void>
 
-  init(owner: Owner, tally: Tally) {
+  init(owner: Owner, released: Log<Void>) {
     self.owner = owner
-    self.tally = tally
+    self.released = released
   }
 
   deinit {
-    owner.call()
-    tally.increment()
+    let owner = owner
+    withoutLocks { owner.call() }
+    released.append(())
   }
 }
 

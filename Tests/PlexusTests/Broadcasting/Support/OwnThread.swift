@@ -1,3 +1,6 @@
+import Synchronization
+import Testing
+
 #if canImport(Darwin)
 import Darwin
 #elseif canImport(Glibc)
@@ -6,8 +9,79 @@ import Glibc
 import Musl
 #endif
 
+/// Runs a closure that a lock held by this thread would hold up for ever, and records an issue if it is
+/// held up.
+///
+/// It runs on another thread, for which this one waits: a lock that is held is noticed whether it
+/// may be taken twice or not, and nothing hangs. Once is enough: later closures are not run any more.
+func withoutLocks(_ body: @escaping @Sendable () -> Void) {
+  guard !Attempt.hasFailed.load(ordering: .relaxed) else { return }
+  let attempt = Attempt()
+  detachThread {
+    body()
+    attempt.finish()
+  }
+  guard !attempt.isFinished(after: 20) else { return }
+  Attempt.hasFailed.store(true, ordering: .relaxed)
+  Issue.record("Something of the user's runs under a lock")
+}
+
+/// Something that another thread does.
+private final class Attempt: @unchecked Sendable {
+  static let hasFailed = Atomic(false)
+
+  // The C library's, whose order the thread sanitizer can see.
+  private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+  private let condition: UnsafeMutablePointer<pthread_cond_t>
+  private var isFinished = false
+
+  init() {
+    mutex = .allocate(capacity: 1)
+    mutex.initialize(to: pthread_mutex_t())
+    pthread_mutex_init(mutex, nil)
+    condition = .allocate(capacity: 1)
+    condition.initialize(to: pthread_cond_t())
+    pthread_cond_init(condition, nil)
+  }
+
+  deinit {
+    pthread_cond_destroy(condition)
+    condition.deallocate()
+    pthread_mutex_destroy(mutex)
+    mutex.deallocate()
+  }
+
+  func finish() {
+    pthread_mutex_lock(mutex)
+    isFinished = true
+    pthread_cond_signal(condition)
+    pthread_mutex_unlock(mutex)
+  }
+
+  /// Waits for the end, but not longer than so many seconds.
+  func isFinished(after seconds: Int) -> Bool {
+    var deadline = timespec()
+    clock_gettime(CLOCK_REALTIME, &deadline)
+    deadline.tv_sec += seconds
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    while !isFinished {
+      guard pthread_cond_timedwait(condition, mutex, &deadline) == 0 else { return isFinished }
+    }
+    return true
+  }
+}
+
 /// Runs a closure on a thread of its own, which belongs to no task, and waits for its end.
 func onOwnThread(_ body: @escaping () -> Void) {
+  if let thread = startThread(body) { pthread_join(thread, nil) }
+}
+
+private func detachThread(_ body: @escaping () -> Void) {
+  if let thread = startThread(body) { pthread_detach(thread) }
+}
+
+private func startThread(_ body: @escaping () -> Void) -> pthread_t? {
   final class Box {
     let body: () -> Void
     init(_ body: @escaping () -> Void) { self.body = body }
@@ -15,19 +89,18 @@ func onOwnThread(_ body: @escaping () -> Void) {
   let box = Unmanaged.passRetained(Box(body)).toOpaque()
   #if canImport(Darwin)
   var thread: pthread_t?
-  pthread_create(&thread, nil, { run($0) }, box)
-  if let thread { pthread_join(thread, nil) }
   func run(_ box: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? {
     Unmanaged<Box>.fromOpaque(box).takeRetainedValue().body()
     return nil
   }
   #else
   var thread = pthread_t()
-  pthread_create(&thread, nil, { run($0) }, box)
-  pthread_join(thread, nil)
   func run(_ box: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
     if let box { Unmanaged<Box>.fromOpaque(box).takeRetainedValue().body() }
     return nil
   }
   #endif
+  let status = pthread_create(&thread, nil, { run($0) }, box)
+  precondition(status == 0, "The system has no thread left")
+  return thread
 }
