@@ -53,6 +53,28 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
+  func `R18: is raised to the priority of a caller that joins the renewal of a value, too`(
+    kind: CacheKind
+  ) async throws {
+    let (gate, clock, tally) = (Gate(), ManualClock(), Tally())
+    let policy = CachePolicy()
+    let cache = kind.make(policy: policy, clock: clock) {
+      guard tally.increment() > 1 else { return TaskPriority.background }
+      try await gate.wait()
+      while Task.currentPriority < .high { await Task.detached {}.value }
+      return Task.currentPriority
+    }
+    _ = try await cache.request()
+    clock.advance(by: policy.timeToLive)
+    let starter = begin(priority: .background) { try await cache.request() }
+    await gate.arrivals(1)
+    let joiner = begin(priority: .high) { try await cache.request() }
+    gate.open()
+    #expect(try await joiner.value >= .high)
+    #expect(try await starter.value >= .high)
+  }
+
+  @Test(arguments: CacheKind.allCases)
   func `R18: is raised with a caller that becomes more urgent while it waits`(
     kind: CacheKind
   ) async throws {
