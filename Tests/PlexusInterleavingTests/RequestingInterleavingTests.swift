@@ -168,21 +168,27 @@ extension `Every order of jobs` {
     @Test func `R11: a wait that was cancelled closes no circle later`() throws {
       try forEveryInterleaving(deviations: 4) {
         let own = Owner()
+        let hasLeft = Gate()
         let map = MultiplexerMap<Int, Int>(id: "m") { key in
           guard key == 0 else {
-            await hop()
-            return try await own.request(2)
+            try await hasLeft.wait()
+            return try await own.request(0) + 1
           }
           let impatient = Task { try await own.request(1) }
           await hop()
           impatient.cancel()
           _ = await impatient.result
+          hasLeft.open()
+          // The other fetch comes to wait for this one, which does not wait for it any more.
+          await hop()
+          await hop()
           return 7
         }
         await own.adopt(map)
         let first = Task { try await map.request(0) }
-        let value = try await first.value
-        guard value == 7 else { throw Wrong(what: "another value") }
+        let second = Task { try await map.request(1) }
+        let values = (try await first.value, try await second.value)
+        guard values == (7, 8) else { throw Wrong(what: "\(values)") }
       }
     }
 
