@@ -75,23 +75,39 @@ import Testing
   @MainActor
   private final class Log {
     var entries: [String] = []
+
+    func append(_ entry: String) {
+      entries.append(entry)
+    }
   }
 
-  private func run(outage: Outage? = nil, until: ClockTime? = nil) async throws -> [String] {
+  private func run(
+    outage: Outage? = nil,
+    until: ClockTime? = nil,
+    logsQuestions: Bool = false
+  ) async throws -> [String] {
     let script = Script(flights: [
       .sample(0, at: "10:00", departed: "10:05"), .sample(1, at: "10:00"),
     ])
     let timeline = Timeline(script: script, outage: outage, until: until)
     let clock = DayClock(at: timeline.begin)
-    let board = Board(waitsForAnswers: true) { _ in .complete }
     let log = Log()
+    let board = Board(waitsForAnswers: true) { _ in
+      if logsQuestions { await log.append("?") }
+      return .complete
+    }
     let replay = Replay(
       script: script,
       timeline: timeline,
       pace: .maximum,
       clock: clock,
       board: board,
-      setOrigin: { isOnline in log.entries.append("\(isOnline)") },
+      setOrigin: { isOnline in
+        // Whoever has been told of the moment already has its answer before the origin goes or comes.
+        for _ in 0..<5 { await Task {}.value }
+        await board.settle()
+        log.entries.append("\(isOnline)")
+      },
       show: {
         let time = ClockTime(sinceMidnight: clock.now.sinceMidnight)
         #expect(board.state.time == time)
@@ -118,6 +134,15 @@ import Testing
     #expect(
       try await run(outage: outage, until: .at("09:20")) == [
         "09:00 0 0", "false", "09:05 0 0", "true", "09:12 0 0", "09:20 0 0", "09:20 0 0",
+      ]
+    )
+  }
+
+  @Test func `lets nobody ask an origin that is to be away by then`() async throws {
+    let away = Outage(begin: .at("09:00"), end: .at("09:12"))
+    #expect(
+      try await run(outage: away, until: .at("09:05"), logsQuestions: true) == [
+        "false", "?", "?", "09:00 0 0", "09:05 0 0", "09:05 0 0",
       ]
     )
   }

@@ -110,11 +110,14 @@ import Testing
 
   @Test func `has the screen of a terminal to itself and gives it back`() async throws {
     let terminal = try PseudoTerminal(columns: 60, rows: 20)
+    #expect(terminal.echoes)
     let program = try Program(["--speed", "10000", "--latency", "0"], terminal: terminal.device)
     var output = await terminal.read(until: "departed 04:58")
+    #expect(!terminal.echoes)
     program.send(SIGINT)
     output += await terminal.read(until: "origin 404")
     #expect(await program.ending(readsOutput: false).status == 130)
+    #expect(terminal.echoes)
     let parts = output.components(separatedBy: "\u{1B}[?1049l")
     try #require(parts.count == 2)
     #expect(parts[0].hasPrefix("\u{1B}[?1049h\u{1B}[?25l"))
@@ -128,34 +131,58 @@ import Testing
     }
   }
 
+  @Test func `gives the screen back at the end of the day as well`() async throws {
+    let terminal = try PseudoTerminal(columns: 60, rows: 20)
+    let program = try Program(
+      ["--speed", "max", "--until", "05:30", "--latency", "0"],
+      terminal: terminal.device
+    )
+    let output = await terminal.read(until: "origin 404")
+    #expect(await program.ending(readsOutput: false).status == 0)
+    let parts = output.components(separatedBy: "\u{1B}[?1049l")
+    try #require(parts.count == 2)
+    #expect(parts[0].hasPrefix("\u{1B}[?1049h\u{1B}[?25l"))
+    #expect(parts[0].hasSuffix("\u{1B}[?25h"))
+    #expect(parts[1].contains("flights  "))
+    #expect(terminal.echoes)
+  }
+
   @Test func `fits into a window whose size changes`() async throws {
     let terminal = try PseudoTerminal(columns: 120, rows: 30)
     let program = try Program(["--speed", "3000", "--latency", "0"], terminal: terminal.device)
-    _ = await terminal.read(until: "departed")
+    var output = await terminal.read(until: "departed")
+    #expect(frames(of: output).allSatisfy { $0.count == 30 })
     try terminal.resize(columns: 33, rows: 9)
-    // Drawn anew at the latest with the next picture.
-    var output = ""
-    while !frames(of: output).contains(where: { $0.count == 9 }) {
+    // Drawn anew with the next picture; the one before may be on its way.
+    output = ""
+    while frames(of: output).count < 3 {
       let more = await terminal.read()
       try #require(!more.isEmpty)
       output += more
     }
-    let later = await terminal.read(until: "cancelled")
+    output = await terminal.read(until: "cancelled")
+    output += await terminal.read(until: Self.endOfFrame)
     program.send(SIGTERM)
     _ = await terminal.read(until: "origin 404")
     #expect(await program.ending(readsOutput: false).status == 143)
-    // The first piece may begin, and the last end, in the middle of a frame.
-    for frame in frames(of: later).dropFirst().dropLast() {
-      #expect(frame.count == 9)
+    let frames = frames(of: output)
+    #expect(!frames.isEmpty)
+    for frame in frames {
+      #expect(frame.count <= 9)
       #expect(frame.allSatisfy { $0.count <= 33 })
     }
   }
 
-  /// The lines of each picture in what was written to a terminal.
+  private static let endOfFrame = "\u{1B}[?2026l"
+
+  /// The lines of each picture in what was written to a terminal, without those that are cut off.
   private func frames(of output: String) -> [[Substring]] {
-    output.components(separatedBy: "\u{1B}[H").dropFirst().map { frame in
-      let text = frame.replacing(/\u{1B}\[[0-9?]*[a-zA-Z]/, with: "").filter { $0 != "\r" }
+    output.components(separatedBy: "\u{1B}[H").dropFirst().compactMap { frame in
+      guard let end = frame.range(of: Self.endOfFrame) else { return nil }
+      let text = frame[..<end.lowerBound].replacing(/\u{1B}\[[0-9?]*[a-zA-Z]/, with: "")
+        .filter { $0 != "\r" }
       return text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        .map { Substring($0) }
     }
   }
 

@@ -31,6 +31,12 @@ final class PseudoTerminal: Sendable {
     close(screen)
   }
 
+  /// Whether what is typed shows on the screen.
+  var echoes: Bool {
+    var settings = termios()
+    return tcgetattr(screen, &settings) == 0 && settings.c_lflag & tcflag_t(ECHO) != 0
+  }
+
   /// Makes the window larger or smaller.
   func resize(columns: Int, rows: Int) throws {
     try Self.resize(screen, columns, rows)
