@@ -1,0 +1,37 @@
+/// A clock of whatever type that tells the time since some moment before, and sleeps.
+protocol AlarmClock: Sendable {
+  /// The time at this moment.
+  func now() -> Duration
+
+  /// Sleeps until the time has come.
+  ///
+  /// - Throws: What the clock throws, as a rule `CancellationError` when the task is cancelled.
+  func sleep(until deadline: Duration) async throws
+}
+
+private struct AnchoredAlarmClock<Source: Clock<Duration>>: AlarmClock {
+  let source: Source
+  let origin: Source.Instant
+
+  init(_ source: Source) {
+    self.source = source
+    origin = source.now
+  }
+
+  func now() -> Duration {
+    origin.duration(to: source.now)
+  }
+
+  func sleep(until deadline: Duration) async throws {
+    try await source.sleep(until: origin.advanced(by: deadline), tolerance: nil)
+  }
+}
+
+extension Clock<Duration> {
+  /// Returns the clock as one that counts from now.
+  func alarmClock() -> any AlarmClock {
+    // Opened here, the one that everybody uses is compiled for what it is.
+    if let clock = self as? ContinuousClock { return AnchoredAlarmClock(clock) }
+    return AnchoredAlarmClock(self)
+  }
+}

@@ -1,0 +1,238 @@
+/// What debouncers and throttlers consist of, apart from their lives: their tasks use it without
+/// keeping them.
+///
+/// A touch changes the schedule under a lock. While a firing is pending, one task sleeps until it is
+/// due; touches move the deadline and leave the task alone, which sleeps again if it wakes too early.
+/// While there are runs of the action, one task carries them out, one after the other.
+final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
+  typealias Action = @concurrent @Sendable (Value) async -> Void
+
+  /// The task that sleeps until a firing is due.
+  struct Timer: Sendable {
+    let id: UInt64
+    /// When it wakes, which is never after the deadline.
+    var wake: Duration
+    /// The task, as soon as it is known.
+    var task: Task<Void, Never>?
+  }
+
+  /// The task that carries out runs of the action.
+  struct Runner: Sendable {
+    /// The number of its first run.
+    let id: UInt64
+    /// The task, as soon as it is known.
+    var task: Task<Void, Never>?
+  }
+
+  struct State: Sendable {
+    var schedule: Schedule
+    /// The latest time that the clock has told.
+    var latest = Duration.zero
+    /// What would be fired.
+    var value: Value?
+    /// What was fired last.
+    var lastFired: Value?
+    /// How often one of the two has changed.
+    var revision = 0
+    var timer: Timer?
+    var actions = ActionQueueState<Value, WaitList>()
+    var action: Action?
+    var runner: Runner?
+    var isReleased = false
+  }
+
+  let hub = BroadcastHub<Value>()
+  private let clock: any AlarmClock
+  /// Whether a value is still there when it has been fired.
+  private let keepsValue: Bool
+  private let state: Locked<State>
+
+  init(
+    _ schedule: Schedule,
+    value: Value?,
+    clock: any Clock<Duration>,
+    action: Action?
+  ) {
+    self.clock = clock.alarmClock()
+    keepsValue = value != nil
+    state = Locked(State(schedule: schedule, value: value, lastFired: value, action: action))
+  }
+
+  /// Reads the state; what is returned is released without the lock.
+  func read<Result>(_ body: (State) -> Result) -> Result {
+    state.withLock { body($0) }
+  }
+
+  /// A touch, in the usual case between others.
+  func touch() {
+    let now = clock.now()
+    let isAll = state.withLock { state in
+      guard now >= state.latest, state.schedule.postpone(at: now) else { return false }
+      state.latest = now
+      return true
+    }
+    if !isAll { change { state, change in state.touch(&change) } }
+  }
+
+  /// Changes the state and does what follows from that, outside the lock.
+  ///
+  /// - Parameter body: What changes the state, as a rule; it is not called after the release.
+  func change(_ body: (inout State, inout Change) -> Void) {
+    var floor: Duration?
+    while true {
+      // The clock is a user's: it is read before the lock is taken.
+      var change = Change(now: clock.now(), hub: hub, keepsValue: keepsValue)
+      let latest = state.withLock { state -> Duration? in
+        guard !state.isReleased else { return nil }
+        if change.now < state.latest {
+          // Another thread may have read the clock later and come here first. But a reading before
+          // what was known even before the reading means that the clock has been set back.
+          guard let floor, change.now < floor else { return state.latest }
+          state.schedule.restart(at: change.now)
+        }
+        state.latest = change.now
+        body(&state, &change)
+        state.adjustTimer(&change)
+        return nil
+      }
+      guard let latest else { return perform(change) }
+      floor = latest
+    }
+  }
+
+  /// Fires what is pending and waits for the end of the last run of the action.
+  ///
+  /// Returns without waiting inside the action, which would wait for itself.
+  func flush() async {
+    var awaited: WaitList?
+    change { state, change in
+      if state.schedule.expire(at: change.now) { state.fire(&change) }
+      let isInside = state.actions.current?.id == ActionContext.run
+      awaited = isInside ? nil : state.actions.last?.ticket
+    }
+    guard let awaited else { return }
+    let place = awaited.join()
+    _ = await awaited.wait(
+      in: place,
+      onCancel: { awaited.leave(place).resume() },
+      onEscalation: { _ in }
+    )
+  }
+
+  /// Drops what is pending, and the runs of the action that have not begun.
+  func cancel() {
+    change { state, change in
+      state.schedule.cancel()
+      state.cancelActions(&change)
+    }
+  }
+
+  /// Ends everything; whatever comes later has no effect.
+  ///
+  /// - Parameter fires: Whether what is pending is sent before.
+  func release(firing fires: Bool = false) {
+    change { state, change in
+      if fires, state.schedule.expire(at: change.now) { state.fire(&change) }
+      state.release(&change)
+    }
+    hub.finish()
+  }
+
+  private func perform(_ change: Change) {
+    for delivery in change.deliveries { delivery.deliver() }
+    for run in change.endedRuns { run.ticket.finish() }
+    for task in change.cancelledTasks { task.cancel() }
+    if let timer = change.startedTimer { start(timer) }
+    if let runner = change.startedRunner { start(runner) }
+  }
+
+  private func start(_ timer: Timer) {
+    // It does not keep what it wakes: a clock need not care whether a sleeping task is cancelled.
+    let task = Task.detached(priority: Task.currentPriority) { [weak self, clock] in
+      var deadline: Duration? = timer.wake
+      while let wake = deadline {
+        var hasFailed = false
+        do {
+          try await clock.sleep(until: wake)
+        } catch {
+          hasFailed = true
+        }
+        deadline = self?.wake(timer.id, hasFailed: hasFailed)
+      }
+    }
+    let isCurrent = state.withLock { state in
+      guard state.timer?.id == timer.id else { return false }
+      state.timer?.task = task
+      return true
+    }
+    if !isCurrent { task.cancel() }
+  }
+
+  /// The timer wakes.
+  ///
+  /// - Parameters:
+  ///   - timer: Which one.
+  ///   - hasFailed: Whether the clock would not let it sleep; that counts as if it were time.
+  /// - Returns: When it has to wake again, if it has to.
+  private func wake(_ timer: UInt64, hasFailed: Bool) -> Duration? {
+    var deadline: Duration?
+    change { state, change in
+      guard state.timer?.id == timer else { return }
+      let isDue =
+        hasFailed
+        ? state.schedule.expire(at: change.now) : state.schedule.elapse(at: change.now)
+      if isDue { state.fire(&change) }
+      deadline = state.schedule.deadline
+      // The task that is at work here goes on or comes to its end: nobody has to see to it.
+      if let deadline { state.timer?.wake = deadline } else { state.timer = nil }
+    }
+    return deadline
+  }
+
+  private func start(_ runner: Runner) {
+    let task = Task.detached(priority: Task.currentPriority) { await self.runActions(runner.id) }
+    let isCurrent = state.withLock { state in
+      guard state.runner?.id == runner.id else { return false }
+      state.runner?.task = task
+      return true
+    }
+    if !isCurrent { task.cancel() }
+  }
+
+  private func runActions(_ first: UInt64) async {
+    var id: UInt64? = first
+    while let run = id, let (action, value) = begin(run) {
+      await ActionContext.$run.withValue(run) { await action(value) }
+      id = end(run)
+    }
+  }
+
+  private func begin(_ run: UInt64) -> (Action, Value)? {
+    state.withLock { state in
+      guard let action = state.action, let run = state.actions.begin(run) else { return nil }
+      return (action, run.value)
+    }
+  }
+
+  /// The action has returned.
+  ///
+  /// - Parameter run: The run that has ended.
+  /// - Returns: The next run, if there is one.
+  private func end(_ run: UInt64) -> UInt64? {
+    let (ended, next, garbage) = state.withLock { state in
+      let ended = state.actions.end(run)
+      let next = state.actions.current?.id
+      let garbage = next == nil ? state.runner : nil
+      if next == nil { state.runner = nil }
+      return (ended, next, garbage)
+    }
+    ended?.ticket.finish()
+    withExtendedLifetime(garbage) {}
+    return next
+  }
+}
+
+/// For which run of an action a task works.
+enum ActionContext {
+  @TaskLocal static var run: UInt64 = 0
+}

@@ -1,0 +1,115 @@
+/// What iterates a sequence on behalf of a debounced or throttled one, in a task of its own.
+///
+/// The task does not keep the feed: it ends when the last iterator is gone.
+final class TimedFeed<Base: AsyncSequence & Sendable, Schedule: FiringSchedule>: Sendable
+where Base.Element: Sendable {
+  /// What a feed and its task share.
+  private final class Link: Sendable {
+    let core: FiringCore<Schedule, Base.Element>
+    let failure = Locked<Base.Failure?>(nil)
+
+    init(core: FiringCore<Schedule, Base.Element>) {
+      self.core = core
+    }
+
+    /// Hands over the elements until the end, the error or the cancellation.
+    func carry(_ base: Base) async {
+      var iterator = base.makeAsyncIterator()
+      do throws(Base.Failure) {
+        while !Task.isCancelled, let element = try await iterator.next(isolation: nil) {
+          core.change { state, change in state.accept(element, &change) }
+        }
+      } catch {
+        failure.withLock { $0 = error }
+      }
+      core.release(firing: true)
+    }
+  }
+
+  private enum Progress: Sendable {
+    case waiting(Base)
+    case begun(Task<Void, Never>)
+    case ended
+  }
+
+  private let link: Link
+  private let progress: Locked<Progress>
+
+  init(_ base: Base, _ schedule: Schedule, clock: any Clock<Duration>) {
+    link = Link(core: FiringCore(schedule, value: nil, clock: clock, action: nil))
+    progress = Locked(.waiting(base))
+  }
+
+  deinit {
+    cancel()
+  }
+
+  /// What has been fired.
+  func subscription() -> Subscription<Base.Element> {
+    link.core.hub.subscription(bufferingPolicy: .unbounded)
+  }
+
+  /// Begins to iterate, the first time.
+  func start() {
+    let base = progress.withLock { progress -> Base? in
+      guard case .waiting(let base) = progress else { return nil }
+      return base
+    }
+    guard let base else { return }
+    let task = Task { [link] in await link.carry(base) }
+    let garbage = progress.withLock { progress in
+      let garbage = progress
+      if case .waiting = progress { progress = .begun(task) }
+      return garbage
+    }
+    if case .waiting = garbage { return }
+    task.cancel()
+  }
+
+  /// Stops to iterate, and drops what is pending.
+  func cancel() {
+    let former = progress.withLock { progress in
+      let former = progress
+      progress = .ended
+      return former
+    }
+    if case .begun(let task) = former { task.cancel() }
+    link.core.release()
+  }
+
+  /// Returns the error with which the sequence has ended, once.
+  func takeFailure() -> Base.Failure? {
+    link.failure.withLock { $0.take() }
+  }
+}
+
+/// The iterator of a debounced or throttled sequence, whichever it is.
+struct TimedIterator<Base: AsyncSequence & Sendable, Schedule: FiringSchedule>
+where Base.Element: Sendable {
+  private let feed: TimedFeed<Base, Schedule>
+  private var elements: Subscription<Base.Element>.Iterator
+
+  init(_ base: Base, _ schedule: Schedule, clock: any Clock<Duration>) {
+    feed = TimedFeed(base, schedule, clock: clock)
+    elements = feed.subscription().makeAsyncIterator()
+  }
+
+  /// Returns the next element, `nil` at the end and when the calling task is cancelled.
+  mutating func next(
+    isolation actor: isolated (any Actor)?
+  ) async throws(Base.Failure) -> Base.Element? {
+    if !Task.isCancelled {
+      feed.start()
+      if let element = await elements.next(isolation: actor) { return element }
+    }
+    guard !Task.isCancelled else {
+      feed.cancel()
+      return nil
+    }
+    if let failure = feed.takeFailure() { throw failure }
+    return nil
+  }
+}
+
+@available(*, unavailable)
+extension TimedIterator: Sendable {}
