@@ -104,8 +104,9 @@ public final actor Debouncer: Broadcaster {
 
   /// Drops what is pending.
   ///
-  /// No action begins after it has returned, unless there is another touch; one that is running goes
-  /// on to its end. With `leading`, the next touch fires at once.
+  /// An action that has not been called by then will not be called for what came before; one that is
+  /// running goes on to its end. With `leading`, the next touch
+  /// fires at once.
   public nonisolated func cancel() {
     core.cancel()
   }

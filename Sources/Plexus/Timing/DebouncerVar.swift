@@ -97,8 +97,9 @@ public final actor DebouncerVar<Value: Equatable & Sendable>: Broadcaster {
 
   /// Drops what is pending, and keeps the value.
   ///
-  /// No action begins after it has returned, unless there is another change or touch; one that is
-  /// running goes on to its end. With `leading`, the next change fires at once.
+  /// An action that has not been called by then will not be called for what came before; one that is
+  /// running goes on to its end. With `leading`, the next change
+  /// fires at once.
   public nonisolated func cancel() {
     core.cancel()
   }

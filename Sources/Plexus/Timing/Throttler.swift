@@ -103,8 +103,9 @@ public final actor Throttler: Broadcaster {
 
   /// Drops what is pending.
   ///
-  /// No action begins after it has returned, unless there is another touch; one that is running goes
-  /// on to its end. The interval that began with the last firing goes on, too.
+  /// An action that has not been called by then will not be called for what came before; one that is
+  /// running goes on to its end. The interval that began with the
+  /// last firing goes on, too.
   public nonisolated func cancel() {
     core.cancel()
   }

@@ -1,0 +1,154 @@
+import Testing
+
+@testable import Plexus
+
+@Suite struct `Debounce state` {
+  let second = Duration.seconds(1)
+
+  func state(
+    delay: Duration = .seconds(1),
+    maximum: Duration? = nil,
+    leading: Bool = false
+  ) -> DebounceState {
+    DebounceState(delay: delay, maximumDelay: maximum, leading: leading)
+  }
+
+  @Test func `a touch is due after the delay`() {
+    var state = state()
+    #expect(state.deadline == nil)
+    #expect(state.touch(at: .zero) == false)
+    #expect(state.deadline == second)
+  }
+
+  @Test(arguments: [(999, false), (1000, true), (1001, true)])
+  func `it fires from the deadline on and not before`(milliseconds: Int, fires: Bool) {
+    var state = state()
+    _ = state.touch(at: .zero)
+    #expect(state.isDue(at: .milliseconds(milliseconds)) == fires)
+    #expect(state.elapse(at: .milliseconds(milliseconds)) == fires)
+    #expect((state.deadline == nil) == fires)
+  }
+
+  @Test func `every touch postpones it, by either way`() {
+    var state = state()
+    #expect(state.postpone(at: .zero) == false, "nothing is pending yet")
+    _ = state.touch(at: .zero)
+    #expect(state.postpone(at: .milliseconds(500)) == true)
+    #expect(state.deadline == .milliseconds(1500))
+    #expect(state.touch(at: .milliseconds(1400)) == false)
+    #expect(state.deadline == .milliseconds(2400))
+    #expect(state.postpone(at: .milliseconds(2400)) == false, "it is due")
+    #expect(state.deadline == .milliseconds(2400))
+  }
+
+  @Test func `the maximum counts from the first touch`() {
+    var state = state(maximum: .milliseconds(2500))
+    for time in [0, 900, 1800] { _ = state.touch(at: .milliseconds(time)) }
+    #expect(state.deadline == .milliseconds(2500))
+    #expect(state.postpone(at: .milliseconds(2400)) == true)
+    #expect(state.deadline == .milliseconds(2500))
+    #expect(state.elapse(at: .milliseconds(2500)) == true)
+    _ = state.touch(at: .milliseconds(2600))
+    #expect(state.deadline == .milliseconds(3600))
+  }
+
+  @Test func `a maximum below the delay cuts it off`() {
+    var state = state(delay: .seconds(5), maximum: .seconds(2))
+    _ = state.touch(at: .zero)
+    #expect(state.deadline == .seconds(2))
+    #expect(state.postpone(at: second) == true)
+    #expect(state.deadline == .seconds(2))
+  }
+
+  @Test(arguments: [Duration.zero, .seconds(-1), .seconds(Int64.min)], [false, true])
+  func `a delay of zero or less fires at every touch`(delay: Duration, leading: Bool) {
+    var state = state(delay: delay, leading: leading)
+    for _ in 0..<3 {
+      #expect(state.touch(at: second) == true)
+      #expect(state.deadline == nil)
+    }
+  }
+
+  @Test(arguments: [Duration.zero, .seconds(-1)])
+  func `a maximum of zero or less fires at every touch`(maximum: Duration) {
+    var state = state(maximum: maximum)
+    #expect(state.touch(at: .zero) == true)
+    #expect(state.touch(at: second) == true)
+  }
+
+  @Test func `the longest delays are as good as for ever`() {
+    var state = state(delay: .seconds(Int64.max), maximum: .seconds(Int64.max))
+    _ = state.touch(at: .seconds(Int64.max))
+    #expect(state.elapse(at: .seconds(Int64.max) + .seconds(3_999_999_999)) == false)
+  }
+
+  @Test func `with leading, the first touch fires and another firing needs another touch`() {
+    var state = state(leading: true)
+    #expect(state.touch(at: .zero) == true)
+    #expect(state.deadline == nil)
+    #expect(state.touch(at: .milliseconds(600)) == false)
+    #expect(state.deadline == .milliseconds(1600))
+    #expect(state.elapse(at: .milliseconds(1600)) == true)
+    #expect(state.touch(at: .milliseconds(1600)) == true, "it has been quiet for the delay")
+  }
+
+  @Test(arguments: [(999, false), (1000, true)])
+  func `with leading, a quiet time is the delay since the last touch`(
+    milliseconds: Int,
+    fires: Bool
+  ) {
+    var state = state(leading: true)
+    _ = state.touch(at: .zero)
+    #expect(state.touch(at: .milliseconds(milliseconds)) == fires)
+  }
+
+  @Test func `with leading, the maximum does not make a quiet time`() {
+    var state = state(maximum: .milliseconds(1500), leading: true)
+    _ = state.touch(at: .zero)
+    for time in [500, 1000, 1500] { #expect(state.touch(at: .milliseconds(time)) == false) }
+    #expect(state.deadline == .milliseconds(2000))
+    #expect(state.elapse(at: .milliseconds(2000)) == true)
+    #expect(state.touch(at: .milliseconds(2100)) == false, "the last touch was 600 ms ago")
+  }
+
+  @Test func `cancelling drops what is pending and forgets the touches`() {
+    var state = state(leading: true)
+    _ = state.touch(at: .zero)
+    _ = state.touch(at: .milliseconds(1))
+    state.cancel()
+    #expect(state.deadline == nil)
+    #expect(state.elapse(at: .seconds(9)) == false)
+    state.cancel()
+    #expect(state.touch(at: .milliseconds(2)) == true, "like the first one")
+  }
+
+  @Test func `withdrawing drops what is pending and is a touch all the same`() {
+    var state = state(leading: true)
+    _ = state.touch(at: .zero)
+    _ = state.touch(at: .milliseconds(500))
+    state.withdraw(at: .milliseconds(900))
+    #expect(state.deadline == nil)
+    #expect(state.touch(at: .milliseconds(1800)) == false)
+    #expect(state.deadline == .milliseconds(2800))
+  }
+
+  @Test func `what is wanted now fires once`() {
+    var state = state()
+    #expect(state.expire(at: .zero) == false)
+    _ = state.touch(at: .zero)
+    #expect(state.expire(at: .milliseconds(1)) == true)
+    #expect(state.deadline == nil)
+    #expect(state.expire(at: .milliseconds(1)) == false)
+  }
+
+  @Test func `when the clock is set back, what is pending waits anew`() {
+    var state = state(maximum: .seconds(3))
+    state.restart(at: .seconds(-5))
+    #expect(state.deadline == nil)
+    _ = state.touch(at: .seconds(100))
+    state.restart(at: .seconds(50))
+    #expect(state.deadline == .seconds(51))
+    _ = state.touch(at: .milliseconds(50_900))
+    #expect(state.deadline == .milliseconds(51_900))
+  }
+}

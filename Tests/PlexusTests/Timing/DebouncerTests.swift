@@ -1,0 +1,201 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct `A debouncer` {
+  let clock = ManualClock()
+
+  @Test func `fires once after the last touch, and runs its action`() async {
+    let runs = Log<Duration>()
+    let debouncer = Debouncer(delay: .seconds(1), clock: clock) { [clock] in
+      runs.append(clock.now.offset)
+    }
+    let firings = Recorder(debouncer.subscription())
+    for _ in 0..<3 {
+      debouncer.touch()
+      await clock.sleepers(1)
+      clock.advance(by: .milliseconds(500))
+    }
+    // It woke at one second, saw that it had been touched, and sleeps again.
+    await clock.sleepers(1)
+    #expect(clock.nextDeadline == ManualClock.Instant(offset: .seconds(2)))
+    #expect(firings.elements.isEmpty)
+    clock.advance(by: .milliseconds(500))
+    _ = await firings.first(1)
+    #expect(await runs.first(1) == [.seconds(2)])
+    #expect(clock.sleeperCount == 0)
+    await debouncer.flush()
+    #expect(firings.elements.count == 1)
+    #expect(runs.count == 1)
+  }
+
+  @Test func `fires again after another touch`() async {
+    let debouncer = Debouncer(delay: .seconds(1), clock: clock)
+    let firings = Recorder(debouncer.subscription())
+    for count in 1...5 {
+      debouncer.touch()
+      await clock.sleepers(1)
+      clock.advance(by: .seconds(1))
+      #expect(await firings.first(count).count == count)
+    }
+    #expect(firings.elements.count == 5)
+  }
+
+  @Test func `does nothing until it is touched, and sleeps only while a firing is pending`() async {
+    let debouncer = Debouncer(delay: .seconds(1), clock: clock)
+    let firings = Recorder(debouncer.subscription())
+    #expect(clock.sleeperCount == 0)
+    await debouncer.flush()
+    debouncer.cancel()
+    #expect(firings.elements.isEmpty)
+    debouncer.touch()
+    await clock.sleepers(1)
+    debouncer.cancel()
+    #expect(clock.sleeperCount == 0)
+  }
+
+  @Test func `with leading, fires at once, and at the end only if touched again`() async {
+    let debouncer = Debouncer(delay: .seconds(1), leading: true, clock: clock)
+    let firings = debouncer.subscription()
+    debouncer.touch()
+    #expect(await firings.first(1).count == 1)
+    #expect(clock.sleeperCount == 0)
+    clock.advance(by: .milliseconds(500))
+    debouncer.touch()
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(1))
+    #expect(await firings.first(1).count == 1)
+    debouncer.touch()
+    #expect(await firings.first(1).count == 1, "quiet for the delay")
+    await debouncer.flush()
+    #expect(clock.sleeperCount == 0)
+  }
+
+  @Test func `the maximum delay fires while touches go on`() async {
+    let debouncer = Debouncer(delay: .seconds(1), maximumDelay: .seconds(2), clock: clock)
+    let firings = Recorder(debouncer.subscription())
+    for _ in 0..<3 {
+      debouncer.touch()
+      await clock.sleepers(1)
+      clock.advance(by: .milliseconds(600))
+    }
+    debouncer.touch()
+    await clock.sleepers(1)
+    #expect(firings.elements.isEmpty)
+    #expect(clock.nextDeadline == ManualClock.Instant(offset: .seconds(2)))
+    clock.advance(by: .milliseconds(200))
+    _ = await firings.first(1)
+    #expect(clock.sleeperCount == 0)
+  }
+
+  @Test func `a delay beyond the maximum is cut off by it`() async {
+    let debouncer = Debouncer(delay: .seconds(9), maximumDelay: .seconds(2), clock: clock)
+    let firings = Recorder(debouncer.subscription())
+    debouncer.touch()
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(2))
+    #expect(await firings.first(1).count == 1)
+  }
+
+  @Test(arguments: [Duration.zero, .seconds(-1)])
+  func `a delay of zero or less fires before touch returns`(delay: Duration) async {
+    let runs = Log<Int>()
+    let debouncer = Debouncer(delay: delay, clock: clock) { runs.append(1) }
+    let firings = debouncer.subscription(bufferingPolicy: .bufferingNewest(10))
+    for _ in 0..<12 { debouncer.touch() }
+    #expect(firings.droppedCount == 2, "twelve were sent")
+    #expect(clock.sleeperCount == 0)
+    await debouncer.flush()
+    #expect(runs.count >= 1)
+  }
+
+  @Test func `a touch never postpones a firing that was due before it`() async {
+    let debouncer = Debouncer(delay: .seconds(1), clock: clock)
+    let firings = debouncer.subscription(bufferingPolicy: .bufferingNewest(0))
+    debouncer.touch()
+    // Whether the task that sleeps has got to it or not: the time has come.
+    clock.advance(by: .seconds(1))
+    debouncer.touch()
+    #expect(firings.droppedCount == 1)
+    await clock.sleepers(1)
+    #expect(clock.nextDeadline == ManualClock.Instant(offset: .seconds(2)))
+    debouncer.cancel()
+  }
+
+  @Test func `elements are in every buffer when the action begins`() async {
+    let counts = Log<Int>()
+    let subscription = Guarded<Subscription<Void>?>(nil)
+    let debouncer = Debouncer(delay: .seconds(1), clock: clock) {
+      counts.append(subscription.withLock { $0 }?.droppedCount ?? -1)
+    }
+    subscription.withLock { $0 = debouncer.subscription(bufferingPolicy: .bufferingNewest(0)) }
+    debouncer.touch()
+    await debouncer.flush()
+    #expect(counts.entries == [1])
+  }
+
+  @Test func `cancel drops what is pending, and no action begins afterwards`() async {
+    let runs = Log<Int>()
+    let debouncer = Debouncer(delay: .seconds(1), clock: clock) { runs.append(1) }
+    let firings = Recorder(debouncer.subscription())
+    for _ in 0..<100 {
+      debouncer.touch()
+      debouncer.cancel()
+    }
+    clock.advance(by: .seconds(5))
+    await debouncer.flush()
+    #expect(runs.count == 0)
+    #expect(firings.elements.isEmpty)
+    debouncer.touch()
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(1))
+    #expect(await firings.first(1).count == 1)
+    #expect(await runs.first(1) == [1])
+  }
+
+  @Test func `cancel with leading makes the next touch the first`() async {
+    let debouncer = Debouncer(delay: .seconds(1), leading: true, clock: clock)
+    let firings = debouncer.subscription()
+    debouncer.touch()
+    debouncer.touch()
+    debouncer.cancel()
+    debouncer.touch()
+    #expect(await firings.first(2).count == 2)
+    #expect(clock.sleeperCount == 0)
+  }
+
+  @Test func `cancelling the task that makes and touches it changes nothing`() async {
+    let runs = Log<Bool>()
+    let maker = Task { [clock] in
+      withUnsafeCurrentTask { $0?.cancel() }
+      let debouncer = Debouncer(delay: .seconds(1), clock: clock) { runs.append(Task.isCancelled) }
+      debouncer.touch()
+      return debouncer
+    }
+    let debouncer = await maker.value
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(1))
+    #expect(await runs.first(1) == [false])
+    withExtendedLifetime(debouncer) {}
+  }
+
+  @Test func `the task-local values of those who touch it do not reach its action`() async {
+    enum Local { @TaskLocal static var value = 0 }
+    let values = Log<Int>()
+    let debouncer = Debouncer(delay: .zero, clock: clock) { values.append(Local.value) }
+    Local.$value.withValue(7) { debouncer.touch() }
+    #expect(await values.first(1) == [0])
+    await debouncer.flush()
+  }
+
+  @Test func `streams and handlers get an element for every firing`() async {
+    let debouncer = Debouncer(delay: .zero, clock: clock)
+    let log = Log<Int>()
+    let stream = debouncer.subscribe()
+    let token = debouncer.observe { log.append(1) }
+    for _ in 0..<5 { debouncer.touch() }
+    #expect(await stream.first(5).count == 5)
+    #expect(await log.first(5).count == 5)
+    token.cancel()
+  }
+}

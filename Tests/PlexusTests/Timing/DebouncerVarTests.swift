@@ -1,0 +1,272 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct `A debounced variable` {
+  let clock = ManualClock()
+
+  @Test func `fires the last of several values, and runs its action with it`() async {
+    let actions = Log<String>()
+    let variable = DebouncerVar("", delay: .seconds(1), clock: clock) { actions.append($0) }
+    let values = Recorder(variable.subscription())
+    for text in ["s", "sw", "swift"] {
+      variable.value = text
+      #expect(variable.value == text)
+    }
+    await clock.passSecond()
+    #expect(await values.first(1) == ["swift"])
+    #expect(await actions.first(1) == ["swift"])
+    variable.value = "plexus"
+    await clock.passSecond()
+    #expect(await values.first(2) == ["swift", "plexus"])
+    await variable.flush()
+    #expect(actions.entries == ["swift", "plexus"])
+  }
+
+  @Test func `an equal value does nothing, and does not postpone`() async {
+    let variable = DebouncerVar(0, delay: .seconds(1), clock: clock)
+    let values = Recorder(variable.subscription())
+    variable.value = 0
+    #expect(clock.sleeperCount == 0)
+    variable.value = 1
+    await clock.sleepers(1)
+    clock.advance(by: .milliseconds(900))
+    variable.value = 1
+    clock.advance(by: .milliseconds(100))
+    #expect(await values.first(1) == [1])
+    variable.value = 1
+    await variable.flush()
+    #expect(values.elements == [1])
+    #expect(clock.sleeperCount == 0)
+  }
+
+  @Test func `the initial value counts as fired, and going back to what was fired cancels`() async {
+    let variable = DebouncerVar(0, delay: .seconds(1), clock: clock)
+    let values = Recorder(variable.subscription())
+    variable.value = 1
+    await clock.sleepers(1)
+    variable.value = 0
+    #expect(clock.sleeperCount == 0)
+    variable.value = 2
+    await clock.passSecond()
+    #expect(await values.first(1) == [2])
+    variable.value = 3
+    await clock.sleepers(1)
+    variable.value = 2
+    #expect(clock.sleeperCount == 0)
+    await variable.flush()
+    #expect(values.elements == [2])
+    #expect(variable.value == 2)
+  }
+
+  @Test func `going back after the time has come is a change like any other`() async {
+    let variable = DebouncerVar(0, delay: .seconds(1), clock: clock)
+    let values = variable.subscription()
+    variable.value = 1
+    // The time has come, whether the task that sleeps has got to it or not.
+    clock.advance(by: .seconds(1))
+    variable.value = 0
+    #expect(await values.first(1) == [1])
+    await clock.passSecond()
+    #expect(await values.first(1) == [0])
+  }
+
+  @Test func `going back is a touch all the same`() async {
+    let variable = DebouncerVar(0, delay: .seconds(1), leading: true, clock: clock)
+    let values = Recorder(variable.subscription())
+    variable.value = 1
+    variable.value = 2
+    variable.value = 1
+    clock.advance(by: .milliseconds(900))
+    variable.value = 3
+    await clock.sleepers(1)
+    #expect(clock.nextDeadline == ManualClock.Instant(offset: .milliseconds(1900)))
+    clock.advance(by: .seconds(1))
+    #expect(await values.first(2) == [1, 3])
+  }
+
+  @Test func `with leading, the first change fires at once, and another only if it changes again`() async {
+    let variable = DebouncerVar(0, delay: .seconds(1), leading: true, clock: clock)
+    let values = variable.subscription()
+    variable.value = 1
+    #expect(await values.first(1) == [1])
+    #expect(clock.sleeperCount == 0)
+    variable.value = 2
+    await clock.passSecond()
+    #expect(await values.first(1) == [2])
+  }
+
+  @Test func `the maximum delay fires while it goes on changing`() async {
+    let variable = DebouncerVar(
+      0,
+      delay: .seconds(1),
+      maximumDelay: .milliseconds(1500),
+      clock: clock
+    )
+    let values = Recorder(variable.subscription())
+    for number in 1...3 {
+      variable.value = number
+      await clock.sleepers(1)
+      clock.advance(by: .milliseconds(500))
+    }
+    #expect(await values.first(1) == [3])
+  }
+
+  @Test func `a touch fires the value though it has not changed`() async {
+    let variable = DebouncerVar(7, delay: .seconds(1), clock: clock)
+    let values = Recorder(variable.subscription())
+    variable.touch()
+    await clock.passSecond()
+    #expect(await values.first(1) == [7])
+  }
+
+  @Test func `cancel keeps the value`() async {
+    let variable = DebouncerVar(0, delay: .seconds(1), clock: clock)
+    let values = Recorder(variable.subscription())
+    variable.value = 1
+    await clock.sleepers(1)
+    variable.cancel()
+    #expect(clock.sleeperCount == 0)
+    #expect(variable.value == 1)
+    variable.value = 0
+    await variable.flush()
+    #expect(values.elements.isEmpty, "0 was fired last, in the beginning")
+    variable.value = 1
+    await clock.passSecond()
+    #expect(await values.first(1) == [1])
+  }
+
+  @Test func `flush fires the value that it has now`() async {
+    let actions = Log<Int>()
+    let variable = DebouncerVar(0, delay: .seconds(1), clock: clock) { actions.append($0) }
+    variable.value = 1
+    variable.value = 2
+    await variable.flush()
+    #expect(actions.entries == [2])
+    #expect(clock.sleeperCount == 0)
+    await variable.flush()
+    #expect(actions.entries == [2])
+  }
+
+  @Test func `the action may set the value`() async {
+    let actions = Log<Int>()
+    let reference = Guarded<DebouncerVar<Int>?>(nil)
+    let variable = DebouncerVar(0, delay: .seconds(1), clock: clock) { value in
+      actions.append(value)
+      if value < 3 { reference.withLock { $0 }?.value += 1 }
+    }
+    reference.withLock { $0 = variable }
+    variable.value = 1
+    for count in 1...3 {
+      await clock.passSecond()
+      await actions.first(count)
+    }
+    await variable.flush()
+    #expect(actions.entries == [1, 2, 3])
+    reference.withLock { $0 = nil }
+  }
+
+  @Test func `while an action runs, values go on, and it runs once more with the last one`() async {
+    let gate = Gate()
+    let actions = Log<Int>()
+    let variable = DebouncerVar(0, delay: .zero, clock: clock) { value in
+      actions.append(value)
+      try? await gate.wait()
+    }
+    let values = Recorder(variable.subscription())
+    variable.value = 1
+    await gate.arrivals(1)
+    for number in 2...9 { variable.value = number }
+    #expect(await values.first(9) == Array(1...9))
+    gate.open()
+    await variable.flush()
+    #expect(actions.entries == [1, 9])
+  }
+
+  @Test func `0.9: equality may use the variable`() async {
+    let reference = Guarded<DebouncerVar<Nosy>?>(nil)
+    let asked = Guarded(0)
+    let ask: @Sendable () -> Void = {
+      asked.withLock { $0 += 1 }
+      _ = reference.withLock { $0 }?.value
+    }
+    let variable = DebouncerVar(Nosy(0, ask), delay: .seconds(1), clock: clock)
+    reference.withLock { $0 = variable }
+    variable.value = Nosy(1, ask)
+    variable.value = Nosy(0, ask)
+    #expect(clock.sleeperCount == 0)
+    #expect(asked.withLock { $0 } >= 3)
+    reference.withLock { $0 = nil }
+  }
+
+  @Test func `a value that is set while another one is compared is not overwritten unseen`() async {
+    let reference = Guarded<DebouncerVar<Nosy>?>(nil)
+    let isOver = Guarded(false)
+    let variable = DebouncerVar(Nosy(0), delay: .seconds(1), clock: clock)
+    reference.withLock { $0 = variable }
+    // While 1 is compared with what there is, 2 is set and fired; then 1 is another one than that.
+    let meddle: @Sendable () -> Void = {
+      let isFirst = isOver.withLock { isOver in
+        defer { isOver = true }
+        return !isOver
+      }
+      guard isFirst else { return }
+      reference.withLock { $0 }?.value = Nosy(2)
+    }
+    variable.value = Nosy(1, meddle)
+    #expect(variable.value == Nosy(1))
+    let values = Recorder(variable.subscription())
+    await variable.flush()
+    #expect(await values.first(1) == [Nosy(1)])
+    reference.withLock { $0 = nil }
+  }
+
+  @Test func `0.9: values may use the variable while they are released`() async {
+    let census = Census()
+    let reference = Guarded<DebouncerVar<Held>?>(nil)
+    do {
+      let variable = DebouncerVar(Held(census.parcel(0)), delay: .seconds(1), clock: clock) { _ in }
+      reference.withLock { $0 = variable }
+      for number in 1...20 {
+        variable.value = Held(
+          census.parcel(number) {
+            let variable = reference.withLock { $0 }
+            _ = variable?.value
+            variable?.touch()
+          }
+        )
+        if number.isMultiple(of: 3) { await variable.flush() }
+      }
+      reference.withLock { $0 = nil }
+    }
+    await census.falls(to: 0)
+  }
+}
+
+/// A number that tells when it is compared.
+private struct Nosy: Equatable, Sendable {
+  let number: Int
+  let onComparison: @Sendable () -> Void
+
+  init(_ number: Int, _ onComparison: @escaping @Sendable () -> Void = {}) {
+    self.number = number
+    self.onComparison = onComparison
+  }
+
+  static func == (left: Nosy, right: Nosy) -> Bool {
+    left.onComparison()
+    right.onComparison()
+    return left.number == right.number
+  }
+}
+
+/// A value whose release is noticed.
+private struct Held: Equatable, Sendable {
+  let parcel: Parcel
+
+  init(_ parcel: Parcel) {
+    self.parcel = parcel
+  }
+
+  static func == (left: Held, right: Held) -> Bool { left.parcel === right.parcel }
+}

@@ -1,0 +1,96 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct `Debouncers, throttlers and clocks` {
+  @Test(arguments: TimedKind.allCases)
+  func `a clock that jumps ahead makes it due`(kind: TimedKind) async {
+    let clock = ManualClock()
+    let subject = kind.make(clock: clock)
+    let firings = subject.recorder()
+    subject.touch()
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(86_400 * 365))
+    #expect(await firings.first(1).count == 1)
+    subject.touch()
+    await clock.passSecond()
+    #expect(await firings.first(2).count == 2)
+  }
+
+  @Test(arguments: TimedKind.allCases)
+  func `a clock that jumps ahead and wakes nobody makes it due at the next touch`(
+    kind: TimedKind
+  ) async {
+    let clock = WallClock()
+    let subject = kind.make(clock: clock)
+    let firings = subject.recorder()
+    subject.touch()
+    await clock.manual.sleepers(1)
+    clock.set(by: .seconds(3600))
+    subject.touch()
+    #expect(await firings.first(1).count == 1)
+    subject.cancel()
+  }
+
+  @Test(arguments: TimedKind.allCases)
+  func `a clock that is set back lets it wait anew from the next touch on`(
+    kind: TimedKind
+  ) async {
+    let clock = WallClock()
+    clock.set(by: .seconds(7200))
+    let subject = kind.make(clock: clock)
+    let firings = subject.recorder()
+    subject.touch()
+    await clock.manual.sleepers(1)
+    clock.set(by: .seconds(-3600))
+    subject.touch()
+    // The one that would have slept for an hour more has been replaced.
+    await clock.manual.sleepers(1)
+    clock.manual.advance(by: .seconds(1))
+    #expect(await firings.first(1).count == 1)
+    #expect(clock.manual.sleeperCount == 0)
+    subject.touch()
+    await clock.manual.passSecond()
+    #expect(await firings.first(2).count == 2)
+  }
+
+  @Test(arguments: TimedKind.allCases)
+  func `a clock that throws instead of sleeping lets it fire at once`(kind: TimedKind) async {
+    let runs = Log<Int>()
+    let subject = kind.make(clock: SleeplessClock()) { runs.append(1) }
+    let firings = subject.recorder()
+    for count in 1...3 {
+      subject.touch()
+      #expect(await firings.first(count).count == count)
+    }
+    await subject.flush()
+    await runs.first(1)
+  }
+
+  @Test func `the longest times do no harm`() async {
+    let clock = ManualClock()
+    clock.advance(by: .seconds(Int64.max / 2))
+    let debouncer = Debouncer(
+      delay: .seconds(Int64.max),
+      maximumDelay: .seconds(Int64.max),
+      clock: clock
+    )
+    let throttler = Throttler(interval: .seconds(Int64.max), leading: false, clock: clock)
+    debouncer.touch()
+    throttler.touch()
+    await clock.sleepers(2)
+    await debouncer.flush()
+    await throttler.flush()
+    #expect(clock.sleeperCount == 0)
+  }
+
+  @Test func `the clock of the system works like any other`() async {
+    let runs = Log<ContinuousClock.Instant>()
+    let start = ContinuousClock.now
+    let debouncer = Debouncer(delay: .milliseconds(20)) { runs.append(.now) }
+    debouncer.touch()
+    let ends = await runs.first(1)
+    #expect(ends[0] - start >= .milliseconds(20))
+    withExtendedLifetime(debouncer) {}
+  }
+}
