@@ -1,0 +1,61 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+/// A sequence that a test feeds, and that may not notice that its task is cancelled.
+struct Upstream: AsyncSequence, Sendable {
+  struct Broken: Error, Equatable {}
+
+  let elements: AsyncThrowingStream<Int, any Error>
+  let continuation: AsyncThrowingStream<Int, any Error>.Continuation
+  let census = Census()
+
+  init() {
+    (elements, continuation) = AsyncThrowingStream.makeStream()
+  }
+
+  func makeAsyncIterator() -> AsyncThrowingStream<Int, any Error>.Iterator {
+    elements.makeAsyncIterator()
+  }
+
+  func send(_ numbers: Int...) {
+    for number in numbers { continuation.yield(number) }
+  }
+}
+
+/// A sequence whose first `next()` returns when the test lets it, and not when it is cancelled.
+struct StubbornSequence: AsyncSequence, Sendable {
+  let waiting = Log<CheckedContinuation<Void, Never>>()
+  let cancellations = Log<Bool>()
+
+  struct Iterator: AsyncIteratorProtocol {
+    let sequence: StubbornSequence
+
+    mutating func next() async -> Int? {
+      await withCheckedContinuation { sequence.waiting.append($0) }
+      sequence.cancellations.append(Task.isCancelled)
+      return nil
+    }
+
+    mutating func next(isolation actor: isolated (any Actor)?) async -> Int? { await next() }
+  }
+
+  func makeAsyncIterator() -> Iterator { Iterator(sequence: self) }
+}
+
+/// Whether a sequence is debounced or throttled.
+enum TimedSequenceKind: CaseIterable, Sendable {
+  case debounced
+  case throttled
+
+  /// Records what is left a second after each element, or at the end of each second.
+  func record<Base: AsyncSequence & Sendable>(
+    _ base: Base,
+    clock: any Clock<Duration>
+  ) -> Recorder<Base.Element> where Base.Element: Sendable {
+    switch self {
+    case .debounced: Recorder(base.debounced(for: .seconds(1), clock: clock))
+    case .throttled: Recorder(base.throttled(for: .seconds(1), leading: false, clock: clock))
+    }
+  }
+}

@@ -1,0 +1,236 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct `A debounced or throttled sequence` {
+  let clock = ManualClock()
+
+  @Test(arguments: TimedSequenceKind.allCases)
+  func `passes on the last of several elements`(kind: TimedSequenceKind) async {
+    let upstream = Upstream()
+    let recorder = kind.record(upstream, clock: clock)
+    upstream.send(1, 2, 3)
+    await clock.passSecond()
+    let first = await recorder.first(1)
+    #expect(first.count == 1 && first[0] <= 3)
+    upstream.send(4)
+    upstream.continuation.finish()
+    let all = await recorder.finished()
+    #expect(all.last == 4)
+    #expect(clock.sleeperCount == 0)
+  }
+
+  @Test func `debounced: an element is passed on when it has been quiet for the delay`() async {
+    let messenger = Messenger<Int>()
+    let recorder = Recorder(messenger.subscription().debounced(for: .seconds(1), clock: clock))
+    messenger.send(1)
+    await clock.sleepers(1)
+    clock.advance(by: .milliseconds(500))
+    #expect(recorder.elements.isEmpty)
+    clock.advance(by: .milliseconds(500))
+    #expect(await recorder.first(1) == [1])
+    messenger.send(2)
+    await clock.passSecond()
+    #expect(await recorder.first(2) == [1, 2])
+  }
+
+  @Test func `debounced: with leading and a maximum, the rules are those of a debouncer`() async {
+    let upstream = Upstream()
+    let recorder = Recorder(
+      upstream.debounced(
+        for: .seconds(1),
+        leading: true,
+        maximumDelay: .milliseconds(1500),
+        clock: clock
+      )
+    )
+    upstream.send(1)
+    #expect(await recorder.first(1) == [1])
+    upstream.send(2)
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(1))
+    #expect(await recorder.first(2) == [1, 2])
+    recorder.cancel()
+  }
+
+  @Test func `throttled: the first is passed on at once, and the last one at the end`() async {
+    let upstream = Upstream()
+    let recorder = Recorder(upstream.throttled(for: .seconds(1), clock: clock))
+    upstream.send(1)
+    #expect(await recorder.first(1) == [1])
+    upstream.send(2)
+    await clock.passSecond()
+    #expect(await recorder.first(2) == [1, 2])
+    recorder.cancel()
+  }
+
+  @Test func `throttled: without trailing, what comes too early is left out and released`() async {
+    let census = Census()
+    let messenger = Messenger<Parcel>()
+    let recorder = Recorder(
+      messenger.subscription().throttled(for: .seconds(1), trailing: false, clock: clock)
+        .map(\.number)
+    )
+    messenger.send(census.parcel(1))
+    #expect(await recorder.first(1) == [1])
+    for number in 2...40 { messenger.send(census.parcel(number)) }
+    // The log keeps its last chunk, and nothing else keeps anything.
+    await census.falls(to: 16)
+    clock.advance(by: .seconds(1))
+    messenger.send(census.parcel(41))
+    let numbers = await recorder.first(2)
+    #expect(numbers.first == 1)
+    recorder.cancel()
+  }
+
+  @Test(arguments: TimedSequenceKind.allCases)
+  func `the trailing element is not withheld when the upstream ends`(
+    kind: TimedSequenceKind
+  ) async {
+    let upstream = Upstream()
+    upstream.send(1, 2)
+    upstream.continuation.finish()
+    let recorder = kind.record(upstream, clock: clock)
+    #expect(await recorder.finished() == [2])
+    #expect(recorder.error == nil)
+    #expect(clock.sleeperCount == 0)
+  }
+
+  @Test(arguments: TimedSequenceKind.allCases)
+  func `an upstream error is not lost, and comes after what was pending`(
+    kind: TimedSequenceKind
+  ) async {
+    let upstream = Upstream()
+    upstream.send(1)
+    upstream.continuation.finish(throwing: Upstream.Broken())
+    let recorder = kind.record(upstream, clock: clock)
+    #expect(await recorder.finished() == [1])
+    #expect(recorder.error is Upstream.Broken)
+    #expect(clock.sleeperCount == 0)
+  }
+
+  @Test func `the error is thrown once, and its type is kept`() async {
+    let upstream = Upstream()
+    upstream.continuation.finish(throwing: Upstream.Broken())
+    var iterator = upstream.debounced(for: .seconds(1), clock: clock).makeAsyncIterator()
+    await #expect(throws: Upstream.Broken.self) { try await iterator.next() }
+    #expect(await (try? iterator.next()) == .some(nil))
+    // This compiles only if a sequence that cannot throw makes one that cannot.
+    let messenger = Messenger<Int>()
+    let subscription = messenger.subscription()
+    messenger.send(1)
+    messenger.finish()
+    for await number in subscription.throttled(for: .seconds(1), clock: clock) {
+      #expect(number == 1)
+    }
+  }
+
+  @Test(arguments: TimedSequenceKind.allCases)
+  func `cancellation ends at once, whatever the upstream does, and reaches it`(
+    kind: TimedSequenceKind
+  ) async {
+    let stubborn = StubbornSequence()
+    let recorder = kind.record(stubborn, clock: clock)
+    let waiting = await stubborn.waiting.first(1)
+    recorder.cancel()
+    #expect(await recorder.finished().isEmpty)
+    waiting[0].resume()
+    #expect(await stubborn.cancellations.first(1) == [true])
+  }
+
+  @Test(arguments: TimedSequenceKind.allCases)
+  func `cancellation drops what is pending`(kind: TimedSequenceKind) async {
+    let upstream = Upstream()
+    let recorder = kind.record(upstream, clock: clock)
+    upstream.send(1)
+    await clock.sleepers(1)
+    recorder.cancel()
+    #expect(await recorder.finished().isEmpty)
+    #expect(clock.sleeperCount == 0)
+  }
+
+  @Test func `a task that is cancelled before sees nothing, and does not start the upstream`() async {
+    let stubborn = StubbornSequence()
+    let elements = await Task { [clock] in
+      withUnsafeCurrentTask { $0?.cancel() }
+      return await stubborn.debounced(for: .zero, clock: clock).reduce(into: []) { $0.append($1) }
+    }.value
+    #expect(elements.isEmpty)
+    #expect(stubborn.waiting.count == 0)
+  }
+
+  @Test func `dropping the iterator ends the iteration of the upstream and frees everything`() async {
+    let census = Census()
+    let messenger = Messenger<Parcel>()
+    do {
+      let sequence = messenger.subscription().debounced(for: .seconds(1), clock: clock)
+      var iterator = sequence.makeAsyncIterator()
+      messenger.send(census.parcel(1))
+      async let second: Void = clock.passSecond()
+      let parcel = await iterator.next()
+      await second
+      #expect(parcel?.number == 1)
+      messenger.send(census.parcel(2))
+      await clock.sleepers(1)
+    }
+    #expect(clock.sleeperCount == 0)
+    await census.falls(to: 0)
+    // The task that iterated has been cancelled; its subscription goes with it.
+    let probe = messenger.subscription()
+    #expect(messenger.subscriberCount <= 2)
+    withExtendedLifetime(probe) {}
+  }
+
+  @Test func `every iterator iterates the upstream anew`() async {
+    let numbers = AsyncStream<Int> { continuation in
+      for number in 1...3 { continuation.yield(number) }
+      continuation.finish()
+    }
+    let sequence = Repeating(count: 3).throttled(for: .zero, clock: clock)
+    for _ in 0..<2 {
+      #expect(await sequence.reduce(into: []) { $0.append($1) } == [0, 1, 2])
+    }
+    #expect(await numbers.debounced(for: .zero).reduce(into: []) { $0.append($1) } == [1, 2, 3])
+  }
+
+  @Test func `a slow reader gets everything that was passed on, in order`() async {
+    let messenger = Messenger<Int>()
+    let sequence = messenger.subscription().debounced(for: .zero, clock: clock)
+    for number in 0..<100 { messenger.send(number) }
+    messenger.finish()
+    #expect(await sequence.reduce(into: []) { $0.append($1) } == Array(0..<100))
+  }
+
+  @Test func `0.9: elements may use their source while they are released`() async {
+    let census = Census()
+    let messenger = Messenger<Parcel>()
+    let isOver = Guarded(false)
+    let recorder = Recorder(
+      messenger.subscription().debounced(for: .seconds(1), clock: clock).map(\.number)
+    )
+    for number in 1...100 {
+      messenger.send(
+        census.parcel(number) { if !isOver.withLock({ $0 }) { messenger.send(Parcel(0)) } }
+      )
+    }
+    messenger.finish()
+    #expect(await recorder.finished().count == 1)
+    isOver.withLock { $0 = true }
+    await census.falls(to: 0)
+  }
+}
+
+/// Numbers from zero on, for every iterator the same.
+private struct Repeating: AsyncSequence, Sendable {
+  let count: Int
+
+  struct Iterator: AsyncIteratorProtocol {
+    var numbers: Range<Int>
+
+    mutating func next() async -> Int? { numbers.popFirst() }
+
+    mutating func next(isolation actor: isolated (any Actor)?) async -> Int? { numbers.popFirst() }
+  }
+
+  func makeAsyncIterator() -> Iterator { Iterator(numbers: 0..<count) }
+}
