@@ -95,31 +95,32 @@ final class ContractStage<Subject: ContractSubject>: Stage {
   }
 
   func subscribe(_ way: ReadingWay) -> any StageReader {
-    switch way.reading {
-    case .subscription:
-      ContractReader(subject, source.subscription(bufferingPolicy: way.policy()))
-    case .stream:
-      ContractReader(subject, source.subscribe(bufferingPolicy: way.policy()))
+    let source = source
+    return subject.registering { open -> any StageReader in
+      switch way.reading {
+      case .subscription:
+        ContractReader(source.subscription(bufferingPolicy: way.policy()), open)
+      case .stream:
+        ContractReader(source.subscribe(bufferingPolicy: way.policy()), open)
+      }
     }
   }
 }
 
 /// One reader of a broadcaster of a kind.
-private struct ContractReader<
-  Subject: ContractSubject,
-  Elements: AsyncSequence & Sendable
->: StageReader where Elements.Element == Subject.Source.Element, Elements.Failure == Never {
-  let subject: Subject
+private struct ContractReader<Elements: AsyncSequence & Sendable>: StageReader
+where Elements.Failure == Never {
   let elements: Elements
+  let open: Opener<Elements.Element>
 
-  init(_ subject: Subject, _ elements: Elements) {
-    self.subject = subject
+  init(_ elements: Elements, _ open: @escaping Opener<Elements.Element>) {
     self.elements = elements
+    self.open = open
   }
 
   func forEach(isolation: isolated (any Actor)?, _ body: (Int) async -> Bool) async {
     for await element in elements {
-      guard let number = subject.parcel(in: element)?.number else { continue }
+      guard let number = open(element)?.number else { continue }
       guard await body(number) else { break }
     }
   }

@@ -9,22 +9,41 @@ protocol ContractSubject: Sendable, CustomTestStringConvertible {
 
   /// Whether a new subscriber gets the newest element first.
   var replays: Bool { get }
+  /// Whether the newest element is there as long as the broadcaster.
+  var keepsNewest: Bool { get }
+  /// Whether the parcels themselves are sent, rather than word of them.
+  var sendsParcels: Bool { get }
   /// Makes a broadcaster to which nothing has been sent.
   func makeSource() -> Source
   /// Sends a parcel to all subscribers, synchronously.
   func send(_ parcel: Parcel, to source: Source)
+  /// Calls the body, and sends nothing in the meantime, with what tells a new subscriber the parcels
+  /// in its elements.
+  func registering<Result>(_ body: (@escaping Opener<Source.Element>) -> Result) -> Result
   /// Returns the parcel in an element.
   func parcel(in element: Source.Element) -> Parcel?
   /// Ends all streams; the last reference to the broadcaster is released afterwards in any case.
   func end(_ source: Source)
+  /// Makes a broadcaster for a test, which need not know the type of the elements.
+  func stage() -> any Stage
 }
+
+/// What returns the parcel in an element, called for all elements of one subscriber in order.
+typealias Opener<Element> = @Sendable (Element) -> Parcel?
 
 extension ContractSubject {
   var replays: Bool { false }
 
+  var keepsNewest: Bool { replays }
+
+  var sendsParcels: Bool { true }
+
+  func registering<Result>(_ body: (@escaping Opener<Source.Element>) -> Result) -> Result {
+    body { parcel(in: $0) }
+  }
+
   func end(_ source: Source) {}
 
-  /// Makes a broadcaster for a test, which need not know the type of the elements.
   func stage() -> any Stage { ContractStage(self) }
 }
 
@@ -102,6 +121,9 @@ let contractSubjects: [any ContractSubject] = [
   MessengerSubject(finishes: false),
   DataPublisherSubject(),
   MultiplexerSubject(),
+  DebouncerSubject(),
+  DebouncerVarSubject(),
+  ThrottlerSubject(),
   ForeignSubject(),
 ]
 

@@ -46,9 +46,10 @@ extension ContractStage {
     on host: HandlerHost,
     _ body: @escaping @Sendable (Int) -> Void
   ) async -> ObservationToken {
-    let subject = subject
+    // Nothing is sent while one of these tests registers a handler.
+    let open = subject.registering { $0 }
     let handler: @Sendable (Element) -> Void = { element in
-      if let number = subject.parcel(in: element)?.number { body(number) }
+      if let number = open(element)?.number { body(number) }
     }
     switch site {
     case .mainActor: return await observeOnMainActor(policy, isAsync: false, handler)
@@ -85,22 +86,22 @@ extension ContractStage {
 
 extension ContractStage {
   func observe(as owner: Parcel, isAsync: Bool, _ body: @escaping @Sendable (Int) -> Void) {
-    let subject = subject
+    let open = subject.registering { $0 }
     if isAsync {
       source.observe(as: owner) { _, element async in
-        if let number = subject.parcel(in: element)?.number { body(number) }
+        if let number = open(element)?.number { body(number) }
       }
     } else {
       source.observe(as: owner) { _, element in
-        if let number = subject.parcel(in: element)?.number { body(number) }
+        if let number = open(element)?.number { body(number) }
       }
     }
   }
 
   func observeSlowly(_ body: @escaping @Sendable (Int) async -> Void) -> ObservationToken {
-    let subject = subject
+    let open = subject.registering { $0 }
     return source.observe { element async in
-      if let number = subject.parcel(in: element)?.number { await body(number) }
+      if let number = open(element)?.number { await body(number) }
     }
   }
 }

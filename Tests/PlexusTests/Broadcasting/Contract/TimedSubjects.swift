@@ -1,0 +1,99 @@
+import Plexus
+
+/// Touches, which fire at once.
+struct DebouncerSubject: ContractSubject {
+  private let ledger = Ledger()
+
+  var testDescription: String { "a debouncer" }
+
+  var sendsParcels: Bool { false }
+
+  func makeSource() -> Debouncer { Debouncer(delay: .zero) }
+
+  func send(_ parcel: Parcel, to source: Debouncer) {
+    ledger.write(parcel.number) { source.touch() }
+  }
+
+  func registering<Result>(_ body: (@escaping Opener<Void>) -> Result) -> Result {
+    ledger.opening(body)
+  }
+
+  func parcel(in element: Void) -> Parcel? { nil }
+
+  func stage() -> any Stage { ContractStage(DebouncerSubject()) }
+}
+
+/// Touches, none of which comes too early.
+struct ThrottlerSubject: ContractSubject {
+  private let ledger = Ledger()
+
+  var testDescription: String { "a throttler" }
+
+  var sendsParcels: Bool { false }
+
+  func makeSource() -> Throttler { Throttler(interval: .zero) }
+
+  func send(_ parcel: Parcel, to source: Throttler) {
+    ledger.write(parcel.number) { source.touch() }
+  }
+
+  func registering<Result>(_ body: (@escaping Opener<Void>) -> Result) -> Result {
+    ledger.opening(body)
+  }
+
+  func parcel(in element: Void) -> Parcel? { nil }
+
+  func stage() -> any Stage { ContractStage(ThrottlerSubject()) }
+}
+
+/// Changes of a variable, each of which fires at once.
+struct DebouncerVarSubject: ContractSubject {
+  /// A parcel, or none at the beginning.
+  struct Content: Equatable, Sendable {
+    var parcel: Parcel?
+
+    static func == (left: Content, right: Content) -> Bool { left.parcel === right.parcel }
+  }
+
+  var testDescription: String { "a debounced variable" }
+
+  var keepsNewest: Bool { true }
+
+  func makeSource() -> DebouncerVar<Content> { DebouncerVar(Content(), delay: .zero) }
+
+  func send(_ parcel: Parcel, to source: DebouncerVar<Content>) {
+    source.value = Content(parcel: parcel)
+  }
+
+  func parcel(in element: Content) -> Parcel? { element.parcel }
+}
+
+/// The numbers of the parcels that were sent as elements that say nothing, in order.
+///
+/// A subscriber under whose policy nothing is lost gets as many elements as were written since it
+/// was registered, and knows what they stand for by counting.
+private final class Ledger: Sendable {
+  private let numbers = Guarded<[Int]>([])
+
+  /// Writes a number down and does what sends it, one at a time.
+  func write(_ number: Int, _ send: () -> Void) {
+    numbers.withLock { numbers in
+      numbers.append(number)
+      send()
+    }
+  }
+
+  /// Calls the body, while nothing is written, with what opens the elements from now on.
+  func opening<Result>(_ body: (@escaping Opener<Void>) -> Result) -> Result {
+    numbers.withLock { numbers in
+      let position = Guarded(numbers.count)
+      return body { _ in
+        let index = position.withLock { position in
+          defer { position += 1 }
+          return position
+        }
+        return Parcel(self.numbers.withLock { $0[index] })
+      }
+    }
+  }
+}
