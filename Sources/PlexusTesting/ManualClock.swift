@@ -36,6 +36,9 @@
 /// }
 /// ```
 ///
+/// ``run()`` goes from deadline to deadline instead, until nobody sleeps, and ``run(_:)`` does so
+/// until an operation has ended.
+///
 /// ## Cancellation
 ///
 /// A task that is cancelled while it sleeps, or before, throws `CancellationError` at once and no
@@ -119,6 +122,63 @@ public final class ManualClock: Clock, Sendable {
       )
       return instant
     }
+  }
+
+  /// Moves the clock from deadline to deadline until nobody sleeps.
+  ///
+  /// It stands still at every deadline on its way, so that those who are due there are resumed
+  /// before it goes on, and comes to rest at the last one. Whoever goes to sleep while it runs is
+  /// woken, too; whoever does so after it has returned sleeps on. A task that was woken may need some
+  /// time to get to its next sleep: where there are several in a row, use ``run(_:)``.
+  public func run() {
+    var isOver = false
+    while !isOver {
+      let due = state.withLock { state -> [CheckedContinuation<Void, any Error>] in
+        guard let deadline = state.sleepers.earliestDeadline else { return [] }
+        state.now = max(state.now, deadline)
+        return state.sleepers.removeAll(dueAt: state.now)
+      }
+      isOver = due.isEmpty
+      for sleeper in due { sleeper.resume() }
+    }
+  }
+
+  /// Carries out an operation, and moves the clock to the next deadline whenever somebody sleeps.
+  ///
+  /// Nobody has to know how often the operation sleeps, and for how long:
+  ///
+  /// ```swift
+  /// let clock = ManualClock()
+  /// try await clock.run {
+  ///   for attempt in 1...5 { try await clock.sleep(for: .seconds(attempt)) }
+  /// }
+  /// print(clock.now.offset)  // 15 seconds
+  /// ```
+  ///
+  /// The clock does not wait until everybody sleeps who is going to. Where two tasks sleep at the
+  /// same time, the order in which they get to it decides which deadline comes first.
+  ///
+  /// - Parameter operation: What sleeps on the clock. It runs where the caller does.
+  /// - Returns: What the operation returns. The clock stands still again.
+  /// - Throws: What the operation throws.
+  public func run<Value, Failure: Error>(
+    _ operation: nonisolated(nonsending) () async throws(Failure) -> Value
+  ) async throws(Failure) -> Value {
+    let driver = Task {
+      while !Task.isCancelled {
+        await sleepers(1)
+        if !Task.isCancelled { run() }
+      }
+    }
+    let result: Result<Value, Failure>
+    do throws(Failure) {
+      result = .success(try await operation())
+    } catch {
+      result = .failure(error)
+    }
+    driver.cancel()
+    await driver.value
+    return try result.get()
   }
 
   /// Waits until at least so many tasks sleep on the clock at once.

@@ -28,8 +28,10 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
   }
 
   /// Calls the body with exclusive access to the value.
-  borrowing func withLock<Result: Sendable>(_ body: (inout Value) -> Result) -> Result {
-    mutex.withLock { body(&$0) }
+  borrowing func withLock<Result: Sendable, Failure: Error>(
+    _ body: (inout Value) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    try mutex.withLock { (value) throws(Failure) in try body(&value) }
   }
   #else
   // The C library's lock rather than the standard library's: the thread sanitizer sees it.
@@ -53,10 +55,12 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
   }
 
   /// Calls the body with exclusive access to the value.
-  borrowing func withLock<Result: Sendable>(_ body: (inout Value) -> Result) -> Result {
+  borrowing func withLock<Result: Sendable, Failure: Error>(
+    _ body: (inout Value) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
     unsafe pthread_mutex_lock(mutex)
     defer { unsafe pthread_mutex_unlock(mutex) }
-    return unsafe body(&value.pointee)
+    return unsafe try body(&value.pointee)
   }
   #endif
 }

@@ -85,7 +85,7 @@ import Testing
     #expect(await values.first(2) == [1, 3])
   }
 
-  @Test func `with leading, the first change fires at once, and another only if it changes again`() async {
+  @Test func `with leading, the first change fires at once, another needs another change`() async {
     let variable = DebouncerVar(0, delay: .seconds(1), leading: true, clock: clock)
     let values = variable.subscription()
     variable.value = 1
@@ -187,7 +187,7 @@ import Testing
     let reference = Guarded<DebouncerVar<Nosy>?>(nil)
     let asked = Guarded(0)
     let ask: @Sendable () -> Void = {
-      asked.withLock { $0 += 1 }
+      asked.countUp()
       _ = reference.withLock { $0 }?.value
     }
     let variable = DebouncerVar(Nosy(0, ask), delay: .seconds(1), clock: clock)

@@ -60,7 +60,9 @@ import Testing
     }
   }
 
-  @Test(arguments: [Duration.zero, .seconds(-1), .seconds(Int64.min)], [(true, true), (false, true), (true, false)]
+  @Test(
+    arguments: [Duration.zero, .seconds(-1), .seconds(Int64.min)],
+    [(true, true), (false, true), (true, false)]
   )
   func `an interval of zero or less fires at every touch`(
     interval: Duration,

@@ -48,7 +48,7 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `without leading, it fires at the end of an interval that begins with the touch`() async {
+  @Test func `without leading, it fires at the end of an interval that a touch begins`() async {
     let throttler = Throttler(interval: .seconds(1), leading: false, clock: clock)
     let firings = Recorder(throttler.subscription())
     throttler.touch()

@@ -11,9 +11,9 @@ import Testing
     let running = Guarded(0)
     let runs = Log<Int>()
     let subject = kind.make(clock: clock) {
-      runs.append(running.withLock { $0 += 1; return $0 })
+      runs.append(running.countUp())
       try? await gate.wait()
-      running.withLock { $0 -= 1 }
+      running.countDown()
     }
     let firings = subject.recorder()
     for count in 1...5 {

@@ -120,7 +120,9 @@ import Testing
     let census = Census()
     do {
       let parcel = census.parcel { other.touch() }
-      let debouncer = Debouncer(delay: .seconds(1), clock: clock) { withExtendedLifetime(parcel) {} }
+      let debouncer = Debouncer(delay: .seconds(1), clock: clock) {
+        withExtendedLifetime(parcel) {}
+      }
       debouncer.touch()
     }
     await census.falls(to: 0)

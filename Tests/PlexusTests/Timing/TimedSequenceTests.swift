@@ -149,7 +149,7 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `a task that is cancelled before sees nothing, and does not start the upstream`() async {
+  @Test func `a task that is cancelled before sees nothing and starts nothing`() async {
     let stubborn = StubbornSequence()
     let elements = await Task { [clock] in
       withUnsafeCurrentTask { $0?.cancel() }
@@ -159,7 +159,7 @@ import Testing
     #expect(stubborn.waiting.count == 0)
   }
 
-  @Test func `dropping the iterator ends the iteration of the upstream and frees everything`() async {
+  @Test func `dropping the iterator ends the upstream and frees everything`() async {
     let census = Census()
     let messenger = Messenger<Parcel>()
     do {

@@ -46,9 +46,9 @@ import Testing
     let running = Guarded(0)
     let most = Guarded(0)
     let subject = kind.make(clock: clock) {
-      let count = running.withLock { $0 += 1; return $0 }
+      let count = running.countUp()
       most.withLock { $0 = max($0, count) }
-      running.withLock { $0 -= 1 }
+      running.countDown()
     }
     let firings = subject.recorder()
     async let flushes: Void = withTaskGroup { group in

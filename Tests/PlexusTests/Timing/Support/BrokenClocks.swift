@@ -61,7 +61,7 @@ final class CountingClock: Clock, Sendable {
   var minimumResolution: Duration { manual.minimumResolution }
 
   func sleep(until deadline: ManualClock.Instant, tolerance: Duration?) async throws {
-    sleeps.withLock { $0 += 1 }
+    sleeps.countUp()
     try await manual.sleep(until: deadline, tolerance: tolerance)
   }
 }

@@ -8,7 +8,6 @@ struct Upstream: AsyncSequence, Sendable {
 
   let elements: AsyncThrowingStream<Int, any Error>
   let continuation: AsyncThrowingStream<Int, any Error>.Continuation
-  let census = Census()
 
   init() {
     (elements, continuation) = AsyncThrowingStream.makeStream()

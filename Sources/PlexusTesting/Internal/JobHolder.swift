@@ -1,3 +1,7 @@
+// Unsafe because the hook of the runtime is a symbol that is looked up by its name and set through a
+// pointer: it is written under a lock, once as a rule, and holds a function from then on that is
+// always there. The bits of a job are compared and never followed.
+
 import Synchronization
 
 #if canImport(Darwin)
@@ -6,6 +10,8 @@ import Darwin
 import Glibc
 #elseif canImport(Musl)
 import Musl
+#elseif canImport(Android)
+import Android
 #endif
 
 /// Keeps back the jobs that one thread makes ready, and runs them there one by one.
@@ -14,7 +20,7 @@ import Musl
 /// executor, for tools like this one. It is set once and stays. Jobs of other threads pass: tests
 /// that run at the same time notice nothing.
 final class JobHolder: TaskExecutor, Sendable {
-  static let shared = JobHolder()
+  private static let shared = JobHolder()
 
   private struct State {
     /// What could run now, oldest first.
@@ -43,27 +49,32 @@ final class JobHolder: TaskExecutor, Sendable {
     }
   }
 
-  private let turn = PlatformLock(())
-  private let state = PlatformLock(State())
+  private let turn = Locked(())
+  private let state = Locked(State())
   /// The thread whose jobs are kept back, or zero.
   private let controlledThread = Atomic<UInt>(0)
   /// The thread whose turn it is, or zero.
   private let threadInTurn = Atomic<UInt>(0)
 
-  private init() {
-    Self.installHook()
-  }
-
   /// Calls the body when no other thread is in a call of this method.
-  func takingTurns<Result>(_ body: () throws -> Result) rethrows -> Result {
+  ///
+  /// - Parameter body: What uses the holder.
+  /// - Returns: What the body returns.
+  /// - Throws: What the body throws, or an ``InterleavingFailure`` if jobs cannot be kept back.
+  static func takingTurns<Result: Sendable>(
+    _ body: (JobHolder) throws -> Result
+  ) throws -> Result {
     precondition(
-      threadInTurn.load(ordering: .acquiring) != currentThread,
+      shared.threadInTurn.load(ordering: .acquiring) != currentThread,
       "A scenario cannot run scenarios of its own"
     )
-    return try turn.withLock { _ in
-      threadInTurn.store(currentThread, ordering: .releasing)
-      defer { threadInTurn.store(0, ordering: .releasing) }
-      return try body()
+    return try shared.turn.withLock { _ in
+      shared.threadInTurn.store(currentThread, ordering: .releasing)
+      defer { shared.threadInTurn.store(0, ordering: .releasing) }
+      if let sentence = shared.obstacle() {
+        throw InterleavingFailure(schedule: [], reason: .unsupported(sentence))
+      }
+      return try body(shared)
     }
   }
 
@@ -100,7 +111,7 @@ final class JobHolder: TaskExecutor, Sendable {
     }
     var count = 0
     repeat {
-      job.runSynchronously(on: asUnownedTaskExecutor())
+      unsafe job.runSynchronously(on: asUnownedTaskExecutor())
       count += 1
     } while state.withLock({ $0.continuesRunning(after: count, limit: limit) })
     return count
@@ -118,15 +129,51 @@ final class JobHolder: TaskExecutor, Sendable {
     return true
   }
 
-  private static func installHook() {
+  /// Sees to it that jobs can be kept back.
+  ///
+  /// - Returns: Why they cannot, if they cannot.
+  private func obstacle() -> String? {
+    // Not so the first time, or if another tool has set a hook of its own in the meantime.
+    if isAsked { return nil }
+    if let sentence = Self.installHook(named: Self.hookName) { return sentence }
+    guard isAsked else {
+      return """
+        Scenarios cannot run here: the Swift runtime does not ask \(Self.hookName) what to do with \
+        jobs, as with a global executor that has been replaced
+        """
+    }
+    return nil
+  }
+
+  /// Whether a job that the calling thread makes ready comes here.
+  private var isAsked: Bool {
+    startHolding()
+    Task {}
+    let isAsked = readyCount > 0
+    while readyCount > 0 { _ = runJob(at: 0, limit: 1) }
+    stopHolding()
+    return isAsked
+  }
+
+  private static let hookName = "swift_task_enqueueGlobal_hook"
+
+  /// Sets the hook of the runtime.
+  ///
+  /// - Parameter name: Its name.
+  /// - Returns: Why it cannot be set, if it cannot.
+  static func installHook(named name: String) -> String? {
     typealias Enqueue = @convention(thin) (UnownedJob) -> Void
     typealias Hook = @convention(thin) (UnownedJob, Enqueue) -> Void
-    guard let symbol = dlsym(dlopen(nil, RTLD_LAZY), "swift_task_enqueueGlobal_hook") else {
-      preconditionFailure("The Swift runtime does not let jobs be kept back")
+    guard let symbol = unsafe dlsym(dlopen(nil, RTLD_LAZY), name) else {
+      return """
+        Scenarios cannot run here: the Swift runtime does not export \(name), with which jobs are held \
+        back. Link it dynamically, or leave these tests out on this platform
+        """
     }
-    symbol.assumingMemoryBound(to: Hook?.self).pointee = { job, original in
+    unsafe symbol.assumingMemoryBound(to: Hook?.self).pointee = { job, original in
       if !JobHolder.shared.takes(job) { original(job) }
     }
+    return nil
   }
 }
 
@@ -139,51 +186,20 @@ extension UnownedJob {
   /// - Parameters:
   ///   - running: The job that is being run, which may be gone.
   ///   - description: What that job called itself when it was there.
+  /// - Returns: Whether it is.
   fileprivate func isSameTask(as running: UnownedJob, described description: String) -> Bool {
-    unsafeBitCast(self, to: UInt.self) == unsafeBitCast(running, to: UInt.self)
+    unsafe unsafeBitCast(self, to: UInt.self) == unsafeBitCast(running, to: UInt.self)
       && description.contains(where: \.isNumber) && self.description == description
   }
 }
 
 /// The number of the calling thread, which is never zero.
 private var currentThread: UInt {
-  #if canImport(Darwin)
-  UInt(bitPattern: pthread_self())
-  #else
+  #if canImport(Glibc)
   UInt(pthread_self())
+  #elseif canImport(Android)
+  UInt(bitPattern: Int(pthread_self()))
+  #else
+  unsafe UInt(bitPattern: pthread_self())
   #endif
-}
-
-/// What a task of a scenario comes to, as far as it does.
-final class Outcome: Sendable {
-  private let state = PlatformLock<Result<Void, any Error>?>(nil)
-
-  var result: Result<Void, any Error>? {
-    get { state.withLock { $0 } }
-    set { state.withLock { $0 = newValue } }
-  }
-}
-
-/// The C library's lock, which the thread sanitizer sees on every platform.
-private final class PlatformLock<Value>: @unchecked Sendable {
-  // @unchecked Sendable because `value` is touched with `mutex` held only.
-  private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-  private var value: Value
-
-  init(_ value: sending Value) {
-    self.value = value
-    mutex.initialize(to: pthread_mutex_t())
-    pthread_mutex_init(mutex, nil)
-  }
-
-  deinit {
-    pthread_mutex_destroy(mutex)
-    mutex.deallocate()
-  }
-
-  func withLock<Result>(_ body: (inout Value) throws -> Result) rethrows -> Result {
-    pthread_mutex_lock(mutex)
-    defer { pthread_mutex_unlock(mutex) }
-    return try body(&value)
-  }
 }

@@ -1,0 +1,16 @@
+import Testing
+
+@testable import PlexusTesting
+
+@Suite struct `Job holder model` {
+  @Test func `a hook that the runtime does not have is an obstacle, and a sentence says so`() {
+    let sentence = JobHolder.installHook(named: "swift_task_noSuchHook")
+    #expect(sentence?.contains("does not export swift_task_noSuchHook") == true)
+    let failure = InterleavingFailure(schedule: [], reason: .unsupported(sentence ?? ""))
+    #expect("\(failure)" == sentence)
+  }
+
+  @Test func `the hook that the runtime has is none`() {
+    #expect(JobHolder.installHook(named: "swift_task_enqueueGlobal_hook") == nil)
+  }
+}

@@ -1,0 +1,123 @@
+import PlexusTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct `A manual clock that runs` {
+  struct Failure: Error {}
+
+  let clock = ManualClock()
+
+  @Test func `wakes everybody in order of deadline, and stands at the last one`() async throws {
+    let sleepers = [3, 1, 2].map { seconds in
+      Task { [clock] in
+        try await clock.sleep(for: .seconds(seconds))
+        return clock.now.offset >= .seconds(seconds)
+      }
+    }
+    await clock.sleepers(3)
+    clock.run()
+    #expect(clock.sleeperCount == 0)
+    #expect(clock.now.offset == .seconds(3))
+    for sleeper in sleepers { #expect(try await sleeper.value) }
+  }
+
+  @Test func `stands still if nobody sleeps`() {
+    clock.advance(by: .seconds(1))
+    clock.run()
+    #expect(clock.now.offset == .seconds(1))
+  }
+
+  @Test func `stops at every deadline, and wakes those who go to sleep meanwhile`() async {
+    let times = Notes<Duration>()
+    // Whoever is woken runs at once, and sleeps again, before the clock goes on.
+    let executor = InlineExecutor()
+    let tasks = [(1, 3), (2, 1)].map { seconds, count in
+      Task(executorPreference: executor) { [clock] in
+        for _ in 0..<count {
+          try? await clock.sleep(for: .seconds(seconds))
+          times.append(clock.now.offset)
+        }
+      }
+    }
+    await clock.sleepers(2)
+    clock.run()
+    #expect(times.entries == [.seconds(1), .seconds(2), .seconds(2), .seconds(3)])
+    #expect(clock.sleeperCount == 0)
+    for task in tasks { await task.value }
+  }
+
+  @Test func `wakes other tasks, too, while an operation goes on`() async throws {
+    let woken = Notes<Int>()
+    let clock = clock
+    let chain = Task {
+      for number in 1...3 {
+        try await clock.sleep(for: .seconds(1))
+        woken.append(number)
+      }
+    }
+    await clock.run { _ = await chain.result }
+    #expect(woken.entries == [1, 2, 3])
+    #expect(clock.now.offset == .seconds(3))
+  }
+
+  @Test func `carries out an operation that sleeps as often as it likes`() async throws {
+    let total = try await clock.run {
+      for seconds in 1...100 { try await clock.sleep(for: .seconds(seconds)) }
+      return clock.now.offset
+    }
+    #expect(total == .seconds(5050))
+    #expect(clock.now.offset == .seconds(5050))
+  }
+
+  @Test func `stands still when the operation has ended`() async throws {
+    try await clock.run { try await clock.sleep(for: .seconds(1)) }
+    let sleeper = Task { [clock] in try await clock.sleep(for: .seconds(1)) }
+    await clock.sleepers(1)
+    #expect(clock.now.offset == .seconds(1))
+    #expect(clock.sleeperCount == 1)
+    clock.run()
+    try await sleeper.value
+  }
+
+  @Test func `passes on what the operation throws`() async {
+    await #expect(throws: Failure.self) {
+      try await clock.run {
+        try await clock.sleep(for: .seconds(1))
+        throw Failure()
+      }
+    }
+  }
+
+  @Test func `ends when the task is cancelled, as the operation does`() async {
+    let never = Gate()
+    let running = Task { [clock] in
+      await clock.run { try? await never.wait() }
+    }
+    await never.arrivals(1)
+    running.cancel()
+    await running.value
+  }
+
+  @MainActor @Test func `the operation runs where the caller does`() async {
+    await clock.run { MainActor.assertIsolated() }
+  }
+
+  @Test func `thousands of sleepers of many deadlines are gone when it returns`() async {
+    await withTaskGroup { group in
+      for number in 0..<5_000 {
+        group.addTask { [clock] in try? await clock.sleep(for: .milliseconds(1 + number % 700)) }
+      }
+      await clock.sleepers(5_000)
+      clock.run()
+      #expect(clock.sleeperCount == 0)
+      #expect(clock.now.offset == .milliseconds(700))
+    }
+  }
+}
+
+/// Runs every job where it is made ready.
+private final class InlineExecutor: TaskExecutor {
+  func enqueue(_ job: consuming ExecutorJob) {
+    UnownedJob(job).runSynchronously(on: asUnownedTaskExecutor())
+  }
+}
