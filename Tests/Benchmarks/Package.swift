@@ -4,13 +4,18 @@ import PackageDescription
 let package = Package(
   name: "plexus-benchmarks",
   platforms: [.macOS(.v15)],
-  dependencies: [.package(name: "plexus", path: "../..")],
+  dependencies: [
+    .package(name: "plexus", path: "../.."),
+    .package(url: "https://github.com/apple/swift-async-algorithms", from: "1.1.4"),
+  ],
   targets: [
     .executableTarget(
       name: "PlexusBenchmarks",
       dependencies: [
         .product(name: "Plexus", package: "plexus"),
         .product(name: "PlexusStorage", package: "plexus"),
+        .product(name: "PlexusTesting", package: "plexus"),
+        .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"),
       ],
       swiftSettings: [
         .enableUpcomingFeature("ExistentialAny"),

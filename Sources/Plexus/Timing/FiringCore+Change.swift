@@ -48,6 +48,29 @@ extension FiringCore.State {
     if !change.keepsValue, schedule.deadline == nil { setValue(nil, &change) }
   }
 
+  /// A new value and a touch that changes nothing but the deadline, in the usual case between others.
+  ///
+  /// - Parameters:
+  ///   - displaced: Receives the value that has given way.
+  ///   - newValue: The value.
+  ///   - now: The time.
+  ///   - expected: The revision that must not have changed; `nil` if it does not matter.
+  /// - Returns: Whether that was all; if not, nothing has changed.
+  mutating func replace(
+    _ displaced: inout Value?,
+    with newValue: Value,
+    at now: Duration,
+    revision expected: Int?
+  ) -> Bool {
+    guard now >= latest, expected.map({ $0 == revision }) ?? true, schedule.postpone(at: now)
+    else { return false }
+    latest = now
+    displaced = value
+    value = newValue
+    revision += 1
+    return true
+  }
+
   /// Sends the value, and asks for a run of the action.
   mutating func fire(_ change: inout Change) {
     guard let value else { return }

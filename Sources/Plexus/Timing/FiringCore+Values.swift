@@ -5,15 +5,33 @@ extension FiringCore where Schedule == DebounceState, Value: Equatable {
   func set(_ newValue: Value) {
     var isDone = false
     while !isDone {
-      let (value, lastFired, revision) = read { ($0.value, $0.lastFired, $0.revision) }
+      var value: Value?
+      var lastFired: Value?
+      var revision = 0
+      state.withLock { state in
+        value = state.value
+        lastFired = state.lastFired
+        revision = state.revision
+      }
       // Equality is a user's: it is asked for before the lock is taken.
       guard value != newValue else { return }
       let isBack = lastFired == newValue
+      if !isBack, replace(with: newValue, revision: revision) { return }
       isDone = true
       change { state, change in
         isDone = state.revision == revision
         if isDone { state.set(newValue, isBack: isBack, &change) }
       }
+    }
+  }
+
+  /// Sets the value, if that changes nothing but the deadline.
+  private func replace(with newValue: Value, revision: Int) -> Bool {
+    let now = clock.now()
+    var displaced: Value?
+    defer { withExtendedLifetime(displaced) {} }
+    return state.withLock {
+      $0.replace(&displaced, with: newValue, at: now, revision: revision)
     }
   }
 }

@@ -42,10 +42,10 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
   }
 
   let hub = BroadcastHub<Value>()
-  private let clock: any AlarmClock
+  let clock: any AlarmClock
   /// Whether a value is still there when it has been fired.
   private let keepsValue: Bool
-  private let state: Locked<State>
+  let state: Locked<State>
 
   init(
     _ schedule: Schedule,
@@ -72,6 +72,15 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
       return true
     }
     if !isAll { change { state, change in state.touch(&change) } }
+  }
+
+  /// A new value, and a touch.
+  func accept(_ newValue: Value) {
+    let now = clock.now()
+    var displaced: Value?
+    let isAll = state.withLock { $0.replace(&displaced, with: newValue, at: now, revision: nil) }
+    if !isAll { change { state, change in state.accept(newValue, &change) } }
+    withExtendedLifetime(displaced) {}
   }
 
   /// Changes the state and does what follows from that, outside the lock.

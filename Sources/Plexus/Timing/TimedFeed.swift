@@ -17,7 +17,7 @@ where Base.Element: Sendable {
       var iterator = base.makeAsyncIterator()
       do throws(Base.Failure) {
         while !Task.isCancelled, let element = try await iterator.next(isolation: nil) {
-          core.change { state, change in state.accept(element, &change) }
+          core.accept(element)
         }
       } catch {
         failure.withLock { $0 = error }
