@@ -1,0 +1,50 @@
+/// The subscribers to changes that count for one store and end with it.
+@usableFromInline
+final class ChangeFeeds: Sendable {
+  private struct State: Sendable {
+    var feeds: [FeedID: any ChangeFeed] = [:]
+    var isFinished = false
+  }
+
+  private let state = Locked(State())
+
+  /// The number of subscribers at this moment.
+  var count: Int {
+    state.withLock { $0.feeds.count }
+  }
+
+  func insert(_ feed: any ChangeFeed, id: FeedID) {
+    let isFinished = state.withLock { state in
+      if !state.isFinished { state.feeds[id] = feed }
+      return state.isFinished
+    }
+    if isFinished { feed.finish() }
+  }
+
+  func remove(_ id: FeedID) {
+    let feed = state.withLock { $0.feeds.removeValue(forKey: id) }
+    withExtendedLifetime(feed) {}
+  }
+
+  /// Ends every stream after what has been sent.
+  ///
+  /// - Returns: Who they were.
+  @discardableResult
+  func finish() -> [FeedID] {
+    let feeds = state.withLock { state in
+      state.isFinished = true
+      defer { state.feeds = [:] }
+      return state.feeds
+    }
+    for feed in feeds.values { feed.finish() }
+    return Array(feeds.keys)
+  }
+}
+
+/// What can be told that nothing will come any more.
+@usableFromInline
+protocol ChangeFeed: AnyObject, Sendable {
+  func finish()
+}
+
+extension BroadcastHub: ChangeFeed {}

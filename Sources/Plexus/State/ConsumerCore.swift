@@ -1,0 +1,135 @@
+/// What a ``StateConsumer`` consists of, apart from its life.
+final class ConsumerCore<State: Sendable>: Sendable {
+  private enum Item: Sendable {
+    case consume(State)
+    case install(any ConsumerClosure<State>)
+    case noteRemoval
+  }
+
+  /// What belongs to whoever has the turn.
+  private struct Machine {
+    var state: State?
+    /// In the order in which they were added.
+    var closures: ContiguousArray<any ConsumerClosure<State>> = []
+    /// How many of them have been removed.
+    var removals = 0
+  }
+
+  private struct Registry: Sendable {
+    /// What removes a closure, by its number.
+    var tokens: [Int: ObservationToken] = [:]
+    var lastID = 0
+    var isClosed = false
+    var source: ObservationToken?
+    var lanes: [ObjectIdentifier?: (lane: Lane, users: Int)] = [:]
+  }
+
+  private let turns: Turns<Item, Machine>
+  private let registry = Locked(Registry())
+
+  init(_ state: State?) {
+    turns = Turns(Machine(state: state)) { $0.closures = [] }
+  }
+
+  func consume(_ state: State) {
+    _ = turns.take(.consume(state), perform)
+  }
+
+  private func perform(_ item: Item, _ machine: inout Machine) {
+    switch item {
+    case .install(let closure):
+      closure.install(machine.state)
+      machine.closures.append(closure)
+    case .consume(let state):
+      for closure in machine.closures { closure.consume(state) }
+      machine.state = state
+    case .noteRemoval:
+      machine.removals += 1
+      guard machine.removals > 16, machine.removals > machine.closures.count / 2 else { return }
+      machine.closures.removeAll(where: \.isRemoved)
+      machine.removals = 0
+    }
+  }
+
+  /// Adds a closure, to be called from the next state on.
+  func add(_ closure: some ConsumerClosure<State>, in bag: ObservationBag?) {
+    let id = registry.withLock { registry in
+      registry.lastID += 1
+      return registry.lastID
+    }
+    let token = ObservationToken { [weak self] in
+      closure.remove()
+      self?.forget(id)
+    }
+    let isClosed = registry.withLock { registry in
+      if !registry.isClosed { registry.tokens[id] = token }
+      return registry.isClosed
+    }
+    guard !isClosed else { return token.cancel() }
+    bag?.insert(token)
+    _ = turns.take(.install(closure), perform)
+  }
+
+  private func forget(_ id: Int) {
+    let token = registry.withLock { $0.tokens.removeValue(forKey: id) }
+    withExtendedLifetime(token) {}
+    _ = turns.take(.noteRemoval, perform)
+  }
+
+  func removeAll() {
+    let tokens = registry.withLock { registry in
+      defer { registry.tokens = [:] }
+      return registry.tokens
+    }
+    for (_, token) in tokens.sorted(by: { $0.key < $1.key }) { token.cancel() }
+  }
+
+  func follow(_ source: some Broadcaster<State>) {
+    let token = source.observe { [weak self] state in self?.consume(state) }
+    let old = registry.withLock { registry -> ObservationToken? in
+      guard !registry.isClosed else { return token }
+      defer { registry.source = token }
+      return registry.source
+    }
+    old?.cancel()
+  }
+
+  /// The consumer has gone: nothing is called any more.
+  func close() {
+    let source = registry.withLock { registry in
+      registry.isClosed = true
+      defer { registry.source = nil }
+      return registry.source
+    }
+    source?.cancel()
+    removeAll()
+    _ = turns.close()
+  }
+
+  /// Returns where the synchronous closures of an actor are called, for one more of them.
+  func lane(of isolation: (any Actor)?) -> Lane {
+    let key = isolation.map { ObjectIdentifier($0) }
+    let (lane, isNew) = registry.withLock { registry in
+      let known = registry.lanes[key]
+      let lane = known?.lane ?? Lane(isolation: isolation)
+      registry.lanes[key] = (lane, (known?.users ?? 0) + 1)
+      return (lane, known == nil)
+    }
+    if isNew { lane.start() }
+    return lane
+  }
+
+  /// A closure does not need its lane any more.
+  func leave(_ lane: Lane) {
+    let unused = registry.withLock { registry -> Lane? in
+      guard let (known, users) = registry.lanes[lane.key], known === lane else { return nil }
+      guard users == 1 else {
+        registry.lanes[lane.key] = (known, users - 1)
+        return nil
+      }
+      registry.lanes[lane.key] = nil
+      return known
+    }
+    withExtendedLifetime(unused) {}
+  }
+}

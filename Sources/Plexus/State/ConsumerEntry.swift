@@ -1,0 +1,131 @@
+/// A selector and its closure, whatever the type of the value.
+protocol ConsumerClosure<State>: AnyObject, Sendable {
+  associatedtype State: Sendable
+
+  /// Whether it is looked at no more.
+  var isRemoved: Bool { get }
+  /// Takes note of the state that is there, if there is one; the first thing that happens.
+  func install(_ state: State?)
+  /// Looks at the next state.
+  func consume(_ state: State)
+  /// Lets go of everything: nothing is called any more.
+  func remove()
+}
+
+/// A selector, its newest value, and what to do when that changes.
+final class ConsumerEntry<State: Sendable, Value: Equatable & Sendable>: ConsumerClosure {
+  private struct Content: Sendable {
+    let select: @Sendable (State) -> Value
+    let call: ConsumerCall<Value>
+    var value: Value?
+  }
+
+  private let firesImmediately: Bool
+  /// `nil` once removed. The value is changed by whoever has the turn only.
+  private let content: Locked<Content?>
+
+  init(
+    _ select: @escaping @Sendable (State) -> Value,
+    firesImmediately: Bool,
+    call: ConsumerCall<Value>
+  ) {
+    self.firesImmediately = firesImmediately
+    content = Locked(Content(select: select, call: call))
+  }
+
+  var isRemoved: Bool {
+    content.withLock { $0 == nil }
+  }
+
+  func install(_ state: State?) {
+    guard let state, let content = content.withLock({ $0 }) else { return }
+    let value = content.select(state)
+    set(value)
+    if firesImmediately { content.call.fire(Change(old: nil, new: value)) }
+  }
+
+  func consume(_ state: State) {
+    guard let content = content.withLock({ $0 }) else { return }
+    let value = content.select(state)
+    guard value != content.value else { return }
+    set(value)
+    content.call.fire(Change(old: content.value, new: value))
+  }
+
+  private func set(_ value: Value) {
+    let old = content.withLock { content in
+      let old = content?.value
+      content?.value = value
+      return old
+    }
+    withExtendedLifetime(old) {}
+  }
+
+  func remove() {
+    let content = content.withLock { content in
+      defer { content = nil }
+      return content
+    }
+    content?.call.end()
+  }
+}
+
+/// How a closure is called, and what to do when it is removed.
+struct ConsumerCall<Value: Sendable>: Sendable {
+  let fire: @Sendable (Change<Value>) -> Void
+  let end: @Sendable () -> Void
+
+  /// In one task with the others that belong to its actor.
+  static func lane<State>(
+    _ core: ConsumerCore<State>,
+    _ onChange: @escaping @isolated(any) @Sendable (Value?, Value) -> Void
+  ) -> Self {
+    let lane = core.lane(of: onChange.isolation)
+    let held = HeldClosure(onChange)
+    return Self(
+      fire: { change in
+        lane.append { await held.closure?(change.old, change.new) }
+      },
+      end: { [weak core] in
+        held.release()
+        core?.leave(lane)
+      }
+    )
+  }
+
+  /// In a task of its own.
+  static func task(
+    _ onChange: @escaping @isolated(any) @Sendable (Value?, Value) async -> Void
+  ) -> Self {
+    let hub = BroadcastHub<Change<Value>>()
+    let loop = HandlerLoop(hub.subscription(bufferingPolicy: .unbounded)) { change, _ in
+      await onChange(change.old, change.new)
+      return true
+    }
+    loop.start(isolation: onChange.isolation)
+    return Self(fire: { hub.send($0) }, end: { loop.cancel() })
+  }
+}
+
+/// A closure until it is removed.
+private final class HeldClosure<Value: Sendable>: Sendable {
+  typealias Closure = @isolated(any) @Sendable (Value?, Value) -> Void
+
+  private let held: Locked<Closure?>
+
+  init(_ closure: @escaping Closure) {
+    held = Locked(closure)
+  }
+
+  var closure: Closure? {
+    held.withLock { $0 }
+  }
+
+  func release() {
+    let closure = held.withLock { held in
+      defer { held = nil }
+      return held
+    }
+    withExtendedLifetime(closure) {}
+  }
+}

@@ -1,0 +1,34 @@
+internal import Synchronization
+
+/// What one dispatched action has set in motion: itself, its effects, and what they dispatch.
+@usableFromInline
+final class EffectScope: Sendable {
+  /// For which flight and for whose loads the caller works, which its effects go on with: one that
+  /// waits for itself is told so instead of hanging.
+  let flight = FlightScope.current
+  let enclosingLoads = LoadContext.enclosing
+
+  private let running = Atomic<Int>(1)
+  private let waiters = WaitList()
+
+  /// Counts one more action or effect.
+  func enter() {
+    running.add(1, ordering: .relaxed)
+  }
+
+  /// An action or effect is over.
+  func leave() {
+    guard running.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
+    waiters.finish()
+  }
+
+  /// Waits until everything is over, or the calling task is cancelled.
+  func wait() async {
+    let place = waiters.join()
+    _ = await waiters.wait(
+      in: place,
+      onCancel: { waiters.leave(place).resume() },
+      onEscalation: { _ in }
+    )
+  }
+}
