@@ -6,12 +6,12 @@
 class ChangeBoxBase: @unchecked Sendable {
   /// The index in the table of selectors.
   @exclusivity(unchecked) @safe
-  final var slot = 0
+  @usableFromInline final var slot = 0
   /// The key path that is selected, if those who select it share the box.
   @exclusivity(unchecked) @safe
   @usableFromInline final var path: AnyKeyPath?
 
-  @usableFromInline
+  @inlinable
   init() {}
 
   /// Lets a subscriber go.
@@ -30,9 +30,9 @@ final class ChangeBox<Value: Sendable>: ChangeBoxBase, @unchecked Sendable {
   @usableFromInline var value: Value
   /// In subscription order.
   @exclusivity(unchecked) @safe
-  private var feeds: ContiguousArray<(id: FeedID, hub: BroadcastHub<Change<Value>>)> = []
+  @usableFromInline var feeds: ContiguousArray<(id: FeedID, hub: BroadcastHub<Change<Value>>)> = []
 
-  @usableFromInline
+  @inlinable
   init(_ value: Value) {
     self.value = value
   }
@@ -47,7 +47,7 @@ final class ChangeBox<Value: Sendable>: ChangeBoxBase, @unchecked Sendable {
   /// Tells everybody that the value has changed.
   ///
   /// - Parameter new: What it has become.
-  @usableFromInline
+  @inlinable
   func change(to new: Value) {
     let change = Change(old: value, new: new)
     value = new

@@ -12,33 +12,40 @@
 @usableFromInline
 @safe
 final class Turns<Item: Sendable, Value>: @unchecked Sendable {
-  private struct Line: Sendable {
-    var items = Ring<Item>()
-    var isRunning = false
-    var isClosed = false
+  @usableFromInline
+  struct Line: Sendable {
+    @usableFromInline var items = Ring<Item>()
+    @usableFromInline var isRunning = false
+    @usableFromInline var isClosed = false
     /// Whether somebody has done what is done last.
-    var isOver = false
+    @usableFromInline var isOver = false
+
+    @inlinable
+    init() {}
   }
 
-  private enum Admission { case mine, left, refused }
+  @usableFromInline
+  enum Admission: Sendable { case mine, left, refused }
 
   /// What comes next.
-  private enum Next {
+  @usableFromInline
+  enum Next: Sendable {
     case item(Item)
     case ending
     case nothing
   }
 
-  private let line = Locked(Line())
-  private let ending: @Sendable (inout Value) -> Void
+  @usableFromInline let line = Locked(Line())
+  @usableFromInline let ending: @Sendable (inout Value) -> Void
   @exclusivity(unchecked) @safe
-  private var value: Value
+  @usableFromInline var value: Value
 
   /// Creates an empty line.
   ///
   /// - Parameters:
   ///   - value: What is touched by those whose turn it is only.
   ///   - ending: What is done last, after ``close()``.
+  @inlinable
   init(_ value: sending Value, ending: @escaping @Sendable (inout Value) -> Void) {
     self.value = value
     self.ending = ending
@@ -50,6 +57,7 @@ final class Turns<Item: Sendable, Value>: @unchecked Sendable {
   ///   - item: The thing.
   ///   - perform: How a thing is done, whosever it is.
   /// - Returns: Whether it is or will be done; nothing is once the line is closed.
+  @inlinable
   func take(_ item: Item, _ perform: (Item, inout Value) -> Void) -> Bool {
     let admission = line.withLock { line -> Admission in
       guard !line.isClosed else { return .refused }
@@ -82,7 +90,8 @@ final class Turns<Item: Sendable, Value>: @unchecked Sendable {
   }
 
   /// Does what is in the line until there is nothing left.
-  private func run(_ perform: (Item, inout Value) -> Void) {
+  @inlinable
+  func run(_ perform: (Item, inout Value) -> Void) {
     while true {
       let next = line.withLock { line -> Next in
         if let item = line.items.popFirst() { return .item(item) }

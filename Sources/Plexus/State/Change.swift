@@ -12,6 +12,7 @@ public struct Change<Value: Sendable>: Sendable {
   /// - Parameters:
   ///   - old: What the value was; `nil` if there was none.
   ///   - new: What the value is.
+  @inlinable
   public init(old: Value?, new: Value) {
     self.old = old
     self.new = new

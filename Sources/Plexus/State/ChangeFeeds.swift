@@ -8,6 +8,9 @@ final class ChangeFeeds: Sendable {
 
   private let state = Locked(State())
 
+  @usableFromInline
+  init() {}
+
   /// The number of subscribers at this moment.
   var count: Int {
     state.withLock { $0.feeds.count }

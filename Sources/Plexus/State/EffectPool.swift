@@ -1,4 +1,5 @@
 /// The effects of a store that are under way; they end with it.
+@usableFromInline
 final class EffectPool: Sendable {
   private struct State: Sendable {
     /// `nil` while the task is being made.
@@ -9,11 +10,15 @@ final class EffectPool: Sendable {
 
   private let state = Locked(State())
 
+  @usableFromInline
+  init() {}
+
   /// Starts an effect in a task of its own, unless the store has gone.
   ///
   /// - Parameters:
   ///   - scope: The action that it belongs to, if somebody waits for it.
   ///   - effect: What to do.
+  @usableFromInline
   func run(
     in scope: EffectScope?,
     _ effect: @escaping @concurrent @Sendable () async -> Void

@@ -11,12 +11,16 @@ final class EffectScope: Sendable {
   private let running = Atomic<Int>(1)
   private let waiters = WaitList()
 
+  init() {}
+
   /// Counts one more action or effect.
+  @usableFromInline
   func enter() {
     running.add(1, ordering: .relaxed)
   }
 
   /// An action or effect is over.
+  @usableFromInline
   func leave() {
     guard running.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
     waiters.finish()

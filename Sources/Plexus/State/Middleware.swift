@@ -43,12 +43,14 @@
 /// ### Working with the store
 /// - ``Context``
 public struct Middleware<State: Sendable, Action: Sendable>: Sendable {
+  @usableFromInline
   let body: @Sendable (_ action: Action, _ context: Context, _ next: (Action) -> Void) -> Void
 
   /// Creates middleware.
   ///
   /// - Parameter body: What to do with each action: `next` hands on an action, this one or another, and
   ///   returns when it has been reduced.
+  @inlinable
   public init(
     _ body:
       @escaping @Sendable (_ action: Action, _ context: Context, _ next: (Action) -> Void) -> Void
@@ -61,12 +63,18 @@ public struct Middleware<State: Sendable, Action: Sendable>: Sendable {
   /// A context may be kept, by effects or anything else: it does not keep the store. Once the store
   /// has gone, its last state can still be read, and nothing else happens.
   public struct Context: Sendable {
-    let engine: StoreEngine<State, Action>
-    let scope: EffectScope?
+    @usableFromInline let engine: StoreEngine<State, Action>
+    @usableFromInline let scope: EffectScope?
+
+    @inlinable
+    init(engine: StoreEngine<State, Action>, scope: EffectScope?) {
+      self.engine = engine
+      self.scope = scope
+    }
 
     /// The newest state: before `next` the one before the action, afterwards the one after it.
-    public var state: State {
-      engine.cell.state
+    @inlinable public var state: State {
+      engine.read()
     }
 
     /// Dispatches an action, which passes the whole middleware from the beginning.
@@ -76,6 +84,7 @@ public struct Middleware<State: Sendable, Action: Sendable>: Sendable {
     /// part of the action that this context belongs to.
     ///
     /// - Parameter action: The action. It is ignored when the store has gone.
+    @inlinable
     public func dispatch(_ action: Action) {
       scope?.enter()
       engine.dispatch(action, in: scope)

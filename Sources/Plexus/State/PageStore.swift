@@ -67,8 +67,9 @@ public final actor PageStore<
   @usableFromInline let engine: StoreEngine<PageState, PageAction>
   @usableFromInline let feeds = ChangeFeeds()
   @usableFromInline let appFeeds = ChangeFeeds()
-  private let cell: PageCell<AppState, PageState>
+  @usableFromInline let cell: PageCell<AppState, PageState>
 
+  @inlinable
   init(
     parent: Store<AppState, AppAction>,
     state: PageState,
@@ -91,7 +92,7 @@ public final actor PageStore<
   }
 
   /// The newest state of the page.
-  public nonisolated var state: PageState {
+  @inlinable public nonisolated var state: PageState {
     cell.state
   }
 
@@ -103,6 +104,7 @@ public final actor PageStore<
   /// Carries out an action of the page; see ``Store/dispatch(_:)``.
   ///
   /// - Parameter action: What is to happen.
+  @inlinable
   public nonisolated func dispatch(_ action: PageAction) {
     engine.dispatch(action, in: nil)
   }

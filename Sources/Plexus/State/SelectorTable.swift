@@ -10,19 +10,28 @@ struct FeedID: Hashable, Sendable {
 /// The selectors of a store, in subscription order; touched by whoever has the turn.
 @usableFromInline
 struct SelectorTable<State: Sendable> {
-  /// Looks at a state and tells the subscribers if the value has changed.
-  @usableFromInline typealias Evaluation = @Sendable (State) -> Void
+  @usableFromInline typealias Evaluation = EvaluationBlock<State>.Evaluation
+
+  private struct Entry {
+    let box: ChangeBoxBase
+    let evaluation: Evaluation
+  }
 
   /// With gaps where selectors were removed.
-  private var evaluations: ContiguousArray<Evaluation?> = []
-  private var boxes: ContiguousArray<ChangeBoxBase?> = []
+  private var entries: ContiguousArray<Entry?> = []
   private var gaps = 0
+  /// The same selectors, eight by eight.
+  @usableFromInline var blocks: ContiguousArray<EvaluationBlock<State>> = []
   private var boxOfFeed: [FeedID: ChangeBoxBase] = [:]
   private var boxOfPath: [AnyKeyPath: ChangeBoxBase] = [:]
 
+  @usableFromInline
+  init() {}
+
   /// Lets every selector look at a state, once.
+  @inlinable
   func evaluate(_ state: State) {
-    for evaluation in evaluations { evaluation?(state) }
+    for block in blocks { block.evaluate(state) }
   }
 
   /// Returns what those who select a key path share, if there is somebody.
@@ -37,10 +46,10 @@ struct SelectorTable<State: Sendable> {
   ///   - box: Its value.
   ///   - evaluation: What to do for each state.
   @usableFromInline
-  mutating func add(_ box: ChangeBoxBase, _ evaluation: @escaping Evaluation) {
-    box.slot = boxes.count
-    boxes.append(box)
-    evaluations.append(evaluation)
+  mutating func add(_ box: ChangeBoxBase, _ evaluation: Evaluation) {
+    box.slot = entries.count
+    entries.append(Entry(box: box, evaluation: evaluation))
+    updateBlock(at: box.slot)
     if let path = box.path { boxOfPath[path] = box }
   }
 
@@ -54,14 +63,33 @@ struct SelectorTable<State: Sendable> {
   mutating func remove(_ feed: FeedID) {
     guard let box = boxOfFeed.removeValue(forKey: feed), box.remove(feed) else { return }
     if let path = box.path { boxOfPath[path] = nil }
-    boxes[box.slot] = nil
-    evaluations[box.slot] = nil
+    entries[box.slot] = nil
     gaps += 1
-    guard gaps > 16, gaps > boxes.count / 2 else { return }
-    boxes.removeAll { $0 == nil }
-    evaluations.removeAll { $0 == nil }
-    for (slot, box) in boxes.enumerated() { box?.slot = slot }
+    if gaps > 16, gaps > entries.count / 2 {
+      closeGaps()
+    } else {
+      updateBlock(at: box.slot)
+    }
+  }
+
+  /// Makes the block anew that a selector belongs to.
+  private mutating func updateBlock(at slot: Int) {
+    let index = slot / EvaluationBlock<State>.capacity
+    let start = index * EvaluationBlock<State>.capacity
+    let block = EvaluationBlock { [entries] offset in
+      start + offset < entries.count ? entries[start + offset]?.evaluation : nil
+    }
+    if index == blocks.count { blocks.append(block) } else { blocks[index] = block }
+  }
+
+  private mutating func closeGaps() {
+    entries.removeAll { $0 == nil }
     gaps = 0
+    blocks = []
+    for (slot, entry) in entries.enumerated() { entry?.box.slot = slot }
+    for start in stride(from: 0, to: entries.count, by: EvaluationBlock<State>.capacity) {
+      updateBlock(at: start)
+    }
   }
 }
 

@@ -1,4 +1,5 @@
 /// Where a state is kept for those who read it at any time, and from where it is published.
+@usableFromInline
 protocol StateCell<State>: AnyObject, Sendable {
   associatedtype State: Sendable
 
@@ -11,28 +12,38 @@ protocol StateCell<State>: AnyObject, Sendable {
 /// The state of a store, and the pages that combine it with their own.
 @usableFromInline
 final class AppCell<State: Sendable>: StateCell {
-  private struct Current: Sendable {
-    var state: State
+  @usableFromInline
+  struct Current: Sendable {
+    @usableFromInline var state: State
     /// In order of creation.
-    var pages: [any AppFollower<State>] = []
+    @usableFromInline var pages: [any AppFollower<State>] = []
+
+    @inlinable
+    init(state: State) {
+      self.state = state
+    }
   }
 
-  let hub = BroadcastHub<State>()
-  private let current: Locked<Current>
+  @usableFromInline let hub = BroadcastHub<State>()
+  @usableFromInline let current: Locked<Current>
 
+  @inlinable
   init(_ state: State) {
     current = Locked(Current(state: state))
   }
 
-  var state: State {
+  @inlinable var state: State {
     current.withLock { $0.state }
   }
 
+  @inlinable
   func publish(_ new: State) {
-    let (old, delivery, pageDeliveries) = current.withLock { current in
-      let old = current.state
-      current.state = new
-      return (old, hub.prepare(new), current.pages.map { $0.prepare(app: new) })
+    var old = new
+    var pageDeliveries: [@Sendable () -> Void] = []
+    let delivery = current.withLock { current in
+      swap(&current.state, &old)
+      if !current.pages.isEmpty { pageDeliveries = current.pages.map { $0.prepare(app: new) } }
+      return hub.prepare(new)
     }
     delivery.deliver()
     for deliver in pageDeliveries { deliver() }
@@ -40,10 +51,12 @@ final class AppCell<State: Sendable>: StateCell {
   }
 
   /// Calls the body with the state, which does not change until it returns.
+  @inlinable
   func withState<Result>(_ body: (State) -> Result) -> Result {
     current.withLock { body($0.state) }
   }
 
+  @usableFromInline
   func insert(_ page: any AppFollower<State>) {
     current.withLock { $0.pages.append(page) }
   }
@@ -70,19 +83,21 @@ protocol AppFollower<AppState>: AnyObject, Sendable {
 /// The state of a page, published together with the app's.
 ///
 /// Both change under the lock of the app's cell, so that a combination is always one that there was.
+@usableFromInline
 final class PageCell<AppState: Sendable, PageState: Sendable>: StateCell, AppFollower {
-  typealias Snapshot = (app: AppState, page: PageState)
+  @usableFromInline typealias Snapshot = (app: AppState, page: PageState)
 
-  let app: AppCell<AppState>
-  let hub = BroadcastHub<Snapshot>()
-  private let page: Locked<PageState>
+  @usableFromInline let app: AppCell<AppState>
+  @usableFromInline let hub = BroadcastHub<Snapshot>()
+  @usableFromInline let page: Locked<PageState>
 
+  @inlinable
   init(_ page: PageState, app: AppCell<AppState>) {
     self.page = Locked(page)
     self.app = app
   }
 
-  var state: PageState {
+  @inlinable var state: PageState {
     page.withLock { $0 }
   }
 
@@ -90,19 +105,18 @@ final class PageCell<AppState: Sendable, PageState: Sendable>: StateCell, AppFol
     app.withState { ($0, state) }
   }
 
+  @inlinable
   func publish(_ new: PageState) {
-    let (old, delivery) = app.withState { app in
-      let old = page.withLock { page in
-        let old = page
-        page = new
-        return old
-      }
-      return (old, hub.prepare((app, new)))
+    var old = new
+    let delivery = app.withState { app in
+      page.withLock { swap(&$0, &old) }
+      return hub.prepare((app, new))
     }
     delivery.deliver()
     withExtendedLifetime(old) {}
   }
 
+  @usableFromInline
   func prepare(app: AppState) -> @Sendable () -> Void {
     let delivery = hub.prepare((app, state))
     return { delivery.deliver() }

@@ -86,6 +86,7 @@ extension Store {
   ///   - middleware: What every action of the page passes before it comes to the reducer, in this order.
   ///   - reducer: What an action of the page does to the page's state.
   /// - Returns: The page store, which lives as long as its owner keeps it.
+  @inlinable
   public nonisolated func page<P: Sendable, A: Sendable>(
     _ initial: (State) -> P,
     middleware: [Middleware<P, A>] = [],

@@ -70,7 +70,7 @@ public final actor Store<State: Sendable, Action: Sendable>: Broadcaster {
 
   @usableFromInline let engine: StoreEngine<State, Action>
   @usableFromInline let feeds = ChangeFeeds()
-  let cell: AppCell<State>
+  @usableFromInline let cell: AppCell<State>
 
   /// Creates a store.
   ///
@@ -78,6 +78,7 @@ public final actor Store<State: Sendable, Action: Sendable>: Broadcaster {
   ///   - initialState: The state before the first action.
   ///   - middleware: What every action passes before it comes to the reducer, in this order.
   ///   - reducer: What an action does to the state.
+  @inlinable
   public init(
     _ initialState: State,
     middleware: [Middleware<State, Action>] = [],
@@ -95,7 +96,7 @@ public final actor Store<State: Sendable, Action: Sendable>: Broadcaster {
   }
 
   /// The newest state.
-  public nonisolated var state: State {
+  @inlinable public nonisolated var state: State {
     cell.state
   }
 
@@ -107,6 +108,7 @@ public final actor Store<State: Sendable, Action: Sendable>: Broadcaster {
   /// this call may carry out actions that others dispatch meanwhile.
   ///
   /// - Parameter action: What is to happen.
+  @inlinable
   public nonisolated func dispatch(_ action: Action) {
     engine.dispatch(action, in: nil)
   }
@@ -139,11 +141,12 @@ public final actor Store<State: Sendable, Action: Sendable>: Broadcaster {
   ///
   /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
   /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  @inlinable
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<State> = .bufferingNewest(1)
   ) -> Subscription<State> {
-    withHub { hub, replay in
-      hub.subscription(bufferingPolicy: bufferingPolicy, replaying: replay)
+    cell.withState {
+      cell.hub.subscription(bufferingPolicy: bufferingPolicy, replaying: [$0])
     }
   }
 

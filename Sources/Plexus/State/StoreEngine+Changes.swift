@@ -25,10 +25,11 @@ extension StoreEngine {
       let box = ChangeBox(select(state))
       box.path = path
       // In the client's module this knows the types, and may know the selector.
-      selectors.add(box) { state in
+      let evaluation = EvaluationBlock<State>.Evaluation { state in
         let value = select(state)
         if value != box.value { box.change(to: value) }
       }
+      selectors.add(box, evaluation)
       selectors.connect(id, to: box)
       box.insert(hub, id: id)
     }

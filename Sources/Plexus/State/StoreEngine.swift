@@ -6,29 +6,48 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
   @usableFromInline
   typealias Job = @Sendable (inout SelectorTable<State>, State) -> Void
 
-  private enum Item: Sendable {
+  @usableFromInline
+  enum Item: Sendable {
     case action(Action, EffectScope?)
     case job(Job)
   }
 
   /// What belongs to whoever has the turn.
-  private struct Machine {
-    var state: State
-    var middleware: [Middleware<State, Action>]
-    var reducer: Reducer<State, Action>
-    var selectors = SelectorTable<State>()
+  @usableFromInline
+  struct Machine {
+    @usableFromInline var state: State
+    @usableFromInline var middleware: [Middleware<State, Action>]
+    @usableFromInline var reducer: Reducer<State, Action>
+    @usableFromInline var selectors = SelectorTable<State>()
+
+    @inlinable
+    init(
+      state: State,
+      middleware: [Middleware<State, Action>],
+      reducer: @escaping Reducer<State, Action>
+    ) {
+      self.state = state
+      self.middleware = middleware
+      self.reducer = reducer
+    }
   }
 
-  let cell: any StateCell<State>
-  let effects = EffectPool()
-  private let turns: Turns<Item, Machine>
+  /// Returns the newest state.
+  @usableFromInline let read: @Sendable () -> State
+  /// Makes a state the newest one and tells the subscribers.
+  @usableFromInline let publish: @Sendable (State) -> Void
+  @usableFromInline let effects = EffectPool()
+  @usableFromInline let turns: Turns<Item, Machine>
 
+  // A client's module knows the types of the cell, and so of the closures that use it.
+  @inlinable
   init(
-    _ cell: any StateCell<State>,
+    _ cell: some StateCell<State>,
     middleware: [Middleware<State, Action>],
     reducer: @escaping Reducer<State, Action>
   ) {
-    self.cell = cell
+    read = { cell.state }
+    publish = { cell.publish($0) }
     let machine = Machine(state: cell.state, middleware: middleware, reducer: reducer)
     turns = Turns(machine) { machine in
       // A context that somebody keeps must not keep what belongs to the user.
@@ -50,11 +69,13 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
   /// - Parameters:
   ///   - action: The action.
   ///   - scope: What it is part of, which counts it already.
+  @inlinable
   func dispatch(_ action: Action, in scope: EffectScope?) {
     if !turns.take(.action(action, scope), perform) { scope?.leave() }
   }
 
   /// Carries out an action and waits until it, its effects, and what these dispatch are over.
+  @usableFromInline
   func dispatchAndWait(_ action: Action) async {
     let scope = EffectScope()
     dispatch(action, in: scope)
@@ -62,12 +83,13 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
   }
 
   /// Does something about the selectors between two actions.
-  @usableFromInline
+  @inlinable
   func run(_ job: @escaping Job) {
     _ = turns.take(.job(job), perform)
   }
 
-  private func perform(_ item: Item, _ machine: inout Machine) {
+  @inlinable
+  func perform(_ item: Item, _ machine: inout Machine) {
     switch item {
     case .action(let action, let scope):
       if machine.middleware.isEmpty {
@@ -82,7 +104,8 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
   }
 
   /// Hands an action to the middleware from an index on, and then to the reducer.
-  private func pass(
+  @inlinable
+  func pass(
     _ action: Action,
     through index: Int,
     _ context: Middleware<State, Action>.Context,
@@ -93,10 +116,14 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
     middleware.body(action, context) { pass($0, through: index + 1, context, &machine) }
   }
 
-  private func reduce(_ action: Action, _ machine: inout Machine) {
+  @inlinable
+  func reduce(_ action: Action, _ machine: inout Machine) {
     let reducer = machine.reducer
     reducer(&machine.state, action)
-    cell.publish(machine.state)
+    publish(machine.state)
     machine.selectors.evaluate(machine.state)
   }
 }
+
+@available(*, unavailable)
+extension StoreEngine.Machine: Sendable {}

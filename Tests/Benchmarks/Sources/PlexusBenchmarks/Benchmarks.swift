@@ -18,7 +18,7 @@ struct Benchmarks {
     let json = try value(of: "--json", in: &arguments)
     let repetitions = try value(of: "--repetitions", in: &arguments).map(number) ?? 5
     var rows = broadcastingComparisons() + requestingComparisons() + storageComparisons()
-    rows += timingComparisons()
+    rows += timingComparisons() + stateComparisons()
     if !arguments.isEmpty {
       rows.removeAll { row in !arguments.contains { row.name.hasPrefix($0) } }
     }

@@ -1,0 +1,169 @@
+import Plexus
+import Synchronization
+
+/// A state with many parts.
+struct Cells: Sendable {
+  static let count = 1000
+
+  var values = [Int](repeating: 0, count: count)
+
+  /// Changes ten of the parts, others for each number.
+  mutating func touch(_ number: Int) {
+    for offset in 0..<10 { values[(number * 10 + offset) % Cells.count] += 1 }
+  }
+}
+
+/// How long an action takes, from its dispatch until everybody whom it concerns knows.
+func stateComparisons() -> [Comparison] {
+  [selectors(areStreams: false), selectors(areStreams: true)]
+    + [(0, 1.0), (1, 1), (1000, 1)].map { dispatches(subscribers: $0, goal: $1) }
+}
+
+/// The peer of a store: a state behind a lock and a stream for each subscriber.
+private final class HandWrittenStore<State: Sendable, Action: Sendable>: Sendable {
+  private struct Guarded {
+    var state: State
+    var last = 0
+    var continuations: [Int: AsyncStream<State>.Continuation] = [:]
+  }
+
+  private let guarded: Mutex<Guarded>
+  private let reducer: @Sendable (inout State, Action) -> Void
+
+  init(_ state: State, reducer: @escaping @Sendable (inout State, Action) -> Void) {
+    guarded = Mutex(Guarded(state: state))
+    self.reducer = reducer
+  }
+
+  func subscribe(bufferingPolicy: BufferingPolicy<State>) -> AsyncStream<State> {
+    let (stream, continuation) = AsyncStream<State>.makeStream(bufferingPolicy: bufferingPolicy)
+    let (id, state) = guarded.withLock { guarded in
+      guarded.last += 1
+      guarded.continuations[guarded.last] = continuation
+      return (guarded.last, guarded.state)
+    }
+    continuation.yield(state)
+    continuation.onTermination = { [weak self] _ in
+      _ = self?.guarded.withLock { $0.continuations.removeValue(forKey: id) }
+    }
+    return stream
+  }
+
+  func dispatch(_ action: Action) {
+    let (state, continuations) = guarded.withLock { guarded in
+      reducer(&guarded.state, action)
+      return (guarded.state, guarded.continuations)
+    }
+    for continuation in continuations.values { continuation.yield(state) }
+  }
+
+  func finish() {
+    for continuation in guarded.withLock({ $0.continuations }).values { continuation.finish() }
+  }
+}
+
+/// 1,000 parts of a state are followed, each by a loop of its own, and each action changes 10.
+private func selectors(areStreams: Bool) -> Comparison {
+  let actions = 200
+  return Comparison(
+    name: areStreams ? "store/changes(of:)/1000" : "store/selectors/1000",
+    peer: "state streams with select and dedupe",
+    goal: 50,
+    ours: {
+      var store: Store<Cells, Int>? = Store(Cells()) { $0.touch($1) }
+      let loops = (0..<Cells.count).compactMap { index in
+        store.map { store in
+          if areStreams {
+            let changes = store.changes(of: { $0.values[index] })
+            return Task { await changes.reduce(0) { sum, _ in sum + 1 } }
+          }
+          let changes = store.subscription(toChangesOf: { $0.values[index] })
+          return Task {
+            var count = 0
+            for await _ in changes { count += 1 }
+            return count
+          }
+        }
+      }
+      return await nanoseconds(per: actions) {
+        for number in 0..<actions { store?.dispatch(number) }
+        store = nil
+        var sum = 0
+        for loop in loops { sum += await loop.value }
+        precondition(sum == Cells.count + 10 * actions)
+      }
+    },
+    theirs: {
+      let store = HandWrittenStore<Cells, Int>(Cells()) { $0.touch($1) }
+      let loops = (0..<Cells.count).map { index in
+        let states = store.subscribe(bufferingPolicy: .unbounded)
+        return Task {
+          var count = 0
+          var last: Int?
+          for await state in states where state.values[index] != last {
+            last = state.values[index]
+            count += 1
+          }
+          return count
+        }
+      }
+      return await nanoseconds(per: actions) {
+        for number in 0..<actions { store.dispatch(number) }
+        store.finish()
+        var sum = 0
+        for loop in loops { sum += await loop.value }
+        precondition(sum == Cells.count + 10 * actions)
+      }
+    }
+  )
+}
+
+/// Each action reaches loops that want the newest state.
+private func dispatches(subscribers: Int, goal: Double) -> Comparison {
+  let actions = subscribers > 100 ? 1000 : 100_000
+  return Comparison(
+    name: "store/dispatch/\(subscribers)",
+    peer: "store with a stream a subscriber",
+    goal: goal,
+    ours: {
+      var store: Store<Int, Int>? = Store(0) { $0 += $1 }
+      let loops = (0..<subscribers).compactMap { _ in
+        store.map { store in
+          let states = store.subscription()
+          return Task {
+            var newest = 0
+            for await state in states { newest = state }
+            return newest
+          }
+        }
+      }
+      return await nanoseconds(per: actions) {
+        for _ in 0..<actions { store?.dispatch(1) }
+        store = nil
+        for loop in loops {
+          let newest = await loop.value
+          precondition(newest == actions)
+        }
+      }
+    },
+    theirs: {
+      let store = HandWrittenStore<Int, Int>(0) { $0 += $1 }
+      let loops = (0..<subscribers).map { _ in
+        let states = store.subscribe(bufferingPolicy: .bufferingNewest(1))
+        return Task {
+          var newest = 0
+          for await state in states { newest = state }
+          return newest
+        }
+      }
+      return await nanoseconds(per: actions) {
+        for _ in 0..<actions { store.dispatch(1) }
+        store.finish()
+        for loop in loops {
+          let newest = await loop.value
+          precondition(newest == actions)
+        }
+      }
+    }
+  )
+}
