@@ -124,6 +124,9 @@ let contractSubjects: [any ContractSubject] = [
   DebouncerSubject(),
   DebouncerVarSubject(),
   ThrottlerSubject(),
+  StoreSubject(),
+  PageStoreSubject(sendsToApp: false),
+  PageStoreSubject(sendsToApp: true),
   ForeignSubject(),
 ]
 

@@ -1,0 +1,276 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct `Changes of a store` {
+  func makeShelf() -> Store<Shelf, ShelfAction> { Store(Shelf(), reducer: arrange) }
+
+  @Test func `are the present value first, then real changes with the exact previous value`() async
+  {
+    let store = makeShelf()
+    store.dispatch(.add(5))
+    let byPath = store.changes(of: \.count)
+    let byClosure = store.changes(of: { $0.count })
+    let fast = store.subscription(toChangesOf: \.count)
+    let fastByClosure = store.subscription(toChangesOf: { $0.count })
+    store.dispatch(.add(1))
+    for _ in 0..<100 { store.dispatch(.nothing) }
+    store.dispatch(.put("a"))
+    store.dispatch(.add(0))
+    store.dispatch(.add(1))
+    let expected = [
+      Change(old: nil, new: 5), Change(old: 5, new: 6), Change(old: 6, new: 7),
+    ]
+    #expect(await byPath.first(3) == expected)
+    #expect(await byClosure.first(3) == expected)
+    #expect(await fast.first(3) == expected)
+    #expect(await fastByClosure.first(3) == expected)
+  }
+
+  @Test func `of an optional value tell no value from the old value of the first one`() async {
+    let store = makeShelf()
+    let changes = store.changes(of: \.name)
+    store.dispatch(.rename(nil))
+    store.dispatch(.rename("a"))
+    store.dispatch(.rename("a"))
+    store.dispatch(.rename(nil))
+    store.dispatch(.rename(nil))
+    store.dispatch(.rename("b"))
+    let seen = await changes.first(4)
+    #expect(
+      seen == [
+        Change(old: nil, new: nil), Change(old: .some(nil), new: "a"),
+        Change(old: "a", new: nil), Change(old: .some(nil), new: "b"),
+      ]
+    )
+    #expect(seen[0].old == nil)
+    #expect(seen[1].old == .some(nil))
+  }
+
+  @Test func `of an array are those of its elements`() async {
+    let store = Store<[[Int]], Int>([[1]]) { state, action in
+      if action > 0 { state[0].append(action) } else { state[0] = Array(state[0]) }
+    }
+    let changes = store.changes(of: { $0[0] })
+    store.dispatch(0)
+    store.dispatch(2)
+    #expect(
+      await changes.first(2) == [Change(old: nil, new: [1]), Change(old: [1], new: [1, 2])]
+    )
+  }
+
+  /// A state that counts how often a part of it is looked at.
+  struct Counted: Sendable {
+    let looks = Log<Void>()
+    var number = 0
+    var half: Int {
+      looks.append(())
+      return number / 2
+    }
+  }
+
+  @Test func `take one evaluation at subscription and one an action`() {
+    let store = Store<Counted, Int>(Counted()) { $0.number += $1 }
+    let looks = store.state.looks
+    let changes = store.changes(of: { $0.half })
+    #expect(looks.count == 1)
+    for count in 2...10 {
+      store.dispatch(1)
+      #expect(looks.count == count)
+    }
+    let second = store.changes(of: { $0.half })
+    #expect(looks.count == 11)
+    store.dispatch(1)
+    #expect(looks.count == 13)
+    withExtendedLifetime((changes, second)) {}
+  }
+
+  @Test func `of one key path share one evaluation`() async {
+    let store = Store<Counted, Int>(Counted()) { $0.number += $1 }
+    let looks = store.state.looks
+    var streams = (0..<10).map { _ in store.subscription(toChangesOf: \.half) }
+    #expect(looks.count == 1)
+    store.dispatch(2)
+    #expect(looks.count == 2)
+    let late = store.changes(of: \.half)
+    #expect(looks.count == 2)
+    store.dispatch(2)
+    #expect(looks.count == 3)
+    #expect(await streams[9].first(3).map(\.new) == [0, 1, 2])
+    #expect(await late.first(2) == [Change(old: nil, new: 1), Change(old: 1, new: 2)])
+    // Those who leave take nothing from the others, and the last one ends the evaluation.
+    streams = []
+    store.dispatch(2)
+    #expect(looks.count == 4)
+    withExtendedLifetime(late) {}
+  }
+
+  @Test func `nobody follows any more are not looked for`() async {
+    let store = Store<Counted, Int>(Counted()) { $0.number += $1 }
+    let looks = store.state.looks
+    for isPath in [true, false] {
+      var stream: Subscription<Change<Int>>? =
+        isPath
+        ? store.subscription(toChangesOf: \.half) : store.subscription(toChangesOf: { $0.half })
+      store.dispatch(1)
+      let before = looks.count
+      withExtendedLifetime(stream) {}
+      stream = nil
+      store.dispatch(1)
+      #expect(looks.count == before)
+      // Somebody else may come later.
+      let again = store.subscription(toChangesOf: \.half)
+      store.dispatch(2)
+      #expect(
+        await again.first(2).map(\.new) == [store.state.number / 2 - 1, store.state.number / 2]
+      )
+    }
+  }
+
+  @Test func `end for a loop whose task is cancelled, which frees the selector`() async {
+    let census = Census()
+    let store = makeShelf()
+    let begun = Log<Int>()
+    let parcel = Guarded<Parcel?>(census.parcel())
+    let loop = Task { [held = parcel.withLock { $0 }] in
+      for await change in store.changes(of: { $0.count + (held?.number ?? 0) }) {
+        begun.append(change.new)
+      }
+    }
+    parcel.withLock { $0 = nil }
+    await begun.first(1)
+    #expect(store.subscriberCount == 1)
+    loop.cancel()
+    await loop.value
+    #expect(store.subscriberCount == 0)
+    await census.falls(to: 0)
+    #expect(census.living == 0)
+  }
+
+  @Test func `subscribed to while an action is under way begin with the state after it`() async {
+    let later = Later<Store<Int, Int>>()
+    let streams = Log<Subscription<Change<Int>>>()
+    let subscribe: @Sendable () -> Void = {
+      guard let store = later.value else { return }
+      streams.append(store.subscription(toChangesOf: { $0 }))
+      streams.append(store.subscription(toChangesOf: \.self))
+    }
+    let middleware = Middleware<Int, Int> { action, _, next in
+      if action == 1 { subscribe() }
+      next(action)
+      if action == 1 { subscribe() }
+    }
+    let store = Store<Int, Int>(0, middleware: [middleware]) { state, action in
+      if action == 1 {
+        subscribe()
+        onOwnThread(subscribe)
+      }
+      state += action
+    }
+    later.value = store
+    store.dispatch(1)
+    store.dispatch(10)
+    #expect(streams.count == 8)
+    for stream in streams.entries {
+      #expect(await stream.first(2) == [Change(old: nil, new: 1), Change(old: 1, new: 11)])
+    }
+  }
+
+  @Test func `subscribed to in a selector begin after the action, too`() async {
+    let later = Later<Store<Int, Int>>()
+    let streams = Log<Subscription<Change<Int>>>()
+    let store = Store<Int, Int>(0) { $0 += $1 }
+    later.value = store
+    let outer = store.subscription(toChangesOf: { (state: Int) in
+      if state == 1, let store = later.value {
+        streams.append(store.subscription(toChangesOf: { $0 }))
+      }
+      return state
+    })
+    store.dispatch(1)
+    store.dispatch(1)
+    #expect(await streams.first(1)[0].first(2).map(\.new) == [1, 2])
+    withExtendedLifetime(outer) {}
+  }
+
+  @Test func `dropped while an action is under way are not told any more`() async {
+    let census = Census()
+    let held = Guarded<Subscription<Change<Int>>?>(nil)
+    let store = Store<Int, Int>(0) { state, action in
+      if action == 1 { held.withLock { $0 = nil } }
+      state += action
+    }
+    let parcel = Guarded<Parcel?>(census.parcel())
+    held.withLock { held in
+      held = store.subscription(
+        toChangesOf: { [held = parcel.withLock { $0 }] state in state + (held?.number ?? 0) }
+      )
+    }
+    parcel.withLock { $0 = nil }
+    #expect(census.living == 1)
+    store.dispatch(1)
+    #expect(store.subscriberCount == 0)
+    #expect(census.living == 0)
+  }
+
+  @Test func `skipped under a bounded policy keep the exact previous value of the store`() async {
+    let store = makeShelf()
+    let changes = store.changes(of: \.count, bufferingPolicy: .bufferingNewest(1))
+    for _ in 0..<5 { store.dispatch(.add(1)) }
+    #expect(await changes.first(1) == [Change(old: 4, new: 5)])
+  }
+
+  @Test func `form one chain for whoever subscribes while others dispatch`() async {
+    let store = makeShelf()
+    await withTaskGroup { group in
+      for _ in 0..<3 {
+        group.addTask { for _ in 0..<300 { store.dispatch(.add(1)) } }
+      }
+      for number in 0..<3 {
+        group.addTask {
+          for _ in 0..<30 {
+            let before = store.state.count
+            let changes =
+              number == 0
+              ? store.subscription(toChangesOf: \.count)
+              : store.subscription(toChangesOf: { $0.count })
+            store.dispatch(.add(1))
+            let target = store.state.count
+            var previous: Int?
+            for await change in changes {
+              #expect(change.old == previous)
+              #expect(change.new >= before)
+              if let previous { #expect(change.new == previous + 1) }
+              previous = change.new
+              if change.new >= target { break }
+            }
+          }
+        }
+      }
+    }
+    #expect(store.state.count == 990)
+    #expect(store.subscriberCount == 0)
+  }
+
+  @Test func `of many selectors that come and go are told in subscription order`() async {
+    let order = Log<Int>()
+    let store = Store<Int, Int>(0) { $0 += $1 }
+    var streams: [Int: Subscription<Change<Int>>] = [:]
+    for number in 0..<100 {
+      streams[number] = store.subscription(toChangesOf: { (state: Int) in
+        order.append(number)
+        return state
+      })
+    }
+    var random = SeededRandom(seed: 5)
+    var left = Array(0..<100)
+    while left.count > 2 {
+      let index = Int.random(in: 0..<left.count, using: &random)
+      streams[left.remove(at: index)] = nil
+      let before = order.count
+      store.dispatch(1)
+      #expect(Array(order.entries[before...]) == left)
+    }
+    #expect(store.subscriberCount == 2)
+  }
+}

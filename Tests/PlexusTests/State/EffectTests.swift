@@ -1,0 +1,270 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct `Effects of a store` {
+  enum Order: Sendable, Equatable {
+    case start
+    case found(Int)
+    case other
+  }
+
+  /// A store whose `.start` has an effect.
+  func makeStore(
+    _ effect:
+      @escaping @concurrent @Sendable (Middleware<[Int], Order>.Context) async -> Void
+  ) -> Store<[Int], Order> {
+    let middleware = Middleware<[Int], Order> { action, context, next in
+      next(action)
+      if action == .start { context.run { await effect(context) } }
+    }
+    return Store([], middleware: [middleware]) { state, action in
+      if case .found(let number) = action { state.append(number) }
+    }
+  }
+
+  @Test func `are waited for by dispatchAndWait`() async {
+    let gate = Gate()
+    let log = Log<String>()
+    let store = makeStore { context in
+      try? await gate.wait()
+      log.append("effect")
+      context.dispatch(.found(1))
+    }
+    let waiting = Task {
+      await store.dispatchAndWait(.start)
+      log.append("waited")
+      return store.state
+    }
+    await gate.arrivals(1)
+    #expect(log.count == 0)
+    gate.open()
+    #expect(await waiting.value == [1])
+    #expect(log.entries == ["effect", "waited"])
+  }
+
+  @Test func `are not waited for by dispatch`() async {
+    let gate = Gate()
+    let store = makeStore { context in
+      try? await gate.wait()
+      context.dispatch(.found(1))
+    }
+    let changes = store.changes(of: { $0 })
+    store.dispatch(.start)
+    #expect(store.state == [])
+    gate.open()
+    #expect(await changes.first(2).map(\.new) == [[], [1]])
+  }
+
+  @Test func `that an effect's actions start are waited for, too`() async {
+    let first = Gate()
+    let second = Gate()
+    let middleware = Middleware<[Int], Order> { action, context, next in
+      next(action)
+      switch action {
+      case .start:
+        context.run {
+          try? await first.wait()
+          context.dispatch(.other)
+        }
+      case .other:
+        context.run {
+          try? await second.wait()
+          context.dispatch(.found(2))
+        }
+      case .found:
+        break
+      }
+    }
+    let store = Store<[Int], Order>([], middleware: [middleware]) { state, action in
+      if case .found(let number) = action { state.append(number) }
+    }
+    let done = Log<[Int]>()
+    let waiting = Task {
+      await store.dispatchAndWait(.start)
+      done.append(store.state)
+    }
+    await first.arrivals(1)
+    first.open()
+    await second.arrivals(1)
+    #expect(done.count == 0)
+    second.open()
+    await waiting.value
+    #expect(done.entries == [[2]])
+  }
+
+  @Test func `of other actions are not waited for`() async {
+    let gate = Gate()
+    let store = makeStore { _ in try? await gate.wait() }
+    store.dispatch(.start)
+    await gate.arrivals(1)
+    await store.dispatchAndWait(.found(1))
+    #expect(store.state == [1])
+    gate.open()
+  }
+
+  @Test func `need not be there to wait: a dropped action is over at once`() async {
+    let store = Store<Int, Int>(0, middleware: [Middleware { _, _, _ in }]) { $0 += $1 }
+    await store.dispatchAndWait(1)
+    #expect(store.state == 0)
+  }
+
+  @Test func `are waited for by each of several callers`() async {
+    let gate = Gate()
+    let store = makeStore { context in
+      try? await gate.wait()
+      context.dispatch(.found(1))
+    }
+    await withTaskGroup { group in
+      for _ in 0..<10 {
+        group.addTask {
+          await store.dispatchAndWait(.start)
+          #expect(store.state.count >= 1)
+        }
+      }
+      await gate.arrivals(10)
+      gate.open()
+    }
+    #expect(store.state == Array(repeating: 1, count: 10))
+  }
+
+  @Test func `go on when a caller that waits is cancelled, who leaves at once`() async {
+    let gate = Gate()
+    let store = makeStore { context in
+      try? await gate.wait()
+      context.dispatch(.found(Task.isCancelled ? -1 : 1))
+    }
+    let changes = store.changes(of: { $0 })
+    let caller = Task { await store.dispatchAndWait(.start) }
+    await gate.arrivals(1)
+    caller.cancel()
+    await caller.value
+    #expect(store.state == [])
+    gate.open()
+    #expect(await changes.first(2).map(\.new) == [[], [1]])
+  }
+
+  @Test func `of a caller that was cancelled before are started all the same`() async {
+    let gate = Gate()
+    let store = makeStore { context in
+      try? await gate.wait()
+      context.dispatch(.found(1))
+    }
+    let changes = store.changes(of: { $0 })
+    let caller = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      await store.dispatchAndWait(.start)
+    }
+    await caller.value
+    gate.open()
+    #expect(await changes.first(2).map(\.new) == [[], [1]])
+  }
+
+  @Test func `may wait for actions themselves`() async {
+    let later = Later<Store<[Int], Order>>()
+    let store = makeStore { _ in
+      await later.value?.dispatchAndWait(.found(1))
+      await later.value?.dispatchAndWait(.found(2))
+    }
+    later.value = store
+    await store.dispatchAndWait(.start)
+    #expect(store.state == [1, 2])
+  }
+
+  @Test func `are cancelled when the store is released`() async {
+    let begun = Gate()
+    let ended = Log<Bool>()
+    var store: Store<[Int], Order>? = makeStore { context in
+      // Not opened: only cancellation ends the wait.
+      try? await begun.wait()
+      ended.append(Task.isCancelled)
+      context.dispatch(.found(1))
+      ended.append(context.state.isEmpty)
+    }
+    store?.dispatch(.start)
+    await begun.arrivals(1)
+    store = nil
+    #expect(await ended.first(2) == [true, true])
+  }
+
+  @Test func `do not keep the store, nor does a context that is kept`() async {
+    let kept = Guarded<Middleware<[Int], Order>.Context?>(nil)
+    let gate = Gate()
+    let middleware = Middleware<[Int], Order> { action, context, next in
+      kept.withLock { $0 = context }
+      next(action)
+      context.run { try? await gate.wait() }
+    }
+    weak var weakStore: Store<[Int], Order>?
+    do {
+      let store = Store<[Int], Order>([7], middleware: [middleware]) { _, _ in }
+      weakStore = store
+      store.dispatch(.start)
+      await gate.arrivals(1)
+    }
+    #expect(weakStore == nil)
+    let context = kept.withLock { $0 }
+    context?.dispatch(.found(1))
+    #expect(context?.state == [7])
+    let late = Census()
+    let parcel = Guarded<Parcel?>(late.parcel())
+    context?.run { [held = parcel.withLock { $0 }] in
+      Issue.record("An effect was started after the end")
+      withExtendedLifetime(held) {}
+    }
+    parcel.withLock { $0 = nil }
+    #expect(late.living == 0)
+    kept.withLock { $0 = nil }
+  }
+
+  @Test func `that a store ends let go of what they hold`() async {
+    let census = Census()
+    let gate = Gate()
+    do {
+      let parcel = census.parcel()
+      let store = makeStore { _ in
+        try? await gate.wait()
+        withExtendedLifetime(parcel) {}
+      }
+      store.dispatch(.start)
+      await gate.arrivals(1)
+    }
+    await census.falls(to: 0)
+    #expect(census.living == 0)
+  }
+
+  enum Local {
+    @TaskLocal static var value = 0
+  }
+
+  @Test @MainActor func `run off every actor and apart from the dispatching task`() async {
+    let seen = Log<[Int]>()
+    let store = makeStore { _ in
+      seen.append([Local.value, Task.isCancelled ? 1 : 0])
+    }
+    let task = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      Local.$value.withValue(3) { store.dispatch(.start) }
+    }
+    await task.value
+    #expect(await seen.first(1) == [[0, 0]])
+  }
+
+  @Test func `that wait for themselves through a load are told so`() async {
+    let publisher = DataPublisher<Int>()
+    let failures = Log<String>()
+    let store = makeStore { _ in
+      do {
+        try await publisher.load { 1 }
+      } catch {
+        failures.append("\(error is LoadError)")
+      }
+    }
+    _ = try? await publisher.load {
+      await store.dispatchAndWait(.start)
+      return 2
+    }
+    #expect(failures.entries == ["true"])
+    #expect(publisher.state.value == 2)
+  }
+}

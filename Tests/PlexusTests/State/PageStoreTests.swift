@@ -1,0 +1,332 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct `A page store` {
+  typealias Parent = Store<Shelf, ShelfAction>
+  typealias Page = PageStore<Shelf, ShelfAction, Int, Int>
+
+  let app = Parent(Shelf(count: 3), reducer: arrange)
+
+  func makePage(_ middleware: Middleware<Int, Int>...) -> Page {
+    app.page({ $0.count * 10 }, middleware: middleware) { (state: inout Int, action: Int) in
+      state += action
+    }
+  }
+
+  @Test func `begins with a state made from the app's`() {
+    app.dispatch(.add(1))
+    #expect(makePage().state == 40)
+  }
+
+  @Test func `has a state, a reducer and middleware of its own`() {
+    let doubling = Middleware<Int, Int> { action, _, next in next(action * 2) }
+    let page = makePage(doubling)
+    page.dispatch(1)
+    #expect(page.state == 32)
+    #expect(app.state.count == 3)
+    page.parent.dispatch(.add(1))
+    #expect(page.state == 32)
+    #expect(app.state.count == 4)
+  }
+
+  @Test func `tells the states of app and page together, when either changes`() async {
+    let page = makePage()
+    let states = page.subscription(bufferingPolicy: .unbounded)
+    let stream = page.subscribe(bufferingPolicy: .unbounded)
+    page.dispatch(1)
+    page.parent.dispatch(.add(1))
+    page.dispatch(1)
+    let expected = [[3, 30], [3, 31], [4, 31], [4, 32]]
+    #expect(await states.first(4).map { [$0.app.count, $0.page] } == expected)
+    #expect(await stream.first(4).map { [$0.app.count, $0.page] } == expected)
+    #expect(page.snapshot.app.count == 4)
+    #expect(page.snapshot.page == 32)
+  }
+
+  @Test func `lets a slow subscriber skip ahead to the newest states`() async {
+    let page = makePage()
+    let stream = page.subscribe()
+    for _ in 0..<5 {
+      page.dispatch(1)
+      app.dispatch(.add(1))
+    }
+    #expect(await stream.first(1).map { [$0.app.count, $0.page] } == [[8, 35]])
+  }
+
+  @Test func `follows changes of the page and of the app`() async {
+    let page = makePage()
+    let ofPage = page.changes(of: \.self)
+    let ofPageToo = page.changes(of: { $0.isMultiple(of: 2) })
+    let ofApp = page.changes(ofApp: \.count)
+    let ofAppToo = page.changes(ofApp: { $0.name })
+    page.dispatch(1)
+    app.dispatch(.add(1))
+    app.dispatch(.rename("a"))
+    page.dispatch(0)
+    page.dispatch(1)
+    #expect(await ofPage.first(3).map(\.new) == [30, 31, 32])
+    #expect(await ofPageToo.first(3).map(\.new) == [true, false, true])
+    #expect(await ofApp.first(2) == [Change(old: nil, new: 3), Change(old: 3, new: 4)])
+    #expect(
+      await ofAppToo.first(2) == [Change(old: nil, new: nil), Change(old: .some(nil), new: "a")]
+    )
+  }
+
+  @Test func `does not count as a subscriber of its parent, nor does what follows it`() {
+    let page = makePage()
+    let states = page.subscribe()
+    let changes = page.changes(of: \.self)
+    let appChanges = page.changes(ofApp: \.count)
+    let token = page.observe { _ in }
+    #expect(app.subscriberCount == 0)
+    #expect(page.subscriberCount == 4)
+    withExtendedLifetime((states, changes, appChanges)) {}
+    token.cancel()
+    #expect(page.subscriberCount == 3)
+  }
+
+  @Test func `stands beside others of its kind`() async {
+    let first = makePage()
+    let second = makePage()
+    let states = second.subscription(bufferingPolicy: .unbounded)
+    first.dispatch(1)
+    app.dispatch(.add(1))
+    second.dispatch(5)
+    #expect(first.state == 31)
+    #expect(second.state == 35)
+    let seen = await states.first(3)
+    #expect(seen.map { [$0.app.count, $0.page] } == [[3, 30], [4, 30], [4, 35]])
+  }
+
+  @Test func `is freed when released, and ends its streams`() async {
+    weak var weakPage: Page?
+    var page: Page? = makePage()
+    weakPage = page
+    let states = page?.subscription(bufferingPolicy: .unbounded)
+    let changes = page?.changes(of: \.self)
+    let appChanges = page?.changes(ofApp: \.count)
+    app.dispatch(.add(1))
+    page?.dispatch(1)
+    page = nil
+    #expect(weakPage == nil)
+    app.dispatch(.add(1))
+    #expect(await states?.all().map { [$0.app.count, $0.page] } == [[3, 30], [4, 30], [4, 31]])
+    #expect(await changes?.all().map(\.new) == [30, 31])
+    #expect(await appChanges?.all().map(\.new) == [3, 4])
+  }
+
+  @Test func `leaves no selector behind in its parent`() {
+    let census = Census()
+    var page: Page? = makePage()
+    let parcel = Guarded<Parcel?>(census.parcel())
+    let changes = page?.changes(
+      ofApp: { [held = parcel.withLock { $0 }] in $0.count + (held?.number ?? 0) }
+    )
+    parcel.withLock { $0 = nil }
+    #expect(census.living == 1)
+    page = nil
+    #expect(census.living == 0)
+    withExtendedLifetime(changes) {}
+  }
+
+  @Test func `keeps its parent`() {
+    weak var weakParent: Parent?
+    var page: Page?
+    do {
+      let parent = Parent(Shelf(), reducer: arrange)
+      weakParent = parent
+      page = parent.page({ $0.count }) { (state: inout Int, action: Int) in state += action }
+    }
+    page?.parent.dispatch(.add(1))
+    #expect(weakParent?.state.count == 1)
+    page = nil
+    #expect(weakParent == nil)
+  }
+
+  @Test func `ends its effects when it is released`() async {
+    let gate = Gate()
+    let ended = Log<Bool>()
+    var page: Page? = makePage(
+      Middleware { action, context, next in
+        next(action)
+        context.run {
+          try? await gate.wait()
+          ended.append(Task.isCancelled)
+        }
+      }
+    )
+    page?.dispatch(1)
+    await gate.arrivals(1)
+    page = nil
+    #expect(await ended.first(1) == [true])
+  }
+
+  @Test func `waits for the effects of an action`() async {
+    let gate = Gate()
+    let page = makePage(
+      Middleware { action, context, next in
+        next(action)
+        guard action == 1 else { return }
+        context.run {
+          try? await gate.wait()
+          context.dispatch(100)
+        }
+      }
+    )
+    let waiting = Task {
+      await page.dispatchAndWait(1)
+      return page.state
+    }
+    await gate.arrivals(1)
+    gate.open()
+    #expect(await waiting.value == 131)
+  }
+
+  @Test func `never combines states that were not there together`() async {
+    // Middleware of the page tells the app first, and the page's state follows the app's.
+    let app = app
+    let mirroring = Middleware<Int, Int> { action, _, next in
+      app.dispatch(.add(1))
+      next(app.state.count - 3)
+    }
+    let page = app.page({ _ in 0 }, middleware: [mirroring]) { (state: inout Int, action: Int) in
+      state = action
+    }
+    let states = page.subscription(bufferingPolicy: .unbounded)
+    for _ in 0..<3 { page.dispatch(0) }
+    let seen = await states.first(7).map { [$0.app.count - 3, $0.page] }
+    #expect(seen == [[0, 0], [1, 0], [1, 1], [2, 1], [2, 2], [3, 2], [3, 3]])
+  }
+
+  @Test func `shows both states in one order, whoever dispatches`() async {
+    var page: Page? = makePage()
+    guard let states = page?.subscription(bufferingPolicy: .unbounded) else { return }
+    await withTaskGroup { [page, app] group in
+      for _ in 0..<3 {
+        group.addTask { for _ in 0..<200 { app.dispatch(.add(1)) } }
+        group.addTask { for _ in 0..<200 { page?.dispatch(1) } }
+      }
+    }
+    #expect(page?.snapshot.app.count == 603)
+    #expect(page?.snapshot.page == 630)
+    page = nil
+    var last = [3, 30]
+    var count = 0
+    for await (app, page) in states {
+      if count > 0 { #expect(app.count + page == last[0] + last[1] + 1) }
+      #expect(app.count >= last[0] && page >= last[1])
+      last = [app.count, page]
+      count += 1
+    }
+    #expect(count == 1201)
+    #expect(last == [603, 630])
+  }
+
+  @Test func `can be stored as any broadcaster, and calls handlers`() async {
+    let page = makePage()
+    let source: any Broadcaster<(app: Shelf, page: Int)> = page
+    let log = Log<Int>()
+    let token = source.observe { states in log.append(states.page) }
+    await log.first(1)
+    page.dispatch(1)
+    #expect(await log.first(2) == [30, 31])
+    withExtendedLifetime(token) {}
+  }
+}
+
+/// A screen as people write them: it owns its page, and its loops and handlers refer to it.
+@MainActor private final class Screen {
+  let page: PageStore<Shelf, ShelfAction, Int, Int>
+  let bag = ObservationBag()
+  let shown: Log<Int>
+  var loops: [Task<Void, Never>] = []
+
+  init(_ app: Store<Shelf, ShelfAction>, shown: Log<Int>) {
+    page = app.page({ $0.count }) { (state: inout Int, action: Int) in state += action }
+    self.shown = shown
+  }
+
+  func show(_ number: Int) { shown.append(number) }
+
+  func useOwnedHandlers() {
+    page.observe(as: self) { screen, states in screen.show(states.page) }
+  }
+
+  func useHandlersInBag() {
+    page.observe { [weak self] states in self?.show(states.page) }.store(in: bag)
+  }
+
+  func useHandlersThatCaptureStrongly() {
+    page.observe { states in self.show(states.page) }.store(in: bag)
+  }
+
+  func useWeakLoop() {
+    let changes = page.changes(of: \.self)
+    loops.append(Task { [weak self] in for await change in changes { self?.show(change.new) } })
+  }
+
+  func useLoopThatCapturesStrongly() {
+    loops.append(
+      Task {
+        for await change in self.page.changes(ofApp: \.count) { self.show(change.new) }
+      }
+    )
+  }
+
+  func useConsumer() -> StateConsumer<(app: Shelf, page: Int)> {
+    let consumer = StateConsumer<(app: Shelf, page: Int)>()
+    consumer.add({ $0.page }) { [weak self] _, new in self?.show(new) }
+    consumer.follow(page)
+    return consumer
+  }
+}
+
+@Suite(.timeLimit(.minutes(1))) @MainActor struct `A screen that owns a page store` {
+  let app = Store<Shelf, ShelfAction>(Shelf(), reducer: arrange)
+
+  @Test func `is freed with handlers that it owns, in a bag, loops and a consumer`() async {
+    let shown = Log<Int>()
+    weak var weakPage: PageStore<Shelf, ShelfAction, Int, Int>?
+    var loops: [Task<Void, Never>] = []
+    var consumer: StateConsumer<(app: Shelf, page: Int)>?
+    do {
+      let screen = Screen(app, shown: shown)
+      weakPage = screen.page
+      screen.useOwnedHandlers()
+      screen.useHandlersInBag()
+      screen.useWeakLoop()
+      consumer = screen.useConsumer()
+      await shown.first(4)
+      screen.page.dispatch(1)
+      await shown.first(8)
+      loops = screen.loops
+    }
+    #expect(weakPage == nil)
+    for loop in loops { await loop.value }
+    #expect(shown.entries == [0, 0, 0, 0, 1, 1, 1, 1])
+    withExtendedLifetime(consumer) {}
+  }
+
+  @Test func `is freed with closures that capture it strongly, once they are cancelled`() async {
+    let shown = Log<Int>()
+    weak var weakScreen: Screen?
+    weak var weakPage: PageStore<Shelf, ShelfAction, Int, Int>?
+    do {
+      let screen = Screen(app, shown: shown)
+      weakScreen = screen
+      weakPage = screen.page
+      screen.useHandlersThatCaptureStrongly()
+      screen.useLoopThatCapturesStrongly()
+      await shown.first(2)
+      // What a screen does when it disappears.
+      screen.bag.cancelAll()
+      for loop in screen.loops {
+        loop.cancel()
+        await loop.value
+      }
+    }
+    #expect(weakScreen == nil)
+    #expect(weakPage == nil)
+  }
+}

@@ -1,0 +1,398 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct `A state consumer` {
+  typealias Consumer = StateConsumer<Shelf>
+
+  @Test func `tells the first state as a change from nothing, then real changes`() async {
+    let consumer = Consumer()
+    let log = Log<String>()
+    consumer.add(\.count) { old, new in log.append("\(old ?? -1) \(new)") }
+    consumer.consume(Shelf(count: 1))
+    consumer.consume(Shelf(count: 1, name: "a"))
+    consumer.consume(Shelf(count: 2, name: "a"))
+    consumer.consume(Shelf(count: 5))
+    #expect(await log.first(3) == ["-1 1", "1 2", "2 5"])
+  }
+
+  @Test func `takes an initial state as one that was seen`() async {
+    let consumer = Consumer(initialState: Shelf(count: 1))
+    let log = Log<String>()
+    consumer.add(\.count) { old, new in log.append("\(old ?? -1) \(new)") }
+    consumer.consume(Shelf(count: 1))
+    consumer.consume(Shelf(count: 2))
+    #expect(await log.first(1) == ["1 2"])
+  }
+
+  @Test func `is silent for a late closure until a change`() async {
+    let consumer = Consumer()
+    let log = Log<String>()
+    consumer.consume(Shelf(count: 3))
+    consumer.add(\.count) { old, new in log.append("\(old ?? -1) \(new)") }
+    consumer.consume(Shelf(count: 3))
+    consumer.consume(Shelf(count: 4))
+    #expect(await log.first(1) == ["3 4"])
+  }
+
+  @Test func `fires immediately for a late closure that wants it`() async {
+    let consumer = Consumer()
+    let log = Log<String>()
+    consumer.consume(Shelf(count: 3))
+    consumer.add(\.count, firesImmediately: true) { old, new in log.append("\(old ?? -1) \(new)") }
+    consumer.consume(Shelf(count: 3))
+    consumer.consume(Shelf(count: 4))
+    #expect(await log.first(2) == ["-1 3", "3 4"])
+  }
+
+  @Test func `waits for the first state to fire immediately`() async {
+    let consumer = Consumer()
+    let log = Log<String>()
+    consumer.add(\.count, firesImmediately: true) { old, new in log.append("\(old ?? -1) \(new)") }
+    #expect(log.count == 0)
+    consumer.consume(Shelf(count: 3))
+    consumer.consume(Shelf(count: 4))
+    #expect(await log.first(2) == ["-1 3", "3 4"])
+  }
+
+  @Test func `compares optional and array values as they should be`() async {
+    let consumer = Consumer(initialState: Shelf())
+    let names = Log<String>()
+    let works = Log<[String]>()
+    consumer.add({ $0.name }) { old, new in names.append("\(old as Any) \(new as Any)") }
+    consumer.add({ $0.works }) { _, new in works.append(new) }
+    consumer.consume(Shelf())
+    consumer.consume(Shelf(name: "a"))
+    consumer.consume(Shelf(name: nil, works: ["x"]))
+    consumer.consume(Shelf(name: nil, works: ["x"]))
+    consumer.consume(Shelf(name: "b", works: ["x", "y"]))
+    let expected = [
+      "\(Optional.some(String?.none) as Any) \("a" as String? as Any)",
+      "\(Optional.some(Optional("a")) as Any) \(String?.none as Any)",
+      "\(Optional.some(String?.none) as Any) \("b" as String? as Any)",
+    ]
+    #expect(await names.first(3) == expected)
+    #expect(await works.first(2) == [["x"], ["x", "y"]])
+  }
+
+  @Test @MainActor func `calls in the order added, state by state, and coalesces nothing`() async {
+    let consumer = Consumer(initialState: Shelf())
+    let log = Log<[Int]>()
+    for number in 0..<5 {
+      consumer.add(\.count) { _, new in
+        MainActor.assertIsolated()
+        log.append([new, number])
+      }
+    }
+    for count in 1...20 { consumer.consume(Shelf(count: count)) }
+    let expected = (1...20).flatMap { count in (0..<5).map { [count, $0] } }
+    #expect(await log.first(100) == expected)
+  }
+
+  /// An actor whose closures belong to it.
+  actor Host {
+    var calls = 0
+    let log = Log<[Int]>()
+
+    func add(to consumer: Consumer, in bag: ObservationBag? = nil) {
+      consumer.add(\.count, in: bag) { _, new in
+        self.calls += 1
+        self.log.append([new, self.calls])
+      }
+      consumer.add(\.count, in: bag) { _, new async in
+        self.assertIsolated()
+        self.log.append([new, 0])
+      }
+    }
+
+    func removeAll(from consumer: Consumer) -> Int {
+      consumer.removeAll()
+      return log.count
+    }
+
+    func empty(_ bag: ObservationBag) -> Int {
+      bag.cancelAll()
+      return log.count
+    }
+  }
+
+  @Test func `calls on the actor that a closure was written on`() async {
+    let consumer = Consumer(initialState: Shelf())
+    let host = Host()
+    await host.add(to: consumer)
+    consumer.consume(Shelf(count: 1))
+    consumer.consume(Shelf(count: 2))
+    let calls = await host.log.first(4)
+    #expect(calls.filter { $0[1] > 0 } == [[1, 1], [2, 2]])
+    #expect(calls.filter { $0[1] == 0 } == [[1, 0], [2, 0]])
+    consumer.removeAll()
+  }
+
+  @Test func `lets a closure that suspends see every change in order and hold up nobody`() async {
+    let consumer = Consumer(initialState: Shelf())
+    let gate = Gate()
+    let slow = Log<String>()
+    let other = Log<Int>()
+    consumer.add(\.count) { old, new async in
+      slow.append("begin \(old ?? -1) \(new)")
+      try? await gate.wait()
+      slow.append("end \(new)")
+    }
+    consumer.add(\.count) { _, new in other.append(new) }
+    for count in 1...3 { consumer.consume(Shelf(count: count)) }
+    #expect(await other.first(3) == [1, 2, 3])
+    await gate.arrivals(1)
+    #expect(slow.entries == ["begin 0 1"])
+    gate.open()
+    #expect(
+      await slow.first(6) == ["begin 0 1", "end 1", "begin 1 2", "end 2", "begin 2 3", "end 3"]
+    )
+  }
+
+  @Test func `calls a selector once for each state`() {
+    let consumer = Consumer()
+    let looks = Log<Int>()
+    consumer.add({ (shelf: Shelf) in
+      looks.append(shelf.count)
+      return shelf.count
+    }) { _, _ in }
+    consumer.consume(Shelf(count: 1))
+    consumer.consume(Shelf(count: 1))
+    consumer.consume(Shelf(count: 2))
+    #expect(looks.entries == [1, 1, 2])
+  }
+
+  @Test func `takes a state from within a selector after the one at hand`() async {
+    let later = Later<Consumer>()
+    let log = Log<Int>()
+    let consumer = Consumer()
+    later.value = consumer
+    consumer.add({ (shelf: Shelf) in
+      if shelf.count == 1 {
+        later.value?.consume(Shelf(count: 2))
+        later.value?.add(\.count) { _, new in log.append(new + 100) }
+      }
+      return shelf.count
+    }) { _, new in log.append(new) }
+    consumer.add(\.count) { _, new in log.append(new + 10) }
+    consumer.consume(Shelf(count: 1))
+    consumer.consume(Shelf(count: 3))
+    #expect(await log.first(7) == [1, 11, 2, 12, 3, 13, 103])
+  }
+
+  @Test func `starts nothing after removeAll on the closure's own actor`() async {
+    let consumer = Consumer()
+    let host = Host()
+    await host.add(to: consumer)
+    for count in 1...50 { consumer.consume(Shelf(count: count)) }
+    let before = await host.removeAll(from: consumer)
+    // Whatever was queued on the actor before has passed by then.
+    #expect(await host.removeAll(from: consumer) == before)
+    consumer.consume(Shelf(count: 99))
+    let witness = Log<Int>()
+    consumer.add(\.count) { _, new in witness.append(new) }
+    consumer.consume(Shelf(count: 100))
+    #expect(await witness.first(1) == [100])
+    #expect(await host.removeAll(from: consumer) == before)
+  }
+
+  @Test func `starts nothing after the bag is cancelled, and the bag counts its closures`() async {
+    let consumer = Consumer()
+    let bag = ObservationBag()
+    let host = Host()
+    let other = Log<Int>()
+    await host.add(to: consumer, in: bag)
+    consumer.add(\.count) { _, new in other.append(new) }
+    #expect(bag.count == 2)
+    for count in 1...50 { consumer.consume(Shelf(count: count)) }
+    let before = await host.empty(bag)
+    #expect(bag.count == 0)
+    consumer.consume(Shelf(count: 99))
+    #expect(await other.first(51).last == 99)
+    #expect(await host.empty(bag) == before)
+  }
+
+  @Test @MainActor func `is final when removed from inside a closure`() async {
+    let consumer = Consumer()
+    let log = Log<String>()
+    let witness = Log<Int>()
+    let bag = ObservationBag()
+    consumer.add(\.count, in: bag) { _, new in
+      log.append("first \(new)")
+      bag.cancelAll()
+    }
+    consumer.add(\.count, in: bag) { _, new in log.append("second \(new)") }
+    consumer.add(\.count) { _, new in witness.append(new) }
+    consumer.consume(Shelf(count: 1))
+    consumer.consume(Shelf(count: 2))
+    await witness.first(2)
+    #expect(log.entries == ["first 1"])
+  }
+
+  @Test func `does not count closures in a bag once they are removed otherwise`() {
+    let bag = ObservationBag()
+    var consumer: Consumer? = Consumer()
+    consumer?.add(\.count, in: bag) { _, _ in }
+    consumer?.removeAll()
+    #expect(bag.count == 0)
+    consumer?.add(\.count, in: bag) { _, _ in }
+    #expect(bag.count == 1)
+    consumer = nil
+    #expect(bag.count == 0)
+  }
+
+  @Test(arguments: ["removeAll", "bag", "release of the bag", "release"], [false, true])
+  func `frees its closures and selectors`(way: String, isAsync: Bool) async {
+    let census = Census()
+    let called = Log<Int>()
+    var consumer: Consumer? = Consumer()
+    var bag: ObservationBag? = ObservationBag()
+    do {
+      let (selecting, calling) = (census.parcel(0), census.parcel(0))
+      if isAsync {
+        consumer?.add({ $0.count + selecting.number }, in: way.contains("bag") ? bag : nil) {
+          _,
+          new async in called.append(new + calling.number)
+        }
+      } else {
+        consumer?.add({ $0.count + selecting.number }, in: way.contains("bag") ? bag : nil) {
+          _,
+          new in called.append(new + calling.number)
+        }
+      }
+    }
+    consumer?.consume(Shelf(count: 1))
+    await called.first(1)
+    #expect(census.living == 2)
+    switch way {
+    case "removeAll": consumer?.removeAll()
+    case "bag": bag?.cancelAll()
+    case "release of the bag": bag = nil
+    default: consumer = nil
+    }
+    await census.falls(to: 0)
+    #expect(census.living == 0)
+    consumer?.consume(Shelf(count: 2))
+    withExtendedLifetime((consumer, bag)) {}
+  }
+
+  @Test func `cancels a closure that is suspended when it is removed`() async {
+    let consumer = Consumer()
+    let gate = Gate()
+    let ended = Log<Bool>()
+    consumer.add(\.count) { _, _ async in
+      try? await gate.wait()
+      ended.append(Task.isCancelled)
+    }
+    consumer.consume(Shelf(count: 1))
+    await gate.arrivals(1)
+    consumer.removeAll()
+    #expect(await ended.first(1) == [true])
+  }
+
+  @Test func `follows a store with one call`() async {
+    let store = Store<Shelf, ShelfAction>(Shelf(count: 1), reducer: arrange)
+    let consumer = Consumer()
+    let log = Log<String>()
+    consumer.add(\.count) { old, new in log.append("\(old ?? -1) \(new)") }
+    consumer.follow(store)
+    for _ in 0..<3 { store.dispatch(.add(1)) }
+    #expect(await log.first(4) == ["-1 1", "1 2", "2 3", "3 4"])
+    #expect(store.subscriberCount == 1)
+  }
+
+  @Test func `follows one source at a time, and keeps none`() async {
+    let consumer = Consumer()
+    let log = Log<Int>()
+    consumer.add(\.count) { _, new in log.append(new) }
+    var first: Store<Shelf, ShelfAction>? = Store(Shelf(count: 1), reducer: arrange)
+    weak let weakFirst = first
+    let second = Store<Shelf, ShelfAction>(Shelf(count: 10), reducer: arrange)
+    if let first { consumer.follow(first) }
+    await log.first(1)
+    consumer.follow(second)
+    #expect(first?.subscriberCount == 0)
+    first?.dispatch(.add(1))
+    second.dispatch(.add(1))
+    await log.contains(11)
+    #expect(!log.entries.contains(2))
+    first = nil
+    #expect(weakFirst == nil)
+  }
+
+  @Test func `ends what it follows when it is released`() async {
+    let store = Store<Shelf, ShelfAction>(Shelf(), reducer: arrange)
+    weak var weakConsumer: Consumer?
+    var consumer: Consumer? = Consumer()
+    weakConsumer = consumer
+    consumer?.follow(store)
+    #expect(store.subscriberCount == 1)
+    consumer = nil
+    #expect(weakConsumer == nil)
+    #expect(store.subscriberCount == 0)
+  }
+
+  @Test func `tells one chain of changes, whoever feeds and adds`() async {
+    let consumer = StateConsumer<Int>()
+    let count = 4 * 200
+    let logs = (0..<8).map { _ in Log<Change<Int>>() }
+    let last = Log<Void>()
+    await withTaskGroup { group in
+      for thread in 0..<4 {
+        group.addTask {
+          for number in 1...200 { consumer.consume(number * 4 + thread) }
+        }
+      }
+      for (index, log) in logs.enumerated() {
+        group.addTask {
+          if index.isMultiple(of: 2) {
+            consumer.add({ $0 }, firesImmediately: true) { old, new in
+              log.append(Change(old: old, new: new))
+              if new == -1 { last.append(()) }
+            }
+          } else {
+            consumer.add({ $0 }) { old, new async in
+              log.append(Change(old: old, new: new))
+              if new == -1 { last.append(()) }
+            }
+          }
+        }
+      }
+    }
+    consumer.consume(-1)
+    await last.first(8)
+    for log in logs {
+      let changes = log.entries
+      #expect(changes.last?.new == -1)
+      #expect(changes.count <= count + 1)
+      for (before, after) in zip(changes, changes.dropFirst()) { #expect(after.old == before.new) }
+    }
+  }
+
+  @Test func `may be used by values that are released`() async {
+    /// Equal when the numbers are, and heavy with a parcel.
+    struct Tag: Sendable, Equatable {
+      var parcel: Parcel
+      static func == (left: Tag, right: Tag) -> Bool { left.parcel.number == right.parcel.number }
+    }
+    let later = Later<StateConsumer<Tag>>()
+    let consumer = StateConsumer<Tag>()
+    later.value = consumer
+    let log = Log<Int>()
+    let released = Log<Int>()
+    consumer.add({ $0 }) { _, new in log.append(new.parcel.number) }
+    for number in 1...3 {
+      consumer.consume(
+        Tag(
+          parcel: Parcel(number) {
+            later.value?.add({ $0.parcel.number }) { _, _ in }
+            released.append(number)
+          }
+        )
+      )
+    }
+    #expect(await log.first(3) == [1, 2, 3])
+    later.value = nil
+    consumer.removeAll()
+  }
+}

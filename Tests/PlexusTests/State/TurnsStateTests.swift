@@ -1,0 +1,57 @@
+import Testing
+
+@testable import Plexus
+
+@Suite(.timeLimit(.minutes(1))) struct `Turns, one after another` {
+  typealias Numbers = Turns<Int, [Int]>
+
+  func makeTurns() -> Numbers {
+    Numbers([]) { $0.append(-1) }
+  }
+
+  /// Adds a number, and those below it from inside.
+  func add(_ number: Int, to turns: Numbers, _ done: Log<[Int]>) -> Bool {
+    turns.take(number) { number, numbers in
+      perform(number, &numbers, turns, done)
+    }
+  }
+
+  func perform(_ number: Int, _ numbers: inout [Int], _ turns: Numbers, _ done: Log<[Int]>) {
+    let before = numbers
+    if number > 0 { _ = add(number - 1, to: turns, done) }
+    #expect(numbers == before)
+    numbers.append(number)
+    done.append(numbers)
+  }
+
+  @Test func `are taken one after another`() {
+    let (turns, done) = (makeTurns(), Log<[Int]>())
+    #expect(add(0, to: turns, done))
+    #expect(add(2, to: turns, done))
+    #expect(done.entries == [[0], [0, 2], [0, 2, 1], [0, 2, 1, 0]])
+  }
+
+  @Test func `are refused after the close, and what is left is handed back`() {
+    let (turns, done) = (makeTurns(), Log<[Int]>())
+    let left = Log<Int>()
+    _ = turns.take(7) { _, numbers in
+      _ = add(1, to: turns, done)
+      _ = add(2, to: turns, done)
+      for item in turns.close() { left.append(item) }
+      #expect(!add(3, to: turns, done))
+      #expect(turns.close().isEmpty)
+      numbers.append(7)
+    }
+    #expect(left.entries == [1, 2])
+    #expect(done.count == 0)
+    #expect(turns.value == [7, -1])
+    #expect(turns.close().isEmpty)
+    #expect(turns.value == [7, -1])
+  }
+
+  @Test func `end at once if nobody is at it`() {
+    let turns = makeTurns()
+    #expect(turns.close().isEmpty)
+    #expect(turns.value == [-1])
+  }
+}
