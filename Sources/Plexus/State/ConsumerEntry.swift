@@ -21,7 +21,7 @@ final class ConsumerEntry<State: Sendable, Value: Equatable & Sendable>: Consume
   }
 
   private let firesImmediately: Bool
-  /// `nil` once removed. The value is changed by whoever has the turn only.
+  /// What is let go on removal; the value in it is changed by whoever has the turn only.
   private let content: Locked<Content?>
 
   init(

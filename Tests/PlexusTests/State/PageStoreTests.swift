@@ -9,9 +9,7 @@ import Testing
   let app = Parent(Shelf(count: 3), reducer: arrange)
 
   func makePage(_ middleware: Middleware<Int, Int>...) -> Page {
-    app.page({ $0.count * 10 }, middleware: middleware) { (state: inout Int, action: Int) in
-      state += action
-    }
+    app.page({ $0.count * 10 }, middleware: middleware, reducer: { $0 += $1 })
   }
 
   @Test func `begins with a state made from the app's`() {
@@ -136,7 +134,7 @@ import Testing
     do {
       let parent = Parent(Shelf(), reducer: arrange)
       weakParent = parent
-      page = parent.page({ $0.count }) { (state: inout Int, action: Int) in state += action }
+      page = parent.page({ $0.count }, reducer: { $0 += $1 })
     }
     page?.parent.dispatch(.add(1))
     #expect(weakParent?.state.count == 1)
@@ -190,9 +188,7 @@ import Testing
       app.dispatch(.add(1))
       next(app.state.count - 3)
     }
-    let page = app.page({ _ in 0 }, middleware: [mirroring]) { (state: inout Int, action: Int) in
-      state = action
-    }
+    let page = app.page({ _ in 0 }, middleware: [mirroring], reducer: { $0 = $1 })
     let states = page.subscription(bufferingPolicy: .unbounded)
     for _ in 0..<3 { page.dispatch(0) }
     let seen = await states.first(7).map { [$0.app.count - 3, $0.page] }
@@ -243,7 +239,7 @@ import Testing
   var loops: [Task<Void, Never>] = []
 
   init(_ app: Store<Shelf, ShelfAction>, shown: Log<Int>) {
-    page = app.page({ $0.count }) { (state: inout Int, action: Int) in state += action }
+    page = app.page({ $0.count }, reducer: { $0 += $1 })
     self.shown = shown
   }
 
@@ -276,7 +272,7 @@ import Testing
 
   func useConsumer() -> StateConsumer<(app: Shelf, page: Int)> {
     let consumer = StateConsumer<(app: Shelf, page: Int)>()
-    consumer.add({ $0.page }) { [weak self] _, new in self?.show(new) }
+    consumer.add(\.page) { [weak self] _, new in self?.show(new) }
     consumer.follow(page)
     return consumer
   }

@@ -59,8 +59,8 @@ import Testing
     let consumer = Consumer(initialState: Shelf())
     let names = Log<String>()
     let works = Log<[String]>()
-    consumer.add({ $0.name }) { old, new in names.append("\(old as Any) \(new as Any)") }
-    consumer.add({ $0.works }) { _, new in works.append(new) }
+    consumer.add(\.name) { old, new in names.append("\(old as Any) \(new as Any)") }
+    consumer.add(\.works) { _, new in works.append(new) }
     consumer.consume(Shelf())
     consumer.consume(Shelf(name: "a"))
     consumer.consume(Shelf(name: nil, works: ["x"]))
@@ -152,10 +152,11 @@ import Testing
   @Test func `calls a selector once for each state`() {
     let consumer = Consumer()
     let looks = Log<Int>()
-    consumer.add({ (shelf: Shelf) in
+    let select: @Sendable (Shelf) -> Int = { shelf in
       looks.append(shelf.count)
       return shelf.count
-    }) { _, _ in }
+    }
+    consumer.add(select) { _, _ in }
     consumer.consume(Shelf(count: 1))
     consumer.consume(Shelf(count: 1))
     consumer.consume(Shelf(count: 2))
@@ -167,13 +168,14 @@ import Testing
     let log = Log<Int>()
     let consumer = Consumer()
     later.value = consumer
-    consumer.add({ (shelf: Shelf) in
+    let select: @Sendable (Shelf) -> Int = { shelf in
       if shelf.count == 1 {
         later.value?.consume(Shelf(count: 2))
         later.value?.add(\.count) { _, new in log.append(new + 100) }
       }
       return shelf.count
-    }) { _, new in log.append(new) }
+    }
+    consumer.add(select) { _, new in log.append(new) }
     consumer.add(\.count) { _, new in log.append(new + 10) }
     consumer.consume(Shelf(count: 1))
     consumer.consume(Shelf(count: 3))
@@ -249,16 +251,12 @@ import Testing
     var bag: ObservationBag? = ObservationBag()
     do {
       let (selecting, calling) = (census.parcel(0), census.parcel(0))
+      let select: @Sendable (Shelf) -> Int = { $0.count + selecting.number }
+      let givenBag = way.contains("bag") ? bag : nil
       if isAsync {
-        consumer?.add({ $0.count + selecting.number }, in: way.contains("bag") ? bag : nil) {
-          _,
-          new async in called.append(new + calling.number)
-        }
+        consumer?.add(select, in: givenBag) { _, new async in called.append(new + calling.number) }
       } else {
-        consumer?.add({ $0.count + selecting.number }, in: way.contains("bag") ? bag : nil) {
-          _,
-          new in called.append(new + calling.number)
-        }
+        consumer?.add(select, in: givenBag) { _, new in called.append(new + calling.number) }
       }
     }
     consumer?.consume(Shelf(count: 1))
@@ -380,12 +378,12 @@ import Testing
     later.value = consumer
     let log = Log<Int>()
     let released = Log<Int>()
-    consumer.add({ $0 }) { _, new in log.append(new.parcel.number) }
+    consumer.add(\.self) { _, new in log.append(new.parcel.number) }
     for number in 1...3 {
       consumer.consume(
         Tag(
           parcel: Parcel(number) {
-            later.value?.add({ $0.parcel.number }) { _, _ in }
+            later.value?.add(\.parcel.number) { _, _ in }
             released.append(number)
           }
         )

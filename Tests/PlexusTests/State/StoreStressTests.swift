@@ -131,9 +131,7 @@ import Testing
             let parcel = census.parcel(1)
             switch Int.random(in: 0..<5, using: &random) {
             case 0:
-              let page = store.page({ $0.count }) { (state: inout Int, action: Int) in
-                state += action * parcel.number
-              }
+              let page = store.page({ $0.count }, reducer: { $0 += $1 * parcel.number })
               page.dispatch(1)
               let changes = page.subscription(toChangesOfApp: { $0.count * parcel.number })
               store.dispatch(.add(1))

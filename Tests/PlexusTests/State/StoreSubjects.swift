@@ -25,7 +25,7 @@ struct PageStoreSubject: ContractSubject {
 
   func makeSource() -> PageStore<Parcel?, Parcel, Parcel?, Parcel> {
     let app = Store<Parcel?, Parcel>(nil) { $0 = $1 }
-    return app.page({ _ in Parcel?.none }) { $0 = $1 }
+    return app.page({ _ in Parcel?.none }, reducer: { $0 = $1 })
   }
 
   func send(_ parcel: Parcel, to source: PageStore<Parcel?, Parcel, Parcel?, Parcel>) {
