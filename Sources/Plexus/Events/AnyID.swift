@@ -1,0 +1,22 @@
+/// A value that something is known by, of whatever type.
+///
+/// Values of different types are never equal. Comparing and hashing run a user's code: never under a
+/// lock.
+struct AnyID: Hashable, Sendable {
+  private let value: any Hashable & Sendable
+
+  init(_ value: some Hashable & Sendable) {
+    self.value = value
+  }
+
+  static func == (left: AnyID, right: AnyID) -> Bool {
+    func isEqual<Value: Hashable & Sendable>(_ value: Value) -> Bool {
+      type(of: right.value) == Value.self && right.value as? Value == value
+    }
+    return isEqual(left.value)
+  }
+
+  func hash(into hasher: inout Hasher) {
+    value.hash(into: &hasher)
+  }
+}

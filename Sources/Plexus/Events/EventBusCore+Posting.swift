@@ -1,0 +1,59 @@
+extension EventBusCore {
+  /// Posts an event.
+  ///
+  /// - Parameters:
+  ///   - event: What has happened.
+  ///   - scope: Where.
+  ///   - ticket: Who waits for the end.
+  /// - Returns: Whether the event is kept now.
+  @discardableResult
+  func post<E: Event>(_ event: E, scope: EventScope?, ticket: PostTicket?) -> Bool {
+    let persistence = event.persistence
+    while true {
+      let known = channel(of: E.self, in: scope)
+      // What is not kept needs no channel where there is none.
+      guard
+        let channel = known ?? (persistence.rule == nil ? nil : makeChannel(of: E.self, in: scope))
+      else {
+        ticket?.end(with: PostOutcome(notified: 0, handled: 0))
+        return false
+      }
+      if case .isDone(let isKept) = channel.post(event, persistence, ticket: ticket) {
+        return isKept
+      }
+    }
+  }
+
+  /// Posts an event and waits until it has been handled, unless it would wait for its own caller.
+  func postAndWait<E: Event>(_ event: E, scope: EventScope?) async -> PostOutcome {
+    var wait: HandlerRun.Wait?
+    if HandlerRun.current != nil, let channel = channel(of: E.self, in: scope) {
+      wait = HandlerRun.wait(for: channel.id)
+      guard wait != nil else {
+        let isKept = post(event, scope: scope, ticket: nil)
+        return PostOutcome(notified: 0, handled: 0, isPersisted: isKept, isDeferred: true)
+      }
+    }
+    defer { wait?.end() }
+    let ticket = PostTicket()
+    post(event, scope: scope, ticket: ticket)
+    return await ticket.outcome()
+  }
+
+  /// Adds a handler that lives as long as a token.
+  func add<E: Event>(_ recipe: EventHandlerRecipe<E>, scope: EventScope?) -> ObservationToken {
+    let handler = insert(recipe, scope: scope)
+    return ObservationToken { handler.remove() }
+  }
+
+  /// Adds a handler that lives until its owner has gone.
+  @discardableResult
+  func insert<E: Event>(_ recipe: EventHandlerRecipe<E>, scope: EventScope?) -> EventHandler<E> {
+    while true {
+      if let added = makeChannel(of: E.self, in: scope).add(recipe) {
+        added.start()
+        return added.handler
+      }
+    }
+  }
+}

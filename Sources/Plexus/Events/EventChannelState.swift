@@ -1,0 +1,329 @@
+/// The order of things in one channel: who is subscribed, which events are kept, and who gets what
+/// next.
+///
+/// Posts and replays are done one after the other. An event that is not kept goes to everybody at once
+/// when its turn comes. One that is kept is offered to one subscriber at a time, and the next step waits
+/// for the result of the offer.
+///
+/// Invariants:
+///
+/// - At most one offer is open.
+/// - A subscriber is offered an event at most once: live if it was there when the event was posted, in a
+///   replay if it came later. Its replay stands behind all posts before its registration, and in front
+///   of all posts after it.
+/// - An event is kept from its post on. It leaves through a success under a clearing rule, a limit, its
+///   deadline, or by request.
+/// - Whatever leaves goes through ``released``, so that it can be freed without a lock.
+struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
+  /// How an offer has ended.
+  enum Ending: Hashable, Sendable {
+    case succeeded
+    case failed
+    /// The subscriber has gone before it got the event.
+    case unreached
+  }
+
+  /// An event for one subscriber.
+  struct Offer: Sendable {
+    let number: Int
+    let element: Element
+    let member: Member
+  }
+
+  /// What has to be done next.
+  enum Step: Sendable {
+    /// Give an event to one subscriber, and tell the result with ``finish(_:as:)``.
+    case offer(Offer)
+    /// Give an event to every subscriber up to the given one; the first number is that of the post.
+    case fanOut(Element, post: Int, last: Int)
+    /// The post with that number has ended.
+    case end(post: Int, PostOutcome)
+  }
+
+  private struct Place: Sendable {
+    let id: Int
+    let member: Member
+  }
+
+  private struct Kept: Sendable {
+    let post: Int
+    let rule: PersistenceRule
+    let deadline: Nanoseconds
+    /// `nil` once it is kept no longer.
+    var element: Element?
+  }
+
+  private enum Job: Sendable {
+    case fanOut(Element, post: Int, last: Int)
+    case delivery(Delivery)
+    /// Kept events up to the last post for one subscriber; `done` is the post that it had last.
+    case replay(receiver: Int, last: Int, done: Int)
+  }
+
+  private struct Delivery: Sendable {
+    let element: Element
+    let post: Int
+    let rule: PersistenceRule
+    /// The last subscriber when the event was posted.
+    let last: Int
+    /// The subscriber that had the event last.
+    var cursor = 0
+    var notified = 0
+    var handled = 0
+  }
+
+  private var places: ContiguousArray<Place> = []
+  private var lastID = 0
+  private var lastPost = 0
+  private var lastOffer = 0
+  /// In posting order; what is kept no longer stays as a gap for a while.
+  private var kept: ContiguousArray<Kept> = []
+  /// Where the gaps at the front end.
+  private var keptStart = 0
+  private var keptCount = 0
+  private var jobs = Ring<Job>()
+  private var current: Job?
+  private var openOffer: (number: Int, receiver: Int, isStarted: Bool)?
+  /// What has left, to be released without a lock.
+  private(set) var released: ContiguousArray<Element> = []
+
+  /// Whether nothing is under way, nor waits for it.
+  var isIdle: Bool { current == nil && jobs.isEmpty }
+
+  /// Whether nothing would be lost if the channel were forgotten.
+  var isEmpty: Bool { places.isEmpty && keptCount == 0 && isIdle }
+
+  /// The number of subscribers.
+  var memberCount: Int { places.count }
+
+  /// The subscribers in subscription order.
+  var members: [Member] { places.map(\.member) }
+
+  /// The place in subscription order that the next subscriber gets.
+  var nextID: Int { lastID + 1 }
+
+  /// The last place in subscription order that was given.
+  var latestID: Int { lastID }
+
+  /// Adds a subscriber behind the others; what is kept will be replayed to it.
+  mutating func add(_ member: Member) {
+    lastID += 1
+    places.append(Place(id: lastID, member: member))
+    if keptCount > 0 { jobs.append(.replay(receiver: lastID, last: lastPost, done: 0)) }
+  }
+
+  /// Removes a subscriber; an offer that it has not begun to handle is withdrawn.
+  ///
+  /// - Returns: The subscriber, to be released without a lock, if it was there.
+  mutating func remove(_ id: Int) -> Member? {
+    let index = firstPlace(from: id)
+    guard index < places.count, places[index].id == id else { return nil }
+    if let offer = openOffer, offer.receiver == id, !offer.isStarted {
+      finish(offer.number, as: .unreached)
+    }
+    return places.remove(at: index).member
+  }
+
+  /// Queues an event, and keeps it if it is to be kept.
+  ///
+  /// - Returns: The number of the post.
+  mutating func post(
+    _ element: Element,
+    _ persistence: EventPersistence,
+    at now: Nanoseconds
+  ) -> Int {
+    lastPost += 1
+    guard let rule = persistence.rule else {
+      jobs.append(.fanOut(element, post: lastPost, last: lastID))
+      return lastPost
+    }
+    let deadline = persistence.timeToLive.map {
+      now.addingSaturating(Nanoseconds(saturating: $0))
+    }
+    if deadline ?? .max > now {
+      kept.append(
+        Kept(post: lastPost, rule: rule, deadline: deadline ?? .max, element: element)
+      )
+      keptCount += 1
+    }
+    dropExpiredAtFront(at: now)
+    if let limit = persistence.limit, keptCount > max(limit, 0) {
+      dropExpired(at: now)
+      while keptCount > max(limit, 0) { drop(at: keptStart) }
+    }
+    jobs.append(.delivery(Delivery(element: element, post: lastPost, rule: rule, last: lastID)))
+    return lastPost
+  }
+
+  /// Takes the next step, unless an offer is open or there is nothing to do.
+  mutating func next(at now: Nanoseconds) -> Step? {
+    guard openOffer == nil else { return nil }
+    while let job = current ?? jobs.popFirst() {
+      current = nil
+      switch job {
+      case .fanOut(let element, let post, let last):
+        released.append(element)
+        return .fanOut(element, post: post, last: last)
+      case .delivery(let delivery):
+        return step(of: delivery, at: now)
+      case .replay(let receiver, let last, let done):
+        if let step = replay(to: receiver, after: done, upTo: last, at: now) { return step }
+      }
+    }
+    return nil
+  }
+
+  /// A subscriber begins to handle what it was offered.
+  ///
+  /// - Returns: Whether the offer still stands.
+  mutating func start(_ offer: Int) -> Bool {
+    guard openOffer?.number == offer else { return false }
+    openOffer?.isStarted = true
+    return true
+  }
+
+  /// An offer has ended; one that was withdrawn is ignored.
+  mutating func finish(_ offer: Int, as ending: Ending) {
+    guard openOffer?.number == offer else { return }
+    openOffer = nil
+    switch current {
+    case .delivery(var delivery):
+      if ending != .unreached { delivery.notified += 1 }
+      if ending == .succeeded {
+        delivery.handled += 1
+        if delivery.rule == .clearImmediately { drop(post: delivery.post) }
+      }
+      current = .delivery(delivery)
+    case .replay(_, _, let post):
+      if ending == .succeeded { drop(post: post) }
+    case .fanOut, nil:
+      break
+    }
+  }
+
+  /// Whether the event of a post is kept.
+  func isKept(post: Int, at now: Nanoseconds) -> Bool {
+    let index = firstKept(from: post)
+    guard index < kept.count, kept[index].post == post else { return false }
+    return kept[index].element != nil && kept[index].deadline > now
+  }
+
+  /// The kept events in posting order.
+  mutating func pending(at now: Nanoseconds) -> [Element] {
+    dropExpired(at: now)
+    return kept[keptStart...].compactMap(\.element)
+  }
+
+  /// Keeps none of the events posted so far any longer.
+  mutating func removePending() {
+    released += kept.compactMap(\.element)
+    (kept, keptStart, keptCount) = ([], 0, 0)
+  }
+
+  /// Keeps the events no longer whose time is over.
+  mutating func dropExpired(at now: Nanoseconds) {
+    var index = keptStart
+    // The list is emptied with the last of them.
+    while index < kept.count {
+      if kept[index].deadline <= now { drop(at: index) }
+      index += 1
+    }
+  }
+
+  /// Hands out what has left, to be released without a lock.
+  mutating func takeReleased() -> ContiguousArray<Element> {
+    guard !released.isEmpty else { return [] }
+    defer { released = [] }
+    return released
+  }
+
+  private mutating func step(of delivery: Delivery, at now: Nanoseconds) -> Step {
+    let isDone = delivery.rule == .clearImmediately && delivery.handled > 0
+    let index = firstPlace(from: delivery.cursor + 1)
+    if !isDone, index < places.count, places[index].id <= delivery.last {
+      var delivery = delivery
+      delivery.cursor = places[index].id
+      current = .delivery(delivery)
+      return offer(delivery.element, to: places[index])
+    }
+    if delivery.rule != .neverClear, delivery.handled > 0 { drop(post: delivery.post) }
+    released.append(delivery.element)
+    return .end(
+      post: delivery.post,
+      PostOutcome(
+        notified: delivery.notified,
+        handled: delivery.handled,
+        isPersisted: isKept(post: delivery.post, at: now)
+      )
+    )
+  }
+
+  private mutating func replay(
+    to receiver: Int,
+    after done: Int,
+    upTo last: Int,
+    at now: Nanoseconds
+  ) -> Step? {
+    let place = firstPlace(from: receiver)
+    guard place < places.count, places[place].id == receiver else { return nil }
+    for index in max(firstKept(from: done + 1), keptStart)..<kept.count {
+      guard kept[index].post <= last else { return nil }
+      guard let element = kept[index].element, kept[index].deadline > now else { continue }
+      current = .replay(receiver: receiver, last: last, done: kept[index].post)
+      return offer(element, to: places[place])
+    }
+    return nil
+  }
+
+  private mutating func offer(_ element: Element, to place: Place) -> Step {
+    lastOffer += 1
+    openOffer = (lastOffer, place.id, false)
+    return .offer(Offer(number: lastOffer, element: element, member: place.member))
+  }
+
+  /// The index of the first subscriber that is not before the given one.
+  private func firstPlace(from id: Int) -> Int {
+    places.firstSortedIndex { $0.id >= id }
+  }
+
+  /// The index of the first entry that is not from before the given post.
+  private func firstKept(from post: Int) -> Int {
+    kept.firstSortedIndex { $0.post >= post }
+  }
+
+  private mutating func drop(post: Int) {
+    let index = firstKept(from: post)
+    guard index < kept.count, kept[index].post == post else { return }
+    if kept[index].rule != .neverClear { drop(at: index) }
+  }
+
+  private mutating func drop(at index: Int) {
+    guard let element = kept[index].element else { return }
+    released.append(element)
+    kept[index].element = nil
+    keptCount -= 1
+    while keptStart < kept.count, kept[keptStart].element == nil { keptStart += 1 }
+    if keptCount == 0 { (kept, keptStart) = ([], 0) }
+  }
+
+  private mutating func dropExpiredAtFront(at now: Nanoseconds) {
+    while keptStart < kept.count, kept[keptStart].deadline <= now { drop(at: keptStart) }
+    if keptStart > 32, keptStart > kept.count / 2 {
+      kept.removeSubrange(..<keptStart)
+      keptStart = 0
+    }
+  }
+}
+
+extension ContiguousArray {
+  /// The index of the first element of which something is true that is true of all that follow.
+  fileprivate func firstSortedIndex(where isBeyond: (Element) -> Bool) -> Int {
+    var low = 0
+    var high = count
+    while low < high {
+      let middle = (low + high) / 2
+      if isBeyond(self[middle]) { high = middle } else { low = middle + 1 }
+    }
+    return low
+  }
+}

@@ -1,0 +1,128 @@
+/// A handler of the events of one channel.
+final class EventHandler<E: Event>: Sendable {
+  /// Calls the handler, on the actor given, to which it belongs.
+  typealias Body = @Sendable (E, isolated (any Actor)?) async -> Ending
+
+  /// How a call has ended.
+  enum Ending: Sendable {
+    case succeeded
+    case failed
+    /// There is nobody left to call.
+    case ownerless
+  }
+
+  /// The place in subscription order.
+  let id: Int
+  let lane: EventLane<E>
+  /// Tells that the owner has gone, if there is one.
+  let isOrphaned: (@Sendable () -> Bool)?
+  private weak let channel: EventChannel<E>?
+  /// What to call; `nil` once the handler has been removed.
+  private let body: Locked<Body?>
+
+  init(id: Int, lane: EventLane<E>, channel: EventChannel<E>, recipe: EventHandlerRecipe<E>) {
+    self.id = id
+    self.lane = lane
+    self.channel = channel
+    isOrphaned = recipe.isOrphaned
+    body = Locked(recipe.body)
+  }
+
+  /// Calls the handler.
+  ///
+  /// - Returns: How that ended; ``EventChannelState/Ending/unreached`` if there is nothing to call.
+  func call(
+    _ event: E,
+    isolation: isolated (any Actor)?
+  ) async -> EventChannelState<E, EventMember<E>>.Ending {
+    guard let body = body.withLock({ $0 }) else { return .unreached }
+    switch await body(event, isolation) {
+    case .succeeded: return .succeeded
+    case .failed: return .failed
+    case .ownerless:
+      remove()
+      return .unreached
+    }
+  }
+
+  /// Removes the handler: it is not called any more, and what it captures is released.
+  func remove() {
+    guard disarm() else { return }
+    if let channel {
+      channel.remove(self)
+    } else {
+      lane.remove(self).carryOut()
+    }
+  }
+
+  /// Makes sure that the handler is not called any more, and releases what it captures.
+  ///
+  /// - Returns: Whether that has not been done before.
+  @discardableResult
+  func disarm() -> Bool {
+    let body = body.withLock { body in
+      defer { body = nil }
+      return body
+    }
+    return body != nil
+  }
+}
+
+/// What a handler is made from.
+struct EventHandlerRecipe<E: Event>: Sendable {
+  let body: EventHandler<E>.Body
+  /// The actor that the handler belongs to.
+  let isolation: (any Actor)?
+  /// Whether the handler may suspend, and has a task of its own.
+  let suspends: Bool
+  let isOrphaned: (@Sendable () -> Bool)?
+
+  /// A handler that lives until it is removed.
+  init<Result: Sendable>(
+    suspends: Bool,
+    _ handler: @escaping @isolated(any) @Sendable (E) async throws -> Result,
+    ending: @escaping @Sendable (Result) -> EventHandler<E>.Ending
+  ) {
+    body = { event, _ in
+      do {
+        return ending(try await handler(event))
+      } catch {
+        return .failed
+      }
+    }
+    isolation = handler.isolation
+    self.suspends = suspends
+    isOrphaned = nil
+  }
+
+  /// A handler that lives as long as its owner.
+  init<Owner: AnyObject & Sendable, Result: Sendable>(
+    owner: Owner,
+    suspends: Bool,
+    _ handler: @escaping @isolated(any) @Sendable (Owner, E) async throws -> Result,
+    ending: @escaping @Sendable (Result) -> EventHandler<E>.Ending
+  ) {
+    weak let weakOwner = owner
+    body = { event, _ in
+      guard let owner = weakOwner else { return .ownerless }
+      do {
+        return ending(try await handler(owner, event))
+      } catch {
+        return .failed
+      }
+    }
+    isolation = handler.isolation
+    self.suspends = suspends
+    isOrphaned = { weakOwner == nil }
+  }
+}
+
+extension EventHandler.Ending {
+  /// What it means that a handler returns.
+  static func returning(_ nothing: Void) -> Self { .succeeded }
+
+  /// What it means that a handler returns a result.
+  static func returning(_ result: HandlerResult) -> Self {
+    result == .handledSuccessfully ? .succeeded : .failed
+  }
+}
