@@ -8,7 +8,7 @@ extension EventBus {
   /// Returning counts as handled successfully, throwing as failed.
   ///
   /// - Parameters:
-  ///   - id: What removes the handler: see ``removeObserver(id:)``. Several handlers may have the same.
+  ///   - id: What removes the handler: see ``EventBus/removeObserver(id:)``. Several handlers may have the same.
   ///   - type: The type of events, exactly.
   ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
   ///   - replacing: Whether handlers of the same id, type and scope are removed in the same moment. The
@@ -39,7 +39,7 @@ extension EventBus {
   /// Returning counts as handled successfully, throwing as failed.
   ///
   /// - Parameters:
-  ///   - id: What removes the handler: see ``removeObserver(id:)``. Several handlers may have the same.
+  ///   - id: What removes the handler: see ``EventBus/removeObserver(id:)``. Several handlers may have the same.
   ///   - type: The type of events, exactly.
   ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
   ///   - replacing: Whether handlers of the same id, type and scope are removed in the same moment. The
@@ -60,7 +60,13 @@ extension EventBus {
     )
     core.add(recipe, id: AnyID(id), scope: scope, replacing: replacing)
   }
+}
 
+/// Handlers with a result that live until removed by an id.
+///
+/// In the extension of a protocol these rank behind those that return nothing, so that a closure without a
+/// result is taken for one of those.
+extension PersistentEventSource where Self == EventBus {
   /// Calls a closure for every event of a type, until it is removed by its id.
   ///
   /// The synchronous handlers of one type and scope that share an actor run one after another, in
@@ -70,7 +76,7 @@ extension EventBus {
   /// <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
   ///
   /// - Parameters:
-  ///   - id: What removes the handler: see ``removeObserver(id:)``. Several handlers may have the same.
+  ///   - id: What removes the handler: see ``EventBus/removeObserver(id:)``. Several handlers may have the same.
   ///   - type: The type of events, exactly.
   ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
   ///   - replacing: Whether handlers of the same id, type and scope are removed in the same moment. The
@@ -89,7 +95,7 @@ extension EventBus {
       handler,
       ending: EventHandler<E>.Ending.returning
     )
-    core.add(recipe, id: AnyID(id), scope: scope, replacing: replacing)
+    self.core.add(recipe, id: AnyID(id), scope: scope, replacing: replacing)
   }
 
   /// Calls an asynchronous closure for every event of a type, until it is removed by its id.
@@ -102,7 +108,7 @@ extension EventBus {
   /// <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
   ///
   /// - Parameters:
-  ///   - id: What removes the handler: see ``removeObserver(id:)``. Several handlers may have the same.
+  ///   - id: What removes the handler: see ``EventBus/removeObserver(id:)``. Several handlers may have the same.
   ///   - type: The type of events, exactly.
   ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
   ///   - replacing: Whether handlers of the same id, type and scope are removed in the same moment. The
@@ -121,6 +127,6 @@ extension EventBus {
       handler,
       ending: EventHandler<E>.Ending.returning
     )
-    core.add(recipe, id: AnyID(id), scope: scope, replacing: replacing)
+    self.core.add(recipe, id: AnyID(id), scope: scope, replacing: replacing)
   }
 }

@@ -10,7 +10,7 @@ extension EventBus {
   /// - Parameters:
   ///   - owner: Whose life decides; it is held weakly. The closure must not capture it strongly: it is
   ///     handed in. Once it has gone, the handler is removed at the next event, or the next look at
-  ///     ``subscriberCount(for:scope:)``.
+  ///     ``EventBus/subscriberCount(for:scope:)``.
   ///   - type: The type of events, exactly.
   ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
   ///   - handler: What to call, with the owner and the event, on the actor that the closure belongs to.
@@ -41,7 +41,7 @@ extension EventBus {
   /// - Parameters:
   ///   - owner: Whose life decides; it is held weakly. The closure must not capture it strongly: it is
   ///     handed in. Once it has gone, the handler is removed at the next event, or the next look at
-  ///     ``subscriberCount(for:scope:)``.
+  ///     ``EventBus/subscriberCount(for:scope:)``.
   ///   - type: The type of events, exactly.
   ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
   ///   - handler: What to call, with the owner and the event, on the actor that the closure belongs to.
@@ -60,7 +60,13 @@ extension EventBus {
     )
     core.insert(recipe, scope: scope)
   }
+}
 
+/// Handlers with a result that live as long as an owner lives.
+///
+/// In the extension of a protocol these rank behind those that return nothing, so that a closure without a
+/// result is taken for one of those.
+extension PersistentEventSource where Self == EventBus {
   /// Calls a closure for every event of a type, as long as an owner lives.
   ///
   /// The synchronous handlers of one type and scope that share an actor run one after another, in
@@ -72,7 +78,7 @@ extension EventBus {
   /// - Parameters:
   ///   - owner: Whose life decides; it is held weakly. The closure must not capture it strongly: it is
   ///     handed in. Once it has gone, the handler is removed at the next event, or the next look at
-  ///     ``subscriberCount(for:scope:)``.
+  ///     ``EventBus/subscriberCount(for:scope:)``.
   ///   - type: The type of events, exactly.
   ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
   ///   - handler: What to call, with the owner and the event, on the actor that the closure belongs to.
@@ -89,7 +95,7 @@ extension EventBus {
       handler,
       ending: EventHandler<E>.Ending.returning
     )
-    core.insert(recipe, scope: scope)
+    self.core.insert(recipe, scope: scope)
   }
 
   /// Calls an asynchronous closure for every event of a type, as long as an owner lives.
@@ -104,7 +110,7 @@ extension EventBus {
   /// - Parameters:
   ///   - owner: Whose life decides; it is held weakly. The closure must not capture it strongly: it is
   ///     handed in. Once it has gone, the handler is removed at the next event, or the next look at
-  ///     ``subscriberCount(for:scope:)``.
+  ///     ``EventBus/subscriberCount(for:scope:)``.
   ///   - type: The type of events, exactly.
   ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
   ///   - handler: What to call, with the owner and the event, on the actor that the closure belongs to.
@@ -121,6 +127,6 @@ extension EventBus {
       handler,
       ending: EventHandler<E>.Ending.returning
     )
-    core.insert(recipe, scope: scope)
+    self.core.insert(recipe, scope: scope)
   }
 }

@@ -52,7 +52,13 @@ extension EventBus {
     )
     return core.add(recipe, scope: scope)
   }
+}
 
+/// Handlers with a result that live as long as a token lives.
+///
+/// In the extension of a protocol these rank behind those that return nothing, so that a closure without a
+/// result is taken for one of those.
+extension PersistentEventSource where Self == EventBus {
   /// Calls a closure for every event of a type, as long as a token lives.
   ///
   /// The synchronous handlers of one type and scope that share an actor run one after another, in
@@ -77,7 +83,7 @@ extension EventBus {
       handler,
       ending: EventHandler<E>.Ending.returning
     )
-    return core.add(recipe, scope: scope)
+    return self.core.add(recipe, scope: scope)
   }
 
   /// Calls an asynchronous closure for every event of a type, as long as a token lives.
@@ -105,6 +111,6 @@ extension EventBus {
       handler,
       ending: EventHandler<E>.Ending.returning
     )
-    return core.add(recipe, scope: scope)
+    return self.core.add(recipe, scope: scope)
   }
 }
