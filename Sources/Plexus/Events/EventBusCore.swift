@@ -87,6 +87,11 @@ final class EventBusCore: Sendable {
     withExtendedLifetime(removed) {}
   }
 
+  /// The number of channels of scopes.
+  var scopedChannelCount: Int {
+    tables.withLock { $0.scopedCount }
+  }
+
   /// Looks for channels that are kept by nothing but owners who have gone, or events whose time is over.
   private func sweep() {
     let channels = tables.withLock { Array($0.scoped.values) }

@@ -1,0 +1,187 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+/// Rule 0.6: nothing leaks.
+@Suite(.timeLimit(.minutes(1))) struct `An event bus leaks nothing` {
+  @Test func `a released bus ends its streams after what is in their buffers`() async {
+    var bus: EventBus? = EventBus()
+    let stream = bus?.subscribe(to: Ping.self)
+    let scoped = bus?.subscription(to: Ping.self, scope: "left")
+    let waiting = bus.map { Recorder($0.subscription(to: Notice.self)) }
+    bus?.post(Ping(1))
+    bus?.post(Ping(2), scope: "left")
+    bus = nil
+    #expect(await stream?.all() == [Ping(1)])
+    #expect(await scoped?.all() == [Ping(2)])
+    #expect(await waiting?.finished() == [])
+  }
+
+  @Test func `a bus is not kept alive by streams, handlers, tokens, kept or queued events`() async {
+    weak var weakBus: EventBus?
+    let gate = Gate()
+    var rest: [Any] = []
+    do {
+      let bus = EventBus()
+      weakBus = bus
+      rest.append(bus.subscribe(to: Ping.self))
+      rest.append(bus.subscription(to: Notice.self, scope: "left"))
+      rest.append(bus.observe(Ping.self) { _ in })
+      rest.append(bus.observe(Notice.self) { _ async in try? await gate.wait() })
+      bus.observe(id: 1, Ping.self) { _ in }
+      bus.post(Ping(1))
+      bus.post(Notice(1, .neverClear))
+      bus.post(Notice(2, .neverClear))
+      await gate.arrivals(1)
+    }
+    #expect(weakBus == nil)
+    gate.open()
+    withExtendedLifetime(rest) {}
+  }
+
+  @Test(arguments: [nil, PersistenceRule.neverClear])
+  func `a bus that is released while a handler runs delivers what was posted, ends and lets go`(
+    rule: PersistenceRule?
+  ) async {
+    let (census, gate, log) = (Census(), Gate(), Log<Int>())
+    var bus: EventBus? = EventBus()
+    let stream = bus?.subscribe(to: Notice.self)
+    let token = { [captured = census.parcel()] in
+      bus?.observe(Notice.self) { notice async in
+        try? await gate.wait()
+        log.append(notice.number)
+        withExtendedLifetime(captured) {}
+      }
+    }()
+    for number in 1...3 { bus?.post(Notice(number, rule)) }
+    await gate.arrivals(1)
+    bus = nil
+    // It does not wait for the handler.
+    let buffered = await stream?.all().map(\.number)
+    #expect(buffered == (rule == nil ? [1, 2, 3] : [1]))
+    #expect(log.count == 0)
+    gate.open()
+    #expect(await log.first(3) == [1, 2, 3])
+    await census.falls(to: 0)
+    withExtendedLifetime(token) {}
+  }
+
+  /// How a handler comes to its end.
+  enum Ending: CaseIterable {
+    case cancel, release, bag, id, typedID, replacement, owner, bus
+  }
+
+  @Test(arguments: Ending.allCases, [true, false])
+  func `a handler is released with what it captures`(ending: Ending, isAsync: Bool) async {
+    final class Owner: Sendable {}
+    let census = Census()
+    var bus: EventBus? = EventBus()
+    var token: ObservationToken?
+    var owner: Owner? = Owner()
+    let bag = ObservationBag()
+    do {
+      let captured = census.parcel()
+      switch ending {
+      case .cancel, .release, .bag, .bus:
+        token =
+          isAsync
+          ? bus?.observe(Ping.self) { _ async in withExtendedLifetime(captured) {} }
+          : bus?.observe(Ping.self) { _ in withExtendedLifetime(captured) {} }
+        if ending == .bag { token?.store(in: bag) }
+      case .id, .typedID, .replacement:
+        if isAsync {
+          bus?.observe(id: 1, Ping.self) { _ async in withExtendedLifetime(captured) {} }
+        } else {
+          bus?.observe(id: 1, Ping.self) { _ in withExtendedLifetime(captured) {} }
+        }
+      case .owner:
+        if let owner, isAsync {
+          bus?.observe(as: owner, Ping.self) { _, _ async in withExtendedLifetime(captured) {} }
+        } else if let owner {
+          bus?.observe(as: owner, Ping.self) { _, _ in withExtendedLifetime(captured) {} }
+        }
+      }
+    }
+    await bus?.postAndWait(Ping(1))
+    #expect(census.living == 1)
+    switch ending {
+    case .cancel: token?.cancel()
+    case .release: token = nil
+    case .bag: bag.cancelAll()
+    case .id: bus?.removeObserver(id: 1)
+    case .typedID: bus?.removeObserver(id: 1, of: Ping.self)
+    case .replacement: bus?.observe(id: 1, Ping.self, replacing: true) { _ in }
+    case .owner: owner = nil
+    case .bus: bus = nil
+    }
+    if ending == .bus {
+      await census.falls(to: 0)
+    } else {
+      #expect(bus?.subscriberCount(for: Ping.self) == (ending == .replacement ? 1 : 0))
+      #expect(census.living == 0)
+    }
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func `handlers whose owners have gone do not pile up where nothing is posted`() {
+    final class Owner: Sendable {}
+    let (bus, census) = (EventBus(), Census())
+    for _ in 0..<10_000 {
+      let captured = census.parcel()
+      bus.observe(as: Owner(), Ping.self) { _, _ in withExtendedLifetime(captured) {} }
+    }
+    #expect(census.most < 1000)
+  }
+
+  @Test(arguments: [nil] + PersistenceRule.allCases)
+  func `events are released once they are delivered and kept no longer`(rule: PersistenceRule?) async
+  {
+    let (bus, census) = (EventBus(), Census())
+    let token = bus.observe(Load.self) { _ in }
+    let other = bus.observe(Load.self) { _ async in }
+    var stream: Subscription<Load>? = bus.subscription(to: Load.self)
+    for number in 0..<20 { bus.post(Load(census.parcel(number), rule)) }
+    await bus.postAndWait(Load(Parcel(-1)))
+    stream = nil
+    bus.removePendingEvents(of: Load.self)
+    await census.falls(to: 0)
+    withExtendedLifetime((token, other, stream)) {}
+  }
+
+  @Test func `events that are kept are released with the bus`() async {
+    let census = Census()
+    var bus: EventBus? = EventBus()
+    for number in 0..<20 { bus?.post(Load(census.parcel(number), .neverClear)) }
+    #expect(census.living == 20)
+    bus = nil
+    #expect(census.living == 0)
+  }
+
+  @Test func `what waited for a handler that is removed is released at once`() async {
+    let (bus, census, gate) = (EventBus(), Census(), Gate())
+    let token = bus.observe(Load.self) { _ async in
+      // Deaf to cancellation.
+      await Task.detached { try? await gate.wait() }.value
+    }
+    for number in 0..<20 { bus.post(Load(census.parcel(number))) }
+    await gate.arrivals(1)
+    token.cancel()
+    #expect(census.living <= 1)
+    gate.open()
+    await census.falls(to: 0)
+  }
+
+  @Test func `a stream is unsubscribed when it is dropped or its task is cancelled`() async {
+    let bus = EventBus()
+    var stream: AsyncStream<Ping>? = bus.subscribe(to: Ping.self)
+    #expect(bus.subscriberCount(for: Ping.self) == 1)
+    stream = nil
+    #expect(bus.subscriberCount(for: Ping.self) == 0)
+    let subscription = bus.subscription(to: Ping.self)
+    let loop = Task { for await _ in subscription {} }
+    loop.cancel()
+    await loop.value
+    #expect(bus.subscriberCount(for: Ping.self) == 0)
+    withExtendedLifetime((stream, subscription)) {}
+  }
+}

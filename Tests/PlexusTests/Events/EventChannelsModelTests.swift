@@ -1,0 +1,70 @@
+import PlexusTesting
+import Testing
+
+@testable import Plexus
+
+/// What is left of scopes that are used no more.
+@Suite(.timeLimit(.minutes(1))) struct `Channels of scopes` {
+  let bus = EventBus()
+
+  @Test func `are forgotten when their last stream has gone`() {
+    for number in 0..<1000 {
+      let stream = bus.subscription(to: Ping.self, scope: EventScope(number))
+      #expect(bus.core.scopedChannelCount == 1)
+      withExtendedLifetime(stream) {}
+    }
+    #expect(bus.core.scopedChannelCount == 0)
+  }
+
+  @Test func `are forgotten when their last handler has gone`() async {
+    for number in 0..<100 {
+      let scope = EventScope(number)
+      let token = bus.observe(Ping.self, scope: scope) { _ in }
+      bus.observe(id: number, Ping.self, scope: scope) { _ async in }
+      await bus.postAndWait(Ping(1), scope: scope)
+      token.cancel()
+      #expect(bus.core.scopedChannelCount == 1)
+      bus.removeObserver(id: number)
+    }
+    #expect(bus.core.scopedChannelCount == 0)
+  }
+
+  @Test func `are forgotten when nothing is kept in them any more`() {
+    for number in 0..<100 {
+      let scope = EventScope(number)
+      bus.post(Notice(1, .clearImmediately), scope: scope)
+      #expect(bus.core.scopedChannelCount == 1)
+      if number % 2 == 0 {
+        bus.removePendingEvents(of: Notice.self, scope: scope)
+      } else {
+        _ = bus.subscription(to: Notice.self, scope: scope)
+      }
+      #expect(bus.core.scopedChannelCount == 0)
+    }
+  }
+
+  @Test func `are not made for what nobody hears and nobody keeps`() {
+    for number in 0..<100 {
+      bus.post(Ping(number), scope: EventScope(number))
+      bus.post(Notice(number, .neverClear, limit: 0), scope: EventScope(number))
+      _ = bus.pendingEvents(of: Notice.self, scope: EventScope(number))
+      bus.removePendingEvents(of: Notice.self, scope: EventScope(number))
+      bus.removeObserver(id: 1, of: Notice.self, scope: EventScope(number))
+      _ = bus.subscriberCount(for: Notice.self, scope: EventScope(number))
+    }
+    #expect(bus.core.scopedChannelCount == 0)
+  }
+
+  @Test func `with events whose time is over, or owners who have gone, do not pile up`() {
+    final class Owner: Sendable {}
+    let clock = ManualClock()
+    let bus = EventBus(clock: clock)
+    for number in 0..<10_000 {
+      let scope = EventScope(number)
+      bus.post(Notice(number, .neverClear, timeToLive: .seconds(1)), scope: scope)
+      bus.observe(as: Owner(), Ping.self, scope: scope) { _, _ in }
+      clock.advance(by: .seconds(1))
+    }
+    #expect(bus.core.scopedChannelCount < 1000)
+  }
+}

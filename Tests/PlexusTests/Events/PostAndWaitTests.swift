@@ -1,0 +1,182 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+/// Waiting for what has been posted.
+@Suite(.timeLimit(.minutes(1))) struct `Posting and waiting` {
+  @Test(arguments: [nil, PersistenceRule.neverClear])
+  func `returns after every handler has ended, with the true counts`(rule: PersistenceRule?) async {
+    let (bus, gate, log) = (EventBus(), Gate(), Log<String>())
+    let tokens = [
+      bus.observe(Notice.self) { _ async in
+        try? await gate.wait()
+        log.append("slow")
+      },
+      bus.observe(Notice.self) { _ throws in throw Refusal() },
+      bus.observe(Notice.self) { _ in .failed },
+      bus.observe(Notice.self) { _ async in .handledSuccessfully },
+    ]
+    let stream = bus.subscription(to: Notice.self)
+    let waiting = Task {
+      let outcome = await bus.postAndWait(Notice(1, rule))
+      log.append("returned")
+      return outcome
+    }
+    await gate.arrivals(1)
+    #expect(log.count == 0)
+    gate.open()
+    #expect(await waiting.value == PostOutcome.of(notified: 5, handled: 3, isPersisted: rule != nil))
+    #expect(log.entries == ["slow", "returned"])
+    withExtendedLifetime((tokens, stream)) {}
+  }
+
+  @Test func `posts before it suspends, in order with what the caller posts otherwise`() async {
+    let (bus, log) = (EventBus(), Log<Int>())
+    let token = bus.observe(Ping.self) { log.append($0.number) }
+    bus.post(Ping(1))
+    await bus.postAndWait(Ping(2))
+    bus.post(Ping(3))
+    await bus.postAndWait(Ping(4))
+    #expect(log.entries == [1, 2, 3, 4])
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func `of a caller who is cancelled tells the truth all the same`() async {
+    let (bus, gate) = (EventBus(), Gate())
+    let token = bus.observe(Ping.self) { _ async throws in
+      #expect(!Task.isCancelled)
+      try await gate.wait()
+    }
+    let waiting = Task { await bus.postAndWait(Ping(1)) }
+    await gate.arrivals(1)
+    waiting.cancel()
+    gate.open()
+    #expect(await waiting.value == PostOutcome.of(notified: 1, handled: 1, isPersisted: false))
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func `counts a replay to others not`() async {
+    let (bus, gate, log) = (EventBus(), Gate(), Log<String>())
+    let first = bus.observe(Notice.self) { notice async in
+      try? await gate.wait()
+      return .failed
+    }
+    let waiting = Task { await bus.postAndWait(Notice(1, .clearImmediately)) }
+    await gate.arrivals(1)
+    let late = bus.observe(Notice.self) { notice in
+      log.append("late\(notice.number)")
+      return .handledSuccessfully
+    }
+    gate.open()
+    #expect(await waiting.value == PostOutcome.of(notified: 1, handled: 0, isPersisted: true))
+    await bus.settle()
+    #expect(log.entries == ["late1", "late-1"])
+    #expect(bus.pendingNumbers() == [])
+    withExtendedLifetime((first, late)) {}
+  }
+
+  @Test(arguments: [nil, PersistenceRule.neverClear])
+  func `inside a handler of the event is deferred`(rule: PersistenceRule?) async {
+    let (bus, log, outcomes) = (EventBus(), Log<String>(), Log<PostOutcome>())
+    let first = bus.observe(Notice.self) { notice async in
+      if notice.number == 1 { outcomes.append(await bus.postAndWait(Notice(2, rule))) }
+      log.append("first\(notice.number)")
+    }
+    let second = bus.observe(Notice.self) { notice in log.append("second\(notice.number)") }
+    let outcome = await bus.postAndWait(Notice(1, rule))
+    #expect(outcome == PostOutcome.of(notified: 2, handled: 2, isPersisted: rule != nil))
+    let inner = outcomes.entries[0]
+    #expect(inner.isDeferred)
+    #expect(inner.notified == 0)
+    #expect(inner.handled == 0)
+    #expect(inner.isPersisted == (rule != nil))
+    await bus.settle()
+    #expect(log.entries.filter { $0.hasPrefix("first") }.prefix(2) == ["first1", "first2"])
+    #expect(log.entries.filter { $0.hasPrefix("second") }.prefix(2) == ["second1", "second2"])
+    withExtendedLifetime((first, second)) {}
+  }
+
+  @Test func `in a task that a handler waits for is deferred, too`() async {
+    let (bus, outcomes) = (EventBus(), Log<PostOutcome>())
+    let token = bus.observe(Ping.self) { ping async in
+      guard ping.number == 1 else { return }
+      outcomes.append(await Task { await bus.postAndWait(Ping(2)) }.value)
+      async let other = bus.postAndWait(Ping(3))
+      outcomes.append(await other)
+    }
+    await bus.postAndWait(Ping(1))
+    #expect(outcomes.entries.map(\.isDeferred) == [true, true])
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func `in a task that outlives its handler waits`() async {
+    let (bus, gate, outcomes) = (EventBus(), Gate(), Log<PostOutcome>())
+    let token = bus.observe(Ping.self) { ping async in
+      guard ping.number == 1 else { return }
+      Task {
+        try? await gate.wait()
+        outcomes.append(await bus.postAndWait(Ping(2)))
+      }
+    }
+    await bus.postAndWait(Ping(1))
+    gate.open()
+    #expect(await outcomes.first(1)[0] == PostOutcome.of(notified: 1, handled: 1, isPersisted: false))
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func `inside a handler of another type or scope waits`() async {
+    let (bus, log) = (EventBus(), Log<String>())
+    let outer = bus.observe(Ping.self) { ping async in
+      let outcomes = [
+        await bus.postAndWait(Notice(1)), await bus.postAndWait(Ping(2), scope: "left"),
+      ]
+      #expect(outcomes.allSatisfy { $0 == PostOutcome.of(notified: 1, handled: 1, isPersisted: false) })
+      log.append("outer")
+    }
+    let inner = bus.observe(Notice.self) { _ async in log.append("inner") }
+    let scoped = bus.observe(Ping.self, scope: "left") { _ in log.append("scoped") }
+    await bus.postAndWait(Ping(1))
+    #expect(log.entries == ["inner", "scoped", "outer"])
+    withExtendedLifetime((outer, inner, scoped)) {}
+  }
+
+  @Test func `round a circle of types is deferred where the circle would close`() async {
+    let (bus, log) = (EventBus(), Log<String>())
+    let ping = bus.observe(Ping.self) { ping async in
+      guard ping.number == 1 else { return }
+      let outcome = await bus.postAndWait(Notice(1))
+      log.append("ping: \(outcome.isDeferred)")
+    }
+    let notice = bus.observe(Notice.self) { _ async in
+      let outcome = await bus.postAndWait(Ping(2))
+      log.append("notice: \(outcome.isDeferred)")
+    }
+    await bus.postAndWait(Ping(1))
+    #expect(log.entries == ["notice: true", "ping: false"])
+    // Nothing is left over that would defer what comes later.
+    await bus.postAndWait(Ping(1))
+    #expect(log.entries == ["notice: true", "ping: false", "notice: true", "ping: false"])
+    withExtendedLifetime((ping, notice)) {}
+  }
+
+  @Test func `of handlers that come to wait for each other is deferred for one of them`() async {
+    let (bus, log, gate) = (EventBus(), Log<Bool>(), Gate())
+    let ping = bus.observe(Ping.self) { ping async in
+      guard ping.number == 1 else { return }
+      try? await gate.wait()
+      log.append(await bus.postAndWait(Notice(2)).isDeferred)
+    }
+    let notice = bus.observe(Notice.self) { notice async in
+      guard notice.number == 1 else { return }
+      try? await gate.wait()
+      log.append(await bus.postAndWait(Ping(2)).isDeferred)
+    }
+    async let one = bus.postAndWait(Ping(1))
+    async let other = bus.postAndWait(Notice(1))
+    await gate.arrivals(2)
+    gate.open()
+    _ = await (one, other)
+    #expect(log.entries.sorted { $0 && !$1 } == [true, false])
+    withExtendedLifetime((ping, notice)) {}
+  }
+}
