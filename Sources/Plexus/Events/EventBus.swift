@@ -173,6 +173,7 @@ public final actor EventBus {
   /// - Parameters:
   ///   - type: The type of events, exactly.
   ///   - scope: The scope, exactly; `nil` counts those who have subscribed without one.
+  /// - Returns: Their number.
   public nonisolated func subscriberCount<E: Event>(
     for type: E.Type,
     scope: EventScope? = nil
@@ -189,6 +190,7 @@ public final actor EventBus {
   /// - Parameters:
   ///   - type: The type of events, exactly.
   ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
+  /// - Returns: The events, oldest first.
   public nonisolated func pendingEvents<E: Event>(
     of type: E.Type,
     scope: EventScope? = nil

@@ -134,8 +134,9 @@ import Testing
   }
 
   @Test(arguments: [nil] + PersistenceRule.allCases)
-  func `events are released once they are delivered and kept no longer`(rule: PersistenceRule?) async
-  {
+  func `events are released once they are delivered and kept no longer`(
+    rule: PersistenceRule?
+  ) async {
     let (bus, census) = (EventBus(), Census())
     let token = bus.observe(Load.self) { _ in }
     let other = bus.observe(Load.self) { _ async in }

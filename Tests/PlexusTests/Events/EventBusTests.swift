@@ -148,7 +148,8 @@ import Testing
     withExtendedLifetime((slow, quick, suspending, scoped, notices)) {}
   }
 
-  @Test func `a slow handler of a persistent event delays what is posted with its type and scope only`()
+  @Test
+  func `a slow handler of a persistent event delays what is posted with its type and scope only`()
     async
   {
     let (bus, gate, log) = (EventBus(), Gate(), Log<Int>())
@@ -213,7 +214,9 @@ import Testing
 
   @Test func `what is posted nowhere is forgotten unless it is persistent`() async {
     let bus = EventBus()
-    #expect(await bus.postAndWait(Ping(1)) == PostOutcome.of(notified: 0, handled: 0, isPersisted: false))
+    #expect(
+      await bus.postAndWait(Ping(1)) == PostOutcome.of(notified: 0, handled: 0, isPersisted: false)
+    )
     for scope in [nil, EventScope("left")] {
       let outcome = await bus.postAndWait(Notice(1, .clearImmediately), scope: scope)
       #expect(outcome == PostOutcome.of(notified: 0, handled: 0, isPersisted: true))

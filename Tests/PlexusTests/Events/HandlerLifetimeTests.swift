@@ -179,7 +179,8 @@ import Testing
     }
   }
 
-  @Test func `that is removed while it runs has its task cancelled, and fails if it throws`() async {
+  @Test func `that is removed while it runs has its task cancelled, and fails if it throws`() async
+  {
     for rule in [nil, PersistenceRule.clearAfterAllCurrentSubscribersNotified] {
       let (bus, gate) = (EventBus(), Gate())
       bus.observe(id: 1, Notice.self) { _ async throws in try await gate.wait() }

@@ -153,12 +153,15 @@ import Testing
         )
     )
     #expect(await streams[0].first(2).map(\.number) == [1, 2])
-    #expect(await streams[1].first(isFirstOnly ? 1 : 2).map(\.number) == (isFirstOnly ? [2] : [1, 2]))
+    #expect(
+      await streams[1].first(isFirstOnly ? 1 : 2).map(\.number) == (isFirstOnly ? [2] : [1, 2])
+    )
     #expect(bus.pendingNumbers() == (rule == .neverClear ? [1] : []))
     token.cancel()
   }
 
-  @Test func `with clearImmediately a handler runs only after the one before it has failed`() async {
+  @Test func `with clearImmediately a handler runs only after the one before it has failed`() async
+  {
     let (bus, gate, log) = (EventBus(), Gate(), Log<String>())
     let first = bus.observe(Notice.self) { notice async in
       log.append("first begins")

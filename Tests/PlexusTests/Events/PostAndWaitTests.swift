@@ -25,7 +25,9 @@ import Testing
     await gate.arrivals(1)
     #expect(log.count == 0)
     gate.open()
-    #expect(await waiting.value == PostOutcome.of(notified: 5, handled: 3, isPersisted: rule != nil))
+    #expect(
+      await waiting.value == PostOutcome.of(notified: 5, handled: 3, isPersisted: rule != nil)
+    )
     #expect(log.entries == ["slow", "returned"])
     withExtendedLifetime((tokens, stream)) {}
   }
@@ -120,7 +122,9 @@ import Testing
     }
     await bus.postAndWait(Ping(1))
     gate.open()
-    #expect(await outcomes.first(1)[0] == PostOutcome.of(notified: 1, handled: 1, isPersisted: false))
+    #expect(
+      await outcomes.first(1)[0] == PostOutcome.of(notified: 1, handled: 1, isPersisted: false)
+    )
     withExtendedLifetime(token) {}
   }
 
@@ -130,7 +134,9 @@ import Testing
       let outcomes = [
         await bus.postAndWait(Notice(1)), await bus.postAndWait(Ping(2), scope: "left"),
       ]
-      #expect(outcomes.allSatisfy { $0 == PostOutcome.of(notified: 1, handled: 1, isPersisted: false) })
+      #expect(
+        outcomes.allSatisfy { $0 == PostOutcome.of(notified: 1, handled: 1, isPersisted: false) }
+      )
       log.append("outer")
     }
     let inner = bus.observe(Notice.self) { _ async in log.append("inner") }

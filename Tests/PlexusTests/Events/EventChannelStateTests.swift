@@ -1,0 +1,140 @@
+import Testing
+
+@testable import Plexus
+
+/// The order of things in a channel, step by step.
+@Suite struct `Event channel state` {
+  typealias State = EventChannelState<String, Int>
+
+  /// The next offer as text.
+  func offer(_ state: inout State, at now: Nanoseconds = 0) -> String? {
+    guard case .offer(let offer) = state.next(at: now) else { return nil }
+    return "\(offer.element) to \(offer.member)"
+  }
+
+  func withMembers(_ members: Int...) -> State {
+    var state = State()
+    for member in members { state.add(member) }
+    return state
+  }
+
+  @Test func `an event that is not kept goes to all who are there when it is posted`() {
+    var state = withMembers(7, 8)
+    #expect(state.post("a", .none, at: 0) == 1)
+    guard case .fanOut("a", post: 1, last: 2) = state.next(at: 0) else {
+      Issue.record("no fan-out")
+      return
+    }
+    #expect(state.next(at: 0) == nil)
+    #expect(state.isIdle)
+    #expect(state.takeReleased() == ["a"])
+    #expect(state.takeReleased() == [])
+  }
+
+  @Test func `an offer is followed by nothing before its result`() {
+    var state = withMembers(7, 8)
+    _ = state.post("a", .persistent(.neverClear), at: 0)
+    _ = state.post("b", .none, at: 0)
+    #expect(offer(&state) == "a to 7")
+    #expect(state.next(at: 0) == nil)
+    state.finish(1, as: .failed)
+    #expect(offer(&state) == "a to 8")
+    state.finish(1, as: .succeeded)
+    #expect(state.next(at: 0) == nil)
+    state.finish(2, as: .succeeded)
+    guard case .end(post: 1, let outcome) = state.next(at: 0) else {
+      Issue.record("no end")
+      return
+    }
+    #expect(outcome == PostOutcome(notified: 2, handled: 1, isPersisted: true))
+    guard case .fanOut("b", post: 2, last: 2) = state.next(at: 0) else {
+      Issue.record("no fan-out")
+      return
+    }
+    #expect(state.isIdle)
+  }
+
+  @Test
+  func `a subscriber that goes before it begins is passed over, and one that has begun is not`() {
+    var state = withMembers(7, 8)
+    _ = state.post("a", .persistent(.neverClear), at: 0)
+    #expect(offer(&state) == "a to 7")
+    #expect(state.remove(1) == 7)
+    let isLate = state.start(1)
+    #expect(!isLate)
+    #expect(offer(&state) == "a to 8")
+    let isInTime = state.start(2)
+    #expect(isInTime)
+    #expect(state.remove(2) == 8)
+    #expect(state.remove(2) == nil)
+    #expect(state.next(at: 0) == nil)
+    state.finish(2, as: .succeeded)
+    guard case .end(_, let outcome) = state.next(at: 0) else {
+      Issue.record("no end")
+      return
+    }
+    #expect(outcome == PostOutcome(notified: 1, handled: 1, isPersisted: true))
+  }
+
+  @Test func `a replay stands behind the posts before it and in front of those after it`() {
+    var state = withMembers(7)
+    _ = state.post("a", .persistent(.neverClear), at: 0)
+    #expect(offer(&state) == "a to 7")
+    _ = state.post("b", .persistent(.clearImmediately), at: 0)
+    state.add(8)
+    _ = state.post("c", .persistent(.neverClear), at: 0)
+    var order = ["a to 7"]
+    for number in 1...20 {
+      state.finish(number, as: .failed)
+      while let step = state.next(at: 0) {
+        if case .offer(let offer) = step { order.append("\(offer.element) to \(offer.member)") }
+      }
+    }
+    #expect(order == ["a to 7", "b to 7", "a to 8", "b to 8", "c to 7", "c to 8"])
+    #expect(state.pending(at: 0) == ["a", "b", "c"])
+  }
+
+  @Test func `who comes while nothing is kept gets no replay`() {
+    var state = State()
+    state.add(7)
+    #expect(state.isIdle)
+    #expect(state.next(at: 0) == nil)
+  }
+
+  @Test func `what leaves can be released without a lock`() {
+    var state = State()
+    _ = state.post("a", .persistent(.clearImmediately, limit: 1), at: 0)
+    _ = state.post(
+      "b",
+      .persistent(.clearImmediately, limit: 1, timeToLive: .nanoseconds(5)),
+      at: 0
+    )
+    while state.next(at: 0) != nil {}
+    #expect(state.takeReleased().sorted() == ["a", "a", "b"])
+    #expect(state.isKept(post: 2, at: 4))
+    #expect(!state.isKept(post: 2, at: 5))
+    #expect(state.pending(at: 5) == [])
+    #expect(state.takeReleased() == ["b"])
+    #expect(state.isEmpty)
+  }
+
+  @Test func `keeps its order when many events come and go`() {
+    var state = State()
+    for number in 0..<500 {
+      _ = state.post("\(number)", .persistent(.neverClear, limit: 40), at: 0)
+    }
+    while state.next(at: 0) != nil {}
+    #expect(state.pending(at: 0) == (460..<500).map { "\($0)" })
+    for number in 500..<1000 {
+      _ = state.post(
+        "\(number)",
+        .persistent(.neverClear, timeToLive: .nanoseconds(10)),
+        at: Nanoseconds(number)
+      )
+    }
+    while state.next(at: 1000) != nil {}
+    #expect(state.pending(at: 1000) == (460..<500).map { "\($0)" } + (991..<1000).map { "\($0)" })
+    #expect(state.isKept(post: 1000, at: 1000))
+    #expect(!state.isKept(post: 991, at: 1000))
+  }
+}
