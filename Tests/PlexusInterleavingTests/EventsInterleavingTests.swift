@@ -1,4 +1,5 @@
 import Plexus
+import PlexusTesting
 import Synchronization
 import Testing
 

@@ -1,4 +1,5 @@
 import Plexus
+import PlexusTesting
 import Testing
 
 extension `Every order of jobs` {

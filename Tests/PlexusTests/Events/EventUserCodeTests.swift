@@ -1,5 +1,6 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 /// Rule 0.9: what is released, compared or called may use the bus that it belongs to.

@@ -1,5 +1,6 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 /// Tokens, owners and ids.

@@ -1,5 +1,6 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct `Effects of a store` {

@@ -1,5 +1,6 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 /// Random histories, compared with what a store is from outside: a list of actions in one order.

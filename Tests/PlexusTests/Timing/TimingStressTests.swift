@@ -1,6 +1,7 @@
 import Foundation
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `Timing stress` {

@@ -1,4 +1,5 @@
 import Plexus
+import TestSupport
 
 /// Touches, which fire at once.
 struct DebouncerSubject: ContractSubject {

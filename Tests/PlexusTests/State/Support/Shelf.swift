@@ -1,4 +1,5 @@
 import Plexus
+import TestSupport
 
 /// A state with parts of several kinds.
 struct Shelf: Sendable, Equatable {

@@ -1,4 +1,5 @@
 import PlexusTesting
+import TestSupport
 
 /// A clock that can be set back and ahead like one on the wall.
 final class WallClock: Clock, Sendable {

@@ -1,3 +1,5 @@
+import TestSupport
+
 extension Guarded where Value == Int {
   /// Adds one, and returns the sum.
   @discardableResult
