@@ -12,7 +12,7 @@ extension EventBus {
   ///   - type: The type of events, exactly.
   ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
   ///   - replacing: Whether handlers of the same id, type and scope are removed in the same moment. The
-  ///     new one takes its place at the end, and no event reaches both or neither.
+  ///     new one takes its place at the end, and gets everything that is posted from then on.
   ///   - handler: What to call, on the actor that the closure belongs to.
   public nonisolated func observe<E: Event>(
     id: some Hashable & Sendable,
@@ -43,7 +43,7 @@ extension EventBus {
   ///   - type: The type of events, exactly.
   ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
   ///   - replacing: Whether handlers of the same id, type and scope are removed in the same moment. The
-  ///     new one takes its place at the end, and no event reaches both or neither.
+  ///     new one takes its place at the end, and gets everything that is posted from then on.
   ///   - handler: What to call, on the actor that the closure belongs to.
   public nonisolated func observe<E: Event>(
     id: some Hashable & Sendable,
@@ -80,7 +80,7 @@ extension PersistentEventSource where Self == EventBus {
   ///   - type: The type of events, exactly.
   ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
   ///   - replacing: Whether handlers of the same id, type and scope are removed in the same moment. The
-  ///     new one takes its place at the end, and no event reaches both or neither.
+  ///     new one takes its place at the end, and gets everything that is posted from then on.
   ///   - handler: What to call, on the actor that the closure belongs to.
   public nonisolated func observe<E: PersistentEvent>(
     id: some Hashable & Sendable,
@@ -112,7 +112,7 @@ extension PersistentEventSource where Self == EventBus {
   ///   - type: The type of events, exactly.
   ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
   ///   - replacing: Whether handlers of the same id, type and scope are removed in the same moment. The
-  ///     new one takes its place at the end, and no event reaches both or neither.
+  ///     new one takes its place at the end, and gets everything that is posted from then on.
   ///   - handler: What to call, on the actor that the closure belongs to.
   public nonisolated func observe<E: PersistentEvent>(
     id: some Hashable & Sendable,

@@ -50,7 +50,7 @@ extension EventBusCore {
   @discardableResult
   func insert<E: Event>(_ recipe: EventHandlerRecipe<E>, scope: EventScope?) -> EventHandler<E> {
     while true {
-      if let added = makeChannel(of: E.self, in: scope).add(recipe) {
+      if let added = makeChannel(of: E.self, in: scope).add(recipe, at: time.now()) {
         added.start()
         return added.handler
       }

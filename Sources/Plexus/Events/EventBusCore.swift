@@ -135,9 +135,10 @@ final class EventBusCore: Sendable {
       let known = replacing ? tables.withLock { $0.identified[hash, default: []] } : []
       let replaced = known.filter { $0.channel == channel.id && $0.id == id }
       let handlers = replaced.compactMap { $0.handler as? EventHandler<E> }
+      let now = time.now()
       let added = tables.withLock { tables -> AddedEventHandler<E>? in
         guard !replacing || tables.identified[hash, default: []].elementsEqual(known, by: ===),
-          let added = channel.add(recipe, replacing: handlers)
+          let added = channel.add(recipe, at: now, replacing: handlers)
         else { return nil }
         let entry = IdentifiedHandler(id: id, channel: channel, handler: added.handler)
         if !replaced.isEmpty {

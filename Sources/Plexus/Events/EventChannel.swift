@@ -4,7 +4,7 @@
 /// the queues of handlers: that makes one order for all. What the change has to be followed by is done
 /// after it.
 final class EventChannel<E: Event>: AnyEventChannel {
-  private struct State: Sendable {
+  struct State: Sendable {
     var schedule = EventChannelState<E, EventMember<E>>()
     /// In order of the first subscriber that each leads to.
     var outlets: ContiguousArray<EventOutlet<E>> = []
@@ -23,8 +23,8 @@ final class EventChannel<E: Event>: AnyEventChannel {
   let id = UniqueID.next()
   let scope: EventScope?
   private weak let core: EventBusCore?
-  private let time: TimeSource
-  private let state = Locked(State())
+  let time: TimeSource
+  let state = Locked(State())
 
   init(scope: EventScope?, core: EventBusCore) {
     self.scope = scope
@@ -66,7 +66,7 @@ final class EventChannel<E: Event>: AnyEventChannel {
   }
 
   /// Takes all steps that can be taken now.
-  private func advance(
+  func advance(
     _ state: inout State,
     at now: Nanoseconds,
     _ aftermath: inout EventAftermath<E>
@@ -128,139 +128,6 @@ final class EventChannel<E: Event>: AnyEventChannel {
     change { state in state.schedule.finish(offer, as: ending) }
   }
 
-  // MARK: - Subscribing
-
-  /// Registers a stream, which gets what is kept and then everything posted from now on.
-  ///
-  /// - Returns: The subscription; `nil` if the bus has forgotten the channel.
-  func subscription(bufferingPolicy: BufferingPolicy<E>) -> Subscription<E>? {
-    change { state -> Subscription<E>? in
-      guard !state.isRetired else { return nil }
-      let id = state.schedule.nextID
-      let stream = EventStream(id: id, bufferingPolicy: bufferingPolicy) { [weak self] in
-        self?.removeStream(id)
-      }
-      let subscription = stream.hub.subscription(bufferingPolicy: bufferingPolicy)
-      state.schedule.add(.stream(stream))
-      state.outlets.append(.stream(stream))
-      return subscription
-    }
-  }
-
-  /// Registers a handler, which gets what is kept and then everything posted from now on.
-  ///
-  /// - Parameters:
-  ///   - recipe: What to make it from.
-  ///   - replaced: Handlers that are removed in the same moment.
-  /// - Returns: The handler, to be started with no lock held, and what is left of the others; `nil` if
-  ///   the bus has forgotten the channel.
-  func add(
-    _ recipe: EventHandlerRecipe<E>,
-    replacing replaced: [EventHandler<E>] = []
-  ) -> AddedEventHandler<E>? {
-    let now = time.now()
-    return state.withLock { state in
-      guard !state.isRetired else { return nil }
-      var aftermath = EventAftermath<E>()
-      let remains = replaced.map { take($0, &state) }
-      let id = state.schedule.nextID
-      let key =
-        recipe.suspends
-        ? nil : EventLane<E>.Key(isolation: recipe.isolation.map { ObjectIdentifier($0) })
-      let known = key.flatMap { state.lanes[$0] }
-      let lane = known ?? EventLane(id: id, key: key, channel: self.id)
-      if known == nil {
-        state.outlets.append(.lane(lane))
-        if let key { state.lanes[key] = lane }
-      }
-      let handler = EventHandler(id: id, lane: lane, channel: self, recipe: recipe)
-      lane.add(handler)
-      state.schedule.add(.handler(handler))
-      advance(&state, at: now, &aftermath)
-      let isCrowded = state.schedule.memberCount > state.crowd
-      return AddedEventHandler(
-        handler: handler,
-        channel: self,
-        isolation: recipe.isolation,
-        isFirst: known == nil,
-        isCrowded: isCrowded,
-        replaced: replaced,
-        remains: remains,
-        aftermath: aftermath
-      )
-    }
-  }
-
-  /// Removes a handler; called with no lock held.
-  func remove(_ handler: EventHandler<E>) {
-    let remains = change { state in take(handler, &state) }
-    remains.lane.carryOut()
-  }
-
-  /// What is left of a handler that was removed, to be dealt with and released without a lock.
-  struct Remains: Sendable {
-    fileprivate var lane: EventLane<E>.Remains
-    private var outlet: EventOutlet<E>?
-    private var member: EventMember<E>?
-
-    fileprivate init(
-      lane: EventLane<E>.Remains,
-      outlet: EventOutlet<E>?,
-      member: EventMember<E>?
-    ) {
-      (self.lane, self.outlet, self.member) = (lane, outlet, member)
-    }
-
-    func carryOut() {
-      lane.carryOut()
-    }
-  }
-
-  private func take(_ handler: EventHandler<E>, _ state: inout State) -> Remains {
-    let remains = handler.lane.remove(handler)
-    var outlet: EventOutlet<E>?
-    if remains.isLast {
-      outlet = removeOutlet(handler.lane.id, &state)
-      if let key = handler.lane.key, state.lanes[key] === handler.lane { state.lanes[key] = nil }
-    }
-    return Remains(lane: remains, outlet: outlet, member: state.schedule.remove(handler.id))
-  }
-
-  private func removeStream(_ id: Int) {
-    let remains = change { state in (state.schedule.remove(id), removeOutlet(id, &state)) }
-    withExtendedLifetime(remains) {}
-  }
-
-  private func removeOutlet(_ id: Int, _ state: inout State) -> EventOutlet<E>? {
-    var (low, high) = (0, state.outlets.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if state.outlets[middle].id < id { low = middle + 1 } else { high = middle }
-    }
-    guard low < state.outlets.count, state.outlets[low].id == id else { return nil }
-    return state.outlets.remove(at: low)
-  }
-
-  /// Removes the handlers whose owners have gone, and what has been kept too long.
-  func prune() {
-    // Owners are looked at without the lock: whoever loads a weak reference may be the last to hold it.
-    let members = state.withLock { $0.schedule.members }
-    for case .handler(let handler) in members where handler.isOrphaned?() == true {
-      handler.remove()
-    }
-    let now = time.now()
-    change { state in
-      state.schedule.dropExpired(at: now)
-      state.crowd = max(64, 2 * state.schedule.memberCount)
-    }
-  }
-
-  /// The number of subscribers, those without an owner left out.
-  var subscriberCount: Int {
-    prune()
-    return state.withLock { $0.isFinished ? 0 : $0.schedule.memberCount }
-  }
-
   // MARK: - Kept events
 
   /// The kept events in posting order.
@@ -278,17 +145,17 @@ final class EventChannel<E: Event>: AnyEventChannel {
 
   /// The bus has been released: streams end, handlers get what was posted before.
   func finish() {
-    let streams = state.withLock { state in
+    let remains = change { state in
       state.isFinished = true
-      return state.outlets.compactMap { outlet in
-        if case .stream(let stream) = outlet { stream } else { nil }
+      var remains: [(stream: EventStream<E>, member: EventMember<E>?)] = []
+      for case .stream(let stream) in state.outlets {
+        remains.append((stream, state.schedule.remove(stream.id)))
       }
+      state.outlets.removeAll { if case .stream = $0 { true } else { false } }
+      state.schedule.removePending()
+      return remains
     }
-    for stream in streams {
-      stream.hub.finish()
-      removeStream(stream.id)
-    }
-    change { $0.schedule.removePending() }
+    for (stream, _) in remains { stream.hub.finish() }
   }
 
   private func endLanes(_ state: inout State, _ aftermath: inout EventAftermath<E>) {
@@ -307,7 +174,7 @@ final class EventChannel<E: Event>: AnyEventChannel {
   }
 
   /// Makes a change, takes the steps that it makes possible, and does afterwards what has to be done.
-  private func change<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
+  func change<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
     let now = time.now()
     let (result, aftermath) = state.withLock { state in
       var aftermath = EventAftermath<E>()
@@ -319,31 +186,9 @@ final class EventChannel<E: Event>: AnyEventChannel {
     return result
   }
 
-  fileprivate func carryOut(_ aftermath: consuming EventAftermath<E>) {
+  func carryOut(_ aftermath: consuming EventAftermath<E>) {
     let isEmpty = aftermath.isEmpty
     aftermath.carryOut()
     if isEmpty, let scope { core?.forget(self, scope: scope) }
-  }
-}
-
-/// A handler that has been added, and what remains to be done about it without a lock.
-struct AddedEventHandler<E: Event>: Sendable {
-  let handler: EventHandler<E>
-  fileprivate let channel: EventChannel<E>
-  fileprivate let isolation: (any Actor)?
-  /// Whether its lane has to be started.
-  fileprivate let isFirst: Bool
-  fileprivate let isCrowded: Bool
-  fileprivate let replaced: [EventHandler<E>]
-  fileprivate let remains: [EventChannel<E>.Remains]
-  fileprivate let aftermath: EventAftermath<E>
-
-  /// Starts the handler, and does what the addition has to be followed by.
-  func start() {
-    for handler in replaced { handler.disarm() }
-    for remains in remains { remains.carryOut() }
-    if isFirst { handler.lane.start(isolation: isolation) }
-    channel.carryOut(aftermath)
-    if isCrowded { channel.prune() }
   }
 }

@@ -82,6 +82,8 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
   private var keptStart = 0
   private var keptCount = 0
   private var jobs = Ring<Job>()
+  /// How many of the jobs are replays.
+  private var replayCount = 0
   private var current: Job?
   private var openOffer: (number: Int, receiver: Int, isStarted: Bool)?
   /// What has left, to be released without a lock.
@@ -92,6 +94,9 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
 
   /// Whether nothing would be lost if the channel were forgotten.
   var isEmpty: Bool { places.isEmpty && keptCount == 0 && isIdle }
+
+  /// The number of posts and replays that wait.
+  var waitingCount: Int { jobs.count }
 
   /// The number of subscribers.
   var memberCount: Int { places.count }
@@ -109,7 +114,9 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
   mutating func add(_ member: Member) {
     lastID += 1
     places.append(Place(id: lastID, member: member))
-    if keptCount > 0 { jobs.append(.replay(receiver: lastID, last: lastPost, done: 0)) }
+    guard keptCount > 0 else { return }
+    jobs.append(.replay(receiver: lastID, last: lastPost, done: 0))
+    replayCount += 1
   }
 
   /// Removes a subscriber; an offer that it has not begun to handle is withdrawn.
@@ -121,7 +128,10 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
     if let offer = openOffer, offer.receiver == id, !offer.isStarted {
       finish(offer.number, as: .unreached)
     }
-    return places.remove(at: index).member
+    let member = places.remove(at: index).member
+    // While a handler takes long, others may come and go behind it.
+    if replayCount > 2 * places.count + 32 { dropVainReplays() }
+    return member
   }
 
   /// Queues an event, and keeps it if it is to be kept.
@@ -167,6 +177,7 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
       case .delivery(let delivery):
         return step(of: delivery, at: now)
       case .replay(let receiver, let last, let done):
+        if done == 0 { replayCount -= 1 }
         if let step = replay(to: receiver, after: done, upTo: last, at: now) { return step }
       }
     }
@@ -275,6 +286,20 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
     return nil
   }
 
+  /// Removes the replays that have nobody to go to.
+  private mutating func dropVainReplays() {
+    for job in jobs.popFirst(atMost: jobs.count) {
+      if case .replay(let receiver, _, _) = job {
+        let place = firstPlace(from: receiver)
+        guard place < places.count, places[place].id == receiver else {
+          replayCount -= 1
+          continue
+        }
+      }
+      jobs.append(job)
+    }
+  }
+
   private mutating func offer(_ element: Element, to place: Place) -> Step {
     lastOffer += 1
     openOffer = (lastOffer, place.id, false)
@@ -312,18 +337,5 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
       kept.removeSubrange(..<keptStart)
       keptStart = 0
     }
-  }
-}
-
-extension ContiguousArray {
-  /// The index of the first element of which something is true that is true of all that follow.
-  fileprivate func firstSortedIndex(where isBeyond: (Element) -> Bool) -> Int {
-    var low = 0
-    var high = count
-    while low < high {
-      let middle = (low + high) / 2
-      if isBeyond(self[middle]) { high = middle } else { low = middle + 1 }
-    }
-    return low
   }
 }

@@ -53,6 +53,11 @@ import Testing
         withExtendedLifetime(captured) {}
       }
     }()
+    let other = Log<Int>()
+    let second = bus?.observe(Notice.self) { notice in
+      other.append(notice.number)
+      return .failed
+    }
     for number in 1...3 { bus?.post(Notice(number, rule)) }
     await gate.arrivals(1)
     bus = nil
@@ -62,8 +67,9 @@ import Testing
     #expect(log.count == 0)
     gate.open()
     #expect(await log.first(3) == [1, 2, 3])
+    #expect(await other.first(3) == [1, 2, 3])
     await census.falls(to: 0)
-    withExtendedLifetime(token) {}
+    withExtendedLifetime((token, second)) {}
   }
 
   /// How a handler comes to its end.
@@ -121,6 +127,24 @@ import Testing
       #expect(census.living == 0)
     }
     withExtendedLifetime(token) {}
+  }
+
+  @Test(arguments: [true, false])
+  func `a handler whose owner has gone is released at the next event`(isAsync: Bool) async {
+    final class Owner: Sendable {}
+    let (bus, census) = (EventBus(), Census())
+    do {
+      let captured = census.parcel()
+      let owner = Owner()
+      if isAsync {
+        bus.observe(as: owner, Ping.self) { _, _ async in withExtendedLifetime(captured) {} }
+      } else {
+        bus.observe(as: owner, Ping.self) { _, _ in withExtendedLifetime(captured) {} }
+      }
+    }
+    let outcome = await bus.postAndWait(Ping(1))
+    #expect(outcome == PostOutcome.of(notified: 0, handled: 0, isPersisted: false))
+    await census.falls(to: 0)
   }
 
   @Test func `handlers whose owners have gone do not pile up where nothing is posted`() {

@@ -101,6 +101,25 @@ import Testing
     #expect(state.next(at: 0) == nil)
   }
 
+  @Test func `subscribers that come and go behind a slow one leave nothing behind`() {
+    var state = withMembers(7)
+    _ = state.post("a", .persistent(.neverClear), at: 0)
+    #expect(offer(&state) == "a to 7")
+    state.add(8)
+    for _ in 0..<1000 {
+      let id = state.nextID
+      state.add(9)
+      #expect(state.remove(id) == 9)
+    }
+    #expect(state.waitingCount < 50)
+    state.finish(1, as: .failed)
+    guard case .end = state.next(at: 0) else {
+      Issue.record("no end")
+      return
+    }
+    #expect(offer(&state) == "a to 8")
+  }
+
   @Test func `what leaves can be released without a lock`() {
     var state = State()
     _ = state.post("a", .persistent(.clearImmediately, limit: 1), at: 0)

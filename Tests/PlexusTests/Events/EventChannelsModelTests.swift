@@ -67,4 +67,23 @@ import Testing
     }
     #expect(bus.core.scopedChannelCount < 1000)
   }
+
+  @Test(arguments: [true, false])
+  func `exchange a handler for another one in one moment`(suspends: Bool) {
+    let channel = bus.core.makeChannel(of: Ping.self, in: nil)
+    func recipe() -> EventHandlerRecipe<Ping> {
+      EventHandlerRecipe(
+        suspends: suspends,
+        { @Sendable (_: Ping) async throws in },
+        ending: EventHandler<Ping>.Ending.returning
+      )
+    }
+    let old = channel.add(recipe(), at: 0)
+    old?.start()
+    #expect(channel.subscriberCount == 1)
+    let new = channel.add(recipe(), at: 0, replacing: [old?.handler].compactMap(\.self))
+    #expect(channel.subscriberCount == 1)
+    new?.start()
+    #expect(channel.subscriberCount == 1)
+  }
 }

@@ -148,6 +148,12 @@ import Testing
       bus.post(Curious(bus: bus))
       known.withLock { $0 = bus }
       #expect(bus.pendingEvents(of: Curious.self).count == 1)
+      for replacing in [true, false] {
+        known.withLock { $0 = bus }
+        bus.observe(id: 1, Ping.self, replacing: replacing) { _ in }
+        known.withLock { $0 = bus }
+        bus.observe(Ping.self) { _ async in }.cancel()
+      }
     }
     known.withLock { $0 = nil }
   }

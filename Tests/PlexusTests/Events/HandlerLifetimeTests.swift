@@ -145,7 +145,23 @@ import Testing
     #expect(bus.subscriberCount(for: Ping.self, scope: "left") == 0)
   }
 
-  @Test func `takes over from the one it replaces without a gap or an overlap`() async {
+  @Test func `is not taken for another one whose id has the same hash value`() {
+    struct Clashing: Hashable, Sendable {
+      let number: Int
+      func hash(into hasher: inout Hasher) {}
+    }
+    let bus = EventBus()
+    for number in [1, 2, 3, 2] {
+      bus.observe(id: Clashing(number: number), Ping.self, replacing: true) { _ in }
+    }
+    #expect(bus.subscriberCount(for: Ping.self) == 3)
+    bus.removeObserver(id: Clashing(number: 2))
+    #expect(bus.subscriberCount(for: Ping.self) == 2)
+    bus.removeObserver(id: Clashing(number: 3), of: Ping.self)
+    #expect(bus.subscriberCount(for: Ping.self) == 1)
+  }
+
+  @Test func `takes over from the one it replaces without an overlap`() async {
     let (bus, log) = (EventBus(), Log<Int>())
     bus.observe(id: 1, Ping.self) { log.append($0.number) }
     let poster = Task.detached {
@@ -195,26 +211,23 @@ import Testing
     }
   }
 
-  @Test func `that is removed before its turn is not waited for`() async {
-    for rule in [nil, PersistenceRule.clearImmediately] {
-      let (bus, gate, deaf) = (EventBus(), Gate(), Gate())
-      bus.observe(id: 1, Notice.self) { notice async in
-        // Deaf to cancellation.
-        await Task.detached { try? await deaf.wait() }.value
-      }
-      bus.post(Notice(1))
-      await deaf.arrivals(1)
-      let waiting = Task { await bus.postAndWait(Notice(2, rule)) }
-      if rule != nil {
-        // Posted, and standing behind the first.
-        while bus.pendingNumbers() != [2] { await Task.detached {}.value }
-      }
-      bus.removeObserver(id: 1)
-      let outcome = await waiting.value
-      #expect(outcome == PostOutcome.of(notified: 0, handled: 0, isPersisted: rule != nil))
-      deaf.open()
-      gate.open()
+  @Test(arguments: [nil, PersistenceRule.clearAfterAllCurrentSubscribersNotified])
+  func `that is removed before its turn is not waited for`(rule: PersistenceRule?) async {
+    let (bus, deaf) = (EventBus(), Gate())
+    let stream = bus.subscription(to: Notice.self)
+    bus.observe(id: 1, Notice.self) { notice async in
+      // Deaf to cancellation.
+      await Task.detached { try? await deaf.wait() }.value
     }
+    bus.post(Notice(1))
+    await deaf.arrivals(1)
+    let waiting = Task { await bus.postAndWait(Notice(2, rule)) }
+    // It stands behind the first now.
+    #expect(await stream.first(2).map(\.number) == [1, 2])
+    bus.removeObserver(id: 1)
+    let outcome = await waiting.value
+    #expect(outcome == PostOutcome.of(notified: 1, handled: 1, isPersisted: false))
+    deaf.open()
   }
 
   @MainActor final class Label {

@@ -180,6 +180,31 @@ import Testing
     }
   }
 
+  @Test func `hold up what is posted behind them, for those who were there at the time`() async {
+    let (bus, gate, log) = (EventBus(), Gate(), Log<String>())
+    func observe(_ name: String) -> ObservationToken {
+      bus.observe(Notice.self) { notice in
+        log.append("\(name)\(notice.number)")
+        return .failed
+      }
+    }
+    let slow = bus.observe(Notice.self) { _ async in try? await gate.wait() }
+    let early = observe("early")
+    bus.post(Notice(1, .clearImmediately))
+    bus.post(Notice(2))
+    await gate.arrivals(1)
+    let late = observe("late")
+    let suspending = bus.observe(Notice.self) { notice async in
+      log.append("suspending\(notice.number)")
+    }
+    let stream = bus.subscription(to: Notice.self)
+    gate.open()
+    await bus.postAndWait(Notice(3))
+    #expect(log.entries.sorted() == ["early2", "early3", "late3", "suspending3"])
+    #expect(await stream.first(1).map(\.number) == [3])
+    withExtendedLifetime((slow, early, late, suspending)) {}
+  }
+
   @Test func `go to one late subscriber after the other, until one succeeds`() async {
     let (bus, gate, log) = (EventBus(), Gate(), Log<String>())
     for number in 1...3 { bus.post(Notice(number, .clearImmediately)) }

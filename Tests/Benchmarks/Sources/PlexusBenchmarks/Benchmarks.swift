@@ -17,8 +17,8 @@ struct Benchmarks {
     guard !arguments.contains("--help") else { return print(usage) }
     let json = try value(of: "--json", in: &arguments)
     let repetitions = try value(of: "--repetitions", in: &arguments).map(number) ?? 5
-    var rows = broadcastingComparisons() + requestingComparisons() + storageComparisons()
-    rows += timingComparisons() + stateComparisons()
+    var rows = broadcastingComparisons() + eventComparisons() + requestingComparisons()
+    rows += storageComparisons() + timingComparisons() + stateComparisons()
     if !arguments.isEmpty {
       rows.removeAll { row in !arguments.contains { row.name.hasPrefix($0) } }
     }

@@ -1,0 +1,230 @@
+import Foundation
+import Plexus
+import Synchronization
+
+/// An event of the library, and a message of `NotificationCenter`.
+private struct Tick: Event, NotificationCenter.AsyncMessage {
+  typealias Subject = TickSource
+
+  let number: Int
+}
+
+private final class TickSource: Sendable {}
+
+extension NotificationCenter.MessageIdentifier
+where Self == NotificationCenter.BaseMessageIdentifier<Tick> {
+  fileprivate static var tick: Self { .init() }
+}
+
+/// An event that is kept.
+private struct KeptTick: Event {
+  var persistence: EventPersistence { .persistent(.neverClear, limit: 1) }
+}
+
+/// A type of events for each type.
+private struct Other<Kind>: Event {}
+
+/// The calls of handlers.
+private final class Calls: Sendable {
+  private let number = Atomic<Int>(0)
+
+  func add() {
+    number.add(1, ordering: .relaxed)
+  }
+
+  /// Waits until there have been as many.
+  func reach(_ count: Int) async {
+    while number.load(ordering: .relaxed) < count { await Task.yield() }
+  }
+}
+
+/// How long a post takes for each handler or stream, from the post to the end of the last of them.
+func eventComparisons() -> [Comparison] {
+  let counts = [1, 10, 1000]
+  return counts.map { blocks(handlers: $0) } + counts.map { asyncHandlers($0) }
+    + counts.map { streams($0) }
+    + [residents(), residentsAgainstNone(), keptEvents()]
+}
+
+private let eventDeliveries = 200_000
+
+private func blocks(handlers: Int) -> Comparison {
+  Comparison(
+    name: "post/handlers/\(handlers)",
+    peer: "NotificationCenter blocks",
+    goal: 1,
+    ours: { await postToHandlers(EventBus(), handlers: handlers) },
+    theirs: { await postToBlocks(NotificationCenter(), blocks: handlers) }
+  )
+}
+
+private func postToHandlers(_ bus: EventBus, handlers: Int) async -> Double {
+  let (calls, posts) = (Calls(), eventDeliveries / handlers)
+  let tokens = (0..<handlers).map { _ in bus.observe(Tick.self) { _ in calls.add() } }
+  let result = await nanoseconds(per: handlers * posts) {
+    for number in 1..<posts { bus.post(Tick(number: number)) }
+    await bus.postAndWait(Tick(number: 0))
+  }
+  await calls.reach(handlers * posts)
+  withExtendedLifetime(tokens) {}
+  return result
+}
+
+private func postToBlocks(_ center: NotificationCenter, blocks: Int) async -> Double {
+  let (calls, posts) = (Calls(), eventDeliveries / blocks)
+  let name = Notification.Name("tick")
+  let tokens = (0..<blocks).map { _ in
+    center.addObserver(forName: name, object: nil, queue: nil) { _ in calls.add() }
+  }
+  let result = await nanoseconds(per: blocks * posts) {
+    for number in 0..<posts { center.post(name: name, object: nil, userInfo: ["number": number]) }
+  }
+  await calls.reach(blocks * posts)
+  for token in tokens { center.removeObserver(token) }
+  return result
+}
+
+private func asyncHandlers(_ handlers: Int) -> Comparison {
+  let posts = eventDeliveries / handlers
+  return Comparison(
+    name: "post/async handlers/\(handlers)",
+    peer: "NotificationCenter AsyncMessage",
+    goal: 1,
+    ours: {
+      let (bus, calls) = (EventBus(), Calls())
+      let tokens = (0..<handlers).map { _ in
+        bus.observe(Tick.self) { (_: Tick) async in calls.add() }
+      }
+      defer { withExtendedLifetime(tokens) {} }
+      return await nanoseconds(per: handlers * posts) {
+        for number in 1..<posts { bus.post(Tick(number: number)) }
+        await bus.postAndWait(Tick(number: 0))
+      }
+    },
+    theirs: {
+      let (center, calls) = (NotificationCenter(), Calls())
+      let tokens = (0..<handlers).map { _ in
+        center.addObserver(of: TickSource.self, for: .tick) { (_: Tick) async in calls.add() }
+      }
+      defer { withExtendedLifetime(tokens) {} }
+      return await nanoseconds(per: handlers * posts) {
+        for number in 0..<posts { center.post(Tick(number: number)) }
+        await calls.reach(handlers * posts)
+      }
+    }
+  )
+}
+
+private func streams(_ streams: Int) -> Comparison {
+  let posts = eventDeliveries / streams
+  return Comparison(
+    name: "post/streams/\(streams)",
+    peer: "NotificationCenter AsyncMessage",
+    goal: 1,
+    ours: {
+      let bus = EventBus()
+      let subscriptions = (0..<streams).map { _ in bus.subscription(to: Tick.self) }
+      return await read(subscriptions, posts: posts) { bus.post(Tick(number: $0)) }
+    },
+    theirs: {
+      let center = NotificationCenter()
+      let sequences = (0..<streams).map { _ in
+        center.messages(of: TickSource.self, for: .tick, bufferSize: posts)
+      }
+      return await read(sequences, posts: posts) { center.post(Tick(number: $0)) }
+    }
+  )
+}
+
+/// Iterates all sequences while the body posts; returns nanoseconds for a delivery.
+private func read<S: AsyncSequence & Sendable>(
+  _ sequences: [S],
+  posts: Int,
+  _ post: (Int) -> Void
+) async -> Double where S.Failure == Never, S.Element: Sendable {
+  await nanoseconds(per: sequences.count * posts) {
+    await withTaskGroup(of: Void.self) { group in
+      for sequence in sequences {
+        group.addTask {
+          var count = 0
+          for await _ in sequence {
+            count += 1
+            if count == posts { break }
+          }
+        }
+      }
+      for number in 0..<posts { post(number) }
+    }
+  }
+}
+
+/// Adds 100,000 handlers of ten other types.
+private func addResidents(to bus: EventBus) -> [ObservationToken] {
+  func add<E: Event>(_ type: E.Type) -> [ObservationToken] {
+    (0..<10_000).map { _ in bus.observe(type) { _ in } }
+  }
+  return add(Other<Int>.self) + add(Other<Int8>.self) + add(Other<Int16>.self)
+    + add(Other<Int32>.self) + add(Other<Int64>.self) + add(Other<UInt>.self)
+    + add(Other<UInt8>.self) + add(Other<UInt16>.self) + add(Other<UInt32>.self)
+    + add(Other<UInt64>.self)
+}
+
+private func residents() -> Comparison {
+  Comparison(
+    name: "post/100,000 others/10",
+    peer: "NotificationCenter blocks",
+    goal: 1,
+    ours: {
+      let bus = EventBus()
+      let residents = addResidents(to: bus)
+      defer { withExtendedLifetime(residents) {} }
+      return await postToHandlers(bus, handlers: 10)
+    },
+    theirs: {
+      let center = NotificationCenter()
+      let residents = (0..<100_000).map { number in
+        center.addObserver(
+          forName: Notification.Name("other \(number % 10)"),
+          object: nil,
+          queue: nil
+        ) { _ in }
+      }
+      defer { withExtendedLifetime(residents) {} }
+      return await postToBlocks(center, blocks: 10)
+    }
+  )
+}
+
+private func residentsAgainstNone() -> Comparison {
+  Comparison(
+    name: "post/100,000 or none/10",
+    peer: "a bus without others",
+    goal: 0.8,
+    ours: {
+      let bus = EventBus()
+      let residents = addResidents(to: bus)
+      defer { withExtendedLifetime(residents) {} }
+      return await postToHandlers(bus, handlers: 10)
+    },
+    theirs: { await postToHandlers(EventBus(), handlers: 10) }
+  )
+}
+
+private func keptEvents() -> Comparison {
+  let posts = 20_000
+  return Comparison(
+    name: "post/kept, one by one/10",
+    peer: "events that are not kept",
+    goal: 0.1,
+    ours: {
+      let (bus, calls) = (EventBus(), Calls())
+      let tokens = (0..<10).map { _ in bus.observe(KeptTick.self) { _ in calls.add() } }
+      defer { withExtendedLifetime(tokens) {} }
+      return await nanoseconds(per: 10 * posts) {
+        for _ in 1..<posts { bus.post(KeptTick()) }
+        await bus.postAndWait(KeptTick())
+      }
+    },
+    theirs: { await postToHandlers(EventBus(), handlers: 10) }
+  )
+}
