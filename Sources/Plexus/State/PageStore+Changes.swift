@@ -1,7 +1,7 @@
 extension PageStore {
   /// Registers a subscriber to the changes of what a key path leads to in the page's state.
   ///
-  /// The rules are those of ``Store/changes(of:bufferingPolicy:)-(KeyPath<State,V>,_)``.
+  /// The rules are those of ``Store/changes(of:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)``.
   ///
   /// - Parameters:
   ///   - path: What to look at.
@@ -35,7 +35,7 @@ extension PageStore {
 
   /// Registers a subscriber to the changes of what a key path leads to in the page's state.
   ///
-  /// The rules are those of ``Store/changes(of:bufferingPolicy:)-(KeyPath<State,V>,_)``.
+  /// The rules are those of ``Store/changes(of:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)``.
   ///
   /// - Parameters:
   ///   - path: What to look at.
@@ -78,7 +78,7 @@ extension PageStore {
 
   /// Registers a subscriber to the changes of what a key path leads to in the app's state.
   ///
-  /// The rules are those of ``Store/changes(of:bufferingPolicy:)-(KeyPath<State,V>,_)``.
+  /// The rules are those of ``Store/changes(of:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)``.
   ///
   /// - Parameters:
   ///   - path: What to look at.
@@ -112,7 +112,7 @@ extension PageStore {
 
   /// Registers a subscriber to the changes of what a key path leads to in the app's state.
   ///
-  /// The rules are those of ``Store/changes(of:bufferingPolicy:)-(KeyPath<State,V>,_)``.
+  /// The rules are those of ``Store/changes(of:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)``.
   ///
   /// - Parameters:
   ///   - path: What to look at.

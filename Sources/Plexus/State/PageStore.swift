@@ -35,9 +35,9 @@
 /// only and does not count it as a subscriber. Several pages of one kind live side by side. When the
 /// last reference to a page store is gone, its effects are cancelled and its streams end.
 ///
-/// What captures the owner of the page strongly must not be kept by the page: write handlers with
-/// ``Broadcaster/observe(as:bufferingPolicy:_:)-(_,_,(Owner,Element)->Void)`` or `[weak self]`, and cancel tasks whose loops capture
-/// `self`.
+/// What captures the owner of the page strongly must not be kept by the page: observe with
+/// `observe(as: self)` or `[weak self]`, and cancel tasks whose loops capture `self`. The article
+/// <doc:stores-and-pages> lists the ways.
 ///
 /// ## Topics
 ///

@@ -39,8 +39,8 @@
 /// - ``init(initialState:)``
 ///
 /// ### Adding closures
-/// - ``add(_:firesImmediately:in:_:)-(_,_,_,(V?,V)->Void)``
-/// - ``add(_:firesImmediately:in:_:)-(_,_,_,(V?,V)async->Void)``
+/// - ``add(_:firesImmediately:in:_:)-dihh``
+/// - ``add(_:firesImmediately:in:_:)-6ny9u``
 /// - ``removeAll()``
 ///
 /// ### Feeding

@@ -42,7 +42,7 @@ extension Store {
 
   /// Registers a subscriber to the changes of what a key path leads to.
   ///
-  /// The rules are those of ``changes(of:bufferingPolicy:)-(KeyPath<State,V>,_)``.
+  /// The rules are those of ``changes(of:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)``.
   ///
   /// - Parameters:
   ///   - path: What to look at.

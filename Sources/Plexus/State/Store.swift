@@ -32,7 +32,7 @@
 /// ## States and changes
 ///
 /// ``subscribe(bufferingPolicy:)`` tells the state at once and after every action that reached the
-/// reducer, whether it changed anything or not. ``changes(of:bufferingPolicy:)-(KeyPath<State,V>,_)``
+/// reducer, whether it changed anything or not. ``changes(of:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)``
 /// tells only of changes of a part of the state, with its exact previous value.
 ///
 /// ## Effects
@@ -59,9 +59,9 @@
 /// - ``state``
 /// - ``subscribe(bufferingPolicy:)``
 /// - ``subscription(bufferingPolicy:)``
-/// - ``changes(of:bufferingPolicy:)-(KeyPath<State,V>,_)``
+/// - ``changes(of:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)``
 /// - ``changes(of:bufferingPolicy:)-((State)->V,_)``
-/// - ``subscription(toChangesOf:bufferingPolicy:)-(KeyPath<State,V>,_)``
+/// - ``subscription(toChangesOf:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)``
 /// - ``subscription(toChangesOf:bufferingPolicy:)-((State)->V,_)``
 /// - ``subscriberCount``
 public final actor Store<State: Sendable, Action: Sendable>: Broadcaster {

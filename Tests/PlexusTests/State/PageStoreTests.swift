@@ -129,6 +129,38 @@ import Testing
     withExtendedLifetime(changes) {}
   }
 
+  @Test func `leaves no state behind in its parent`() {
+    let census = Census()
+    var page: PageStore<Shelf, ShelfAction, Parcel, Parcel>? =
+      app.page({ _ in census.parcel() }, reducer: { $0 = $1 })
+    page?.dispatch(census.parcel())
+    #expect(census.living == 1)
+    app.dispatch(.add(1))
+    page = nil
+    #expect(census.living == 0)
+  }
+
+  @Test func `releases what it holds without a lock`() {
+    let later = Later<PageStore<Shelf, ShelfAction, Parcel, Parcel>>()
+    let released = Log<Int>()
+    let parcel: @Sendable (Int) -> Parcel = { number in
+      Parcel(number) {
+        released.append(number)
+        _ = later.value?.snapshot
+        _ = later.value?.parent.state
+        _ = later.value?.subscription()
+      }
+    }
+    let page = app.page({ _ in parcel(0) }, reducer: { $0 = $1 })
+    later.value = page
+    let states = page.subscription()
+    for number in 1...3 { page.dispatch(parcel(number)) }
+    app.dispatch(.add(1))
+    // What was there at the beginning is the subscriber's, until it reads.
+    #expect(released.entries == [1, 2])
+    withExtendedLifetime(states) {}
+  }
+
   @Test func `keeps its parent`() {
     weak var weakParent: Parent?
     var page: Page?
