@@ -93,17 +93,20 @@ import Testing
     #expect(looks.count == 1)
     store.dispatch(2)
     #expect(looks.count == 2)
-    let late = store.changes(of: \.half)
+    var late: AsyncStream<Change<Int>>? = store.changes(of: \.half)
     #expect(looks.count == 2)
     store.dispatch(2)
     #expect(looks.count == 3)
     #expect(await streams[9].first(3).map(\.new) == [0, 1, 2])
-    #expect(await late.first(2) == [Change(old: nil, new: 1), Change(old: 1, new: 2)])
+    #expect(await late?.first(2) == [Change(old: nil, new: 1), Change(old: 1, new: 2)])
     // Those who leave take nothing from the others, and the last one ends the evaluation.
     streams = []
     store.dispatch(2)
     #expect(looks.count == 4)
-    withExtendedLifetime(late) {}
+    #expect(await late?.first(1).map(\.new) == [3])
+    late = nil
+    store.dispatch(2)
+    #expect(looks.count == 4)
   }
 
   @Test func `nobody follows any more are not looked for`() async {
@@ -214,6 +217,38 @@ import Testing
     #expect(census.living == 0)
   }
 
+  /// What a key path may be told apart by; it uses a store when it is compared.
+  struct Key: Hashable, Sendable {
+    let number: Int
+    let later: Later<Store<[Int], Int>>
+
+    static func == (left: Key, right: Key) -> Bool {
+      _ = left.later.value?.subscriberCount
+      return left.number == right.number
+    }
+
+    func hash(into hasher: inout Hasher) {
+      _ = later.value?.state
+      _ = later.value?.subscription(toChangesOf: { $0.count })
+      hasher.combine(0)
+    }
+  }
+
+  @Test func `of key paths with arguments are told apart, without a lock`() async {
+    let later = Later<Store<[Int], Int>>()
+    let store = Store<[Int], Int>([0, 0]) { $0[$1] += 1 }
+    later.value = store
+    let streams = [0, 1, 0].map { index in
+      store.subscription(toChangesOf: \.[Key(number: index, later: later)])
+    }
+    store.dispatch(0)
+    store.dispatch(1)
+    store.dispatch(1)
+    #expect(await streams[0].first(2).map(\.new) == [0, 1])
+    #expect(await streams[1].first(3).map(\.new) == [0, 1, 2])
+    #expect(await streams[2].first(2).map(\.new) == [0, 1])
+  }
+
   @Test func `skipped under a bounded policy keep the exact previous value of the store`() async {
     let store = makeShelf()
     let changes = store.changes(of: \.count, bufferingPolicy: .bufferingNewest(1))
@@ -274,4 +309,8 @@ import Testing
     }
     #expect(store.subscriberCount == 2)
   }
+}
+
+extension [Int] {
+  fileprivate subscript(key: `Changes of a store`.Key) -> Int { self[key.number] }
 }

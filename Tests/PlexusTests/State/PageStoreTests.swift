@@ -140,7 +140,8 @@ import Testing
     #expect(census.living == 0)
   }
 
-  @Test func `releases what it holds without a lock`() {
+  @Test(arguments: [false, true])
+  func `releases what it holds without a lock`(isFollowed: Bool) {
     let later = Later<PageStore<Shelf, ShelfAction, Parcel, Parcel>>()
     let released = Log<Int>()
     let parcel: @Sendable (Int) -> Parcel = { number in
@@ -153,11 +154,11 @@ import Testing
     }
     let page = app.page({ _ in parcel(0) }, reducer: { $0 = $1 })
     later.value = page
-    let states = page.subscription()
+    let states = isFollowed ? page.subscription() : nil
     for number in 1...3 { page.dispatch(parcel(number)) }
     app.dispatch(.add(1))
     // What was there at the beginning is the subscriber's, until it reads.
-    #expect(released.entries == [1, 2])
+    #expect(released.entries == (isFollowed ? [1, 2] : [0, 1, 2]))
     withExtendedLifetime(states) {}
   }
 
@@ -228,17 +229,34 @@ import Testing
     #expect(seen == [[0, 0], [1, 0], [1, 1], [2, 1], [2, 2], [3, 2], [3, 3]])
   }
 
+  @Test func `tells of the app's state before what the page does in the same moment`() async {
+    let app = Store<Parcel?, Parcel?>(nil) { $0 = $1 }
+    let page = app.page({ _ in 0 }, reducer: { $0 += $1 })
+    let unread = app.subscription(bufferingPolicy: .bufferingNewest(2))
+    let states = page.subscription(bufferingPolicy: .bufferingOldest(9))
+    var seen: [[Int]] = []
+    for number in 1...3 {
+      // The first parcel is displaced, and released, while the third one is told.
+      app.dispatch(Parcel(number) { if number == 1 { page.dispatch(1) } })
+      seen += await states.first(number == 1 ? 2 : 1).map { [$0.app?.number ?? 0, $0.page] }
+    }
+    #expect(page.state == 1)
+    seen += await states.first(1).map { [$0.app?.number ?? 0, $0.page] }
+    #expect(seen == [[0, 0], [1, 0], [2, 0], [3, 0], [3, 1]])
+    withExtendedLifetime(unread) {}
+  }
+
   @Test func `shows both states in one order, whoever dispatches`() async {
     var page: Page? = makePage()
     guard let states = page?.subscription(bufferingPolicy: .unbounded) else { return }
     await withTaskGroup { [page, app] group in
       for _ in 0..<3 {
-        group.addTask { for _ in 0..<200 { app.dispatch(.add(1)) } }
-        group.addTask { for _ in 0..<200 { page?.dispatch(1) } }
+        group.addTask { for _ in 0..<2000 { app.dispatch(.add(1)) } }
+        group.addTask { for _ in 0..<2000 { page?.dispatch(1) } }
       }
     }
-    #expect(page?.snapshot.app.count == 603)
-    #expect(page?.snapshot.page == 630)
+    #expect(page?.snapshot.app.count == 6003)
+    #expect(page?.snapshot.page == 6030)
     page = nil
     var last = [3, 30]
     var count = 0
@@ -248,8 +266,8 @@ import Testing
       last = [app.count, page]
       count += 1
     }
-    #expect(count == 1201)
-    #expect(last == [603, 630])
+    #expect(count == 12001)
+    #expect(last == [6003, 6030])
   }
 
   @Test func `can be stored as any broadcaster, and calls handlers`() async {

@@ -197,13 +197,14 @@ import Testing
     #expect(await source.subscribe(bufferingPolicy: .unbounded).first(1)[0].name == "Ada")
   }
 
-  @Test func `releases what it holds without a lock`() {
+  @Test(arguments: [false, true])
+  func `releases what it holds without a lock`(isFollowed: Bool) {
     struct Holder: Sendable { var parcel: Parcel? }
     let later = Later<Store<Holder, Parcel?>>()
     let released = Log<Int>()
     let store = Store<Holder, Parcel?>(Holder()) { $0.parcel = $1 }
     later.value = store
-    let states = store.subscription()
+    let states = isFollowed ? store.subscription() : nil
     for number in 1...3 {
       // Each is released while the store is at the next action, and dispatches nothing again itself.
       store.dispatch(

@@ -1,0 +1,24 @@
+import Plexus
+import Testing
+
+@Suite struct `The values of stores` {
+  @Test func `are all sendable`() {
+    func requireSendable<Value: Sendable>(_ type: Value.Type) {}
+    requireSendable(Store<Int, Int>.self)
+    requireSendable(PageStore<Int, Int, Int, Int>.self)
+    requireSendable(PageStore<Int, Int, Int, Int>.Element.self)
+    requireSendable(StateConsumer<Int>.self)
+    requireSendable(Middleware<Int, Int>.self)
+    requireSendable(Middleware<Int, Int>.Context.self)
+    requireSendable(Reducer<Int, Int>.self)
+    requireSendable(Change<Int>.self)
+    requireSendable(ObservedValue<Int>.self)
+  }
+
+  @Test func `are equal changes if old and new values are`() {
+    #expect(Change(old: 1, new: 2) == Change(old: 1, new: 2))
+    #expect(Change(old: 1, new: 2) != Change(old: nil, new: 2))
+    #expect(Change(old: 1, new: 2) != Change(old: 1, new: 3))
+    #expect(Set([Change(old: nil, new: 1), Change(old: nil, new: 1)]).count == 1)
+  }
+}
