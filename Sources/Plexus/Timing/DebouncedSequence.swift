@@ -1,6 +1,6 @@
 /// The elements of another sequence after which it was quiet for a while.
 ///
-/// Make one with ``_Concurrency/AsyncSequence/debounced(for:leading:maximumDelay:clock:)``.
+/// Make one with `debounced(for:leading:maximumDelay:clock:)` on any sequence that is `Sendable`.
 public struct DebouncedSequence<Base: AsyncSequence & Sendable>: AsyncSequence, Sendable
 where Base.Element: Sendable {
   /// What the base sequence yields.

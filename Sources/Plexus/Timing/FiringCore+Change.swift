@@ -62,8 +62,8 @@ extension FiringCore.State {
     at now: Duration,
     revision expected: Int?
   ) -> Bool {
-    guard now >= latest, expected.map({ $0 == revision }) ?? true, schedule.postpone(at: now)
-    else { return false }
+    guard now >= latest, expected.map({ $0 == revision }) ?? true else { return false }
+    guard schedule.deadline != nil, schedule.postpone(at: now) else { return false }
     latest = now
     displaced = value
     value = newValue

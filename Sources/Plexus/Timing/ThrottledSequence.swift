@@ -1,6 +1,6 @@
 /// The elements of another sequence, at most one an interval.
 ///
-/// Make one with ``_Concurrency/AsyncSequence/throttled(for:leading:trailing:clock:)``.
+/// Make one with `throttled(for:leading:trailing:clock:)` on any sequence that is `Sendable`.
 public struct ThrottledSequence<Base: AsyncSequence & Sendable>: AsyncSequence, Sendable
 where Base.Element: Sendable {
   /// What the base sequence yields.

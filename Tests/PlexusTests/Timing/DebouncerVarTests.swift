@@ -77,11 +77,12 @@ import Testing
     let values = Recorder(variable.subscription())
     variable.value = 1
     variable.value = 2
+    clock.advance(by: .milliseconds(500))
     variable.value = 1
     clock.advance(by: .milliseconds(900))
     variable.value = 3
     await clock.sleepers(1)
-    #expect(clock.nextDeadline == ManualClock.Instant(offset: .milliseconds(1900)))
+    #expect(clock.nextDeadline == ManualClock.Instant(offset: .milliseconds(2400)))
     clock.advance(by: .seconds(1))
     #expect(await values.first(2) == [1, 3])
   }
@@ -200,25 +201,38 @@ import Testing
     reference.withLock { $0 = nil }
   }
 
-  @Test func `a value that is set while another one is compared is not overwritten unseen`() async {
+  @Test func `what is fired while a value is compared is what the value goes back to`() async {
     let reference = Guarded<DebouncerVar<Nosy>?>(nil)
     let isOver = Guarded(false)
     let variable = DebouncerVar(Nosy(0), delay: .seconds(1), clock: clock)
     reference.withLock { $0 = variable }
-    // While 1 is compared with what there is, 2 is set and fired; then 1 is another one than that.
-    let meddle: @Sendable () -> Void = {
-      let isFirst = isOver.withLock { isOver in
-        defer { isOver = true }
-        return !isOver
-      }
-      guard isFirst else { return }
-      reference.withLock { $0 }?.value = Nosy(2)
+    let values = variable.subscription()
+    variable.value = Nosy(1)
+    // While 0 is compared with what was fired before, 1 is fired and touched once more.
+    let meddle: @Sendable () -> Void = { [clock] in
+      guard !wasSet(isOver) else { return }
+      clock.advance(by: .seconds(1))
+      reference.withLock { $0 }?.touch()
+    }
+    variable.value = Nosy(0, meddle)
+    await variable.flush()
+    #expect(await values.first(2) == [Nosy(1), Nosy(0)])
+    reference.withLock { $0 = nil }
+  }
+
+  @Test func `a value that has been set while it is compared does not postpone`() async {
+    let reference = Guarded<DebouncerVar<Nosy>?>(nil)
+    let isOver = Guarded(false)
+    let variable = DebouncerVar(Nosy(0), delay: .seconds(1), clock: clock)
+    reference.withLock { $0 = variable }
+    let meddle: @Sendable () -> Void = { [clock] in
+      guard !wasSet(isOver) else { return }
+      reference.withLock { $0 }?.value = Nosy(1)
+      clock.advance(by: .milliseconds(500))
     }
     variable.value = Nosy(1, meddle)
-    #expect(variable.value == Nosy(1))
-    let values = Recorder(variable.subscription())
-    await variable.flush()
-    #expect(await values.first(1) == [Nosy(1)])
+    await clock.sleepers(1)
+    #expect(clock.nextDeadline == ManualClock.Instant(offset: .seconds(1)))
     reference.withLock { $0 = nil }
   }
 
@@ -241,6 +255,14 @@ import Testing
       reference.withLock { $0 = nil }
     }
     await census.falls(to: 0)
+  }
+}
+
+/// Sets a flag, and returns whether it was set before.
+private func wasSet(_ flag: Guarded<Bool>) -> Bool {
+  flag.withLock { flag in
+    defer { flag = true }
+    return flag
   }
 }
 

@@ -67,21 +67,21 @@ import Testing
 
   @Test func `throttled: without trailing, what comes too early is left out and released`() async {
     let census = Census()
-    let messenger = Messenger<Parcel>()
+    let (parcels, continuation) = AsyncStream.makeStream(of: Parcel.self)
     let recorder = Recorder(
-      messenger.subscription().throttled(for: .seconds(1), trailing: false, clock: clock)
-        .map(\.number)
+      parcels.throttled(for: .seconds(1), trailing: false, clock: clock).map(\.number)
     )
-    messenger.send(census.parcel(1))
+    continuation.yield(census.parcel(1))
     #expect(await recorder.first(1) == [1])
-    for number in 2...40 { messenger.send(census.parcel(number)) }
-    // The log keeps its last chunk, and nothing else keeps anything.
-    await census.falls(to: 16)
+    for number in 2...40 { continuation.yield(census.parcel(number)) }
+    // The first one stays in the buffer of what was passed on, and nothing keeps the others.
+    await census.falls(to: 1)
     clock.advance(by: .seconds(1))
-    messenger.send(census.parcel(41))
-    let numbers = await recorder.first(2)
-    #expect(numbers.first == 1)
-    recorder.cancel()
+    continuation.yield(census.parcel(41))
+    #expect(await recorder.first(2) == [1, 41])
+    continuation.finish()
+    #expect(await recorder.finished() == [1, 41])
+    await census.falls(to: 0)
   }
 
   @Test(arguments: TimedSequenceKind.allCases)
