@@ -53,8 +53,8 @@
 ///   builds.
 /// - The calling thread is occupied until the end. Calls on several threads take turns, so put
 ///   all of them into one serialized suite; other tests go on in the meantime.
-/// - The number of orders grows fast with the tasks and steps of the scenario. Six deviations have
-///   found every error that was planted to try them, as a rule three are enough to begin with.
+/// - The number of orders grows fast with the tasks and steps of the scenario. Six deviations, the
+///   default, have found errors that two had missed; a large scenario has to do with fewer.
 ///
 /// ## Where it works
 ///

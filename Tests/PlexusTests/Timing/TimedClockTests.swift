@@ -44,7 +44,7 @@ import Testing
     await clock.manual.sleepers(1)
     clock.set(by: .seconds(-3600))
     subject.touch()
-    // The one that would have slept for an hour more has been replaced.
+    // The one that would sleep for an hour more has been replaced.
     await clock.manual.sleepers(1)
     clock.manual.advance(by: .seconds(1))
     #expect(await firings.first(1).count == 1)
@@ -67,21 +67,44 @@ import Testing
     await runs.first(1)
   }
 
+  @Test func `a reading that is late is not taken for a clock that is set back`() async {
+    let clock = InterruptedClock()
+    let debouncer = Debouncer(delay: .seconds(1), clock: clock)
+    let firings = debouncer.subscription(bufferingPolicy: .bufferingNewest(0))
+    debouncer.touch()
+    clock.manual.advance(by: .milliseconds(200))
+    // Another touch comes later and is faster.
+    clock.interrupt {
+      clock.manual.advance(by: .milliseconds(700))
+      debouncer.touch()
+    }
+    debouncer.touch()
+    clock.manual.advance(by: .milliseconds(999))
+    debouncer.touch()
+    #expect(firings.droppedCount == 0, "the last touch but one was 999 ms ago")
+    clock.manual.advance(by: .seconds(1))
+    debouncer.touch()
+    #expect(firings.droppedCount == 1)
+    debouncer.cancel()
+  }
+
   @Test func `the longest times do no harm`() async {
     let clock = ManualClock()
     clock.advance(by: .seconds(Int64.max / 2))
-    let debouncer = Debouncer(
-      delay: .seconds(Int64.max),
-      maximumDelay: .seconds(Int64.max),
-      clock: clock
-    )
-    let throttler = Throttler(interval: .seconds(Int64.max), leading: false, clock: clock)
+    let longest = Duration.seconds(Int64.max) * 18
+    let debouncer = Debouncer(delay: longest, maximumDelay: longest, clock: clock)
+    let throttler = Throttler(interval: longest, leading: false, clock: clock)
     debouncer.touch()
     throttler.touch()
     await clock.sleepers(2)
     await debouncer.flush()
     await throttler.flush()
     #expect(clock.sleeperCount == 0)
+    let watched = WatchedClock()
+    let patient = Debouncer(delay: longest, clock: watched)
+    patient.touch()
+    await watched.sleeps.first(1)
+    await patient.flush()
   }
 
   @Test func `the clock of the system works like any other`() async {

@@ -160,6 +160,42 @@ import Testing
     #expect(stubborn.waiting.count == 0)
   }
 
+  @Test func `cancellation ends at once, however much has been passed on`() async {
+    let messenger = Messenger<Int>()
+    let subscription = messenger.subscription()
+    for number in 0..<100 { messenger.send(number) }
+    messenger.finish()
+    let numbers = await Task { [clock] in
+      var numbers: [Int] = []
+      for await number in subscription.debounced(for: .zero, clock: clock) {
+        numbers.append(number)
+        if number == 3 { withUnsafeCurrentTask { $0?.cancel() } }
+      }
+      return numbers
+    }.value
+    #expect(numbers == [0, 1, 2, 3])
+  }
+
+  @Test func `cancellation ends the upstream though the iterator is kept`() async {
+    let stubborn = StubbornSequence()
+    let gate = Gate()
+    let reader = Task { [clock] in
+      var iterator = stubborn.debounced(for: .seconds(1), clock: clock).makeAsyncIterator()
+      let element = await iterator.next()
+      // Waits though it is cancelled: the iterator lives on.
+      await Task { try? await gate.wait() }.value
+      let next = await iterator.next()
+      return [element, next]
+    }
+    let waiting = await stubborn.waiting.first(1)
+    reader.cancel()
+    await gate.arrivals(1)
+    waiting[0].resume()
+    #expect(await stubborn.cancellations.first(1) == [true])
+    gate.open()
+    #expect(await reader.value == [nil, nil])
+  }
+
   @Test func `dropping the iterator ends the upstream and frees everything`() async {
     let census = Census()
     let messenger = Messenger<Parcel>()

@@ -13,13 +13,52 @@ final class WallClock: Clock, Sendable {
   var minimumResolution: Duration { manual.minimumResolution }
 
   func sleep(until deadline: Instant, tolerance: Duration?) async throws {
-    let offset = offset.withLock { $0 }
-    try await manual.sleep(until: deadline.advanced(by: .zero - offset), tolerance: tolerance)
+    while now < deadline {
+      let remaining = now.duration(to: deadline)
+      try await manual.sleep(until: manual.now.advanced(by: remaining), tolerance: tolerance)
+    }
   }
 
-  /// Changes what the clock shows; those who sleep notice nothing.
+  /// Changes what the clock shows; those who sleep notice when they wake.
   func set(by duration: Duration) {
     offset.withLock { $0 += duration }
+  }
+}
+
+/// A manual clock on which something may happen between its reading and the use that is made of it.
+final class InterruptedClock: Clock, Sendable {
+  let manual = ManualClock()
+  private let interruption = Guarded<(@Sendable () -> Void)?>(nil)
+
+  var now: ManualClock.Instant {
+    let now = manual.now
+    interruption.withLock { $0.take() }?()
+    return now
+  }
+
+  var minimumResolution: Duration { manual.minimumResolution }
+
+  func sleep(until deadline: ManualClock.Instant, tolerance: Duration?) async throws {
+    try await manual.sleep(until: deadline, tolerance: tolerance)
+  }
+
+  /// Interrupts the next reading.
+  func interrupt(_ body: @escaping @Sendable () -> Void) {
+    interruption.withLock { $0 = body }
+  }
+}
+
+/// The clock of the system, which tells that somebody is about to sleep.
+struct WatchedClock: Clock {
+  let sleeps = Log<ContinuousClock.Instant>()
+
+  var now: ContinuousClock.Instant { .now }
+
+  var minimumResolution: Duration { ContinuousClock().minimumResolution }
+
+  func sleep(until deadline: ContinuousClock.Instant, tolerance: Duration?) async throws {
+    sleeps.append(deadline)
+    try await ContinuousClock().sleep(until: deadline, tolerance: tolerance)
   }
 }
 
