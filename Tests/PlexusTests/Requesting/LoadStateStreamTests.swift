@@ -107,6 +107,23 @@ import Testing
     #expect(map.subscriberCount(of: 2) == 0)
   }
 
+  @Test func `is told of changes in the order in which they came about`() async throws {
+    let watch = Watch()
+    let map = MultiplexerMap<WatchedKey, Int> { $0.number }
+    let keys = (0..<64).map { WatchedKey(number: $0, watch: watch) }
+    let streams = keys.map { map.subscription(to: $0, bufferingPolicy: .unbounded) }
+    for key in keys { map.store(1, for: key) }
+    // Not all keys are cleared at once: when it is the turn of the last, the first is free again.
+    watch.begin(last: keys.count) { first in
+      withoutLocks { map.store(2, for: first) }
+    }
+    map.clearMemory()
+    let first = try #require(watch.first)
+    #expect(map.cachedValue(first) == 2)
+    let states = await streams[first.number].first(4)
+    #expect(states.map(\.name) == ["unknown", "loaded 1", "unknown", "loaded 2"])
+  }
+
   @Test func `may observe with a closure`() async throws {
     let cache = Multiplexer { 1 }
     let names = RecordedChannel<String>()
@@ -132,5 +149,52 @@ import Testing
       return await iterator.next()?.name
     }
     #expect(try await caller.value == "loaded 1")
+  }
+}
+
+/// A key that tells when it is compared.
+private struct WatchedKey: Hashable, Sendable {
+  let number: Int
+  let watch: Watch
+
+  static func == (left: WatchedKey, right: WatchedKey) -> Bool {
+    left.watch.compared(left)
+    return left.number == right.number
+  }
+
+  func hash(into hasher: inout Hasher) {
+    hasher.combine(number)
+  }
+}
+
+/// What happens when keys are compared.
+private final class Watch: Sendable {
+  private struct State {
+    var rest = 0
+    var first: WatchedKey?
+    var onLast: (@Sendable (WatchedKey) -> Void)?
+  }
+
+  private let state = Guarded(State())
+
+  /// The first key that was compared.
+  var first: WatchedKey? { state.withLock { $0.first } }
+
+  /// Calls a closure with the first key at a comparison, counted from now on.
+  func begin(last count: Int, _ onLast: @escaping @Sendable (WatchedKey) -> Void) {
+    state.withLock { $0 = State(rest: count, onLast: onLast) }
+  }
+
+  func compared(_ key: WatchedKey) {
+    let call = state.withLock { state -> (@Sendable () -> Void)? in
+      guard state.rest > 0 else { return nil }
+      state.rest -= 1
+      let first = state.first ?? key
+      state.first = first
+      guard state.rest == 0, let onLast = state.onLast else { return nil }
+      state.onLast = nil
+      return { onLast(first) }
+    }
+    call?()
   }
 }
