@@ -192,6 +192,30 @@ extension `Every order of jobs` {
       }
     }
 
+    @Test func `R11: a fetch that asks for what is queued behind it never waits for ever`() throws {
+      try forEveryInterleaving(deviations: 4) {
+        let own = Owner()
+        let fetches = Origin()
+        let map = MultiplexerMap<Int, Int>(id: "m") { key in
+          guard key == 1 else { return try await own.request(1) }
+          guard try await fetches.fetch() == 1 else { return 7 }
+          return try await own.refresh(0)
+        }
+        await own.adopt(map)
+        let caller = Task { try await map.request(0) }
+        switch await caller.result {
+        case .success(let value):
+          throw Wrong(what: "\(value)")
+        case .failure(MultiplexerError.recursiveRequest(let chain)):
+          guard chain == ["m[1]", "m[0]", "m[1]"] else { throw Wrong(what: "\(chain)") }
+        case .failure(let error):
+          throw error
+        }
+        // The queued one asks again, and gets an answer.
+        guard try await map.request(0) == 7 else { throw Wrong(what: "another value") }
+      }
+    }
+
     @Test func `the last state that a subscriber is told is how things are`() throws {
       try forEveryInterleaving(deviations: 4) {
         let origin = Origin()
@@ -244,7 +268,13 @@ private actor Owner {
   }
 
   nonisolated func request(_ key: Int) async throws -> Int {
-    guard key < 2, let map = await map else { return key }
+    guard let map = await map else { return key }
     return try await map.request(key)
+  }
+
+  /// Asks for what is fetched from now on.
+  nonisolated func refresh(_ key: Int) async throws -> Int {
+    guard let map = await map else { return key }
+    return try await map.refresh(key).request(key)
   }
 }

@@ -110,6 +110,40 @@ import Testing
     #expect(released.count == 4)
   }
 
+  @Test func `0.6: a map frees a key when it has no value, fetch or subscriber any more`()
+    async throws
+  {
+    let released = Tally()
+    let map = MultiplexerMap<KeyThatCalls, Int> { _ in 1 }
+    do {
+      let key = KeyThatCalls { released.increment() }
+      let streams = [map.subscription(to: key), map.subscription(to: key)]
+      #expect(map.subscriberCount(of: key) == 2)
+      withExtendedLifetime(streams) {}
+    }
+    #expect(released.value == 1)
+  }
+
+  @Test func `0.6: a fetch that has waited for another one does not keep its key`() async throws {
+    let gate = Gate()
+    let inner = MultiplexerMap<KeyThatCalls, Int> { _ in
+      try await gate.wait()
+      return 1
+    }
+    let released = Log<Void>()
+    do {
+      let outer = MultiplexerMap<KeyThatCalls, Int> { try await inner.request($0) }
+      let key = KeyThatCalls { released.append(()) }
+      let caller = Task { try await outer.request(key) }
+      await gate.arrivals(1)
+      gate.open()
+      #expect(try await caller.value == 1)
+      try await inner.clear()
+    }
+    await released.first(1)
+    #expect(released.count == 1)
+  }
+
   @Test func `0.9: a key that calls back into its map is released under no lock`() async throws {
     let tally = Tally()
     let map = MultiplexerMap<KeyThatCalls, Int> { _ in 1 }
