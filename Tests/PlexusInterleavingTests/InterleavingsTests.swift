@@ -7,9 +7,9 @@ extension `Every order of jobs` {
   @Suite(.serialized, .timeLimit(.minutes(5)))
   struct `The interleaving harness` {
     @Test func `tries every outcome of two tasks of two steps, and no other`() throws {
-      let outcomes = Log()
+      let outcomes = Journal()
       let count = try forEveryInterleaving {
-        let log = Log()
+        let log = Journal()
         async let first: Void = log.append("a", thenAfterAHop: "b")
         async let second: Void = log.append("1", thenAfterAHop: "2")
         _ = await (first, second)
@@ -20,10 +20,10 @@ extension `Every order of jobs` {
     }
 
     @Test func `tries every order of three children beside two producers, and no other`() throws {
-      let outcomes = Log()
+      let outcomes = Journal()
       try forEveryInterleaving(deviations: 3) {
-        let children = Log()
-        let producers = Log()
+        let children = Journal()
+        let producers = Journal()
         await withTaskGroup { group in
           for name in ["a", "b", "c"] { group.addTask { children.append(name) } }
           for name in ["1", "2"] { group.addTask { producers.append(name) } }
@@ -46,9 +46,9 @@ extension `Every order of jobs` {
       deviations: Int,
       orders: [String]
     ) throws {
-      let outcomes = Log()
+      let outcomes = Journal()
       let count = try forEveryInterleaving(deviations: deviations) {
-        let log = Log()
+        let log = Journal()
         for name in ["a", "b", "c"] {
           Task {
             if log.append(name) == 3 { outcomes.append(log.text) }
@@ -63,7 +63,7 @@ extension `Every order of jobs` {
       // Seven times two jobs to choose from: all of the 128 orders but the one that strays each time.
       let count = try forEveryInterleaving {
         for _ in 0..<7 {
-          let done = Log()
+          let done = Journal()
           let gate = Gate()
           for name in ["a", "b"] {
             Task {
@@ -82,7 +82,7 @@ extension `Every order of jobs` {
     }
 
     @Test func `orders actors, groups, streams, manual clocks and cancellation`() throws {
-      let outcomes = Log()
+      let outcomes = Journal()
       let count = try forEveryInterleaving(deviations: 3) {
         let clock = ManualClock()
         let (stream, continuation) = AsyncStream.makeStream(of: Int.self)
@@ -110,82 +110,10 @@ extension `Every order of jobs` {
       #expect(Set(outcomes.entries) == ["1", "2"])
     }
 
-    @Test func `finds the lost update of a read, a suspension and a write`() throws {
-      let failure = try failure { try forEveryInterleaving(lostUpdate) }
-      guard case .threw(let error) = failure.reason else {
-        Issue.record("wrong reason: \(failure)")
-        return
-      }
-      #expect(error as? Wrong == Wrong(what: "1"))
-    }
-
-    @Test func `reports a task that never finishes`() throws {
-      let failure = try failure {
-        try forEveryInterleaving { try await Gate().wait() }
-      }
-      #expect(failure.description.contains("some task never finished"))
-      #expect(failure.schedule == [])
-    }
-
-    @Test func `reports a deadlock that only one order has`() throws {
-      let scenario: @Sendable () async -> Void = {
-        // The second goes through if it comes after the first.
-        let gate = Gate()
-        let log = Log()
-        async let first: Void = { _ = log.append("first") }()
-        async let second: Void = {
-          if log.entries.isEmpty { try? await gate.wait() }
-        }()
-        _ = await (first, second)
-      }
-      let failure = try failure { try forEveryInterleaving(scenario) }
-      guard case .neverFinished = failure.reason else {
-        Issue.record("wrong reason: \(failure)")
-        return
-      }
-      #expect(failure.schedule.count { $0 != 0 } == 1)
-      #expect(throws: InterleavingFailure.self) {
-        try replayInterleaving(failure.schedule, scenario)
-      }
-      #expect(throws: Never.self) { try replayInterleaving([], scenario) }
-    }
-
-    @Test func `reports a scenario that goes on for ever`() throws {
-      let failure = try failure {
-        try forEveryInterleaving(jobLimit: 50) { while !Task.isCancelled { await hop() } }
-      }
-      #expect(failure.description.contains("still not done after 50 jobs"))
-    }
-
-    @Test func `cancels a scenario that does not come to an end, so that it can clean up`() throws {
-      let log = Log()
-      #expect(throws: InterleavingFailure.self) {
-        try forEveryInterleaving {
-          try? await Gate().wait()
-          await hop()
-          log.append("cleaned up")
-        }
-      }
-      #expect(throws: InterleavingFailure.self) {
-        try forEveryInterleaving(jobLimit: 50) {
-          while !Task.isCancelled { await hop() }
-          log.append("cleaned up")
-        }
-      }
-      #expect(log.entries == ["cleaned up", "cleaned up"])
-    }
-
-    @Test func `reports a task that asks to be run again for ever`() throws {
-      let failure = try failure {
-        try forEveryInterleaving(jobLimit: 50) { while !Task.isCancelled { await nothing() } }
-      }
-      #expect(failure.description.contains("still not done after 50 jobs"))
-    }
-
     @Test func `a call that waits for nothing is no place to be interrupted`() throws {
-      let outcomes = Log()
+      let outcomes = Journal()
       try forEveryInterleaving {
-        let log = Log()
+        let log = Journal()
         for name in ["a", "1"] {
           Task {
             log.append(name)
@@ -206,9 +134,9 @@ extension `Every order of jobs` {
       hops: Bool,
       orders: [String]
     ) throws {
-      let outcomes = Log()
+      let outcomes = Journal()
       try forEveryInterleaving {
-        let log = Log()
+        let log = Journal()
         let account = Account()
         for name in ["a", "b"] {
           Task {
@@ -222,95 +150,9 @@ extension `Every order of jobs` {
       #expect(Set(outcomes.entries) == Set(orders))
     }
 
-    @Test func `reports a scenario that differs from run to run in the same order`() throws {
-      let runs = Log()
-      let failure = try failure {
-        try forEveryInterleaving {
-          // More to choose from at every run.
-          let tasks = (0...runs.append("run")).map { _ in Task { await hop() } }
-          for task in tasks { await task.value }
-        }
-      }
-      guard case .notRepeatable = failure.reason else {
-        Issue.record("wrong reason: \(failure)")
-        return
-      }
-    }
-
-    @Test func `replays the order of a failure`() throws {
-      let log = Log()
-      let scenario: @Sendable () async throws -> Void = {
-        let tasks = ["a", "b", "c"].map { name in Task { _ = log.append(name) } }
-        for task in tasks { await task.value }
-        if log.text.hasSuffix("cab") { throw Wrong(what: log.text) }
-      }
-      let failure = try failure { try forEveryInterleaving(scenario) }
-
-      log.clear()
-      #expect(throws: InterleavingFailure.self) {
-        try replayInterleaving(failure.schedule, scenario)
-      }
-      #expect(log.text == "cab")
-
-      log.clear()
-      try replayInterleaving([], scenario)
-      #expect(log.text == "abc")
-    }
-
-    @Test func `a replay of a schedule that does not fit says so`() throws {
-      for schedule in [[7], [0, 0, 0, 0, 0, 0, 0, 1]] {
-        let failure = try failure {
-          try replayInterleaving(schedule) {
-            Task { await hop() }
-            await hop()
-          }
-        }
-        guard case .notRepeatable = failure.reason else {
-          Issue.record("wrong reason: \(failure)")
-          continue
-        }
-      }
-    }
-
-    @Test func `a failure is reported with no deviation that it does not need`() throws {
-      let failure = try failure {
-        try forEveryInterleaving {
-          let log = Log()
-          let tasks = ["a", "b", "c", "d"].map { name in
-            Task {
-              await hop()
-              log.append(name)
-            }
-          }
-          for task in tasks { await task.value }
-          if log.entries.first != "a" { throw Wrong() }
-        }
-      }
-      #expect(failure.schedule.count { $0 != 0 } == 1)
-      #expect(failure.schedule.last != 0)
-    }
-
-    @Test func `a failure says how to run its order again`() throws {
-      let failure = InterleavingFailure(schedule: [0, 2], reason: .threw(Wrong(what: "late")))
-      #expect("\(failure)".contains("late"))
-      #expect("\(failure)".contains("replayInterleaving([0, 2])"))
-    }
-
     @Test func `what a scenario expects belongs to the test that runs it`() throws {
       withKnownIssue {
         try forEveryInterleaving { Issue.record("expected") }
-      }
-    }
-
-    @Test func `two threads may run scenarios at once`() async throws {
-      try await withThrowingTaskGroup { group in
-        for _ in 0..<8 {
-          group.addTask {
-            let failure = try failure { try forEveryInterleaving(deviations: 2, lostUpdate) }
-            guard case .threw = failure.reason else { throw failure }
-          }
-        }
-        try await group.waitForAll()
       }
     }
 
@@ -344,67 +186,18 @@ extension `Every order of jobs` {
         try forEveryInterleaving { try forEveryInterleaving {} }
       }
     }
-
-    private func failure(of body: () throws -> Void) throws -> InterleavingFailure {
-      try #require(#expect(throws: InterleavingFailure.self, performing: body))
-    }
   }
 }
 
 @concurrent private func nothing() async {}
 
-private struct Wrong: Error, Equatable {
-  var what = ""
-}
-
 private actor Account {
-  private(set) var balance = 0
-
-  func note(_ name: String, in log: Log) {
-    log.append(name)
+  func note(_ name: String, in journal: Journal) {
+    journal.append(name)
   }
-
-  func deposit() async {
-    let before = balance
-    await hop()
-    balance = before + 1
-  }
-}
-
-@Sendable private func lostUpdate() async throws {
-  let account = Account()
-  async let first: Void = account.deposit()
-  async let second: Void = account.deposit()
-  _ = await (first, second)
-  let balance = await account.balance
-  guard balance == 2 else { throw Wrong(what: "\(balance)") }
 }
 
 private final class Meter: Sendable {
   let hops = Atomic(0)
   let isOver = Atomic(false)
-}
-
-private final class Log: Sendable {
-  private let state = Mutex<[String]>([])
-
-  var entries: [String] { state.withLock { $0 } }
-
-  var text: String { entries.joined() }
-
-  @discardableResult
-  func append(_ entry: String) -> Int {
-    state.withLock { entries in
-      entries.append(entry)
-      return entries.count
-    }
-  }
-
-  func append(_ first: String, thenAfterAHop second: String) async {
-    append(first)
-    await hop()
-    append(second)
-  }
-
-  func clear() { state.withLock { $0 = [] } }
 }
