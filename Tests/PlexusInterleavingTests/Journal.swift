@@ -1,3 +1,4 @@
+import PlexusTesting
 import Synchronization
 
 /// What the tasks of a scenario have done, in order.

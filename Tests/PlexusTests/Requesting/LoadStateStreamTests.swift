@@ -1,5 +1,6 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `A subscriber of a cache` {
