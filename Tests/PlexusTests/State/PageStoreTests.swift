@@ -237,7 +237,7 @@ import Testing
     var seen: [[Int]] = []
     for number in 1...3 {
       // The first parcel is displaced, and released, while the third one is told.
-      app.dispatch(Parcel(number) { if number == 1 { page.dispatch(1) } })
+      app.dispatch(Parcel(number) { [weak page] in if number == 1 { page?.dispatch(1) } })
       seen += await states.first(number == 1 ? 2 : 1).map { [$0.app?.number ?? 0, $0.page] }
     }
     #expect(page.state == 1)
