@@ -28,11 +28,11 @@ final class WallClock: Clock, Sendable {
 /// A manual clock on which something may happen between its reading and the use that is made of it.
 final class InterruptedClock: Clock, Sendable {
   let manual = ManualClock()
-  private let interruption = Guarded<(@Sendable () -> Void)?>(nil)
+  private let interruptions = Guarded<[@Sendable () -> Void]>([])
 
   var now: ManualClock.Instant {
     let now = manual.now
-    interruption.withLock { $0.take() }?()
+    interruptions.withLock { $0.popLast() }?()
     return now
   }
 
@@ -42,9 +42,13 @@ final class InterruptedClock: Clock, Sendable {
     try await manual.sleep(until: deadline, tolerance: tolerance)
   }
 
-  /// Interrupts the next reading.
-  func interrupt(_ body: @escaping @Sendable () -> Void) {
-    interruption.withLock { $0 = body }
+  /// Interrupts a reading.
+  ///
+  /// - Parameters:
+  ///   - number: Which one, counted from the next.
+  ///   - body: What happens before it is returned.
+  func interrupt(_ number: Int, _ body: @escaping @Sendable () -> Void) {
+    interruptions.withLock { $0 = [body] + Array(repeating: {}, count: number) }
   }
 }
 
