@@ -1,7 +1,7 @@
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct `A manual clock that runs` {
   struct Failure: Error {}
 

@@ -32,7 +32,7 @@ func timingComparisons() -> [Comparison] {
     Comparison(
       name: "timing/set a variable",
       peer: "an event of AsyncAlgorithms' debounce",
-      goal: 5,
+      goal: 1,
       ours: {
         let variable = DebouncerVar(0, delay: .seconds(60))
         return await nanoseconds(per: touchCount) {
@@ -44,7 +44,7 @@ func timingComparisons() -> [Comparison] {
     Comparison(
       name: "timing/debounced(for:)",
       peer: "AsyncAlgorithms' debounce",
-      goal: 2,
+      goal: 1,
       ours: {
         let events = filledStream()
         return await nanoseconds(per: eventCount) {
