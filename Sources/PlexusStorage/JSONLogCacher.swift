@@ -101,12 +101,14 @@ public final actor JSONLogCacher<Value: Codable & Sendable>: Cacher {
   public nonisolated func entry(forKey key: String) async throws -> CacheEntry<Value>? {
     guard
       let record = try await log.read(key),
-      let value = try? JSONDecoder().decode(Value.self, from: Data(record.payload))
+      let payload = LogPayload.decode(record.payload),
+      let value = try? JSONDecoder().decode(Value.self, from: payload.json)
     else { return nil }
     return CacheEntry(
       value: value,
       storedAt: record.label.storedAt,
-      validator: record.label.validator
+      validator: record.label.validator,
+      timeToLive: payload.timeToLive
     )
   }
 
@@ -124,7 +126,8 @@ public final actor JSONLogCacher<Value: Codable & Sendable>: Cacher {
     records.reserveCapacity(entries.count)
     for (key, entry) in entries {
       do {
-        let payload = try encoder.encode(entry.value)
+        let json = try encoder.encode(entry.value)
+        let payload = LogPayload.encode(json, timeToLive: entry.timeToLive)
         let size = max(payload.count, key.utf8.count, entry.validator?.utf8.count ?? 0)
         guard size <= LogRecord.maximumPartCount else {
           throw StorageError.entryTooLarge(byteCount: size, limit: LogRecord.maximumPartCount)

@@ -32,6 +32,10 @@ struct Envelope<Value: Codable & Sendable>: Sendable {
         seconds: seconds,
         attoseconds: attoseconds,
         validator: entry.validator,
+        timeToLive: entry.timeToLive.map { timeToLive in
+          let (seconds, attoseconds) = timeToLive.clampedComponents
+          return Content.Span(seconds: seconds, attoseconds: attoseconds)
+        },
         value: entry.value
       )
     )
@@ -62,7 +66,10 @@ struct Envelope<Value: Codable & Sendable>: Sendable {
         secondsComponent: content.seconds,
         attosecondsComponent: content.attoseconds
       ),
-      validator: content.validator
+      validator: content.validator,
+      timeToLive: content.timeToLive.map {
+        Duration(secondsComponent: $0.seconds, attosecondsComponent: $0.attoseconds)
+      }
     )
   }
 
@@ -86,7 +93,14 @@ struct Envelope<Value: Codable & Sendable>: Sendable {
     let seconds: Int64
     let attoseconds: Int64
     let validator: String?
+    /// Older files have none. Older readers ignore it.
+    let timeToLive: Span?
     let value: Value
+
+    struct Span: Codable {
+      let seconds: Int64
+      let attoseconds: Int64
+    }
   }
 }
 
