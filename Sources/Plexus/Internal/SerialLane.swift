@@ -4,27 +4,43 @@ internal import Synchronization
 ///
 /// An actor would not do: it lets the next piece begin whenever one suspends.
 final class SerialLane: Sendable {
-  /// The lanes whose work the current task belongs to.
-  @TaskLocal private static var current: [ObjectIdentifier] = []
+  /// A piece of work, as the tasks know it that belong to it.
+  private final class Turn: Sendable {
+    let lane: ObjectIdentifier
+    /// A task that a piece of work leaves behind may wait for the next one.
+    let isOver = Atomic<Bool>(false)
+
+    init(of lane: SerialLane) {
+      self.lane = ObjectIdentifier(lane)
+    }
+  }
+
+  /// The pieces of work that the current task belongs to.
+  @TaskLocal private static var current: [Turn] = []
 
   private let last = Locked<Task<Void, Never>?>(nil)
 
   init() {}
 
   /// Whether the current task is part of a piece of work of this lane, which would wait for itself.
-  var isCurrent: Bool { Self.current.contains(ObjectIdentifier(self)) }
+  var isCurrent: Bool {
+    let lane = ObjectIdentifier(self)
+    return Self.current.contains { $0.lane == lane && !$0.isOver.load(ordering: .acquiring) }
+  }
 
   /// Adds a piece of work, which runs to its end whether those who wait for it are cancelled or not.
   ///
   /// - Returns: The task that does it.
   @discardableResult
   func add(_ work: @escaping @concurrent @Sendable () async -> Void) -> Task<Void, Never> {
-    let lanes = Self.current + [ObjectIdentifier(self)]
+    let turn = Turn(of: self)
+    let turns = Self.current.filter { !$0.isOver.load(ordering: .acquiring) } + [turn]
     let (task, previous) = last.withLock { last in
       let previous = last
       let task = Task.detached {
         await previous?.value
-        await Self.$current.withValue(lanes, operation: work)
+        await Self.$current.withValue(turns, operation: work)
+        turn.isOver.store(true, ordering: .releasing)
       }
       last = task
       return (task, previous)

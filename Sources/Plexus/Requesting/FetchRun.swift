@@ -49,7 +49,7 @@ struct FetchRun<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Reads the stored copy, if there is no value and the policy is to read it before fetching.
   func storedCopy() async -> FoundCopy<Value>? {
     guard launch.readsFirst else { return nil }
-    return await core.storedCopy(of: flight.key, hash: flight.hash)
+    return await core.storedCopy(for: flight)
   }
 
   /// How the flight ends if the stored copy will do.
@@ -101,7 +101,7 @@ extension RequestCore {
       let usesValue = policy.usesCachedValue(error)
       var copy = found
       if usesValue, copy == nil, launch.previousValue == nil {
-        copy = await storedCopy(of: launch.flight.key, hash: launch.flight.hash)
+        copy = await storedCopy(for: launch.flight)
       }
       if launch.flight.work.isCancelled { return .cancelled(error) }
       return .failure(

@@ -117,7 +117,7 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
       name: name,
       namesKeys: false,
       policy: policy,
-      storage: cacher.map { Storage(cacher: $0) { _ in name } },
+      storage: cacher.map { Storage(cacher: $0, onlyName: name) },
       clock: clock
     ) { _, context in
       try await onFetch(context)

@@ -105,6 +105,10 @@ public final actor MuxRepository {
   ///   cleared all the same.
   public nonisolated func clearAll() async throws {
     let members = members()
+    let keepers = members.compactMap { $0 as? any CopyKeeper }
+    // Members may share a cacher: what one has removed another may still be writing, until all are done.
+    for keeper in keepers { keeper.withholdCopies() }
+    defer { for keeper in keepers { keeper.releaseCopies() } }
     for member in members { member.hold() }
     for member in members { member.release() }
     try await Self.ask(members) { try await $0.removeStored() }

@@ -56,6 +56,25 @@ extension RepositoryMember {
   public nonisolated func removeStored() async throws {}
 }
 
+/// A member with stored copies that others may share.
+protocol CopyKeeper: AnyObject, Sendable {
+  /// From now on no stored copy is used, but for what this member itself is about to write.
+  func withholdCopies()
+
+  /// Called once for each call of ``withholdCopies()``.
+  func releaseCopies()
+}
+
+extension RequestCore: CopyKeeper {
+  func withholdCopies() {
+    stripes.withEachLock { $0.ledger?.readBlocks += 1 }
+  }
+
+  func releaseCopies() {
+    stripes.withEachLock { $0.ledger?.readBlocks -= 1 }
+  }
+}
+
 extension RequestCore: RepositoryMember {
   @usableFromInline var name: String { source.name }
 

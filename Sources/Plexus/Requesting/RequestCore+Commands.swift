@@ -16,7 +16,9 @@ extension RequestCore {
         now: now,
         &aftermath
       )
-      if let name { stripe.ledger?.noteValue(key, hash: hash, name: name, &aftermath.notes) }
+      if let name {
+        stripe.ledger?.noteValue(key, hash: hash, name: name, isNewest: true, &aftermath.notes)
+      }
       aftermath.note(key) { .stored(key: $0) }
       stripe.keep(index, cost: cost, &aftermath)
     }

@@ -101,7 +101,14 @@ extension Stripe {
     let isKept = ending.value != nil && (ending.isRestored || ending.isNew || before.value == nil)
     if isKept {
       if let name = bill.name {
-        ledger?.noteValue(flight.key, hash: flight.hash, name: name, &aftermath.notes)
+        // A refresh since the flight began has queued another one.
+        ledger?.noteValue(
+          flight.key,
+          hash: flight.hash,
+          name: name,
+          isNewest: before.queued == nil,
+          &aftermath.notes
+        )
       }
       keep(index, cost: bill.cost, &aftermath)
     }

@@ -10,22 +10,26 @@ struct FoundCopy<Value: Sendable>: Sendable {
 }
 
 extension RequestCore {
-  /// Reads the stored copy of a key.
+  /// Reads the stored copy of a flight's key.
   ///
   /// - Returns: The copy, or `nil` if there is none that may be used. A cacher that fails has none.
-  func storedCopy(of key: Key, hash: UInt64) async -> FoundCopy<Value>? {
+  func storedCopy(for flight: Flight<Key, Value>) async -> FoundCopy<Value>? {
     guard let storage else { return nil }
-    let name = storage.name(of: key)
-    let lookup = stripes.withLock(hash: hash) { $0.ledger?.lookUp(name) }
+    let name = storage.name(of: flight.key)
+    let lookup = stripes.withLock(hash: flight.hash) { $0.ledger?.lookUp(name) }
     switch lookup {
-    case .departing(let copy):
-      return FoundCopy(copy: copy, deadline: deadline(of: copy))
+    case .departing(let copy, let isOutdated):
+      return FoundCopy(copy: copy, deadline: deadline(of: copy), isOutdated: isOutdated)
     case .removed, nil:
       return nil
     case .elsewhere(let outdatedUntil):
       do {
-        guard let entry = try await storage.cacher.entry(forKey: name) else { return nil }
-        return found(entry, outdatedUntil: outdatedUntil)
+        // A cacher that requests what it is being asked for is found out like a fetch that does.
+        let scope: any FlightNode = flight.mark.predecessor ?? flight.mark
+        let entry = try await FlightScope.$current.withValue(scope) {
+          try await storage.cacher.entry(forKey: name)
+        }
+        return entry.map { found($0, outdatedUntil: outdatedUntil) }
       } catch {
         if !(error is CancellationError && Task.isCancelled) { noteCacherError([name: error]) }
         return nil
@@ -40,17 +44,19 @@ extension RequestCore {
     let age = wallClockTime() - entry.storedAt
     let isFromTheFuture = age < .zero
     let now = time.now()
+    // More than 126 years are as good as for ever, and leave room to reckon with.
+    let known = Nanoseconds(saturating: min(age, .seconds(4_000_000_000)))
     let copy = StoredCopy(
       value: entry.value,
       validator: entry.validator,
-      storedAt: isFromTheFuture ? now : now.addingSaturating(-Nanoseconds(saturating: age)),
+      storedAt: isFromTheFuture ? now : now.addingSaturating(-known),
       ownTimeToLive: entry.timeToLive.map { Nanoseconds(saturating: $0) }
     )
     return FoundCopy(
       copy: copy,
       // Whoever sets a clock back does not make values fresh for ever.
       deadline: isFromTheFuture ? now : deadline(of: copy),
-      isOutdated: outdatedUntil.map { entry.storedAt <= $0 } ?? false
+      isOutdated: outdatedUntil.map { entry.storedAt <= $0 || isFromTheFuture } ?? false
     )
   }
 
@@ -84,8 +90,9 @@ extension RequestCore {
     guard let storage else { return }
     let report = await turn(of: storage, flushing: false)
     if let error = report.completeRemovalError { throw error }
-    guard let name else { return }
-    if let error = report.failedRemovals[name] { throw CacherError(failures: [name: error]) }
+    let failures =
+      name.map { name in report.failedRemovals.filter { $0.key == name } } ?? report.failedRemovals
+    if !failures.isEmpty { throw CacherError(failures: failures) }
   }
 
   private func turn(of storage: Storage<Key, Value>, flushing: Bool) async -> StorageReport {
@@ -105,23 +112,31 @@ extension RequestCore {
   /// storage.
   func synchronize(_ storage: Storage<Key, Value>, flushing: Bool) async -> StorageReport {
     var report = StorageReport()
-    await removeCopies(storage, &report)
-    // What is written now would be removed together with the rest later.
-    if let error = report.completeRemovalError {
-      if flushing {
-        for item in unwritten(flushing: true) { report.failedWrites[item.name] = error }
-      }
-      return report
+    // What is cleared while something else is being removed would otherwise be removed after what is
+    // stored in its place has been written. A cacher that clears whenever it removes comes to no end.
+    for _ in 0..<8 where report.hasRemoved {
+      guard await removeCopies(storage, &report) else { break }
     }
-    let items = unwritten(flushing: flushing).filter { report.failedRemovals[$0.name] == nil }
+    let (items, blocked) = unwritten(flushing: flushing)
+    for item in blocked {
+      // What is written now would be removed together with the older copy later.
+      guard let error = report.completeRemovalError ?? report.failedRemovals[item.name] else {
+        continue
+      }
+      if flushing { report.failedWrites[item.name] = error }
+      if item.key == nil { lose(item, error, storage) }
+    }
     if !items.isEmpty { await write(items, to: storage, &report) }
     return report
   }
 
+  /// Removes what is to be removed at this moment.
+  ///
+  /// - Returns: Whether there was something.
   private func removeCopies(
     _ storage: Storage<Key, Value>,
     _ report: inout StorageReport
-  ) async {
+  ) async -> Bool {
     var names: [(name: String, revision: UInt64)] = []
     var isComplete = false
     var revisions: [UInt64?] = []
@@ -143,52 +158,65 @@ extension RequestCore {
         report.completeRemovalError = error
         noteCacherError([:], error)
       }
-    } else if !names.isEmpty {
-      do {
-        try await storage.cacher.removeEntries(forKeys: Set(names.map(\.name)))
-      } catch {
-        report.failedRemovals = failures(in: error, of: names.map(\.name))
-        noteCacherError(report.failedRemovals)
-      }
-      let removed = names.filter { report.failedRemovals[$0.name] == nil }
-      stripes.withEachLock { stripe in stripe.ledger?.confirmRemoval(of: removed) }
+      return true
     }
+    guard !names.isEmpty else { return false }
+    do {
+      try await storage.cacher.removeEntries(forKeys: Set(names.map(\.name)))
+    } catch {
+      report.failedRemovals = failures(in: error, of: names.map(\.name))
+      noteCacherError(report.failedRemovals)
+    }
+    let removed = names.filter { report.failedRemovals[$0.name] == nil }
+    stripes.withEachLock { stripe in stripe.ledger?.confirmRemoval(of: removed) }
+    return true
   }
 
   /// A value that the cacher does not have.
   private struct Unwritten: Sendable {
     let name: String
     let revision: UInt64
-    let copy: StoredCopy<Value>
+    let entry: CacheEntry<Value>
     /// The key and its hash, if it is in memory.
     let key: (key: Key, hash: UInt64)?
   }
 
-  private func unwritten(flushing: Bool) -> [Unwritten] {
+  /// What is to be written, and what cannot be because an older copy has to be removed first.
+  private func unwritten(flushing: Bool) -> (items: [Unwritten], blocked: [Unwritten]) {
     var items: [Unwritten] = []
+    var blocked: [Unwritten] = []
+    let now = time.now()
+    let wallTime = wallClockTime()
     stripes.withEachLock { stripe in
       guard let ledger = stripe.ledger else { return }
+      func add(
+        _ name: String,
+        _ revision: UInt64,
+        _ copy: StoredCopy<Value>,
+        _ key: (key: Key, hash: UInt64)?
+      ) {
+        let entry = CacheEntry(copy, age: .nanoseconds(now - copy.storedAt), at: wallTime)
+        let item = Unwritten(name: name, revision: revision, entry: entry, key: key)
+        if ledger.isToBeRemoved(name) { return blocked.append(item) }
+        items.append(item)
+        // By the time at which it is written it may look newer than the refresh that it does not satisfy.
+        if ledger.isOutdated(name, revision: revision) {
+          stripe.ledger?.outdate(name, until: entry.storedAt)
+        }
+      }
       for (name, departure) in ledger.departures {
-        items.append(
-          Unwritten(name: name, revision: departure.revision, copy: departure.copy, key: nil)
-        )
+        add(name, departure.revision, departure.copy, nil)
       }
       guard flushing else { return }
       for entry in ledger.unflushed.entries {
         guard let index = stripe.keys.index(of: entry.key, hash: entry.hash),
           let copy = stripe[index].copy
         else { continue }
-        items.append(
-          Unwritten(
-            name: entry.element.name,
-            revision: entry.element.revision,
-            copy: copy,
-            key: (entry.key, entry.hash)
-          )
-        )
+        let note = entry.element
+        add(note.name, note.revision, copy, (entry.key, entry.hash))
       }
     }
-    return items
+    return (items, blocked)
   }
 
   private func write(
@@ -196,48 +224,51 @@ extension RequestCore {
     to storage: Storage<Key, Value>,
     _ report: inout StorageReport
   ) async {
-    let now = time.now()
-    let wallTime = wallClockTime()
-    var entries: [String: CacheEntry<Value>] = [:]
-    for item in items {
-      entries[item.name] = CacheEntry(
-        value: item.copy.value,
-        storedAt: wallTime - .nanoseconds(now - item.copy.storedAt),
-        validator: item.copy.validator,
-        timeToLive: item.copy.ownTimeToLive.map { .nanoseconds($0) }
-      )
-    }
+    let entries = Dictionary(items.map { ($0.name, $0.entry) }) { _, newer in newer }
+    var failures: [String: any Error] = [:]
     do {
       try await storage.cacher.store(entries)
     } catch {
-      report.failedWrites = failures(in: error, of: Array(entries.keys))
-      noteCacherError(report.failedWrites)
+      failures = self.failures(in: error, of: Array(entries.keys))
+      noteCacherError(failures)
     }
-    if entries.count > report.failedWrites.count {
-      tell(.flushed(count: entries.count - report.failedWrites.count))
-    }
+    report.failedWrites.merge(failures) { _, newer in newer }
+    storage.forgetLosses(entries.keys.lazy.filter { failures[$0] == nil })
+    if entries.count > failures.count { tell(.flushed(count: entries.count - failures.count)) }
     for item in items {
+      if let error = failures[item.name] {
+        if item.key == nil { lose(item, error, storage) }
+        continue
+      }
       var garbage = StorageLedger<Key, Value>.Garbage()
-      let failure = report.failedWrites[item.name]
       if let (key, hash) = item.key {
-        guard failure == nil else { continue }
         stripes.withLock(hash: hash) {
           $0.ledger?.confirm(key, hash: hash, revision: item.revision, &garbage)
         }
       } else {
         // It is in one of the stripes; there are few of them, and few such values.
-        var isGone = false
-        stripes.withEachLock { stripe in
-          let ended = stripe.ledger?.endDeparture(
-            item.name,
-            revision: item.revision,
-            &garbage
-          )
-          if ended == true { isGone = true }
+        stripes.withEachLock {
+          $0.ledger?.endDeparture(item.name, revision: item.revision, &garbage)
         }
-        if isGone, let failure { storage.noteLoss(item.name, failure) }
       }
     }
+  }
+
+  /// A value that has left memory cannot be written.
+  private func lose(_ item: Unwritten, _ error: any Error, _ storage: Storage<Key, Value>) {
+    let time = wallClockTime()
+    var garbage = StorageLedger<Key, Value>.Garbage()
+    var isLost = false
+    stripes.withEachLock { stripe in
+      let wasThere = stripe.ledger?.loseDeparture(
+        item.name,
+        revision: item.revision,
+        at: time,
+        &garbage
+      )
+      if wasThere == true { isLost = true }
+    }
+    if isLost { storage.noteLoss(item.name, error) }
   }
 
   /// Which of the names a cacher has failed with, and why.
@@ -256,5 +287,17 @@ extension RequestCore {
     stripes.withLock(hash: 0) { $0.statistics.cacherErrors += max(1, failures.count) }
     for (name, error) in failures { tell(.cacherFailed(key: name, error: error)) }
     if let error { tell(.cacherFailed(key: nil, error: error)) }
+  }
+}
+
+extension CacheEntry {
+  /// Creates the entry that a copy of some age is at some time.
+  fileprivate init(_ copy: StoredCopy<Value>, age: Duration, at time: Duration) {
+    self.init(
+      value: copy.value,
+      storedAt: time - age,
+      validator: copy.validator,
+      timeToLive: copy.ownTimeToLive.map { .nanoseconds($0) }
+    )
   }
 }

@@ -41,7 +41,12 @@ final class RequestCore<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       rest -= 1
       return Stripe(
         limit: capacity.limit.map { $0 / stripeCount + (rest >= 0 ? 1 : 0) },
-        ledger: storage.map { _ in StorageLedger(isReadFirst: policy.cacherRead == .beforeFetch) }
+        ledger: storage.map { storage in
+          StorageLedger(
+            isReadFirst: policy.cacherRead == .beforeFetch,
+            onlyName: storage.onlyName
+          )
+        }
       )
     }
     self.capacity = capacity

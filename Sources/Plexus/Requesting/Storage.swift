@@ -6,6 +6,8 @@ internal import Synchronization
 /// whatever was being written. Reading does not wait for them.
 final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let cacher: any Cacher<Value>
+  /// The only key that there is, as the cacher knows it; others may keep entries of their own there.
+  let onlyName: String?
   let lane = SerialLane()
   private let makeName: @Sendable (Key) -> String
   private let isWriting = Atomic<Bool>(false)
@@ -14,7 +16,14 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   init(cacher: any Cacher<Value>, name: @escaping @Sendable (Key) -> String) {
     self.cacher = cacher
+    onlyName = nil
     makeName = name
+  }
+
+  init(cacher: any Cacher<Value>, onlyName: String) {
+    self.cacher = cacher
+    self.onlyName = onlyName
+    makeName = { _ in onlyName }
   }
 
   /// The key as the cacher knows it.
@@ -32,8 +41,21 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// A value has left memory and could not be written.
+  ///
+  /// So many are remembered that nobody will read a longer list, for nobody may ever ask.
   func noteLoss(_ name: String, _ error: any Error) {
-    let old = losses.withLock { $0.updateValue(error, forKey: name) }
+    let old = losses.withLock { losses -> (any Error)? in
+      guard losses.count < 4096 || losses[name] != nil else { return nil }
+      return losses.updateValue(error, forKey: name)
+    }
+    withExtendedLifetime(old) {}
+  }
+
+  /// The cacher has newer values.
+  func forgetLosses(_ names: some Sequence<String>) {
+    let old = losses.withLock { losses in
+      losses.isEmpty ? [] : names.map { losses.removeValue(forKey: $0) }
+    }
     withExtendedLifetime(old) {}
   }
 
@@ -55,4 +77,7 @@ struct StorageReport: Sendable {
   var failedRemovals: [String: any Error] = [:]
   /// The values that could not be written.
   var failedWrites: [String: any Error] = [:]
+
+  /// Whether everything could be removed that was to be.
+  var hasRemoved: Bool { completeRemovalError == nil && failedRemovals.isEmpty }
 }

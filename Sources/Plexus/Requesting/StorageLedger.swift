@@ -20,28 +20,40 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// What is known of a stored copy without asking the cacher.
   enum Lookup: Sendable {
-    /// It is on its way to the cacher.
-    case departing(StoredCopy<Value>)
+    /// It is on its way to the cacher, and may be out of date.
+    case departing(StoredCopy<Value>, isOutdated: Bool)
     /// It has to be removed, and must not be used.
     case removed
     /// Whatever the cacher has; it is out of date if it was stored at this time or before.
     case elsewhere(outdatedUntil: Duration?)
   }
 
+  /// From when on a value has to be to count, in both orders: that of the wall clock, which other
+  /// processes share, and that of the changes here, which no clock can mix up.
+  private struct Mark: Sendable {
+    var time: Duration
+    var revision: UInt64
+  }
+
   /// Whether stored copies are read before anything is fetched.
   let isReadFirst: Bool
+  /// The only name that there is, if so: then nothing else may be removed.
+  let onlyName: String?
+  /// For how many reasons no stored copy may be used that was not written here.
+  var readBlocks = 0
   private(set) var unflushed = KeyTable<Key, Note>()
   private(set) var departures: [String: Departure] = [:]
   /// The names of the copies to remove.
   private(set) var removals: [String: UInt64] = [:]
   /// Whether all copies are to be removed.
   private(set) var completeRemoval: UInt64?
-  private var refreshes: [String: Duration] = [:]
-  private var lastRefresh: Duration?
+  private var refreshes: [String: Mark] = [:]
+  private var lastRefresh: Mark?
   private var lastRevision: UInt64 = 0
 
-  init(isReadFirst: Bool) {
+  init(isReadFirst: Bool, onlyName: String? = nil) {
     self.isReadFirst = isReadFirst
+    self.onlyName = onlyName
   }
 
   private mutating func nextRevision() -> UInt64 {
@@ -57,10 +69,31 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Looks for the stored copy of a key.
   func lookUp(_ name: String) -> Lookup {
-    if let departure = departures[name] { return .departing(departure.copy) }
-    if completeRemoval != nil || removals[name] != nil { return .removed }
-    guard let refresh = refreshes[name] else { return .elsewhere(outdatedUntil: lastRefresh) }
-    return .elsewhere(outdatedUntil: lastRefresh.map { max($0, refresh) } ?? refresh)
+    if let departure = departures[name] {
+      let isOutdated = isOutdated(name, revision: departure.revision)
+      return .departing(departure.copy, isOutdated: isOutdated)
+    }
+    if readBlocks > 0 || isToBeRemoved(name) { return .removed }
+    return .elsewhere(outdatedUntil: mark(of: name)?.time)
+  }
+
+  /// Whether the stored copy of a name has to be removed, and would take with it what is written now.
+  func isToBeRemoved(_ name: String) -> Bool {
+    completeRemoval != nil || removals[name] != nil
+  }
+
+  /// Whether the value of a revision has changed at its origin since.
+  func isOutdated(_ name: String, revision: UInt64) -> Bool {
+    mark(of: name).map { revision < $0.revision } ?? false
+  }
+
+  private func mark(of name: String) -> Mark? {
+    guard let mark = refreshes[name] else { return lastRefresh }
+    guard let lastRefresh else { return mark }
+    return Mark(
+      time: max(mark.time, lastRefresh.time),
+      revision: max(mark.revision, lastRefresh.revision)
+    )
   }
 
   // MARK: - Changes
@@ -72,11 +105,23 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// A key has a new value in memory.
-  mutating func noteValue(_ key: Key, hash: UInt64, name: String, _ garbage: inout Garbage) {
+  ///
+  /// - Parameter isNewest: Whether it satisfies every refresh; if not, it was fetched too early.
+  mutating func noteValue(
+    _ key: Key,
+    hash: UInt64,
+    name: String,
+    isNewest: Bool,
+    _ garbage: inout Garbage
+  ) {
     removeNote(key, hash: hash, &garbage)
     _ = unflushed.insert(Note(name: name, revision: nextRevision()), for: key, hash: hash)
     removeDeparture(name, &garbage)
-    refreshes[name] = nil
+    if isNewest {
+      refreshes[name] = nil
+    } else if let mark = mark(of: name) {
+      refreshes[name] = Mark(time: mark.time, revision: nextRevision())
+    }
   }
 
   /// A value leaves memory; if the cacher does not have it, a copy is kept here until it has.
@@ -95,13 +140,6 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     garbage.entries.append(entry)
   }
 
-  /// A value that is not kept in memory at all goes to the cacher.
-  mutating func depart(_ name: String, _ copy: StoredCopy<Value>, _ garbage: inout Garbage) {
-    let departure = Departure(copy: copy, revision: nextRevision())
-    if let old = departures.updateValue(departure, forKey: name) { garbage.departures.append(old) }
-    refreshes[name] = nil
-  }
-
   /// A key is cleared.
   mutating func remove(_ key: Key, hash: UInt64, name: String, _ garbage: inout Garbage) {
     removeNote(key, hash: hash, &garbage)
@@ -110,24 +148,38 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     removals[name] = nextRevision()
   }
 
-  /// Everything is cleared.
+  /// Everything is cleared, as far as it is ours.
   mutating func removeAll(_ garbage: inout Garbage) {
     garbage.entries += unflushed.removeAll()
     garbage.departures += departures.values
     departures = [:]
     refreshes = [:]
-    completeRemoval = nextRevision()
+    if let onlyName {
+      removals[onlyName] = nextRevision()
+    } else {
+      completeRemoval = nextRevision()
+    }
   }
 
   /// The value of a key has changed at its origin: a copy stored until then is out of date.
+  ///
+  /// It makes no difference where copies are read only to stand in for a value that cannot be fetched.
   mutating func refresh(_ name: String, at time: Duration) {
-    refreshes[name] = time
+    guard isReadFirst else { return }
+    refreshes[name] = Mark(time: time, revision: nextRevision())
   }
 
   /// All values have changed at their origin.
   mutating func refreshAll(at time: Duration) {
+    guard isReadFirst else { return }
     refreshes = [:]
-    lastRefresh = time
+    lastRefresh = Mark(time: time, revision: nextRevision())
+  }
+
+  /// A value is about to be written as of some time, though it has changed at its origin since.
+  mutating func outdate(_ name: String, until time: Duration) {
+    guard let mark = mark(of: name) else { return }
+    refreshes[name] = Mark(time: max(mark.time, time), revision: mark.revision)
   }
 
   private mutating func removeNote(_ key: Key, hash: UInt64, _ garbage: inout Garbage) {
@@ -165,13 +217,26 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     garbage.entries.append(unflushed.remove(at: index))
   }
 
-  /// A value that had left memory was written or is given up, unless there is a newer one since.
+  /// A value that had left memory was written, unless there is a newer one since.
+  mutating func endDeparture(_ name: String, revision: UInt64, _ garbage: inout Garbage) {
+    guard departures[name]?.revision == revision else { return }
+    removeDeparture(name, &garbage)
+  }
+
+  /// A value that had left memory could not be written and is given up, unless there is a newer one since.
+  ///
+  /// An older one that the cacher may have does not take its place.
   ///
   /// - Returns: Whether it was still this one.
-  @discardableResult
-  mutating func endDeparture(_ name: String, revision: UInt64, _ garbage: inout Garbage) -> Bool {
+  mutating func loseDeparture(
+    _ name: String,
+    revision: UInt64,
+    at time: Duration,
+    _ garbage: inout Garbage
+  ) -> Bool {
     guard departures[name]?.revision == revision else { return false }
     removeDeparture(name, &garbage)
+    refresh(name, at: time)
     return true
   }
 }

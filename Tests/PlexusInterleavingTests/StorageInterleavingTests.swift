@@ -1,0 +1,171 @@
+import Plexus
+import PlexusTesting
+import Synchronization
+import Testing
+
+extension `Every order of jobs` {
+  @Suite(.serialized, .timeLimit(.minutes(5)))
+  struct `Storage, in every order` {
+    private struct Wrong: Error {
+      let what: String
+    }
+
+    /// A fetch of several jobs that brings the number of its call.
+    private final class Origin: Sendable {
+      private let calls = Atomic(0)
+
+      /// The number of fetches so far.
+      var count: Int { calls.load(ordering: .relaxed) }
+
+      func fetch() async throws -> Int {
+        let number = calls.add(1, ordering: .relaxed).newValue
+        await hop()
+        return number
+      }
+    }
+
+    /// A cacher in memory that takes a job to begin and another one to end.
+    private actor SlowCacher: Cacher {
+      private(set) var entries: [String: CacheEntry<Int>] = [:]
+
+      func entry(forKey key: String) async -> CacheEntry<Int>? {
+        let entry = entries[key]
+        await hop()
+        return entry
+      }
+
+      func store(_ new: [String: CacheEntry<Int>]) async {
+        await hop()
+        entries.merge(new) { _, newer in newer }
+      }
+
+      func removeEntries(forKeys keys: Set<String>) async {
+        await hop()
+        for key in keys { entries[key] = nil }
+      }
+
+      func removeAllEntries() async {
+        await hop()
+        entries = [:]
+      }
+
+      func value(_ key: String) -> Int? { entries[key]?.value }
+    }
+
+    private static var readingFirst: CachePolicy {
+      var policy = CachePolicy()
+      policy.cacherRead = .beforeFetch
+      return policy
+    }
+
+    @Test func `R7: clearing outlives every flush and fetch`() throws {
+      try forEveryInterleaving(deviations: 3) {
+        let origin = Origin()
+        let cacher = SlowCacher()
+        let cache = Multiplexer(id: "key", policy: Self.readingFirst, cacher: cacher) {
+          try await origin.fetch()
+        }
+        cache.store(0)
+        let flushing = Task { try await cache.flush() }
+        let refreshing = Task { try await cache.refresh().request() }
+        let clearing = Task {
+          try await cache.clear()
+          let began = origin.count
+          let stored = await cacher.value("key")
+          guard stored != 0 else { throw Wrong(what: "the copy is still there") }
+          let value = try await cache.request()
+          guard value > 0 else { throw Wrong(what: "\(value) of \(began) is from before") }
+        }
+        try await flushing.value
+        _ = try await refreshing.value
+        try await clearing.value
+        try await cache.flush()
+        let stored = await cacher.value("key")
+        guard let value = cache.cachedValue, value > 0, stored == value else {
+          throw Wrong(what: "\(cache.cachedValue ?? -1) in memory, \(stored ?? -1) stored")
+        }
+      }
+    }
+
+    @Test func `R7: what is stored after clearing is stored after the next flush`() throws {
+      try forEveryInterleaving(deviations: 3) {
+        let cacher = SlowCacher()
+        let map = MultiplexerMap<Int, Int>(capacity: .count(9), cacher: cacher) { $0 }
+        map.store(0, for: 1)
+        map.store(0, for: 2)
+        let flushing = Task { try await map.flush() }
+        let clearing = Task {
+          await hop()
+          try await map.clear(2)
+        }
+        let storing = Task {
+          try await map.clear(1)
+          map.store(8, for: 1)
+          try await map.flush()
+          guard await cacher.value("1") == 8 else { throw Wrong(what: "it is not there") }
+        }
+        try await flushing.value
+        try await clearing.value
+        try await storing.value
+        guard await cacher.value("1") == 8, await cacher.value("2") == nil else {
+          throw Wrong(what: "\(await cacher.entries)")
+        }
+      }
+    }
+
+    @Test func `R7: an evicted value that is cleared comes back to nobody`() throws {
+      try forEveryInterleaving(deviations: 3) {
+        let origin = Origin()
+        let cacher = SlowCacher()
+        let map = MultiplexerMap<Int, Int>(
+          policy: Self.readingFirst,
+          capacity: .count(1),
+          cacher: cacher
+        ) { _ in try await origin.fetch() }
+        map.store(0, for: 1)
+        let evicting = Task { map.store(100, for: 2) }
+        let requesting = Task { _ = try await map.request(1) }
+        let clearing = Task {
+          try await map.clear(1)
+          guard await cacher.value("1") != 0 else { throw Wrong(what: "the copy is still there") }
+          guard try await map.request(1) != 0 else { throw Wrong(what: "it came back") }
+        }
+        await evicting.value
+        try await requesting.value
+        try await clearing.value
+        try await map.flush()
+        guard await cacher.value("1") != 0, await cacher.value("2") == 100 else {
+          throw Wrong(what: "\(await cacher.entries)")
+        }
+      }
+    }
+
+    @Test func `R8: clearing all members keeps everything of before from being read again`() throws
+    {
+      try forEveryInterleaving(deviations: 3) {
+        let origin = Origin()
+        let cacher = SlowCacher()
+        await cacher.store(["key": CacheEntry(value: 0, storedAt: .seconds(4_000_000_000))])
+        var policy = Self.readingFirst
+        policy.staleWhileRevalidate = .seconds(100)
+        let repository = MuxRepository()
+        let members = (0..<2).map { _ in
+          Multiplexer(id: "key", policy: policy, cacher: cacher) { try await origin.fetch() }
+            .register(in: repository)
+        }
+        members[1].store(0)
+        let flushing = Task { try await members[1].flush() }
+        let requesting = Task { _ = try await members[0].request() }
+        let clearing = Task {
+          try await repository.clearAll()
+          for member in members {
+            guard try await member.request() > 0 else { throw Wrong(what: "it came back") }
+          }
+        }
+        try await flushing.value
+        try await requesting.value
+        try await clearing.value
+      }
+    }
+  }
+}

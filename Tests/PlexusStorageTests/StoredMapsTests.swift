@@ -1,0 +1,182 @@
+import Foundation
+import Plexus
+import PlexusStorage
+import Testing
+
+/// The kinds of cachers.
+private enum Kind: String, CaseIterable, Codable, Sendable {
+  case files, log
+
+  func open(_ path: String) throws -> any Cacher<Person> {
+    let url = URL(filePath: path, directoryHint: .isDirectory)
+    return switch self {
+    case .files: JSONFileCacher<Person>(directory: url)
+    case .log: try JSONLogCacher<Person>(directory: url)
+    }
+  }
+}
+
+private struct Fetched: Error {}
+
+@Suite(.serialized, .timeLimit(.minutes(10)))
+struct `Multiplexers with files` {
+  private let folder: TemporaryFolder
+  private let policy: CachePolicy
+
+  init() throws {
+    folder = try TemporaryFolder()
+    var policy = CachePolicy()
+    policy.cacherRead = .beforeFetch
+    self.policy = policy
+  }
+
+  @Test(arguments: Kind.allCases)
+  private func `R17: two of one id in one directory, created again, have what was flushed last`(
+    kind: Kind
+  ) async throws {
+    func make() throws -> Multiplexer<Person> {
+      Multiplexer(id: "me", policy: policy, cacher: try kind.open(folder.path)) { throw Fetched() }
+    }
+    let first = try make()
+    let second = try make()
+    first.store(Person(name: "first", age: nil))
+    try await first.flush()
+    #expect(try await second.request().name == "first")
+    second.store(Person(name: "second", age: 2))
+    try await second.flush()
+    #expect(try await make().response().source == .cacher)
+    #expect(try await make().request().name == "second")
+    try await first.clear()
+    await #expect(throws: Fetched.self) { try await make().request() }
+    #expect(try await second.request().name == "second", "Its memory is its own")
+  }
+
+  @Test(arguments: Kind.allCases)
+  private func `R17: two maps of one directory that are flushed at once lose nothing`(
+    kind: Kind
+  ) async throws {
+    func make() throws -> MultiplexerMap<Int, Person> {
+      MultiplexerMap(policy: policy, cacher: try kind.open(folder.path)) { _ in throw Fetched() }
+    }
+    let maps = [try make(), try make()]
+    try await withThrowingTaskGroup { group in
+      for (half, map) in maps.enumerated() {
+        group.addTask {
+          for round in 0..<10 {
+            for key in 0..<10 {
+              map.store(Person(name: "\(round)", age: key), for: 2 * key + half)
+            }
+            try await map.flush()
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    let reader = try make()
+    for key in 0..<20 { #expect(try await reader.request(key).name == "9") }
+  }
+
+  @Test(arguments: Kind.allCases)
+  private func `R16: hostile keys have a value each, inside the directory`(
+    kind: Kind
+  ) async throws {
+    // Two keys that are equal to Swift are one key to a map.
+    let keys = Set(hostileKeys)
+    let map = MultiplexerMap<String, Person>(cacher: try kind.open(folder.path)) { key in
+      Person(name: key, age: key.utf8.count)
+    }
+    for key in keys { _ = try await map.request(key) }
+    try await map.flush()
+    let before = try FileManager.default.contentsOfDirectory(
+      atPath: folder.url.deletingLastPathComponent().path(percentEncoded: false)
+    )
+    #expect(before == ["cache"])
+    #expect(folder.names.allSatisfy { $0.utf8.count <= 120 })
+    if kind == .files { #expect(folder.names.count == keys.count) }
+    let reopened = MultiplexerMap<String, Person>(
+      policy: policy,
+      cacher: try kind.open(folder.path)
+    ) { _ in throw Fetched() }
+    for key in keys {
+      #expect(try await reopened.request(key) == Person(name: key, age: key.utf8.count))
+    }
+    #expect(reopened.statistics.restorations == keys.count)
+    for key in keys.prefix(10) { try await reopened.clear(key) }
+    for key in keys.prefix(10) {
+      await #expect(throws: Fetched.self) { try await reopened.request(key) }
+    }
+  }
+
+  @Test(arguments: Kind.allCases)
+  private func `a bounded map finds on disk what had to leave its memory`(
+    kind: Kind
+  ) async throws {
+    let map = MultiplexerMap<Int, Person>(
+      policy: policy,
+      capacity: .count(10),
+      cacher: try kind.open(folder.path)
+    ) { Person(name: "\($0)", age: $0) }
+    for key in 0..<200 { _ = try await map.request(key) }
+    try await map.flush()
+    for key in 0..<200 { #expect(try await map.request(key).age == key) }
+    #expect(map.statistics.fetches == 200)
+    #expect(map.statistics.evictions >= 190)
+  }
+}
+
+/// How often a process is killed by each of the tests below; more by the environment's `PLEXUS_KILLS`.
+private let killCount =
+  ProcessInfo.processInfo.environment["PLEXUS_KILLS"].flatMap { Int($0) } ?? 12
+
+@Suite(.serialized, .timeLimit(.minutes(20)))
+struct `Maps in processes that are killed` {
+  private let folder: TemporaryFolder
+
+  init() throws {
+    folder = try TemporaryFolder()
+  }
+
+  /// A process stores and flushes, writes down what was acknowledged, and is killed by a thread of its
+  /// own at some moment.
+  @Test(arguments: Kind.allCases, 0..<killCount)
+  private func `R15: nothing that a flush has acknowledged is lost`(
+    kind: Kind,
+    round: Int
+  ) async throws {
+    let (path, notesPath) = (folder.path, folder.notesPath)
+    await #expect(processExitsWith: .signal(SIGKILL)) {
+      [kind, path = path as String, notesPath = notesPath as String] in
+      let map = MultiplexerMap<Int, Person>(capacity: .count(6), cacher: try kind.open(path)) {
+        Person(name: "\($0)", age: 0)
+      }
+      try Data().write(to: URL(filePath: notesPath))
+      let notes = try FileHandle(forWritingTo: URL(filePath: notesPath))
+      let last = Int.random(in: 1...12)
+      for number in 1... {
+        if number == last {
+          Thread {
+            // A moment that has nothing to do with what the other threads do.
+            for _ in 0..<Int.random(in: 0..<100_000) { _ = getpid() }
+            kill(getpid(), SIGKILL)
+          }.start()
+        }
+        // More than have room in memory.
+        for key in 0..<8 { map.store(Person(name: "\(key)", age: number), for: key) }
+        try await map.flush()
+        try notes.write(contentsOf: Data([UInt8(ascii: ".")]))
+      }
+    }
+    let acknowledged = try Data(contentsOf: URL(filePath: notesPath)).count
+    let cacher = try kind.open(path)
+    for key in 0..<8 {
+      let person = try await cacher.value("\(key)")
+      if acknowledged > 0 { try #require(person != nil) }
+      #expect(person?.name ?? "\(key)" == "\(key)")
+      #expect(person?.age ?? 0 >= acknowledged && person?.age ?? 0 <= acknowledged + 1)
+    }
+    let map = MultiplexerMap<Int, Person>(cacher: cacher) { Person(name: "\($0)", age: 0) }
+    map.store(Person(name: "after", age: 1), for: 1)
+    try await map.flush()
+    #expect(try await kind.open(path).name("1") == "after")
+  }
+}

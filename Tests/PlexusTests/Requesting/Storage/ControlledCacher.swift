@@ -1,0 +1,213 @@
+import Foundation
+import Plexus
+import PlexusTesting
+import TestSupport
+
+/// A cacher in memory that writes down its calls, fails where it is told to, and can be held at any
+/// operation.
+final class ControlledCacher<Value: Sendable>: Cacher {
+  enum Operation: Hashable, Sendable, CaseIterable {
+    case read, store, remove, removeAll
+  }
+
+  struct Call: Hashable, Sendable {
+    let operation: Operation
+    var keys: Set<String> = []
+  }
+
+  private struct Failure: Sendable {
+    let keys: Set<String>?
+    let error: any Error
+  }
+
+  private struct State: Sendable {
+    var entries: [String: CacheEntry<Value>] = [:]
+    var calls: [Call] = []
+    var failures: [Operation: Failure] = [:]
+    var gates: [Operation: Gate] = [:]
+    var onCall: @Sendable (Call) async throws -> Void = { _ in }
+  }
+
+  private let state = Guarded(State())
+
+  // MARK: - For tests
+
+  /// What is stored.
+  var entries: [String: CacheEntry<Value>] {
+    get { state.withLock { $0.entries } }
+    set { state.withLock { $0.entries = newValue } }
+  }
+
+  var calls: [Call] { state.withLock { $0.calls } }
+
+  func count(of operation: Operation) -> Int {
+    calls.count { $0.operation == operation }
+  }
+
+  func value(_ key: String = "key") -> Value? { entries[key]?.value }
+
+  /// Lets an operation fail with some keys, or altogether, until it is mended.
+  func fail(_ operation: Operation, with keys: Set<String>? = nil, error: any Error = Broken()) {
+    state.withLock { $0.failures[operation] = Failure(keys: keys, error: error) }
+  }
+
+  func mend() {
+    state.withLock { $0.failures = [:] }
+  }
+
+  /// Holds an operation, before it does anything, until the gate is open.
+  func hold(_ operation: Operation) -> Gate {
+    let gate = Gate()
+    state.withLock { $0.gates[operation] = gate }
+    return gate
+  }
+
+  /// Does something at each call.
+  func onCall(_ body: @escaping @Sendable (Call) async throws -> Void) {
+    state.withLock { $0.onCall = body }
+  }
+
+  // MARK: - Cacher
+
+  func entry(forKey key: String) async throws -> CacheEntry<Value>? {
+    try await begin(Call(operation: .read, keys: [key]))
+    try check(.read, [key])
+    return entries[key]
+  }
+
+  func store(_ new: [String: CacheEntry<Value>]) async throws {
+    try await begin(Call(operation: .store, keys: Set(new.keys)))
+    let failed = failures(.store, Set(new.keys))
+    state.withLock { state in
+      for (key, entry) in new where failed[key] == nil { state.entries[key] = entry }
+    }
+    if !failed.isEmpty { throw CacherError(failures: failed) }
+  }
+
+  func removeEntries(forKeys keys: Set<String>) async throws {
+    try await begin(Call(operation: .remove, keys: keys))
+    let failed = failures(.remove, keys)
+    state.withLock { state in
+      for key in keys where failed[key] == nil { state.entries[key] = nil }
+    }
+    if !failed.isEmpty { throw CacherError(failures: failed) }
+  }
+
+  func removeAllEntries() async throws {
+    try await begin(Call(operation: .removeAll))
+    try check(.removeAll, [])
+    state.withLock { $0.entries = [:] }
+  }
+
+  private func begin(_ call: Call) async throws {
+    let (gate, onCall) = state.withLock { state in
+      state.calls.append(call)
+      return (state.gates[call.operation], state.onCall)
+    }
+    try await onCall(call)
+    if let gate { await waitUnmoved(gate) }
+  }
+
+  private func failures(_ operation: Operation, _ keys: Set<String>) -> [String: any Error] {
+    guard let failure = state.withLock({ $0.failures[operation] }) else { return [:] }
+    let failing = failure.keys.map { $0.intersection(keys) } ?? keys
+    return Dictionary(uniqueKeysWithValues: failing.map { ($0, failure.error) })
+  }
+
+  private func check(_ operation: Operation, _ keys: Set<String>) throws {
+    guard let failure = state.withLock({ $0.failures[operation] }) else { return }
+    if failure.keys.map({ !$0.isDisjoint(with: keys) }) ?? true { throw failure.error }
+  }
+}
+
+/// The time since 1970, as cachers keep it.
+func wallTime() -> Duration {
+  .seconds(Date().timeIntervalSince1970)
+}
+
+extension CacheEntry {
+  /// Makes an entry that was stored so long ago.
+  init(_ value: Value, age: Duration, validator: String? = nil, timeToLive: Duration? = nil) {
+    self.init(
+      value: value,
+      storedAt: wallTime() - age,
+      validator: validator,
+      timeToLive: timeToLive
+    )
+  }
+}
+
+extension CachePolicy {
+  /// A policy by which stored copies are read first.
+  static func readingFirst(staleFor staleTime: Duration = .zero) -> CachePolicy {
+    var policy = CachePolicy()
+    policy.cacherRead = .beforeFetch
+    policy.staleWhileRevalidate = staleTime
+    return policy
+  }
+}
+
+extension CacheKind {
+  /// Makes a cache whose value has the name "key" in its cacher.
+  func make<Value>(
+    storedIn cacher: any Cacher<Value>,
+    policy: CachePolicy = CachePolicy(),
+    clock: any Clock<Duration> = ManualClock(),
+    onFetch: @escaping @concurrent @Sendable () async throws -> Value
+  ) -> CacheUnderTest<Value> {
+    makeInformed(storedIn: cacher, policy: policy, clock: clock) { _ in .value(try await onFetch())
+    }
+  }
+
+  /// Makes a cache whose value has the name "key" in its cacher, and whose fetch is told of what it renews.
+  func makeInformed<Value>(
+    storedIn cacher: any Cacher<Value>,
+    policy: CachePolicy = CachePolicy(),
+    clock: any Clock<Duration> = ManualClock(),
+    onFetch:
+      @escaping @concurrent @Sendable (FetchContext<Value>) async throws -> FetchResult<Value>
+  ) -> CacheUnderTest<Value> {
+    switch self {
+    case .multiplexer:
+      .multiplexer(
+        Multiplexer(id: "key", policy: policy, cacher: cacher, clock: clock, onFetch: onFetch)
+      )
+    case .map:
+      .map(
+        MultiplexerMap(id: "map", policy: policy, cacher: cacher, clock: clock) {
+          (_: String, context: FetchContext<Value>) in try await onFetch(context)
+        }
+      )
+    }
+  }
+}
+
+extension CacheUnderTest {
+  func flush() async throws {
+    switch self {
+    case .multiplexer(let cache): try await cache.flush()
+    case .map(let cache): try await cache.flush()
+    }
+  }
+
+  func clearAll() async throws {
+    switch self {
+    case .multiplexer(let cache): try await cache.clear()
+    case .map(let cache): try await cache.clear()
+    }
+  }
+
+  func refreshAll() {
+    switch self {
+    case .multiplexer(let cache): cache.refresh()
+    case .map(let cache): cache.refreshAll()
+    }
+  }
+
+  func occurrences() -> AsyncStream<CacheEvent> {
+    switch self {
+    case .multiplexer(let cache): cache.events()
+    case .map(let cache): cache.events()
+    }
+  }
+}

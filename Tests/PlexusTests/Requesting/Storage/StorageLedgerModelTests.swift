@@ -1,0 +1,220 @@
+import Testing
+
+@testable import Plexus
+
+@Suite struct `Every sequence of events of a ledger` {
+  @Test(arguments: [false, true])
+  func `keeps every promise`(hasOnlyName: Bool) throws {
+    try walk(World(onlyName: hasOnlyName ? "name" : nil), depth: 6)
+  }
+
+  private func walk(_ world: World, depth: Int) throws {
+    guard depth > 0 else { return }
+    for event in World.Event.allCases {
+      var next = world
+      guard next.apply(event) else { continue }
+      try #require(next.brokenPromise == nil, "after \(next.history)")
+      try walk(next, depth: depth - 1)
+    }
+  }
+}
+
+/// A ledger, a cacher that does as it is told, and what an outsider believes of both.
+///
+/// Values are numbered in the order in which they come to be; the number is what a copy holds. The time of
+/// the wall clock is the number of events.
+private struct World {
+  enum Event: CaseIterable {
+    case store, tooEarly, forget, refresh, refreshAll, clear, clearAll
+    case beginWriting, endWriting, failWriting, beginRemoving, endRemoving
+  }
+
+  private typealias Ledger = StorageLedger<Int, Int>
+
+  /// A write under way.
+  private struct Writing {
+    let value: Int
+    let revision: UInt64
+    let isDeparture: Bool
+    let time: Int
+  }
+
+  /// A removal under way.
+  private struct Removing {
+    let removals: [String: UInt64]
+    let complete: UInt64?
+  }
+
+  private(set) var history: [Event] = []
+  private(set) var brokenPromise: String?
+  private var ledger: Ledger
+  private let name = "name"
+
+  // What is believed.
+  private var last = 0
+  private var memory: Int?
+  private var isWritten = true
+  private var departed: Int?
+  private var stored: (value: Int, time: Int)?
+  private var writing: Writing?
+  private var removing: Removing?
+  /// Values up to this one have been cleared.
+  private var clearedUpTo = 0
+  /// Values up to this one are out of date.
+  private var outdatedUpTo = 0
+  /// Whether a refresh of the key, and one of all keys, is remembered.
+  private var hasMark = false
+  private var hasMarkOfAll = false
+
+  init(onlyName: String?) {
+    ledger = Ledger(isReadFirst: true, onlyName: onlyName)
+  }
+
+  private var now: Duration { .seconds(history.count) }
+
+  private mutating func expect(_ condition: Bool, _ promise: String) {
+    if !condition, brokenPromise == nil { brokenPromise = promise }
+  }
+
+  /// Lets something happen.
+  ///
+  /// - Returns: Whether it can happen now.
+  mutating func apply(_ event: Event) -> Bool {
+    history.append(event)
+    var garbage = Ledger.Garbage()
+    switch event {
+    case .store, .tooEarly: noteValue(isNewest: event == .store, &garbage)
+    case .forget:
+      guard let value = memory else { return false }
+      let leaving = copy(value)
+      ledger.depart(0, hash: 0, leaving, &garbage)
+      if !isWritten { departed = value }
+      memory = nil
+    case .refresh, .refreshAll:
+      outdatedUpTo = last
+      hasMark = event == .refresh
+      if event == .refreshAll { hasMarkOfAll = true }
+      if event == .refresh { ledger.refresh(name, at: now) } else { ledger.refreshAll(at: now) }
+    case .clear, .clearAll:
+      clearedUpTo = last
+      hasMark = false
+      memory = nil
+      departed = nil
+      if event == .clear {
+        ledger.remove(0, hash: 0, name: name, &garbage)
+      } else {
+        ledger.removeAll(&garbage)
+      }
+    case .beginWriting:
+      guard writing == nil, removing == nil, beginWriting() else { return false }
+    case .endWriting, .failWriting:
+      guard let writing else { return false }
+      end(writing, fails: event == .failWriting, &garbage)
+    case .beginRemoving:
+      guard writing == nil, removing == nil, ledger.hasRemovals else { return false }
+      removing = Removing(removals: ledger.removals, complete: ledger.completeRemoval)
+    case .endRemoving:
+      guard let removing else { return false }
+      stored = nil
+      if let revision = removing.complete {
+        ledger.confirmCompleteRemoval(revision)
+      } else {
+        ledger.confirmRemoval(of: removing.removals.map { (name: $0.key, revision: $0.value) })
+      }
+      self.removing = nil
+    }
+    compare()
+    return true
+  }
+
+  private func copy(_ value: Int) -> StoredCopy<Int> {
+    StoredCopy(value: value, validator: nil, storedAt: 0, ownTimeToLive: nil)
+  }
+
+  private mutating func noteValue(isNewest: Bool, _ garbage: inout Ledger.Garbage) {
+    last += 1
+    memory = last
+    isWritten = false
+    departed = nil
+    ledger.noteValue(0, hash: 0, name: name, isNewest: isNewest, &garbage)
+    if isNewest {
+      hasMark = false
+    } else if hasMark || hasMarkOfAll {
+      // One that was fetched too early is out of date from its beginning.
+      hasMark = true
+      outdatedUpTo = last
+    }
+  }
+
+  private mutating func beginWriting() -> Bool {
+    guard !ledger.isToBeRemoved(name) else { return false }
+    if let departure = ledger.departures[name] {
+      writing = Writing(
+        value: departure.copy.value,
+        revision: departure.revision,
+        isDeparture: true,
+        time: history.count
+      )
+      expect(departure.copy.value == departed, "another value is on its way than believed")
+    } else if let note = ledger.unflushed.entries.first?.element, let memory {
+      writing = Writing(
+        value: memory,
+        revision: note.revision,
+        isDeparture: false,
+        time: history.count
+      )
+      expect(!isWritten, "a value is written twice")
+    } else {
+      return false
+    }
+    if let writing, ledger.isOutdated(name, revision: writing.revision) {
+      ledger.outdate(name, until: .seconds(writing.time))
+      hasMark = true
+    }
+    return true
+  }
+
+  private mutating func end(_ writing: Writing, fails: Bool, _ garbage: inout Ledger.Garbage) {
+    self.writing = nil
+    if fails {
+      guard writing.isDeparture else { return }
+      let isLost = ledger.loseDeparture(name, revision: writing.revision, at: now, &garbage)
+      expect(isLost == (departed == writing.value), "a value was lost, or not")
+      if isLost {
+        departed = nil
+        hasMark = true
+        outdatedUpTo = last
+      }
+      return
+    }
+    stored = (writing.value, writing.time)
+    if writing.isDeparture {
+      ledger.endDeparture(name, revision: writing.revision, &garbage)
+      if departed == writing.value { departed = nil }
+    } else {
+      ledger.confirm(0, hash: 0, revision: writing.revision, &garbage)
+      if memory == writing.value { isWritten = true }
+    }
+  }
+
+  private mutating func compare() {
+    expect(ledger.unflushed.isEmpty == (memory == nil || isWritten), "a value was not noted")
+    expect(ledger.departures[name]?.copy.value == departed, "another value leaves than believed")
+    switch ledger.lookUp(name) {
+    case .departing(let copy, let isOutdated):
+      expect(copy.value == departed, "a value was found that is not on its way")
+      expect(copy.value > clearedUpTo, "a cleared value was found on its way")
+      expect(isOutdated == (copy.value <= outdatedUpTo), "a refresh was forgotten, or made up")
+    case .removed:
+      expect(ledger.hasRemovals, "a copy is not used for no reason")
+    case .elsewhere(let outdatedUntil):
+      expect(!ledger.isToBeRemoved(name), "a copy is used that has to be removed")
+      guard memory == nil, let stored else { return }
+      expect(stored.value > clearedUpTo, "a cleared value would be found")
+      let isUsed = outdatedUntil.map { .seconds(stored.time) > $0 } ?? true
+      if stored.value <= outdatedUpTo {
+        expect(!isUsed, "a value of before a refresh would be found")
+      }
+    }
+  }
+}

@@ -1,0 +1,428 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct `A stored copy, read after an error` {
+  let cacher = ControlledCacher<Int>()
+
+  @Test(arguments: CacheKind.allCases)
+  func `is not read before a fetch, nor after one that succeeds`(kind: CacheKind) async throws {
+    cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
+    let cache = kind.make(storedIn: cacher) { 1 }
+    #expect(try await cache.response().source == .fetch)
+    #expect(cacher.calls.isEmpty)
+    #expect(cache.statistics.restorations == 0)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `is not read after an error for which it may not stand in`(kind: CacheKind) async throws {
+    cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
+    let cache = kind.make(storedIn: cacher) { throw Broken() }
+    await #expect(throws: Broken.self) { try await cache.request() }
+    #expect(cacher.calls.isEmpty)
+    #expect(cache.cachedValue == nil)
+  }
+
+  @Test(arguments: CacheKind.allCases, [Duration.seconds(10), .seconds(100_000)])
+  func
+    `R4: stands in for a value that cannot be fetched, however old, and the next request fetches`(
+      kind: CacheKind,
+      age: Duration
+    ) async throws
+  {
+    cacher.entries["key"] = CacheEntry(7, age: age)
+    let origin = ScriptedFetcher<Int>([.failure(Offline()), .success(2)])
+    let cache = kind.make(storedIn: cacher) { try await origin.fetch() }
+    let response = try await cache.response()
+    #expect(response.value == 7)
+    #expect(response.source == .cacher)
+    #expect(response.isStale)
+    #expect(response.error as? Offline == Offline())
+    #expect(response.age >= age && response.age < age + .seconds(100))
+    #expect(cache.cachedValue == 7)
+    #expect(cache.statistics.restorations == 1)
+    #expect(try await cache.request() == 2, "Nothing says that the copy is still the right one")
+    #expect(cacher.count(of: .read) == 1)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R4: stands in from memory after the next error, without being read again`(
+    kind: CacheKind
+  ) async throws {
+    cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
+    let cache = kind.make(storedIn: cacher) { throw Offline() }
+    _ = try await cache.request()
+    let response = try await cache.response()
+    #expect(response.value == 7)
+    #expect(response.source == .memory)
+    #expect(response.isStale)
+    #expect(response.error is Offline)
+    #expect(cacher.count(of: .read) == 1)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R4: stands in for as long as the failure is remembered`(kind: CacheKind) async throws {
+    cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
+    var policy = CachePolicy()
+    policy.failureTimeToLive = .seconds(60)
+    let cache = kind.make(storedIn: cacher, policy: policy) { throw Offline() }
+    for _ in 0..<3 { #expect(try await cache.request() == 7) }
+    #expect(cache.statistics.fetches == 1)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `that is not there leaves callers the error of the fetch`(kind: CacheKind) async throws {
+    let cache = kind.make(storedIn: cacher) { throw Offline() }
+    await #expect(throws: Offline.self) { try await cache.request() }
+    #expect(cache.statistics.restorations == 0)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `is what all get who wait, and the fetch after it renews`(kind: CacheKind) async throws {
+    cacher.entries["key"] = CacheEntry(7, age: .seconds(10), validator: "tag")
+    let gate = cacher.hold(.read)
+    let contexts = RecordedChannel<FetchContext<Int>>()
+    let cache = kind.makeInformed(storedIn: cacher) { (context: FetchContext<Int>) in
+      contexts.send(context)
+      guard context.previousValue != nil else { throw Offline() }
+      return .notModified()
+    }
+    let callers = (0..<3).map { _ in begin { try await cache.response() } }
+    await gate.arrivals(1)
+    gate.open()
+    for caller in callers { #expect(try await caller.value.source == .cacher) }
+    let renewed = try await cache.response()
+    #expect(renewed.value == 7)
+    #expect(renewed.source == .fetch)
+    let last = await contexts.recorder.first(2).last
+    #expect(last?.previousValue == 7)
+    #expect(last?.validator == "tag")
+    #expect(try await cache.response().source == .memory)
+  }
+}
+
+@Suite(.timeLimit(.minutes(5))) struct `A stored copy, read before the first fetch` {
+  let cacher = ControlledCacher<Int>()
+
+  @Test(arguments: CacheKind.allCases)
+  func `answers in place of a fetch while it is fresh`(kind: CacheKind) async throws {
+    cacher.entries["key"] = CacheEntry(7, age: .seconds(600))
+    let cache = kind.make(storedIn: cacher, policy: .readingFirst()) { 1 }
+    let events = Recorder(cache.occurrences())
+    let states = Recorder(cache.subscribe())
+    let response = try await cache.response()
+    #expect(response.value == 7)
+    #expect(response.source == .cacher)
+    #expect(!response.isStale)
+    #expect(response.age >= .seconds(600) && response.age < .seconds(700))
+    #expect(cache.statistics.fetches == 0)
+    #expect(cache.statistics.restorations == 1)
+    #expect(cache.statistics.misses == 1)
+    #expect(await events.first(1).map(\.description) == ["the stored copy of key was used"])
+    #expect(await states.first(3).map(\.name) == ["unknown", "loading", "loaded 7"])
+    let second = try await cache.response()
+    #expect(second.source == .memory)
+    #expect(second.age >= .seconds(600))
+    #expect(cacher.count(of: .read) == 1)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `is fresh for the rest of its time to live only`(kind: CacheKind) async throws {
+    cacher.entries["key"] = CacheEntry(7, age: .seconds(1_000))
+    let clock = ManualClock()
+    let cache = kind.make(storedIn: cacher, policy: .readingFirst(), clock: clock) { 1 }
+    #expect(try await cache.request() == 7)
+    clock.advance(by: .seconds(600))
+    #expect(try await cache.request() == 7)
+    clock.advance(by: .seconds(200))
+    #expect(try await cache.request() == 1)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R13: answers at once while it may be revalidated, and one fetch renews it`(
+    kind: CacheKind
+  ) async throws {
+    cacher.entries["key"] = CacheEntry(7, age: .seconds(2_000), validator: "tag")
+    let gate = Gate()
+    let contexts = RecordedChannel<FetchContext<Int>>()
+    let policy = CachePolicy.readingFirst(staleFor: .seconds(1_000))
+    let cache = kind.makeInformed(storedIn: cacher, policy: policy) { context in
+      contexts.send(context)
+      try await gate.wait()
+      return .value(8)
+    }
+    let response = try await cache.response()
+    #expect(response.value == 7)
+    #expect(response.source == .cacher)
+    #expect(response.isStale)
+    #expect(response.error == nil)
+    await gate.arrivals(1)
+    #expect(try await cache.request() == 7)
+    let states = Recorder(cache.subscribe())
+    gate.open()
+    #expect(await states.first(2).map(\.name) == ["loading 7", "loaded 8"])
+    #expect(cache.statistics.fetches == 1)
+    let context = await contexts.recorder.first(1).first
+    #expect(context?.previousValue == 7)
+    #expect(context?.validator == "tag")
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R14: that is too old is what the fetch renews`(kind: CacheKind) async throws {
+    cacher.entries["key"] = CacheEntry(7, age: .seconds(2_000), validator: "tag")
+    let cache = kind.makeInformed(storedIn: cacher, policy: .readingFirst()) { context in
+      #expect(context.previousValue == 7)
+      #expect(context.validator == "tag")
+      return .notModified()
+    }
+    let response = try await cache.response()
+    #expect(response.value == 7)
+    #expect(response.source == .fetch)
+    #expect(!response.isStale)
+    #expect(response.age == .zero)
+    #expect(cache.statistics.fetches == 1)
+    try await cache.flush()
+    let entry = try #require(cacher.entries["key"])
+    #expect(wallTime() - entry.storedAt < .seconds(100), "It counts as fetched just now")
+    #expect(entry.validator == "tag")
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R4: that is too old stands in if it cannot be renewed, else callers get the error`(
+    kind: CacheKind
+  ) async throws {
+    cacher.entries["key"] = CacheEntry(7, age: .seconds(2_000))
+    let origin = ScriptedFetcher<Int>([
+      .failure(Broken()), .failure(Offline()), .failure(Offline()), .success(2),
+    ])
+    let cache = kind.make(storedIn: cacher, policy: .readingFirst()) { try await origin.fetch() }
+    await #expect(throws: Broken.self) { try await cache.request() }
+    #expect(cacher.value() == 7, "A stored copy is never dropped because of an error")
+    let response = try await cache.response()
+    #expect(response.value == 7)
+    #expect(response.source == .cacher)
+    #expect(response.isStale)
+    #expect(response.error is Offline)
+    #expect(try await cache.response().source == .memory)
+    #expect(try await cache.request() == 2)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `that is not there is fetched, and read by one of many callers`(
+    kind: CacheKind
+  ) async throws {
+    let gate = cacher.hold(.read)
+    let cache = kind.make(storedIn: cacher, policy: .readingFirst()) { 1 }
+    let callers = (0..<5).map { _ in begin { try await cache.request() } }
+    await gate.arrivals(1)
+    #expect(cache.statistics.fetches == 0)
+    gate.open()
+    for caller in callers { #expect(try await caller.value == 1) }
+    #expect(cacher.count(of: .read) == 1)
+    #expect(cache.statistics.fetches == 1)
+    #expect(cache.statistics.joins == 4)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R14: from the future is stale, neither fresh nor an error`(kind: CacheKind) async throws {
+    cacher.entries["key"] = CacheEntry(7, age: .seconds(-3_600))
+    let cache = kind.make(storedIn: cacher, policy: .readingFirst()) { 1 }
+    #expect(try await cache.request() == 1)
+
+    let policy = CachePolicy.readingFirst(staleFor: .seconds(60))
+    let patient = kind.make(storedIn: cacher, policy: policy) { 2 }
+    let response = try await patient.response()
+    #expect(response.value == 7)
+    #expect(response.isStale)
+    #expect(response.age >= .zero && response.age < .seconds(60))
+
+    let away = kind.make(storedIn: cacher, policy: .readingFirst()) { throw Offline() }
+    #expect(try await away.request() == 7)
+  }
+
+  @Test(
+    arguments: CacheKind.allCases,
+    [Duration.seconds(Int64.min), .seconds(-20_000_000_000), .zero, .seconds(Int64.max)]
+  )
+  func `R14: of no possible time is stale, and its age can be told`(
+    kind: CacheKind,
+    storedAt: Duration
+  ) async throws {
+    cacher.entries["key"] = CacheEntry(value: 7, storedAt: storedAt)
+    let clock = ManualClock()
+    let cache = kind.make(storedIn: cacher, clock: clock) { throw Offline() }
+    clock.advance(by: .seconds(1_000))
+    #expect(try await cache.request() == 7)
+    clock.advance(by: .seconds(1_000))
+    let response = try await cache.response()
+    #expect(response.value == 7)
+    #expect(response.age >= .seconds(1_000))
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R14: is fresh for the time to live that came with it`(kind: CacheKind) async throws {
+    let cache = kind.make(storedIn: cacher, policy: .readingFirst()) { 1 }
+    cacher.entries["key"] = CacheEntry(7, age: .seconds(600), timeToLive: .seconds(500))
+    #expect(try await cache.request() == 1)
+    let other = kind.make(storedIn: cacher, policy: .readingFirst()) { 1 }
+    cacher.entries["key"] = CacheEntry(8, age: .seconds(5_000), timeToLive: .seconds(6_000))
+    #expect(try await other.request() == 8)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `keeps the validator and the time to live of its value`(kind: CacheKind) async throws {
+    let clock = ManualClock()
+    let cache = kind.makeInformed(storedIn: cacher, clock: clock) { _ in
+      .value(7, timeToLive: .seconds(5), validator: "tag")
+    }
+    _ = try await cache.request()
+    clock.advance(by: .seconds(100))
+    try await cache.flush()
+    let entry = try #require(cacher.entries["key"])
+    #expect(entry.validator == "tag")
+    #expect(entry.timeToLive == .seconds(5))
+    let age = wallTime() - entry.storedAt
+    #expect(age >= .seconds(100) && age < .seconds(200), "It is as old as the value")
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R9: of before a refresh is no answer any more`(kind: CacheKind) async throws {
+    for refreshes in [{ (cache: CacheUnderTest<Int>) in _ = cache.refresh() }, { $0.refreshAll() }]
+    {
+      cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
+      let origin = ScriptedFetcher<Int>([.failure(Broken()), .failure(Offline()), .success(1)])
+      let policy = CachePolicy.readingFirst(staleFor: .seconds(100))
+      let cache = kind.make(storedIn: cacher, policy: policy) { try await origin.fetch() }
+      refreshes(cache)
+      await #expect(throws: Broken.self) { try await cache.request() }
+      cache.clearMemory()
+      let response = try await cache.response()
+      #expect(response.value == 7 && response.error is Offline, "It may stand in nevertheless")
+      cache.clearMemory()
+      #expect(try await cache.request() == 1)
+    }
+  }
+
+  @Test(arguments: CacheKind.allCases, [false, true])
+  func `R9: of before a refresh is no answer while it is being written, nor afterwards`(
+    kind: CacheKind,
+    isHeld: Bool
+  ) async throws {
+    let origin = ScriptedFetcher<Int>([.success(2), .success(3)])
+    let policy = CachePolicy.readingFirst(staleFor: .seconds(100))
+    let cache = kind.make(storedIn: cacher, policy: policy) { try await origin.fetch() }
+    let gate = isHeld ? cacher.hold(.store) : nil
+    for refreshes in [{ (cache: CacheUnderTest<Int>) in _ = cache.refresh() }, { $0.refreshAll() }]
+    {
+      cache.store(1)
+      refreshes(cache)
+      cache.clearMemory()
+      if isHeld { await gate?.arrivals(1) } else { try await cache.flush() }
+      #expect(try await cache.response().source == .fetch)
+    }
+    gate?.open()
+    try await cache.flush()
+    #expect(cacher.value() == 3)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R9: of a fetch that was under way at a refresh is no answer for it`(
+    kind: CacheKind
+  ) async throws {
+    let gate = Gate()
+    let origin = ScriptedFetcher<Int>([.success(1), .failure(Broken()), .success(3)], gate: gate)
+    let cache = kind.make(storedIn: cacher, policy: .readingFirst()) { try await origin.fetch() }
+    let early = begin { try await cache.request() }
+    await gate.arrivals(1)
+    let refreshed = cache.refresh()
+    let late = begin { try await refreshed.request() }
+    gate.open()
+    #expect(try await early.value == 1)
+    await #expect(throws: Broken.self) { try await late.value }
+    #expect(cache.cachedValue == 1)
+    try await cache.flush()
+    cache.clearMemory()
+    #expect(try await cache.request() == 3)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R9: from the future is no answer after a refresh`(kind: CacheKind) async throws {
+    cacher.entries["key"] = CacheEntry(7, age: .seconds(-3_600))
+    let policy = CachePolicy.readingFirst(staleFor: .seconds(100))
+    let cache = kind.make(storedIn: cacher, policy: policy) { 1 }
+    cache.refresh()
+    #expect(try await cache.response().source == .fetch)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R9: by another one after a refresh is an answer again`(kind: CacheKind) async throws {
+    let cache = kind.make(storedIn: cacher, policy: .readingFirst()) { 1 }
+    cache.refresh()
+    cacher.entries["key"] = CacheEntry(9, age: .zero)
+    #expect(try await cache.response().source == .cacher)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R10: does not replace a value that was stored while it was read`(
+    kind: CacheKind
+  ) async throws {
+    cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
+    let gate = cacher.hold(.read)
+    let cache = kind.make(storedIn: cacher, policy: .readingFirst()) { 1 }
+    let caller = begin { try await cache.request() }
+    await gate.arrivals(1)
+    cache.store(9)
+    #expect(try await caller.value == 9)
+    gate.open()
+    try await cache.flush()
+    #expect(cache.cachedValue == 9)
+    #expect(cacher.value() == 9)
+  }
+
+  @Test func `is read for each key of a bulk request, and the rest is fetched at once`()
+    async throws
+  {
+    for key in 0..<40 { cacher.entries["\(key)"] = CacheEntry(key, age: .seconds(10)) }
+    cacher.entries["40"] = CacheEntry(0, age: .seconds(100_000))
+    let calls = RecordedChannel<[Int]>()
+    let map = MultiplexerMap<Int, Int>.bulk(policy: .readingFirst(), cacher: cacher) { keys in
+      calls.send(keys.sorted())
+      return Dictionary(uniqueKeysWithValues: keys.map { ($0, 10 * $0) })
+    }
+    let results = await map.request(Array(0...42))
+    for key in 0...42 { #expect(try results[key]?.get() == (key < 40 ? key : 10 * key)) }
+    #expect(await calls.recorder.first(1) == [[40, 41, 42]])
+    #expect(map.statistics.fetches == 1)
+    #expect(map.statistics.restorations == 40)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R11: by a cacher that requests its own value is not waited for`(
+    kind: CacheKind
+  ) async throws {
+    for policy in [CachePolicy.readingFirst(), CachePolicy()] {
+      let cacher = ControlledCacher<Int>()
+      let origin = ScriptedFetcher<Int>(
+        policy.cacherRead == .beforeFetch ? [.success(1)] : [.failure(Offline())]
+      )
+      let cache = kind.make(storedIn: cacher, policy: policy) { try await origin.fetch() }
+      cacher.onCall { _ in _ = try await cache.request() }
+      _ = try? await cache.request()
+      #expect(cache.statistics.cacherErrors == 1)
+      cacher.onCall { _ in }
+    }
+  }
+
+  @Test func `R11: by a cacher that requests another key of the same bulk is not waited for`()
+    async throws
+  {
+    let map = MultiplexerMap<Int, Int>.bulk(policy: .readingFirst(), cacher: cacher) { keys in
+      Dictionary(uniqueKeysWithValues: keys.map { ($0, $0) })
+    }
+    cacher.onCall { call in if call.keys == ["1"] { _ = try await map.request(2) } }
+    let results = await map.request([1, 2])
+    #expect(try results[1]?.get() == 1)
+    #expect(try results[2]?.get() == 2)
+    cacher.onCall { _ in }
+  }
+}
