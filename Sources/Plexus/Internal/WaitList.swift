@@ -51,6 +51,21 @@ final class WaitList: Sendable {
     return state.withLock { $0.giveBack(place) } ? .left : .finished
   }
 
+  /// Waits in a place for the event, whether the caller's task is cancelled or not.
+  ///
+  /// Who calls it sees to it that ``leave(_:)`` is called then.
+  ///
+  /// - Parameter place: The place that the caller has taken.
+  /// - Returns: Why the wait is over.
+  func wait(in place: WaitPlace) async -> Ending {
+    await unsafe withUnsafeContinuation(isolation: #isolation) { continuation in
+      let task = unsafe SuspendedTask(continuation: continuation)
+      let isParked = state.withLock { $0.park(task, in: place) }
+      if !isParked { task.resume() }
+    }
+    return state.withLock { $0.giveBack(place) } ? .left : .finished
+  }
+
   private func suspend(in place: WaitPlace, onCancel: @Sendable () -> Void) async {
     await withTaskCancellationHandler(
       operation: {

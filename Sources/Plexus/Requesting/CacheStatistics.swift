@@ -12,9 +12,11 @@ public struct CacheStatistics: Hashable, Sendable {
   public var joins: Int
   /// The fetches begun.
   ///
-  /// One that is tried again counts once.
+  /// One that is tried again counts once, and so does one for several keys.
   public var fetches: Int
   /// The fetches that failed in the end; cancelled ones do not count.
+  ///
+  /// One for several keys counts once, however many of them it failed for.
   public var failures: Int
   /// The values that had to make room for others.
   public var evictions: Int

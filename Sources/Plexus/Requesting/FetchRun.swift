@@ -14,7 +14,7 @@ struct FetchRun<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let found = await storedCopy()
     if let found, let ending = ending(with: found) { return ending }
     var launch = launch
-    if let found { launch.renew(found.copy) }
+    if let found { launch.previous = found.copy }
     if launch.readsFirst { core.noteFetch(hash: flight.hash) }
     return await core.ending(of: launch, found: found, attempts(of: launch))
   }
@@ -28,15 +28,15 @@ struct FetchRun<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       unless: { flight.mark.isSettled },
       { attempt in
         let context = FetchContext(
-          previousValue: launch.previousValue,
-          validator: launch.validator,
+          previousValue: launch.previous?.value,
+          validator: launch.previous?.validator,
           attempt: attempt
         )
         // The user's fetch is known as the work of this flight.
         let result = try await FlightScope.$current.withValue(flight.mark) {
           try await core.fetch(flight.key, context)
         }
-        if case .notModified = result, launch.previousValue == nil {
+        if case .notModified = result, launch.previous == nil {
           throw MultiplexerError.notModifiedWithoutValue
         }
         return result
@@ -62,15 +62,6 @@ struct FetchRun<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 }
 
-extension Launch {
-  /// The fetch is to renew a copy.
-  mutating func renew(_ copy: StoredCopy<Value>) {
-    previousValue = copy.value
-    validator = copy.validator
-    ownTimeToLive = copy.ownTimeToLive
-  }
-}
-
 extension RequestCore {
   /// What the attempts of a fetch come to for one flight.
   ///
@@ -89,19 +80,28 @@ extension RequestCore {
       let own = timeToLive.map { Nanoseconds(saturating: $0) }
       return .value(value, validator: validator, lifetime: lifetime(own: own))
     case .success(.notModified(let timeToLive)):
-      guard let value = launch.previousValue else {
+      guard let previous = launch.previous else {
         let error = MultiplexerError.notModifiedWithoutValue
         return .failure(error, usesValue: false, memory: 0, copy: nil)
       }
-      let own = timeToLive.map { Nanoseconds(saturating: $0) } ?? launch.ownTimeToLive
-      return .value(value, validator: launch.validator, lifetime: lifetime(own: own))
+      let own = timeToLive.map { Nanoseconds(saturating: $0) } ?? previous.ownTimeToLive
+      return .value(
+        previous.value,
+        validator: previous.validator,
+        lifetime: lifetime(own: own)
+      )
     case .cancelled(let error):
       return .cancelled(error)
     case .failure(let error):
       let usesValue = policy.usesCachedValue(error)
       var copy = found
-      if usesValue, copy == nil, launch.previousValue == nil {
-        copy = await storedCopy(for: launch.flight)
+      if usesValue, copy == nil {
+        if let previous = launch.previous {
+          // It may have had to leave memory since.
+          copy = FoundCopy(copy: previous, deadline: .min, isFromMemory: true)
+        } else {
+          copy = await storedCopy(for: launch.flight)
+        }
       }
       if launch.flight.work.isCancelled { return .cancelled(error) }
       return .failure(

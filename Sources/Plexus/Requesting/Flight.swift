@@ -98,7 +98,8 @@ final class FlightMark<Key: Hashable & Sendable>: FlightNode {
   func begin(in batch: (any FlightNode)? = nil) {
     let predecessor = state.withLock { state in
       let predecessor = state.predecessor
-      state.predecessor = batch
+      // A flight that a stored value has settled waits for nothing, and would never let go of the batch.
+      state.predecessor = state.isSettled ? nil : batch
       return predecessor
     }
     withExtendedLifetime(predecessor) {}

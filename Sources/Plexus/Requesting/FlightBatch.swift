@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// The work that several flights share: one fetch for the keys of all of them.
 ///
-/// It is cancelled when nobody wants any of them any more, and has the highest priority of all.
+/// It is cancelled when nobody waits for any of them any more, and has the highest priority of all.
 final class FlightBatch: Sendable {
   let work = FlightWork()
   private let remaining: Atomic<Int>
@@ -11,7 +11,7 @@ final class FlightBatch: Sendable {
     remaining = Atomic(count)
   }
 
-  /// A flight is cancelled.
+  /// A flight is cancelled, or has ended.
   func leave() {
     if remaining.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { work.cancel() }
   }

@@ -80,15 +80,19 @@ final class FlightWork: Sendable {
   }
 
   /// The flight has ended.
-  func finish() {
-    let garbage = state.withLock { state in
+  ///
+  /// - Returns: The batch that it was part of until now, which is to be told.
+  @discardableResult
+  func finish() -> FlightBatch? {
+    let (tasks, batch, isCancelled) = state.withLock { state in
       state.isFinished = true
-      let garbage = (state.tasks, state.batch)
+      let rest = (state.tasks, state.batch, state.isCancelled)
       state.tasks = []
       state.batch = nil
-      return garbage
+      return rest
     }
-    withExtendedLifetime(garbage) {}
+    withExtendedLifetime(tasks) {}
+    return isCancelled ? nil : batch
   }
 
   /// Waiting for a task is what raises its priority.

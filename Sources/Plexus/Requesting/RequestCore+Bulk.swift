@@ -1,5 +1,3 @@
-internal import Synchronization
-
 extension RequestCore {
   /// Answers requests of several keys, after one wait for all of them if need be.
   ///
@@ -34,9 +32,8 @@ extension RequestCore {
       }
     }
     launch(launches)
-    let hasLeft = Once()
-    for item in pending {
-      results[item.key] = await wait(item, among: pending, leaving: hasLeft)
+    if !pending.isEmpty {
+      results.merge(await wait(for: pending)) { _, newer in newer }
     }
     return results
   }
@@ -49,30 +46,46 @@ extension RequestCore {
     let scope: (any FlightNode)?
   }
 
-  private func wait(
-    _ item: Pending,
-    among pending: [Pending],
-    leaving hasLeft: Once
-  ) async -> Result<Value, any Error> {
-    let ending = await item.flight.waiters.wait(
-      in: item.place,
-      onCancel: {
-        // All of them, which are waited for only after this one, and only once: a place that was given
-        // back may be another caller's.
-        guard hasLeft.happens() else { return }
-        for item in pending { self.leave(item.flight, item.place, scope: item.scope) }
+  private func wait(for pending: [Pending]) async -> [Key: Result<Value, any Error>] {
+    if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *),
+      Task.currentPriority < .high
+    {
+      await withTaskPriorityEscalationHandler(
+        operation: { await results(of: pending) },
+        onPriorityEscalated: { _, priority in
+          for item in pending { item.flight.work.raise(to: priority) }
+        }
+      )
+    } else {
+      await results(of: pending)
+    }
+  }
+
+  private func results(of pending: [Pending]) async -> [Key: Result<Value, any Error>] {
+    await withTaskCancellationHandler(
+      operation: {
+        var results: [Key: Result<Value, any Error>] = [:]
+        results.reserveCapacity(pending.count)
+        for item in pending { results[item.key] = await result(of: item) }
+        return results
       },
-      onEscalation: { priority in
-        for item in pending { item.flight.work.raise(to: priority) }
-      }
+      onCancel: {
+        // The caller waits in the first of these places that is left: it goes on when all are.
+        for item in pending.reversed() { self.leave(item.flight, item.place, scope: item.scope) }
+      },
+      isolation: #isolation
     )
+  }
+
+  private func result(of item: Pending) async -> Result<Value, any Error> {
+    let ending = await item.flight.waiters.wait(in: item.place)
     guard ending == .finished else { return .failure(CancellationError()) }
     if let scope = item.scope { WaitGraph.stopWaiting(scope, for: item.flight.mark) }
     return Result { try item.flight.answer().value }
   }
 
   /// Launches several flights: together, if there is a fetch for several keys.
-  private func launch(_ launches: [Launch<Key, Value>]) {
+  func launch(_ launches: [Launch<Key, Value>]) {
     guard let bulkFetch, launches.count > 1 else {
       for launch in launches { self.launch(launch) }
       return
@@ -92,16 +105,6 @@ extension RequestCore {
   }
 }
 
-/// Something that happens once.
-private final class Once: Sendable {
-  private let hasHappened = Atomic<Bool>(false)
-
-  /// Returns whether it happens with this call.
-  func happens() -> Bool {
-    !hasHappened.exchange(true, ordering: .acquiringAndReleasing)
-  }
-}
-
 /// The work of several flights at once: their stored copies, one fetch for the rest of them, its timeout
 /// and its retries.
 struct BatchRun<Key: Hashable & Sendable, Value: Sendable>: Sendable {
@@ -116,9 +119,22 @@ struct BatchRun<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let found: FoundCopy<Value>?
   }
 
+  /// What reading a stored copy leads to.
+  private enum Reading: Sendable {
+    case remains(Remaining)
+    /// The flight has ended; these are to be launched now, to renew the copy.
+    case ended([Launch<Key, Value>])
+  }
+
   /// Does the work: every flight ends, exactly once.
   func run(_ launches: [Launch<Key, Value>]) async {
-    let remaining = await restore(launches)
+    let remaining = await restore(launches).filter { item in
+      let flight = item.launch.flight
+      guard flight.work.isCancelled || flight.mark.isSettled else { return true }
+      // Nobody waits for it any more.
+      core.launch(core.finish(flight, with: .cancelled(CancellationError())))
+      return false
+    }
     guard let first = remaining.first else { return }
     if launches.contains(where: \.readsFirst) {
       core.noteFetch(hash: first.launch.flight.hash)
@@ -129,13 +145,15 @@ struct BatchRun<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       unless: { mark.isSettled },
       { _ in try await FlightScope.$current.withValue(mark) { try await bulkFetch(keys) } }
     )
+    var isFirstFailure = true
+    var next: [Launch<Key, Value>] = []
     for item in remaining {
       let own = self.ending(of: item.launch.flight.key, ending)
-      core.finish(
-        item.launch.flight,
-        with: await core.ending(of: item.launch, found: item.found, own)
-      )
+      let ending = await core.ending(of: item.launch, found: item.found, own)
+      next += core.finish(item.launch.flight, with: ending, countsFailure: isFirstFailure)
+      if ending.isFailure { isFirstFailure = false }
     }
+    core.launch(next)
   }
 
   /// What a fetch for several keys has come to for one of them.
@@ -161,6 +179,7 @@ struct BatchRun<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
     return await withTaskGroup { group in
       var remaining: [Remaining] = []
+      var renewals: [Launch<Key, Value>] = []
       var rest = launches[...]
       var running = 0
       while true {
@@ -169,20 +188,26 @@ struct BatchRun<Key: Hashable & Sendable, Value: Sendable>: Sendable {
           running += 1
           group.addTask { await self.restore(launch) }
         }
-        guard let next = await group.next() else { return remaining }
+        guard let next = await group.next() else { break }
         running -= 1
-        if let next { remaining.append(next) }
+        switch next {
+        case .remains(let item): remaining.append(item)
+        case .ended(let launches): renewals += launches
+        }
       }
+      core.launch(renewals)
+      return remaining
     }
   }
 
-  private func restore(_ launch: Launch<Key, Value>) async -> Remaining? {
+  private func restore(_ launch: Launch<Key, Value>) async -> Reading {
     let run = FetchRun(core: core, launch: launch)
-    guard let found = await run.storedCopy() else { return Remaining(launch: launch, found: nil) }
-    if let ending = run.ending(with: found) {
-      core.finish(launch.flight, with: ending)
-      return nil
+    guard let found = await run.storedCopy() else {
+      return .remains(Remaining(launch: launch, found: nil))
     }
-    return Remaining(launch: launch, found: found)
+    if let ending = run.ending(with: found) {
+      return .ended(core.finish(launch.flight, with: ending))
+    }
+    return .remains(Remaining(launch: launch, found: found))
   }
 }

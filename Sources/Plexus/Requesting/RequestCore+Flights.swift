@@ -5,7 +5,7 @@ extension RequestCore {
     flight.mark.begin()
     if !launch.readsFirst { noteFetch(hash: flight.hash) }
     flight.work.start { [self] in
-      finish(flight, with: await FetchRun(core: self, launch: launch).ending())
+      self.launch(finish(flight, with: await FetchRun(core: self, launch: launch).ending()))
     }
   }
 
@@ -15,20 +15,36 @@ extension RequestCore {
   }
 
   /// A flight has ended.
-  func finish(_ flight: Flight<Key, Value>, with ending: FetchEnding<Value>) {
-    flight.work.finish()
+  ///
+  /// - Parameters:
+  ///   - flight: The flight.
+  ///   - ending: How it has ended.
+  ///   - countsFailure: Whether a failure counts; that of a fetch for several keys counts once.
+  /// - Returns: The flight that has to be launched now, if there is one.
+  func finish(
+    _ flight: Flight<Key, Value>,
+    with ending: FetchEnding<Value>,
+    countsFailure: Bool = true
+  ) -> [Launch<Key, Value>] {
+    let batch = flight.work.finish()
     let now = time.now()
     // Both are the user's code.
     let bill = Bill(
       cost: ending.value.map { capacity.cost(of: $0) } ?? 0,
-      name: ending.isNew ? storage?.name(of: flight.key) : nil
+      name: ending.isNew ? storage?.name(of: flight.key) : nil,
+      countsFailure: countsFailure
     )
     var aftermath = makeAftermath()
     let outcome = stripes.withLock(hash: flight.hash) { stripe in
       stripe.finish(flight, with: ending, bill, source: source, at: now, &aftermath)
     }
     aftermath.settles.append((flight, outcome))
+    let launches = aftermath.launches
+    aftermath.launches = []
     carryOut(aftermath)
+    // Only now: it may cancel the task that this runs in.
+    batch?.leave()
+    return launches
   }
 }
 
@@ -48,7 +64,8 @@ enum FetchEnding<Value: Sendable>: Sendable {
     switch self {
     case .value(let value, _, _): value
     case .restored(let found, _): found.copy.value
-    case .failure(_, let usesValue, _, let found): usesValue ? found?.copy.value : nil
+    case .failure(_, let usesValue, _, let found):
+      usesValue && found?.isFromMemory == false ? found?.copy.value : nil
     case .cancelled: nil
     }
   }
@@ -56,6 +73,10 @@ enum FetchEnding<Value: Sendable>: Sendable {
   /// Whether it brings the stored copy in place of a new value.
   var isRestored: Bool {
     if case .restored = self { true } else { false }
+  }
+
+  var isFailure: Bool {
+    if case .failure = self { true } else { false }
   }
 
   /// Whether it brings a value that no cacher can have.
@@ -70,6 +91,8 @@ struct Bill: Sendable {
   var cost: Int
   /// Its key as the cacher knows it, if there is one that has to be told.
   var name: String?
+  /// Whether a failure counts in the statistics.
+  var countsFailure = true
 }
 
 extension Stripe {
@@ -84,7 +107,7 @@ extension Stripe {
     at now: Nanoseconds,
     _ aftermath: inout Aftermath<Key, Value>
   ) -> Flight<Key, Value>.Outcome {
-    count(ending, of: flight.key, &aftermath)
+    count(ending, of: flight.key, countsFailure: bill.countsFailure, &aftermath)
     removeFlight(flight.id, &aftermath)
     guard let index = keys.index(of: flight.key, hash: flight.hash),
       self[index].running == flight.id
@@ -119,6 +142,7 @@ extension Stripe {
   private mutating func count(
     _ ending: FetchEnding<Value>,
     of key: Key,
+    countsFailure: Bool,
     _ aftermath: inout Aftermath<Key, Value>
   ) {
     switch ending {
@@ -128,9 +152,9 @@ extension Stripe {
       statistics.restorations += 1
       aftermath.note(key) { .restored(key: $0) }
     case .failure(let error, let usesValue, _, let copy):
-      statistics.failures += 1
+      if countsFailure { statistics.failures += 1 }
       aftermath.note(key) { .fetchFailed(key: $0, error: error) }
-      if usesValue, copy != nil {
+      if usesValue, copy?.isFromMemory == false {
         statistics.restorations += 1
         aftermath.note(key) { .restored(key: $0) }
       }
@@ -173,7 +197,7 @@ extension Stripe {
       }
       return effects
     case .failure(let error, let usesValue, let memory, let found):
-      if usesValue, let found {
+      if usesValue, let found, !found.isFromMemory {
         // The next request tries again: nothing says that the copy is still the right one.
         self[index].standIn(flight.id, found.copy, until: min(found.deadline, now))
       }
@@ -206,7 +230,14 @@ extension Stripe {
         return .success(Answer(copy, source: .memory, isStale: true, error: error))
       }
       guard let found else { return .failure(error) }
-      return .success(Answer(found.copy, source: .cacher, isStale: true, error: error))
+      return .success(
+        Answer(
+          found.copy,
+          source: found.isFromMemory ? .memory : .cacher,
+          isStale: true,
+          error: error
+        )
+      )
     case .cancelled(let error):
       return .failure(error)
     }

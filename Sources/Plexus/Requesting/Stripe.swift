@@ -214,12 +214,9 @@ struct Stripe<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ aftermath: inout Aftermath<Key, Value>
   ) {
     guard let flight = flights[id] else { return }
-    let details = self[index].details
     let launch = Launch(
       flight: flight,
-      previousValue: self[index].value,
-      validator: details.validator,
-      ownTimeToLive: details.ownTimeToLive,
+      previous: self[index].copy,
       readsFirst: self[index].value == nil && ledger?.isReadFirst == true,
       takesStoredCopy: takesStoredCopy && !self[index].servesRefresh
     )
@@ -262,9 +259,8 @@ extension FlightState {
 /// A flight that has to be launched, and what its fetch is told.
 struct Launch<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let flight: Flight<Key, Value>
-  var previousValue: Value?
-  var validator: String?
-  var ownTimeToLive: Nanoseconds?
+  /// The value that it is to renew.
+  var previous: StoredCopy<Value>?
   /// Whether the stored copy is to be read before anything is fetched.
   var readsFirst = false
   /// Whether a stored copy will do in place of a new value.
