@@ -11,7 +11,6 @@ import Testing
     let core = RequestCore<Int, Int>(
       name: "numbers",
       namesKeys: true,
-      stripeCount: 1,
       policy: policy,
       clock: ManualClock()
     ) { key, _ in
@@ -26,7 +25,7 @@ import Testing
       }
     }
     func abandon(_ flight: Flight<Int, Int>) -> Bool {
-      var aftermath = Aftermath<Int, Int>()
+      var aftermath = core.makeAftermath()
       core.stripes.withLock(hash: hash) { $0.abandon(flight, &aftermath) }
       core.carryOut(aftermath)
       return flight.work.isCancelled
