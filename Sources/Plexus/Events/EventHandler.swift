@@ -18,14 +18,22 @@ final class EventHandler<E: Event>: Sendable {
   let isOrphaned: (@Sendable () -> Bool)?
   private weak let channel: EventChannel<E>?
   /// What to call; `nil` once the handler has been removed.
-  private let body: Locked<Body?>
+  private let action: Locked<Action?>
+
+  /// The closure in a structure of its own.
+  ///
+  /// A bare closure that is read through a generic type is wrapped once more each time, and what is left
+  /// behind is the wrapped one: every call would take longer than the one before.
+  private struct Action: Sendable {
+    let body: Body
+  }
 
   init(id: Int, lane: EventLane<E>, channel: EventChannel<E>, recipe: EventHandlerRecipe<E>) {
     self.id = id
     self.lane = lane
     self.channel = channel
     isOrphaned = recipe.isOrphaned
-    body = Locked(recipe.body)
+    action = Locked(Action(body: recipe.body))
   }
 
   /// Calls the handler.
@@ -35,8 +43,8 @@ final class EventHandler<E: Event>: Sendable {
     _ event: E,
     isolation: isolated (any Actor)?
   ) async -> EventChannelState<E, EventMember<E>>.Ending {
-    guard let body = body.withLock({ $0 }) else { return .unreached }
-    switch await body(event, isolation) {
+    guard let action = action.withLock({ $0 }) else { return .unreached }
+    switch await action.body(event, isolation) {
     case .succeeded: return .succeeded
     case .failed: return .failed
     case .ownerless:
@@ -60,11 +68,11 @@ final class EventHandler<E: Event>: Sendable {
   /// - Returns: Whether that has not been done before.
   @discardableResult
   func disarm() -> Bool {
-    let body = body.withLock { body in
-      defer { body = nil }
-      return body
+    let action = action.withLock { action in
+      defer { action = nil }
+      return action
     }
-    return body != nil
+    return action != nil
   }
 }
 

@@ -230,6 +230,17 @@ import Testing
     deaf.open()
   }
 
+  @Test func `takes no longer for an event, however many it has had`() async {
+    // In time that grew with the square of the number, this would take hours.
+    let (bus, log) = (EventBus(), Guarded(0))
+    let token = bus.observe(Ping.self) { _ in log.withLock { $0 += 1 } }
+    let other = bus.observe(Ping.self) { _ async in log.withLock { $0 += 1 } }
+    for number in 1..<100_000 { bus.post(Ping(number)) }
+    await bus.postAndWait(Ping(0))
+    #expect(log.withLock { $0 } == 200_000)
+    withExtendedLifetime((token, other)) {}
+  }
+
   @MainActor final class Label {
     var texts: [String] = []
 
