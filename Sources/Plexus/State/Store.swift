@@ -117,7 +117,7 @@ public final actor Store<State: Sendable, Action: Sendable>: Broadcaster {
   ///
   /// Waited for are the action itself, the effects started with its context, the actions dispatched with
   /// that context, and so on: what an effect dispatched last has been reduced when this returns. An
-  /// effect that never ends is waited for until the store's caller gives up.
+  /// effect that never ends is waited for until the calling task is cancelled.
   ///
   /// If the calling task is cancelled, this returns at once; the action and its effects go on. An action
   /// of a task that was cancelled before is dispatched all the same.
