@@ -1,9 +1,10 @@
 // What the samples of the documentation take for granted.
 
+import Foundation
 import Plexus
 import PlexusTesting
 
-struct Profile: Sendable, Equatable {
+struct Profile: Codable, Sendable, Equatable {
   var name = "Ada"
 }
 
@@ -15,3 +16,22 @@ struct Backend: Sendable {
 let backend = Backend()
 
 let clock = ManualClock()
+
+/// A client of a database as somebody may have it.
+actor SQLiteClient {
+  func execute(_ statement: String, _ values: [SQLiteValue]) throws {}
+  func query(_ statement: String, _ values: [SQLiteValue]) throws -> [[SQLiteValue]] { [] }
+  func transaction(_ body: @Sendable (SQLiteClient) async throws -> Void) async throws {
+    try await body(self)
+  }
+}
+
+/// What a column may hold.
+enum SQLiteValue: Sendable {
+  case null
+  case integer(Int64)
+  case text(String)
+  case blob(Data)
+}
+
+let sqlite = SQLiteClient()

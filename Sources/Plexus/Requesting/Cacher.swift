@@ -21,6 +21,8 @@
 /// }
 /// ```
 ///
+/// <doc:writing-a-cacher> has a complete one.
+///
 /// ## Whole entries
 ///
 /// A reader gets an entry as it was stored, the newest one or an older one, or none: never parts of

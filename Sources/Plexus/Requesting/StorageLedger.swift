@@ -106,7 +106,7 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// A key has a new value in memory.
   ///
-  /// - Parameter isNewest: Whether it satisfies every refresh; if not, it was fetched too early.
+  /// It is the newest if it satisfies every refresh; if not, it was fetched too early.
   mutating func noteValue(
     _ key: Key,
     hash: UInt64,

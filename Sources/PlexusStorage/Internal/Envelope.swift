@@ -93,7 +93,7 @@ struct Envelope<Value: Codable & Sendable>: Sendable {
     let seconds: Int64
     let attoseconds: Int64
     let validator: String?
-    /// Older files have none. Older readers ignore it.
+    /// Older files have none, and older readers ignore it.
     let timeToLive: Span?
     let value: Value
 
