@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 
 /// A gate that holds tasks until a test lets them through.
 ///
@@ -74,6 +75,50 @@ final public class Gate : Sendable {
     public func arrivals(_ count: Int) async
 }
 
+/// An order of jobs in which a scenario went wrong, and how.
+public struct InterleavingFailure : Error {
+
+    /// What went wrong.
+    public enum Reason : Sendable {
+
+        /// The scenario threw.
+        case threw(any Error)
+
+        /// Nothing is left to run, and the scenario has not returned.
+        case neverFinished
+
+        /// The scenario still had jobs to run after so many.
+        case tooManyJobs(Int)
+
+        /// The schedule asks for a choice that there is not, or the choices were others before.
+        case notRepeatable
+
+        /// Jobs cannot be held back here; the sentence says why.
+        case unsupported(String)
+    }
+
+    /// Which of the jobs that were ready ran next: one number for each time that there was a choice.
+    ///
+    /// Zero is the oldest job. A schedule that has come to its end goes on with zeros.
+    public let schedule: [Int]
+
+    /// What went wrong.
+    public let reason: PlexusTesting.InterleavingFailure.Reason
+
+    /// Creates a failure.
+    ///
+    /// - Parameters:
+    ///   - schedule: The order in which it went wrong.
+    ///   - reason: What went wrong.
+    public init(schedule: [Int], reason: PlexusTesting.InterleavingFailure.Reason)
+}
+
+extension InterleavingFailure : CustomStringConvertible {
+
+    /// What went wrong, and how to run the same order again.
+    public var description: String { get }
+}
+
 /// A clock that stands still until a test moves it.
 ///
 /// Code that takes an `any Clock<Duration>` sleeps on it as on any other clock. The test decides
@@ -111,6 +156,9 @@ final public class Gate : Sendable {
 ///   clock.advance(by: .seconds(1))
 /// }
 /// ```
+///
+/// ``run()`` goes from deadline to deadline instead, until nobody sleeps, and ``run(_:)`` does so
+/// until an operation has ended.
 ///
 /// ## Cancellation
 ///
@@ -157,6 +205,34 @@ final public class ManualClock : Clock, Sendable {
     /// - Parameter instant: The time to move it to.
     /// - Precondition: The instant is not before ``now``.
     public func advance(to instant: PlexusTesting.ManualClock.Instant)
+
+    /// Moves the clock from deadline to deadline until nobody sleeps.
+    ///
+    /// It stands still at every deadline on its way, so that those who are due there are resumed
+    /// before it goes on, and comes to rest at the last one. Whoever goes to sleep while it runs is
+    /// woken, too; whoever does so after it has returned sleeps on. A task that was woken may need some
+    /// time to get to its next sleep: where there are several in a row, use ``run(_:)``.
+    public func run()
+
+    /// Carries out an operation, and moves the clock to the next deadline whenever somebody sleeps.
+    ///
+    /// Nobody has to know how often the operation sleeps, and for how long:
+    ///
+    /// ```swift
+    /// let clock = ManualClock()
+    /// try await clock.run {
+    ///   for attempt in 1...5 { try await clock.sleep(for: .seconds(attempt)) }
+    /// }
+    /// print(clock.now.offset)  // 15 seconds
+    /// ```
+    ///
+    /// The clock does not wait until everybody sleeps who is going to. Where two tasks sleep at the
+    /// same time, the order in which they get to it decides which deadline comes first.
+    ///
+    /// - Parameter operation: What sleeps on the clock. It runs where the caller does.
+    /// - Returns: What the operation returns. The clock stands still again.
+    /// - Throws: What the operation throws.
+    public func run<Value, Failure>(_ operation: nonisolated(nonsending) () async throws(Failure) -> Value) async throws(Failure) -> Value where Failure : Error
 
     /// Waits until at least so many tasks sleep on the clock at once.
     ///
@@ -313,4 +389,110 @@ final public class ScriptedFetcher<Value> : Sendable where Value : Sendable {
     ///   gate. Without a gate, cancellation changes nothing.
     public func fetch() async throws -> Value
 }
+
+/// Runs a scenario in first-come-first-served order, and in every order of its jobs that strays from
+/// it at most so many times.
+///
+/// A job is what a task does between two suspension points. Which of the jobs that are ready runs
+/// next is all that can differ between two runs of a scenario whose state is kept by actors and
+/// locks. A promise that holds in every order holds; a race that a thousand repetitions miss is found
+/// at once, and always in the same way:
+///
+/// ```swift
+/// actor Account {
+///   private(set) var balance = 0
+///
+///   func deposit() async {
+///     let before = balance
+///     await hop()  // stands for any call that waits
+///     balance = before + 1
+///   }
+/// }
+///
+/// struct LostUpdate: Error {}
+///
+/// // Throws: the second deposit may read the balance before the first has written it.
+/// try forEveryInterleaving {
+///   let account = Account()
+///   async let first: Void = account.deposit()
+///   async let second: Void = account.deposit()
+///   _ = await (first, second)
+///   guard await account.balance == 2 else { throw LostUpdate() }
+/// }
+/// ```
+///
+/// The scenario runs many times and makes everything that it uses itself, every time. It fails by
+/// throwing; what it expects with `#expect` belongs to the test as usual. An order is tried after
+/// those that stray at fewer of the same choices, so that the failure that is reported has no
+/// deviation that it does not need. It holds its schedule, with which
+/// ``replayInterleaving(_:jobLimit:_:)`` runs the same order again.
+///
+/// ## What a scenario may use
+///
+/// Tasks, groups, `async let`, actors, continuations, streams, cancellation, ``ManualClock``, ``Gate``,
+/// ``Recorder`` and everything made from these. Where it needs one more place to be interrupted, it
+/// calls ``hop()``. A task that goes to an actor stands in the queue of the actor from then on; a hop
+/// before the call is a place where another task can overtake it.
+///
+/// ## Limits
+///
+/// - What leaves the calling thread is not ordered, and looks like a task that never finishes: the
+///   main actor, executors of one's own, real clocks, other threads, and `Task.yield()`.
+/// - Only the order of jobs is tried. Two threads in the same function at once, which a lock or an
+///   atomic has to withstand, are the business of the thread sanitizer.
+/// - A scenario must behave alike whenever it runs in the same order: nothing random, and no state
+///   that outlives the run. Optimised code releases objects where it likes; run scenarios in debug
+///   builds.
+/// - The calling thread is occupied until the end. Calls on several threads take turns, so put
+///   all of them into one serialized suite; other tests go on in the meantime.
+/// - The number of orders grows fast with the tasks and steps of the scenario. Six deviations, the
+///   default, have found errors that two had missed; a large scenario has to do with fewer.
+///
+/// ## Where it works
+///
+/// The jobs are held back by a hook of the Swift runtime, `swift_task_enqueueGlobal_hook`, that is
+/// exported for tools like this and documented nowhere. It is set once and passes on what does not
+/// belong to a scenario. Where the runtime does not have it (in a statically linked one, for example)
+/// or does not ask it, an ``InterleavingFailure`` with the reason
+/// ``InterleavingFailure/Reason/unsupported(_:)`` says so before the scenario runs. It has been tried
+/// on Linux with Swift 6.3, and leaves out no platform on purpose.
+///
+/// - Parameters:
+///   - deviations: How often a run may prefer another job to the oldest.
+///   - jobLimit: How many jobs a run may take.
+///   - scenario: What to run.
+/// - Returns: The number of orders, each of which has been tried once.
+/// - Throws: ``InterleavingFailure`` for the first order that went wrong.
+/// - Precondition: It is not called by a scenario.
+@discardableResult
+public func forEveryInterleaving(deviations: Int = 6, jobLimit: Int = 10_000, _ scenario: nonisolated(nonsending) @escaping @Sendable () async throws -> Void) throws -> Int
+
+/// Lets every other job that is ready go first.
+///
+/// It is one more place where ``forEveryInterleaving(deviations:jobLimit:_:)`` may interrupt a task.
+/// Unlike `Task.yield()`, it is a suspension that the scenario knows of.
+public func hop() async
+
+/// Runs a scenario in one order: that of a failure which
+/// ``forEveryInterleaving(deviations:jobLimit:_:)`` has reported.
+///
+/// The message of a failure says how to call it:
+///
+/// ```swift
+/// try replayInterleaving([0, 1]) {
+///   let gate = Gate()
+///   let waiter = Task { try await gate.wait() }
+///   gate.open()
+///   try await waiter.value
+/// }
+/// ```
+///
+/// - Parameters:
+///   - schedule: Which job runs next, for each time that there is a choice; zero is the oldest, and
+///     after the end of the schedule it is always the oldest.
+///   - jobLimit: How many jobs the run may take.
+///   - scenario: What to run.
+/// - Throws: ``InterleavingFailure`` if it goes wrong, or if the schedule does not fit the scenario.
+/// - Precondition: It is not called by a scenario.
+public func replayInterleaving(_ schedule: [Int], jobLimit: Int = 10_000, _ scenario: nonisolated(nonsending) @escaping @Sendable () async throws -> Void) throws
 

@@ -414,8 +414,17 @@ extension FlightState {
 
   /// What is in memory is forgotten; the flight under way goes on.
   mutating func clearMemory() {
+    dropValue()
+    if details.running != nil { details.running?.isForgetful = true }
+  }
+
+  /// The value has to make room; the flight under way goes on, and the value may stand in if it fails.
+  mutating func dropValue() {
     let running = details.running
     self = FlightState()
     if running != nil { details.running = running }
   }
+
+  /// Whether the value that the flight under way began with must not be used any more.
+  var hasForgotten: Bool { details.running?.isForgetful == true }
 }

@@ -229,7 +229,7 @@ extension Stripe {
       if let copy = state.copy {
         return .success(Answer(copy, source: .memory, isStale: true, error: error))
       }
-      guard let found else { return .failure(error) }
+      guard let found, !(found.isFromMemory && state.hasForgotten) else { return .failure(error) }
       return .success(
         Answer(
           found.copy,

@@ -150,7 +150,7 @@ struct Stripe<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     depart(entry, &aftermath)
     if entry.element.running != nil {
       aftermath.states.append(entry.element)
-      self[index].clearMemory()
+      self[index].dropValue()
       eviction?.discard(index)
       publish(index, &aftermath)
     } else {
