@@ -1,12 +1,12 @@
 /// The hashes of keys whose values had to make room, in the order in which they left.
 struct GhostList: Sendable {
-  private struct Ghost: Sendable {
+  struct Ghost: Sendable {
     let hash: UInt64
     let turn: UInt32
   }
 
   /// Those that have returned are still here, with a turn that is not theirs any more.
-  private var order = Ring<Ghost>()
+  private(set) var order = Ring<Ghost>()
   private var turns: [UInt64: UInt32] = [:]
   private var lastTurn: UInt32 = 0
 

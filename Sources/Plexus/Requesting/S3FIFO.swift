@@ -18,7 +18,8 @@
 /// Invariants:
 ///
 /// - There are as many nodes as the table has entries, in the same places.
-/// - A node is in a queue exactly while its entry has a value that counts.
+/// - A node is in a queue exactly while its entry has a value that counts, but for the newcomer: it enters
+///   when others have made room for it, and need not do so itself.
 @usableFromInline
 struct S3FIFO: Sendable {
   /// The queue that an entry is in.
@@ -60,6 +61,8 @@ struct S3FIFO: Sendable {
   @usableFromInline private(set) var nodes: ContiguousArray<Node> = []
   private var small = Ends()
   private var main = Ends()
+  /// The place of the value that room is made for, and the queue that it will be in.
+  private var newcomer: (place: Int, queue: Queue)?
   /// What the values of the small queue may cost together, before it is the first to give way.
   private(set) var smallLimit: Int
   private var smallGhosts = GhostList()
@@ -74,7 +77,10 @@ struct S3FIFO: Sendable {
   }
 
   /// What all values cost together.
-  var cost: Int { small.cost + main.cost }
+  var cost: Int { small.cost + main.cost + (newcomer.map { nodes[$0.place].cost } ?? 0) }
+
+  /// The number of keys that are remembered though their values have gone.
+  var ghostCount: Int { smallGhosts.count + mainGhosts.count }
 
   // MARK: - Following the table
 
@@ -88,6 +94,7 @@ struct S3FIFO: Sendable {
     discard(index)
     let last = nodes.count - 1
     if index != last {
+      if newcomer?.place == last { newcomer?.place = index }
       let moved = nodes[last]
       nodes[index] = moved
       let place = Int32(truncatingIfNeeded: index)
@@ -101,12 +108,15 @@ struct S3FIFO: Sendable {
     nodes.removeLast()
   }
 
-  /// The table is empty.
+  /// The table is empty; nothing is remembered of it but how much room the small queue has.
   mutating func removeAll() {
     nodes = []
     small = Ends()
     main = Ends()
+    newcomer = nil
     count = 0
+    smallGhosts = GhostList()
+    mainGhosts = GhostList()
   }
 
   // MARK: - Using
@@ -118,6 +128,8 @@ struct S3FIFO: Sendable {
   }
 
   /// An entry has got a value, for the first time or another one.
+  ///
+  /// The caller goes on with ``nextVictim(hash:)`` until there is none.
   ///
   /// - Parameters:
   ///   - index: Its place.
@@ -134,17 +146,17 @@ struct S3FIFO: Sendable {
     nodes[index].cost = cost
     nodes[index].uses = 0
     count += 1
+    var destination = Queue.main
     if smallGhosts.remove(hash) {
       let factor = max(1, mainGhosts.count / max(1, smallGhosts.count))
       adapt(by: min(factor, 16))
-      append(index, to: .main)
     } else if mainGhosts.remove(hash) {
       let factor = max(1, smallGhosts.count / max(1, mainGhosts.count))
       adapt(by: -min(factor, 16))
-      append(index, to: .main)
     } else {
-      append(index, to: .small)
+      destination = .small
     }
+    newcomer = (index, destination)
   }
 
   /// An entry has lost its value for another reason than room.
@@ -172,9 +184,15 @@ struct S3FIFO: Sendable {
   /// - Parameter hash: Returns the hash of the key at a place.
   /// - Returns: The value, which is in no queue any more.
   mutating func nextVictim(hash: (Int) -> UInt64) -> Victim? {
-    guard cost > limit else { return nil }
+    guard cost > limit else {
+      if let newcomer { append(newcomer.place, to: newcomer.queue) }
+      newcomer = nil
+      return nil
+    }
+    var arriving = 0
+    if let newcomer, newcomer.queue == .small { arriving = nodes[newcomer.place].cost }
     while true {
-      if small.oldest >= 0, small.cost > smallLimit || main.oldest < 0 {
+      if small.oldest >= 0, small.cost + arriving > smallLimit || main.oldest < 0 {
         let index = Int(small.oldest)
         unlink(index)
         guard nodes[index].uses >= 2 else {
