@@ -82,7 +82,8 @@ import Testing
     #expect(origin.calls.count == 1)
   }
 
-  @Test func `R6: takes the fetch with it only when nobody waits for any of its keys`() async throws {
+  @Test func `R6: takes the fetch with it only when nobody waits for any of its keys`() async throws
+  {
     let map = origin.makeMap(policy: policy(.cancel))
     let first = begin { await map.request([1, 2, 3]) }
     await origin.gate.arrivals(1)
@@ -119,7 +120,9 @@ import Testing
     #expect(map.cachedValue(1) == 2, "The late result of a cancelled fetch is not stored")
   }
 
-  @Test func `R6: is not shown, remembered or counted when the fetch gives up by itself`() async throws {
+  @Test func `R6: is not shown, remembered or counted when the fetch gives up by itself`()
+    async throws
+  {
     var policy = policy(.finishAndStore)
     policy.failureTimeToLive = .seconds(1_000)
     let calls = Tally()
@@ -150,7 +153,9 @@ import Testing
     #expect(calls.value == 1)
   }
 
-  @Test func `R6: takes the fetch with it though a stored copy has answered one of the keys`() async throws {
+  @Test func `R6: takes the fetch with it though a stored copy has answered one of the keys`()
+    async throws
+  {
     var policy = policy(.cancel)
     policy.cacherRead = .beforeFetch
     let cacher = SimpleCacher([1: 11])
@@ -169,7 +174,8 @@ import Testing
     #expect(origin.calls == [[2, 3]])
   }
 
-  @Test func `R6: is not fetched for who has left while the stored copies were read`() async throws {
+  @Test func `R6: is not fetched for who has left while the stored copies were read`() async throws
+  {
     var policy = policy(.cancel)
     policy.cacherRead = .beforeFetch
     let reading = Gate()

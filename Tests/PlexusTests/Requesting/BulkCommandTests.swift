@@ -6,7 +6,9 @@ import Testing
   let clock = ManualClock()
   let origin = BulkOrigin()
 
-  @Test func `R7: those who wait for a cleared key get its result, which is not stored`() async throws {
+  @Test func `R7: those who wait for a cleared key get its result, which is not stored`()
+    async throws
+  {
     let map = origin.makeMap(clock: clock)
     let early = begin { await map.request([1, 2]) }
     await origin.gate.arrivals(1)
@@ -45,7 +47,8 @@ import Testing
     #expect(outcomes(await map.request([1, 2])) == [1: "201", 2: "202"])
   }
 
-  @Test func `R9: one more call serves all refreshes of its keys, however many came`() async throws {
+  @Test func `R9: one more call serves all refreshes of its keys, however many came`() async throws
+  {
     let map = origin.makeMap(clock: clock)
     let early = begin { await map.request([1, 2, 3]) }
     await origin.gate.arrivals(1)
@@ -148,7 +151,9 @@ import Testing
     let own = Loop()
     let map = MultiplexerMap<Int, Int>.bulk(id: "m", clock: clock) { keys in
       let inner = await own.request([2, 7])
-      guard case .failure(MultiplexerError.recursiveRequest(let chain))? = inner[2] else { return [:] }
+      guard case .failure(MultiplexerError.recursiveRequest(let chain))? = inner[2] else {
+        return [:]
+      }
       #expect(chain == ["m[1], m[2]", "m[1], m[2]"])
       #expect(outcomes(inner)[7] == "7")
       return Dictionary(uniqueKeysWithValues: keys.map { ($0, 42) })
@@ -189,7 +194,9 @@ import Testing
 
   // MARK: - Release
 
-  @Test func `releasing the map still gives those who wait their results, and then frees all`() async throws {
+  @Test func `releasing the map still gives those who wait their results, and then frees all`()
+    async throws
+  {
     let alive = Alive()
     do {
       let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { [origin, token = alive.make()] keys in
@@ -206,7 +213,9 @@ import Testing
     await alive.allGone()
   }
 
-  @Test func `a key that is stored while the others are still looked at is not leaked`() async throws {
+  @Test func `a key that is stored while the others are still looked at is not leaked`()
+    async throws
+  {
     let alive = Alive()
     do {
       let map = MultiplexerMap<Token, Int>.bulk(clock: clock) { keys in

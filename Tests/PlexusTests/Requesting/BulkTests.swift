@@ -92,7 +92,8 @@ import Testing
     #expect(outcomes(await map.request([1, 3])) == [1: "301", 3: "303"])
   }
 
-  @Test func `R4: lets the values stand in that there are, and fails for the others`() async throws {
+  @Test func `R4: lets the values stand in that there are, and fails for the others`() async throws
+  {
     let calls = Tally()
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { keys in
       if calls.increment() > 1 { throw Offline() }
@@ -151,6 +152,22 @@ import Testing
     #expect(map.statistics == CacheStatistics(misses: 2, fetches: 1))
   }
 
+  @Test func `is tried again for the other keys though one of them was stored`() async throws {
+    var policy = CachePolicy()
+    policy.retry = .exponential(attempts: 2, base: .seconds(1), cap: .seconds(1), jitter: 0)
+    let calls = Tally()
+    let map = MultiplexerMap<Int, Int>.bulk(policy: policy, clock: clock) { keys in
+      if calls.increment() == 1 { throw Broken() }
+      return Dictionary(uniqueKeysWithValues: keys.map { ($0, $0) })
+    }
+    let caller = begin { await map.request([1, 2]) }
+    await clock.sleepers(1)
+    map.store(7, for: 1)
+    clock.advance(by: .seconds(1))
+    #expect(outcomes(try await caller.value) == [1: "7", 2: "2"])
+    #expect(map.cachedValue(1) == 7)
+  }
+
   @Test func `R13: gets stale values at once, and renews all of them with one call`() async throws {
     var policy = CachePolicy()
     policy.staleWhileRevalidate = .seconds(60)
@@ -176,7 +193,8 @@ import Testing
     #expect(origin.calls == [[1, 2], [3, 4], [1, 2]])
   }
 
-  @Test func `R18: raises the fetch to the priority of whoever joins any of its keys`() async throws {
+  @Test func `R18: raises the fetch to the priority of whoever joins any of its keys`() async throws
+  {
     let gate = Gate()
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { keys in
       try await gate.wait()
@@ -192,7 +210,9 @@ import Testing
     #expect(try await starter.value.count == 3)
   }
 
-  @Test func `R18: raises the fetch with a caller that becomes more urgent while it waits`() async throws {
+  @Test func `R18: raises the fetch with a caller that becomes more urgent while it waits`()
+    async throws
+  {
     let gate = Gate()
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { keys in
       try await gate.wait()
@@ -206,7 +226,9 @@ import Testing
     #expect(await urgent.value.count == 2)
   }
 
-  @Test func `of a map without a fetch for several fetches each, all at the same time`() async throws {
+  @Test func `of a map without a fetch for several fetches each, all at the same time`()
+    async throws
+  {
     let gate = Gate()
     let map = MultiplexerMap<Int, Int>(clock: clock) { key in
       try await gate.wait()

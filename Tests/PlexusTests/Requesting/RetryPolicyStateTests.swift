@@ -24,6 +24,24 @@ import Testing
     #expect(RetryPolicy.never.attempts == 1)
   }
 
+  @Test func `never waits less than advised, whatever its jitter, and tries no more often`() {
+    let policy = RetryPolicy.exponential(
+      attempts: 3,
+      base: .seconds(10),
+      cap: .seconds(10),
+      jitter: 1
+    )
+    for chance in stride(from: -1.0, through: 1, by: 0.25) {
+      for advice in [-5, 0, 3, 10, 19, 500] {
+        let wait = policy.wait(after: 1, chance: chance, advice: .seconds(advice))
+        let own = policy.wait(after: 1, chance: chance)
+        #expect(wait == max(.seconds(advice), own ?? .zero))
+      }
+      #expect(policy.wait(after: 3, chance: chance, advice: .seconds(1)) == nil)
+    }
+    #expect(RetryPolicy.never.wait(after: 1, chance: 0, advice: .seconds(1)) == nil)
+  }
+
   @Test func `makes each wait longer or shorter by its jitter at most`() {
     let policy = RetryPolicy.exponential(
       attempts: 2,

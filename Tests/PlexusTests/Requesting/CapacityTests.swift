@@ -1,0 +1,417 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct `A map of limited capacity` {
+  let clock = ManualClock()
+
+  /// How many of the keys from 0 on have a value.
+  private func count<Value>(_ map: MultiplexerMap<Int, Value>, of keys: Int) -> Int {
+    (0..<keys).count { map.cachedValue($0) != nil }
+  }
+
+  @Test(arguments: [0, 1, 2, 7, 100])
+  func `never keeps more values than it may, whatever happens to it`(limit: Int) async throws {
+    var random = SeededRandom(seed: UInt64(limit))
+    var policy = CachePolicy()
+    policy.timeToLive = .seconds(60)
+    let map = MultiplexerMap<Int, Int>(policy: policy, capacity: .count(limit), clock: clock) {
+      key in
+      if key % 11 == 10 { throw Broken() }
+      return key
+    }
+    let keys = limit * 3 + 5
+    for _ in 0..<500 {
+      let key = Int.random(in: 0..<keys, using: &random)
+      switch Int.random(in: 0..<12, using: &random) {
+      case 0..<6: _ = try? await map.request(key)
+      case 6...7: map.store(key, for: key)
+      case 8: _ = try? await map.refresh(key).request(key)
+      case 9: _ = await map.request([key, (key + 1) % keys, (key + 2) % keys])
+      case 10: try await map.clear(key)
+      default: clock.advance(by: .seconds(1))
+      }
+      #expect(count(map, of: keys) <= limit)
+    }
+    for key in 0..<keys { map.store(key, for: key) }
+    #expect(count(map, of: keys) == limit, "All the room is used")
+  }
+
+  @Test func `never keeps more than it may when many threads use it`() async {
+    let map = MultiplexerMap<Int, Int>(capacity: .count(50), clock: clock) { $0 }
+    for round in UInt64(0)..<10 {
+      await withTaskGroup { group in
+        for number in UInt64(0)..<8 {
+          group.addTask {
+            var random = SeededRandom(seed: round << 8 | number)
+            for _ in 0..<300 {
+              let key = Int.random(in: 0..<200, using: &random)
+              switch Int.random(in: 0..<8, using: &random) {
+              case 0: map.store(key, for: key)
+              case 1: map.refresh(key)
+              case 2: try? await map.clear(key)
+              case 3: map.clearMemory()
+              case 4: _ = await map.request([key, key + 1, key + 2])
+              default: _ = try? await map.request(key)
+              }
+            }
+          }
+        }
+      }
+      #expect(count(map, of: 203) <= 50)
+    }
+  }
+
+  @Test func `that is spread over many locks holds exactly as much as it may`() {
+    let map = MultiplexerMap<Int, Int>(capacity: .count(131_077), clock: clock) { $0 }
+    for key in 0..<150_000 { map.store(key, for: key) }
+    #expect(count(map, of: 150_000) == 131_077)
+    #expect(map.statistics.evictions == 150_000 - 131_077)
+  }
+
+  @Test func `that keeps nothing still shares a fetch among its callers`() async throws {
+    let gate = Gate()
+    let origin = ScriptedFetcher<Int>([.success(1), .success(2)], gate: gate)
+    let map = MultiplexerMap<Int, Int>(capacity: .count(0), clock: clock) { _ in
+      try await origin.fetch()
+    }
+    let callers = (0..<3).map { _ in begin { try await map.request(7) } }
+    await gate.arrivals(1)
+    gate.admit(1)
+    for caller in callers { #expect(try await caller.value == 1) }
+    #expect(map.cachedValue(7) == nil)
+    map.store(5, for: 7)
+    #expect(map.cachedValue(7) == nil)
+    gate.open()
+    #expect(try await map.request(7) == 2)
+    #expect(map.statistics == CacheStatistics(misses: 2, joins: 2, fetches: 2))
+  }
+
+  @Test func `of one value keeps the newest one`() async throws {
+    let map = MultiplexerMap<Int, Int>(capacity: .count(1), clock: clock) { $0 }
+    for key in 0..<5 {
+      #expect(try await map.request(key) == key)
+      #expect(map.cachedValue(key) == key)
+      #expect(count(map, of: 5) == 1)
+    }
+    #expect(map.statistics == CacheStatistics(misses: 5, fetches: 5, evictions: 4))
+  }
+
+  @Test func `keeps what is used when very much is asked for once`() async throws {
+    let fetches = Tally()
+    let map = MultiplexerMap<Int, Int>(capacity: .count(100), clock: clock) { key in
+      if key < 20 { fetches.increment() }
+      return key
+    }
+    for _ in 0..<4 { for key in 0..<20 { _ = try await map.request(key) } }
+    for key in 1_000..<2_000 {
+      _ = try await map.request(key)
+      if key % 50 == 0 { for key in 0..<20 { _ = try await map.request(key) } }
+    }
+    #expect(fetches.value == 20)
+  }
+
+  // MARK: - Costs
+
+  @Test func `by cost never keeps more than it may`() async throws {
+    var random = SeededRandom(seed: 1)
+    let map = MultiplexerMap<Int, Int>(capacity: .cost(100) { $0 }, clock: clock) { _ in 0 }
+    for _ in 0..<300 {
+      let key = Int.random(in: 0..<60, using: &random)
+      map.store(Int.random(in: 0...110, using: &random), for: key)
+      _ = try await map.request(Int.random(in: 0..<60, using: &random))
+      #expect((0..<60).reduce(0) { $0 + (map.cachedValue($1) ?? 0) } <= 100)
+    }
+  }
+
+  @Test func `does not keep a value that costs more than everything, for which nothing has to go`()
+    async throws
+  {
+    let map = MultiplexerMap<Int, Int>(capacity: .cost(10) { $0 }, clock: clock) { $0 }
+    map.store(5, for: 5)
+    map.store(4, for: 4)
+    let events = Recorder(map.events())
+    #expect(try await map.request(11) == 11)
+    #expect(map.cachedValue(11) == nil)
+    map.store(1_000, for: 12)
+    #expect(map.cachedValue(12) == nil)
+    #expect(map.cachedValue(5) == 5)
+    #expect(map.cachedValue(4) == 4)
+    #expect(map.statistics == CacheStatistics(misses: 1, fetches: 1))
+    #expect(await events.first(2).map(\.description) == ["fetched 11", "12 was stored"])
+    // As dear as everything is not too dear.
+    map.store(10, for: 10)
+    #expect(map.cachedValue(10) == 10)
+    #expect(map.statistics.evictions == 2)
+  }
+
+  @Test func `does not go back to an older value when the new one costs too much`() async throws {
+    let origin = ScriptedFetcher<Int>([.success(5), .success(50), .success(6)])
+    let map = MultiplexerMap<Int, Int>(capacity: .cost(10) { $0 }, clock: clock) { _ in
+      try await origin.fetch()
+    }
+    #expect(try await map.request(1) == 5)
+    #expect(try await map.refresh(1).request(1) == 50)
+    #expect(map.cachedValue(1) == nil)
+    #expect(try await map.request(1) == 6)
+    map.store(70, for: 1)
+    #expect(map.cachedValue(1) == nil)
+  }
+
+  @Test func `counts a negative cost as nothing`() {
+    let map = MultiplexerMap<Int, Int>(capacity: .cost(10) { $0 }, clock: clock) { $0 }
+    map.store(10, for: 0)
+    map.store(-5, for: 1)
+    map.store(.min, for: 2)
+    #expect(map.cachedValue(0) == 10)
+    #expect(map.cachedValue(1) == -5)
+    map.store(1, for: 3)
+    #expect([0, 3].compactMap { map.cachedValue($0) }.reduce(0, +) <= 10)
+  }
+
+  @Test func `makes room when a renewed value costs more`() async throws {
+    let origin = ScriptedFetcher<Int>([.success(2), .success(9)])
+    let map = MultiplexerMap<Int, Int>(capacity: .cost(10) { $0 }, clock: clock) { _ in
+      try await origin.fetch()
+    }
+    for key in 1...4 { map.store(2, for: key) }
+    #expect(try await map.request(0) == 2)
+    #expect(map.statistics.evictions == 0)
+    #expect(try await map.refresh(0).request(0) == 9)
+    #expect((0...4).reduce(0) { $0 + (map.cachedValue($1) ?? 0) } <= 10)
+    #expect(map.statistics.evictions > 0)
+  }
+
+  @Test func `0.9: asks for the cost under no lock, and once for each value`() async throws {
+    let calls = RecordedChannel<@Sendable () -> Void>()
+    let tally = Tally()
+    let map = MultiplexerMap<Int, Int>(
+      capacity: .cost(10) { value in
+        tally.increment()
+        for call in calls.recorder.elements { call() }
+        return value
+      },
+      clock: clock
+    ) { $0 }
+    calls.send { [weak map] in
+      _ = map?.cachedValue(1)
+      _ = map?.statistics
+      map?.refresh(1)
+    }
+    _ = await calls.recorder.first(1)
+    _ = try await map.request(3)
+    _ = try await map.request(3)
+    map.store(4, for: 4)
+    #expect(tally.value == 2)
+    _ = await map.request([5, 6])
+    #expect(tally.value == 4)
+  }
+
+  @Test func `0.9: releases what has to go under no lock`() async throws {
+    let calls = RecordedChannel<@Sendable () -> Void>()
+    let tally = Tally()
+    let map = MultiplexerMap<Int, ValueThatCalls>(capacity: .count(1), clock: clock) { _ in
+      ValueThatCalls {
+        tally.increment()
+        for call in calls.recorder.elements { call() }
+      }
+    }
+    calls.send { [weak map] in
+      _ = map?.cachedValue(1)
+      map?.refresh(1)
+    }
+    _ = await calls.recorder.first(1)
+    for key in 0..<10 { _ = try await map.request(key) }
+    for key in 0..<10 {
+      map.store(
+        ValueThatCalls {
+          tally.increment()
+          for call in calls.recorder.elements { call() }
+        },
+        for: key
+      )
+    }
+    map.clearMemory()
+    // Fetched values may still be in the hands of a task that is about to end.
+    #expect(tally.value >= 10)
+  }
+
+  @Test func `must not be negative`() async {
+    await #expect(processExitsWith: .failure) {
+      _ = MultiplexerMap<Int, Int>(capacity: .count(-1)) { $0 }
+    }
+    await #expect(processExitsWith: .failure) {
+      _ = MultiplexerMap<Int, Int>(capacity: .cost(-1) { _ in 1 }) { $0 }
+    }
+    await #expect(processExitsWith: .failure) {
+      _ = MultiplexerMap<Int, Int>.bulk(capacity: .count(-1)) { _ in [:] }
+    }
+  }
+
+  // MARK: - What goes on
+
+  @Test func `lets a fetch go on, and its callers get its value, though the old one has gone`()
+    async throws
+  {
+    let gate = Gate()
+    let origin = ScriptedFetcher<Int>([.success(1), .success(2)], gate: gate)
+    gate.admit(1)
+    let map = MultiplexerMap<Int, Int>(capacity: .count(1), clock: clock) { key in
+      key == 0 ? try await origin.fetch() : key
+    }
+    #expect(try await map.request(0) == 1)
+    let refreshed = map.refresh(0)
+    let early = begin { try await refreshed.request(0) }
+    await gate.arrivals(2)
+    #expect(map.cachedValue(0) == 1)
+    map.store(7, for: 7)
+    #expect(map.cachedValue(0) == nil)
+    let late = begin { try await map.request(0) }
+    gate.open()
+    #expect(try await early.value == 2)
+    #expect(try await late.value == 2)
+    #expect(origin.count == 2)
+    #expect(map.cachedValue(0) == 2)
+    #expect(count(map, of: 8) == 1)
+  }
+
+  @Test func `R4: lets the value stand in for a failed fetch though it has gone meanwhile`()
+    async throws
+  {
+    let gate = Gate()
+    let origin = ScriptedFetcher<Int>([.success(1), .failure(Offline())], gate: gate)
+    gate.admit(1)
+    let map = MultiplexerMap<Int, Int>(capacity: .count(1), clock: clock) { key in
+      key == 0 ? try await origin.fetch() : key
+    }
+    _ = try await map.request(0)
+    clock.advance(by: .seconds(10))
+    let refreshed = map.refresh(0)
+    let caller = begin { try await refreshed.response(0) }
+    await gate.arrivals(2)
+    map.store(7, for: 7)
+    gate.open()
+    let response = try await caller.value
+    #expect(response.value == 1)
+    #expect(response.isStale)
+    #expect(response.age == .seconds(10))
+    #expect(response.source == .memory)
+    #expect(response.error is Offline)
+    #expect(map.cachedValue(0) == nil, "It does not come back")
+    #expect(map.cachedValue(7) == 7)
+  }
+
+  @Test func `R7: a value that was cleared does not stand in`() async throws {
+    let gate = Gate()
+    let origin = ScriptedFetcher<Int>([.success(1), .failure(Offline())], gate: gate)
+    gate.admit(1)
+    let map = MultiplexerMap<Int, Int>(capacity: .count(1), clock: clock) { key in
+      key == 0 ? try await origin.fetch() : key
+    }
+    _ = try await map.request(0)
+    let refreshed = map.refresh(0)
+    let caller = begin { try await refreshed.request(0) }
+    await gate.arrivals(2)
+    try await map.clear(0)
+    gate.open()
+    await #expect(throws: Offline.self) { try await caller.value }
+  }
+
+  @Test func `tells the subscribers of a key whose value has gone`() async throws {
+    let gate = Gate()
+    gate.admit(1)
+    let map = MultiplexerMap<Int, Int>(capacity: .count(1), clock: clock) { key in
+      try await gate.wait()
+      return key
+    }
+    let states = Recorder(map.subscribe(to: 0, bufferingPolicy: .unbounded))
+    _ = try await map.request(0)
+    map.store(7, for: 7)
+    #expect(await states.first(4).map(\.name) == ["unknown", "loading", "loaded 0", "unknown"])
+    map.store(1, for: 0)
+    let refreshed = map.refresh(0)
+    let caller = begin { try await refreshed.request(0) }
+    await gate.arrivals(2)
+    map.store(7, for: 7)
+    gate.open()
+    _ = try await caller.value
+    #expect(
+      await states.first(8).dropFirst(4).map(\.name)
+        == ["loaded 1", "loading 1", "loading", "loaded 0"]
+    )
+  }
+
+  @Test func `fetches again what has gone, and counts and tells what had to go`() async throws {
+    let map = MultiplexerMap<Int, Int>(capacity: .count(2), clock: clock) { $0 }
+    let events = Recorder(map.events())
+    for key in [1, 2, 3, 1] { _ = try await map.request(key) }
+    #expect(map.statistics == CacheStatistics(misses: 4, fetches: 4, evictions: 2))
+    let told = await events.first(6).map(\.description)
+    #expect(
+      told == [
+        "fetched 1", "fetched 2", "fetched 3", "1 had to make room", "fetched 1",
+        "2 had to make room",
+      ]
+    )
+  }
+
+  @Test func `keeps to the time to live, too`() async throws {
+    let fetches = Tally()
+    var policy = CachePolicy()
+    policy.timeToLive = .seconds(10)
+    let map = MultiplexerMap<Int, Int>(policy: policy, capacity: .count(2), clock: clock) { _ in
+      fetches.increment()
+    }
+    #expect(try await map.request(1) == 1)
+    clock.advance(by: .seconds(9))
+    #expect(try await map.request(1) == 1)
+    clock.advance(by: .seconds(1))
+    #expect(try await map.request(1) == 2)
+    #expect(map.statistics.evictions == 0)
+  }
+
+  @Test func `has all its room again when it was cleared`() async throws {
+    let map = MultiplexerMap<Int, Int>(capacity: .count(10), clock: clock) { $0 }
+    for round in 1...3 {
+      for key in 0..<10 { _ = try await map.request(key * round) }
+      switch round {
+      case 1: try await map.clear()
+      case 2: map.clearMemory()
+      default: for key in 0..<10 { try await map.clear(key * round) }
+      }
+      #expect(count(map, of: 40) == 0)
+    }
+    for key in 0..<10 { map.store(key, for: key) }
+    #expect(count(map, of: 10) == 10)
+    #expect(map.statistics.evictions == 0)
+  }
+
+  @Test func `writes what has to go to the cacher first, also what it does not keep at all`()
+    async throws
+  {
+    let cacher = SimpleCacher()
+    let map = MultiplexerMap<Int, Int>(
+      capacity: .cost(10) { $0 },
+      cacher: cacher,
+      clock: clock
+    ) { $0 }
+    _ = try await map.request(6)
+    _ = try await map.request(7)
+    _ = try await map.request(50)
+    try await map.flush()
+    #expect(cacher.values == ["6": 6, "7": 7, "50": 50])
+    #expect(map.cachedValue(6) == nil)
+    #expect(map.cachedValue(50) == nil)
+  }
+}
+
+/// A value that does something when it is released.
+private final class ValueThatCalls: Sendable {
+  private let onRelease: @Sendable () -> Void
+
+  init(_ onRelease: @escaping @Sendable () -> Void) {
+    self.onRelease = onRelease
+  }
+
+  deinit { onRelease() }
+}
