@@ -15,9 +15,20 @@ struct Benchmarks {
   private static func run() async throws {
     var arguments = Array(CommandLine.arguments.dropFirst())
     guard !arguments.contains("--help") else { return print(usage) }
+    if let isBounded = ["bytes-bounded": true, "bytes-unbounded": false][arguments.first ?? ""] {
+      return printBytes(isBounded: isBounded)
+    }
     let json = try value(of: "--json", in: &arguments)
     let repetitions = try value(of: "--repetitions", in: &arguments).map(number) ?? 5
+    if arguments.first == "hit-ratios" {
+      arguments.removeFirst()
+      let traces = try value(of: "--traces", in: &arguments)
+      guard arguments.isEmpty else { throw UsageError("hit-ratios takes --traces FOLDER only.") }
+      guard try await printHitRatios(in: traces) else { exit(1) }
+      return
+    }
     var rows = broadcastingComparisons() + eventComparisons() + requestingComparisons()
+    rows += capacityComparisons()
     rows += storageComparisons() + timingComparisons() + stateComparisons()
     if !arguments.isEmpty {
       rows.removeAll { row in !arguments.contains { row.name.hasPrefix($0) } }
@@ -42,9 +53,13 @@ struct Benchmarks {
 
   private static let usage = """
     usage: PlexusBenchmarks [--repetitions N] [--json FILE] [ROW ...]
+           PlexusBenchmarks hit-ratios [--traces FOLDER]
 
     Runs the rows whose names begin with one of those given, or all of them. Each is measured in
     turn with its peer, N times (5) after a run that does not count; medians are compared.
+
+    hit-ratios replays the traces web07.txt and web12.txt of a folder (../shared/traces) through maps
+    of limited capacity; its exit code is 1 if a goal is not reached.
     """
 
   private static func value(of option: String, in arguments: inout [String]) throws -> String? {

@@ -1,0 +1,127 @@
+import Foundation
+import Plexus
+
+/// What a limit costs a hit, and what very many entries cost.
+func capacityComparisons() -> [Comparison] {
+  [
+    boundedHits(),
+    hitsAmongMany(inOrder: true),
+    hitsAmongMany(inOrder: false),
+    bytesOfAnEntry(isBounded: false),
+    bytesOfAnEntry(isBounded: true),
+  ]
+}
+
+private let hitsInARun = 2_000_000
+
+/// A map of so many entries, made when it is first asked for.
+private struct LazyMap: Sendable {
+  private let task: Task<MultiplexerMap<Int, Int>, Never>
+
+  init(count: Int, capacity: CacheCapacity<Int>) {
+    task = Task { filledMap(count: count, capacity: capacity) }
+  }
+
+  var map: MultiplexerMap<Int, Int> {
+    get async { await task.value }
+  }
+}
+
+private func filledMap(count: Int, capacity: CacheCapacity<Int>) -> MultiplexerMap<Int, Int> {
+  let map = MultiplexerMap<Int, Int>(capacity: capacity) { _ in 1 }
+  for number in 0..<count { map.store(1, for: key(number)) }
+  return map
+}
+
+private func key(_ number: Int) -> Int { number &* 2_654_435_761 }
+
+/// Nanoseconds for one hit, of keys in the order in which they were stored or in no order.
+private func hits(
+  in map: MultiplexerMap<Int, Int>,
+  count: Int,
+  inOrder: Bool = true
+) async throws -> Double {
+  let step = inOrder ? 1 : 7_368_787 % count
+  var number = 0
+  var sum = 0
+  let time = try await nanoseconds(per: hitsInARun) {
+    for _ in 0..<hitsInARun {
+      sum &+= try await map.request(key(number))
+      number += step
+      if number >= count { number -= count }
+    }
+  }
+  precondition(sum == hitsInARun, "There was another value")
+  return time
+}
+
+private func boundedHits() -> Comparison {
+  let bounded = LazyMap(count: 10_000, capacity: .count(10_000))
+  let unbounded = LazyMap(count: 10_000, capacity: .unbounded)
+  return Comparison(
+    name: "hit/bounded",
+    peer: "the same without a limit",
+    goal: 0.8,
+    ours: { try await hits(in: await bounded.map, count: 10_000) },
+    theirs: { try await hits(in: await unbounded.map, count: 10_000) }
+  )
+}
+
+private func hitsAmongMany(inOrder: Bool) -> Comparison {
+  let many = LazyMap(count: 1_000_000, capacity: .unbounded)
+  let few = LazyMap(count: 1_000, capacity: .unbounded)
+  return Comparison(
+    name: "hit/1,000,000 entries/\(inOrder ? "in order" : "scattered")",
+    peer: "the same of 1,000 entries",
+    goal: 1 / 3,
+    ours: { try await hits(in: await many.map, count: 1_000_000, inOrder: inOrder) },
+    theirs: { try await hits(in: await few.map, count: 1_000, inOrder: inOrder) }
+  )
+}
+
+/// What an entry needs beyond its key and its value: bytes here, not nanoseconds.
+private func bytesOfAnEntry(isBounded: Bool) -> Comparison {
+  Comparison(
+    name: "bytes/1,000,000 entries\(isBounded ? "/bounded" : "")",
+    peer: "96 bytes",
+    goal: 1,
+    ours: {
+      // In a process of its own, where nothing has left memory behind that could be used again.
+      let child = Process()
+      child.executableURL = Bundle.main.executableURL
+      child.arguments = [isBounded ? "bytes-bounded" : "bytes-unbounded"]
+      let output = Pipe()
+      child.standardOutput = output
+      try child.run()
+      let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+      child.waitUntilExit()
+      guard let bytes = Double(text.trimmingCharacters(in: .whitespacesAndNewlines)) else {
+        throw UsageError("The process that counts bytes said: \(text)")
+      }
+      return bytes
+    },
+    theirs: { 96 }
+  )
+}
+
+/// Prints what an entry of a million needs beyond its key and its value.
+func printBytes(isBounded: Bool) {
+  let before = bytesInUse()
+  let map = filledMap(count: 1_000_000, capacity: isBounded ? .count(1_000_000) : .unbounded)
+  let bytes = bytesInUse() - before
+  precondition(map.cachedValue(key(999_999)) == 1, "A value was lost")
+  print(Double(bytes) / 1_000_000 - 2 * Double(MemoryLayout<Int>.size))
+}
+
+/// The memory that the process takes up.
+private func bytesInUse() -> Int {
+  #if canImport(Darwin)
+  var statistics = malloc_statistics_t()
+  malloc_zone_statistics(nil, &statistics)
+  return Int(statistics.size_in_use)
+  #else
+  let text = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)) ?? ""
+  let pages = text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+  return pages * Int(getpagesize())
+  #endif
+}
