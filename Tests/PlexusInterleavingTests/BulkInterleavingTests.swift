@@ -49,7 +49,9 @@ extension `Every order of jobs` {
         let first = Task { await map.request([1, 2]) }
         let second = Task { await map.request([2, 3]) }
         let single = Task { try await map.request(2) }
-        let (left, right) = (try Self.values(await first.value), try Self.values(await second.value))
+        let (left, right) = (
+          try Self.values(await first.value), try Self.values(await second.value)
+        )
         let value = try await single.value
         guard left.count == 2, right.count == 2, left[2] == right[2], value == left[2] else {
           throw Wrong(what: "\(left), \(right) and \(value)")
@@ -134,7 +136,9 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R11: two fetches of several keys that wait for each other never do for ever`() throws {
+    @Test func `R11: two fetches of several keys that wait for each other never do for ever`()
+      throws
+    {
       try forEveryInterleaving(deviations: 3) {
         let own = BulkOwner()
         let map = MultiplexerMap<Int, Int>.bulk(id: "m") { keys in
@@ -153,7 +157,8 @@ extension `Every order of jobs` {
         let first = Task { await map.request([0, 1]) }
         let second = Task { await map.request([2, 3]) }
         let values = try Self.values(await first.value).merging(Self.values(await second.value)) {
-          left, _ in left
+          left,
+          _ in left
         }
         guard values.count == 4, values.values.contains(42) else { throw Wrong(what: "\(values)") }
       }
