@@ -1,3 +1,4 @@
+import Foundation
 import Plexus
 import PlexusTesting
 import Synchronization
@@ -146,12 +147,11 @@ extension `Every order of jobs` {
       try forEveryInterleaving(deviations: 3) {
         let origin = Origin()
         let cacher = SlowCacher()
-        await cacher.store(["key": CacheEntry(value: 0, storedAt: .seconds(4_000_000_000))])
-        var policy = Self.readingFirst
-        policy.staleWhileRevalidate = .seconds(100)
+        let now = Duration.seconds(Date().timeIntervalSince1970 - 1)
+        await cacher.store(["key": CacheEntry(value: 0, storedAt: now)])
         let repository = MuxRepository()
         // A single member: the order of several would be another one in each run.
-        let cache = Multiplexer(id: "key", policy: policy, cacher: cacher) {
+        let cache = Multiplexer(id: "key", policy: Self.readingFirst, cacher: cacher) {
           try await origin.fetch()
         }
         .register(in: repository)
