@@ -46,6 +46,18 @@ import Testing
     #expect(queue.removeAll(dueAt: instant(9)) == [])
   }
 
+  @Test(arguments: [1, 10, 1000])
+  func `keeps its order though most have left`(every: Int) {
+    var queue = DeadlineQueue<Int>()
+    for id in 0..<5_000 { queue.insert(id, deadline: instant(id % 7), id: id) }
+    for id in 0..<5_000 where !id.isMultiple(of: every) { _ = queue.remove(id: id) }
+    let left = stride(from: 0, to: 5_000, by: every).sorted { ($0 % 7, $0) < ($1 % 7, $1) }
+    #expect(queue.count == left.count)
+    #expect(queue.removeAll(dueAt: instant(7)) == left)
+    #expect(queue.count == 0)
+    #expect(queue.earliestDeadline == nil)
+  }
+
   private func instant(_ seconds: Int) -> ManualClock.Instant {
     ManualClock.Instant(offset: .seconds(seconds))
   }
