@@ -7,13 +7,21 @@
 ///
 /// Two tokens are equal if they are the same object.
 public final class ObservationToken: Sendable {
-  private let onCancel: Locked<(@Sendable () -> Void)?>
+  /// The closure in a structure of its own.
+  ///
+  /// Where generic code is not specialised, a bare closure is wrapped once more each time that it is
+  /// looked at; with enough of them the call overflows the stack.
+  private struct Action: Sendable {
+    let run: @Sendable () -> Void
+  }
+
+  private let action: Locked<Action?>
 
   /// Creates a token that calls a closure once: when it is cancelled or released.
   ///
   /// - Parameter onCancel: What to do. It is called on the thread that cancels, and released then.
   public init(onCancel: @escaping @Sendable () -> Void) {
-    self.onCancel = Locked(onCancel)
+    action = Locked(Action(run: onCancel))
   }
 
   deinit {
@@ -22,16 +30,16 @@ public final class ObservationToken: Sendable {
 
   /// Removes the handler; later calls do nothing.
   public func cancel() {
-    let action = onCancel.withLock { onCancel in
-      defer { onCancel = nil }
-      return onCancel
+    let action = action.withLock { action in
+      defer { action = nil }
+      return action
     }
-    action?()
+    action?.run()
   }
 
   /// Whether the token has been cancelled.
   public var isCancelled: Bool {
-    onCancel.withLock { $0 == nil }
+    action.withLock { $0 == nil }
   }
 
   /// Hands the token to a bag, which cancels it together with others.

@@ -2,6 +2,15 @@ import Plexus
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `An observation token` {
+  @Test func `can be asked any number of times before it is cancelled`() {
+    let calls = Log<Void>()
+    let token = ObservationToken { calls.append(()) }
+    for _ in 0..<1_000_000 where token.isCancelled { Issue.record("nobody has cancelled it") }
+    token.cancel()
+    #expect(calls.count == 1)
+    #expect(token.isCancelled)
+  }
+
   @Test func `calls its closure once, however often it is cancelled`() async {
     let calls = Log<Int>()
     let token = ObservationToken { calls.append(1) }
