@@ -47,6 +47,8 @@ func eventComparisons() -> [Comparison] {
 }
 
 private let eventDeliveries = 200_000
+/// The peer starts a task for each delivery.
+private let asyncDeliveries = 20_000
 
 private func blocks(handlers: Int) -> Comparison {
   Comparison(
@@ -85,7 +87,7 @@ private func postToBlocks(_ center: NotificationCenter, blocks: Int) async -> Do
 }
 
 private func asyncHandlers(_ handlers: Int) -> Comparison {
-  let posts = eventDeliveries / handlers
+  let posts = asyncDeliveries / handlers
   return Comparison(
     name: "post/async handlers/\(handlers)",
     peer: "NotificationCenter AsyncMessage",
@@ -116,7 +118,7 @@ private func asyncHandlers(_ handlers: Int) -> Comparison {
 }
 
 private func streams(_ streams: Int) -> Comparison {
-  let posts = eventDeliveries / streams
+  let posts = asyncDeliveries / streams
   return Comparison(
     name: "post/streams/\(streams)",
     peer: "NotificationCenter AsyncMessage",
@@ -137,23 +139,26 @@ private func streams(_ streams: Int) -> Comparison {
 }
 
 /// Iterates all sequences while the body posts; returns nanoseconds for a delivery.
+///
+/// The peer's sequences are registered when their iterators are made, hence the wait.
 private func read<S: AsyncSequence & Sendable>(
   _ sequences: [S],
   posts: Int,
   _ post: (Int) -> Void
 ) async -> Double where S.Failure == Never, S.Element: Sendable {
-  await nanoseconds(per: sequences.count * posts) {
-    await withTaskGroup(of: Void.self) { group in
-      for sequence in sequences {
-        group.addTask {
-          var count = 0
-          for await _ in sequence {
-            count += 1
-            if count == posts { break }
-          }
-        }
+  let ready = Calls()
+  return await withTaskGroup(of: Void.self) { group in
+    for sequence in sequences {
+      group.addTask {
+        var iterator = sequence.makeAsyncIterator()
+        ready.add()
+        for _ in 0..<posts { _ = await iterator.next(isolation: nil) }
       }
+    }
+    await ready.reach(sequences.count)
+    return await nanoseconds(per: sequences.count * posts) {
       for number in 0..<posts { post(number) }
+      await group.waitForAll()
     }
   }
 }
