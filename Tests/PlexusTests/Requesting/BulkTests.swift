@@ -155,14 +155,20 @@ import Testing
   @Test func `is tried again for the other keys though one of them was stored`() async throws {
     var policy = CachePolicy()
     policy.retry = .exponential(attempts: 2, base: .seconds(1), cap: .seconds(1), jitter: 0)
+    let gate = Gate()
     let calls = Tally()
     let map = MultiplexerMap<Int, Int>.bulk(policy: policy, clock: clock) { keys in
-      if calls.increment() == 1 { throw Broken() }
+      if calls.increment() == 1 {
+        try await gate.wait()
+        throw Broken()
+      }
       return Dictionary(uniqueKeysWithValues: keys.map { ($0, $0) })
     }
     let caller = begin { await map.request([1, 2]) }
-    await clock.sleepers(1)
+    await gate.arrivals(1)
     map.store(7, for: 1)
+    gate.open()
+    await clock.sleepers(1)
     clock.advance(by: .seconds(1))
     #expect(outcomes(try await caller.value) == [1: "7", 2: "2"])
     #expect(map.cachedValue(1) == 7)
