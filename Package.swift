@@ -34,7 +34,7 @@ let package = Package(
     .target(name: "LoopbackOrigin", swiftSettings: librarySettings),
     .executableTarget(
       name: "DepartureBoard",
-      dependencies: ["Plexus", "PlexusNetworking", "LoopbackOrigin"],
+      dependencies: ["Plexus", "PlexusStorage", "PlexusNetworking", "LoopbackOrigin"],
       resources: [.process("Resources")],
       swiftSettings: settings
     ),

@@ -1,5 +1,6 @@
 import Foundation
 import Plexus
+import PlexusStorage
 
 /// One run of the board, with everything that it needs.
 @MainActor
@@ -7,54 +8,64 @@ final class Run {
   private let origin: DayOrigin
   private let directory: Directory
   private let board: Board
+  private let page: BoardPage
   private let view: any BoardView
   private let replay: Replay
+  private let filtering: FilterInput?
   private let signals = Signals([SIGINT, SIGTERM, SIGHUP, SIGTSTP])
   private var endedBy: Int32?
 
   /// Reads the day and starts its origin.
   ///
   /// - Parameter options: What the command line asks for.
-  /// - Throws: An error that says why the day cannot be read or the origin not started.
+  /// - Throws: An error that says why the day cannot be read, the origin not started or the cache not used.
   init(_ options: Options) throws {
     let day = try Day.bundled()
     let script = Script(flights: day.flights)
     let timeline = Timeline(script: script, outage: options.outage, until: options.until)
     let clock = DayClock(at: timeline.begin)
     let origin = try DayOrigin(day: day, port: options.port, latency: options.latency)
-    let directory = Directory(client: OriginClient(port: origin.port), clock: clock)
-    let board = Board(waitsForAnswers: options.pace == .maximum) { flight in
-      await directory.details(of: flight)
-    }
+    let client = OriginClient(port: origin.port)
+    let directory = try Self.directory(client, clock, options.cache)
+    let bus = EventBus()
+    let board = Board(
+      waitsForAnswers: options.pace == .maximum,
+      tally: { directory.tally },
+      lookUp: { flight in await directory.details(of: flight) }
+    )
+    board.follow(bus)
+    let page = board.page(filter: options.filter)
     let isPlain = options.isPlain || !Terminal.isThere
     let isColoured = ProcessInfo.processInfo.environment["NO_COLOR", default: ""].isEmpty
-    let view: any BoardView = isPlain ? PlainView() : ScreenView(isColoured: isColoured)
     self.origin = origin
     self.directory = directory
     self.board = board
-    self.view = view
+    self.page = page
+    view = isPlain ? PlainView() : ScreenView(isColoured: isColoured)
+    filtering = isPlain ? nil : Keyboard().map { FilterInput($0, page) }
     replay = Replay(
       script: script,
       timeline: timeline,
       pace: options.pace,
       clock: clock,
-      board: board,
-      setOrigin: { isOnline in try await origin.setOnline(isOnline) },
-      show: { try view.show(board.state, reports: board.takeReports(), directory.tally) }
+      bus: bus,
+      setOrigin: { isOnline in try await origin.setOnline(isOnline) }
     )
   }
 
-  /// Goes through the day to its end, or until a signal comes, and prints the summary.
+  /// Goes through the day to its end, or until a signal comes, writes to disk what is not there yet, and
+  /// prints the summary.
   ///
   /// - Returns: What to tell the shell.
   func toTheEnd() async -> Int32 {
-    let day = Task { try await replay.run() }
+    let day = Task { try await showTheDay() }
     let listening = signals.received.observe { [self] signal in handle(signal, day) }
     let result = await day.result
-    listening.cancel()
     view.stepAside()
     board.stop()
     origin.stop()
+    await flush()
+    listening.cancel()
     do {
       try result.get()
     } catch is CancellationError {
@@ -67,6 +78,48 @@ final class Run {
     }
     guard (try? Output.write(summary.text)) != nil else { return ExitCode.outputClosed }
     return endedBy.map(ExitCode.ended) ?? ExitCode.success
+  }
+
+  /// Lets the day go by while the view follows it; the first of the two that fails ends both.
+  private func showTheDay() async throws {
+    try await withThrowingTaskGroup { group in
+      group.addTask { try await self.view.follow(self.page) }
+      group.addTask {
+        try await self.replay.run()
+        await self.board.finish()
+      }
+      while try await group.next() != nil {}
+    }
+  }
+
+  /// A cache is a convenience: the program goes on without one, unless it was asked for.
+  private static func directory(
+    _ client: OriginClient,
+    _ clock: DayClock,
+    _ choice: CacheChoice
+  ) throws -> Directory {
+    switch choice {
+    case .nowhere: break
+    case .folder(let path):
+      let folder = CacheFolder(url: URL(filePath: path, directoryHint: .isDirectory))
+      return try Directory(client: client, clock: clock, cache: folder)
+    case .standard:
+      do {
+        return try Directory(client: client, clock: clock, cache: .standard)
+      } catch let error as StorageError {
+        Output.complain("nothing will be kept: \(error)")
+      }
+    }
+    return try Directory(client: client, clock: clock)
+  }
+
+  private func flush() async {
+    do {
+      try await directory.flush()
+    } catch {
+      // The day has been shown all the same; only the next start will take longer.
+      Output.complain("not everything could be kept: \(error)")
+    }
   }
 
   private var summary: Summary {
@@ -85,6 +138,7 @@ final class Run {
     } else if endedBy == nil {
       endedBy = signal
       day.cancel()
+      board.stop()
     } else {
       // Somebody is in a hurry.
       view.stepAside()

@@ -38,10 +38,11 @@ struct Summary: Hashable, Sendable {
         ("hits", statistics.hits, "answered at once from memory"),
         ("stale hits", statistics.staleHits, "answered at once, but too old"),
         ("joins", statistics.joins, "waited for a fetch begun by another row"),
-        ("misses", statistics.misses, "began a fetch, or were told of one that failed"),
+        ("misses", statistics.misses, "began a fetch or read the disk, or were told of a failure"),
       ],
       [
         ("fetches", statistics.fetches, "over HTTP"),
+        ("from disk", statistics.restorations, "copies that an earlier run has left"),
         ("failures", statistics.failures, "fetches that failed"),
         ("stale answers", state.staleAnswers, "shown and marked"),
       ],

@@ -6,7 +6,7 @@ import Testing
 
 @MainActor
 @Suite(.timeLimit(.minutes(5))) struct `The board` {
-  private let announcements = Messenger<Announcement>()
+  private let bus = EventBus()
   private let gate = Gate()
 
   /// A board whose questions are answered once the gate is open; a cancelled one is not.
@@ -14,141 +14,161 @@ import Testing
     let board = Board(waitsForAnswers: waitsForAnswers) { [gate] _ in
       (try? await gate.wait()) == nil ? RowDetails() : .complete
     }
-    board.follow(announcements)
+    board.follow(bus)
     return board
   }
 
-  private func announce(_ ids: Flight.ID..., at time: String = "09:00") {
-    for id in ids { announcements.send(.scheduled(.sample(id, at: "10:00"))) }
-    announcements.send(.clock(.at(time)))
+  private func announce(_ ids: Flight.ID..., at time: String = "09:00") async {
+    for id in ids { await bus.postAndWait(FlightChange.scheduled(.sample(id, at: "10:00"))) }
+    await bus.postAndWait(MomentReached(moment: .at(time)))
   }
 
   @Test func `asks for the details of what is announced and shows them`() async {
     let board = board(waitsForAnswers: false)
-    var moments = board.moments.subscription().makeAsyncIterator()
-    announce(0, 1)
-    #expect(await moments.next() == .at("09:00"))
+    await announce(0, 1)
+    #expect(board.state.now == .at("09:00"))
     #expect(board.state.rows.map(\.details) == [RowDetails(), RowDetails()])
+    #expect(!board.state.isOver)
     gate.open()
-    await board.settle()
+    await board.finish()
     #expect(board.state.rows.map(\.details) == [.complete, .complete])
+    #expect(board.state.isOver)
   }
 
   @Test func `lets no moment pass before all rows are answered if it is to wait`() async {
     let board = board(waitsForAnswers: true)
-    let moments = Recorder(board.moments.subscription())
-    announce(0, 1)
+    let bulletins = Recorder(board.store.subscription(toChangesOf: \.bulletin))
+    let day = Task { await announce(0, 1) }
     await gate.arrivals(2)
-    #expect(moments.elements.isEmpty)
+    #expect(bulletins.elements.count <= 1)
+    #expect(board.state.bulletin == Bulletin())
     gate.open()
-    #expect(await moments.first(1) == [.at("09:00")])
+    await day.value
+    #expect(board.state.bulletin.time == .at("09:00"))
     #expect(board.state.rows.map(\.details) == [.complete, .complete])
   }
 
   @Test func `asks once for each row, and reports it once`() async {
     let board = board(waitsForAnswers: true)
-    var moments = board.moments.subscription().makeAsyncIterator()
+    let bulletins = Recorder(board.store.subscription(toChangesOf: \.bulletin))
     gate.open()
-    announce(0)
-    announce(1, at: "09:01")
-    announcements.send(.cancelled(0))
-    announce(at: "09:30")
-    while let moment = await moments.next(), moment < .at("09:30") {}
+    await announce(0)
+    await announce(1, at: "09:01")
+    await bus.postAndWait(FlightChange.cancelled(0))
+    await announce(at: "09:30")
+    await announce(at: "09:31")
     await gate.arrivals(2)
-    #expect(board.takeReports().map(\.id) == [0])
-    #expect(board.takeReports().isEmpty)
+    #expect(await bulletins.first(5).map { $0.new.rows.map(\.id) } == [[], [], [], [0], []])
   }
 
-  @Test func `gives up its questions when it is stopped`() async {
+  @Test func `knows whether the origin is there`() async {
     let board = board(waitsForAnswers: false)
-    announce(0, 1)
+    await bus.postAndWait(OriginChange(isOnline: false))
+    #expect(!board.state.isOriginOnline)
+  }
+
+  @Test func `lets go of whoever waits for answers when it is stopped`() async {
+    let board = board(waitsForAnswers: true)
+    let day = Task { await announce(0, 1) }
     await gate.arrivals(2)
     board.stop()
-    await board.settle()
+    await day.value
     #expect(board.state.rows.map(\.details) == [RowDetails(), RowDetails()])
+    #expect(bus.subscriberCount(for: FlightChange.self) == 0)
+    #expect(bus.subscriberCount(for: MomentReached.self) == 0)
+  }
+
+  @Test func `gives up its questions when it is released`() async {
+    var board: Board? = board(waitsForAnswers: false)
+    await announce(0, 1)
+    await gate.arrivals(2)
+    weak let store = board?.store
+    #expect(store != nil)
+    board = nil
+    #expect(store == nil)
+    #expect(bus.subscriberCount(for: FlightChange.self) == 0)
   }
 }
 
 @MainActor
 @Suite(.timeLimit(.minutes(5))) struct `A replay` {
-  /// What an origin and a screen see of a day.
+  /// What an origin sees of a day.
   @MainActor
   private final class Log {
     var entries: [String] = []
-
-    func append(_ entry: String) {
-      entries.append(entry)
-    }
   }
 
+  /// The bulletins of a day, and what became of the origin, with the rows that had asked by then.
   private func run(
     outage: Outage? = nil,
-    until: ClockTime? = nil,
-    logsQuestions: Bool = false
-  ) async throws -> [String] {
+    until: ClockTime? = nil
+  ) async throws -> (bulletins: [String], origin: [String]) {
     let script = Script(flights: [
       .sample(0, at: "10:00", departed: "10:05"), .sample(1, at: "10:00"),
     ])
     let timeline = Timeline(script: script, outage: outage, until: until)
     let clock = DayClock(at: timeline.begin)
+    let bus = EventBus()
     let log = Log()
-    let board = Board(waitsForAnswers: true) { _ in
-      if logsQuestions { await log.append("?") }
-      return .complete
-    }
+    let board = Board(waitsForAnswers: true) { _ in .complete }
+    board.follow(bus)
+    let changes = board.store.subscription(toChangesOf: \.bulletin)
     let replay = Replay(
       script: script,
       timeline: timeline,
       pace: .maximum,
       clock: clock,
-      board: board,
+      bus: bus,
       setOrigin: { isOnline in
-        // Whoever has been told of the moment already has its answer before the origin goes or comes.
-        for _ in 0..<5 { await Task {}.value }
-        await board.settle()
-        log.entries.append("\(isOnline)")
-      },
-      show: {
-        let time = ClockTime(sinceMidnight: clock.now.sinceMidnight)
-        #expect(board.state.time == time)
+        // Everything before has been dealt with: nobody asks across the change.
+        #expect(board.state.askingCount == 0)
         #expect(board.state.rows.allSatisfy { $0.details == .complete })
-        log.entries.append("\(time) \(board.state.departedCount) \(board.state.cancelledCount)")
-        _ = board.takeReports()
+        let time = ClockTime(sinceMidnight: clock.now.sinceMidnight)
+        log.entries.append("\(time) \(isOnline) \(board.state.flightCount)")
       }
     )
     try await replay.run()
-    return log.entries
+    await board.finish()
+    var bulletins: [String] = []
+    for await change in changes {
+      let bulletin = change.new
+      bulletins.append("\(bulletin.time) \(bulletin.isOriginOnline) \(bulletin.rows.map(\.id))")
+      if bulletin.isLast { break }
+    }
+    return (bulletins, log.entries)
   }
 
-  @Test func `shows every ten minutes with everything announced and answered`() async throws {
+  @Test func `shows every ten minutes with everything told and answered`() async throws {
+    let day = try await run()
     #expect(
-      try await run() == [
-        "09:00 0 0", "09:10 0 0", "09:20 0 0", "09:30 0 1", "09:40 0 1", "09:50 0 1", "10:00 0 1",
-        "10:05 1 1", "10:05 1 1",
+      day.bulletins.dropFirst() == [
+        "09:00 true []", "09:10 true []", "09:20 true []", "09:30 true [1]", "09:40 true []",
+        "09:50 true []", "10:00 true []", "10:05 true [0]", "10:05 true []",
       ]
     )
+    #expect(day.origin.isEmpty)
   }
 
   @Test func `switches the origin off and on to the minute`() async throws {
     let outage = Outage(begin: .at("09:05"), end: .at("09:12"))
+    let day = try await run(outage: outage, until: .at("09:20"))
+    #expect(day.origin == ["09:05 false 2", "09:12 true 2"])
     #expect(
-      try await run(outage: outage, until: .at("09:20")) == [
-        "09:00 0 0", "false", "09:05 0 0", "true", "09:12 0 0", "09:20 0 0", "09:20 0 0",
+      day.bulletins.dropFirst() == [
+        "09:00 true []", "09:05 false []", "09:12 true []", "09:20 true []", "09:20 true []",
       ]
     )
   }
 
   @Test func `lets nobody ask an origin that is to be away by then`() async throws {
     let away = Outage(begin: .at("09:00"), end: .at("09:12"))
-    #expect(
-      try await run(outage: away, until: .at("09:05"), logsQuestions: true) == [
-        "false", "?", "?", "09:00 0 0", "09:05 0 0", "09:05 0 0",
-      ]
-    )
+    let day = try await run(outage: away, until: .at("09:05"))
+    #expect(day.origin == ["09:00 false 0"])
+    #expect(day.bulletins.dropFirst() == ["09:00 false []", "09:05 false []", "09:05 false []"])
   }
 
   @Test func `ends when its task is cancelled`() async {
-    let task = Task { try await run() }
+    let task = Task { _ = try await run() }
     task.cancel()
     await #expect(throws: CancellationError.self) { try await task.value }
   }

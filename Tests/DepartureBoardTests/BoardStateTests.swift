@@ -5,8 +5,8 @@ import Testing
 @Suite struct `The state of the board` {
   private var state = BoardState()
 
-  private mutating func announce(_ announcements: Announcement...) {
-    for announcement in announcements { state.apply(announcement) }
+  private mutating func announce(_ changes: FlightChange...) {
+    for change in changes { state.apply(.flight(change)) }
   }
 
   private mutating func clock(_ time: String) {
@@ -15,7 +15,7 @@ import Testing
 
   /// Answers everybody who asks.
   private mutating func answer(_ details: RowDetails = .complete) {
-    for flight in state.flightsToAsk() { state.answer(details, for: flight.id) }
+    state.answerAll(details)
   }
 
   @Test mutating func `counts what is announced, once`() {
@@ -65,10 +65,10 @@ import Testing
 
   @Test mutating func `has each new row ask once`() {
     announce(.scheduled(.sample(1, at: "10:00")), .scheduled(.sample(0, at: "11:00")))
-    #expect(state.flightsToAsk().map(\.id) == [0, 1])
-    #expect(state.flightsToAsk().isEmpty)
+    #expect(state.ask().map(\.id) == [0, 1])
+    #expect(state.ask().isEmpty)
     clock("23:00")
-    #expect(state.flightsToAsk().isEmpty)
+    #expect(state.ask().isEmpty)
   }
 
   @Test mutating func `does not ask again for what is answered`() {
@@ -76,7 +76,7 @@ import Testing
     announce(.scheduled(.sample(0, at: "10:00")))
     answer()
     clock("09:50")
-    #expect(state.flightsToAsk().isEmpty)
+    #expect(state.ask().isEmpty)
     #expect(state.rows.map(\.details) == [.complete])
   }
 
@@ -87,38 +87,38 @@ import Testing
     announce(.scheduled(.sample(0, at: "10:00")))
     answer(details)
     clock("09:09")
-    #expect(state.flightsToAsk().isEmpty)
+    #expect(state.ask().isEmpty)
     clock("09:10")
-    #expect(state.flightsToAsk().map(\.id) == [0])
-    state.answer(.complete, for: 0)
+    #expect(state.ask().map(\.id) == [0])
+    state.apply(.answered(.complete, for: 0))
     clock("09:30")
-    #expect(state.flightsToAsk().isEmpty)
+    #expect(state.ask().isEmpty)
   }
 
   @Test mutating func `counts stale answers`() {
     announce(.scheduled(.sample(0, at: "10:00")), .scheduled(.sample(1, at: "10:00")))
-    _ = state.flightsToAsk()
-    state.answer(.stale, for: 0)
-    state.answer(.complete, for: 1)
+    _ = state.ask()
+    state.apply(.answered(.stale, for: 0))
+    state.apply(.answered(.complete, for: 1))
     #expect(state.staleAnswers == 2)
-    state.answer(.stale, for: 99)
+    state.apply(.answered(.stale, for: 99))
     #expect(state.staleAnswers == 4)
   }
 
   @Test mutating func `reports a row once, when its fate is known and it has been answered`() {
     announce(.scheduled(.sample(0, at: "10:00")))
     answer()
-    #expect(state.takeReports().isEmpty)
+    #expect(state.report().isEmpty)
     announce(.cancelled(0))
-    #expect(state.takeReports().map(\.id) == [0])
-    #expect(state.takeReports().isEmpty)
+    #expect(state.report().map(\.id) == [0])
+    #expect(state.report().isEmpty)
 
     announce(.scheduled(.sample(1, at: "10:00")), .departed(1, at: .at("10:00")))
-    #expect(state.takeReports().isEmpty)
-    _ = state.flightsToAsk()
-    #expect(state.takeReports().isEmpty)
-    state.answer(.unanswered, for: 1)
-    #expect(state.takeReports().map(\.id) == [1])
+    #expect(state.report().isEmpty)
+    _ = state.ask()
+    #expect(state.report().isEmpty)
+    state.apply(.answered(.unanswered, for: 1))
+    #expect(state.report().map(\.id) == [1])
   }
 
   @Test mutating func `takes a row off ten minutes after its flight has left`() {
@@ -130,7 +130,7 @@ import Testing
       .cancelled(1)
     )
     answer()
-    _ = state.takeReports()
+    _ = state.report()
     clock("10:09")
     #expect(
       state.rows.map(\.id) == [1, 2, 0]
@@ -148,19 +148,40 @@ import Testing
     clock("23:00")
     #expect(state.rows.count == 1)
     answer()
-    _ = state.takeReports()
+    _ = state.report()
     clock("23:00")
     #expect(state.rows.isEmpty)
   }
 
   @Test mutating func `knows whether the origin is there and what time it is`() {
     #expect(state.isOriginOnline)
-    announce(.origin(isOnline: false))
+    state.apply(.origin(isOnline: false))
     #expect(!state.isOriginOnline)
-    announce(.origin(isOnline: true))
+    state.apply(.origin(isOnline: true))
     #expect(state.isOriginOnline)
     clock("09:07")
     #expect(state.time == .at("09:07"))
+  }
+
+  @Test mutating func `counts who waits for an answer`() {
+    announce(.scheduled(.sample(0, at: "10:00")), .scheduled(.sample(1, at: "10:00")))
+    #expect(state.askingCount == 0)
+    _ = state.ask()
+    #expect(state.askingCount == 2)
+    state.apply(.answered(.unanswered, for: 1))
+    #expect(state.askingCount == 1)
+  }
+
+  @Test mutating func `reports the time, the origin and what was looked up, and that it is over`() {
+    clock("09:07")
+    state.apply(.origin(isOnline: false))
+    state.apply(.report(LookupTally(requests: 5)))
+    #expect(state.tally.requests == 5)
+    #expect(state.bulletin == Bulletin(time: .at("09:07"), isOriginOnline: false))
+    #expect(!state.isOver)
+    state.apply(.end(LookupTally(requests: 6)))
+    #expect(state.tally.requests == 6)
+    #expect(state.isOver && state.bulletin.isLast)
   }
 }
 
@@ -188,6 +209,26 @@ import Testing
 }
 
 // MARK: - Samples
+
+extension BoardState {
+  /// Has all rows ask that want to.
+  mutating func ask() -> [Flight] {
+    let flights = flightsToAsk
+    apply(.asked(flights.map(\.id)))
+    return flights
+  }
+
+  /// Answers everybody who asks.
+  mutating func answerAll(_ details: RowDetails = .complete) {
+    for flight in ask() { apply(.answered(details, for: flight.id)) }
+  }
+
+  /// The rows of the next bulletin.
+  mutating func report() -> [BoardRow] {
+    apply(.report(LookupTally()))
+    return bulletin.rows
+  }
+}
 
 extension ClockTime {
   /// A time as `HH:MM`; far away if it is none.

@@ -14,7 +14,7 @@ import Testing
 
   init() throws {
     origin = try DayOrigin(day: try .bundled(), port: 0, latency: .zero)
-    directory = Directory(client: OriginClient(port: origin.port), clock: clock)
+    directory = try Directory(client: OriginClient(port: origin.port), clock: clock)
   }
 
   @Test func `answers all questions of a flight`() async {
@@ -102,6 +102,60 @@ import Testing
     #expect(await directory.details(of: flight) == .unanswered)
   }
 
+  @Test func `finds on disk what does not change, and asks for what does`() async throws {
+    let folder = try TemporaryFolder()
+    let client = OriginClient(port: origin.port)
+    let first = try Directory(client: client, clock: clock, cache: CacheFolder(url: folder.url))
+    let unlisted = Flight.sample(1, at: "10:00", tailNumber: "N0")
+    let details = await first.details(of: flight)
+    _ = await first.details(of: unlisted)
+    try await first.flush()
+    #expect(first.tally.statistics.restorations == 0)
+    #expect(origin.requestCount == 6)
+
+    let clock = DayClock(at: .at("04:00"))
+    let second = try Directory(client: client, clock: clock, cache: CacheFolder(url: folder.url))
+    #expect(await second.details(of: flight) == details)
+    #expect(await second.details(of: unlisted).aircraft == .absent(isStale: false))
+    #expect(second.tally.statistics.restorations == 4)
+    #expect(second.tally.statistics.fetches == 2)
+    #expect(origin.requestCount == 8)
+    // All day, however long that is.
+    clock.advance(to: .at("24:00") + .seconds(24 * 60 * 60))
+    _ = await second.details(of: flight)
+    #expect(origin.requestCount == 10)
+  }
+
+  @Test func `shows copies on disk as stale while the origin is away`() async throws {
+    let folder = try TemporaryFolder()
+    let client = OriginClient(port: origin.port)
+    let cache = CacheFolder(url: folder.url)
+    let first = try Directory(client: client, clock: clock, cache: cache)
+    _ = await first.details(of: flight)
+    try await first.flush()
+    try await origin.setOnline(false)
+    let details = await (try Directory(client: client, clock: clock, cache: cache))
+      .details(of: flight)
+    #expect(details.isAnswered)
+    #expect(details.origin.isStale && details.weather.isStale && details.staleCount == 2)
+  }
+
+  @Test func `fetches again on the same day whatever is on disk`() async throws {
+    let folder = try TemporaryFolder()
+    let directory = try Directory(
+      client: OriginClient(port: origin.port),
+      clock: clock,
+      cache: CacheFolder(url: folder.url)
+    )
+    _ = await directory.details(of: flight)
+    try await directory.flush()
+    // No time has passed by the clock on the wall, by which copies are dated.
+    clock.advance(to: .at("11:00"))
+    _ = await directory.details(of: flight)
+    #expect(origin.requestCount == 7)
+    #expect(directory.tally.statistics.restorations == 0)
+  }
+
   @Test func `leaves open what the asking task was cancelled for`() async {
     let task = Task { await directory.details(of: flight) }
     task.cancel()
@@ -185,17 +239,18 @@ import Testing
 @Suite struct `The summary` {
   @Test func `has a line for each number, after its name`() {
     var state = BoardState()
-    for id in 0..<3 { state.apply(.scheduled(.sample(id, at: "10:00"))) }
-    state.apply(.departed(0, at: .at("10:00")))
-    state.apply(.cancelled(1))
-    state.apply(.cancelled(2))
+    for id in 0..<3 { state.apply(.flight(.scheduled(.sample(id, at: "10:00")))) }
+    state.apply(.flight(.departed(0, at: .at("10:00"))))
+    state.apply(.flight(.cancelled(1)))
+    state.apply(.flight(.cancelled(2)))
     let statistics = CacheStatistics(
       hits: 4,
       staleHits: 5,
       misses: 6,
       joins: 7,
       fetches: 8,
-      failures: 9
+      failures: 9,
+      restorations: 12
     )
     let summary = Summary(
       state: Summary.Counts(state),
@@ -208,8 +263,8 @@ import Testing
     #expect(
       numbers == [
         "flights 3", "departed 1", "cancelled 2", "requests 22", "hits 4", "stale hits 5",
-        "joins 7", "misses 6", "fetches 8", "failures 9", "stale answers 0", "origin requests 10",
-        "origin 404 11",
+        "joins 7", "misses 6", "fetches 8", "from disk 12", "failures 9", "stale answers 0",
+        "origin requests 10", "origin 404 11",
       ]
     )
   }

@@ -17,6 +17,17 @@ import Testing
     #expect(options.outage == nil)
     #expect(options.until == nil)
     #expect(options.port == 0)
+    #expect(options.filter == "")
+    #expect(options.cache == .standard)
+  }
+
+  @Test func `set the filter and where things are kept`() throws {
+    #expect(try options("--filter", "delta jfk")?.filter == "delta jfk")
+    #expect(try options("--filter=")?.filter == "")
+    #expect(try options("--cache", "a b")?.cache == .folder(path: "a b"))
+    #expect(try options("--no-cache")?.cache == .nowhere)
+    #expect(try options("--no-cache", "--cache=x")?.cache == .folder(path: "x"))
+    #expect(try options("--cache=x", "--no-cache")?.cache == .nowhere)
   }
 
   @Test(arguments: [
@@ -95,6 +106,10 @@ import Testing
       "--latency needs a number of milliseconds from 0 to 10000, not \"10001\""
     ),
     (["--port", "65536"], "--port needs a port from 0 (any that is free) to 65535, not \"65536\""),
+    (["--filter"], "--filter needs what to look for"),
+    (["--cache"], "--cache needs a folder"),
+    (["--cache="], "--cache needs a folder, not \"\""),
+    (["--no-cache=x"], "--no-cache takes no value; write it alone"),
     (["--until", "9"], "--until needs a time of the day as HH:MM, not \"9\""),
     (["--offline-at", "25:00"], "--offline-at needs a time of the day as HH:MM, not \"25:00\""),
     (["--online-at", "09:00"], "--online-at needs --offline-at with an earlier time"),
@@ -118,6 +133,7 @@ import Testing
 
   @Test(arguments: [
     "--speed", "--plain", "--latency", "--offline-at", "--online-at", "--until", "--port", "--help",
+    "--filter", "--cache", "--no-cache",
   ])
   func `are all in the help`(option: String) {
     #expect(Usage.text.contains("  \(option) "))

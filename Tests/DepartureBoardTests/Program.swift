@@ -11,11 +11,20 @@ final class Program: Sendable {
   ///
   /// - Parameters:
   ///   - arguments: What to tell it.
+  ///   - caches: The folder for the caches of all programs; `nil` keeps it from having one, unless the
+  ///     arguments say where.
   ///   - terminal: What to give it for input and output; nothing and a pipe if `nil`.
-  init(_ arguments: [String], terminal: FileHandle? = nil) throws {
+  init(_ arguments: [String], caches: URL? = nil, terminal: FileHandle? = nil) throws {
     let executable: URL = try #require(Self.executable, "DepartureBoard is not built")
     process.executableURL = executable
     process.arguments = arguments
+    if let caches {
+      process.environment = ProcessInfo.processInfo.environment
+        .merging(["XDG_CACHE_HOME": caches.path(percentEncoded: false)]) { $1 }
+    } else if !arguments.contains("--cache") {
+      // Nothing depends on what an earlier run has left.
+      process.arguments = ["--no-cache"] + arguments
+    }
     process.standardInput = terminal ?? .nullDevice
     process.standardOutput = terminal ?? output
     process.standardError = errors

@@ -17,7 +17,7 @@ import Testing
     #expect(ending.count("fetches") == 731 + 3 * 8)
     #expect(ending.count("origin requests") == ending.count("fetches"))
     #expect(ending.count("origin 404") == 96)
-    #expect(ending.sum("failures", "stale hits", "stale answers") == 0)
+    #expect(ending.sum("failures", "stale hits", "stale answers", "from disk") == 0)
     #expect(ending.lines.count { $0.contains("cancelled   ") && $0.contains(":") } == 472)
     #expect(ending.lines.count { $0.contains("departed ") && $0.contains(":") } == 458)
     #expect(!ending.output.contains("no answer"))

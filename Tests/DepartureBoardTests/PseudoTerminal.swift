@@ -37,6 +37,12 @@ final class PseudoTerminal: Sendable {
     return tcgetattr(screen, &settings) == 0 && settings.c_lflag & tcflag_t(ECHO) != 0
   }
 
+  /// Presses keys.
+  func type(_ keys: String) throws {
+    let bytes = Array(keys.utf8)
+    try #require(write(screen, bytes, bytes.count) == bytes.count)
+  }
+
   /// Makes the window larger or smaller.
   func resize(columns: Int, rows: Int) throws {
     try Self.resize(screen, columns, rows)

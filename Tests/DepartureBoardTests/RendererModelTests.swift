@@ -9,15 +9,20 @@ import Testing
     at time: String = "09:30"
   ) -> BoardState {
     var state = BoardState()
-    for id in 0..<count { state.apply(.scheduled(.sample(id, at: "10:00"))) }
+    for id in 0..<count { state.apply(.flight(.scheduled(.sample(id, at: "10:00")))) }
     state.apply(.clock(.at(time)))
-    for flight in state.flightsToAsk() { state.answer(details, for: flight.id) }
+    state.answerAll(details)
+    state.apply(.report(LookupTally(requests: 4650)))
     return state
   }
 
-  private func draw(_ state: BoardState, _ columns: Int, _ rows: Int = 24) -> [String] {
-    BoardRenderer(size: ScreenSize(columns: columns, rows: rows))
-      .lines(state, LookupTally(requests: 4650)).map(\.text)
+  private func draw(
+    _ state: BoardState,
+    _ columns: Int,
+    _ rows: Int = 24,
+    _ filter: FilterState = FilterState()
+  ) -> [String] {
+    BoardRenderer(size: ScreenSize(columns: columns, rows: rows)).lines(state, filter).map(\.text)
   }
 
   private func drawRow(_ details: RowDetails, _ columns: Int) -> String? {
@@ -43,8 +48,9 @@ import Testing
     for state in [board(0), board(3, details), board(40), board(40, .unanswered)] {
       for columns in stride(from: 1, through: 181, by: 4) {
         for rows in [1, 2, 3, 5, 8, 11, 12, 13, 24, 60] {
+          let filter = FilterState(rows % 2 == 0 ? "boeing 767" : "")
           let size = ScreenSize(columns: columns, rows: rows)
-          let lines = BoardRenderer(size: size).lines(state, LookupTally())
+          let lines = BoardRenderer(size: size).lines(state, filter)
           #expect(lines.count <= rows)
           #expect(lines.allSatisfy { $0.width <= columns })
         }
@@ -126,6 +132,27 @@ import Testing
     #expect(draw(board(shown), 80, 24).last?.contains("more") == false)
   }
 
+  @Test func `shows the rows that the filter lets pass, and counts the whole day`() {
+    var state = board(3)
+    state.apply(.flight(.cancelled(1)))
+    let lines = draw(state, 80, 24, FilterState("CANCEL hnl"))
+    #expect(lines.count { $0.hasPrefix(" 10:00") } == 1)
+    #expect(lines.last?.hasPrefix(" filter: CANCEL hnl_  1 flight  ") == true)
+    #expect(lines.contains { $0.contains("flights   3") })
+    let none = draw(state, 80, 24, FilterState("xyz"))
+    #expect(none.last?.hasPrefix(" filter: xyz_  0 flights  ") == true)
+    #expect(draw(state, 80, 24).last?.contains("type to filter") == true)
+  }
+
+  @Test func `shows what is typed before it applies`() {
+    var filter = FilterState()
+    filter.apply(.type("xyz"))
+    let lines = draw(board(3), 80, 24, filter)
+    #expect(lines.count { $0.hasPrefix(" 10:00") } == 3)
+    #expect(lines.last?.contains(" filter: xyz_ ") == true)
+    #expect(lines.last?.contains("flights") == false)
+  }
+
   @Test func `shows flights rather than a frame in a low window`() {
     let lines = draw(board(40), 80, 6)
     #expect(lines.count == 6)
@@ -135,7 +162,7 @@ import Testing
 
   @Test func `shows when a flight lands by the clock there`() throws {
     var state = board(1)
-    state.apply(.departed(0, at: .at("10:05")))
+    state.apply(.flight(.departed(0, at: .at("10:05"))))
     let row = try #require(draw(state, 150).first { $0.hasPrefix(" 10:00") })
     #expect(row.contains("departed 10:05"))
     #expect(row.hasSuffix("16:05"))
@@ -143,11 +170,11 @@ import Testing
 
   @Test func `says late, gone and cancelled in words and colours`() throws {
     var state = board(3)
-    state.apply(.delayed(0, until: .at("11:00")))
-    state.apply(.departed(1, at: .at("10:00")))
-    state.apply(.cancelled(2))
+    state.apply(.flight(.delayed(0, until: .at("11:00"))))
+    state.apply(.flight(.departed(1, at: .at("10:00"))))
+    state.apply(.flight(.cancelled(2)))
     let spans = BoardRenderer(size: ScreenSize(columns: 100, rows: 24))
-      .lines(state, LookupTally()).flatMap(\.spans)
+      .lines(state).flatMap(\.spans)
     func style(_ text: String) -> Style? { spans.first { $0.text.hasPrefix(text) }?.style }
     #expect(style("delayed 11:00") == .warning)
     #expect(style("departed 10:00") == .good)

@@ -8,8 +8,8 @@ import Testing
     let script = Script(flights: [flight])
     #expect(
       script.entries == [
-        .init(time: .at("09:00"), announcement: .scheduled(flight)),
-        .init(time: .at("09:55"), announcement: .departed(0, at: .at("09:55"))),
+        .init(time: .at("09:00"), change: .scheduled(flight)),
+        .init(time: .at("09:55"), change: .departed(0, at: .at("09:55"))),
       ]
     )
     #expect(script.begin == .at("09:00"))
@@ -20,8 +20,8 @@ import Testing
     let script = Script(flights: [.sample(0, at: "10:00", departed: "10:01")])
     #expect(
       script.entries.dropFirst() == [
-        .init(time: .at("10:00"), announcement: .delayed(0, until: .at("10:01"))),
-        .init(time: .at("10:01"), announcement: .departed(0, at: .at("10:01"))),
+        .init(time: .at("10:00"), change: .delayed(0, until: .at("10:01"))),
+        .init(time: .at("10:01"), change: .departed(0, at: .at("10:01"))),
       ]
     )
   }
@@ -29,7 +29,7 @@ import Testing
   @Test func `cancels a flight half an hour before it should leave`() {
     let script = Script(flights: [.sample(0, at: "10:00", departed: nil)])
     #expect(
-      script.entries.dropFirst() == [.init(time: .at("09:30"), announcement: .cancelled(0))]
+      script.entries.dropFirst() == [.init(time: .at("09:30"), change: .cancelled(0))]
     )
   }
 
@@ -40,7 +40,7 @@ import Testing
     }
     let first = Script(flights: [.sample(0, at: "10:00"), .sample(1, at: "10:00")])
     #expect(
-      first.entries.map(\.announcement).prefix(2) == [
+      first.entries.map(\.change).prefix(2) == [
         .scheduled(.sample(0, at: "10:00")), .scheduled(.sample(1, at: "10:00")),
       ]
     )
@@ -49,11 +49,10 @@ import Testing
   @Test func `announces each flight before anything else about it`() throws {
     var announced: Set<Flight.ID> = []
     for entry in Script(flights: try Day.bundled().flights).entries {
-      switch entry.announcement {
+      switch entry.change {
       case .scheduled(let flight): #expect(announced.insert(flight.id).inserted)
       case .delayed(let id, _), .departed(let id, _), .cancelled(let id):
         #expect(announced.contains(id))
-      case .origin, .clock: Issue.record("not about a flight")
       }
     }
     #expect(announced.count == 930)

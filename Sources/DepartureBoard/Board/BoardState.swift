@@ -1,7 +1,6 @@
 /// What is on the board at a moment of the day.
 ///
-/// It is told what is announced and answered, and tells which rows have to ask. It knows no task, clock
-/// or network.
+/// Actions change it, and it tells which rows have to ask. It knows no task, clock or network.
 struct BoardState: Sendable {
   /// How long a row waits before it asks again for what is stale or unanswered, in day time.
   static let patience = Duration.seconds(10 * 60)
@@ -16,6 +15,10 @@ struct BoardState: Sendable {
   private(set) var cancelledCount = 0
   /// The answers so far that were too old to be trusted.
   private(set) var staleAnswers = 0
+  /// What has been looked up so far, as of the last report.
+  private(set) var tally = LookupTally()
+  /// What the last report told.
+  private(set) var bulletin = Bulletin()
   private var rowsByID: [Flight.ID: BoardRow] = [:]
 
   /// The time of the day as a clock shows it.
@@ -28,9 +31,50 @@ struct BoardState: Sendable {
     rowsByID.values.sorted { ($0.expected, $0.id) < ($1.expected, $1.id) }
   }
 
-  /// Takes note of an announcement.
-  mutating func apply(_ announcement: Announcement) {
-    switch announcement {
+  /// Whether the day is over.
+  var isOver: Bool {
+    bulletin.isLast
+  }
+
+  /// The number of rows that wait for an answer.
+  var askingCount: Int {
+    rowsByID.values.count { $0.isAsking }
+  }
+
+  /// The flights whose rows have to ask now: new ones, and those whose answers are stale or missing.
+  var flightsToAsk: [Flight] {
+    rowsByID.values.filter(hasToAsk).map(\.flight).sorted { $0.id < $1.id }
+  }
+
+  /// Changes what an action changes: the reducer of the board's store.
+  mutating func apply(_ action: BoardAction) {
+    switch action {
+    case .flight(let change):
+      apply(change)
+    case .origin(let isOnline):
+      isOriginOnline = isOnline
+    case .clock(let moment):
+      now = moment
+      rowsByID = rowsByID.filter { !hasLeftTheBoard($0.value) }
+    case .asked(let ids):
+      for id in ids {
+        rowsByID[id]?.askedAt = now
+        rowsByID[id]?.isAsking = true
+      }
+    case .answered(let details, let id):
+      // An answer that comes after the row has left the board counts all the same.
+      staleAnswers += details.staleCount
+      rowsByID[id]?.details = details
+      rowsByID[id]?.isAsking = false
+    case .report(let tally):
+      report(tally, isLast: false)
+    case .end(let tally):
+      report(tally, isLast: true)
+    }
+  }
+
+  private mutating func apply(_ change: FlightChange) {
+    switch change {
     case .scheduled(let flight):
       guard rowsByID[flight.id] == nil else { return }
       rowsByID[flight.id] = BoardRow(flight)
@@ -43,43 +87,16 @@ struct BoardState: Sendable {
     case .cancelled(let id):
       guard decide(id, .cancelled) else { return }
       cancelledCount += 1
-    case .origin(let isOnline):
-      isOriginOnline = isOnline
-    case .clock(let moment):
-      now = moment
-      rowsByID = rowsByID.filter { !hasLeftTheBoard($0.value) }
     }
   }
 
-  /// The flights whose rows have to ask now: new ones, and those whose answers are stale or missing.
-  ///
-  /// The rows count as asking until they are answered.
-  mutating func flightsToAsk() -> [Flight] {
-    let flights = rowsByID.values.filter(hasToAsk).map(\.flight).sorted { $0.id < $1.id }
-    for flight in flights {
-      rowsByID[flight.id]?.askedAt = now
-      rowsByID[flight.id]?.isAsking = true
-    }
-    return flights
-  }
-
-  /// Takes note of what a row has been answered.
-  ///
-  /// An answer that comes after the row has left the board counts all the same.
-  mutating func answer(_ details: RowDetails, for id: Flight.ID) {
-    staleAnswers += details.staleCount
-    rowsByID[id]?.details = details
-    rowsByID[id]?.isAsking = false
-  }
-
-  /// The rows whose fate is known and that have been answered since the last call, in the order in
-  /// which the flights left or should have.
-  mutating func takeReports() -> [BoardRow] {
+  private mutating func report(_ tally: LookupTally, isLast: Bool) {
+    self.tally = tally
     let reports = rows.filter {
       $0.isDecided && $0.askedAt != nil && !$0.isAsking && !$0.isReported
     }
     for row in reports { rowsByID[row.id]?.isReported = true }
-    return reports
+    bulletin = Bulletin(time: time, isOriginOnline: isOriginOnline, rows: reports, isLast: isLast)
   }
 
   private mutating func postpone(_ id: Flight.ID, until time: ClockTime) {

@@ -40,9 +40,18 @@ extension Weather {
 }
 
 /// Where and in which hour one asks for the weather.
-struct WeatherKey: Hashable, Sendable, CustomStringConvertible {
+struct WeatherKey: Hashable, Sendable {
   let origin: String
   let hour: Int
+}
+
+extension WeatherKey: LosslessStringConvertible {
+  /// Reads a key as it describes itself.
+  init?(_ description: String) {
+    let parts = description.split(separator: "/", omittingEmptySubsequences: false)
+    guard parts.count == 2, let hour = Int(parts[1]) else { return nil }
+    self.init(origin: String(parts[0]), hour: hour)
+  }
 
   /// The airport and the hour, as in an address.
   var description: String {

@@ -7,14 +7,22 @@ import Synchronization
 /// Any number of rows may ask for the same thing: it is fetched once and shared while it is fresh. That
 /// the origin knows no such thing is an answer as well, and as good for as long.
 ///
-/// How long things are fresh by the clock of the day: airlines, aircraft and destinations all day; the
+/// How long things are fresh by the clock of the day: airlines, aircraft and destinations a month; the
 /// airports at which the board stands, which may close, and the weather there two hours.
+///
+/// With a cache, what was looked up outlives the program, even if that is killed: it is written a second
+/// after it came, and by ``flush()``. Airlines, aircraft and destinations are then taken from disk for a
+/// month, since they do not change in a day. The rest is always asked for; its copies stand in while the
+/// origin is away, and are stale.
 final class Directory: Sendable {
   private let airlines: MultiplexerMap<String, Airline?>
   private let aircraft: MultiplexerMap<String, Aircraft?>
   private let origins: MultiplexerMap<String, Airport?>
   private let destinations: MultiplexerMap<String, Airport?>
   private let weather: MultiplexerMap<WeatherKey, Weather?>
+  private let repository = MuxRepository()
+  /// What writes to disk while the day goes on; `nil` without a cache.
+  private let writing: Throttler?
   private let requestCount = Atomic(0)
 
   /// Creates a directory that has looked up nothing yet.
@@ -22,23 +30,63 @@ final class Directory: Sendable {
   /// - Parameters:
   ///   - client: What fetches from the origin.
   ///   - clock: What measures how old values are.
-  init(client: OriginClient, clock: DayClock) {
-    airlines = MultiplexerMap(id: "airlines", policy: .fresh(hours: 48), clock: clock) { key in
+  ///   - cache: Where copies outlive the program; `nil` for nowhere.
+  /// - Throws: A `StorageError` if the folder cannot be used.
+  init(client: OriginClient, clock: DayClock, cache: CacheFolder? = nil) throws {
+    let repository = repository
+    airlines = MultiplexerMap(
+      id: "airlines",
+      policy: .fixed,
+      cacher: try cache?.cacher("airlines"),
+      clock: clock
+    ) { key in
       try await client.value(at: "/airlines/\(key)")
-    }
-    aircraft = MultiplexerMap(id: "aircraft", policy: .fresh(hours: 48), clock: clock) { key in
+    }.register(in: repository)
+    aircraft = MultiplexerMap(
+      id: "aircraft",
+      policy: .fixed,
+      cacher: try cache?.cacher("aircraft"),
+      clock: clock
+    ) { key in
       try await client.value(at: "/aircraft/\(key)")
-    }
-    origins = MultiplexerMap(id: "origins", policy: .fresh(hours: 2), clock: clock) { key in
+    }.register(in: repository)
+    origins = MultiplexerMap(
+      id: "origins",
+      policy: .changing,
+      cacher: try cache?.cacher("origins"),
+      clock: clock
+    ) { key in
       try await client.value(at: "/airports/\(key)")
-    }
-    destinations = MultiplexerMap(id: "destinations", policy: .fresh(hours: 48), clock: clock) {
-      key in
+    }.register(in: repository)
+    destinations = MultiplexerMap(
+      id: "destinations",
+      policy: .fixed,
+      cacher: try cache?.cacher("destinations"),
+      clock: clock
+    ) { key in
       try await client.value(at: "/airports/\(key)")
-    }
-    weather = MultiplexerMap(id: "weather", policy: .fresh(hours: 2), clock: clock) { key in
+    }.register(in: repository)
+    weather = MultiplexerMap(
+      id: "weather",
+      policy: .changing,
+      cacher: try cache?.cacher("weather"),
+      clock: clock
+    ) { key in
       try await client.value(at: "/weather/\(key)")
+    }.register(in: repository)
+    writing = cache.map { _ in
+      Throttler(interval: .seconds(1), leading: false) {
+        // What fails now is tried again, and told, by the last flush.
+        try? await repository.flushAll()
+      }
     }
+  }
+
+  /// Writes what has been looked up to disk, as far as it is not there yet.
+  ///
+  /// - Throws: A `MuxRepositoryError` that says what could not be written.
+  func flush() async throws {
+    try await repository.flushAll()
   }
 
   /// Everything that a row shows of a flight, asked for at once.
@@ -52,6 +100,7 @@ final class Directory: Sendable {
       Request { [self] in try await answer(destinations, flight.destination) },
       Request { [self] in try await answer(weather, flight.weatherKey) }
     ).results()
+    writing?.touch()
     return RowDetails(
       airline: Cell(results.0),
       aircraft: Cell(results.1),
@@ -93,9 +142,21 @@ struct LookupTally: Hashable, Sendable {
 }
 
 extension CachePolicy {
+  /// For what does not change in a day: a copy on disk is as good as an answer of the origin.
+  fileprivate static var fixed: Self {
+    var policy = fresh(hours: 30 * 24)
+    policy.cacherRead = .beforeFetch
+    return policy
+  }
+
+  /// For what changes in a day.
+  fileprivate static var changing: Self {
+    fresh(hours: 2)
+  }
+
   /// Values are fresh for some hours of the day; a failure is remembered for a quarter of an hour, so
   /// that an origin that is away is left in peace.
-  fileprivate static func fresh(hours: Int) -> Self {
+  private static func fresh(hours: Int) -> Self {
     var policy = CachePolicy()
     policy.timeToLive = .seconds(hours * 60 * 60)
     policy.failureTimeToLive = .seconds(15 * 60)

@@ -33,6 +33,13 @@ extension Options {
         offline = try word.value(from: &rest, time)
       case "--online-at":
         online = try word.value(from: &rest, time)
+      case "--filter":
+        options.filter = try word.value(from: &rest, filter)
+      case "--cache":
+        options.cache = .folder(path: try word.value(from: &rest, folder))
+      case "--no-cache":
+        try word.refuseValue()
+        options.cache = .nowhere
       default:
         throw .unknownOption(word.option)
       }
@@ -67,6 +74,10 @@ extension Options {
   }
 
   private static let port = Expectation("a port from 0 (any that is free) to 65535") { UInt16($0) }
+
+  private static let filter = Expectation("what to look for") { $0 }
+
+  private static let folder = Expectation("a folder") { text in text.isEmpty ? nil : text }
 
   private static let time = Expectation("a time of the day as HH:MM") { ClockTime($0) }
 }

@@ -12,6 +12,10 @@ struct Options: Equatable, Sendable {
   var until: ClockTime?
   /// The port of the origin; zero for any that is free.
   var port: UInt16 = 0
+  /// What rows must contain to be shown; everything does if it is empty.
+  var filter = ""
+  /// Where what was fetched is kept for the next start.
+  var cache = CacheChoice.standard
 }
 
 /// How fast the day goes by.
@@ -20,6 +24,14 @@ enum Pace: Equatable, Sendable {
   case live(speed: Double)
   /// As fast as every question is answered.
   case maximum
+}
+
+/// Where what was fetched is kept for the next start.
+enum CacheChoice: Equatable, Sendable {
+  /// In the user's folder for caches.
+  case standard
+  case folder(path: String)
+  case nowhere
 }
 
 /// A part of the day in which the origin does not answer.

@@ -1,33 +1,31 @@
 import Plexus
 
-/// Lets the day go by: moves its clock, announces what happens, and switches the origin off and on.
+/// Lets the day go by: moves its clock, posts what happens, and switches the origin off and on.
+///
+/// It knows nobody who listens. Events of different types have no common order, and a moment is not over
+/// before everybody has dealt with it: therefore each event is waited for before the next one is posted.
 @MainActor
 struct Replay {
   /// How far the day goes on at a time at maximum speed, where every answer is waited for.
   ///
   /// It is shorter than failures are remembered, so that an outage shows what remembering is good for.
   static let stepAtMaximum = Duration.seconds(10 * 60)
-  /// The time between two pictures of a live day.
-  static let frame = Duration.milliseconds(100)
+  /// The time between two moments of a live day.
+  static let beat = Duration.milliseconds(100)
 
   let script: Script
   let timeline: Timeline
   let pace: Pace
   let clock: DayClock
-  let board: Board
+  let bus: EventBus
   /// Switches the origin off and on.
   let setOrigin: @MainActor (_ isOnline: Bool) async throws -> Void
-  /// Shows the board as it is.
-  let show: @MainActor () throws -> Void
 
   /// Goes through the day to its end.
   ///
-  /// - Throws: A `CancellationError` if the task is cancelled before; what
-  ///   showing the board or switching the origin throws.
+  /// - Throws: A `CancellationError` if the task is cancelled before, once those who listen have dealt with
+  ///   the moment; what switching the origin throws.
   func run() async throws {
-    let announcements = Messenger<Announcement>()
-    board.follow(announcements)
-    var seen = board.moments.subscription().makeAsyncIterator()
     var entries = script.entries[...]
     var isOnline = true
     var beat = ContinuousClock.now
@@ -37,30 +35,26 @@ struct Replay {
       if isOnline != timeline.isOnline(at: moment) {
         isOnline.toggle()
         try await setOrigin(isOnline)
-        announcements.send(.origin(isOnline: isOnline))
+        await bus.postAndWait(OriginChange(isOnline: isOnline))
       }
       while let entry = entries.first, entry.time.sinceMidnight <= moment {
-        announcements.send(entry.announcement)
+        await bus.postAndWait(entry.change)
         entries.removeFirst()
       }
-      announcements.send(.clock(moment))
-      while let caughtUp = await seen.next(), caughtUp < moment {}
+      await bus.postAndWait(MomentReached(moment: moment))
       try Task.checkCancellation()
-      try show()
-      guard let next = timeline.moment(after: moment, step: try await step(&beat)) else { break }
+      guard let next = timeline.moment(after: moment, step: try await step(&beat)) else { return }
       moment = next
     }
-    await board.settle()
-    try show()
   }
 
-  /// Waits for the next picture and returns how far the day has gone on meanwhile.
+  /// Waits for the next moment and returns how far the day has gone on meanwhile.
   private func step(_ beat: inout ContinuousClock.Instant) async throws -> Duration {
     guard case .live(let speed) = pace else { return Self.stepAtMaximum }
-    try await Task.sleep(until: beat + Self.frame, clock: .continuous)
+    try await Task.sleep(until: beat + Self.beat, clock: .continuous)
     let now = ContinuousClock.now
     // The day stands still while the program does, for instance in the background.
-    let passed = min(now - beat, Self.frame * 3)
+    let passed = min(now - beat, Self.beat * 3)
     beat = now
     return passed * speed
   }

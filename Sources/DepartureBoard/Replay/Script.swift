@@ -9,10 +9,10 @@ struct Script: Sendable {
   /// How long before its departure a flight is cancelled, in minutes.
   static let cancellationLead = 30
 
-  /// One announcement and its time.
+  /// What becomes known of a flight, and when.
   struct Entry: Hashable, Sendable {
     let time: ClockTime
-    let announcement: Announcement
+    let change: FlightChange
   }
 
   /// The whole day, in order of time; at the same time in the order of the timetable.
@@ -35,17 +35,17 @@ struct Script: Sendable {
   private static func entries(of flight: Flight) -> [Entry] {
     let announced = Entry(
       time: flight.scheduled - announcementLead,
-      announcement: .scheduled(flight)
+      change: .scheduled(flight)
     )
     guard let departed = flight.departed else {
       let time = flight.scheduled - cancellationLead
-      return [announced, Entry(time: time, announcement: .cancelled(flight.id))]
+      return [announced, Entry(time: time, change: .cancelled(flight.id))]
     }
-    let departure = Entry(time: departed, announcement: .departed(flight.id, at: departed))
+    let departure = Entry(time: departed, change: .departed(flight.id, at: departed))
     guard departed > flight.scheduled else { return [announced, departure] }
     let delay = Entry(
       time: flight.scheduled,
-      announcement: .delayed(flight.id, until: departed)
+      change: .delayed(flight.id, until: departed)
     )
     return [announced, delay, departure]
   }

@@ -22,11 +22,11 @@ struct BoardRenderer: Sendable {
   ///
   /// - Parameters:
   ///   - state: What is on the board.
-  ///   - tally: What has been counted.
+  ///   - filter: Which rows to show.
   /// - Returns: At most as many lines as there are rows.
-  func lines(_ state: BoardState, _ tally: LookupTally) -> [StyledLine] {
-    let head = head(state, tally)
-    let rows = state.rows
+  func lines(_ state: BoardState, _ filter: FilterState = FilterState()) -> [StyledLine] {
+    let head = head(state)
+    let rows = state.rows.filter(filter.matches)
     // A low window shows flights rather than a frame around them.
     let isLow = size.rows < head.count + 6
     let above = isLow ? Array(head.prefix(1)) : head
@@ -34,14 +34,14 @@ struct BoardRenderer: Sendable {
     var lines = above + rows.prefix(room).map(line)
     if !isLow {
       lines += Array(repeating: StyledLine(), count: max(0, room - rows.count) + 1)
-      lines.append(foot(state, hidden: max(0, rows.count - room)))
+      lines.append(foot(rows, filter, hidden: max(0, rows.count - room)))
     }
     return lines.prefix(max(0, size.rows)).map { $0.clipped(to: size.columns) }
   }
 
   // MARK: - Above and below the rows
 
-  private func head(_ state: BoardState, _ tally: LookupTally) -> [StyledLine] {
+  private func head(_ state: BoardState) -> [StyledLine] {
     var right = StyledLine("8 February 2013  ", .faint)
     right.append("\(state.time) ", .strong)
     let title = StyledLine(" NEW YORK DEPARTURES", .strong)
@@ -49,6 +49,7 @@ struct BoardRenderer: Sendable {
     if first.width < title.width + right.width {
       first = .spread(title, StyledLine("\(state.time) ", .strong), over: size.columns)
     }
+    let tally = state.tally
     let statistics = tally.statistics
     let counters = flow([
       counter("flights", state.flightCount, digits: 3),
@@ -66,14 +67,25 @@ struct BoardRenderer: Sendable {
     return [first] + counters + requests + [StyledLine(), titles]
   }
 
-  private func foot(_ state: BoardState, hidden: Int) -> StyledLine {
-    let hasStaleRows = state.rows.contains { $0.details.staleCount > 0 }
-    let legend =
-      hasStaleRows
-      ? StyledLine(" ~ stale: the last value known", .warning)
-      : StyledLine(" — not listed   ? no answer   … asking", .faint)
+  private func foot(_ rows: [BoardRow], _ filter: FilterState, hidden: Int) -> StyledLine {
     let more = hidden > 0 ? StyledLine("\(hidden) more ", .faint) : StyledLine()
-    return .spread(legend, more, over: size.columns)
+    let left = filter.isEmpty ? legend(rows) : question(filter, rows.count)
+    return .spread(left, more, over: size.columns)
+  }
+
+  private func legend(_ rows: [BoardRow]) -> StyledLine {
+    rows.contains { $0.details.staleCount > 0 }
+      ? StyledLine(" ~ stale: the last value known", .warning)
+      : StyledLine(" — not listed   ? no answer   … asking   type to filter", .faint)
+  }
+
+  /// What is typed, and once it is applied how many rows it leaves.
+  private func question(_ filter: FilterState, _ count: Int) -> StyledLine {
+    var line = StyledLine(" filter: ", .faint)
+    line.append(filter.typed, .strong)
+    line.append("_ ", .faint)
+    if !filter.isPending { line.append(" \(count) \(count == 1 ? "flight" : "flights")", .faint) }
+    return line
   }
 
   private func counter(_ name: String, _ count: Int, digits: Int) -> StyledLine {

@@ -1,21 +1,23 @@
+import Plexus
+
 /// Where the board is shown.
 @MainActor
-protocol BoardView: AnyObject {
-  /// Shows a moment of the day.
+protocol BoardView: AnyObject, Sendable {
+  /// Shows what is on the board, and what becomes of it, until the day is over or the task is cancelled.
   ///
-  /// - Parameters:
-  ///   - state: What is on the board.
-  ///   - reports: The rows whose fate has become known since the last time.
-  ///   - tally: What has been counted.
+  /// - Parameter page: What to show.
   /// - Throws: ``Output/Closed`` if nobody looks any more.
-  func show(_ state: BoardState, reports: [BoardRow], _ tally: LookupTally) throws(Output.Closed)
+  func follow(_ page: BoardPage) async throws(Output.Closed)
 
-  /// Makes way for the shell for a while; `show` comes back.
+  /// Makes way for the shell for a while; the next picture comes back.
   func stepAside()
 }
 
 /// The board on a terminal, drawn anew whenever something on it has changed.
 final class ScreenView: BoardView {
+  /// The shortest time between two pictures.
+  static let frame = Duration.milliseconds(50)
+
   private let terminal = Terminal()
   private let isColoured: Bool
   private var shown: [StyledLine] = []
@@ -26,19 +28,27 @@ final class ScreenView: BoardView {
     self.isColoured = isColoured
   }
 
-  func show(_ state: BoardState, reports: [BoardRow], _ tally: LookupTally) throws(Output.Closed) {
-    let size = terminal.size
-    let lines = BoardRenderer(size: size).lines(state, tally)
-    guard lines != shown || size != shownSize else { return }
-    try terminal.enter()
-    try Output.write(Ansi.frame(lines, isColoured: isColoured))
-    shown = lines
-    shownSize = size
+  func follow(_ page: BoardPage) async throws(Output.Closed) {
+    for await (state, filter) in page.subscription().throttled(for: Self.frame) {
+      guard !Task.isCancelled else { return }
+      try draw(state, filter)
+      if state.isOver { return }
+    }
   }
 
   func stepAside() {
     terminal.leave()
     shownSize = nil
+  }
+
+  private func draw(_ state: BoardState, _ filter: FilterState) throws(Output.Closed) {
+    let size = terminal.size
+    let lines = BoardRenderer(size: size).lines(state, filter)
+    guard lines != shown || size != shownSize else { return }
+    try terminal.enter()
+    try Output.write(Ansi.frame(lines, isColoured: isColoured))
+    shown = lines
+    shownSize = size
   }
 }
 
@@ -49,16 +59,24 @@ final class PlainView: BoardView {
   /// Creates a view of standard output, whatever that is.
   init() {}
 
-  func show(_ state: BoardState, reports: [BoardRow], _ tally: LookupTally) throws(Output.Closed) {
-    var lines: [String] = []
-    if state.isOriginOnline != isOriginOnline {
-      isOriginOnline = state.isOriginOnline
-      lines.append(PlainReport.line(originIsOnline: isOriginOnline, at: state.time))
+  func follow(_ page: BoardPage) async throws(Output.Closed) {
+    // Every bulletin counts: none is skipped, however slowly somebody reads.
+    for await change in page.subscription(toChangesOfApp: \.bulletin) {
+      try write(change.new, page.state)
+      if change.new.isLast { return }
     }
-    lines += reports.map(PlainReport.line)
-    guard !lines.isEmpty else { return }
-    try Output.write(lines.map { $0 + "\n" }.joined())
   }
 
   func stepAside() {}
+
+  private func write(_ bulletin: Bulletin, _ filter: FilterState) throws(Output.Closed) {
+    var lines: [String] = []
+    if bulletin.isOriginOnline != isOriginOnline {
+      isOriginOnline = bulletin.isOriginOnline
+      lines.append(PlainReport.line(originIsOnline: isOriginOnline, at: bulletin.time))
+    }
+    lines += bulletin.rows.filter(filter.matches).map(PlainReport.line)
+    guard !lines.isEmpty else { return }
+    try Output.write(lines.map { $0 + "\n" }.joined())
+  }
 }

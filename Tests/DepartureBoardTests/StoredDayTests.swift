@@ -1,0 +1,179 @@
+import Foundation
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(5))) struct `What the program leaves on disk` {
+  private let folder: TemporaryFolder
+
+  init() throws {
+    folder = try TemporaryFolder()
+  }
+
+  private func run(_ arguments: String...) async throws -> Ending {
+    try await Program(["--plain", "--speed", "max", "--cache", folder.path] + arguments).ending()
+  }
+
+  /// The lines of the board, without the summary.
+  private func board(_ ending: Ending) -> [Substring] {
+    Array(ending.lines.prefix { !$0.hasPrefix("flights  ") })
+  }
+
+  @Test func `serves the next start, which shows the same board`() async throws {
+    let first = try await run()
+    #expect(first.status == 0 && first.errors == "")
+    #expect(first.count("fetches") == 755)
+    #expect(first.count("from disk") == 0)
+
+    let second = try await run()
+    #expect(second.status == 0 && second.errors == "")
+    #expect(board(second) == board(first))
+    for name in ["flights", "departed", "cancelled", "requests"] {
+      #expect(second.count(name) == first.count(name))
+    }
+    #expect(second.sum("fetches", "from disk") == 755)
+    // What is not listed is known from disk as well.
+    #expect(second.count("origin 404") == 0)
+    // The weather, and the airports at which the board stands, are asked for.
+    #expect(second.count("fetches") == 80)
+    #expect(second.count("origin requests") == 80)
+  }
+
+  @Test func `stands in, stale, for an origin that is away all day`() async throws {
+    _ = try await run("--until", "07:00")
+    let ending = try await run("--until", "07:00", "--offline-at", "00:00", "--online-at", "24:00")
+    #expect(ending.status == 0)
+    #expect(ending.count("origin requests") == 0)
+    #expect(ending.sum("from disk") > 0)
+    #expect(ending.sum("stale answers") > 0)
+    #expect(!ending.output.contains("no answer"))
+    #expect(ending.output.contains("(stale)"))
+  }
+
+  @Test(arguments: [SIGINT, SIGTERM, SIGHUP])
+  func `is complete when a signal ends it`(signal: Int32) async throws {
+    let program = try Program([
+      "--plain", "--speed", "10000", "--latency", "0", "--cache", folder.path,
+    ])
+    #expect(await program.firstOutput() != "")
+    program.send(signal)
+    let ending = await program.ending()
+    #expect(ending.status == 128 + signal)
+    #expect(ending.errors == "")
+    let next = try await run("--until", "04:30")
+    #expect(next.sum("from disk") > 0)
+    // Everything up to there had been answered long before the first flight left.
+    #expect(next.output.contains("origin 404"))
+    #expect(next.sum("from disk", "fetches") > next.sum("fetches"))
+  }
+
+  @Test func `is what had been written when the program is killed`() async throws {
+    let program = try Program([
+      "--plain", "--speed", "3000", "--latency", "0", "--cache", folder.path,
+    ])
+    // It is written while the day goes on, not at its end.
+    while folder.byteCount < 2000 {
+      try #require(await program.firstOutput() != "", "the day is over")
+    }
+    program.send(SIGKILL)
+    #expect(await program.ending().status == -1)
+    let next = try await run()
+    #expect(next.status == 0 && next.errors == "")
+    #expect(next.count("flights") == 930)
+    #expect(next.sum("from disk") > 0)
+    #expect(next.sum("fetches", "from disk") == 755)
+  }
+
+  @Test func `is nothing without a cache`() async throws {
+    let arguments = ["--plain", "--speed", "max", "--until", "05:30", "--no-cache"]
+    let ending = try await Program(arguments, caches: folder.url).ending()
+    #expect(ending.status == 0)
+    #expect(folder.byteCount == 0)
+  }
+
+  @Test func `damages nothing if it is damaged`() async throws {
+    _ = try await run("--until", "07:00")
+    for name in try FileManager.default.subpathsOfDirectory(atPath: folder.path)
+    where name.hasSuffix(".log") {
+      let file = folder.url.appending(path: name)
+      let bytes = try Data(contentsOf: file)
+      try Data(bytes.map { $0 ^ 0x55 }).write(to: file)
+    }
+    let ending = try await run("--until", "07:00")
+    #expect(ending.status == 0)
+    #expect(ending.count("from disk") == 0)
+    #expect(!ending.output.contains("no answer"))
+  }
+
+  @Test func `cannot be where there is a file`() async throws {
+    try Data("x".utf8).write(to: URL(filePath: folder.path.trimmingSuffix("/")))
+    let ending = try await run()
+    #expect(ending.status == 1)
+    #expect(ending.output == "")
+    #expect(ending.errors.hasPrefix("DepartureBoard: "))
+    #expect(ending.errors.count { $0 == "\n" } == 1)
+  }
+
+  #if os(Linux)
+  @Test func `lies among the user's caches unless the program is told otherwise`() async throws {
+    let arguments = ["--plain", "--speed", "max", "--until", "05:30"]
+    let first = try await Program(arguments, caches: folder.url).ending()
+    #expect(first.status == 0 && first.errors == "")
+    #expect(folder.byteCount > 0)
+    let second = try await Program(arguments, caches: folder.url).ending()
+    #expect(second.sum("from disk") > 0)
+  }
+
+  @Test func `is done without if the user's caches cannot be used`() async throws {
+    try Data("x".utf8).write(to: URL(filePath: folder.path.trimmingSuffix("/")))
+    let arguments = ["--plain", "--speed", "max", "--until", "05:30"]
+    let ending = try await Program(arguments, caches: folder.url).ending()
+    #expect(ending.status == 0)
+    #expect(ending.errors.hasPrefix("DepartureBoard: nothing will be kept: "))
+    #expect(ending.errors.count { $0 == "\n" } == 1)
+    #expect(ending.sum("flights") > 0)
+  }
+  #endif
+}
+
+extension String {
+  fileprivate func trimmingSuffix(_ suffix: String) -> String {
+    hasSuffix(suffix) ? String(dropLast(suffix.count)) : self
+  }
+}
+
+@Suite(.serialized, .timeLimit(.minutes(5))) struct `The filter of the program` {
+  @Test func `leaves only matching lines, and the numbers of the whole day`() async throws {
+    let ending = try await Program.run("--plain", "--speed", "max", "--filter", "delta CANCELLED")
+    #expect(ending.status == 0)
+    #expect(ending.count("flights") == 930)
+    #expect(ending.count("cancelled") == 472)
+    #expect(ending.count("requests") == 4489)
+    #expect(ending.count("fetches") == 755)
+    let rows = ending.lines.prefix { !$0.hasPrefix("flights  ") }
+    #expect(rows.count > 10 && rows.count < 472)
+    #expect(rows.allSatisfy { $0.contains("Delta") && $0.contains("cancelled") })
+  }
+
+  @Test func `is typed on a terminal, erased and cleared`() async throws {
+    let terminal = try PseudoTerminal(columns: 120, rows: 30)
+    let program = try Program(["--speed", "1000", "--latency", "0"], terminal: terminal.device)
+    _ = await terminal.read(until: "departed 0")
+    try terminal.type("deltas\u{7F}")
+    // Typed letters show at once; how many flights there are, once typing has paused.
+    let applied = "\u{1B}[1mdelta\u{1B}[0m\u{1B}[2m_  "
+    let output = await terminal.read(until: applied)
+    let frame = try #require(
+      output.components(separatedBy: "\u{1B}[H").first { $0.contains(applied) }
+    )
+    let rows = frame.components(separatedBy: "\r\n").map {
+      $0.replacing(/\u{1B}\[[0-9?]*[a-zA-Z]/, with: "")
+    }.filter { $0.prefixMatch(of: /\s\d\d:\d\d\s/) != nil }
+    #expect(!rows.isEmpty)
+    #expect(rows.allSatisfy { $0.contains("Delta") })
+    try terminal.type("\u{1B}")
+    _ = await terminal.read(until: "type to filter")
+    program.send(SIGINT)
+    _ = await terminal.read(until: "origin 404")
+    #expect(await program.ending(readsOutput: false).status == 130)
+    #expect(terminal.echoes)
+  }
+}

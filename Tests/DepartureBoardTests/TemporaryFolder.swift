@@ -1,0 +1,28 @@
+import Foundation
+
+/// A folder that does not exist yet, inside one that is removed at the end of a test.
+final class TemporaryFolder: Sendable {
+  private let root: URL
+  let url: URL
+
+  init() throws {
+    root = FileManager.default.temporaryDirectory
+      .appending(path: "departures-\(UInt64.random(in: 0 ... .max))", directoryHint: .isDirectory)
+    try FileManager.default.createDirectory(at: root, withIntermediateDirectories: true)
+    url = root.appending(path: "cache", directoryHint: .isDirectory)
+  }
+
+  deinit {
+    try? FileManager.default.removeItem(at: root)
+  }
+
+  var path: String { url.path(percentEncoded: false) }
+
+  /// The bytes of all files in the folder and those below it.
+  var byteCount: Int {
+    let paths = (try? FileManager.default.subpathsOfDirectory(atPath: path)) ?? []
+    return paths.reduce(0) { sum, name in
+      sum + ((try? Data(contentsOf: url.appending(path: name)).count) ?? 0)
+    }
+  }
+}
