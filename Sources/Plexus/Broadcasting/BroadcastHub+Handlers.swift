@@ -51,6 +51,7 @@ extension BroadcastHub {
   /// Lets an added handler see its first messages; called with no lock held.
   func start(_ handler: AddedHandler<Element>) {
     handler.parked?.resume()
+    announceCount()
     guard let group = handler.newGroup else { return }
     Task.detached(priority: Task.currentPriority) {
       await self.drain(group, isolation: handler.isolation)
@@ -134,6 +135,7 @@ extension BroadcastHub {
       return (entry, owned, state.parked.remove(group) ? group : nil, isLast, queue)
     }
     parked?.resume()
+    announceCount()
     if isLast { onEmpty?() }
     withExtendedLifetime((entry, owned, queue)) {}
   }

@@ -3,6 +3,8 @@ public import Synchronization
 extension BroadcastHub {
   /// Registers a subscriber, from now on and without a gap.
   ///
+  /// It may be called under a lock of the caller's, who announces the new number of subscribers without.
+  ///
   /// - Parameters:
   ///   - bufferingPolicy: How much is kept for a slow reader.
   ///   - replay: What the subscriber gets before everything sent from now on, oldest first.

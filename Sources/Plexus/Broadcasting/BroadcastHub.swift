@@ -54,6 +54,10 @@ extension BroadcastHub {
       guard !state.isFinished else { return (delivery, garbage) }
       state.isFinished = true
       isFinished.store(true, ordering: .releasing)
+      garbage.counts = state.counts
+      if state.subscriberCount > 0 { state.counts?.record(0) }
+      garbage.feeders = state.feeders
+      state.feeders = [:]
       delivery.filled = state.tail
       state.tail = nil
       delivery.woken = state.parked.removeAll()
@@ -71,6 +75,9 @@ extension BroadcastHub {
       return (delivery, garbage)
     }
     delivery.deliver()
+    announceCount()
+    garbage.counts?.hub.finish()
+    for feeder in garbage.feeders.values { feeder.task?.cancel() }
     withExtendedLifetime(garbage) {}
   }
 
@@ -105,6 +112,7 @@ extension BroadcastHub {
       return (parked, state.unregister())
     }
     parked?.resume()
+    announceCount()
     if isLast { onEmpty?() }
     withExtendedLifetime((mailboxBuffer, displaced, overwritten)) {}
   }
@@ -122,5 +130,7 @@ extension BroadcastHub {
     var groups: [HandlerGroup<Element>] = []
     var entries: [ContiguousArray<HandlerEntry<Element>>] = []
     var owned: [Int: OwnedHandler] = [:]
+    var counts: CountFeed?
+    var feeders: [UInt64: Feeder] = [:]
   }
 }

@@ -60,3 +60,19 @@ protocol HubBacked<Element>: Broadcaster {
     _ body: (_ hub: BroadcastHub<Element>, _ replay: [Element]) -> Result
   ) -> Result
 }
+
+extension HubBacked {
+  /// Registers a subscriber that gets what is replayed first, and announces that.
+  ///
+  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
+  /// - Returns: The subscription.
+  nonisolated func registered(
+    bufferingPolicy: BufferingPolicy<Element>
+  ) -> Subscription<Element> {
+    let subscription = withHub { hub, replay in
+      hub.subscription(bufferingPolicy: bufferingPolicy, replaying: replay)
+    }
+    subscription.subscriber.core.announceCount()
+    return subscription
+  }
+}

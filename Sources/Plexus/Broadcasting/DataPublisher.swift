@@ -24,6 +24,19 @@
 /// joins it. A result that arrives after a reset, or after a newer update or failure, is not
 /// published; those who wait for it get it.
 ///
+/// ## Staleness
+///
+/// ``isStale`` tells whether a loaded value has reached the age given at the beginning. A publisher that
+/// was made with `publishesStaleness` also tells its subscribers: in the moment when the value goes stale,
+/// `.loaded` is published once more, and ``isStale`` is `true` by then.
+///
+/// ```swift
+/// let weather = DataPublisher<String>(staleAfter: .seconds(60), publishesStaleness: true, clock: clock)
+/// let token = weather.observe { state in
+///   print(state.value ?? "?", weather.isStale ? "(old)" : "")
+/// }
+/// ```
+///
 /// ## Cancellation
 ///
 /// A caller of ``load(_:)`` that is cancelled leaves at once with a `CancellationError`. When the
@@ -42,13 +55,22 @@ public final actor DataPublisher<Value: Sendable>: Broadcaster {
   ///
   /// - Parameters:
   ///   - staleAfter: The age from which on a loaded value counts as stale, by the clock. `nil` is never.
+  ///   - publishesStaleness: Whether subscribers are told when a loaded value goes stale.
   ///   - clock: What measures the age.
-  public init(staleAfter: Duration? = nil, clock: any Clock<Duration> = ContinuousClock()) {
-    core = DataPublisherCore(staleAfter: staleAfter, clock: clock)
+  public init(
+    staleAfter: Duration? = nil,
+    publishesStaleness: Bool = false,
+    clock: any Clock<Duration> = ContinuousClock()
+  ) {
+    core = DataPublisherCore(
+      staleAfter: staleAfter,
+      publishesStaleness: publishesStaleness,
+      clock: clock
+    )
   }
 
   deinit {
-    core.hub.finish()
+    core.close()
   }
 
   /// What is known at this moment.
@@ -85,9 +107,7 @@ public final actor DataPublisher<Value: Sendable>: Broadcaster {
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
   ) -> Subscription<LoadState<Value>> {
-    withHub { hub, replay in
-      hub.subscription(bufferingPolicy: bufferingPolicy, replaying: replay)
-    }
+    registered(bufferingPolicy: bufferingPolicy)
   }
 
   /// Says that loading has begun; the newest known value becomes the previous one.

@@ -1,21 +1,41 @@
 /// What a ``DataPublisher`` consists of, apart from its life: loads that are under way use it without
 /// keeping the publisher.
 final class DataPublisherCore<Value: Sendable>: Sendable {
+  /// The task that sleeps until the loaded value goes stale.
+  private struct Timer {
+    let id: UInt64
+    /// When it wakes, which is never after the value goes stale.
+    var wake: Duration
+    /// The task, as soon as it is known.
+    var task: Task<Void, Never>?
+  }
+
   /// The states of loads that the loads themselves know nothing of.
   private struct State {
     var published = DataPublisherState<Value>()
     /// The load that belongs to the current one of the state.
     var load: PublisherLoad<Value>?
+    var timer: Timer?
+  }
+
+  /// What a change leaves to be done without a lock, in this order.
+  private struct Effects {
+    var delivery: Delivery<LoadState<Value>>?
+    var resumed: ContiguousArray<Waiter> = []
+    var cancelledTasks: [Task<Void, Never>] = []
+    var startedTimer: Timer?
   }
 
   let hub = BroadcastHub<LoadState<Value>>()
   private let state = Locked(State())
   private let staleAfter: Duration?
-  private let elapsed: @Sendable () -> Duration
+  private let publishesStaleness: Bool
+  private let clock: any AlarmClock
 
-  init(staleAfter: Duration?, clock: any Clock<Duration>) {
+  init(staleAfter: Duration?, publishesStaleness: Bool, clock: any Clock<Duration>) {
     self.staleAfter = staleAfter
-    elapsed = clock.stopwatch()
+    self.publishesStaleness = publishesStaleness && staleAfter != nil
+    self.clock = clock.alarmClock()
   }
 
   var current: LoadState<Value> {
@@ -23,7 +43,7 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
   }
 
   var isStale: Bool {
-    let now = elapsed()
+    let now = clock.now()
     return state.withLock { $0.published.isStale(after: staleAfter, at: now) }
   }
 
@@ -35,17 +55,45 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
 
   /// Changes the state and publishes it.
   func change(_ body: (inout DataPublisherState<Value>, _ now: Duration) -> Void) {
-    let now = elapsed()
-    let (delivery, garbage) = state.withLock { state in
-      let garbage = state
+    perform { state, effects, now in
       body(&state.published, now)
       if state.published.currentLoad == nil { state.load = nil }
-      return (hub.prepare(state.published.current), garbage)
+      effects.delivery = hub.prepare(state.published.current)
     }
-    delivery.deliver()
-    withExtendedLifetime(garbage) {}
   }
 
+  /// Ends every stream: the publisher has gone.
+  func close() {
+    hub.finish()
+    let timer = state.withLock { $0.timer.take() }
+    timer?.task?.cancel()
+  }
+
+  /// Changes the state, and does what follows from that once the lock is given back.
+  private func perform<Result>(
+    _ body: (inout State, inout Effects, _ now: Duration) throws -> Result
+  ) rethrows -> Result {
+    // The clock is a user's: it is read before the lock is taken.
+    let now = clock.now()
+    let (result, effects, garbage) = try state.withLock { state in
+      let garbage = state
+      var effects = Effects()
+      let result = try body(&state, &effects, now)
+      if publishesStaleness { adjustTimer(of: &state, &effects, now) }
+      return (result, effects, garbage)
+    }
+    effects.delivery?.deliver()
+    for waiter in effects.resumed { waiter.resume() }
+    for task in effects.cancelledTasks { task.cancel() }
+    if let timer = effects.startedTimer { start(timer) }
+    withExtendedLifetime(garbage) {}
+    return result
+  }
+}
+
+// MARK: - Loading
+
+extension DataPublisherCore {
   /// Joins the current load or begins one, and waits for it.
   ///
   /// - Parameters:
@@ -63,8 +111,7 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
       return value
     case .joined(let load, let waiter):
       return try await load.wait(waiter) { self.leave(load, waiter) }
-    case .began(let load, let waiter, let delivery):
-      delivery.deliver()
+    case .began(let load, let waiter):
       load.start(operation) { self.finish(load, with: $0) }
       return try await load.wait(waiter) { self.leave(load, waiter) }
     }
@@ -74,13 +121,12 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
   private enum Admission {
     case ready(Value)
     case joined(PublisherLoad<Value>, Waiter)
-    case began(PublisherLoad<Value>, Waiter, Delivery<LoadState<Value>>)
+    case began(PublisherLoad<Value>, Waiter)
   }
 
   private func admit(unlessLoaded: Bool) throws -> Admission {
-    let now = elapsed()
     let enclosing = LoadContext.enclosing
-    return try state.withLock { state in
+    return try perform { state, effects, now in
       if unlessLoaded, case .loaded(let value) = state.published.current,
         !state.published.isStale(after: staleAfter, at: now)
       {
@@ -92,49 +138,100 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
       }
       let load = PublisherLoad<Value>(id: state.published.beginLoad())
       state.load = load
-      return .began(load, load.join(), hub.prepare(state.published.current))
+      effects.delivery = hub.prepare(state.published.current)
+      return .began(load, load.join())
     }
   }
 
   /// A caller was cancelled; the last one takes the load with it.
   private func leave(_ load: PublisherLoad<Value>, _ waiter: Waiter) {
-    let (departure, delivery, garbage) = state.withLock { state in
+    perform { state, effects, _ in
       let departure = load.leave(waiter)
-      guard departure.isLast else {
-        return (departure, Delivery<LoadState<Value>>?.none, State?.none)
-      }
-      let garbage = state
-      guard state.published.abandonLoad(load.id) else { return (departure, nil, garbage) }
+      if let parked = departure.parked { effects.resumed.append(parked) }
+      if let task = departure.task { effects.cancelledTasks.append(task) }
+      guard departure.isLast, state.published.abandonLoad(load.id) else { return }
       state.load = nil
-      return (departure, hub.prepare(state.published.current), garbage)
+      effects.delivery = hub.prepare(state.published.current)
     }
-    delivery?.deliver()
-    departure.parked?.resume()
-    departure.task?.cancel()
-    withExtendedLifetime(garbage) {}
   }
 
   private func finish(_ load: PublisherLoad<Value>, with result: Result<Value, any Error>) {
-    let now = elapsed()
-    let (waiters, delivery, garbage) = state.withLock { state in
-      let garbage = state
-      var delivery: Delivery<LoadState<Value>>?
+    perform { state, effects, now in
       if state.published.finishLoad(load.id, with: result, at: now) {
         state.load = nil
-        delivery = hub.prepare(state.published.current)
+        effects.delivery = hub.prepare(state.published.current)
       }
-      return (load.finish(result), delivery, garbage)
+      effects.resumed = load.finish(result)
     }
-    delivery?.deliver()
-    for waiter in waiters { waiter.resume() }
-    withExtendedLifetime(garbage) {}
   }
 }
 
-extension Clock<Duration> {
-  /// Returns a closure that tells how much time has passed since this call.
-  func stopwatch() -> @Sendable () -> Duration {
-    let start = now
-    return { start.duration(to: now) }
+// MARK: - Telling that a value goes stale
+
+extension DataPublisherCore {
+  /// Sees to it that a task wakes when the loaded value goes stale, or before.
+  private func adjustTimer(of state: inout State, _ effects: inout Effects, _ now: Duration) {
+    let time = state.published.timeUntilStale(after: staleAfter, at: now)
+    // More than 126 years are as good as for ever, and more than every clock can be relied on to bear.
+    let wake = time.map { now + min($0, .seconds(4_000_000_000)) }
+    if let timer = state.timer {
+      // One that wakes too early sleeps again: updates in quick succession start no task.
+      if let wake, timer.wake <= wake { return }
+      if let task = timer.task { effects.cancelledTasks.append(task) }
+      state.timer = nil
+    }
+    guard let wake else { return }
+    let timer = Timer(id: UniqueID.next(), wake: wake)
+    state.timer = timer
+    effects.startedTimer = timer
+  }
+
+  private func start(_ timer: Timer) {
+    let task = Task.detached(priority: Task.currentPriority) { [weak self, clock] in
+      var next: Duration? = timer.wake
+      while let wake = next {
+        let hasSlept: Bool
+        do {
+          try await clock.sleep(until: wake)
+          hasSlept = true
+        } catch {
+          hasSlept = false
+        }
+        next = self?.wake(timer.id, hasSlept: hasSlept)
+      }
+    }
+    let isCurrent = state.withLock { state in
+      guard state.timer?.id == timer.id else { return false }
+      state.timer?.task = task
+      return true
+    }
+    if !isCurrent { task.cancel() }
+  }
+
+  /// The timer wakes.
+  ///
+  /// - Parameters:
+  ///   - timer: Which one.
+  ///   - hasSlept: Whether the clock let it sleep. If not, it gives up until the next change.
+  /// - Returns: When it has to wake again, if it has to.
+  private func wake(_ timer: UInt64, hasSlept: Bool) -> Duration? {
+    let now = clock.now()
+    let (next, delivery, garbage) = state.withLock { state in
+      guard state.timer?.id == timer else {
+        return (Duration?.none, Delivery<LoadState<Value>>?.none, Timer?.none)
+      }
+      let garbage = state.timer
+      if hasSlept, let time = state.published.timeUntilStale(after: staleAfter, at: now) {
+        let next = now + min(time, .seconds(4_000_000_000))
+        state.timer?.wake = next
+        return (next, nil, garbage)
+      }
+      state.timer = nil
+      let isStale = state.published.isStale(after: staleAfter, at: now)
+      return (nil, isStale ? hub.prepare(state.published.current) : nil, garbage)
+    }
+    delivery?.deliver()
+    withExtendedLifetime(garbage) {}
+    return next
   }
 }

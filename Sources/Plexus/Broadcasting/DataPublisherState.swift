@@ -28,6 +28,12 @@ struct DataPublisherState<Value: Sendable>: Sendable {
     return now - loadedAt >= age
   }
 
+  /// Returns how long it takes until the loaded value reaches an age, if it has not yet.
+  func timeUntilStale(after age: Duration?, at now: Duration) -> Duration? {
+    guard let age, case .loaded = current, now - loadedAt < age else { return nil }
+    return age - (now - loadedAt)
+  }
+
   /// Loading has begun somewhere else.
   mutating func startLoading() {
     current = .loading(previous: current.value)

@@ -82,7 +82,9 @@ public final actor Messenger<Message: Sendable>: Broadcaster {
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<Message> = .unbounded
   ) -> Subscription<Message> {
-    hub.subscription(bufferingPolicy: bufferingPolicy)
+    let subscription = hub.subscription(bufferingPolicy: bufferingPolicy)
+    hub.announceCount()
+    return subscription
   }
 
   /// Registers a subscriber that does not hear one of the senders.
@@ -95,7 +97,12 @@ public final actor Messenger<Message: Sendable>: Broadcaster {
     ignoring author: Author,
     bufferingPolicy: BufferingPolicy<Message> = .unbounded
   ) -> Subscription<Message> {
-    hub.subscription(ignoring: author.rawValue, bufferingPolicy: bufferingPolicy)
+    let subscription = hub.subscription(
+      ignoring: author.rawValue,
+      bufferingPolicy: bufferingPolicy
+    )
+    hub.announceCount()
+    return subscription
   }
 
   /// Ends every stream after what has been sent.

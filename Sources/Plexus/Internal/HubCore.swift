@@ -23,6 +23,10 @@ class HubCore: @unchecked Sendable {
     @usableFromInline var logReaders = 0
     /// Those who do not read the log, if there has been one.
     @usableFromInline var others: OtherReadersBase?
+    /// Where the number of subscribers is announced, if anybody has asked for it.
+    @usableFromInline var counts: CountFeed?
+    /// The tasks that carry other sequences into the hub, by number.
+    @usableFromInline var feeders: [UInt64: Feeder] = [:]
 
     @inlinable
     init() {}
@@ -35,6 +39,7 @@ class HubCore: @unchecked Sendable {
       lastID &+= 1
       guard !isFinished else { return false }
       subscriberCount &+= 1
+      if let counts { counts.record(subscriberCount) }
       return true
     }
 
@@ -44,13 +49,17 @@ class HubCore: @unchecked Sendable {
     @inlinable
     mutating func unregister() -> Bool {
       subscriberCount &-= 1
-      return subscriberCount == 0 && !isFinished
+      guard !isFinished else { return false }
+      if let counts { counts.record(subscriberCount) }
+      return subscriberCount == 0
     }
   }
 
   @usableFromInline let state = Locked(State())
   /// The same as in the state, for those who look without the lock.
   @usableFromInline let isFinished = Atomic<Bool>(false)
+  /// Whether the number of subscribers is announced.
+  @usableFromInline let isCounted = Atomic<Bool>(false)
   /// Called outside every lock when the last subscriber has gone.
   @usableFromInline let onEmpty: (@Sendable () -> Void)?
 
@@ -80,8 +89,16 @@ class HubCore: @unchecked Sendable {
       return (isParked, state.unregister())
     }
     if isParked { reader.resume() }
+    announceCount()
     if isLast { onEmpty?() }
     withExtendedLifetime(garbage) {}
+  }
+
+  /// Wakes those who wait for the number of subscribers to change; called with no lock held, after
+  /// whatever may have changed it.
+  @inlinable
+  final func announceCount() {
+    if isCounted.load(ordering: .relaxed) { wakeCounters() }
   }
 
   /// Ends the subscription of one that does not read the log.

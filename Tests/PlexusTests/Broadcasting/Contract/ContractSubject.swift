@@ -13,9 +13,13 @@ protocol ContractSubject: Sendable, CustomTestStringConvertible {
   var keepsNewest: Bool { get }
   /// Whether the parcels themselves are sent, rather than word of them.
   var sendsParcels: Bool { get }
+  /// Whether what is sent has been delivered when sending returns, rather than soon afterwards.
+  var deliversAtOnce: Bool { get }
+  /// Whether elements may be lost when one subscriber follows another with nobody in between.
+  var losesInPauses: Bool { get }
   /// Makes a broadcaster to which nothing has been sent.
   func makeSource() -> Source
-  /// Sends a parcel to all subscribers, synchronously.
+  /// Sends a parcel to all subscribers.
   func send(_ parcel: Parcel, to source: Source)
   /// Calls the body, and sends nothing in the meantime, with what tells a new subscriber the parcels
   /// in its elements.
@@ -37,6 +41,10 @@ extension ContractSubject {
   var keepsNewest: Bool { replays }
 
   var sendsParcels: Bool { true }
+
+  var deliversAtOnce: Bool { true }
+
+  var losesInPauses: Bool { false }
 
   func registering<Result>(_ body: (@escaping Opener<Source.Element>) -> Result) -> Result {
     body { parcel(in: $0) }
@@ -120,6 +128,8 @@ let contractSubjects: [any ContractSubject] = [
   MessengerSubject(finishes: true),
   MessengerSubject(finishes: false),
   DataPublisherSubject(),
+  PagedPublisherSubject(),
+  SharedSequenceSubject(),
   MultiplexerSubject(),
   DebouncerSubject(),
   DebouncerVarSubject(),

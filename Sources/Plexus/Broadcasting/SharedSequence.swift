@@ -1,0 +1,140 @@
+/// Another sequence, iterated once for any number of subscribers.
+///
+/// Make one with ``_Concurrency/AsyncSequence/broadcast(bufferingPolicy:)``. It begins to iterate when the
+/// first subscriber comes, stops when the last one has gone, and tells everybody the same elements in the
+/// same order. Nothing is replayed: who comes later gets what arrives from then on.
+///
+/// ```swift
+/// let (lines, modem) = AsyncStream.makeStream(of: String.self)
+/// let shared = lines.broadcast()
+/// let first = shared.subscribe()
+/// let second = shared.subscribe()
+/// modem.yield("ring")
+/// for await line in first {
+///   print(line)
+///   break
+/// }
+/// ```
+///
+/// ## Failure
+///
+/// The elements of a sequence that may fail are results. The last of them is the failure: every
+/// subscriber gets it, also one that comes afterwards, and then its stream ends.
+///
+/// ## Starting again
+///
+/// A subscriber that comes when the others have gone starts another iteration. What that yields depends
+/// on the sequence: an `AsyncStream` has ended with the first one. What a stopped iteration still yields
+/// reaches nobody.
+///
+/// ## Ending
+///
+/// When the sequence has ended by itself, all streams end after what came before, later ones at once.
+///
+/// ## Release
+///
+/// The last reference to the broadcaster stops the iteration and ends its streams; they do not keep it.
+public final actor SharedSequence<Element: Sendable>: Broadcaster {
+  let core: SharedSequenceCore<Element>
+  private let bufferingPolicy: BufferingPolicy<Element>
+
+  init(
+    bufferingPolicy: BufferingPolicy<Element>,
+    _ source: @escaping SharedSequenceCore<Element>.Source
+  ) {
+    core = SharedSequenceCore(source)
+    self.bufferingPolicy = bufferingPolicy
+  }
+
+  deinit {
+    core.close()
+  }
+
+  /// The number of subscribers at this moment, streams and handlers alike.
+  public nonisolated var subscriberCount: Int {
+    core.hub.subscriberCount
+  }
+
+  /// Registers a subscriber with the buffering policy given at the beginning.
+  ///
+  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  public nonisolated func subscribe() -> AsyncStream<Element> {
+    AsyncStream(subscription())
+  }
+
+  /// Registers a subscriber with the buffering policy given at the beginning.
+  ///
+  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  public nonisolated func subscription() -> Subscription<Element> {
+    subscription(bufferingPolicy: bufferingPolicy)
+  }
+
+  /// Registers a subscriber and returns the elements that arrive from now on.
+  ///
+  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
+  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  public nonisolated func subscription(
+    bufferingPolicy: BufferingPolicy<Element>
+  ) -> Subscription<Element> {
+    registered(bufferingPolicy: bufferingPolicy)
+  }
+}
+
+extension SharedSequence: HubBacked {
+  nonisolated func withHub<Result>(
+    _ body: (_ hub: BroadcastHub<Element>, _ replay: [Element]) -> Result
+  ) -> Result {
+    core.withHub(body)
+  }
+}
+
+extension AsyncSequence where Self: Sendable, Element: Sendable, Failure == Never {
+  /// Returns a broadcaster that iterates this sequence once for all its subscribers.
+  ///
+  /// - Parameter bufferingPolicy: What is kept for a subscriber while it is behind, unless it asks for
+  ///   another policy.
+  /// - Returns: The broadcaster. It has not begun to iterate.
+  public func broadcast(
+    bufferingPolicy: BufferingPolicy<Element> = .unbounded
+  ) -> SharedSequence<Element> {
+    SharedSequence(bufferingPolicy: bufferingPolicy) { receive in
+      for await element in self {
+        guard receive(element) else { break }
+      }
+      return nil
+    }
+  }
+}
+
+extension AsyncSequence where Self: Sendable, Element: Sendable {
+  /// Returns a broadcaster that iterates this sequence, which may fail, once for all its subscribers.
+  ///
+  /// ```swift
+  /// let numbers = AsyncThrowingStream<Int, any Error> { continuation in
+  ///   continuation.yield(1)
+  ///   continuation.finish(throwing: CancellationError())
+  /// }
+  /// let shared = numbers.broadcast()
+  /// for await result in shared.subscribe() {
+  ///   print(try result.get())
+  /// }
+  /// ```
+  ///
+  /// - Parameter bufferingPolicy: What is kept for a subscriber while it is behind, unless it asks for
+  ///   another policy. A failure takes room like an element.
+  /// - Returns: The broadcaster. It has not begun to iterate.
+  public func broadcast(
+    bufferingPolicy: BufferingPolicy<Result<Element, Failure>> = .unbounded
+  ) -> SharedSequence<Result<Element, Failure>> {
+    SharedSequence(bufferingPolicy: bufferingPolicy) { receive in
+      do throws(Failure) {
+        for try await element in self {
+          guard receive(.success(element)) else { break }
+        }
+        return nil
+      } catch {
+        return .failure(error)
+      }
+    }
+  }
+}

@@ -1,0 +1,121 @@
+extension Messenger {
+  /// Returns the number of subscribers at this moment and whenever it changes, each number in order.
+  ///
+  /// It is a look at the messenger from outside: it does not count as a subscriber. Nothing is skipped
+  /// under the default policy, so that one who comes and goes is seen twice. The stream ends, after a
+  /// last 0, when the messenger finishes or is released.
+  ///
+  /// - Parameter bufferingPolicy: What is kept while the reader is behind.
+  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  public nonisolated func subscriberCounts(
+    bufferingPolicy: BufferingPolicy<Int> = .unbounded
+  ) -> AsyncStream<Int> {
+    hub.counts(bufferingPolicy: bufferingPolicy)
+  }
+
+  /// Waits until somebody is subscribed, streams and handlers alike; returns at once if there is somebody.
+  ///
+  /// ```swift
+  /// let messenger = Messenger<String>()
+  /// let listener = Task {
+  ///   for await greeting in messenger.subscribe() { print(greeting) }
+  /// }
+  /// try await messenger.waitForSubscriber()
+  /// messenger.send("hello")
+  /// listener.cancel()
+  /// ```
+  ///
+  /// - Throws: A `CancellationError` if the calling task is cancelled, ``BroadcastError/finished`` if the
+  ///   messenger has finished.
+  public nonisolated func waitForSubscriber() async throws {
+    try await hub.waitForSubscriber()
+    withExtendedLifetime(self) {}
+  }
+}
+
+extension DataPublisher {
+  /// Returns the number of subscribers at this moment and whenever it changes, each number in order.
+  ///
+  /// The rules are those of ``Messenger/subscriberCounts(bufferingPolicy:)``: it is not a subscriber, and
+  /// ends with the publisher.
+  ///
+  /// - Parameter bufferingPolicy: What is kept while the reader is behind.
+  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  public nonisolated func subscriberCounts(
+    bufferingPolicy: BufferingPolicy<Int> = .unbounded
+  ) -> AsyncStream<Int> {
+    core.hub.counts(bufferingPolicy: bufferingPolicy)
+  }
+
+  /// Waits until somebody is subscribed, streams and handlers alike; returns at once if there is somebody.
+  ///
+  /// - Throws: A `CancellationError` if the calling task is cancelled.
+  public nonisolated func waitForSubscriber() async throws {
+    try await core.hub.waitForSubscriber()
+    withExtendedLifetime(self) {}
+  }
+}
+
+extension PagedPublisher {
+  /// Returns the number of subscribers at this moment and whenever it changes, each number in order.
+  ///
+  /// The rules are those of ``Messenger/subscriberCounts(bufferingPolicy:)``: it is not a subscriber, and
+  /// ends with the publisher.
+  ///
+  /// - Parameter bufferingPolicy: What is kept while the reader is behind.
+  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  public nonisolated func subscriberCounts(
+    bufferingPolicy: BufferingPolicy<Int> = .unbounded
+  ) -> AsyncStream<Int> {
+    core.hub.counts(bufferingPolicy: bufferingPolicy)
+  }
+
+  /// Waits until somebody is subscribed, streams and handlers alike; returns at once if there is somebody.
+  ///
+  /// - Throws: A `CancellationError` if the calling task is cancelled.
+  public nonisolated func waitForSubscriber() async throws {
+    try await core.hub.waitForSubscriber()
+    withExtendedLifetime(self) {}
+  }
+}
+
+extension SharedSequence {
+  /// Returns the number of subscribers at this moment and whenever it changes, each number in order.
+  ///
+  /// The rules are those of ``Messenger/subscriberCounts(bufferingPolicy:)``: it is not a subscriber, so
+  /// that it starts no iteration, and ends with the sequence or with the broadcaster.
+  ///
+  /// - Parameter bufferingPolicy: What is kept while the reader is behind.
+  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  public nonisolated func subscriberCounts(
+    bufferingPolicy: BufferingPolicy<Int> = .unbounded
+  ) -> AsyncStream<Int> {
+    core.hub.counts(bufferingPolicy: bufferingPolicy)
+  }
+
+  /// Waits until somebody is subscribed, streams and handlers alike; returns at once if there is somebody.
+  ///
+  /// - Throws: A `CancellationError` if the calling task is cancelled, ``BroadcastError/finished`` if the
+  ///   sequence has ended.
+  public nonisolated func waitForSubscriber() async throws {
+    try await core.hub.waitForSubscriber()
+    withExtendedLifetime(self) {}
+  }
+}
+
+extension BroadcastHub {
+  /// Returns the number of subscribers and its changes.
+  func counts(bufferingPolicy: BufferingPolicy<Int>) -> AsyncStream<Int> {
+    removeOrphans()
+    return AsyncStream(countSubscription(bufferingPolicy: bufferingPolicy))
+  }
+
+  /// Waits until there is a subscriber.
+  func waitForSubscriber() async throws {
+    removeOrphans()
+    let counts = countSubscription(bufferingPolicy: .unbounded)
+    for await count in counts where count > 0 { return }
+    try Task.checkCancellation()
+    throw BroadcastError.finished
+  }
+}

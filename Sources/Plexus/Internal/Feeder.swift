@@ -1,0 +1,47 @@
+/// A task that carries another sequence into a hub.
+@usableFromInline
+struct Feeder: Sendable {
+  /// The task, as soon as it is known.
+  var task: Task<Void, Never>?
+}
+
+extension HubCore {
+  /// Iterates a sequence in a task of its own, which ends with the hub.
+  ///
+  /// Nothing happens if the hub has finished.
+  ///
+  /// - Parameters:
+  ///   - sequence: What to iterate.
+  ///   - receive: Called for each element; returns whether there is anybody left to receive more.
+  ///   - fail: Called with the error if there is one, and the hub has not finished.
+  final func feed<Source: AsyncSequence & Sendable>(
+    from sequence: Source,
+    receive: @escaping @Sendable (Source.Element) -> Bool,
+    fail: @escaping @Sendable (any Error) -> Void
+  ) {
+    let id = UniqueID.next()
+    let isOpen = state.withLock { state in
+      if !state.isFinished { state.feeders[id] = Feeder() }
+      return !state.isFinished
+    }
+    guard isOpen else { return }
+    let task = Task.detached(priority: Task.currentPriority) { [weak self] in
+      do {
+        for try await element in sequence {
+          guard !Task.isCancelled, receive(element) else { break }
+        }
+      } catch {
+        if !Task.isCancelled { fail(error) }
+      }
+      let feeder = self?.state.withLock { $0.feeders.removeValue(forKey: id) }
+      withExtendedLifetime(feeder) {}
+    }
+    let isOver = state.withLock { state in
+      guard state.feeders[id] != nil else { return true }
+      state.feeders[id]?.task = task
+      return false
+    }
+    // It has ended already, or the hub has.
+    if isOver { task.cancel() }
+  }
+}

@@ -1,0 +1,234 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+extension `Every order of jobs` {
+  @Suite(.serialized, .timeLimit(.minutes(5)))
+  struct `Loading pages, in every order` {
+    struct Wrong: Error {
+      let what: String
+
+      /// Throws if a promise is broken.
+      static func unless(_ isKept: Bool, _ what: @autoclosure () -> String) throws {
+        if !isKept { throw Wrong(what: what()) }
+      }
+    }
+
+    typealias Publisher = PagedPublisher<Int, Int>
+
+    /// A list of endless pages with one number each; a fetch can be interrupted, and says so if it is
+    /// cancelled.
+    static func makePublisher(fetches: Messenger<Int>? = nil) -> Publisher {
+      PagedPublisher { cursor in
+        fetches?.send(cursor ?? 0)
+        await hop()
+        try Task.checkCancellation()
+        return Page(items: [cursor ?? 0], next: (cursor ?? 0) + 1)
+      }
+    }
+
+    static func first(_ publisher: Publisher) -> Task<Void, any Error> {
+      Task { try await publisher.loadFirstPage() }
+    }
+
+    static func next(_ publisher: Publisher) -> Task<Void, any Error> {
+      Task { try await publisher.loadNextPage() }
+    }
+
+    /// Whether the pages are those from the first one on, each once.
+    static func isWhole(_ pages: Pages<Int>?) -> Bool {
+      guard let pages else { return true }
+      return pages.items == Array(0..<pages.items.count) && !pages.isComplete
+    }
+
+    @Test func `a cancelled caller never costs another one its page`() throws {
+      try forEveryInterleaving {
+        let publisher = Self.makePublisher()
+        let doomed = Self.next(publisher)
+        let other = Self.next(publisher)
+        let canceller = Task { doomed.cancel() }
+        try await other.value
+        await canceller.value
+        if case .failure(let error) = await doomed.result {
+          try Wrong.unless(error is CancellationError, "\(error)")
+        }
+        guard case .loaded(let pages) = publisher.state else {
+          throw Wrong(what: "\(publisher.state)")
+        }
+        try Wrong.unless(Self.isWhole(pages) && !pages.items.isEmpty, "\(pages.items)")
+      }
+    }
+
+    @Test func `when all callers are cancelled the state goes back, and nobody waits for ever`()
+      throws
+    {
+      try forEveryInterleaving(deviations: 4) {
+        let publisher = Self.makePublisher()
+        let tasks = [Self.next(publisher), Self.first(publisher)]
+        let cancellers = tasks.map { task in Task { task.cancel() } }
+        for canceller in cancellers { await canceller.value }
+        var hasLoaded = false
+        for task in tasks {
+          switch await task.result {
+          case .success: hasLoaded = true
+          case .failure(let error): try Wrong.unless(error is CancellationError, "\(error)")
+          }
+        }
+        switch publisher.state {
+        case .unknown: try Wrong.unless(!hasLoaded, "a page was lost")
+        case .loaded(let pages): try Wrong.unless(hasLoaded && Self.isWhole(pages), "\(pages)")
+        case .loading, .failed: throw Wrong(what: "\(publisher.state)")
+        }
+        // It can begin again.
+        let count = publisher.state.value?.items.count ?? 0
+        try await publisher.loadNextPage()
+        let pages = publisher.state.value
+        try Wrong.unless(pages?.items.count == count + 1 && Self.isWhole(pages), "\(pages as Any)")
+      }
+    }
+
+    @Test func `callers share one fetch of a page, or fetch one page after the other`() throws {
+      try forEveryInterleaving {
+        let fetches = Messenger<Int>()
+        let log = fetches.subscription()
+        let publisher = Self.makePublisher(fetches: fetches)
+        let callers = [Self.next(publisher), Self.next(publisher)]
+        for caller in callers { try await caller.value }
+        fetches.finish()
+        var fetched: [Int] = []
+        for await cursor in log { fetched.append(cursor) }
+        try Wrong.unless([[0], [0, 1]].contains(fetched), "\(fetched)")
+        let items = publisher.state.value?.items
+        try Wrong.unless(items == fetched, "\(fetched) but \(items ?? [])")
+      }
+    }
+
+    @Test func `a new first page while the next is loading leaves no gap and nothing twice`() throws
+    {
+      try forEveryInterleaving(deviations: 5) {
+        let publisher = Self.makePublisher()
+        try await publisher.loadNextPage()
+        let states = publisher.subscription(bufferingPolicy: .unbounded)
+        let tasks = [Self.next(publisher), Self.first(publisher)]
+        for task in tasks { try await task.value }
+        guard case .loaded(let pages) = publisher.state else {
+          throw Wrong(what: "\(publisher.state)")
+        }
+        // The first page last, or the next one behind a new first one.
+        try Wrong.unless([[0], [0, 1]].contains(pages.items), "\(pages.items)")
+        publisher.reset()
+        for await state in states {
+          try Wrong.unless(Self.isWhole(state.value), "\(state)")
+          if case .unknown = state { break }
+        }
+      }
+    }
+
+    @Test func `a reset while loading leaves nothing behind, and the caller returns`() throws {
+      try forEveryInterleaving {
+        let publisher = Self.makePublisher()
+        try await publisher.loadNextPage()
+        let states = publisher.subscription(bufferingPolicy: .unbounded)
+        let loading = Self.next(publisher)
+        let signOut = Task {
+          await hop()
+          publisher.reset()
+        }
+        try await loading.value
+        await signOut.value
+        let final = publisher.state.value?.items
+        try Wrong.unless(final == nil || final == [0], "\(final ?? [])")
+        publisher.reset()
+        var resets = 0
+        for await state in states {
+          if case .unknown = state { resets += 1 }
+          // What was there before the reset is seen before it only.
+          if resets == 1 {
+            let items = state.value?.items ?? [0]
+            try Wrong.unless(items == [0], "signed-out data: \(items)")
+          }
+          if resets == 2 { break }
+        }
+      }
+    }
+
+    @Test func `a publisher that is released while it loads lets its callers finish`() throws {
+      try forEveryInterleaving {
+        var publisher: Publisher? = Self.makePublisher()
+        weak let weakPublisher = publisher
+        let states = publisher?.subscription(bufferingPolicy: .unbounded)
+        let loading = publisher.map { Self.next($0) }
+        let reader = Task {
+          var last: Pages<Int>?
+          if let states { for await state in states { last = state.value } }
+          return last?.items
+        }
+        publisher = nil
+        try await loading?.value
+        try Wrong.unless(await reader.value == [0], "the page was not seen")
+        try Wrong.unless(weakPublisher == nil, "the publisher is still there")
+      }
+    }
+  }
+
+  @Suite(.serialized, .timeLimit(.minutes(5)))
+  struct `Sharing a sequence, in every order` {
+    typealias Wrong = `Loading pages, in every order`.Wrong
+
+    /// Numbers from 0 on; every iteration begins anew.
+    struct Numbers: AsyncSequence, Sendable {
+      struct Iterator: AsyncIteratorProtocol {
+        var number = 0
+
+        mutating func next() async -> Int? {
+          await hop()
+          guard !Task.isCancelled, number < 3 else { return nil }
+          defer { number += 1 }
+          return number
+        }
+      }
+
+      func makeAsyncIterator() -> Iterator { Iterator() }
+    }
+
+    @Test func `every subscriber sees the rest of one iteration, and then the end`() throws {
+      try forEveryInterleaving(deviations: 5) {
+        let shared = Numbers().broadcast()
+        let readers = (0..<2).map { _ in
+          Task {
+            var numbers: [Int] = []
+            for await number in shared.subscription() { numbers.append(number) }
+            return numbers
+          }
+        }
+        var lists: [[Int]] = []
+        for reader in readers { lists.append(await reader.value) }
+        for list in lists {
+          try Wrong.unless(list == Array(0..<3).suffix(list.count), "\(list)")
+        }
+        try Wrong.unless(lists.contains([0, 1, 2]), "nobody saw the beginning: \(lists)")
+        try Wrong.unless(shared.subscriberCount == 0, "somebody is left")
+      }
+    }
+
+    @Test func `who comes while the last one goes is served by some iteration, from one place on`()
+      throws
+    {
+      try forEveryInterleaving(deviations: 5) {
+        let shared = Numbers().broadcast()
+        let leaver = Task {
+          for await _ in shared.subscription() { break }
+        }
+        let late = Task {
+          await hop()
+          var numbers: [Int] = []
+          for await number in shared.subscription() { numbers.append(number) }
+          return numbers
+        }
+        let numbers = await late.value
+        await leaver.value
+        try Wrong.unless(numbers == Array(0..<3).suffix(numbers.count), "\(numbers)")
+      }
+    }
+  }
+}

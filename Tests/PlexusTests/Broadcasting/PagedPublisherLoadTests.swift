@@ -1,0 +1,218 @@
+import Plexus
+import PlexusTesting
+import TestSupport
+import Testing
+
+/// What callers that load pages at the same time may rely on.
+@MainActor @Suite(.timeLimit(.minutes(5))) struct `Loading pages` {
+  let catalog = Catalog(isHeldUp: true)
+  let publisher: PagedPublisher<String, Int>
+
+  init() {
+    publisher = catalog.publisher()
+  }
+
+  func first() -> Task<Void, any Error> {
+    Task { try await publisher.loadFirstPage() }
+  }
+
+  func next() -> Task<Void, any Error> {
+    Task { try await publisher.loadNextPage() }
+  }
+
+  /// Lets the publisher load so many pages, which are not held up.
+  func load(_ count: Int) async throws {
+    catalog.gate.open()
+    for _ in 0..<count { try await publisher.loadNextPage() }
+    catalog.gate.close()
+  }
+
+  @Test func `at the same time joins: one fetch for all callers`() async throws {
+    let tasks = [next(), first(), first(), next(), next()]
+    await everybodyHasBegun()
+    catalog.gate.open()
+    for task in tasks { try await task.value }
+    #expect(catalog.asked.entries == [nil])
+    #expect(words(publisher.state) == "loaded(a0 b0)")
+    catalog.gate.close()
+    let more = (0..<5).map { _ in next() }
+    await everybodyHasBegun()
+    catalog.gate.open()
+    for task in more { try await task.value }
+    #expect(catalog.asked.entries == [nil, 1])
+    #expect(words(publisher.state) == "loaded(a0 b0 a1 b1)")
+  }
+
+  @Test func `that fails throws the error to all who have joined`() async throws {
+    try await load(1)
+    catalog.fail(LoadingFailure.second)
+    let tasks = (0..<4).map { _ in next() }
+    await everybodyHasBegun()
+    catalog.gate.open()
+    for task in tasks { await #expect(throws: LoadingFailure.second) { try await task.value } }
+    #expect(catalog.asked.entries == [nil, 1])
+    #expect(words(publisher.state) == "failed(second, a0 b0)")
+  }
+
+  @Test func `joins a new first page when the next one is asked for`() async throws {
+    try await load(3)
+    let tasks = [first(), next(), first()]
+    await everybodyHasBegun()
+    catalog.gate.open()
+    for task in tasks { try await task.value }
+    #expect(catalog.asked.entries == [nil, 1, 2, nil])
+    #expect(words(publisher.state) == "loaded(a0 b0)")
+  }
+
+  @Test(arguments: [false, true])
+  func `does not use a page that a new first one has overtaken`(isLate: Bool) async throws {
+    try await load(1)
+    let states = publisher.subscription(bufferingPolicy: .unbounded)
+    let overtaken = next()
+    await catalog.gate.arrivals(2)
+    catalog.publish("!")
+    let newest = first()
+    await catalog.gate.arrivals(3)
+    #expect(catalog.asked.entries == [nil, 1, nil])
+    if isLate {
+      // The first one in line is the page that was overtaken.
+      catalog.gate.admit(1)
+      try await overtaken.value
+      #expect(words(publisher.state) == "loading(a0 b0)")
+    }
+    catalog.gate.open()
+    try await newest.value
+    try await overtaken.value
+    #expect(words(publisher.state) == "loaded(a0! b0!)")
+    try await publisher.loadNextPage()
+    let expected = [
+      "loaded(a0 b0)", "loading(a0 b0)", "loading(a0 b0)", "loaded(a0! b0!)",
+      "loading(a0! b0!)", "loaded(a0! b0! a1! b1!)",
+    ]
+    #expect(await states.first(6).map(words) == expected)
+  }
+
+  @Test func `that ends after a reset is not used, though its callers return`() async throws {
+    try await load(1)
+    let late = next()
+    await catalog.gate.arrivals(2)
+    publisher.reset()
+    catalog.gate.open()
+    try await late.value
+    #expect(words(publisher.state) == "unknown")
+    try await publisher.loadNextPage()
+    #expect(catalog.asked.entries == [nil, 1, nil])
+    #expect(words(publisher.state) == "loaded(a0 b0)")
+  }
+
+  @Test func `starts anew after a reset while the old page is under way`() async throws {
+    let old = first()
+    await catalog.gate.arrivals(1)
+    publisher.reset()
+    catalog.publish("!")
+    let new = next()
+    await catalog.gate.arrivals(2)
+    catalog.gate.admit(1)
+    try await old.value
+    #expect(words(publisher.state) == "loading(-)")
+    catalog.gate.open()
+    try await new.value
+    #expect(words(publisher.state) == "loaded(a0! b0!)")
+  }
+
+  @Test func `is left at once by a caller that is cancelled`() async throws {
+    try await load(1)
+    let stays = next()
+    await catalog.gate.arrivals(2)
+    let doomed = (0..<20).map { _ in next() }
+    await everybodyHasBegun()
+    for task in doomed { task.cancel() }
+    for task in doomed { await #expect(throws: CancellationError.self) { try await task.value } }
+    #expect(words(publisher.state) == "loading(a0 b0)")
+    catalog.gate.open()
+    try await stays.value
+    #expect(words(publisher.state) == "loaded(a0 b0 a1 b1)")
+  }
+
+  @Test(arguments: ["unknown", "loaded(a0 b0)", "failed(first, a0 b0)"], [false, true])
+  func `is cancelled with its last caller, and leaves the state as it was`(
+    before: String,
+    isOfFirstPage: Bool
+  ) async throws {
+    if before != "unknown" { try await load(1) }
+    if before.hasPrefix("failed") {
+      catalog.gate.open()
+      catalog.fail(LoadingFailure.first)
+      await #expect(throws: LoadingFailure.first) { try await publisher.loadNextPage() }
+      catalog.gate.close()
+    }
+    #expect(words(publisher.state) == before)
+    let arrivals = catalog.gate.arrivalCount
+    let tasks = (0..<3).map { _ in isOfFirstPage ? first() : next() }
+    await catalog.gate.arrivals(arrivals + 1)
+    await everybodyHasBegun()
+    #expect(publisher.state.isLoading)
+    for task in tasks { task.cancel() }
+    for task in tasks { await #expect(throws: CancellationError.self) { try await task.value } }
+    #expect(words(publisher.state) == before)
+    // The gate lets go of a fetch that is cancelled.
+    while catalog.gate.waiterCount > 0 { await Task.detached {}.value }
+    catalog.gate.open()
+    try await publisher.loadNextPage()
+    let after = before == "unknown" ? "loaded(a0 b0)" : "loaded(a0 b0 a1 b1)"
+    #expect(words(publisher.state) == after)
+  }
+
+  @Test func `of a first page goes back behind the page that it has overtaken, too`() async throws {
+    try await load(1)
+    let overtaken = next()
+    await catalog.gate.arrivals(2)
+    let abandoned = first()
+    await catalog.gate.arrivals(3)
+    abandoned.cancel()
+    await #expect(throws: CancellationError.self) { try await abandoned.value }
+    #expect(words(publisher.state) == "loaded(a0 b0)")
+    catalog.gate.open()
+    try await overtaken.value
+    #expect(words(publisher.state) == "loaded(a0 b0)")
+  }
+
+  @Test func `does nothing for a caller that is cancelled already`() async {
+    let states = publisher.subscription(bufferingPolicy: .unbounded)
+    for isFirst in [false, true] {
+      let task = Task {
+        withUnsafeCurrentTask { $0?.cancel() }
+        if isFirst { try await publisher.loadFirstPage() }
+        try await publisher.loadNextPage()
+      }
+      await #expect(throws: CancellationError.self) { try await task.value }
+    }
+    publisher.reset()
+    #expect(await states.first(2).map(words) == ["unknown", "unknown"])
+    #expect(catalog.asked.count == 0)
+  }
+
+  @Test func `runs off the caller's actor and apart from the caller's task`() async throws {
+    enum Local {
+      @TaskLocal static var value = 0
+    }
+    let seen = Log<Int>()
+    let publisher = PagedPublisher<Int, Int> { _ in
+      seen.append(Local.value)
+      return Page(items: [], next: nil)
+    }
+    try await Local.$value.withValue(7) { try await publisher.loadFirstPage() }
+    #expect(seen.entries == [0])
+  }
+
+  @Test func `says so if a fetch asks for the page that it fetches`() async {
+    let reference = Log<PagedPublisher<Int, Int>>()
+    let publisher = PagedPublisher<Int, Int> { _ in
+      try await reference.entries[0].loadNextPage()
+      return Page(items: [], next: nil)
+    }
+    reference.append(publisher)
+    await #expect(throws: LoadError.recursiveLoad) { try await publisher.loadFirstPage() }
+    #expect(publisher.state.error is LoadError)
+  }
+}

@@ -1,0 +1,152 @@
+import Testing
+
+@testable import Plexus
+
+/// Every sequence of events up to a length, against what an outsider would believe.
+@Suite struct `Paged publisher model` {
+  /// Something that can happen to a publisher.
+  enum Event: Hashable {
+    case askFirst
+    case askNext
+    case succeed(LoadID)
+    case succeedAtEnd(LoadID)
+    case breakDown(LoadID)
+    case abandon(LoadID)
+    case reset
+  }
+
+  /// A load as an outsider sees it.
+  struct Flight: Hashable {
+    let id: LoadID
+    let isFirst: Bool
+  }
+
+  /// The state, and what somebody who only heard of the events believes of it.
+  struct World {
+    var state = PagedPublisherState<String, Int>()
+    var history: [Event] = []
+    var brokenPromise: String?
+
+    var lastNumber = 0
+    /// The items that are known, and where the next page begins.
+    var items: [String]?
+    var cursor: Int?
+    var belief = "unknown"
+    /// What there was before anything was under way.
+    var settled = "unknown"
+    var running: [Flight] = []
+    var current: Flight?
+
+    var possibleEvents: [Event] {
+      var events: [Event] = [.askFirst, .askNext, .reset]
+      for flight in running {
+        let id = flight.id
+        events += [.succeed(id), .succeedAtEnd(id), .breakDown(id), .abandon(id)]
+      }
+      return events
+    }
+
+    mutating func apply(_ event: Event) {
+      history.append(event)
+      switch event {
+      case .askFirst: ask(.first)
+      case .askNext: ask(.next)
+      case .succeed(let id): finish(id, isLast: false)
+      case .succeedAtEnd(let id): finish(id, isLast: true)
+      case .breakDown(let id):
+        let isCurrent = retire(id)
+        if state.finishLoad(id, with: .failure(LoadingFailure.first)) != isCurrent {
+          brokenPromise = "a late failure was used, or none"
+        }
+        if isCurrent { settle("failed") }
+      case .abandon(let id):
+        let isCurrent = retire(id)
+        if state.abandonLoad(id) != isCurrent { brokenPromise = "a late departure was noticed" }
+        if isCurrent { settle(settled) }
+      case .reset:
+        state.reset()
+        (items, cursor) = (nil, nil)
+        settle("unknown")
+      }
+      check()
+    }
+
+    private mutating func ask(_ request: PagedPublisherState<String, Int>.Request) {
+      let wantsFirst = request == .first || items == nil
+      let isAtEnd = items != nil && cursor == nil
+      switch state.ask(for: request) {
+      case .nothing:
+        if current != nil || wantsFirst || !isAtEnd { brokenPromise = "a page was not loaded" }
+      case .joins:
+        if current == nil { brokenPromise = "a caller waits for nothing" }
+        if request == .first, current?.isFirst == false {
+          brokenPromise = "a first page from a later one"
+        }
+      case .begins(let id, let start):
+        if let current, request == .next || current.isFirst {
+          brokenPromise = "two loads at once: \(current)"
+        }
+        if current == nil, request == .next, isAtEnd { brokenPromise = "loads beyond the end" }
+        if start != (wantsFirst ? nil : cursor) { brokenPromise = "the wrong page is fetched" }
+        if running.contains(where: { $0.id == id }) { brokenPromise = "two loads have one number" }
+        let flight = Flight(id: id, isFirst: wantsFirst)
+        running.append(flight)
+        current = flight
+        belief = "loading"
+      }
+    }
+
+    private mutating func finish(_ id: LoadID, isLast: Bool) {
+      let flight = current
+      let isCurrent = retire(id)
+      lastNumber += 1
+      let page = Page(items: ["\(lastNumber)"], next: isLast ? nil : lastNumber)
+      if state.finishLoad(id, with: .success(page)) != isCurrent {
+        brokenPromise = "a late page was used, or none"
+      }
+      guard isCurrent, let flight else { return }
+      items = (flight.isFirst ? [] : items ?? []) + page.items
+      cursor = page.next
+      settle("loaded")
+    }
+
+    /// A load has ended; returns whether it was the one that may still speak.
+    private mutating func retire(_ id: LoadID) -> Bool {
+      running.removeAll { $0.id == id }
+      return current?.id == id
+    }
+
+    private mutating func settle(_ words: String) {
+      (belief, settled, current) = (words, words, nil)
+    }
+
+    private mutating func check() {
+      let words = words(state.current)
+      if !words.hasPrefix(belief) { brokenPromise = "\(words) instead of \(belief)" }
+      if state.current.value?.items != items { brokenPromise = "the wrong pages are known" }
+      if let pages = state.current.value, pages.isComplete != (cursor == nil) {
+        brokenPromise = "wrong about the end"
+      }
+      if state.currentLoad != current?.id { brokenPromise = "callers would join the wrong load" }
+    }
+  }
+
+  @Test func `every sequence of seven events keeps every promise`() throws {
+    var count = 0
+    try walk(World(), depth: 7, &count)
+    #expect(count > 50_000)
+  }
+
+  private func walk(_ world: World, depth: Int, _ count: inout Int) throws {
+    count += 1
+    guard depth > 0 else { return }
+    for event in world.possibleEvents {
+      var next = world
+      next.apply(event)
+      if let promise = next.brokenPromise {
+        try #require(Bool(false), "\(promise) after \(next.history)")
+      }
+      try walk(next, depth: depth - 1, &count)
+    }
+  }
+}

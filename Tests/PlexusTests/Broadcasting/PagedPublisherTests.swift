@@ -1,0 +1,192 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+/// What those who read a list page by page may rely on.
+@Suite(.timeLimit(.minutes(5))) struct `A paged publisher` {
+  @Test func `publishes every page with those before it, up to the last`() async throws {
+    let publisher = Catalog().publisher()
+    let states = publisher.subscription(bufferingPolicy: .unbounded)
+    try await publisher.loadFirstPage()
+    #expect(words(publisher.state) == "loaded(a0 b0)")
+    try await publisher.loadNextPage()
+    try await publisher.loadNextPage()
+    #expect(words(publisher.state) == "loaded(a0 b0 a1 b1 a2 b2.)")
+    let expected = [
+      "unknown", "loading(-)", "loaded(a0 b0)", "loading(a0 b0)", "loaded(a0 b0 a1 b1)",
+      "loading(a0 b0 a1 b1)", "loaded(a0 b0 a1 b1 a2 b2.)",
+    ]
+    #expect(await states.first(7).map(words) == expected)
+  }
+
+  @Test func `asks for the first page without a cursor, and for others with that of the last one`()
+    async throws
+  {
+    let catalog = Catalog()
+    let publisher = catalog.publisher()
+    for _ in 0..<3 { try await publisher.loadNextPage() }
+    #expect(catalog.asked.entries == [nil, 1, 2])
+  }
+
+  @Test func `does nothing at the end`() async throws {
+    let catalog = Catalog()
+    let publisher = catalog.publisher()
+    for _ in 0..<3 { try await publisher.loadNextPage() }
+    let states = publisher.subscription(bufferingPolicy: .unbounded)
+    for _ in 0..<3 { try await publisher.loadNextPage() }
+    #expect(catalog.asked.count == 3)
+    publisher.reset()
+    #expect(await states.first(2).map(words) == ["loaded(a0 b0 a1 b1 a2 b2.)", "unknown"])
+  }
+
+  @Test func `is complete with a single page, and goes on after an empty one`() async throws {
+    let single = PagedPublisher<String, Int> { _ in Page(items: [], next: nil) }
+    try await single.loadFirstPage()
+    #expect(words(single.state) == "loaded(.)")
+    let sparse = PagedPublisher<String, Int> { cursor in
+      cursor == nil ? Page(items: [], next: 1) : Page(items: ["x"], next: nil)
+    }
+    try await sparse.loadFirstPage()
+    try await sparse.loadNextPage()
+    #expect(words(sparse.state) == "loaded(x.)")
+  }
+
+  @Test func `replaces all pages by a new first one, and goes on behind that`() async throws {
+    let catalog = Catalog()
+    let publisher = catalog.publisher()
+    for _ in 0..<3 { try await publisher.loadNextPage() }
+    let states = publisher.subscription(bufferingPolicy: .unbounded)
+    catalog.publish("!")
+    try await publisher.loadFirstPage()
+    try await publisher.loadNextPage()
+    let expected = [
+      "loaded(a0 b0 a1 b1 a2 b2.)", "loading(a0 b0 a1 b1 a2 b2.)", "loaded(a0! b0!)",
+      "loading(a0! b0!)", "loaded(a0! b0! a1! b1!)",
+    ]
+    #expect(await states.first(5).map(words) == expected)
+    #expect(catalog.asked.entries == [nil, 1, 2, nil, 1])
+  }
+
+  @Test func `keeps the pages before one that failed, which can be asked for again`() async throws {
+    let catalog = Catalog()
+    let publisher = catalog.publisher()
+    try await publisher.loadFirstPage()
+    let states = publisher.subscription(bufferingPolicy: .unbounded)
+    catalog.fail(LoadingFailure.first)
+    await #expect(throws: LoadingFailure.first) { try await publisher.loadNextPage() }
+    try await publisher.loadNextPage()
+    #expect(catalog.asked.entries == [nil, 1, 1])
+    let expected = [
+      "loaded(a0 b0)", "loading(a0 b0)", "failed(first, a0 b0)", "loading(a0 b0)",
+      "loaded(a0 b0 a1 b1)",
+    ]
+    #expect(await states.first(5).map(words) == expected)
+  }
+
+  @Test func `keeps all pages if a new first one fails, and goes on behind them`() async throws {
+    let catalog = Catalog()
+    let publisher = catalog.publisher()
+    try await publisher.loadNextPage()
+    try await publisher.loadNextPage()
+    catalog.fail(LoadingFailure.first)
+    await #expect(throws: LoadingFailure.first) { try await publisher.loadFirstPage() }
+    #expect(words(publisher.state) == "failed(first, a0 b0 a1 b1)")
+    try await publisher.loadNextPage()
+    #expect(words(publisher.state) == "loaded(a0 b0 a1 b1 a2 b2.)")
+    #expect(catalog.asked.entries == [nil, 1, nil, 2])
+  }
+
+  @Test func `begins with the first page if that has failed`() async throws {
+    let catalog = Catalog()
+    let publisher = catalog.publisher()
+    catalog.fail(LoadingFailure.first)
+    await #expect(throws: LoadingFailure.first) { try await publisher.loadNextPage() }
+    #expect(words(publisher.state) == "failed(first, -)")
+    try await publisher.loadNextPage()
+    #expect(words(publisher.state) == "loaded(a0 b0)")
+  }
+
+  @Test func `gives a new subscriber the current state, and a slow one the newest`() async throws {
+    let publisher = Catalog().publisher()
+    let slow = publisher.subscribe()
+    try await publisher.loadFirstPage()
+    #expect(await publisher.subscription().first(1).map(words) == ["loaded(a0 b0)"])
+    try await publisher.loadNextPage()
+    #expect(await slow.first(1).map(words) == ["loaded(a0 b0 a1 b1)"])
+  }
+
+  @Test func `tells handlers, too`() async throws {
+    let publisher = Catalog().publisher()
+    let log = Log<String>()
+    let token = publisher.observe { (state: LoadState<Pages<String>>) in log.append(words(state)) }
+    #expect(publisher.subscriberCount == 1)
+    await log.contains("unknown")
+    try await publisher.loadFirstPage()
+    await log.contains("loaded(a0 b0)")
+    token.cancel()
+  }
+
+  @Test func `has dropped all pages when a reset is published`() async throws {
+    let publisher = Catalog().publisher()
+    try await publisher.loadFirstPage()
+    let states = publisher.subscription(bufferingPolicy: .unbounded)
+    let seen = Log<String>()
+    let token = publisher.observe { [weak publisher] (state: LoadState<Pages<String>>) in
+      guard case .unknown = state else { return }
+      if let publisher { seen.append(words(publisher.state)) }
+    }
+    publisher.reset()
+    #expect(await seen.first(1) == ["unknown"])
+    #expect(await states.first(2).map(words) == ["loaded(a0 b0)", "unknown"])
+    try await publisher.loadNextPage()
+    #expect(words(publisher.state) == "loaded(a0 b0)")
+    token.cancel()
+  }
+
+  @Test func `releases its items with a reset, outside of its lock`() async throws {
+    let census = Census()
+    let released = Log<Void>()
+    let reference = Log<PagedPublisher<Parcel, Int>>()
+    let publisher = PagedPublisher<Parcel, Int> { cursor in
+      let parcel = census.parcel {
+        for publisher in reference.entries {
+          withoutLocks {
+            publisher.reset()
+            _ = (publisher.state, publisher.subscriberCount, publisher.subscription())
+          }
+        }
+        released.append(())
+      }
+      return Page(items: [parcel], next: (cursor ?? 0) + 1)
+    }
+    reference.append(publisher)
+    for _ in 0..<3 { try await publisher.loadNextPage() }
+    #expect(census.living == 3)
+    publisher.reset()
+    await census.falls(to: 0)
+    #expect(released.count == 3)
+    // A late page is released without a lock, too, and so is one that takes the place of others.
+    for _ in 0..<2 { try await publisher.loadFirstPage() }
+    await census.falls(to: 1)
+    publisher.reset()
+    await census.falls(to: 0)
+  }
+
+  @Test func `ends its streams with its last reference, and frees its fetch`() async throws {
+    let census = Census()
+    var publisher: PagedPublisher<String, Int>? = paged(holding: census.parcel())
+    let stream = publisher?.subscribe(bufferingPolicy: .unbounded)
+    let subscription = publisher?.subscription(bufferingPolicy: .unbounded)
+    try await publisher?.loadFirstPage()
+    publisher = nil
+    #expect(await stream?.all().map(words) == ["unknown", "loading(-)", "loaded(x.)"])
+    #expect(await subscription?.all().count == 3)
+    await census.falls(to: 0)
+  }
+
+  private func paged(holding captured: Parcel) -> PagedPublisher<String, Int> {
+    PagedPublisher { _ in
+      withExtendedLifetime(captured) { Page(items: ["x"], next: nil) }
+    }
+  }
+}

@@ -1,0 +1,243 @@
+import Plexus
+import PlexusTesting
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct `A shared sequence` {
+  /// A sequence that says when it is iterated and when that ends, and can be iterated again.
+  struct Tracked: AsyncSequence, Sendable {
+    let source: Messenger<Int>
+    let log: Log<String>
+
+    struct Iterator: AsyncIteratorProtocol {
+      var elements: Subscription<Int>.Iterator
+      let log: Log<String>
+
+      mutating func next() async -> Int? {
+        let element = await elements.next()
+        if element == nil { log.append(Task.isCancelled ? "stopped" : "ended") }
+        return element
+      }
+    }
+
+    func makeAsyncIterator() -> Iterator {
+      let iterator = Iterator(elements: source.subscription().makeAsyncIterator(), log: log)
+      log.append("started")
+      return iterator
+    }
+  }
+
+  @Test func `tells all subscribers what it was asked for once`() async {
+    let (numbers, source) = AsyncStream.makeStream(of: Int.self)
+    let shared = numbers.broadcast()
+    let subscriptions = (0..<5).map { _ in shared.subscription() }
+    let stream = shared.subscribe()
+    let log = Log<Int>()
+    let token = shared.observe { log.append($0) }
+    #expect(shared.subscriberCount == 7)
+    for number in 0..<50 { source.yield(number) }
+    source.finish()
+    for subscription in subscriptions { #expect(await subscription.all() == Array(0..<50)) }
+    #expect(await stream.all() == Array(0..<50))
+    #expect(await log.first(50) == Array(0..<50))
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func `starts with the first subscriber and stops with the last`() async {
+    let (source, log) = (Messenger<Int>(), Log<String>())
+    let shared = Tracked(source: source, log: log).broadcast()
+    #expect(log.count == 0)
+    var subscriptions = [shared.subscription()]
+    await log.first(1)
+    subscriptions.append(shared.subscription())
+    let token = shared.observe { _ in }
+    source.send(1)
+    for subscription in subscriptions { #expect(await subscription.first(1) == [1]) }
+    subscriptions.removeLast()
+    token.cancel()
+    source.send(2)
+    #expect(await subscriptions[0].first(1) == [2])
+    #expect(log.entries == ["started"])
+    subscriptions = []
+    #expect(await log.first(2) == ["started", "stopped"])
+    #expect(source.subscriberCount == 0)
+  }
+
+  @Test func `starts again for who comes afterwards, without what came before`() async {
+    let (source, log) = (Messenger<Int>(), Log<String>())
+    let shared = Tracked(source: source, log: log).broadcast()
+    for round in 0..<5 {
+      let subscription = shared.subscription()
+      await log.first(2 * round + 1)
+      for await count in source.subscriberCounts() where count == 1 { break }
+      source.send(round)
+      #expect(await subscription.first(1) == [round])
+      let task = Task { await subscription.all() }
+      task.cancel()
+      #expect(await task.value == [])
+      await log.first(2 * round + 2)
+    }
+    #expect(log.entries == Array(repeating: ["started", "stopped"], count: 5).flatMap(\.self))
+  }
+
+  @Test func `tells nobody what an iteration that was stopped still yields`() async {
+    // It yields its number, on demand, and does not care to be cancelled.
+    final class Deaf: AsyncSequence, Sendable {
+      struct Iterator: AsyncIteratorProtocol {
+        let number: Int
+        let gate: Gate
+
+        mutating func next() async -> Int? {
+          await Task.detached { [gate] in try? await gate.wait() }.value
+          return number
+        }
+      }
+
+      let gates = [Gate(), Gate()]
+      let iterations = Guarded(0)
+
+      func makeAsyncIterator() -> Iterator {
+        let number = iterations.withLock { iterations in
+          defer { iterations += 1 }
+          return iterations
+        }
+        return Iterator(number: number, gate: gates[number])
+      }
+    }
+    let deaf = Deaf()
+    let shared = deaf.broadcast()
+    var first: Subscription<Int>? = shared.subscription()
+    await deaf.gates[0].arrivals(1)
+    first = nil
+    let second = shared.subscription()
+    await deaf.gates[1].arrivals(1)
+    deaf.gates[0].admit(1)
+    deaf.gates[1].admit(3)
+    #expect(await second.first(3) == [1, 1, 1])
+    withExtendedLifetime(first) {}
+  }
+
+  @Test func `delivers its failure to all, after what came before, and to those who come later`()
+    async
+  {
+    let (numbers, source) = AsyncThrowingStream.makeStream(of: Int.self, throwing: (any Error).self)
+    let shared = numbers.broadcast()
+    let subscriptions = (0..<3).map { _ in shared.subscription() }
+    let log = Log<String>()
+    let token = shared.observe { log.append(words($0)) }
+    source.yield(1)
+    source.finish(throwing: LoadingFailure.first)
+    for subscription in subscriptions {
+      #expect(await subscription.all().map(words) == ["1", "first"])
+    }
+    #expect(await log.first(2) == ["1", "first"])
+    for policy in [Policy.unbounded, .newest(1), .oldest(1)] {
+      #expect(await shared.subscription(bufferingPolicy: policy()).all().map(words) == ["first"])
+    }
+    #expect(shared.subscriberCount == 0)
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func `hands the failure over as an error where a loop asks for its results`() async {
+    let shared = AsyncThrowingStream<Int, any Error> { continuation in
+      continuation.yield(1)
+      continuation.finish(throwing: LoadingFailure.second)
+    }.broadcast()
+    var numbers: [Int] = []
+    await #expect(throws: LoadingFailure.second) {
+      for await result in shared.subscribe() { numbers.append(try result.get()) }
+    }
+    #expect(numbers == [1])
+  }
+
+  @Test func `that has ended ends later streams at once, and is not iterated again`() async {
+    let (source, log) = (Messenger<Int>(), Log<String>())
+    let shared = Tracked(source: source, log: log).broadcast()
+    let subscription = shared.subscription()
+    await log.first(1)
+    source.finish()
+    #expect(await subscription.all() == [])
+    #expect(await shared.subscribe().all() == [])
+    #expect(log.entries == ["started", "ended"])
+    #expect(shared.subscriberCount == 0)
+  }
+
+  @Test func `gives subscribers its buffering policy unless they ask for another one`() async {
+    let numbers = Messenger<Int>()
+    let shared = numbers.subscription().broadcast(bufferingPolicy: .bufferingNewest(2))
+    let few = shared.subscription()
+    let fewToo = shared.subscribe()
+    let all = shared.subscription(bufferingPolicy: .unbounded)
+    for number in 0..<10 { numbers.send(number) }
+    numbers.finish()
+    #expect(await all.all() == Array(0..<10))
+    #expect(await few.all() == [8, 9])
+    #expect(await fewToo.all() == [8, 9])
+    #expect(few.droppedCount == 8)
+  }
+
+  @Test func `stops when it is released, ends its streams, and frees the sequence`() async {
+    let census = Census()
+    let (source, log) = (Messenger<Int>(), Log<String>())
+    var shared: SharedSequence<Int>? = tracked(source, log, holding: census.parcel()).broadcast()
+    let subscription = shared?.subscription()
+    let waiting = Task { await subscription?.all() }
+    await log.first(1)
+    source.send(1)
+    source.send(2)
+    weak let weakShared = shared
+    shared = nil
+    #expect(weakShared == nil)
+    #expect(await waiting.value.map { Array(0..<$0.count).map { $0 + 1 } == $0 } == true)
+    #expect(await log.first(2).last == "stopped")
+    await census.falls(to: 0)
+    #expect(source.subscriberCount == 0)
+  }
+
+  @Test func `frees the sequence when that has ended`() async {
+    let census = Census()
+    let (source, log) = (Messenger<Int>(), Log<String>())
+    let shared = tracked(source, log, holding: census.parcel()).broadcast()
+    let subscription = shared.subscription()
+    await log.first(1)
+    source.finish()
+    #expect(await subscription.all() == [])
+    await census.falls(to: 0)
+    withExtendedLifetime(shared) {}
+  }
+
+  @Test func `that nobody subscribes to is never iterated`() {
+    let log = Log<String>()
+    let shared = Tracked(source: Messenger(), log: log).broadcast()
+    _ = (shared.subscriberCount, shared.subscriberCounts())
+    #expect(log.count == 0)
+  }
+
+  @Test func `can be shown by an observed value`() async {
+    let (numbers, source) = AsyncStream.makeStream(of: Int.self)
+    let shared = numbers.broadcast()
+    let log = Log<Int>()
+    let value = await ObservedValue(shared, initial: 0)
+    let token = shared.observe { @MainActor in log.append($0) }
+    source.yield(7)
+    await log.first(1)
+    #expect(await value.value == 7)
+    withExtendedLifetime(token) {}
+  }
+
+  private func tracked(
+    _ source: Messenger<Int>,
+    _ log: Log<String>,
+    holding captured: Parcel
+  ) -> some AsyncSequence<Int, Never> & Sendable {
+    Tracked(source: source, log: log).map { withExtendedLifetime((captured, $0)) { $0.1 } }
+  }
+}
+
+/// An element, or the error in its place.
+private func words(_ result: Result<Int, any Error>) -> String {
+  switch result {
+  case .success(let number): "\(number)"
+  case .failure(let error): "\(error)"
+  }
+}

@@ -1,0 +1,213 @@
+import Plexus
+import PlexusTesting
+import TestSupport
+import Testing
+
+/// What subscribers learn when a loaded value goes stale.
+@Suite(.timeLimit(.minutes(5))) struct `A data publisher that publishes staleness` {
+  let clock = ManualClock()
+  let publisher: DataPublisher<Int>
+
+  init() {
+    publisher = DataPublisher(staleAfter: .seconds(10), publishesStaleness: true, clock: clock)
+  }
+
+  /// The states, each with whether it was stale when it was told.
+  func observe() -> (Log<String>, ObservationToken) {
+    let log = Log<String>()
+    let token = publisher.observe { [weak publisher] (state: LoadState<Int>) in
+      log.append(words(state) + (publisher?.isStale == true ? ", stale" : ""))
+    }
+    return (log, token)
+  }
+
+  @Test func `publishes a loaded value once more at exactly that age`() async {
+    let (log, token) = observe()
+    publisher.update(1)
+    #expect(await log.first(2).last == "loaded(1)")
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(9))
+    #expect(clock.sleeperCount == 1)
+    #expect(log.count == 2)
+    clock.advance(by: .seconds(1))
+    #expect(await log.first(3) == ["unknown", "loaded(1)", "loaded(1), stale"])
+    // Once only.
+    clock.advance(by: .seconds(1000))
+    #expect(clock.sleeperCount == 0)
+    publisher.reset()
+    #expect(await log.first(4).last == "unknown")
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func `tells those who skip and those who loop, too`() async {
+    let states = publisher.subscribe()
+    let all = publisher.subscription(bufferingPolicy: .unbounded)
+    publisher.update(1)
+    #expect(await states.first(1).map(words) == ["loaded(1)"])
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(10))
+    #expect(await all.first(3).map(words) == ["unknown", "loaded(1)", "loaded(1)"])
+    #expect(await states.first(1).map(words) == ["loaded(1)"])
+  }
+
+  @Test func `counts the age anew with every value, loaded or updated`() async throws {
+    let (log, token) = observe()
+    publisher.update(1)
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(6))
+    await log.first(2)
+    publisher.update(2)
+    await log.first(3)
+    clock.advance(by: .seconds(6))
+    // The timer has found that it came too early, and sleeps again.
+    await clock.sleepers(1)
+    #expect(!publisher.isStale)
+    try await publisher.load { 3 }
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(9))
+    await clock.sleepers(1)
+    #expect(!publisher.isStale)
+    await log.first(5)
+    clock.advance(by: .seconds(1))
+    let expected = [
+      "unknown", "loaded(1)", "loaded(2)", "loading(2)", "loaded(3)", "loaded(3), stale",
+    ]
+    #expect(await log.first(6) == expected)
+    withExtendedLifetime(token) {}
+  }
+
+  @Test(arguments: ["startLoading", "fail", "reset"])
+  func `has nothing to tell in another state`(change: String) async {
+    publisher.update(1)
+    await clock.sleepers(1)
+    switch change {
+    case "startLoading": publisher.startLoading()
+    case "fail": publisher.fail(LoadingFailure.first)
+    default: publisher.reset()
+    }
+    #expect(clock.sleeperCount == 0)
+    let states = publisher.subscription(bufferingPolicy: .unbounded)
+    clock.advance(by: .seconds(1000))
+    publisher.reset()
+    #expect(await states.first(2).map(words).last == "unknown")
+  }
+
+  @Test func `goes on with the old age when a reload was abandoned`() async {
+    publisher.update(1)
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(6))
+    let gate = Gate()
+    let reload = Task {
+      try await publisher.load {
+        try await gate.wait()
+        return 2
+      }
+    }
+    await gate.arrivals(1)
+    #expect(clock.sleeperCount == 0)
+    reload.cancel()
+    await #expect(throws: CancellationError.self) { try await reload.value }
+    let (log, token) = observe()
+    await log.first(1)
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(4))
+    #expect(await log.first(2) == ["loaded(1)", "loaded(1), stale"])
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func `says nothing more about a reload that was abandoned when it was stale by then`() async
+  {
+    publisher.update(1)
+    await clock.sleepers(1)
+    let gate = Gate()
+    let reload = Task {
+      try await publisher.load {
+        try await gate.wait()
+        return 2
+      }
+    }
+    await gate.arrivals(1)
+    clock.advance(by: .seconds(20))
+    reload.cancel()
+    await #expect(throws: CancellationError.self) { try await reload.value }
+    #expect(publisher.isStale)
+    #expect(clock.sleeperCount == 0)
+  }
+
+  @Test func `starts one timer for any number of updates`() async {
+    for value in 0..<1000 { publisher.update(value) }
+    await clock.sleepers(1)
+    for value in 0..<1000 { publisher.update(value) }
+    #expect(clock.sleeperCount == 1)
+  }
+
+  @Test func `is not kept alive by its timer, which ends with it`() async {
+    let clock = ManualClock()
+    let census = Census()
+    var publisher: DataPublisher<Parcel>? = DataPublisher(
+      staleAfter: .seconds(10),
+      publishesStaleness: true,
+      clock: clock
+    )
+    publisher?.update(census.parcel())
+    await clock.sleepers(1)
+    weak let weakPublisher = publisher
+    publisher = nil
+    #expect(weakPublisher == nil)
+    #expect(clock.sleeperCount == 0)
+    await census.falls(to: 0)
+  }
+
+  @Test func `survives a clock that does not let it sleep`() async {
+    struct Sleepless: Clock {
+      let manual: ManualClock
+      var now: ManualClock.Instant { manual.now }
+      var minimumResolution: Duration { manual.minimumResolution }
+
+      func sleep(until deadline: ManualClock.Instant, tolerance: Duration?) async throws {
+        throw LoadingFailure.first
+      }
+    }
+    let publisher = DataPublisher<Int>(
+      staleAfter: .seconds(10),
+      publishesStaleness: true,
+      clock: Sleepless(manual: clock)
+    )
+    let states = publisher.subscription(bufferingPolicy: .unbounded)
+    publisher.update(1)
+    clock.advance(by: .seconds(9))
+    publisher.update(2)
+    #expect(await states.first(3).map(words) == ["unknown", "loaded(1)", "loaded(2)"])
+  }
+
+  @Test func `says nothing without the option, and starts no timer`() async {
+    for publisher in [
+      DataPublisher<Int>(staleAfter: .seconds(10), clock: clock),
+      DataPublisher<Int>(publishesStaleness: true, clock: clock),
+    ] {
+      publisher.update(1)
+      #expect(clock.sleeperCount == 0)
+    }
+  }
+
+  @Test(arguments: [Duration.zero, .seconds(-5)])
+  func `says nothing more about a value that is stale from the beginning`(age: Duration) async {
+    let publisher = DataPublisher<Int>(staleAfter: age, publishesStaleness: true, clock: clock)
+    let states = publisher.subscription(bufferingPolicy: .unbounded)
+    publisher.update(1)
+    #expect(publisher.isStale)
+    publisher.update(2)
+    #expect(await states.first(3).map(words) == ["unknown", "loaded(1)", "loaded(2)"])
+  }
+
+  @Test func `bears an age beyond all clocks`() async {
+    let publisher = DataPublisher<Int>(
+      staleAfter: .seconds(Int64.max),
+      publishesStaleness: true,
+      clock: clock
+    )
+    publisher.update(1)
+    await clock.sleepers(1)
+    #expect(!publisher.isStale)
+  }
+}

@@ -1,0 +1,206 @@
+import Plexus
+import PlexusTesting
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct `The number of subscribers as a stream` {
+  @Test func `begins with the number at the moment, and skips nothing`() async {
+    let messenger = Messenger<Int>()
+    var kept: [Subscription<Int>] = [messenger.subscription()]
+    let counts = messenger.subscriberCounts()
+    for policy in [Policy.unbounded, .newest(1), .newest(0), .oldest(3)] {
+      kept.append(messenger.subscription(bufferingPolicy: policy()))
+      kept.removeLast()
+    }
+    kept.append(messenger.subscription(ignoring: Author()))
+    kept = []
+    #expect(await counts.first(12) == [1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 0])
+    #expect(messenger.subscriberCount == 0)
+  }
+
+  @Test func `counts streams and handlers alike, and does not count itself`() async {
+    let messenger = Messenger<Int>()
+    let counts = messenger.subscriberCounts()
+    #expect(messenger.subscriberCount == 0)
+    let stream = messenger.subscribe()
+    let plain = messenger.observe { (_: Int) in }
+    let suspending = messenger.observe { (_: Int) async in }
+    plain.cancel()
+    suspending.cancel()
+    #expect(await counts.first(6) == [0, 1, 2, 3, 2, 1])
+    withExtendedLifetime(stream) {}
+  }
+
+  @Test func `wakes a reader that waits, whoever comes or goes`() async {
+    let messenger = Messenger<Int>()
+    let log = Log<Int>()
+    let counts = messenger.subscriberCounts()
+    let reader = Task { for await count in counts { log.append(count) } }
+    await log.first(1)
+    let subscription = messenger.subscription()
+    await log.first(2)
+    let token = messenger.observe { (_: Int) in }
+    await log.first(3)
+    token.cancel()
+    await log.first(4)
+    let loop = Task { await subscription.all() }
+    loop.cancel()
+    _ = await loop.value
+    await log.first(5)
+    var owner: Parcel? = Parcel(0)
+    if let owner { messenger.observe(as: owner) { (_: Parcel, _: Int) in } }
+    await log.first(6)
+    owner = nil
+    messenger.send(0)
+    await log.first(7)
+    messenger.finish()
+    await reader.value
+    #expect(log.entries == [0, 1, 2, 1, 0, 1, 0])
+    withExtendedLifetime(owner) {}
+  }
+
+  @Test func `ends with the messenger, after a last zero`() async {
+    var messenger: Messenger<Int>? = Messenger()
+    let counts = messenger?.subscriberCounts()
+    let subscriptions = (0..<3).map { _ in messenger?.subscription() }
+    messenger = nil
+    #expect(await counts?.all() == [0, 1, 2, 3, 0])
+    let finished = Messenger<Int>()
+    finished.finish()
+    #expect(await finished.subscriberCounts().all() == [0])
+    withExtendedLifetime(subscriptions) {}
+  }
+
+  @Test func `is the same for every reader, each with a policy of its own`() async {
+    let messenger = Messenger<Int>()
+    let all = (0..<3).map { _ in messenger.subscriberCounts() }
+    let newest = messenger.subscriberCounts(bufferingPolicy: .bufferingNewest(1))
+    let subscriptions = (0..<50).map { _ in messenger.subscription() }
+    for counts in all { #expect(await counts.first(51) == Array(0...50)) }
+    #expect(await newest.first(1) == [50])
+    withExtendedLifetime(subscriptions) {}
+  }
+
+  @Test func `steps by one while many come and go at once`() async {
+    let messenger = Messenger<Int>()
+    let counts = messenger.subscriberCounts()
+    let reader = Task { await counts.all() }
+    await withTaskGroup { group in
+      for _ in 0..<4 {
+        group.addTask {
+          for round in 0..<300 {
+            let subscription = messenger.subscription()
+            let token = round % 3 == 0 ? messenger.observe { (_: Int) in } : nil
+            withExtendedLifetime((subscription, token)) {}
+          }
+        }
+      }
+    }
+    messenger.finish()
+    let list = await reader.value
+    #expect(list.first == 0 && list.last == 0)
+    #expect(list.count == 3201)
+    #expect(zip(list, list.dropFirst()).allSatisfy { abs($0 - $1) == 1 })
+  }
+
+  @Test func `is told by publishers and shared sequences, too`() async {
+    let publisher = DataPublisher<Int>()
+    let paged = PagedPublisher<Int, Int> { _ in Page(items: [], next: nil) }
+    let shared = AsyncStream<Int> { _ in }.broadcast()
+    let counts = [
+      publisher.subscriberCounts(), paged.subscriberCounts(), shared.subscriberCounts(),
+    ]
+    let first = (publisher.subscribe(), paged.subscribe(), shared.subscribe())
+    let second = (publisher.observe { _ in }, paged.observe { _ in }, shared.observe { _ in })
+    for counts in counts { #expect(await counts.first(3) == [0, 1, 2]) }
+    withExtendedLifetime((first, second)) {}
+  }
+
+  @Test func `resumes nobody under the lock of a publisher`() async {
+    // What resumes a task puts it on its executor, which is a user's.
+    final class LockFinder: SerialExecutor {
+      let reference = Guarded<DataPublisher<Int>?>(nil)
+
+      func enqueue(_ job: consuming ExecutorJob) {
+        if let publisher = reference.withLock({ $0 }) {
+          withoutLocks { _ = (publisher.state, publisher.subscriberCount) }
+        }
+        let job = UnownedJob(job)
+        Task.detached { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+      }
+    }
+    actor Reader {
+      let finder = LockFinder()
+      nonisolated var unownedExecutor: UnownedSerialExecutor { finder.asUnownedSerialExecutor() }
+
+      func read(_ counts: AsyncStream<Int>, into log: Log<Int>) async {
+        for await count in counts { log.append(count) }
+      }
+    }
+    let publisher = DataPublisher<Int>()
+    let reader = Reader()
+    let log = Log<Int>()
+    let counts = publisher.subscriberCounts()
+    let reading = Task { await reader.read(counts, into: log) }
+    await log.first(1)
+    reader.finder.reference.withLock { $0 = publisher }
+    let subscription = publisher.subscription()
+    await log.first(2)
+    let token = publisher.observe { _ in }
+    await log.first(3)
+    reader.finder.reference.withLock { $0 = nil }
+    reading.cancel()
+    await reading.value
+    withExtendedLifetime((subscription, token)) {}
+  }
+}
+
+@Suite(.timeLimit(.minutes(5))) struct `Waiting for a subscriber` {
+  @Test func `returns at once if there is one`() async throws {
+    let messenger = Messenger<Int>()
+    let subscription = messenger.subscription()
+    try await messenger.waitForSubscriber()
+    withExtendedLifetime(subscription) {}
+  }
+
+  @MainActor @Test func `returns when one has come, also if it has gone again`() async throws {
+    let messenger = Messenger<Int>()
+    let publisher = DataPublisher<Int>()
+    let waiting = [
+      Task { try await messenger.waitForSubscriber() },
+      Task { try await publisher.waitForSubscriber() },
+    ]
+    await everybodyHasBegun()
+    _ = (messenger.subscription(), publisher.subscription())
+    for task in waiting { try await task.value }
+    #expect(messenger.subscriberCount == 0)
+  }
+
+  @Test func `does not count a handler whose owner has gone`() async {
+    let messenger = Messenger<Int>()
+    messenger.observe(as: Parcel(0)) { (_: Parcel, _: Int) in }
+    let waiting = Task { try await messenger.waitForSubscriber() }
+    waiting.cancel()
+    await #expect(throws: CancellationError.self) { try await waiting.value }
+  }
+
+  @MainActor @Test func `ends at once when its task is cancelled`() async {
+    let paged = PagedPublisher<Int, Int> { _ in Page(items: [], next: nil) }
+    for isLate in [false, true] {
+      let waiting = Task { try await paged.waitForSubscriber() }
+      if isLate { await everybodyHasBegun() }
+      waiting.cancel()
+      await #expect(throws: CancellationError.self) { try await waiting.value }
+    }
+  }
+
+  @MainActor @Test func `throws when the broadcaster ends before`() async {
+    let messenger = Messenger<Int>()
+    let waiting = Task { try await messenger.waitForSubscriber() }
+    await everybodyHasBegun()
+    messenger.finish()
+    await #expect(throws: BroadcastError.finished) { try await waiting.value }
+    await #expect(throws: BroadcastError.finished) { try await messenger.waitForSubscriber() }
+    #expect("\(BroadcastError.finished)".contains("Nobody"))
+  }
+}
