@@ -13,6 +13,19 @@ public struct Author : Hashable, Sendable {
     public init()
 }
 
+/// The reasons why waiting for a broadcaster is in vain.
+public enum BroadcastError : Error, Hashable, Sendable {
+
+    /// The broadcaster has ended before anybody has subscribed, and nobody can any more.
+    case finished
+}
+
+extension BroadcastError : CustomStringConvertible {
+
+    /// A sentence that says what happened and what to do about it.
+    public var description: String { get }
+}
+
 /// A source of elements that any number of tasks may subscribe to.
 ///
 /// `any Broadcaster<DatabaseUpdate>` can be stored, so that a type need not say what kind of source
@@ -486,6 +499,81 @@ public protocol ConnectivityFailure : Error {
     var isConnectivityFailure: Bool { get }
 }
 
+/// Something that knows how to fetch a piece of data, and tells what is known of it.
+///
+/// A conforming type says where the data is published and how it is fetched; subscribing, refreshing
+/// and logging out come with it.
+///
+/// ```swift
+/// struct ProfileManager: DataManager {
+///   let publisher = DataPublisher<Profile>(staleAfter: .seconds(300))
+///
+///   func fetch() async throws -> Profile {
+///     try await backend.fetchProfile()
+///   }
+/// }
+///
+/// let manager = ProfileManager()
+/// let states = manager.subscribe()
+/// try await manager.refreshIfNeeded()
+/// manager.logOut()
+/// ```
+///
+/// An actor conforms with a `nonisolated let` as its publisher. So does a class on the main actor, which
+/// also writes `@MainActor func fetch()`: a requirement that belongs to no actor takes that from it
+/// otherwise.
+public protocol DataManager<Value> : Sendable {
+
+    /// The data.
+    associatedtype Value : Sendable
+
+    /// Where the state of the data is published. It is always the same one.
+    var publisher: Plexus.DataPublisher<Self.Value> { get }
+
+    /// Fetches the data, anew each time.
+    ///
+    /// It is called by ``refresh()`` and ``refreshIfNeeded()``, at most once at a time and apart from the
+    /// caller's task, and need not publish anything itself.
+    ///
+    /// - Returns: The data.
+    /// - Throws: Why there is none.
+    func fetch() async throws -> Self.Value
+}
+
+extension DataManager {
+
+    /// Registers a subscriber and returns the current state of the data and those that follow.
+    ///
+    /// Nothing is fetched by that.
+    ///
+    /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
+    /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+    nonisolated public func subscribe(bufferingPolicy: Plexus.BufferingPolicy<Plexus.LoadState<Self.Value>> = .bufferingNewest(1)) -> AsyncStream<Plexus.LoadState<Self.Value>>
+
+    /// Fetches the data and publishes it, or joins the fetch that is under way.
+    ///
+    /// The rules are those of ``DataPublisher/load(_:)``: a result that arrives after ``logOut()`` is not
+    /// published, and the last caller that is cancelled takes the fetch with it.
+    ///
+    /// - Returns: The data.
+    /// - Throws: The error of the fetch, or a `CancellationError` if the calling task is cancelled.
+    @discardableResult
+    public func refresh() async throws -> Self.Value
+
+    /// Fetches the data only if it is unknown, has failed or is stale.
+    ///
+    /// - Returns: The loaded data that there was, or the new one.
+    /// - Throws: As ``refresh()``.
+    @discardableResult
+    public func refreshIfNeeded() async throws -> Self.Value
+
+    /// Forgets the data of the user who leaves, and publishes `.unknown`.
+    ///
+    /// Nobody can reach the data any more when subscribers learn of it, and a fetch that is under way
+    /// will not be published.
+    nonisolated public func logOut()
+}
+
 /// The state of one piece of data, told to any number of subscribers.
 ///
 /// A new subscriber gets the current state at once, `.unknown` included, and then every change. By
@@ -512,6 +600,19 @@ public protocol ConnectivityFailure : Error {
 /// joins it. A result that arrives after a reset, or after a newer update or failure, is not
 /// published; those who wait for it get it.
 ///
+/// ## Staleness
+///
+/// ``isStale`` tells whether a loaded value has reached the age given at the beginning. A publisher that
+/// was made with `publishesStaleness` also tells its subscribers: in the moment when the value goes stale,
+/// `.loaded` is published once more, and ``isStale`` is `true` by then.
+///
+/// ```swift
+/// let weather = DataPublisher<String>(staleAfter: .seconds(60), publishesStaleness: true, clock: clock)
+/// let token = weather.observe { state in
+///   print(state.value ?? "?", weather.isStale ? "(old)" : "")
+/// }
+/// ```
+///
 /// ## Cancellation
 ///
 /// A caller of ``load(_:)`` that is cancelled leaves at once with a `CancellationError`. When the
@@ -529,8 +630,9 @@ final public actor DataPublisher<Value> : Plexus.Broadcaster where Value : Senda
     ///
     /// - Parameters:
     ///   - staleAfter: The age from which on a loaded value counts as stale, by the clock. `nil` is never.
+    ///   - publishesStaleness: Whether subscribers are told when a loaded value goes stale.
     ///   - clock: What measures the age.
-    public init(staleAfter: Duration? = nil, clock: any Clock<Duration> = ContinuousClock())
+    public init(staleAfter: Duration? = nil, publishesStaleness: Bool = false, clock: any Clock<Duration> = ContinuousClock())
 
     deinit
 
@@ -595,6 +697,47 @@ final public actor DataPublisher<Value> : Plexus.Broadcaster where Value : Senda
     /// - Throws: As ``load(_:)``.
     @discardableResult
     public func loadIfNeeded(_ operation: @escaping @Sendable () async throws -> Value) async throws -> Value
+}
+
+extension DataPublisher {
+
+    /// Publishes every element of a sequence as it arrives.
+    ///
+    /// ```swift
+    /// let counter = DataPublisher<Int>()
+    /// counter.follow(AsyncStream { continuation in
+    ///   for number in 1...3 { continuation.yield(number) }
+    ///   continuation.finish()
+    /// })
+    /// ```
+    ///
+    /// The sequence is iterated by a task of its own. An element is published like one that is given to
+    /// ``update(_:)``, an error like one that is given to ``fail(_:)``; the end of the sequence changes
+    /// nothing. Several sequences can be followed at once.
+    ///
+    /// The publisher is held weakly: the task is cancelled when the publisher is released, and what the
+    /// sequence still yields has no effect. That is the only way to stop it early; end the sequence itself
+    /// for another one.
+    ///
+    /// - Parameter sequence: What to follow.
+    nonisolated public func follow<Source>(_ sequence: Source) where Value == Source.Element, Source : Sendable, Source : AsyncSequence
+}
+
+extension DataPublisher {
+
+    /// Returns the number of subscribers at this moment and whenever it changes, each number in order.
+    ///
+    /// The rules are those of ``Messenger/subscriberCounts(bufferingPolicy:)``: it is not a subscriber, and
+    /// ends with the publisher.
+    ///
+    /// - Parameter bufferingPolicy: What is kept while the reader is behind.
+    /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+    nonisolated public func subscriberCounts(bufferingPolicy: Plexus.BufferingPolicy<Int> = .unbounded) -> AsyncStream<Int>
+
+    /// Waits until somebody is subscribed, streams and handlers alike; returns at once if there is somebody.
+    ///
+    /// - Throws: A `CancellationError` if the calling task is cancelled.
+    public func waitForSubscriber() async throws
 }
 
 /// The elements of another sequence after which it was quiet for a while.
@@ -1421,6 +1564,56 @@ final public actor Messenger<Message> : Plexus.Broadcaster where Message : Senda
     nonisolated public var subscriberCount: Int { get }
 }
 
+extension Messenger {
+
+    /// Sends every element of a sequence as it arrives.
+    ///
+    /// The sequence is iterated by a task of its own. Neither its end nor an error ends the messenger; a
+    /// messenger has no place for an error, so turn it into a message before if somebody has to know. Several
+    /// sequences can be followed at once.
+    ///
+    /// ```swift
+    /// let everywhere = Messenger<String>()
+    /// let here = Messenger<String>()
+    /// everywhere.follow(here.subscribe())
+    /// ```
+    ///
+    /// The messenger is held weakly: the task is cancelled when the messenger finishes or is released, and
+    /// what the sequence still yields is not sent.
+    ///
+    /// - Parameter sequence: What to follow.
+    nonisolated public func follow<Source>(_ sequence: Source) where Message == Source.Element, Source : Sendable, Source : AsyncSequence
+}
+
+extension Messenger {
+
+    /// Returns the number of subscribers at this moment and whenever it changes, each number in order.
+    ///
+    /// It is a look at the messenger from outside: it does not count as a subscriber. Nothing is skipped
+    /// under the default policy, so that one who comes and goes is seen twice. The stream ends, after a
+    /// last 0, when the messenger finishes or is released.
+    ///
+    /// - Parameter bufferingPolicy: What is kept while the reader is behind.
+    /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+    nonisolated public func subscriberCounts(bufferingPolicy: Plexus.BufferingPolicy<Int> = .unbounded) -> AsyncStream<Int>
+
+    /// Waits until somebody is subscribed, streams and handlers alike; returns at once if there is somebody.
+    ///
+    /// ```swift
+    /// let messenger = Messenger<String>()
+    /// let listener = Task {
+    ///   for await greeting in messenger.subscribe() { print(greeting) }
+    /// }
+    /// try await messenger.waitForSubscriber()
+    /// messenger.send("hello")
+    /// listener.cancel()
+    /// ```
+    ///
+    /// - Throws: A `CancellationError` if the calling task is cancelled, ``BroadcastError/finished`` if the
+    ///   messenger has finished.
+    public func waitForSubscriber() async throws
+}
+
 /// What stands between the dispatch of an action and the reducer.
 ///
 /// Middleware is called in the order of the array given to the store, each wrapped around those that
@@ -2231,6 +2424,29 @@ extension ObservationToken : Hashable {
 extension ObservedValue : nonisolated Observable {
 }
 
+/// A part of a list that is loaded page by page.
+public struct Page<Item, Cursor> : Sendable where Item : Sendable, Cursor : Sendable {
+
+    /// What is on the page.
+    public var items: [Item]
+
+    /// Where the next page begins; `nil` on the last one.
+    public var next: Cursor?
+
+    /// Creates a page.
+    ///
+    /// - Parameters:
+    ///   - items: What is on the page. It may be empty, even if it is not the last one.
+    ///   - next: Where the next page begins; `nil` if there is none.
+    public init(items: [Item], next: Cursor?)
+}
+
+extension Page : Equatable where Item : Equatable, Cursor : Equatable {
+}
+
+extension Page : Hashable where Item : Hashable, Cursor : Hashable {
+}
+
 /// The store of one screen, beside the store of the app.
 ///
 /// It has a state, a reducer, middleware and a lifetime of its own. Whoever subscribes gets the app's
@@ -2420,6 +2636,140 @@ extension PageStore {
     /// - Returns: The subscription, which ends with the page store and lives until it is dropped or its
     ///   task is cancelled.
     @inlinable nonisolated public func subscription<V>(toChangesOfApp select: @escaping @Sendable (AppState) -> V, bufferingPolicy: Plexus.BufferingPolicy<Plexus.Change<V>> = .unbounded) -> Plexus.Subscription<Plexus.Change<V>> where V : Equatable, V : Sendable
+}
+
+/// The state of a list that is loaded page by page, told to any number of subscribers.
+///
+/// The publisher is given what fetches one page, and keeps the pages that it has fetched. A new
+/// subscriber gets the current state at once, `.unknown` included, and then every change. By default a
+/// slow subscriber skips ahead to the newest state.
+///
+/// ```swift
+/// let letters = PagedPublisher<String, Int> { cursor in
+///   let page = cursor ?? 0
+///   return Page(items: ["a\(page)", "b\(page)"], next: page < 2 ? page + 1 : nil)
+/// }
+/// try await letters.loadFirstPage()
+/// try await letters.loadNextPage()
+/// print(letters.state.value?.items ?? [])  // a0, b0, a1, b1
+/// ```
+///
+/// ## What survives
+///
+/// The pages survive a load and its failure as the previous value; a failed page can be asked for again.
+/// A new first page takes the place of them all. ``reset()`` drops them, before `.unknown` is
+/// published.
+///
+/// ## Loading
+///
+/// Calls while a page is being loaded join that load, and so share its page and its error. With one
+/// exception: whoever asks for the first page is not served by a later one. It begins anew, and the page
+/// that was under way is not used any more when it arrives; those who wait for it return then. A page
+/// that arrives after a reset is not used either.
+///
+/// ## Cancellation
+///
+/// A caller that is cancelled leaves at once with a `CancellationError`. When the last one has left,
+/// the fetch is cancelled and the state goes back to what it was before.
+///
+/// ## Release
+///
+/// The last reference to a publisher ends its streams. A caller that waits for a page holds one.
+final public actor PagedPublisher<Item, Cursor> : Plexus.Broadcaster where Item : Sendable, Cursor : Sendable {
+
+    /// What subscribers receive.
+    public typealias Element = Plexus.LoadState<Plexus.Pages<Item>>
+
+    /// Creates a publisher of a list of which nothing is known.
+    ///
+    /// - Parameter fetch: What fetches the page at a cursor, and the first one without. One fetch runs at
+    ///   a time, unless the first page is asked for during that of another. It runs off the caller's
+    ///   actor and apart from the caller's task: neither its cancellation nor its task-local values
+    ///   reach it.
+    public init(fetch: @escaping @Sendable (Cursor?) async throws -> Plexus.Page<Item, Cursor>)
+
+    deinit
+
+    /// What is known at this moment.
+    nonisolated public var state: Plexus.LoadState<Plexus.Pages<Item>> { get }
+
+    /// The number of subscribers at this moment, streams and handlers alike.
+    nonisolated public var subscriberCount: Int { get }
+
+    /// Registers a subscriber and returns the current state and those that follow.
+    ///
+    /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
+    /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+    nonisolated public func subscribe(bufferingPolicy: Plexus.BufferingPolicy<Plexus.LoadState<Plexus.Pages<Item>>> = .bufferingNewest(1)) -> AsyncStream<Plexus.LoadState<Plexus.Pages<Item>>>
+
+    /// Registers a subscriber and returns the current state and those that follow.
+    ///
+    /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
+    /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+    nonisolated public func subscription(bufferingPolicy: Plexus.BufferingPolicy<Plexus.LoadState<Plexus.Pages<Item>>> = .bufferingNewest(1)) -> Plexus.Subscription<Plexus.LoadState<Plexus.Pages<Item>>>
+
+    /// Loads the first page, which takes the place of all that are known when it arrives.
+    ///
+    /// It joins a load of the first page that is under way.
+    ///
+    /// - Throws: The error of the fetch; a `CancellationError` if the calling task is cancelled, in which
+    ///   case nothing has changed if it was so from the beginning; ``LoadError/recursiveLoad`` if called
+    ///   by the fetch that it would join.
+    public func loadFirstPage() async throws
+
+    /// Loads the page after those that are known, or the first one if there are none.
+    ///
+    /// It joins any load that is under way, also that of the first page, and does nothing if the last page
+    /// is there.
+    ///
+    /// - Throws: As ``loadFirstPage()``.
+    public func loadNextPage() async throws
+
+    /// Forgets everything and publishes `.unknown`.
+    ///
+    /// What was known cannot be reached through ``state`` any more when subscribers learn of it, and a
+    /// page that is under way will not be used.
+    nonisolated public func reset()
+}
+
+extension PagedPublisher {
+
+    /// Returns the number of subscribers at this moment and whenever it changes, each number in order.
+    ///
+    /// The rules are those of ``Messenger/subscriberCounts(bufferingPolicy:)``: it is not a subscriber, and
+    /// ends with the publisher.
+    ///
+    /// - Parameter bufferingPolicy: What is kept while the reader is behind.
+    /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+    nonisolated public func subscriberCounts(bufferingPolicy: Plexus.BufferingPolicy<Int> = .unbounded) -> AsyncStream<Int>
+
+    /// Waits until somebody is subscribed, streams and handlers alike; returns at once if there is somebody.
+    ///
+    /// - Throws: A `CancellationError` if the calling task is cancelled.
+    public func waitForSubscriber() async throws
+}
+
+/// The pages of a list that have been loaded so far.
+public struct Pages<Item> : Sendable where Item : Sendable {
+
+    /// What is on them, from the first page on.
+    public var items: [Item]
+
+    /// Whether the last page is among them.
+    public var isComplete: Bool
+
+    /// Creates a list of what has been loaded.
+    ///
+    /// - Parameters:
+    ///   - items: What is on the pages, from the first one on.
+    ///   - isComplete: Whether the last page is among them.
+    public init(items: [Item], isComplete: Bool)
+}
+
+extension Pages : Equatable where Item : Equatable {
+}
+
+extension Pages : Hashable where Item : Hashable {
 }
 
 /// When an event that is kept for later subscribers is kept no longer.
@@ -2823,6 +3173,84 @@ public struct RetryPolicy : Hashable, Sendable {
     /// - Precondition: There is at least one try, no duration is negative, and the jitter lies between
     ///   0 and 1.
     public static func exponential(attempts: Int, base: Duration, cap: Duration, jitter: Double) -> Plexus.RetryPolicy
+}
+
+/// Another sequence, iterated once for any number of subscribers.
+///
+/// Make one with ``_Concurrency/AsyncSequence/broadcast(bufferingPolicy:)``. It begins to iterate when the
+/// first subscriber comes, stops when the last one has gone, and tells everybody the same elements in the
+/// same order. Nothing is replayed: who comes later gets what arrives from then on.
+///
+/// ```swift
+/// let (lines, modem) = AsyncStream.makeStream(of: String.self)
+/// let shared = lines.broadcast()
+/// let first = shared.subscribe()
+/// let second = shared.subscribe()
+/// modem.yield("ring")
+/// for await line in first {
+///   print(line)
+///   break
+/// }
+/// ```
+///
+/// ## Failure
+///
+/// The elements of a sequence that may fail are results. The last of them is the failure: every
+/// subscriber gets it, also one that comes afterwards, and then its stream ends.
+///
+/// ## Starting again
+///
+/// A subscriber that comes when the others have gone starts another iteration. What that yields depends
+/// on the sequence: an `AsyncStream` has ended with the first one. What a stopped iteration still yields
+/// reaches nobody.
+///
+/// ## Ending
+///
+/// When the sequence has ended by itself, all streams end after what came before, later ones at once.
+///
+/// ## Release
+///
+/// The last reference to the broadcaster stops the iteration and ends its streams; they do not keep it.
+final public actor SharedSequence<Element> : Plexus.Broadcaster where Element : Sendable {
+
+    deinit
+
+    /// The number of subscribers at this moment, streams and handlers alike.
+    nonisolated public var subscriberCount: Int { get }
+
+    /// Registers a subscriber with the buffering policy given at the beginning.
+    ///
+    /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+    nonisolated public func subscribe() -> AsyncStream<Element>
+
+    /// Registers a subscriber with the buffering policy given at the beginning.
+    ///
+    /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+    nonisolated public func subscription() -> Plexus.Subscription<Element>
+
+    /// Registers a subscriber and returns the elements that arrive from now on.
+    ///
+    /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
+    /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+    nonisolated public func subscription(bufferingPolicy: Plexus.BufferingPolicy<Element>) -> Plexus.Subscription<Element>
+}
+
+extension SharedSequence {
+
+    /// Returns the number of subscribers at this moment and whenever it changes, each number in order.
+    ///
+    /// The rules are those of ``Messenger/subscriberCounts(bufferingPolicy:)``: it is not a subscriber, so
+    /// that it starts no iteration, and ends with the sequence or with the broadcaster.
+    ///
+    /// - Parameter bufferingPolicy: What is kept while the reader is behind.
+    /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+    nonisolated public func subscriberCounts(bufferingPolicy: Plexus.BufferingPolicy<Int> = .unbounded) -> AsyncStream<Int>
+
+    /// Waits until somebody is subscribed, streams and handlers alike; returns at once if there is somebody.
+    ///
+    /// - Throws: A `CancellationError` if the calling task is cancelled, ``BroadcastError/finished`` if the
+    ///   sequence has ended.
+    public func waitForSubscriber() async throws
 }
 
 /// Parts of a state, and what to do when they change.
@@ -3387,6 +3815,37 @@ public struct Zipper<each R> : Sendable where repeat each R : Plexus.Requestable
     /// - Returns: Their values, in the order in which they were added.
     /// - Throws: The first error. The other requests are cancelled then.
     public func values() async throws -> (repeat (each R).Value)
+}
+
+extension AsyncSequence where Self : Sendable, Self.Element : Sendable, Self.Failure == Never {
+
+    /// Returns a broadcaster that iterates this sequence once for all its subscribers.
+    ///
+    /// - Parameter bufferingPolicy: What is kept for a subscriber while it is behind, unless it asks for
+    ///   another policy.
+    /// - Returns: The broadcaster. It has not begun to iterate.
+    public func broadcast(bufferingPolicy: Plexus.BufferingPolicy<Self.Element> = .unbounded) -> Plexus.SharedSequence<Self.Element>
+}
+
+extension AsyncSequence where Self : Sendable, Self.Element : Sendable {
+
+    /// Returns a broadcaster that iterates this sequence, which may fail, once for all its subscribers.
+    ///
+    /// ```swift
+    /// let numbers = AsyncThrowingStream<Int, any Error> { continuation in
+    ///   continuation.yield(1)
+    ///   continuation.finish(throwing: CancellationError())
+    /// }
+    /// let shared = numbers.broadcast()
+    /// for await result in shared.subscribe() {
+    ///   print(try result.get())
+    /// }
+    /// ```
+    ///
+    /// - Parameter bufferingPolicy: What is kept for a subscriber while it is behind, unless it asks for
+    ///   another policy. A failure takes room like an element.
+    /// - Returns: The broadcaster. It has not begun to iterate.
+    public func broadcast(bufferingPolicy: Plexus.BufferingPolicy<Result<Self.Element, Self.Failure>> = .unbounded) -> Plexus.SharedSequence<Result<Self.Element, Self.Failure>>
 }
 
 extension Array where Element : Plexus.Requestable {
