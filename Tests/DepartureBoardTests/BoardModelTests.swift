@@ -28,9 +28,12 @@ import Testing
     await announce(0, 1)
     #expect(board.state.now == .at("09:00"))
     #expect(board.state.rows.map(\.details) == [RowDetails(), RowDetails()])
+    let end = Task { await board.finish() }
+    // The jobs of the main actor run in turn: the end has begun by now, and waits.
+    for _ in 0..<5 { await Task {}.value }
     #expect(!board.state.isOver)
     gate.open()
-    await board.finish()
+    await end.value
     #expect(board.state.rows.map(\.details) == [.complete, .complete])
     #expect(board.state.isOver)
   }
@@ -147,6 +150,33 @@ import Testing
       ]
     )
     #expect(day.origin.isEmpty)
+  }
+
+  @Test func `tells no moment before everybody has dealt with what came before`() async throws {
+    let script = Script(flights: [.sample(0, at: "10:00")])
+    let bus = EventBus()
+    let gate = Gate()
+    let moments = Recorder(bus.subscription(to: MomentReached.self))
+    let reader = bus.observe(FlightChange.self) { _ in try await gate.wait() }
+    let replay = Replay(
+      script: script,
+      timeline: Timeline(script: script, outage: nil, until: .at("09:00")),
+      pace: .maximum,
+      clock: DayClock(at: .at("09:00")),
+      bus: bus,
+      setOrigin: { _ in }
+    )
+    let day = Task { try await replay.run() }
+    await gate.arrivals(1)
+    for _ in 0..<5 { await Task {}.value }
+    // Nobody has been told of the moment, not even who does not care for flights.
+    let late = MomentReached(moment: .at("23:00"))
+    await bus.postAndWait(late)
+    #expect(await moments.first(1) == [late])
+    gate.open()
+    try await day.value
+    #expect(await moments.first(2) == [late, MomentReached(moment: .at("09:00"))])
+    reader.cancel()
   }
 
   @Test func `switches the origin off and on to the minute`() async throws {

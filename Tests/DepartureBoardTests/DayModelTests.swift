@@ -57,6 +57,19 @@ import Testing
   }
 }
 
+@Suite struct `The key of the weather` {
+  @Test func `is what it describes`() {
+    let key = WeatherKey(origin: "EWR", hour: 9)
+    #expect(key.description == "EWR/9")
+    #expect(WeatherKey("EWR/9") == key)
+  }
+
+  @Test(arguments: ["", "EWR", "EWR/", "EWR/x", "EWR/9/1"])
+  func `is nothing else`(description: String) {
+    #expect(WeatherKey(description) == nil)
+  }
+}
+
 @Suite struct `A flight of the timetable` {
   private func flight(_ row: String) throws -> Flight {
     let header =

@@ -91,6 +91,20 @@ import Testing
     #expect(ending.sum("requests") > 0)
   }
 
+  @Test func `does not wait for answers when it is told to end`() async throws {
+    let terminal = try PseudoTerminal(columns: 60, rows: 20)
+    let program = try Program(
+      ["--speed", "max", "--latency", "10000"],
+      terminal: terminal.device
+    )
+    _ = await terminal.read(until: "\u{1B}[?2026l")
+    let told = ContinuousClock.now
+    program.send(SIGINT)
+    _ = await terminal.read(until: "origin 404")
+    #expect(await program.ending(readsOutput: false).status == 130)
+    #expect(ContinuousClock.now - told < .seconds(8))
+  }
+
   @Test func `ends when nobody reads what it writes`() async throws {
     let program = try Program(["--plain", "--speed", "100000", "--latency", "0"])
     try program.closeOutput()

@@ -22,6 +22,7 @@ import Testing
     #expect(first.status == 0 && first.errors == "")
     #expect(first.count("fetches") == 755)
     #expect(first.count("from disk") == 0)
+    #expect(folder.byteCount > 50_000)
 
     let second = try await run()
     #expect(second.status == 0 && second.errors == "")
