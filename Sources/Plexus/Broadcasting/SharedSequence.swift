@@ -1,6 +1,6 @@
 /// Another sequence, iterated once for any number of subscribers.
 ///
-/// Make one with ``_Concurrency/AsyncSequence/broadcast(bufferingPolicy:)``. It begins to iterate when the
+/// Make one with `broadcast(bufferingPolicy:)` of any sequence. It begins to iterate when the
 /// first subscriber comes, stops when the last one has gone, and tells everybody the same elements in the
 /// same order. Nothing is replayed: who comes later gets what arrives from then on.
 ///
