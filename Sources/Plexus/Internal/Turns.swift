@@ -75,18 +75,16 @@ final class Turns<Item: Sendable, Value>: @unchecked Sendable {
     return admission != .refused
   }
 
-  /// Closes the line: what is being done is the last thing but for the ending.
-  ///
-  /// - Returns: The things that will not be done.
-  func close() -> ContiguousArray<Item> {
-    let (items, isMine) = line.withLock { line in
+  /// Closes the line: what is in it is done by whoever is at it, and then the ending.
+  func close() {
+    let isMine = line.withLock { line in
       let isMine = !line.isRunning && !line.isClosed
       line.isClosed = true
       if isMine { line.isRunning = true }
-      return (line.items.popFirst(atMost: line.items.count), isMine)
+      return isMine
     }
+    // Nobody is at it, so there is nothing in it.
     if isMine { run { _, _ in } }
-    return items
   }
 
   /// Does what is in the line until there is nothing left.

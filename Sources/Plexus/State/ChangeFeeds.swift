@@ -29,18 +29,20 @@ final class ChangeFeeds: Sendable {
     withExtendedLifetime(feed) {}
   }
 
-  /// Ends every stream after what has been sent.
+  /// Ends every stream after what has been sent, in subscription order.
   ///
   /// - Returns: Who they were.
   @discardableResult
+  @usableFromInline
   func finish() -> [FeedID] {
     let feeds = state.withLock { state in
       state.isFinished = true
       defer { state.feeds = [:] }
       return state.feeds
     }
-    for feed in feeds.values { feed.finish() }
-    return Array(feeds.keys)
+    let order = feeds.keys.sorted { $0.rawValue < $1.rawValue }
+    for id in order { feeds[id]?.finish() }
+    return order
   }
 }
 

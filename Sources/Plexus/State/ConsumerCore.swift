@@ -103,7 +103,7 @@ final class ConsumerCore<State: Sendable>: Sendable {
     }
     source?.cancel()
     removeAll()
-    _ = turns.close()
+    turns.close()
   }
 
   /// Returns where the synchronous closures of an actor are called, for one more of them.

@@ -65,7 +65,7 @@ public final actor PageStore<
   public nonisolated let parent: Store<AppState, AppAction>
 
   @usableFromInline let engine: StoreEngine<PageState, PageAction>
-  @usableFromInline let feeds = ChangeFeeds()
+  @usableFromInline let feeds: ChangeFeeds
   @usableFromInline let appFeeds = ChangeFeeds()
   @usableFromInline let cell: PageCell<AppState, PageState>
 
@@ -79,15 +79,14 @@ public final actor PageStore<
     self.parent = parent
     let cell = PageCell(state, app: parent.cell)
     self.cell = cell
-    engine = StoreEngine(cell, middleware: middleware, reducer: reducer)
+    let feeds = ChangeFeeds()
+    self.feeds = feeds
+    engine = StoreEngine(cell, feeds: feeds, middleware: middleware, reducer: reducer)
     parent.cell.insert(cell)
   }
 
   deinit {
     engine.close()
-    parent.cell.remove(cell)
-    cell.hub.finish()
-    feeds.finish()
     for feed in appFeeds.finish() { parent.engine.remove(feed) }
   }
 

@@ -7,6 +7,8 @@ protocol StateCell<State>: AnyObject, Sendable {
   var state: State { get }
   /// Makes a state the newest one and tells the subscribers, in one critical section.
   func publish(_ new: State)
+  /// Ends the streams of states: there will be no other state.
+  func finish()
 }
 
 /// The state of a store, and the pages that combine it with their own.
@@ -54,6 +56,11 @@ final class AppCell<State: Sendable>: StateCell {
   @inlinable
   func withState<Result>(_ body: (State) -> Result) -> Result {
     current.withLock { body($0.state) }
+  }
+
+  @usableFromInline
+  func finish() {
+    hub.finish()
   }
 
   @usableFromInline
@@ -114,6 +121,12 @@ final class PageCell<AppState: Sendable, PageState: Sendable>: StateCell, AppFol
     }
     delivery.deliver()
     withExtendedLifetime(old) {}
+  }
+
+  @usableFromInline
+  func finish() {
+    app.remove(self)
+    hub.finish()
   }
 
   @usableFromInline

@@ -42,6 +42,7 @@
 /// ## Release
 ///
 /// The last reference to a store cancels its effects, and ends its streams after what was sent before.
+/// Actions that wait behind one that is under way are still carried out, without effects.
 /// Streams, handlers, tokens and effects never keep it alive; a ``PageStore`` and a caller that waits
 /// in ``dispatchAndWait(_:)`` do.
 ///
@@ -69,7 +70,7 @@ public final actor Store<State: Sendable, Action: Sendable>: Broadcaster {
   public typealias Element = State
 
   @usableFromInline let engine: StoreEngine<State, Action>
-  @usableFromInline let feeds = ChangeFeeds()
+  @usableFromInline let feeds: ChangeFeeds
   @usableFromInline let cell: AppCell<State>
 
   /// Creates a store.
@@ -86,13 +87,13 @@ public final actor Store<State: Sendable, Action: Sendable>: Broadcaster {
   ) {
     let cell = AppCell(initialState)
     self.cell = cell
-    engine = StoreEngine(cell, middleware: middleware, reducer: reducer)
+    let feeds = ChangeFeeds()
+    self.feeds = feeds
+    engine = StoreEngine(cell, feeds: feeds, middleware: middleware, reducer: reducer)
   }
 
   deinit {
     engine.close()
-    cell.hub.finish()
-    feeds.finish()
   }
 
   /// The newest state.

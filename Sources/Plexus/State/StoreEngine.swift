@@ -43,6 +43,7 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
   @inlinable
   init(
     _ cell: some StateCell<State>,
+    feeds: ChangeFeeds,
     middleware: [Middleware<State, Action>],
     reducer: @escaping Reducer<State, Action>
   ) {
@@ -54,14 +55,17 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
       machine.middleware = []
       machine.reducer = { _, _ in }
       machine.selectors = SelectorTable()
+      cell.finish()
+      feeds.finish()
     }
   }
 
   /// Ends everything: effects are cancelled, and actions are ignored from now on.
+  ///
+  /// What has been dispatched before is carried out by whoever is at it. Then the streams end.
   func close() {
-    let dropped = turns.close()
+    turns.close()
     effects.close()
-    for case .action(_, let scope?) in dropped { scope.leave() }
   }
 
   /// Carries out an action now, or after what is under way.

@@ -31,27 +31,28 @@ import Testing
     #expect(done.entries == [[0], [0, 2], [0, 2, 1], [0, 2, 1, 0]])
   }
 
-  @Test func `are refused after the close, and what is left is handed back`() {
-    let (turns, done) = (makeTurns(), Log<[Int]>())
-    let left = Log<Int>()
-    _ = turns.take(7) { _, numbers in
-      _ = add(1, to: turns, done)
-      _ = add(2, to: turns, done)
-      for item in turns.close() { left.append(item) }
-      #expect(!add(3, to: turns, done))
-      #expect(turns.close().isEmpty)
-      numbers.append(7)
+  @Test func `are refused after the close, and what is left is done before the end`() {
+    let turns = makeTurns()
+    func perform(_ number: Int, _ numbers: inout [Int]) {
+      if number == 7 {
+        #expect(turns.take(1, perform))
+        #expect(turns.take(2, perform))
+        turns.close()
+        #expect(!turns.take(3, perform))
+        turns.close()
+      }
+      numbers.append(number)
     }
-    #expect(left.entries == [1, 2])
-    #expect(done.count == 0)
-    #expect(turns.value == [7, -1])
-    #expect(turns.close().isEmpty)
-    #expect(turns.value == [7, -1])
+    #expect(turns.take(7, perform))
+    #expect(turns.value == [7, 1, 2, -1])
+    turns.close()
+    #expect(!turns.take(4, perform))
+    #expect(turns.value == [7, 1, 2, -1])
   }
 
   @Test func `end at once if nobody is at it`() {
     let turns = makeTurns()
-    #expect(turns.close().isEmpty)
+    turns.close()
     #expect(turns.value == [-1])
   }
 }

@@ -1,0 +1,155 @@
+import Plexus
+import PlexusTesting
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct `A store that is released while it is busy` {
+  typealias Numbers = Store<[Int], Int>
+
+  /// Keeps something until it is taken out.
+  final class Owner<Value: Sendable>: Sendable {
+    private let value = Guarded<Value?>(nil)
+
+    func keep(_ new: Value) { value.withLock { $0 = new } }
+
+    func take() -> Value? {
+      value.withLock { value in
+        defer { value = nil }
+        return value
+      }
+    }
+  }
+
+  @Test func `carries out what was dispatched before, and tells it before its streams end`() async {
+    let (owner, census) = (Owner<Numbers>(), Census())
+    let kept = Owner<Middleware<[Int], Int>.Context>()
+    let middleware = Middleware<[Int], Int> { action, context, next in
+      kept.keep(context)
+      next(action)
+      guard action == 1 else { return }
+      let store = owner.take()
+      store?.dispatch(2)
+      store?.dispatch(3)
+    }
+    var parcel: Parcel? = census.parcel()
+    owner.keep(
+      Numbers([], middleware: [middleware]) { [parcel] state, action in
+        withExtendedLifetime(parcel) { state.append(action) }
+      }
+    )
+    parcel = nil
+    let later = Later<Numbers>()
+    do {
+      let store = owner.take()
+      later.value = store
+      store?.dispatch(0)
+      if let store { owner.keep(store) }
+    }
+    guard let states = later.value?.subscription(bufferingPolicy: .unbounded),
+      let changes = later.value?.subscription(toChangesOf: \.count)
+    else { return }
+    // Nobody holds the store but its owner, who lets it go meanwhile.
+    kept.take()?.dispatch(1)
+    #expect(later.value == nil)
+    #expect(await states.all().last == [0, 1, 2, 3])
+    #expect(await changes.all().map(\.new) == [1, 2, 3, 4])
+    kept.take()?.dispatch(4)
+    #expect(census.living == 0)
+  }
+
+  @Test func `does so as the store of a page`() async {
+    typealias Page = PageStore<Int, Int, [Int], Int>
+    let app = Store<Int, Int>(0) { $0 += $1 }
+    let owner = Owner<Page>()
+    let kept = Owner<Middleware<[Int], Int>.Context>()
+    let middleware = Middleware<[Int], Int> { action, context, next in
+      kept.keep(context)
+      next(action)
+      guard action == 1 else { return }
+      let page = owner.take()
+      page?.dispatch(2)
+      page?.parent.dispatch(5)
+    }
+    let later = Later<Page>()
+    do {
+      let page = app.page({ _ in [] }, middleware: [middleware], reducer: { $0.append($1) })
+      later.value = page
+      page.dispatch(0)
+      owner.keep(page)
+    }
+    guard let states = later.value?.subscription(bufferingPolicy: .unbounded) else { return }
+    kept.take()?.dispatch(1)
+    #expect(later.value == nil)
+    let seen = await states.all()
+    #expect(seen.map(\.page) == [[0], [0, 1], [0, 1], [0, 1, 2]])
+    #expect(seen.map(\.app) == [0, 0, 5, 5])
+  }
+
+  @Test @MainActor func `ends loops over changes in subscription order`() async {
+    var store: Store<Int, Int>? = Store(0) { $0 += $1 }
+    let (begun, ended) = (Log<Int>(), Log<Int>())
+    var loops: [Task<Void, Never>] = []
+    for number in 0..<20 {
+      guard let changes = store?.subscription(toChangesOf: { $0 + number }) else { return }
+      loops.append(
+        Task {
+          for await _ in changes { begun.append(number) }
+          ended.append(number)
+        }
+      )
+    }
+    await begun.first(20)
+    store = nil
+    for loop in loops { await loop.value }
+    #expect(ended.entries == Array(0..<20))
+  }
+
+  @Test func `may be released in a selector of its own, as may a page and a consumer`() async {
+    let owner = Owner<Numbers>()
+    let later = Later<Numbers>()
+    do {
+      let store = Numbers([]) { $0.append($1) }
+      later.value = store
+      owner.keep(store)
+    }
+    let changes = later.value?.subscription(toChangesOf: { (state: [Int]) in
+      if state.count == 1 { _ = owner.take() }
+      return state.count
+    })
+    later.value?.dispatch(1)
+    #expect(later.value == nil)
+    #expect(await changes?.all().map(\.new) == [0, 1])
+
+    let app = Store<Int, Int>(0) { $0 += $1 }
+    let page = Owner<PageStore<Int, Int, Int, Int>>()
+    let ofApp: Subscription<Change<Int>>
+    do {
+      let new = app.page({ $0 }, reducer: { $0 += $1 })
+      ofApp = new.subscription(toChangesOfApp: { (state: Int) in
+        if state == 1 { _ = page.take() }
+        return state
+      })
+      page.keep(new)
+    }
+    app.dispatch(1)
+    app.dispatch(1)
+    #expect(await ofApp.all().map(\.new).starts(with: [0]))
+    #expect(app.subscriberCount == 0)
+
+    let consumer = Owner<StateConsumer<Int>>()
+    let called = Log<Int>()
+    let weakConsumer = Later<StateConsumer<Int>>()
+    do {
+      let new = StateConsumer<Int>()
+      let select: @Sendable (Int) -> Int = { state in
+        if state == 1 { _ = consumer.take() }
+        return state
+      }
+      new.add(select) { _, new in called.append(new) }
+      weakConsumer.value = new
+      consumer.keep(new)
+    }
+    weakConsumer.value?.consume(1)
+    #expect(weakConsumer.value == nil)
+  }
+}
