@@ -16,9 +16,9 @@ class ChangeBoxBase: @unchecked Sendable {
 
   /// Lets a subscriber go.
   ///
-  /// - Parameter feed: The subscriber.
+  /// - Parameter place: What it got when it was inserted.
   /// - Returns: Whether there is none left.
-  func remove(_ feed: FeedID) -> Bool { true }
+  func remove(at place: Int) -> Bool { true }
 }
 
 /// The value of a selector and those who are told of its changes.
@@ -30,7 +30,7 @@ final class ChangeBox<Value: Sendable>: ChangeBoxBase, @unchecked Sendable {
   @usableFromInline var value: Value
   /// In subscription order.
   @exclusivity(unchecked) @safe
-  @usableFromInline var feeds: ContiguousArray<(id: FeedID, hub: BroadcastHub<Change<Value>>)> = []
+  @usableFromInline var hubs = Roster<BroadcastHub<Change<Value>>>()
 
   @inlinable
   init(_ value: Value) {
@@ -38,10 +38,12 @@ final class ChangeBox<Value: Sendable>: ChangeBoxBase, @unchecked Sendable {
   }
 
   /// Tells a new subscriber the present value, and changes from now on.
+  ///
+  /// - Returns: The place of the subscriber.
   @usableFromInline
-  func insert(_ hub: BroadcastHub<Change<Value>>, id: FeedID) {
-    feeds.append((id, hub))
+  func insert(_ hub: BroadcastHub<Change<Value>>) -> Int {
     hub.send(Change(old: nil, new: value))
+    return hubs.append(hub)
   }
 
   /// Tells everybody that the value has changed.
@@ -51,11 +53,11 @@ final class ChangeBox<Value: Sendable>: ChangeBoxBase, @unchecked Sendable {
   func change(to new: Value) {
     let change = Change(old: value, new: new)
     value = new
-    for feed in feeds { feed.hub.send(change) }
+    for place in hubs.places { place.member?.send(change) }
   }
 
-  override func remove(_ feed: FeedID) -> Bool {
-    feeds.removeAll { $0.id == feed }
-    return feeds.isEmpty
+  override func remove(at place: Int) -> Bool {
+    _ = hubs.remove(place)
+    return hubs.isEmpty
   }
 }

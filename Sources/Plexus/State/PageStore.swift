@@ -82,7 +82,7 @@ public final actor PageStore<
     let feeds = ChangeFeeds()
     self.feeds = feeds
     engine = StoreEngine(cell, feeds: feeds, middleware: middleware, reducer: reducer)
-    parent.cell.insert(cell)
+    cell.join()
   }
 
   deinit {

@@ -22,7 +22,7 @@ struct SelectorTable<State: Sendable> {
   private var gaps = 0
   /// The same selectors, eight by eight.
   @usableFromInline var blocks: ContiguousArray<EvaluationBlock<State>> = []
-  private var boxOfFeed: [FeedID: ChangeBoxBase] = [:]
+  private var placeOfFeed: [FeedID: (box: ChangeBoxBase, place: Int)] = [:]
   private var boxOfPath: [AnyKeyPath: ChangeBoxBase] = [:]
 
   @usableFromInline
@@ -53,15 +53,17 @@ struct SelectorTable<State: Sendable> {
     if let path = box.path { boxOfPath[path] = box }
   }
 
-  /// Notes that a subscriber follows a selector.
+  /// Notes that a subscriber follows a selector, and its place there.
   @usableFromInline
-  mutating func connect(_ feed: FeedID, to box: ChangeBoxBase) {
-    boxOfFeed[feed] = box
+  mutating func connect(_ feed: FeedID, to box: ChangeBoxBase, at place: Int) {
+    placeOfFeed[feed] = (box, place)
   }
 
   /// Lets a subscriber go, and its selector if it was the last.
   mutating func remove(_ feed: FeedID) {
-    guard let box = boxOfFeed.removeValue(forKey: feed), box.remove(feed) else { return }
+    guard let (box, place) = placeOfFeed.removeValue(forKey: feed), box.remove(at: place) else {
+      return
+    }
     if let path = box.path { boxOfPath[path] = nil }
     entries[box.slot] = nil
     gaps += 1

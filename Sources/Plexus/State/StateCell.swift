@@ -18,7 +18,7 @@ final class AppCell<State: Sendable>: StateCell {
   struct Current: Sendable {
     @usableFromInline var state: State
     /// In order of creation.
-    @usableFromInline var pages: [any AppFollower<State>] = []
+    @usableFromInline var pages = Roster<any AppFollower<State>>()
 
     @inlinable
     init(state: State) {
@@ -44,7 +44,9 @@ final class AppCell<State: Sendable>: StateCell {
     var pageDeliveries: [@Sendable () -> Void] = []
     let delivery = current.withLock { current in
       swap(&current.state, &old)
-      if !current.pages.isEmpty { pageDeliveries = current.pages.map { $0.prepare(app: new) } }
+      if !current.pages.isEmpty {
+        pageDeliveries = current.pages.places.compactMap { $0.member?.prepare(app: new) }
+      }
       return hub.prepare(new)
     }
     delivery.deliver()
@@ -63,15 +65,15 @@ final class AppCell<State: Sendable>: StateCell {
     hub.finish()
   }
 
-  @usableFromInline
-  func insert(_ page: any AppFollower<State>) {
+  /// Adds a page, which hears of every state from now on.
+  ///
+  /// - Returns: The number with which it leaves.
+  func insert(_ page: any AppFollower<State>) -> Int {
     current.withLock { $0.pages.append(page) }
   }
 
-  func remove(_ page: any AppFollower<State>) {
-    let removed = current.withLock { current in
-      current.pages.firstIndex { $0 === page }.map { current.pages.remove(at: $0) }
-    }
+  func remove(_ page: Int) {
+    let removed = current.withLock { $0.pages.remove(page) }
     withExtendedLifetime(removed) {}
   }
 }
@@ -97,6 +99,8 @@ final class PageCell<AppState: Sendable, PageState: Sendable>: StateCell, AppFol
   @usableFromInline let app: AppCell<AppState>
   @usableFromInline let hub = BroadcastHub<Snapshot>()
   @usableFromInline let page: Locked<PageState>
+  /// The number of this page among those of the app, while it follows it.
+  @usableFromInline let place = Locked<Int?>(nil)
 
   @inlinable
   init(_ page: PageState, app: AppCell<AppState>) {
@@ -123,9 +127,16 @@ final class PageCell<AppState: Sendable, PageState: Sendable>: StateCell, AppFol
     withExtendedLifetime(old) {}
   }
 
+  /// Begins to follow the app; called once.
+  @usableFromInline
+  func join() {
+    let number = app.insert(self)
+    place.withLock { $0 = number }
+  }
+
   @usableFromInline
   func finish() {
-    app.remove(self)
+    if let number = place.withLock({ $0 }) { app.remove(number) }
     hub.finish()
   }
 

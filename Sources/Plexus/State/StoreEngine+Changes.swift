@@ -19,8 +19,7 @@ extension StoreEngine {
     let subscription = hub.subscription(bufferingPolicy: bufferingPolicy)
     run { selectors, state in
       if let path, let box = selectors.box(for: path, of: Value.self) {
-        selectors.connect(id, to: box)
-        return box.insert(hub, id: id)
+        return selectors.connect(id, to: box, at: box.insert(hub))
       }
       let box = ChangeBox(select(state))
       box.path = path
@@ -30,8 +29,7 @@ extension StoreEngine {
         if value != box.value { box.change(to: value) }
       }
       selectors.add(box, evaluation)
-      selectors.connect(id, to: box)
-      box.insert(hub, id: id)
+      selectors.connect(id, to: box, at: box.insert(hub))
     }
     return subscription
   }
