@@ -1,7 +1,10 @@
 /// What a ``StateConsumer`` consists of, apart from its life.
 final class ConsumerCore<State: Sendable>: Sendable {
   private enum Item: Sendable {
-    case consume(State)
+    /// A state, and the number of the source that it comes from, if it is followed.
+    case consume(State, from: Int?)
+    /// What comes from an earlier source is ignored from now on.
+    case follow(Int)
     case install(any ConsumerClosure<State>)
     case noteRemoval
   }
@@ -13,6 +16,8 @@ final class ConsumerCore<State: Sendable>: Sendable {
     var closures: ContiguousArray<any ConsumerClosure<State>> = []
     /// How many of them have been removed.
     var removals = 0
+    /// The number of the source that is followed.
+    var source = 0
   }
 
   private struct Registry: Sendable {
@@ -21,6 +26,8 @@ final class ConsumerCore<State: Sendable>: Sendable {
     var lastID = 0
     var isClosed = false
     var source: ObservationToken?
+    /// The number of the newest source.
+    var lastSource = 0
     var lanes: [ObjectIdentifier?: (lane: Lane, users: Int)] = [:]
   }
 
@@ -32,7 +39,7 @@ final class ConsumerCore<State: Sendable>: Sendable {
   }
 
   func consume(_ state: State) {
-    _ = turns.take(.consume(state), perform)
+    _ = turns.take(.consume(state, from: nil), perform)
   }
 
   private func perform(_ item: Item, _ machine: inout Machine) {
@@ -40,9 +47,12 @@ final class ConsumerCore<State: Sendable>: Sendable {
     case .install(let closure):
       closure.install(machine.state)
       machine.closures.append(closure)
-    case .consume(let state):
+    case .consume(let state, let source):
+      guard source == nil || source == machine.source else { return }
       for closure in machine.closures { closure.consume(state) }
       machine.state = state
+    case .follow(let source):
+      machine.source = max(source, machine.source)
     case .noteRemoval:
       machine.removals += 1
       guard machine.removals > 16, machine.removals > machine.closures.count / 2 else { return }
@@ -85,13 +95,41 @@ final class ConsumerCore<State: Sendable>: Sendable {
   }
 
   func follow(_ source: some Broadcaster<State>) {
-    let token = source.observe { [weak self] state in self?.consume(state) }
+    let number = registry.withLock { registry in
+      registry.lastSource += 1
+      return registry.lastSource
+    }
+    _ = turns.take(.follow(number), perform)
+    let token: ObservationToken
+    if let source = source as? any HubBacked<State> {
+      token = follow(source, number: number)
+    } else {
+      token = source.observe { [weak self] state in self?.consume(state, from: number) }
+    }
     let old = registry.withLock { registry -> ObservationToken? in
-      guard !registry.isClosed else { return token }
+      guard !registry.isClosed, number == registry.lastSource else { return token }
       defer { registry.source = token }
       return registry.source
     }
     old?.cancel()
+  }
+
+  /// Looks at what there is now, and at what comes in a task.
+  private func follow(_ source: some HubBacked<State>, number: Int) -> ObservationToken {
+    let (subscription, present) = source.withHub { hub, replay in
+      (hub.subscription(bufferingPolicy: .unbounded), replay)
+    }
+    for state in present { consume(state, from: number) }
+    let loop = HandlerLoop(subscription) { [weak self] state, _ in
+      self?.consume(state, from: number)
+      return self != nil
+    }
+    loop.start(isolation: nil)
+    return ObservationToken { loop.cancel() }
+  }
+
+  private func consume(_ state: State, from source: Int) {
+    _ = turns.take(.consume(state, from: source), perform)
   }
 
   /// The consumer has gone: nothing is called any more.

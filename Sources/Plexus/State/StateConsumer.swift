@@ -118,6 +118,10 @@ public final actor StateConsumer<State: Sendable> {
 
   /// Consumes every element of a broadcaster: the states of a store, from the present one on.
   ///
+  /// The present state has been looked at when this returns, unless another one is being looked at: a
+  /// closure that is added afterwards is late. What follows is looked at in a task, off every actor.
+  /// Nothing that comes from what was followed before is looked at any more.
+  ///
   /// It goes on until the broadcaster ends, the consumer is released, or another one is followed. The
   /// broadcaster is not kept alive. A ``PageStore`` is followed by a consumer of both states:
   /// `StateConsumer<(app: App, page: Page)>`.
