@@ -27,7 +27,8 @@
 /// There is one order of actions, which everybody sees. An action has been reduced when
 /// ``dispatch(_:)`` returns, unless another one is under way: one dispatched from a reducer, from
 /// middleware or from a selector, or while another thread dispatches, is carried out after those before
-/// it by whoever is at it. Nothing is nested, however long the chain, and nobody waits.
+/// it by whoever is at it. Nothing is nested, however long the chain, and nobody waits. The same holds
+/// while another thread begins or ends to follow changes, for the moment that this takes.
 ///
 /// ## States and changes
 ///
@@ -104,8 +105,8 @@ public final actor Store<State: Sendable, Action: Sendable>: Broadcaster {
   /// Carries out an action.
   ///
   /// It has passed middleware, reducer and subscribers' buffers when this returns, unless another action
-  /// is under way, on this thread (a reducer, middleware or a selector dispatches) or on another one.
-  /// Then it follows those dispatched before it, carried out by whoever is at it. For the same reason
+  /// is under way, on this thread (a reducer, middleware or a selector dispatches) or on another one, or
+  /// another thread begins or ends to follow changes in this moment. Then it follows those dispatched before it, carried out by whoever is at it. For the same reason
   /// this call may carry out actions that others dispatch meanwhile.
   ///
   /// - Parameter action: What is to happen.
