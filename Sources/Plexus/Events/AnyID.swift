@@ -11,7 +11,8 @@ struct AnyID: Hashable, Sendable {
 
   static func == (left: AnyID, right: AnyID) -> Bool {
     func isEqual<Value: Hashable & Sendable>(_ value: Value) -> Bool {
-      type(of: right.value) == Value.self && right.value as? Value == value
+      // The types of the values, not of what holds them: an object may be known as one of a superclass.
+      type(of: right.value) == type(of: value) && right.value as? Value == value
     }
     return isEqual(left.value)
   }

@@ -1,0 +1,68 @@
+import Plexus
+import PlexusTesting
+import TestSupport
+import Testing
+
+/// Values, moments and amounts at the edge of what may be asked of a bus.
+@Suite(.timeLimit(.minutes(1))) struct `Events at the edge` {
+  /// Something to know by a class that others derive from.
+  @MainActor class Window: nonisolated Hashable {
+    nonisolated let number: Int
+
+    nonisolated init(_ number: Int) {
+      self.number = number
+    }
+
+    nonisolated static func == (left: Window, right: Window) -> Bool {
+      left.number == right.number
+    }
+
+    nonisolated func hash(into hasher: inout Hasher) {
+      hasher.combine(number)
+    }
+  }
+
+  final class Panel: Window {}
+
+  @Test func `an id may be an object whose class is derived from the one that is known`() async {
+    let (bus, log) = (EventBus(), Log<Int>())
+    func handle(_ id: Window) {
+      bus.observe(id: id, Ping.self, replacing: true) { log.append($0.number) }
+    }
+    for _ in 0..<3 { handle(Panel(1)) }
+    #expect(bus.subscriberCount(for: Ping.self) == 1)
+    // Known by its very class, too; one of another class is another value.
+    bus.removeObserver(id: Window(1))
+    #expect(bus.subscriberCount(for: Ping.self) == 1)
+    bus.removeObserver(id: Panel(1))
+    #expect(bus.subscriberCount(for: Ping.self) == 0)
+    handle(Panel(2))
+    bus.removeObserver(id: Panel(2) as Window)
+    await bus.postAndWait(Ping(1))
+    #expect(log.count == 0)
+  }
+
+  @Test func `a scope may be an object whose class is derived from the one that is known`() async {
+    let (bus, log) = (EventBus(), Log<Int>())
+    func scope(_ window: Window) -> EventScope { EventScope(window) }
+    let token = bus.observe(Ping.self, scope: scope(Panel(1))) { log.append($0.number) }
+    await bus.postAndWait(Ping(1), scope: scope(Panel(1)))
+    await bus.postAndWait(Ping(2), scope: EventScope(Panel(1)))
+    await bus.postAndWait(Ping(3), scope: scope(Window(1)))
+    #expect(log.entries == [1, 2])
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func `an id may be nothing`() {
+    let bus = EventBus()
+    bus.observe(id: Int?.none, Ping.self) { _ in }
+    bus.observe(id: Int?.some(1), Ping.self) { _ in }
+    bus.removeObserver(id: 1)
+    bus.removeObserver(id: String?.none)
+    #expect(bus.subscriberCount(for: Ping.self) == 2)
+    bus.removeObserver(id: Int?.none)
+    #expect(bus.subscriberCount(for: Ping.self) == 1)
+    bus.removeObserver(id: Int?.some(1))
+    #expect(bus.subscriberCount(for: Ping.self) == 0)
+  }
+}
