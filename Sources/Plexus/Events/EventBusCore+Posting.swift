@@ -26,18 +26,30 @@ extension EventBusCore {
 
   /// Posts an event and waits until it has been handled, unless it would wait for its own caller.
   func postAndWait<E: Event>(_ event: E, scope: EventScope?) async -> PostOutcome {
-    var wait: HandlerRun.Wait?
-    if HandlerRun.current != nil, let channel = channel(of: E.self, in: scope) {
-      wait = HandlerRun.wait(for: channel.id)
-      guard wait != nil else {
-        let isKept = post(event, scope: scope, ticket: nil)
+    guard HandlerRun.current != nil else {
+      let ticket = PostTicket()
+      post(event, scope: scope, ticket: ticket)
+      return await ticket.outcome()
+    }
+    // What is recorded as waited for is the very channel that gets the event, even if others come to
+    // subscribe, or leave, at the same time.
+    let persistence = event.persistence
+    while true {
+      let known = channel(of: E.self, in: scope)
+      guard
+        let channel = known ?? (persistence.rule == nil ? nil : makeChannel(of: E.self, in: scope))
+      else { return PostOutcome(notified: 0, handled: 0) }
+      guard let wait = HandlerRun.wait(for: channel.id) else {
+        guard case .isDone(let isKept) = channel.post(event, persistence, ticket: nil) else {
+          continue
+        }
         return PostOutcome(notified: 0, handled: 0, isPersisted: isKept, isDeferred: true)
       }
+      defer { wait.end() }
+      let ticket = PostTicket()
+      guard case .isDone = channel.post(event, persistence, ticket: ticket) else { continue }
+      return await ticket.outcome()
     }
-    defer { wait?.end() }
-    let ticket = PostTicket()
-    post(event, scope: scope, ticket: ticket)
-    return await ticket.outcome()
   }
 
   /// Adds a handler that lives as long as a token.

@@ -24,6 +24,16 @@ import Testing
 
   final class Panel: Window {}
 
+  /// An event that does something when it is asked how it is kept.
+  struct Curious: Event {
+    let ask: @Sendable () -> Void
+
+    var persistence: EventPersistence {
+      ask()
+      return .none
+    }
+  }
+
   @Test func `an id may be an object whose class is derived from the one that is known`() async {
     let (bus, log) = (EventBus(), Log<Int>())
     func handle(_ id: Window) {
@@ -64,5 +74,28 @@ import Testing
     #expect(bus.subscriberCount(for: Ping.self) == 1)
     bus.removeObserver(id: Int?.some(1))
     #expect(bus.subscriberCount(for: Ping.self) == 0)
+  }
+
+  @Test func `a wait inside a handler is known although the first subscriber comes meanwhile`()
+    async
+  {
+    let (bus, log, bag) = (EventBus(), Log<String>(), ObservationBag())
+    let late = Curious {
+      guard bag.count < 2 else { return }
+      let token = bus.observe(Curious.self) { _ async in
+        let outcome = await bus.postAndWait(Notice(2, .neverClear))
+        log.append("curious: \(outcome.isDeferred)")
+      }
+      bag.insert(token)
+    }
+    let token = bus.observe(Notice.self) { notice async in
+      guard notice.number == 1 else { return }
+      let outcome = await bus.postAndWait(late)
+      log.append("notice: \(outcome.isDeferred)")
+    }
+    bag.insert(token)
+    await bus.postAndWait(Notice(1, .neverClear))
+    #expect(log.entries == ["curious: true", "notice: false"])
+    bag.cancelAll()
   }
 }
