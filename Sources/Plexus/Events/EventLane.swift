@@ -77,8 +77,9 @@ final class EventLane<E: Event>: Sendable {
     }
     guard key == nil else { return }
     let isRemoved = state.withLock { state in
-      if !state.isClosed { state.task = task }
-      return state.handlers.isEmpty
+      guard !state.handlers.isEmpty else { return true }
+      state.task = task
+      return false
     }
     if isRemoved { task.cancel() }
   }
@@ -147,7 +148,6 @@ final class EventLane<E: Event>: Sendable {
   func finish() {
     let parked = state.withLock { state in
       state.isClosed = true
-      state.task = nil
       return state.takeParked()
     }
     parked?.resume()
@@ -159,10 +159,11 @@ final class EventLane<E: Event>: Sendable {
     while let turns = await nextTurns(isolation: isolation) {
       for turn in turns { await perform(turn, isolation: isolation) }
     }
-    let handlers = state.withLock { state in
-      defer { state.handlers = [] }
-      return state.handlers
+    let (handlers, task) = state.withLock { state in
+      defer { (state.handlers, state.task) = ([], nil) }
+      return (state.handlers, state.task)
     }
+    withExtendedLifetime(task) {}
     for handler in handlers { handler.disarm() }
   }
 

@@ -76,6 +76,31 @@ import Testing
     #expect(bus.subscriberCount(for: Ping.self) == 0)
   }
 
+  @Test(arguments: [true, false])
+  func `a handler that is removed after the release of its bus is cancelled`(
+    isQueued: Bool
+  ) async {
+    let (gate, log) = (Gate(), Log<String>())
+    var bus: EventBus? = EventBus()
+    let token = bus?.observe(Ping.self) { ping async in
+      do {
+        try await gate.wait()
+        log.append("finished \(ping.number)")
+      } catch {
+        log.append("cancelled \(ping.number)")
+      }
+    }
+    bus?.post(Ping(1))
+    await gate.arrivals(1)
+    if isQueued { bus?.post(Ping(2)) }
+    bus = nil
+    #expect(log.count == 0)
+    token?.cancel()
+    #expect(await log.first(1) == ["cancelled 1"])
+    gate.open()
+    #expect(log.count == 1)
+  }
+
   @Test func `a wait inside a handler is known although the first subscriber comes meanwhile`()
     async
   {
