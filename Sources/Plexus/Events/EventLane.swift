@@ -131,7 +131,8 @@ final class EventLane<E: Event>: Sendable {
   func remove(_ handler: EventHandler<E>) -> Remains {
     state.withLock { state in
       var remains = Remains()
-      guard let index = state.handlers.firstIndex(where: { $0 === handler }) else { return remains }
+      let index = state.handlers.firstSortedIndex { $0.id >= handler.id }
+      guard index < state.handlers.count, state.handlers[index] === handler else { return remains }
       state.handlers.remove(at: index)
       guard state.handlers.isEmpty else { return remains }
       state.isClosed = true

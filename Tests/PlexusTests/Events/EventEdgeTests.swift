@@ -123,4 +123,25 @@ import Testing
     #expect(log.entries == ["curious: true", "notice: false"])
     bag.cancelAll()
   }
+
+  @Test func `ten thousand handlers of one event come and go`() async {
+    final class Owner: Sendable {}
+    let bus = EventBus()
+    var tokens: [ObservationToken] = []
+    for number in 0..<10_000 {
+      tokens.append(bus.observe(Ping.self) { _ in })
+      if number % 100 == 0 { bus.post(Ping(number)) }
+    }
+    #expect(bus.subscriberCount(for: Ping.self) == 10_000)
+    while tokens.popLast() != nil {}
+    #expect(bus.subscriberCount(for: Ping.self) == 0)
+    var owner: Owner? = Owner()
+    if let owner {
+      for _ in 0..<10_000 { bus.observe(as: owner, Ping.self) { _, _ in } }
+    }
+    owner = nil
+    let outcome = await bus.postAndWait(Ping(1))
+    #expect(outcome.notified == 0)
+    #expect(bus.subscriberCount(for: Ping.self) == 0)
+  }
 }
