@@ -81,6 +81,8 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
   /// Where the gaps at the front end.
   private var keptStart = 0
   private var keptCount = 0
+  /// The deadlines of what is kept, and for a while of what is kept no longer.
+  private var deadlines = EventDeadlinesState()
   private var jobs = Ring<Job>()
   /// How many of the jobs are replays.
   private var replayCount = 0
@@ -97,6 +99,12 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
 
   /// The number of posts and replays that wait.
   var waitingCount: Int { jobs.count }
+
+  /// The number of places that events have left behind which are kept no longer.
+  var gapCount: Int { kept.count - keptCount }
+
+  /// The number of deadlines that are remembered.
+  var deadlineCount: Int { deadlines.count }
 
   /// The number of subscribers.
   var memberCount: Int { places.count }
@@ -155,10 +163,10 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
         Kept(post: lastPost, rule: rule, deadline: deadline ?? .max, element: element)
       )
       keptCount += 1
+      if let deadline { deadlines.insert(deadline, of: lastPost) }
     }
-    dropExpiredAtFront(at: now)
-    if let limit = persistence.limit, keptCount > max(limit, 0) {
-      dropExpired(at: now)
+    dropExpired(at: now)
+    if let limit = persistence.limit {
       while keptCount > max(limit, 0) { drop(at: keptStart) }
     }
     jobs.append(.delivery(Delivery(element: element, post: lastPost, rule: rule, last: lastID)))
@@ -229,15 +237,14 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
   mutating func removePending() {
     released += kept.compactMap(\.element)
     (kept, keptStart, keptCount) = ([], 0, 0)
+    deadlines.removeAll()
   }
 
   /// Keeps the events no longer whose time is over.
   mutating func dropExpired(at now: Nanoseconds) {
-    var index = keptStart
-    // The list is emptied with the last of them.
-    while index < kept.count {
-      if kept[index].deadline <= now { drop(at: index) }
-      index += 1
+    while let post = deadlines.popExpired(at: now) {
+      let index = firstKept(from: post)
+      if index < kept.count, kept[index].post == post { drop(at: index) }
     }
   }
 
@@ -328,14 +335,22 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
     kept[index].element = nil
     keptCount -= 1
     while keptStart < kept.count, kept[keptStart].element == nil { keptStart += 1 }
-    if keptCount == 0 { (kept, keptStart) = ([], 0) }
+    guard keptCount == 0 else { return closeGaps() }
+    (kept, keptStart) = ([], 0)
+    deadlines.removeAll()
   }
 
-  private mutating func dropExpiredAtFront(at now: Nanoseconds) {
-    while keptStart < kept.count, kept[keptStart].deadline <= now { drop(at: keptStart) }
-    if keptStart > 32, keptStart > kept.count / 2 {
-      kept.removeSubrange(..<keptStart)
+  /// Forgets what is kept no longer, once that is more than what is.
+  private mutating func closeGaps() {
+    if gapCount > keptCount + 32 {
+      kept.removeAll { $0.element == nil }
       keptStart = 0
+    }
+    if deadlines.count > 2 * keptCount + 32 {
+      var remaining = EventDeadlinesState()
+      swap(&remaining, &deadlines)
+      remaining.keep { isKept(post: $0, at: .min) }
+      deadlines = remaining
     }
   }
 }

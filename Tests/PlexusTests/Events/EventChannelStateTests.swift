@@ -156,4 +156,74 @@ import Testing
     #expect(state.isKept(post: 1000, at: 1000))
     #expect(!state.isKept(post: 991, at: 1000))
   }
+
+  @Test func `what is kept no longer leaves no gaps behind one that stays`() {
+    var state = withMembers(7)
+    _ = state.post("stays", .persistent(.clearImmediately), at: 0)
+    for number in 1...10_000 {
+      while case .offer(let offer) = state.next(at: 0) {
+        state.finish(offer.number, as: offer.element == "stays" ? .failed : .succeeded)
+      }
+      _ = state.post("\(number)", .persistent(.clearImmediately), at: 0)
+      #expect(state.gapCount <= 64)
+    }
+    #expect(state.pending(at: 0) == ["stays", "10000"])
+    _ = state.remove(1)
+    for number in 1...1000 {
+      _ = state.post("\(number)", .persistent(.clearImmediately), at: 0)
+    }
+    while state.next(at: 0) != nil {}
+    #expect(state.pending(at: 0).count == 1002)
+    state.add(8)
+    while case .offer(let offer) = state.next(at: 0) {
+      state.finish(offer.number, as: offer.element == "stays" ? .failed : .succeeded)
+    }
+    #expect(state.pending(at: 0) == ["stays"])
+    #expect(state.gapCount <= 64)
+  }
+
+  @Test func `a limit that has been reached costs no look at all that is kept`() {
+    var state = EventChannelState<Int, Int>()
+    for number in 1...100_000 {
+      let time: Duration? = number % 3 == 0 ? nil : .nanoseconds(15_000 + number % 7 * 1000)
+      let persistence = EventPersistence.persistent(.neverClear, limit: 20_000, timeToLive: time)
+      _ = state.post(number, persistence, at: Nanoseconds(number))
+      while state.next(at: Nanoseconds(number)) != nil {}
+    }
+    #expect(state.pending(at: 100_000).count <= 20_000)
+    #expect(state.pending(at: 100_000).suffix(14_000) == Array(86_001...100_000))
+    #expect(state.deadlineCount <= 60_000)
+    state.removePending()
+    #expect(state.deadlineCount == 0)
+  }
+
+  @Test(arguments: 1...20)
+  func `limits and times of all sorts keep what looking at everything would keep`(seed: UInt64) {
+    var random = SeededRandom(seed: seed)
+    var state = EventChannelState<Int, Int>()
+    var expected: [(number: Int, deadline: Nanoseconds)] = []
+    var now: Nanoseconds = 0
+    for number in 1...1000 {
+      now += .random(in: 0...3, using: &random)
+      let time: Nanoseconds? =
+        Bool.random(using: &random) ? .random(in: -5...90, using: &random) : nil
+      let limit: Int? =
+        Int.random(in: 0...2, using: &random) > 0 ? .random(in: 5...40, using: &random) : nil
+      let persistence = EventPersistence.persistent(
+        .neverClear,
+        limit: limit,
+        timeToLive: time.map { .nanoseconds($0) }
+      )
+      _ = state.post(number, persistence, at: now)
+      while state.next(at: now) != nil {}
+      expected.append((number, time.map { now + $0 } ?? .max))
+      expected.removeAll { $0.deadline <= now }
+      if let limit { expected.removeFirst(max(expected.count - limit, 0)) }
+      if Int.random(in: 0..<4, using: &random) == 0 {
+        #expect(state.pending(at: now) == expected.map(\.number))
+      }
+      #expect(state.gapCount <= expected.count + 32)
+      #expect(state.deadlineCount <= 2 * expected.count + 32)
+    }
+  }
 }

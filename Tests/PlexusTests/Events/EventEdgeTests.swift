@@ -124,6 +124,19 @@ import Testing
     bag.cancelAll()
   }
 
+  @Test func `an event that no one handles leaves room for those that are`() async {
+    let (bus, log) = (EventBus(), Log<Int>())
+    let token = bus.observe(Notice.self) { notice in
+      log.append(notice.number)
+      return notice.number == 0 ? .failed : .handledSuccessfully
+    }
+    for number in 0..<1000 { bus.post(Notice(number, .clearImmediately)) }
+    await bus.settle()
+    #expect(bus.pendingNumbers() == [0])
+    #expect(log.entries == Array(0..<1000) + [-1])
+    withExtendedLifetime(token) {}
+  }
+
   @Test func `ten thousand handlers of one event come and go`() async {
     final class Owner: Sendable {}
     let bus = EventBus()

@@ -1,0 +1,60 @@
+/// Which posts have a deadline, the earliest first.
+///
+/// A heap: the parent of an entry is never later than the entry.
+struct EventDeadlinesState: Sendable {
+  private struct Entry: Sendable {
+    let deadline: Nanoseconds
+    let post: Int
+  }
+
+  private var entries: ContiguousArray<Entry> = []
+
+  /// The number of deadlines.
+  var count: Int { entries.count }
+
+  /// Adds the deadline of a post.
+  mutating func insert(_ deadline: Nanoseconds, of post: Int) {
+    entries.append(Entry(deadline: deadline, post: post))
+    var index = entries.count - 1
+    while index > 0, entries[index].deadline < entries[(index - 1) / 2].deadline {
+      entries.swapAt(index, (index - 1) / 2)
+      index = (index - 1) / 2
+    }
+  }
+
+  /// Takes out the post with the earliest deadline if its time is over.
+  mutating func popExpired(at now: Nanoseconds) -> Int? {
+    guard let first = entries.first, first.deadline <= now else { return nil }
+    let last = entries.removeLast()
+    if !entries.isEmpty {
+      entries[0] = last
+      sink(from: 0)
+    }
+    return first.post
+  }
+
+  /// Forgets the posts of which something is not true.
+  mutating func keep(where isKept: (Int) -> Bool) {
+    entries.removeAll { !isKept($0.post) }
+    for index in (0..<entries.count / 2).reversed() { sink(from: index) }
+  }
+
+  /// Forgets everything.
+  mutating func removeAll() {
+    entries = []
+  }
+
+  private mutating func sink(from start: Int) {
+    var index = start
+    while true {
+      var earliest = index
+      for child in 2 * index + 1...2 * index + 2
+      where child < entries.count && entries[child].deadline < entries[earliest].deadline {
+        earliest = child
+      }
+      guard earliest != index else { return }
+      entries.swapAt(index, earliest)
+      index = earliest
+    }
+  }
+}
