@@ -129,18 +129,10 @@ public final class ManualClock: Clock, Sendable {
   /// It stands still at every deadline on its way, so that those who are due there are resumed
   /// before it goes on, and comes to rest at the last one. Whoever goes to sleep while it runs is
   /// woken, too; whoever does so after it has returned sleeps on. A task that was woken may need some
-  /// time to get to its next sleep: where there are several in a row, use ``run(_:)``.
+  /// time to get to its next sleep: where there are several in a row, use ``run(_:)``. Among many tasks
+  /// that sleep again and again there may always be one that sleeps, and then it does not return.
   public func run() {
-    var isOver = false
-    while !isOver {
-      let due = state.withLock { state -> [CheckedContinuation<Void, any Error>] in
-        guard let deadline = state.sleepers.earliestDeadline else { return [] }
-        state.now = max(state.now, deadline)
-        return state.sleepers.removeAll(dueAt: state.now)
-      }
-      isOver = due.isEmpty
-      for sleeper in due { sleeper.resume() }
-    }
+    while step() {}
   }
 
   /// Carries out an operation, and moves the clock to the next deadline whenever somebody sleeps.
@@ -155,6 +147,8 @@ public final class ManualClock: Clock, Sendable {
   /// print(clock.now.offset)  // 15 seconds
   /// ```
   ///
+  /// Others who sleep on the clock are woken, too, as long as the operation goes on and no longer.
+  ///
   /// The clock does not wait until everybody sleeps who is going to. Where two tasks sleep at the
   /// same time, the order in which they get to it decides which deadline comes first.
   ///
@@ -167,7 +161,8 @@ public final class ManualClock: Clock, Sendable {
     let driver = Task {
       while !Task.isCancelled {
         await sleepers(1)
-        if !Task.isCancelled { run() }
+        // One deadline at a time: others may sleep so often that there is always somebody.
+        if !Task.isCancelled { step() }
       }
     }
     let result: Result<Value, Failure>
@@ -190,6 +185,20 @@ public final class ManualClock: Clock, Sendable {
   public func sleepers(_ count: Int) async {
     precondition(count >= 0, "Wait for zero or more sleepers, not for \(count)")
     await state.reach(count)
+  }
+
+  /// Moves the clock to the next deadline.
+  ///
+  /// - Returns: Whether anybody slept.
+  @discardableResult
+  private func step() -> Bool {
+    let due = state.withLock { state -> [CheckedContinuation<Void, any Error>] in
+      guard let deadline = state.sleepers.earliestDeadline else { return [] }
+      state.now = max(state.now, deadline)
+      return state.sleepers.removeAll(dueAt: state.now)
+    }
+    for sleeper in due { sleeper.resume() }
+    return !due.isEmpty
   }
 
   private func register(

@@ -79,6 +79,19 @@ struct `A manual clock that runs` {
     try await sleeper.value
   }
 
+  @Test func `ends with the operation, though others sleep again and again`() async throws {
+    // It is asleep again before whoever has woken it can look.
+    let heart = Task(executorPreference: InlineExecutor()) { [clock] in
+      while !Task.isCancelled { try? await clock.sleep(for: .milliseconds(1)) }
+    }
+    await clock.sleepers(1)
+    try await clock.run { try await clock.sleep(for: .seconds(1)) }
+    #expect(clock.now.offset >= .seconds(1))
+    heart.cancel()
+    await heart.value
+    #expect(clock.sleeperCount == 0)
+  }
+
   @Test func `passes on what the operation throws`() async {
     await #expect(throws: Failure.self) {
       try await clock.run {
