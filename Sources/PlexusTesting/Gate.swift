@@ -97,7 +97,8 @@ public final class Gate: Sendable {
     precondition(count >= 0, "Admit zero or more tasks, not \(count)")
     let waiters = state.withLock { state in
       let waiters = state.line.removeFirst(count)
-      state.admissions += count - waiters.count
+      let (sum, isTooMany) = state.admissions.addingReportingOverflow(count - waiters.count)
+      state.admissions = isTooMany ? .max : sum
       return waiters
     }
     for waiter in waiters { waiter.resume() }

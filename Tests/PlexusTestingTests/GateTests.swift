@@ -102,6 +102,13 @@ struct `A gate` {
     try await task.value
   }
 
+  @Test func `admits as many as there can be, however often it is told to`() async throws {
+    gate.admit(.max)
+    gate.admit(.max)
+    for _ in 1...3 { try await gate.wait() }
+    #expect(gate.waiterCount == 0)
+  }
+
   @Test func `a cancelled waiter throws at once and uses up no admission`() async throws {
     let doomed = Task { [gate] in try await gate.wait() }
     await gate.arrivals(1)
