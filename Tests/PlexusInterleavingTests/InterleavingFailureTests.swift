@@ -51,6 +51,28 @@ extension `Every order of jobs` {
       #expect(failure.description.contains("still not done after 50 jobs"))
     }
 
+    @Test func `the largest limit is as good as none`() throws {
+      let failure = try failure {
+        try forEveryInterleaving(jobLimit: .max) {
+          try? await Gate().wait()
+          await hop()
+        }
+      }
+      #expect(failure.description.contains("some task never finished"))
+    }
+
+    @Test func `a limit of no jobs runs nothing, and says so`() throws {
+      let log = Journal()
+      for limit in [0, -1, .min] {
+        let failure = try failure {
+          try forEveryInterleaving(jobLimit: limit) { log.append("ran") }
+        }
+        #expect(failure.description.contains("still not done after \(limit) jobs"))
+      }
+      #expect(log.entries.isEmpty)
+      #expect(try forEveryInterleaving(deviations: -1) { await hop() } == 1)
+    }
+
     @Test func `cancels a scenario that does not come to an end, so that it can clean up`() throws {
       let log = Journal()
       #expect(throws: InterleavingFailure.self) {

@@ -61,8 +61,9 @@ struct InterleavingRun {
     result = box.result
     // What has not come to an end gets an opportunity to clean up.
     task.cancel()
-    while holder.readyCount > 0, jobs < 2 * jobLimit {
-      jobs += holder.runJob(at: 0, limit: 2 * jobLimit - jobs)
+    jobs = 0
+    while holder.readyCount > 0, jobs < jobLimit {
+      jobs += holder.runJob(at: 0, limit: jobLimit - jobs)
     }
     holder.stopHolding()
     if options.count < schedule.count { fitsSchedule = false }
