@@ -132,7 +132,7 @@ final class JobHolder: TaskExecutor, Sendable {
   /// Sees to it that jobs can be kept back.
   ///
   /// - Returns: Why they cannot, if they cannot.
-  private func obstacle() -> String? {
+  func obstacle() -> String? {
     // Not so the first time, or if another tool has set a hook of its own in the meantime.
     if isAsked { return nil }
     if let sentence = Self.installHook(named: Self.hookName) { return sentence }
