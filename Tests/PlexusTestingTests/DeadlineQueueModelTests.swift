@@ -58,6 +58,31 @@ import Testing
     #expect(queue.earliestDeadline == nil)
   }
 
+  @Test func `forgets the deadlines of those who left long before they are due`() {
+    var queue = DeadlineQueue<Int>()
+    queue.insert(0, deadline: instant(1), id: 0)
+    for id in 1...10_000 {
+      queue.insert(id, deadline: instant(1 + id), id: id)
+      _ = queue.remove(id: id)
+      #expect(queue.storedCount <= 18)
+    }
+    #expect(queue.removeAll(dueAt: instant(20_000)) == [0])
+    #expect(queue.storedCount == 0)
+  }
+
+  @Test func `sorts what is left when it forgets, and not at every departure`() {
+    var queue = DeadlineQueue<Int>()
+    for id in 0..<1_000 { queue.insert(id, deadline: instant(1_000 - id), id: id) }
+    var lengths: Set<Int> = []
+    for id in 0..<900 where id % 9 != 0 {
+      #expect(queue.remove(id: id) == id)
+      lengths.insert(queue.storedCount)
+    }
+    #expect(lengths.count <= 6)
+    let left = (0..<1_000).filter { $0 >= 900 || $0 % 9 == 0 }
+    #expect(queue.removeAll(dueAt: instant(1_000)) == left.reversed())
+  }
+
   private func instant(_ seconds: Int) -> ManualClock.Instant {
     ManualClock.Instant(offset: .seconds(seconds))
   }

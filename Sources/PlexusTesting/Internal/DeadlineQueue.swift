@@ -19,6 +19,9 @@ struct DeadlineQueue<Payload: Sendable>: Sendable {
 
   var count: Int { payloads.count }
 
+  /// The number of deadlines, those of payloads that have been removed by their id included.
+  var storedCount: Int { nodes.count }
+
   var earliestDeadline: ManualClock.Instant? { nodes.first?.deadline }
 
   /// Adds a payload.
