@@ -23,7 +23,7 @@
 /// initial value counts as fired. Values are compared without a lock; the comparison may take its
 /// time, and may use the variable.
 ///
-/// ``touch()`` fires the value as it will be then, changed or not.
+/// ``touch()`` fires the value as it will be then, changed or not; going back takes that back, too.
 ///
 /// The variable is read and set atomically, each by itself: `value += 1` on two threads at once may
 /// lose one of the two.
