@@ -128,7 +128,8 @@ final class ConsumerCore<State: Sendable>: Sendable {
     return ObservationToken { loop.cancel() }
   }
 
-  private func consume(_ state: State, from source: Int) {
+  /// Looks at a state of a source, unless another one is followed by now.
+  func consume(_ state: State, from source: Int) {
     _ = turns.take(.consume(state, from: source), perform)
   }
 

@@ -85,6 +85,34 @@ import Testing
     #expect(seen.map(\.app) == [0, 0, 5, 5])
   }
 
+  @Test func `loses no action, stress from an effect and from those who leave`() async {
+    let kept = Owner<Middleware<[Int], Int>.Context>()
+    let keeping = Middleware<[Int], Int> { action, context, next in
+      if action == 0 { kept.keep(context) }
+      next(action)
+    }
+    for _ in 0..<200 {
+      let (owner, leavers) = (Owner<Numbers>(), Owner<[Subscription<Change<Int>>]>())
+      let states: Subscription<[Int]>
+      do {
+        let store = Numbers([], middleware: [keeping]) { $0.append($1) }
+        store.dispatch(0)
+        states = store.subscription(bufferingPolicy: .unbounded)
+        leavers.keep(
+          (0..<20).map { number in store.subscription(toChangesOf: { $0.count + number }) }
+        )
+        owner.keep(store)
+      }
+      let context = kept.take()
+      await withTaskGroup { group in
+        group.addTask { for _ in 0..<20 { context?.dispatch(2) } }
+        group.addTask { _ = leavers.take() }
+        group.addTask { owner.take()?.dispatch(1) }
+      }
+      #expect(await states.all().last?.contains(1) == true)
+    }
+  }
+
   @Test @MainActor func `ends loops over changes in subscription order`() async {
     var store: Store<Int, Int>? = Store(0) { $0 += $1 }
     let (begun, ended) = (Log<Int>(), Log<Int>())

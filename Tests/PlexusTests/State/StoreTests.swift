@@ -1,5 +1,6 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct `A store` {
@@ -161,6 +162,26 @@ import Testing
     store.dispatch(1)
     #expect(store.state == [1, 2])
     #expect(await states.first(3) == [[], [1], [1, 2]])
+  }
+
+  @Test func `lets an action wait while another thread begins to follow changes`() async {
+    let store = Store<Int, Int>(0) { $0 += $1 }
+    let isFirst = Guarded(true)
+    let changes = store.subscription(toChangesOf: { (state: Int) in
+      let isFirst = isFirst.withLock { isFirst in
+        defer { isFirst = false }
+        return isFirst
+      }
+      if isFirst {
+        onOwnThread {
+          store.dispatch(1)
+          #expect(store.state == 0)
+        }
+      }
+      return state
+    })
+    #expect(store.state == 1)
+    #expect(await changes.first(2).map(\.new) == [0, 1])
   }
 
   @Test func `counts streams of states and of changes, and handlers`() {
