@@ -13,7 +13,7 @@ extension HubCore {
   /// - Parameters:
   ///   - sequence: What to iterate.
   ///   - receive: Called for each element; returns whether there is anybody left to receive more.
-  ///   - fail: Called with the error if there is one, and the hub has not finished.
+  ///   - fail: Called with the error if there is one.
   final func feed<Source: AsyncSequence & Sendable>(
     from sequence: Source,
     receive: @escaping @Sendable (Source.Element) -> Bool,
@@ -31,7 +31,7 @@ extension HubCore {
           guard !Task.isCancelled, receive(element) else { break }
         }
       } catch {
-        if !Task.isCancelled { fail(error) }
+        fail(error)
       }
       let feeder = self?.state.withLock { $0.feeders.removeValue(forKey: id) }
       withExtendedLifetime(feeder) {}

@@ -172,6 +172,16 @@ import Testing
     await census.falls(to: 0)
   }
 
+  @Test func `releases its cursor with a reset`() async throws {
+    let census = Census()
+    let publisher = PagedPublisher<Int, Parcel> { _ in Page(items: [1], next: census.parcel()) }
+    try await publisher.loadFirstPage()
+    try await publisher.loadNextPage()
+    await census.falls(to: 1)
+    publisher.reset()
+    await census.falls(to: 0)
+  }
+
   @Test func `ends its streams with its last reference, and frees its fetch`() async throws {
     let census = Census()
     var publisher: PagedPublisher<String, Int>? = paged(holding: census.parcel())

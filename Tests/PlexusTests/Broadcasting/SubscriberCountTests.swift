@@ -116,42 +116,58 @@ import Testing
     withExtendedLifetime((first, second)) {}
   }
 
-  @Test func `resumes nobody under the lock of a publisher`() async {
-    // What resumes a task puts it on its executor, which is a user's.
-    final class LockFinder: SerialExecutor {
-      let reference = Guarded<DataPublisher<Int>?>(nil)
-
-      func enqueue(_ job: consuming ExecutorJob) {
-        if let publisher = reference.withLock({ $0 }) {
-          withoutLocks { _ = (publisher.state, publisher.subscriberCount) }
-        }
-        let job = UnownedJob(job)
-        Task.detached { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
-      }
-    }
-    actor Reader {
-      let finder = LockFinder()
-      nonisolated var unownedExecutor: UnownedSerialExecutor { finder.asUnownedSerialExecutor() }
-
-      func read(_ counts: AsyncStream<Int>, into log: Log<Int>) async {
-        for await count in counts { log.append(count) }
-      }
-    }
+  @Test func `wakes a reader of a publisher's count whenever it waits`() async {
     let publisher = DataPublisher<Int>()
-    let reader = Reader()
     let log = Log<Int>()
     let counts = publisher.subscriberCounts()
-    let reading = Task { await reader.read(counts, into: log) }
-    await log.first(1)
-    reader.finder.reference.withLock { $0 = publisher }
-    let subscription = publisher.subscription()
-    await log.first(2)
-    let token = publisher.observe { _ in }
-    await log.first(3)
-    reader.finder.reference.withLock { $0 = nil }
+    let reading = Task { for await count in counts { log.append(count) } }
+    for round in 0..<100 {
+      await log.first(4 * round + 1)
+      let subscription = publisher.subscription()
+      await log.first(4 * round + 2)
+      let token = publisher.observe { _ in }
+      await log.first(4 * round + 3)
+      token.cancel()
+      await log.first(4 * round + 4)
+      withExtendedLifetime(subscription) {}
+    }
     reading.cancel()
     await reading.value
-    withExtendedLifetime((subscription, token)) {}
+    #expect(publisher.subscriberCount == 0)
+  }
+
+  @Test func `rule 0.9: resumes nobody under the lock of a publisher`() async {
+    // Whoever resumes a task puts it on its executor, which may be a user's.
+    final class LockFinder: TaskExecutor {
+      let publisher = DataPublisher<Int>()
+      let jobs = Log<Void>()
+
+      func enqueue(_ job: consuming ExecutorJob) {
+        withoutLocks { [publisher] in _ = (publisher.state, publisher.subscriberCount) }
+        jobs.append(())
+        let job = UnownedJob(job)
+        Task.detached { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+      }
+    }
+    let finder = LockFinder()
+    let log = Log<Int>()
+    let counts = finder.publisher.subscriberCounts()
+    let reading = Task(executorPreference: finder) {
+      for await count in counts { log.append(count) }
+    }
+    for round in 0..<50 {
+      await log.first(4 * round + 1)
+      let subscription = finder.publisher.subscription()
+      await log.first(4 * round + 2)
+      let token = finder.publisher.observe { _ in }
+      await log.first(4 * round + 3)
+      token.cancel()
+      await log.first(4 * round + 4)
+      withExtendedLifetime(subscription) {}
+    }
+    reading.cancel()
+    await reading.value
+    #expect(finder.jobs.count > 50)
   }
 }
 
@@ -176,10 +192,11 @@ import Testing
     #expect(messenger.subscriberCount == 0)
   }
 
-  @Test func `does not count a handler whose owner has gone`() async {
+  @MainActor @Test func `does not count a handler whose owner has gone`() async {
     let messenger = Messenger<Int>()
     messenger.observe(as: Parcel(0)) { (_: Parcel, _: Int) in }
     let waiting = Task { try await messenger.waitForSubscriber() }
+    await everybodyHasBegun()
     waiting.cancel()
     await #expect(throws: CancellationError.self) { try await waiting.value }
   }
