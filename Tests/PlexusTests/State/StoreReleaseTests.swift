@@ -113,25 +113,6 @@ import Testing
     }
   }
 
-  @Test @MainActor func `ends loops over changes in subscription order`() async {
-    var store: Store<Int, Int>? = Store(0) { $0 += $1 }
-    let (begun, ended) = (Log<Int>(), Log<Int>())
-    var loops: [Task<Void, Never>] = []
-    for number in 0..<20 {
-      guard let changes = store?.subscription(toChangesOf: { $0 + number }) else { return }
-      loops.append(
-        Task {
-          for await _ in changes { begun.append(number) }
-          ended.append(number)
-        }
-      )
-    }
-    await begun.first(20)
-    store = nil
-    for loop in loops { await loop.value }
-    #expect(ended.entries == Array(0..<20))
-  }
-
   @Test func `may be released in a selector of its own, as may a page and a consumer`() async {
     let owner = Owner<Numbers>()
     let later = Later<Numbers>()

@@ -1,0 +1,31 @@
+import Testing
+
+@testable import Plexus
+
+@Suite(.timeLimit(.minutes(1))) struct `The subscribers to the changes of a store` {
+  final class Feed: ChangeFeed {
+    let number: Int
+    let finished: Log<Int>
+
+    init(_ number: Int, _ finished: Log<Int>) {
+      self.number = number
+      self.finished = finished
+    }
+
+    func finish() { finished.append(number) }
+  }
+
+  @Test func `are ended in subscription order, and later ones at once`() {
+    let feeds = ChangeFeeds()
+    let finished = Log<Int>()
+    let ids = (0..<20).map { _ in FeedID() }
+    for (number, id) in ids.enumerated() { feeds.insert(Feed(number, finished), id: id) }
+    feeds.remove(ids[7])
+    #expect(feeds.count == 19)
+    #expect(feeds.finish() == ids.filter { $0 != ids[7] })
+    #expect(finished.entries == (0..<20).filter { $0 != 7 })
+    feeds.insert(Feed(20, finished), id: FeedID())
+    #expect(finished.entries.last == 20)
+    #expect(feeds.count == 0)
+  }
+}
