@@ -1,0 +1,106 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+extension `Every order of jobs` {
+  @Suite(.serialized, .timeLimit(.minutes(5)))
+  struct `Following and waiting for subscribers, in every order` {
+    struct Wrong: Error {
+      let what: String
+
+      /// Throws if a promise is broken.
+      static func unless(_ isKept: Bool, _ what: @autoclosure () -> String) throws {
+        if !isKept { throw Wrong(what: what()) }
+      }
+    }
+
+    @Test func `who waits for a subscriber goes on, whoever comes and goes`() throws {
+      try forEveryInterleaving(deviations: 5) {
+        let messenger = Messenger<Int>()
+        let waiters = (0..<2).map { _ in Task { try await messenger.waitForSubscriber() } }
+        let visitor = Task { _ = messenger.subscription() }
+        let guest = Task { messenger.subscription() }
+        for waiter in waiters { try await waiter.value }
+        await visitor.value
+        let subscription = await guest.value
+        try Wrong.unless(messenger.subscriberCount == 1, "\(messenger.subscriberCount)")
+        withExtendedLifetime(subscription) {}
+      }
+    }
+
+    @Test func `who waits in vain is told so, whether cancelled or at the end`() throws {
+      try forEveryInterleaving(deviations: 5) {
+        let messenger = Messenger<Int>()
+        let doomed = Task { try await messenger.waitForSubscriber() }
+        let other = Task { try await messenger.waitForSubscriber() }
+        let canceller = Task { doomed.cancel() }
+        let finisher = Task { messenger.finish() }
+        guard case .failure(let end) = await other.result, end is BroadcastError else {
+          throw Wrong(what: "there was nobody")
+        }
+        await canceller.value
+        await finisher.value
+        guard case .failure(let error) = await doomed.result else {
+          throw Wrong(what: "there was nobody")
+        }
+        try Wrong.unless(error is CancellationError || error is BroadcastError, "\(error)")
+      }
+    }
+
+    @Test func `the numbers of subscribers are told one by one`() throws {
+      try forEveryInterleaving(deviations: 5) {
+        let messenger = Messenger<Int>()
+        let counts = messenger.subscriberCounts()
+        let reader = Task {
+          var numbers: [Int] = []
+          for await count in counts { numbers.append(count) }
+          return numbers
+        }
+        let visitors = (0..<2).map { _ in
+          Task {
+            let subscription = messenger.subscription()
+            await hop()
+            withExtendedLifetime(subscription) {}
+          }
+        }
+        for visitor in visitors { await visitor.value }
+        messenger.finish()
+        let numbers = await reader.value
+        try Wrong.unless([[0, 1, 2, 1, 0], [0, 1, 0, 1, 0]].contains(numbers), "\(numbers)")
+      }
+    }
+
+    @Test func `a followed sequence is let go with the owner, and tells what was sent`()
+      throws
+    {
+      try forEveryInterleaving(deviations: 5) {
+        let source = Messenger<Int>()
+        var publisher: DataPublisher<Int>? = DataPublisher()
+        weak let weakPublisher = publisher
+        let states = publisher?.subscription(bufferingPolicy: .unbounded)
+        publisher?.follow(source.subscription())
+        let reader = Task {
+          var values: [Int] = []
+          if let states { for await state in states { values += state.value.map { [$0] } ?? [] } }
+          return values
+        }
+        let sender = Task {
+          source.send(1)
+          await hop()
+          source.send(2)
+        }
+        let owner = Task { [publisher] in
+          await hop()
+          withExtendedLifetime(publisher) {}
+        }
+        publisher = nil
+        await owner.value
+        await sender.value
+        let values = await reader.value
+        try Wrong.unless([[], [1], [1, 2]].contains(values), "\(values)")
+        for await count in source.subscriberCounts() where count == 0 { break }
+        try Wrong.unless(weakPublisher == nil, "the publisher is still there")
+      }
+    }
+  }
+}
