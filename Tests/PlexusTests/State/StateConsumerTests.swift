@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct `A state consumer` {
+@Suite(.timeLimit(.minutes(5))) struct `A state consumer` {
   typealias Consumer = StateConsumer<Shelf>
 
   @Test func `tells the first state as a change from nothing, then real changes`() async {
@@ -318,7 +318,7 @@ import Testing
   }
 
   @Test func `is not taken back by what it followed before, stress`() async {
-    for _ in 0..<200 {
+    for _ in 0..<50 {
       let consumer = StateConsumer<Int>()
       let (first, second) = (Store<Int, Int>(0) { $0 = $1 }, Store<Int, Int>(-1) { $0 = $1 })
       consumer.follow(first)

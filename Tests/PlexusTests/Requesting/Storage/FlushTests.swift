@@ -286,7 +286,7 @@ import Testing
 
   // MARK: - Cachers that use their own multiplexer
 
-  @Test(.timeLimit(.minutes(1)), arguments: CacheKind.allCases)
+  @Test(.timeLimit(.minutes(5)), arguments: CacheKind.allCases)
   func `a cacher that uses its own multiplexer does not hold it up`(kind: CacheKind) async throws {
     let cache = counting(kind, policy: .readingFirst())
     let depth = Tally()
