@@ -56,7 +56,9 @@ let package = Package(
     ),
     .testTarget(
       name: "PlexusNetworkingTests",
-      dependencies: ["LoopbackOrigin", "Plexus", "PlexusNetworking"],
+      dependencies: [
+        "LoopbackOrigin", "Plexus", "PlexusNetworking", "PlexusTesting", "TestSupport",
+      ],
       swiftSettings: settings
     ),
     .testTarget(

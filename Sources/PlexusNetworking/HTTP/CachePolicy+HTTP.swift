@@ -1,0 +1,23 @@
+public import Plexus
+
+extension CachePolicy {
+  /// A policy that leaves to the server how long values are fresh, for fetches by an ``HTTPFetcher``.
+  ///
+  /// A value without Cache-Control and Expires is stale at once, so that every request asks whether it has
+  /// changed. The value that there is stands in after a failure of connectivity, and after an error status if the
+  /// server has allowed it (stale-if-error). All other properties have their defaults.
+  ///
+  /// ```swift
+  /// var policy = CachePolicy.http
+  /// policy.staleWhileRevalidate = .seconds(60)
+  /// ```
+  public static var http: CachePolicy {
+    var policy = CachePolicy()
+    policy.timeToLive = .zero
+    policy.usesCachedValue = { error in
+      (error as? HTTPStatusError)?.allowsStaleValue == true
+        || (error as? any ConnectivityFailure)?.isConnectivityFailure == true
+    }
+    return policy
+  }
+}

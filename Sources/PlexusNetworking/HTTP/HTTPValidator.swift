@@ -1,0 +1,57 @@
+/// What a fetch leaves to the one that renews its value: how to ask whether it has changed, and what may be
+/// done with it meanwhile.
+///
+/// As text it has a first line that marks it and one line a property, so that it can be kept with the value. A text
+/// without that mark is taken for an entity tag.
+struct HTTPValidator: Hashable {
+  var entityTag: String?
+  var lastModified: String?
+  /// When the value is no longer fresh, in seconds since 1970-01-01T00:00Z; `nil` if nobody said.
+  var staleFrom: Int?
+  /// How long after that it may stand in for an error.
+  var staleIfError: Int?
+  /// Whether it must not stand in for anything.
+  var forbidsStale = false
+
+  /// Whether a value may be handed out though asking for a newer one has brought an error status.
+  func allowsStaleAfterError(now: Int) -> Bool {
+    guard !forbidsStale, let staleFrom, let staleIfError else { return false }
+    return now < staleFrom + staleIfError
+  }
+
+  private static let mark = "plexus-http-1"
+
+  /// The text to keep.
+  var text: String {
+    var lines = [Self.mark]
+    if let entityTag { lines.append("e=" + entityTag) }
+    if let lastModified { lines.append("m=" + lastModified) }
+    if let staleFrom { lines.append("s=\(staleFrom)") }
+    if let staleIfError { lines.append("i=\(staleIfError)") }
+    if forbidsStale { lines.append("f=1") }
+    return lines.joined(separator: "\n")
+  }
+
+  /// Creates one without anything to ask for.
+  init() {}
+
+  /// Reads a text.
+  init(text: String) {
+    let lines = text.split(separator: "\n")
+    guard lines.first.map(String.init) == Self.mark else {
+      entityTag = text
+      return
+    }
+    for line in lines.dropFirst() {
+      let value = String(line.dropFirst(2))
+      switch line.prefix(2) {
+      case "e=": entityTag = value
+      case "m=": lastModified = value
+      case "s=": staleFrom = Int(value)
+      case "i=": staleIfError = Int(value)
+      case "f=": forbidsStale = true
+      default: break
+      }
+    }
+  }
+}
