@@ -15,13 +15,13 @@ public import FoundationNetworking
 /// import PlexusNetworking
 ///
 /// func weather(at url: URL) -> Multiplexer<String> {
-///   let fetcher = HTTPFetcher(URLRequest(url: url)) { data in String(decoding: data, as: UTF8.self) }
+///   let fetcher = HTTPFetcher(url) { data in String(decoding: data, as: UTF8.self) }
 ///   return Multiplexer(policy: .http, onFetch: fetcher.fetch)
 /// }
 ///
 /// func pages(below url: URL) -> MultiplexerMap<String, Data> {
 ///   MultiplexerMap(policy: .http) { (name: String, context: FetchContext<Data>) in
-///     try await HTTPFetcher(URLRequest(url: url.appending(path: name))) { $0 }.fetch(context)
+///     try await HTTPFetcher(url.appending(path: name)) { $0 }.fetch(context)
 ///   }
 /// }
 /// ```
@@ -69,6 +69,20 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
     self.session = session ?? sharedSession
     self.now = now
     self.decode = decode
+  }
+
+  /// Creates a fetch of what is at a URL.
+  ///
+  /// - Parameters:
+  ///   - url: The URL.
+  ///   - session: What asks for it; one without a cache of its own that all fetchers share, if there is none.
+  ///   - decode: Makes the value of the body of a 2xx answer, as for a request.
+  public init(
+    _ url: URL,
+    session: URLSession? = nil,
+    decode: @escaping @concurrent @Sendable (Data) async throws -> Value
+  ) {
+    self.init(URLRequest(url: url), session: session, decode: decode)
   }
 
   /// Fetches the value, or finds out that the one there is has not changed.

@@ -1,0 +1,38 @@
+public import Foundation
+
+/// The reasons why a media file cannot be had, besides those of the network.
+@nonexhaustive
+public enum MediaError: Error, Hashable, Sendable {
+  /// The URL is neither http, https nor file.
+  case unsupportedScheme(URL)
+
+  /// There is no file at a file URL.
+  case noSuchFile(URL)
+
+  /// The bytes are not those that were asked for.
+  case wrongChecksum(expected: String, found: String)
+
+  /// The server has sent another length or part than it announced, and again when asked anew.
+  case inconsistentLength
+
+  /// The loader was cleared during the download.
+  case cleared
+}
+
+extension MediaError: CustomStringConvertible {
+  /// A sentence that says what happened and what to do about it.
+  public var description: String {
+    switch self {
+    case .unsupportedScheme(let url):
+      "\(url) cannot be loaded; use an http, https or file URL."
+    case .noSuchFile(let url):
+      "There is no file at \(url)."
+    case .wrongChecksum(let expected, let found):
+      "The file has the SHA-256 digest \(found), not \(expected)."
+    case .inconsistentLength:
+      "The server has sent another length than it announced."
+    case .cleared:
+      "The loader was cleared during the download; request the file again."
+    }
+  }
+}

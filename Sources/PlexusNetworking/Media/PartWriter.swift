@@ -1,0 +1,150 @@
+internal import Foundation
+
+#if canImport(FoundationNetworking)
+internal import FoundationNetworking
+#endif
+
+/// The part that there is no longer fits: it has to be loaded from the beginning.
+struct PartOutdated: Error {}
+
+/// Writes an answer to a file as it arrives.
+final class PartWriter: MediaReceiver {
+  private struct State: Sendable {
+    var part: PartFile?
+    var validator: String
+    var offset: Int64
+    var total: Int64?
+    var isClosed = false
+  }
+
+  private let folder: MediaFolder
+  private let url: URL
+  private let report: @Sendable (DownloadProgress) -> Void
+  private let state: Locked<State>
+
+  /// Creates a writer.
+  ///
+  /// - Parameters:
+  ///   - folder: Where it is written.
+  ///   - url: What is loaded.
+  ///   - part: What there is already, and what tells whether it fits.
+  ///   - report: What to call after each piece.
+  init(
+    folder: MediaFolder,
+    url: URL,
+    part: (file: PartFile, validator: String)?,
+    report: @escaping @Sendable (DownloadProgress) -> Void
+  ) {
+    self.folder = folder
+    self.url = url
+    self.report = report
+    state = Locked(
+      State(part: part?.file, validator: part?.validator ?? "", offset: part?.file.size ?? 0)
+    )
+  }
+
+  /// What is asked for.
+  var request: URLRequest {
+    var request = URLRequest(url: url)
+    // What is coded has no length that could be verified, and no parts.
+    request.setValue("identity", forHTTPHeaderField: "Accept-Encoding")
+    let (offset, validator) = state.withLock { ($0.offset, $0.validator) }
+    if offset > 0 {
+      request.setValue("bytes=\(offset)-", forHTTPHeaderField: "Range")
+      request.setValue(validator, forHTTPHeaderField: "If-Range")
+    }
+    return request
+  }
+
+  func begin(_ response: HTTPURLResponse) throws {
+    let field = { response.value(forHTTPHeaderField: $0) }
+    let coding = field("Content-Encoding")?.lowercased() ?? "identity"
+    let length = coding == "identity" ? field("Content-Length").flatMap { Int64($0) } : nil
+    try state.withLock { state in
+      guard !state.isClosed else { throw CancellationError() }
+      switch response.statusCode {
+      case 206 where state.offset > 0:
+        guard
+          let range = Self.contentRange(field("Content-Range")), range.start == state.offset,
+          Self.validator(field) ?? state.validator == state.validator
+        else { throw PartOutdated() }
+        state.total = range.total
+      case 206:
+        // Nobody has asked for a part.
+        throw MediaError.inconsistentLength
+      case 200..<300:
+        state.part?.remove()
+        state.validator = coding == "identity" ? Self.validator(field) ?? "" : ""
+        state.offset = 0
+        state.total = length
+        state.part = try folder.makePart(of: url, validator: state.validator)
+      case 416 where state.offset > 0:
+        throw PartOutdated()
+      default:
+        let now = Int(Date().timeIntervalSince1970)
+        throw HTTPStatusError(
+          status: response.statusCode,
+          retryAfter: field("Retry-After").flatMap { HTTPFreshness.retryAfter($0, now: now) }
+            .map { .seconds($0) }
+        )
+      }
+    }
+    reportProgress()
+  }
+
+  func receive(_ bytes: Data) throws {
+    try state.withLock { state in
+      guard !state.isClosed, let part = state.part else { throw CancellationError() }
+      if let total = state.total, state.offset + Int64(bytes.count) > total {
+        throw MediaError.inconsistentLength
+      }
+      try part.write(bytes, at: state.offset)
+      state.offset += Int64(bytes.count)
+    }
+    reportProgress()
+  }
+
+  /// The answer has ended: returns the complete file.
+  func finish() throws -> PartFile {
+    try state.withLock { state in
+      guard !state.isClosed, let part = state.part else { throw URLError(.badServerResponse) }
+      if let total = state.total, state.offset != total { throw URLError(.networkConnectionLost) }
+      state.isClosed = true
+      try part.synchronize()
+      return part
+    }
+  }
+
+  /// The transfer has failed: nothing is written any more.
+  ///
+  /// What is there stays if it can be continued after such an error; else it is removed.
+  func close(after error: any Error) {
+    state.withLock { state in
+      state.isClosed = true
+      let isOfNoUse = error is HTTPStatusError || error is PartOutdated || error is MediaError
+      if isOfNoUse || state.validator.isEmpty || state.offset == 0 { state.part?.remove() }
+      state.part = nil
+    }
+  }
+
+  private func reportProgress() {
+    let (offset, total) = state.withLock { ($0.offset, $0.total) }
+    report(DownloadProgress(receivedBytes: offset, totalBytes: total))
+  }
+
+  /// What tells whether a part fits: a strong entity tag, or a date of modification.
+  private static func validator(_ field: (String) -> String?) -> String? {
+    if let tag = field("ETag") { return tag.hasPrefix("W/") ? nil : tag }
+    return field("Last-Modified")
+  }
+
+  /// Reads `bytes 5-9/10`.
+  static func contentRange(_ text: String?) -> (start: Int64, total: Int64?)? {
+    guard let text, text.lowercased().hasPrefix("bytes ") else { return nil }
+    let halves = text.dropFirst(6).split(separator: "/")
+    guard halves.count == 2,
+      let start = halves[0].split(separator: "-").first.flatMap({ Int64($0) })
+    else { return nil }
+    return (start, Int64(halves[1]))
+  }
+}

@@ -1,0 +1,73 @@
+/// Who wants to know how far downloads are, and how far they are.
+final class ProgressTable<Key: Hashable & Sendable>: Sendable {
+  private typealias Continuation = AsyncStream<DownloadProgress>.Continuation
+
+  private struct Entry: Sendable {
+    var latest: DownloadProgress?
+    var continuations: [Int: Continuation] = [:]
+  }
+
+  private struct State: Sendable {
+    var entries: [Key: Entry] = [:]
+    var nextID = 0
+  }
+
+  private let state = Locked(State())
+
+  deinit {
+    for entry in state.withLock({ $0.entries }).values {
+      for continuation in entry.continuations.values { continuation.finish() }
+    }
+  }
+
+  /// Registers a stream of a key, which begins with what is known.
+  func subscribe(_ key: Key) -> (stream: AsyncStream<DownloadProgress>, id: Int) {
+    let (stream, continuation) = AsyncStream.makeStream(
+      of: DownloadProgress.self,
+      bufferingPolicy: .bufferingNewest(1)
+    )
+    let (id, latest) = state.withLock { state in
+      state.nextID += 1
+      state.entries[key, default: Entry()].continuations[state.nextID] = continuation
+      return (state.nextID, state.entries[key]?.latest)
+    }
+    continuation.onTermination = { [weak self] _ in _ = self?.remove(id, of: key) }
+    if let latest { continuation.yield(latest) }
+    return (stream, id)
+  }
+
+  /// Ends one stream with a last element.
+  func finish(_ id: Int, of key: Key, with progress: DownloadProgress) {
+    guard let continuation = remove(id, of: key) else { return }
+    continuation.yield(progress)
+    continuation.finish()
+  }
+
+  /// A download has come so far.
+  func report(_ progress: DownloadProgress, for key: Key) {
+    let continuations = state.withLock { state in
+      state.entries[key, default: Entry()].latest = progress
+      return state.entries[key]?.continuations ?? [:]
+    }
+    for continuation in continuations.values { continuation.yield(progress) }
+  }
+
+  /// A download has ended, one way or the other.
+  func finish(_ key: Key) {
+    let entry = state.withLock { $0.entries.removeValue(forKey: key) }
+    for continuation in entry?.continuations.values ?? [:].values { continuation.finish() }
+  }
+
+  /// The number of keys that take up room.
+  var count: Int { state.withLock { $0.entries.count } }
+
+  private func remove(_ id: Int, of key: Key) -> Continuation? {
+    state.withLock { state in
+      let continuation = state.entries[key]?.continuations.removeValue(forKey: id)
+      if let entry = state.entries[key], entry.continuations.isEmpty, entry.latest == nil {
+        state.entries[key] = nil
+      }
+      return continuation
+    }
+  }
+}
