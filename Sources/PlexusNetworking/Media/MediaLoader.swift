@@ -51,8 +51,7 @@ public final actor MediaLoader {
   private nonisolated let core: MediaCore
   /// Joins those who want the same; it remembers nothing.
   private nonisolated let flights: MultiplexerMap<MediaFlight, URL>
-  private nonisolated let prefetches = Locked<[Int: Task<Void, Never>]>([:])
-  private nonisolated let prefetchCount = Locked(0)
+  private nonisolated let prefetches = PrefetchTasks()
 
   /// Creates a loader.
   ///
@@ -99,7 +98,7 @@ public final actor MediaLoader {
   }
 
   deinit {
-    for task in prefetches.withLock({ $0 }).values { task.cancel() }
+    prefetches.cancel()
   }
 
   // MARK: - Requests
@@ -194,27 +193,9 @@ public final actor MediaLoader {
   ///
   /// - Parameter urls: The URLs.
   public nonisolated func prefetch(_ urls: some Sequence<URL>) {
-    let urls = urls.map(\.withoutFragment).filter(\.isHTTP)
-    guard !urls.isEmpty else { return }
-    let id = prefetchCount.withLock { count in
-      count += 1
-      return count
-    }
     let (core, flights) = (core, flights)
-    // It takes itself out: it has to be in first.
-    prefetches.withLock {
-      $0[id] = Task.detached(priority: .utility) { [weak self] in
-        await withTaskGroup(of: Void.self) { group in
-          for (index, url) in urls.enumerated() {
-            if index >= 4 { await group.next() }
-            group.addTask {
-              if await core.held(url) == nil { _ = try? await flights.request(core.flight(url)) }
-            }
-          }
-        }
-        let ended = self?.prefetches.withLock { $0.removeValue(forKey: id) }
-        withExtendedLifetime(ended) {}
-      }
+    prefetches.start(urls.map(\.withoutFragment).filter(\.isHTTP)) { url in
+      if await core.held(url) == nil { _ = try? await flights.request(core.flight(url)) }
     }
   }
 

@@ -1,0 +1,152 @@
+import Foundation
+import LoopbackOrigin
+import Plexus
+import PlexusNetworking
+import PlexusTesting
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct `The limits of a media loader` {
+  let origin: LoopbackOrigin
+  let folder = MediaTestFolder()
+  /// The paths in the order in which they were asked for.
+  let asked = Guarded<[String]>([])
+
+  init() throws {
+    origin = try LoopbackOrigin()
+    origin.route("/files/*") { [asked] request in
+      asked.withLock { $0.append(request.pathComponents[1]) }
+      return OriginResponse(body: Array(repeating: 1, count: 1000))
+    }
+  }
+
+  private func url(_ name: some CustomStringConvertible) throws -> URL {
+    try #require(URL(string: origin.address + "/files/\(name)"))
+  }
+
+  private func loader(bytes: Int?, connections: Int = 6) -> MediaLoader {
+    MediaLoader(
+      directory: folder.url,
+      byteLimit: bytes,
+      connectionsPerHost: connections,
+      retry: .never
+    )
+  }
+
+  @Test func `files take no more than the byte limit when a new one is there`() async throws {
+    let loader = loader(bytes: 20_000)
+    for number in 0..<40 {
+      let file = try await loader.request(url(number))
+      #expect(FileManager.default.fileExists(atPath: file.path))
+      #expect(folder.files.count <= 20)
+    }
+    #expect(folder.files.count >= 18)
+  }
+
+  @Test func `files of an earlier process count, and outlive the loader`() async throws {
+    var loader: MediaLoader? = loader(bytes: nil)
+    for number in 0..<30 { _ = try await loader?.request(url(number)) }
+    loader = self.loader(bytes: 20_000)
+    _ = try await loader?.request(url(30))
+    #expect((18...20).contains(folder.files.count))
+    let count = folder.files.count
+    loader = nil
+    #expect(folder.files.count == count)
+  }
+
+  @Test func `a file that is asked for again stays longer`() async throws {
+    let loader = loader(bytes: 20_000)
+    for number in 0..<10 { _ = try await loader.request(url(number)) }
+    for _ in 0..<3 { _ = try await loader.request(url("0")) }
+    for number in 10..<40 { _ = try await loader.request(url(number)) }
+    #expect(try loader.cachedFile(for: url(0)) != nil)
+    #expect(try loader.cachedFile(for: url(1)) == nil)
+  }
+
+  @Test func `a file in use is not removed, and goes afterwards`() async throws {
+    let loader = loader(bytes: 3000)
+    let used = try url("used")
+    try await loader.withFile(for: used) { file in
+      for number in 0..<40 { _ = try await loader.request(url(number)) }
+      #expect(FileManager.default.fileExists(atPath: file.path))
+    }
+    for number in 40..<60 { _ = try await loader.request(url(number)) }
+    #expect(loader.cachedFile(for: used) == nil)
+    // Those that were handed out last stay beyond the limit.
+    #expect(folder.files.count <= 8 + 3)
+  }
+
+  @Test func `a file larger than the limit is handed out all the same`() async throws {
+    let loader = loader(bytes: 10)
+    let file = try await loader.request(url("large"))
+    #expect(FileManager.default.fileExists(atPath: file.path))
+    for number in 0..<20 { _ = try await loader.request(url(number)) }
+    #expect(!FileManager.default.fileExists(atPath: file.path))
+  }
+
+  @Test func `clearing a limited loader lets it begin anew`() async throws {
+    let loader = loader(bytes: 20_000)
+    for number in 0..<30 { _ = try await loader.request(url(number)) }
+    try await loader.clear()
+    #expect(folder.files.isEmpty)
+    for number in 0..<30 {
+      let file = try await loader.request(url(number))
+      #expect(FileManager.default.fileExists(atPath: file.path))
+    }
+    #expect((18...20).contains(folder.files.count))
+  }
+
+  @Test func `no more than so many downloads of a host go on at once`() async throws {
+    let gate = Gate()
+    let running = Guarded((now: 0, most: 0))
+    origin.route("/files/*") { _ in
+      running.withLock { counts in
+        counts.now += 1
+        counts.most = max(counts.most, counts.now)
+      }
+      try? await gate.wait()
+      running.withLock { $0.now -= 1 }
+      return OriginResponse(text: "x")
+    }
+    let loader = loader(bytes: nil, connections: 2)
+    let requests = try (0..<10).map { number in
+      let url = try url(number)
+      return Task { try await loader.request(url) }
+    }
+    await gate.arrivals(2)
+    gate.open()
+    for request in requests { _ = try await request.value }
+    #expect(running.withLock { $0.most } == 2)
+  }
+
+  @Test func `a request joins what is prefetched`() async throws {
+    let gate = Gate()
+    origin.route("/files/*") { _ in
+      try? await gate.wait()
+      return OriginResponse(text: "x")
+    }
+    let loader = loader(bytes: nil)
+    let url = try url("a")
+    loader.prefetch([url])
+    await gate.arrivals(1)
+    let request = Task { try await loader.request(url) }
+    gate.open()
+    _ = try await request.value
+    #expect(origin.statistics.requestCount == 1)
+  }
+
+  @Test func `prefetching ends with the loader`() async throws {
+    let gate = Gate()
+    origin.route("/files/*") { _ in
+      try? await gate.wait()
+      return OriginResponse(text: "x")
+    }
+    var loader: MediaLoader? = loader(bytes: nil)
+    try loader?.prefetch([url("a")])
+    await gate.arrivals(1)
+    loader = nil
+    await origin.openConnections(atMost: 0)
+    #expect(folder.files.isEmpty)
+  }
+}
