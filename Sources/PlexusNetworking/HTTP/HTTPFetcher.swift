@@ -31,7 +31,7 @@ public import FoundationNetworking
 /// It is a cache of one user (RFC 9111). A value is fresh for `max-age` less `Age` and the time that the answer took,
 /// or until `Expires`; `no-cache` and `no-store` make it stale at once. A stale one is asked for with `If-None-Match` and
 /// `If-Modified-Since`; after 304 the value stays, with the freshness that the 304 gives. A value without any
-/// word about freshness has the policy's time to live. With ``Plexus/CachePolicy/http`` a value stands in for an error status as
+/// word about freshness has the policy's time to live. With `CachePolicy.http` a value stands in for an error status as
 /// long as `stale-if-error` allows (RFC 5861), and for a failure of connectivity unless `must-revalidate`,
 /// `no-cache` or `no-store` forbid it.
 ///

@@ -8,7 +8,7 @@ public struct HTTPStatusError: Error, RetryAdvice, Hashable {
   public let retryAfter: Duration?
   /// Whether the server has allowed the value that there is to stand in (stale-if-error).
   ///
-  /// ``Plexus/CachePolicy/http`` heeds it.
+  /// `CachePolicy.http` heeds it.
   public let allowsStaleValue: Bool
 
   /// Creates an error, for instance in a transport of your own.

@@ -36,7 +36,7 @@ public import Plexus
 /// ## How much is kept
 ///
 /// With a byte limit the files together take no more than that when a new one is there, apart from those in use. Which
-/// ones go is decided as in a map with a ``Plexus/CacheCapacity``. The limit never removes a file inside ``withFile(for:_:)``,
+/// ones go is decided as in a map with a `CacheCapacity`. The limit never removes a file inside ``withFile(for:_:)``,
 /// nor the eight files that were handed out last; what a URL from ``request(_:)`` stands for is there when the call
 /// returns, and should be opened soon. A file larger than the whole limit goes when eight others were handed out.
 /// Lengths are those of the files; parts do not count, and are removed when nobody has continued them for a day.
