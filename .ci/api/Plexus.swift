@@ -916,7 +916,7 @@ final public actor Debouncer : Plexus.Broadcaster {
 /// initial value counts as fired. Values are compared without a lock; the comparison may take its
 /// time, and may use the variable.
 ///
-/// ``touch()`` fires the value as it will be then, changed or not.
+/// ``touch()`` fires the value as it will be then, changed or not; going back takes that back, too.
 ///
 /// The variable is read and set atomically, each by itself: `value += 1` on two threads at once may
 /// lose one of the two.
@@ -2403,7 +2403,7 @@ extension ObservationToken : Hashable {
 /// ```
 ///
 /// The value is set on the main actor. An element that equals the value is not published, if the type can
-/// tell. Elements that arrive faster than the main actor takes them are skipped but for the newest.
+/// tell; the pair of states of a ``PageStore`` cannot. Elements that arrive faster than the main actor takes them are skipped but for the newest.
 ///
 /// The broadcaster is followed as long as this object lives. It is not kept by it: when it has gone, the
 /// value stays what it was last.
@@ -3177,7 +3177,7 @@ public struct RetryPolicy : Hashable, Sendable {
 
 /// Another sequence, iterated once for any number of subscribers.
 ///
-/// Make one with ``_Concurrency/AsyncSequence/broadcast(bufferingPolicy:)``. It begins to iterate when the
+/// Make one with `broadcast(bufferingPolicy:)` of any sequence. It begins to iterate when the
 /// first subscriber comes, stops when the last one has gone, and tells everybody the same elements in the
 /// same order. Nothing is replayed: who comes later gets what arrives from then on.
 ///
@@ -3344,6 +3344,10 @@ final public actor StateConsumer<State> where State : Sendable {
 
     /// Consumes every element of a broadcaster: the states of a store, from the present one on.
     ///
+    /// The present state has been looked at when this returns, unless another one is being looked at: a
+    /// closure that is added afterwards is late. What follows is looked at in a task, off every actor.
+    /// Nothing that comes from what was followed before is looked at any more.
+    ///
     /// It goes on until the broadcaster ends, the consumer is released, or another one is followed. The
     /// broadcaster is not kept alive. A ``PageStore`` is followed by a consumer of both states:
     /// `StateConsumer<(app: App, page: Page)>`.
@@ -3384,7 +3388,8 @@ final public actor StateConsumer<State> where State : Sendable {
 /// There is one order of actions, which everybody sees. An action has been reduced when
 /// ``dispatch(_:)`` returns, unless another one is under way: one dispatched from a reducer, from
 /// middleware or from a selector, or while another thread dispatches, is carried out after those before
-/// it by whoever is at it. Nothing is nested, however long the chain, and nobody waits.
+/// it by whoever is at it. Nothing is nested, however long the chain, and nobody waits. The same holds
+/// while another thread begins or ends to follow changes, for the moment that this takes.
 ///
 /// ## States and changes
 ///
@@ -3399,6 +3404,7 @@ final public actor StateConsumer<State> where State : Sendable {
 /// ## Release
 ///
 /// The last reference to a store cancels its effects, and ends its streams after what was sent before.
+/// Actions that wait behind one that is under way are still carried out, without effects.
 /// Streams, handlers, tokens and effects never keep it alive; a ``PageStore`` and a caller that waits
 /// in ``dispatchAndWait(_:)`` do.
 ///
@@ -3442,8 +3448,8 @@ final public actor Store<State, Action> : Plexus.Broadcaster where State : Senda
     /// Carries out an action.
     ///
     /// It has passed middleware, reducer and subscribers' buffers when this returns, unless another action
-    /// is under way, on this thread (a reducer, middleware or a selector dispatches) or on another one.
-    /// Then it follows those dispatched before it, carried out by whoever is at it. For the same reason
+    /// is under way, on this thread (a reducer, middleware or a selector dispatches) or on another one, or
+    /// another thread begins or ends to follow changes in this moment. Then it follows those dispatched before it, carried out by whoever is at it. For the same reason
     /// this call may carry out actions that others dispatch meanwhile.
     ///
     /// - Parameter action: What is to happen.

@@ -211,7 +211,8 @@ final public class ManualClock : Clock, Sendable {
     /// It stands still at every deadline on its way, so that those who are due there are resumed
     /// before it goes on, and comes to rest at the last one. Whoever goes to sleep while it runs is
     /// woken, too; whoever does so after it has returned sleeps on. A task that was woken may need some
-    /// time to get to its next sleep: where there are several in a row, use ``run(_:)``.
+    /// time to get to its next sleep: where there are several in a row, use ``run(_:)``. Among many tasks
+    /// that sleep again and again there may always be one that sleeps, and then it does not return.
     public func run()
 
     /// Carries out an operation, and moves the clock to the next deadline whenever somebody sleeps.
@@ -225,6 +226,8 @@ final public class ManualClock : Clock, Sendable {
     /// }
     /// print(clock.now.offset)  // 15 seconds
     /// ```
+    ///
+    /// Others who sleep on the clock are woken, too, as long as the operation goes on and no longer.
     ///
     /// The clock does not wait until everybody sleeps who is going to. Where two tasks sleep at the
     /// same time, the order in which they get to it decides which deadline comes first.

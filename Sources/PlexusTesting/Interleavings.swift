@@ -76,7 +76,7 @@
 public func forEveryInterleaving(
   deviations: Int = 6,
   jobLimit: Int = 10_000,
-  _ scenario: @escaping nonisolated(nonsending) @Sendable () async throws -> Void
+  _ scenario: nonisolated(nonsending) @escaping @Sendable () async throws -> Void
 ) throws -> Int {
   try JobHolder.takingTurns { holder in
     var frontier = [InterleavingBranch(schedule: [], knownOptions: [])]
@@ -124,7 +124,7 @@ public func forEveryInterleaving(
 public func replayInterleaving(
   _ schedule: [Int],
   jobLimit: Int = 10_000,
-  _ scenario: @escaping nonisolated(nonsending) @Sendable () async throws -> Void
+  _ scenario: nonisolated(nonsending) @escaping @Sendable () async throws -> Void
 ) throws {
   try JobHolder.takingTurns { holder in
     let run = InterleavingRun(scenario, schedule: schedule, jobLimit: jobLimit, holder: holder)
