@@ -63,14 +63,15 @@ final class MediaCore: Sendable {
   /// Downloads a file, unless it has come in the meantime.
   func download(_ flight: MediaFlight) async throws -> URL {
     let url = flight.url
-    defer { progress.finish(url) }
+    let download = progress.begin(url)
+    defer { progress.finish(download, for: url) }
     prepare()
     if let file = await held(url)?.file { return file }
     var failures = 0
     var restarts = 0
     while true {
       do {
-        return try await attempt(flight)
+        return try await attempt(flight, download)
       } catch is PartOutdated where restarts < 2 {
         restarts += 1
       } catch is PartOutdated {
@@ -101,7 +102,7 @@ final class MediaCore: Sendable {
     limit?.removeAll()
   }
 
-  private func attempt(_ flight: MediaFlight) async throws -> URL {
+  private func attempt(_ flight: MediaFlight, _ download: Int) async throws -> URL {
     let url = flight.url
     let begin = flight.epoch
     let host = "\(url.host() ?? ""):\(url.port ?? -1)"
@@ -109,7 +110,7 @@ final class MediaCore: Sendable {
     defer { gate.leave(host) }
     let progress = progress
     let writer = PartWriter(folder: folder, url: url, part: folder.openPart(of: url)) {
-      progress.report($0, for: url)
+      progress.report($0, of: download, for: url)
     }
     do {
       try await transport.send(writer.request, to: writer)

@@ -3,6 +3,8 @@ final class ProgressTable<Key: Hashable & Sendable>: Sendable {
   private typealias Continuation = AsyncStream<DownloadProgress>.Continuation
 
   private struct Entry: Sendable {
+    /// The download under way; reports of an earlier one come too late.
+    var download: Int?
     var latest: DownloadProgress?
     var continuations: [Int: Continuation] = [:]
   }
@@ -43,28 +45,39 @@ final class ProgressTable<Key: Hashable & Sendable>: Sendable {
     continuation.finish()
   }
 
+  /// A download begins.
+  ///
+  /// - Returns: What its reports have to name.
+  func begin(_ key: Key) -> Int {
+    state.withLock { state in
+      state.nextID += 1
+      state.entries[key, default: Entry()].download = state.nextID
+      return state.nextID
+    }
+  }
+
   /// A download has come so far.
-  func report(_ progress: DownloadProgress, for key: Key) {
+  func report(_ progress: DownloadProgress, of download: Int, for key: Key) {
     let continuations = state.withLock { state in
-      state.entries[key, default: Entry()].latest = progress
+      guard state.entries[key]?.download == download else { return [Int: Continuation]() }
+      state.entries[key]?.latest = progress
       return state.entries[key]?.continuations ?? [:]
     }
     for continuation in continuations.values { continuation.yield(progress) }
   }
 
   /// A download has ended, one way or the other.
-  func finish(_ key: Key) {
-    let entry = state.withLock { $0.entries.removeValue(forKey: key) }
+  func finish(_ download: Int, for key: Key) {
+    let entry = state.withLock { state in
+      state.entries[key]?.download == download ? state.entries.removeValue(forKey: key) : nil
+    }
     for continuation in entry?.continuations.values ?? [:].values { continuation.finish() }
   }
-
-  /// The number of keys that take up room.
-  var count: Int { state.withLock { $0.entries.count } }
 
   private func remove(_ id: Int, of key: Key) -> Continuation? {
     state.withLock { state in
       let continuation = state.entries[key]?.continuations.removeValue(forKey: id)
-      if let entry = state.entries[key], entry.continuations.isEmpty, entry.latest == nil {
+      if let entry = state.entries[key], entry.continuations.isEmpty, entry.download == nil {
         state.entries[key] = nil
       }
       return continuation
