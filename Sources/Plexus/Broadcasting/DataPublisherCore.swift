@@ -177,6 +177,8 @@ extension DataPublisherCore {
     if let timer = state.timer {
       // One that wakes too early sleeps again: updates in quick succession start no task.
       if let wake, timer.wake <= wake { return }
+      // The value has gone stale, and the timer is about to say so.
+      if state.published.isStale(after: staleAfter, at: now) { return }
       if let task = timer.task { effects.cancelledTasks.append(task) }
       state.timer = nil
     }

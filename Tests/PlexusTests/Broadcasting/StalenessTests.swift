@@ -134,6 +134,50 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
+  @Test func `tells what has gone stale although something else happens just then`() async throws {
+    // It wakes its sleepers late.
+    struct Drowsy: Clock {
+      let manual: ManualClock
+      let gate = Gate()
+      let log = Log<String>()
+      var now: ManualClock.Instant { manual.now }
+      var minimumResolution: Duration { manual.minimumResolution }
+
+      func sleep(until deadline: ManualClock.Instant, tolerance: Duration?) async throws {
+        try await manual.sleep(until: deadline, tolerance: tolerance)
+        do { try await gate.wait() } catch { log.append("cancelled") }
+        log.append("awake")
+      }
+    }
+    let drowsy = Drowsy(manual: clock)
+    let publisher = DataPublisher<Int>(
+      staleAfter: .seconds(10),
+      publishesStaleness: true,
+      clock: drowsy
+    )
+    let states = publisher.subscription(bufferingPolicy: .unbounded)
+    let gate = Gate()
+    let load = Task {
+      try await publisher.load {
+        try await gate.wait()
+        return 2
+      }
+    }
+    await gate.arrivals(1)
+    // The load is a late one from now on.
+    publisher.update(1)
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(10))
+    await drowsy.gate.arrivals(1)
+    #expect(publisher.isStale)
+    load.cancel()
+    await #expect(throws: CancellationError.self) { try await load.value }
+    drowsy.gate.open()
+    try #require(await drowsy.log.first(1) == ["awake"])
+    let expected = ["unknown", "loading(-)", "loaded(1)", "loaded(1)"]
+    #expect(await states.first(4).map(words) == expected)
+  }
+
   @Test func `starts one timer for any number of updates`() async {
     for value in 0..<1000 { publisher.update(value) }
     await clock.sleepers(1)
