@@ -25,7 +25,9 @@
 ///
 /// A subscriber that comes when the others have gone starts another iteration. What that yields depends
 /// on the sequence: an `AsyncStream` has ended with the first one. What a stopped iteration still yields
-/// reaches nobody.
+/// reaches nobody. The sequence is never iterated twice at once: the other iteration begins when the
+/// stopped one is over, which a sequence that does not care to be cancelled can put off until its next
+/// element.
 ///
 /// ## Ending
 ///

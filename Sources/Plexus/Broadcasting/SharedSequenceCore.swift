@@ -9,8 +9,10 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
   private struct State {
     /// Released when the sequence has ended.
     var source: Source?
-    /// The iteration under way; elements of any other are late and not wanted.
+    /// The iteration that is wanted; elements of any other are late and not wanted.
     var run: UInt64?
+    /// Whether an iteration is under way, wanted or not: the next one begins after it.
+    var isIterating = false
     /// The task of that iteration, as soon as it is known.
     var task: Task<Void, Never>?
     /// What is replayed to those who come after the end.
@@ -53,6 +55,8 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
       }
       let run = UniqueID.next()
       state.run = run
+      guard !state.isIterating else { return (result, nil) }
+      state.isIterating = true
       return (result, (run, source))
     }
     if let (run, source) = started { start(run, source) }
@@ -94,18 +98,39 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
     return delivery != nil
   }
 
-  /// The sequence has ended, unless its iteration was stopped before.
+  /// What follows when an iteration is over.
+  private enum Sequel {
+    /// The sequence has ended: this comes last, and this is not needed any more.
+    case end(Delivery<Element>?, former: State)
+    /// Others have come since the iteration was stopped.
+    case iteration(UInt64, Source)
+    case nothing
+  }
+
+  /// An iteration is over: the sequence has ended, unless the iteration was stopped before.
   private func end(_ run: UInt64, with last: Element?) {
-    let ended = state.withLock { state -> (Delivery<Element>?, former: State)? in
-      guard state.run == run else { return nil }
-      let former = state
-      state = State(last: last)
-      return (last.map { hub.prepare($0) }, former)
+    let sequel = state.withLock { state -> Sequel in
+      if state.run == run {
+        let former = state
+        state = State(last: last)
+        return .end(last.map { hub.prepare($0) }, former: former)
+      }
+      guard let run = state.run, let source = state.source else {
+        state.isIterating = false
+        return .nothing
+      }
+      return .iteration(run, source)
     }
-    guard let (delivery, former) = ended else { return }
-    delivery?.deliver()
-    hub.finish()
-    withExtendedLifetime(former) {}
+    switch sequel {
+    case .end(let delivery, let former):
+      delivery?.deliver()
+      hub.finish()
+      withExtendedLifetime(former) {}
+    case .iteration(let run, let source):
+      start(run, source)
+    case .nothing:
+      break
+    }
   }
 
   /// The last subscriber has gone, unless another one has come since.

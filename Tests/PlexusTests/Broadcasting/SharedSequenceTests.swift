@@ -110,11 +110,83 @@ import Testing
     await deaf.gates[0].arrivals(1)
     first = nil
     let second = shared.subscription()
-    await deaf.gates[1].arrivals(1)
     deaf.gates[0].admit(1)
+    await deaf.gates[1].arrivals(1)
     deaf.gates[1].admit(3)
     #expect(await second.first(3) == [1, 1, 1])
     withExtendedLifetime(first) {}
+  }
+
+  @Test func `is never iterated twice at once, however quickly subscribers come and go`() async {
+    // It notes every iteration that begins before another one is over.
+    final class Exclusive: AsyncSequence, Sendable {
+      final class Iterator: AsyncIteratorProtocol {
+        let sequence: Exclusive
+
+        init(_ sequence: Exclusive) {
+          self.sequence = sequence
+          sequence.begin()
+        }
+
+        deinit { sequence.live.withLock { $0 -= 1 } }
+
+        func next() async -> Int? {
+          await Task.detached { [sequence] in try? await sequence.gate.wait() }.value
+          return 7
+        }
+      }
+
+      let gate = Gate()
+      let live = Guarded(0)
+      let overlaps = Guarded(0)
+
+      func makeAsyncIterator() -> Iterator { Iterator(self) }
+
+      func begin() {
+        let isAlone = live.withLock { live in
+          live += 1
+          return live == 1
+        }
+        if !isAlone { overlaps.withLock { $0 += 1 } }
+      }
+    }
+    for _ in 0..<100 {
+      let sequence = Exclusive()
+      let shared = sequence.broadcast()
+      var early: Subscription<Int>? = shared.subscription()
+      await sequence.gate.arrivals(1)
+      for _ in 0..<3 {
+        early = nil
+        early = shared.subscription()
+      }
+      sequence.gate.open()
+      #expect(await early?.first(2) == [7, 7])
+      #expect(sequence.overlaps.withLock { $0 } == 0)
+    }
+  }
+
+  @Test func `serves who stays, however many have come and gone before`() async {
+    // It yields without end until it is cancelled.
+    struct Ones: AsyncSequence, Sendable {
+      struct Iterator: AsyncIteratorProtocol {
+        mutating func next() async -> Int? { Task.isCancelled ? nil : 1 }
+      }
+
+      func makeAsyncIterator() -> Iterator { Iterator() }
+    }
+    let shared = Ones().broadcast(bufferingPolicy: .bufferingNewest(1))
+    for _ in 0..<20 {
+      await withTaskGroup { group in
+        for _ in 0..<4 {
+          group.addTask {
+            for _ in 0..<20 { _ = shared.subscription() }
+          }
+        }
+      }
+      let subscription = shared.subscription()
+      #expect(await subscription.first(3) == [1, 1, 1])
+      #expect(shared.subscriberCount == 1)
+    }
   }
 
   @Test func `delivers its failure to all, after what came before, and to those who come later`()
