@@ -19,12 +19,13 @@ extension BroadcastHub {
     let cancellation = Cancellation()
     let key = isolation.map { ObjectIdentifier($0) }
     let (id, newGroup, parked) = state.withLock { state in
-      guard state.register() else { return (0, HandlerGroup<Element>?.none, Waiter?.none) }
+      let isOpen = state.register()
+      // A finished hub has nothing to tell but what is replayed.
+      guard isOpen || !replay.isEmpty else { return (0, HandlerGroup<Element>?.none, Waiter?.none) }
       let id = state.lastID
-      let others = readers(&state)
-      let known = others.groups.first { $0.isolation == key }
+      let known = isOpen ? readers(&state).groups.first { $0.isolation == key } : nil
       let group = known ?? HandlerGroup(id: id, isolation: key)
-      if known == nil { others.groups.append(group) }
+      if isOpen, known == nil { readers(&state).groups.append(group) }
       let entry = HandlerEntry(
         id: id,
         start: state.sequence,

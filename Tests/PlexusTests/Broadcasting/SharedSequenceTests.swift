@@ -189,6 +189,35 @@ import Testing
     }
   }
 
+  @Test func `delivers its failure to handlers that come later, too, and frees them`() async {
+    let (numbers, source) = AsyncThrowingStream.makeStream(of: Int.self, throwing: (any Error).self)
+    let shared = numbers.broadcast()
+    source.finish(throwing: LoadingFailure.first)
+    #expect(await shared.subscription().all().map(words) == ["first"])
+    let census = Census()
+    let log = Log<String>()
+    let owner = Owner()
+    let tokens = [
+      shared.observe { [parcel = census.parcel()] (result: Result<Int, any Error>) in
+        withExtendedLifetime(parcel) { log.append(words(result)) }
+      },
+      shared.observe { @MainActor [parcel = census.parcel()] (result: Result<Int, any Error>) in
+        withExtendedLifetime(parcel) { log.append(words(result)) }
+      },
+      shared.observe { [parcel = census.parcel()] (result: Result<Int, any Error>) async in
+        withExtendedLifetime(parcel) { log.append(words(result)) }
+      },
+    ]
+    shared.observe(as: owner) {
+      [parcel = census.parcel()] (_, result: Result<Int, any Error>) in
+      withExtendedLifetime(parcel) { log.append(words(result)) }
+    }
+    #expect(await log.first(4) == ["first", "first", "first", "first"])
+    await census.falls(to: 0)
+    #expect(shared.subscriberCount == 0)
+    withExtendedLifetime((tokens, owner)) {}
+  }
+
   @Test func `delivers its failure to all, after what came before, and to those who come later`()
     async
   {
@@ -305,6 +334,9 @@ import Testing
     Tracked(source: source, log: log).map { withExtendedLifetime((captured, $0)) { $0.1 } }
   }
 }
+
+/// Whose handlers live as long.
+private final class Owner: Sendable {}
 
 /// An element, or the error in its place.
 private func words(_ result: Result<Int, any Error>) -> String {
