@@ -23,9 +23,9 @@ extension BroadcastHub {
       // A finished hub has nothing to tell but what is replayed.
       guard isOpen || !replay.isEmpty else { return (0, HandlerGroup<Element>?.none, Waiter?.none) }
       let id = state.lastID
-      let known = isOpen ? readers(&state).groups.first { $0.isolation == key } : nil
+      let known = isOpen ? readers(&state).group(on: key) : nil
       let group = known ?? HandlerGroup(id: id, isolation: key)
-      if isOpen, known == nil { readers(&state).groups.append(group) }
+      if isOpen, known == nil { readers(&state).insert(group) }
       let entry = HandlerEntry(
         id: id,
         start: state.sequence,
@@ -72,6 +72,8 @@ extension BroadcastHub {
           guard age + (item.receiver == nil ? 0 : 1) <= entry.newest else { continue }
           if let oldest = entry.oldest, !oldest.take(item.sequence) { continue }
           switch entry.body {
+          case nil:
+            continue
           case .plain(let handler):
             await handler(item.element)
           case .owned(let handler):
@@ -98,14 +100,14 @@ extension BroadcastHub {
     while true {
       let (items, entries, isOver) = state.withLock { state in
         let items = group.queue.popFirst(atMost: 64)
-        let isOver = items.isEmpty && (group.entries.isEmpty || state.isFinished)
+        let isOver = items.isEmpty && (group.isEmpty || state.isFinished)
         return (items, isOver ? group.takeEntries() : group.entries, isOver)
       }
       if isOver { return nil }
       if !items.isEmpty { return (items, entries) }
       await SuspendedTask.suspend(isolation: isolation) { task in
         let isParked = state.withLock { state in
-          guard group.queue.isEmpty, !group.entries.isEmpty, !state.isFinished else { return false }
+          guard group.queue.isEmpty, !group.isEmpty, !state.isFinished else { return false }
           state.parked.park(group, task: task)
           return true
         }
@@ -119,18 +121,17 @@ extension BroadcastHub {
     let (entry, owned, parked, isLast, queue) = state.withLock { state in
       let others = readers(&state)
       let owned = others.owned.removeValue(forKey: id)
-      guard let index = others.groups.firstIndex(where: { $0.isolation == isolation }) else {
+      guard let group = others.group(on: isolation) else {
         return (
           HandlerEntry<Element>?.none, owned, Waiter?.none, false,
           Ring<HandlerGroup<Element>.Item>()
         )
       }
-      let group = others.groups[index]
       guard let entry = group.takeEntry(id: id) else { return (nil, owned, nil, false, Ring()) }
       let isLast = state.unregister()
-      guard group.entries.isEmpty else { return (entry, owned, nil, isLast, Ring()) }
+      guard group.isEmpty else { return (entry, owned, nil, isLast, Ring()) }
       // Nobody is left to hear what was on its way: the task of the group ends.
-      others.groups.remove(at: index)
+      others.remove(group)
       let queue = group.queue
       group.queue = Ring()
       return (entry, owned, state.parked.remove(group) ? group : nil, isLast, queue)

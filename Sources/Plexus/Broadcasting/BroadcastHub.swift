@@ -69,7 +69,7 @@ extension BroadcastHub {
       delivery.woken.sort { $0.id < $1.id }
       garbage.groups = others.groups.filter(\.queue.isEmpty)
       garbage.entries = garbage.groups.map { $0.takeEntries() }
-      others.groups = []
+      others.removeGroups()
       garbage.owned = others.owned
       others.owned = [:]
       return (delivery, garbage)

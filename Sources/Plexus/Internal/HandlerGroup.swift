@@ -20,10 +20,14 @@ final class HandlerGroup<Element: Sendable>: Waiter, @unchecked Sendable {
   /// Where the handlers run; `nil` if they belong to no actor.
   let isolation: ObjectIdentifier?
   var queue = Ring<Item>()
-  /// In subscription order.
+  /// In subscription order; those that were removed leave empty ones behind for a while.
   private(set) var entries: ContiguousArray<HandlerEntry<Element>> = []
-  /// How many of the newest messages somebody wants, and how many of the oldest all together want.
-  private var demand = (newest: 0, oldest: 0)
+  /// How many of the entries are not empty.
+  private var count = 0
+  /// How many of the newest messages the handlers want.
+  private var newest = WindowLimits()
+  /// How many of the oldest messages the handlers want, all together.
+  private var oldest = 0
   /// The number of the next message, for those who look without the lock.
   let latest = Atomic<Int>(0)
 
@@ -31,6 +35,9 @@ final class HandlerGroup<Element: Sendable>: Waiter, @unchecked Sendable {
     self.isolation = isolation
     super.init(id: id)
   }
+
+  /// Whether there are no handlers.
+  var isEmpty: Bool { count == 0 }
 
   /// Adds a message as far as anybody wants it.
   ///
@@ -41,23 +48,25 @@ final class HandlerGroup<Element: Sendable>: Waiter, @unchecked Sendable {
   func enqueue(_ element: Element, sequence: Int) -> ContiguousArray<Element> {
     latest.store(sequence + 1, ordering: .relaxed)
     let isAwaited = slot >= 0 && queue.isEmpty
-    var isWanted = demand.newest > 0
-    for entry in entries where entry.oldest?.offer(sequence, isAwaited: isAwaited) == true {
-      isWanted = true
+    var isWanted = newest.largest > 0
+    if oldest > 0 {
+      for entry in entries where entry.oldest?.offer(sequence, isAwaited: isAwaited) == true {
+        isWanted = true
+      }
     }
     guard isWanted else { return [element] }
     queue.append(Item(element: element, sequence: sequence, receiver: nil))
-    guard demand.newest < .max else { return [] }
-    if demand.oldest == 0 {
-      let excess = queue.count - demand.newest
+    guard newest.largest < .max else { return [] }
+    if oldest == 0 {
+      let excess = queue.count - newest.largest
       return excess > 0 ? ContiguousArray(queue.popFirst(atMost: excess).map(\.element)) : []
     }
-    return queue.count > 2 * (demand.newest + demand.oldest) ? discardUnwanted() : []
+    return queue.count / 2 > bounded(newest.largest) + oldest ? discardUnwanted() : []
   }
 
   /// Takes out what is neither among the newest messages nor was accepted among the oldest.
   private func discardUnwanted() -> ContiguousArray<Element> {
-    let first = latest.load(ordering: .relaxed) - demand.newest
+    let first = latest.load(ordering: .relaxed) - newest.largest
     let items = queue.popFirst(atMost: queue.count)
     var discarded: ContiguousArray<Element> = []
     for item in items {
@@ -77,31 +86,30 @@ final class HandlerGroup<Element: Sendable>: Waiter, @unchecked Sendable {
   func insert(_ entry: HandlerEntry<Element>, replaying replay: [Element]) {
     latest.store(entry.start, ordering: .relaxed)
     entries.append(entry)
-    measureDemand()
+    count += 1
+    if let messages = entry.oldest {
+      oldest += bounded(messages.limit)
+    } else {
+      newest.insert(entry.newest)
+    }
     for element in replay.suffix(entry.newest)
     where entry.oldest?.offer(entry.start, isAwaited: true) ?? true {
       queue.append(Item(element: element, sequence: entry.start, receiver: entry.id))
     }
   }
 
-  private func measureDemand() {
-    demand = (0, 0)
-    for entry in entries {
-      if let oldest = entry.oldest {
-        demand.oldest += max(oldest.limit, 1)
-      } else {
-        demand.newest = max(demand.newest, entry.newest)
-      }
-    }
+  /// Returns a limit as one of which sums can be made: no queue ever gets that long.
+  private func bounded(_ limit: Int) -> Int {
+    min(max(limit, 1), 1 << 32)
   }
 
   /// Removes all handlers, to be released without the lock.
   func takeEntries() -> ContiguousArray<HandlerEntry<Element>> {
-    defer { entries = [] }
+    defer { (entries, count, newest, oldest) = ([], 0, WindowLimits(), 0) }
     return entries
   }
 
-  /// Removes a handler, to be released without the lock.
+  /// Removes a handler that was cancelled, to be released without the lock.
   func takeEntry(id: Int) -> HandlerEntry<Element>? {
     var low = 0
     var high = entries.count
@@ -109,9 +117,19 @@ final class HandlerGroup<Element: Sendable>: Waiter, @unchecked Sendable {
       let middle = (low + high) / 2
       if entries[middle].id < id { low = middle + 1 } else { high = middle }
     }
-    guard low < entries.count, entries[low].id == id else { return nil }
-    defer { measureDemand() }
-    return entries.remove(at: low)
+    guard low < entries.count, entries[low].id == id, entries[low].body != nil else { return nil }
+    let entry = entries[low]
+    count -= 1
+    if let messages = entry.oldest {
+      oldest -= bounded(messages.limit)
+    } else {
+      newest.remove(entry.newest)
+    }
+    entries[low].body = nil
+    entries[low].oldest = nil
+    // Many are removed in a time that is proportional to their number.
+    if count < entries.count / 2 { entries.removeAll { $0.body == nil } }
+    return entry
   }
 }
 
@@ -132,9 +150,10 @@ struct HandlerEntry<Element: Sendable>: Sendable {
   /// How many of the newest messages the handler wants; all of those accepted if it wants the oldest.
   let newest: Int
   /// Which messages there was room for, if the oldest are to be kept.
-  let oldest: OldestMessages?
+  var oldest: OldestMessages?
   let cancellation: Cancellation
-  let body: Body
+  /// `nil` if the handler was removed.
+  var body: Body?
 }
 
 /// Whether a handler must not be started any more.

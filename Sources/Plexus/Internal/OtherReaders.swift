@@ -15,7 +15,9 @@ final class OtherReaders<Element: Sendable>: OtherReadersBase, @unchecked Sendab
   var window = Ring<Element>()
   var windowLimits = WindowLimits()
   var mailboxes: ContiguousArray<Mailbox<Element>> = []
-  var groups: ContiguousArray<HandlerGroup<Element>> = []
+  /// The synchronous handlers, by the id of the first one on each actor.
+  private(set) var groups: ContiguousArray<HandlerGroup<Element>> = []
+  private var groupsByActor: [ObjectIdentifier?: HandlerGroup<Element>] = [:]
   /// The handlers that live as long as an owner, by id.
   var owned: [Int: OwnedHandler] = [:]
 
@@ -52,6 +54,35 @@ final class OtherReaders<Element: Sendable>: OtherReadersBase, @unchecked Sendab
   func trimWindow() -> ContiguousArray<Element> {
     let excess = window.count - windowLimits.largest
     return excess > 0 ? window.popFirst(atMost: excess) : []
+  }
+
+  /// Returns the handlers on an actor, or on none.
+  func group(on isolation: ObjectIdentifier?) -> HandlerGroup<Element>? {
+    groupsByActor[isolation]
+  }
+
+  /// Adds the handlers of an actor that has none yet.
+  func insert(_ group: HandlerGroup<Element>) {
+    groups.append(group)
+    groupsByActor[group.isolation] = group
+  }
+
+  /// Removes the handlers of an actor.
+  func remove(_ group: HandlerGroup<Element>) {
+    groupsByActor[group.isolation] = nil
+    var low = 0
+    var high = groups.count
+    while low < high {
+      let middle = (low + high) / 2
+      if groups[middle].id < group.id { low = middle + 1 } else { high = middle }
+    }
+    if low < groups.count, groups[low] === group { groups.remove(at: low) }
+  }
+
+  /// Removes all handlers.
+  func removeGroups() {
+    groups = []
+    groupsByActor = [:]
   }
 
   /// Adds a mailbox.

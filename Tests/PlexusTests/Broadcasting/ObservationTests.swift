@@ -141,6 +141,64 @@ import Testing
     }
   }
 
+  @Test func `with the largest limits works as without a limit`() async {
+    let (messenger, host) = (Messenger<Int>(), SteppedHost())
+    let policies: [BufferingPolicy<Int>] = [
+      .bufferingOldest(.max), .bufferingOldest(.max), .bufferingNewest(.max - 1),
+      .bufferingNewest(.max), .bufferingOldest(.min), .bufferingNewest(.min),
+    ]
+    let logs = policies.map { _ in Log<Int>() }
+    var tokens: [ObservationToken] = []
+    for (policy, log) in zip(policies, logs) {
+      tokens.append(await host.observe(messenger, policy, log))
+    }
+    for number in 0..<100 { messenger.send(number) }
+    while logs[3].count < 100 { await host.executor.step() }
+    for log in logs[..<4] { #expect(log.entries == Array(0..<100)) }
+    tokens.removeAll()
+    #expect(messenger.subscriberCount == 0)
+  }
+
+  @Test func `of many can be added and cancelled in a time that grows with their number`() async {
+    let messenger = Messenger<Int>()
+    let log = Log<Int>()
+    let first = messenger.observe { (number: Int) in log.append(-number) }
+    var tokens = (0..<30_000).map { number in
+      messenger.observe { (_: Int) in if number == 15_000 { log.append(number) } }
+    }
+    let last = messenger.observe { (number: Int) in log.append(number) }
+    messenger.send(1)
+    #expect(await log.first(3) == [-1, 15_000, 1])
+    // Oldest first, which leaves most behind.
+    for token in tokens { token.cancel() }
+    tokens = []
+    #expect(messenger.subscriberCount == 2)
+    messenger.send(2)
+    #expect(await log.first(5).suffix(2) == [-2, 2])
+    withExtendedLifetime((first, last)) {}
+  }
+
+  @Test func `of many on as many actors goes with them, and leaves the others in order`() async {
+    actor Listener {
+      func listen(to messenger: Messenger<Int>, _ log: Log<Int>) -> ObservationToken {
+        messenger.observe { [self] (number: Int) in
+          preconditionIsolated()
+          log.append(number)
+        }
+      }
+    }
+    let (messenger, log) = (Messenger<Int>(), Log<Int>())
+    var tokens: [ObservationToken] = []
+    for _ in 0..<3000 { tokens.append(await Listener().listen(to: messenger, log)) }
+    for (index, token) in tokens.enumerated() where !index.isMultiple(of: 1000) { token.cancel() }
+    #expect(messenger.subscriberCount == 3)
+    messenger.send(7)
+    messenger.send(8)
+    #expect(await log.first(6).sorted() == [7, 7, 7, 8, 8, 8])
+    for token in tokens { token.cancel() }
+    #expect(messenger.subscriberCount == 0)
+  }
+
   @Test func `of another policy on the same actor disturbs nobody`() async {
     let (messenger, host) = (Messenger<Int>(), SteppedHost())
     let logs = (0..<3).map { _ in Log<Int>() }
