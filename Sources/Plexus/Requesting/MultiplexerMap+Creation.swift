@@ -57,7 +57,7 @@ extension MultiplexerMap {
 
   /// Creates a map of what a closure fetches for several keys at once.
   ///
-  /// ``request(_:)-(Collection<Key>)`` fetches all that is missing with one call; a request of a single key
+  /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all that is missing with one call; a request of a single key
   /// calls it with that key alone, or joins a call that fetches the key already.
   ///
   /// - Parameters:
@@ -160,7 +160,7 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
 
   /// Creates a map of what a closure fetches for several keys at once, with stored copies.
   ///
-  /// ``request(_:)-(Collection<Key>)`` fetches all that is missing with one call; a request of a single key
+  /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all that is missing with one call; a request of a single key
   /// calls it with that key alone, or joins a call that fetches the key already.
   ///
   /// - Parameters:

@@ -57,7 +57,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   ///
   /// - Parameter key: The key.
   /// - Returns: Its value, and what is known of it.
-  /// - Throws: As ``request(_:)``.
+  /// - Throws: As ``request(_:)->Value``.
   public nonisolated func response(_ key: Key) async throws -> Response<Value> {
     try await core.response(key, hash: core.hasher.hash(key), ticket: ticket)
   }
