@@ -9,10 +9,14 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-async-algorithms", from: "1.1.4"),
   ],
   targets: [
+    // A link: the package has no product for it.
+    .target(name: "LoopbackOrigin"),
     .executableTarget(
       name: "PlexusBenchmarks",
       dependencies: [
+        "LoopbackOrigin",
         .product(name: "Plexus", package: "plexus"),
+        .product(name: "PlexusNetworking", package: "plexus"),
         .product(name: "PlexusStorage", package: "plexus"),
         .product(name: "PlexusTesting", package: "plexus"),
         .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"),
@@ -22,7 +26,7 @@ let package = Package(
         .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
         .treatAllWarnings(as: .error),
       ]
-    )
+    ),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -94,12 +94,17 @@ struct `An image loader` {
 
   @Test func `the last caller to leave cancels the decoding, and the file stays`() async throws {
     let gate = Gate()
-    let images = ImageLoader(media: media) { _ in try await gate.wait() }
+    let cancelled = Gate()
+    let images = ImageLoader(media: media) { _ in
+      defer { cancelled.open() }
+      try await gate.wait()
+    }
     let url = try url(1)
     let request = Task { try await images.request(url) }
     await gate.arrivals(1)
     request.cancel()
     await #expect(throws: CancellationError.self) { try await request.value }
+    try await cancelled.wait()
     #expect(media.cachedFile(for: url) != nil)
   }
 

@@ -30,6 +30,7 @@ struct Benchmarks {
     var rows = broadcastingComparisons() + eventComparisons() + requestingComparisons()
     rows += capacityComparisons()
     rows += storageComparisons() + timingComparisons() + stateComparisons()
+    rows += mediaComparisons()
     if !arguments.isEmpty {
       rows.removeAll { row in !arguments.contains { row.name.hasPrefix($0) } }
     }
