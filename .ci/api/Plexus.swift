@@ -1956,7 +1956,7 @@ final public actor MultiplexerMap<Key, Value> where Key : Hashable, Key : Sendab
     ///
     /// - Parameter key: The key.
     /// - Returns: Its value, and what is known of it.
-    /// - Throws: As ``request(_:)``.
+    /// - Throws: As ``request(_:)->Value``.
     public func response(_ key: Key) async throws -> Plexus.Response<Value>
 
     /// Returns the value of a key in memory, fresh or stale.
@@ -2129,7 +2129,7 @@ extension MultiplexerMap {
 
     /// Creates a map of what a closure fetches for several keys at once.
     ///
-    /// ``request(_:)-(Collection<Key>)`` fetches all that is missing with one call; a request of a single key
+    /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all that is missing with one call; a request of a single key
     /// calls it with that key alone, or joins a call that fetches the key already.
     ///
     /// - Parameters:
@@ -2180,7 +2180,7 @@ extension MultiplexerMap where Key : LosslessStringConvertible {
 
     /// Creates a map of what a closure fetches for several keys at once, with stored copies.
     ///
-    /// ``request(_:)-(Collection<Key>)`` fetches all that is missing with one call; a request of a single key
+    /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all that is missing with one call; a request of a single key
     /// calls it with that key alone, or joins a call that fetches the key already.
     ///
     /// - Parameters:
@@ -3202,7 +3202,9 @@ public struct RetryPolicy : Hashable, Sendable {
 ///
 /// A subscriber that comes when the others have gone starts another iteration. What that yields depends
 /// on the sequence: an `AsyncStream` has ended with the first one. What a stopped iteration still yields
-/// reaches nobody.
+/// reaches nobody. The sequence is never iterated twice at once: the other iteration begins when the
+/// stopped one is over, which a sequence that does not care to be cancelled can put off until its next
+/// element.
 ///
 /// ## Ending
 ///
