@@ -178,6 +178,17 @@ import Testing
     withExtendedLifetime((first, last)) {}
   }
 
+  @MainActor @Test func `is called where the only one before was cancelled`() async {
+    let (messenger, log) = (Messenger<Int>(), Log<Int>())
+    for round in 0..<3 {
+      let token = messenger.observe { @MainActor (number: Int) in log.append(number) }
+      messenger.send(round)
+      await log.first(round + 1)
+      token.cancel()
+    }
+    #expect(log.entries == [0, 1, 2])
+  }
+
   @Test func `of many on as many actors goes with them, and leaves the others in order`() async {
     actor Listener {
       func listen(to messenger: Messenger<Int>, _ log: Log<Int>) -> ObservationToken {
