@@ -47,7 +47,7 @@ extension `Every order of jobs` {
     @Test func `when all callers are cancelled the state goes back, and nobody waits for ever`()
       throws
     {
-      try forEveryInterleaving(deviations: 5) {
+      try forEveryInterleaving(deviations: 4) {
         let publisher = DataPublisher<Int>()
         publisher.update(7)
         let tasks = [Self.load(publisher, 1), Self.load(publisher, 2)]

@@ -19,7 +19,7 @@ struct `A media loader` {
     origin = try LoopbackOrigin()
     loader = MediaLoader(
       directory: folder.url,
-      transport: URLSessionTransport(timeout: 5),
+      transport: URLSessionTransport(timeout: 120),
       retry: .never
     )
     origin.route("/a.jpg") { [ranges, answer] request in
