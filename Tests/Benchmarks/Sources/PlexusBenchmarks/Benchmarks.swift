@@ -22,8 +22,9 @@ struct Benchmarks {
     let repetitions = try value(of: "--repetitions", in: &arguments).map(number) ?? 5
     if arguments.first == "hit-ratios" {
       arguments.removeFirst()
-      let traces = try value(of: "--traces", in: &arguments)
-      guard arguments.isEmpty else { throw UsageError("hit-ratios takes --traces FOLDER only.") }
+      guard let traces = try value(of: "--traces", in: &arguments), arguments.isEmpty else {
+        throw UsageError("hit-ratios takes --traces FOLDER, and nothing else.")
+      }
       guard try await printHitRatios(in: traces) else { exit(1) }
       return
     }
@@ -54,13 +55,14 @@ struct Benchmarks {
 
   private static let usage = """
     usage: PlexusBenchmarks [--repetitions N] [--json FILE] [ROW ...]
-           PlexusBenchmarks hit-ratios [--traces FOLDER]
+           PlexusBenchmarks hit-ratios --traces FOLDER
 
     Runs the rows whose names begin with one of those given, or all of them. Each is measured in
     turn with its peer, N times (5) after a run that does not count; medians are compared.
 
-    hit-ratios replays the traces web07.txt and web12.txt of a folder (../shared/traces) through maps
-    of limited capacity; its exit code is 1 if a goal is not reached.
+    hit-ratios replays the traces web07.txt and web12.txt of a folder, one number a line, through maps
+    of limited capacity; its exit code is 1 if a goal is not reached. They are page views of an online
+    shop, collected by Jens Wilke for cache2k.
     """
 
   private static func value(of option: String, in arguments: inout [String]) throws -> String? {

@@ -45,8 +45,7 @@ struct HitRatio: Sendable {
 ///
 /// - Parameter folder: Where `web07.txt` and `web12.txt` are, one key a line.
 /// - Returns: Whether all goals are reached.
-func printHitRatios(in folder: String?) async throws -> Bool {
-  let folder = try folder ?? defaultTraces()
+func printHitRatios(in folder: String) async throws -> Bool {
   var traces: [String: [Int]] = [:]
   for name in Set(HitRatio.all.map(\.trace)) { traces[name] = try readTrace(name, in: folder) }
   let widths = [8, 10, 8, 8, 8, 9, 8]
@@ -66,15 +65,6 @@ func printHitRatios(in folder: String?) async throws -> Bool {
     )
   }
   return isReached
-}
-
-private func defaultTraces() throws -> String {
-  let root = URL(fileURLWithPath: #filePath).pathComponents.dropLast(5).joined(separator: "/")
-  let candidates = ["../shared/traces", root + "/../shared/traces"]
-  guard let folder = candidates.first(where: FileManager.default.fileExists) else {
-    throw UsageError("There are no traces in ../shared/traces: say with --traces where they are.")
-  }
-  return folder
 }
 
 private func readTrace(_ name: String, in folder: String) throws -> [Int] {
