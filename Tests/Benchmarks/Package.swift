@@ -9,12 +9,13 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-async-algorithms", from: "1.1.4"),
   ],
   targets: [
-    // A link: the package has no product for it.
-    .target(name: "LoopbackOrigin"),
+    // A link to LoopbackOrigin under a name of its own: the package has no product for it, and names of
+    // targets must differ across packages.
+    .target(name: "BenchmarkOrigin"),
     .executableTarget(
       name: "PlexusBenchmarks",
       dependencies: [
-        "LoopbackOrigin",
+        "BenchmarkOrigin",
         .product(name: "Plexus", package: "plexus"),
         .product(name: "PlexusNetworking", package: "plexus"),
         .product(name: "PlexusStorage", package: "plexus"),

@@ -1,5 +1,5 @@
 import Foundation
-import LoopbackOrigin
+import BenchmarkOrigin
 import Plexus
 import PlexusNetworking
 
