@@ -44,7 +44,7 @@ final class RawClient: Sendable {
     descriptor = Self.makeSocket()
     // Tests start processes meanwhile, which must not keep the connection.
     _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-    var patience = timeval(tv_sec: 60, tv_usec: 0)
+    var patience = timeval(tv_sec: 240, tv_usec: 0)
     setsockopt(
       descriptor,
       SOL_SOCKET,

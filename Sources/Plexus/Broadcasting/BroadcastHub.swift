@@ -63,7 +63,7 @@ extension BroadcastHub {
       delivery.woken = state.parked.removeAll()
       guard let others = state.others.map(readers) else { return (delivery, garbage) }
       for mailbox in others.mailboxes {
-        if let reader = mailbox.parkedReader { delivery.woken.append(reader) }
+        if let task = mailbox.parkedReader?.takeTask() { delivery.woken.append(task) }
         mailbox.parkedReader = nil
       }
       delivery.woken.sort { $0.id < $1.id }

@@ -21,7 +21,7 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
   /// What a change leaves to be done without a lock, in this order.
   private struct Effects {
     var delivery: Delivery<LoadState<Value>>?
-    var resumed: ContiguousArray<Waiter> = []
+    var resumed: ContiguousArray<ParkedTask> = []
     var cancelledTasks: [Task<Void, Never>] = []
     var startedTimer: Timer?
   }
@@ -83,7 +83,7 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
       return (result, effects, garbage)
     }
     effects.delivery?.deliver()
-    for waiter in effects.resumed { waiter.resume() }
+    for task in effects.resumed { task.resume() }
     for task in effects.cancelledTasks { task.cancel() }
     if let timer = effects.startedTimer { start(timer) }
     withExtendedLifetime(garbage) {}
@@ -147,7 +147,7 @@ extension DataPublisherCore {
   private func leave(_ load: PublisherLoad<Value>, _ waiter: Waiter) {
     perform { state, effects, _ in
       let departure = load.leave(waiter)
-      if let parked = departure.parked { effects.resumed.append(parked) }
+      if let task = departure.parked?.takeTask() { effects.resumed.append(task) }
       if let task = departure.task { effects.cancelledTasks.append(task) }
       guard departure.isLast, state.published.abandonLoad(load.id) else { return }
       state.load = nil

@@ -4,7 +4,7 @@
 @usableFromInline
 struct Delivery<Element: Sendable>: Sendable {
   /// The parked tasks that have something to read now, in subscription order.
-  @usableFromInline var woken: ContiguousArray<Waiter> = []
+  @usableFromInline var woken: ContiguousArray<ParkedTask> = []
   /// The chunk that the log has filled.
   @usableFromInline var filled: LogLink?
   /// The elements that had to give way.
@@ -16,6 +16,6 @@ struct Delivery<Element: Sendable>: Sendable {
   /// Resumes the tasks; called once, with no lock held.
   @inlinable
   consuming func deliver() {
-    for waiter in woken { waiter.resume() }
+    for task in woken { task.resume() }
   }
 }

@@ -125,7 +125,7 @@ final class PublisherLoad<Value: Sendable>: Sendable {
   /// Records the outcome.
   ///
   /// - Returns: The callers to resume without a lock.
-  func finish(_ outcome: Result<Value, any Error>) -> ContiguousArray<Waiter> {
+  func finish(_ outcome: Result<Value, any Error>) -> ContiguousArray<ParkedTask> {
     state.withLock { state in
       state.outcome = outcome
       state.task = nil

@@ -8,7 +8,7 @@ final class CountFeed: @unchecked Sendable {
   /// Where the numbers are sent.
   let hub = BroadcastHub<Int>()
   /// Who has something to read now, and is to be resumed without the lock.
-  private var woken: ContiguousArray<Waiter> = []
+  private var woken: ContiguousArray<ParkedTask> = []
 
   init() {}
 
@@ -19,7 +19,7 @@ final class CountFeed: @unchecked Sendable {
   }
 
   /// Takes out those who have to be resumed; called under the lock of the counted hub.
-  func takeWoken() -> ContiguousArray<Waiter> {
+  func takeWoken() -> ContiguousArray<ParkedTask> {
     defer { woken = [] }
     return woken
   }
@@ -30,7 +30,7 @@ extension HubCore {
   @usableFromInline
   final func wakeCounters() {
     let woken = state.withLock { $0.counts?.takeWoken() ?? [] }
-    for waiter in woken { waiter.resume() }
+    for task in woken { task.resume() }
   }
 
   /// Registers somebody who wants to know the number of subscribers, without being one.

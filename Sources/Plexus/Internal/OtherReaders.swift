@@ -43,7 +43,7 @@ final class OtherReaders<Element: Sendable>: OtherReadersBase, @unchecked Sendab
     }
     for mailbox in mailboxes {
       if let lost = mailbox.deliver(element, from: sender) { delivery.displaced.append(lost) }
-      if let reader = mailbox.takeReader() { delivery.woken.append(reader) }
+      if let task = mailbox.takeReader()?.takeTask() { delivery.woken.append(task) }
     }
     for group in groups { delivery.displaced += group.enqueue(element, sequence: sequence) }
   }

@@ -26,12 +26,41 @@ class Waiter: @unchecked Sendable {
     self.id = id
   }
 
+  /// Takes the parked task out; called once by whoever took the waiter from the list.
+  @inlinable
+  final func takeTask() -> ParkedTask? {
+    guard let parked = task else { return nil }
+    task = nil
+    return ParkedTask(id: id, task: parked)
+  }
+
   /// Resumes the parked task; called once by whoever took the waiter from the list.
   @inlinable
   final func resume() {
-    let parked = task
-    task = nil
-    parked?.resume()
+    takeTask()?.resume()
+  }
+}
+
+/// A task that was taken out of where it was parked, to be resumed once.
+///
+/// It does not hold on to its waiter: whoever drops a subscription while others resume the tasks of many
+/// has dropped it at once, not when they are done.
+@usableFromInline
+struct ParkedTask: Sendable {
+  /// The place in order of arrival.
+  @usableFromInline let id: Int
+  @usableFromInline let task: SuspendedTask
+
+  @inlinable
+  init(id: Int, task: SuspendedTask) {
+    self.id = id
+    self.task = task
+  }
+
+  /// Resumes the task.
+  @inlinable
+  func resume() {
+    task.resume()
   }
 }
 
@@ -107,22 +136,24 @@ struct ParkedWaiters: Sendable {
     return true
   }
 
-  /// Takes all waiters out, in order of arrival, for the caller to resume.
+  /// Takes all tasks out, in order of arrival, for the caller to resume.
+  ///
+  /// A parked task keeps its waiter alive, so that none is released here.
   @inlinable
-  mutating func removeAll() -> ContiguousArray<Waiter> {
-    var taken = waiters
-    waiters = []
-    if taken.count > 1 {
-      waiters.reserveCapacity(taken.count)
-      var isSorted = true
-      for index in taken.indices {
-        taken[index].slot = -1
-        if index > 0, taken[index].id < taken[index - 1].id { isSorted = false }
-      }
-      if !isSorted { taken.sort { $0.id < $1.id } }
-    } else {
-      taken.first?.slot = -1
+  mutating func removeAll() -> ContiguousArray<ParkedTask> {
+    var taken: ContiguousArray<ParkedTask> = []
+    taken.reserveCapacity(waiters.count)
+    var isSorted = true
+    var last = Int.min
+    for waiter in waiters {
+      waiter.slot = -1
+      guard let task = waiter.takeTask() else { continue }
+      if task.id < last { isSorted = false }
+      last = task.id
+      taken.append(task)
     }
+    waiters.removeAll(keepingCapacity: true)
+    if !isSorted { taken.sort { $0.id < $1.id } }
     return taken
   }
 }

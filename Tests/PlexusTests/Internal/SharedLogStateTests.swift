@@ -205,6 +205,25 @@ import Testing
     delivery.deliver()
   }
 
+  @Test(arguments: [Policy.unbounded, .newest(1), .oldest(1)])
+  func `0.6: who leaves while the sender still resumes others is gone at once`(
+    policy: Policy
+  ) async {
+    let hub = BroadcastHub<Int>()
+    var subscription: Subscription<Int>? = hub.subscription(bufferingPolicy: policy())
+    var delivery = Delivery<Int>()
+    await SuspendedTask.suspend(isolation: #isolation) { task in
+      if let subscription { hub.park(subscription.subscriber, task: task) }
+      delivery = hub.prepare(1)
+      for task in delivery.woken { task.resume() }
+    }
+    #expect(delivery.woken.count == 1)
+    subscription = nil
+    // The delivery is not over yet: it may be busy with thousands of others.
+    #expect(hub.subscriberCount == 0)
+    withExtendedLifetime(delivery) {}
+  }
+
   @Test func `a mailbox says what it has lost, and hands one element to a reader that waits`() {
     let newest = Mailbox<Int>(overflow: .dropsOldest(beyond: 2), ignoredSender: 7)
     #expect([1, 2, 3].map { newest.deliver($0, from: 0) } == [nil, nil, 1])

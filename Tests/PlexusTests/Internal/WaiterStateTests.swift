@@ -32,10 +32,11 @@ import Testing
     for order in [[1, 2, 3, 4], [4, 3, 2, 1], [2, 4, 1, 3], [7]] {
       let parked = Guarded(ParkedWaiters())
       let resumed = Log<Int>()
-      await park(order.map { Waiter(id: $0) }, in: parked, resumed: resumed) {
+      let waiters = order.map { Waiter(id: $0) }
+      await park(waiters, in: parked, resumed: resumed) {
         let taken = parked.withLock { $0.removeAll() }
         #expect(taken.map(\.id) == order.sorted())
-        #expect(taken.allSatisfy { $0.slot == -1 })
+        #expect(waiters.allSatisfy { $0.slot == -1 })
         #expect(parked.withLock { $0.isEmpty })
         for waiter in taken { waiter.resume() }
       }
