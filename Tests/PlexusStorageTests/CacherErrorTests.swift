@@ -20,6 +20,15 @@ import Testing
     #expect(many.description.hasSuffix("; 4: CancellationError(); and 4 more"))
   }
 
+  @Test func `speaks of one entry or member in the singular`() {
+    let entry = CacherError(failures: ["a": CancellationError()])
+    #expect(entry.description == "1 entry of the cacher failed: a: CancellationError()")
+    let member = MuxRepositoryError(failures: [.init(id: "users", error: CancellationError())])
+    #expect(
+      member.description == "1 member of the repository failed: users: CancellationError()"
+    )
+  }
+
   @Test func `an entry is compared by all that it has`() {
     let entry = CacheEntry(value: 1, storedAt: .seconds(1))
     #expect(entry == CacheEntry(value: 1, storedAt: .seconds(1), validator: nil))

@@ -22,6 +22,7 @@ extension CacherError: CustomStringConvertible {
     let named = failures.sorted { $0.key < $1.key }.prefix(5).map { "\($0.key): \($0.value)" }
     let rest = failures.count - named.count
     let list = named.joined(separator: "; ") + (rest > 0 ? "; and \(rest) more" : "")
-    return "\(failures.count) entries of the cacher failed: \(list)"
+    let entries = failures.count == 1 ? "entry" : "entries"
+    return "\(failures.count) \(entries) of the cacher failed: \(list)"
   }
 }

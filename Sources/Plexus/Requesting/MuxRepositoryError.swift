@@ -38,6 +38,7 @@ extension MuxRepositoryError: CustomStringConvertible {
   /// A sentence that names all members that failed, and why.
   public var description: String {
     let list = failures.map { "\($0.id): \($0.error)" }.joined(separator: "; ")
-    return "\(failures.count) members of the repository failed: \(list)"
+    let members = failures.count == 1 ? "member" : "members"
+    return "\(failures.count) \(members) of the repository failed: \(list)"
   }
 }
