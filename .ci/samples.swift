@@ -1,8 +1,8 @@
 // Gathers the Swift samples of documentation comments and Markdown files into one file, each as a
 // function of its own, for the compiler to check. Usage: swift .ci/samples.swift OUTPUT FILE...
 //
-// A sample with an extension or an entry point stands at file scope instead, and lines of a package
-// manifest are left out.
+// A sample with an extension or an entry point stands at file scope instead. Lines of a package
+// manifest are left out, and so are whole files, which begin with their path as a comment.
 
 import Foundation
 
@@ -13,6 +13,10 @@ struct Sample {
 
   var isManifest: Bool {
     lines.contains { $0.hasPrefix(".package(") || $0.hasPrefix(".product(") || $0.hasPrefix("// swift-tools") }
+  }
+
+  var isFile: Bool {
+    lines.first.map { $0.hasPrefix("// Sources/") || $0.hasPrefix("// Tests/") } ?? false
   }
 
   var isAtFileScope: Bool {
@@ -53,7 +57,7 @@ func samples(in path: String) throws -> [Sample] {
 }
 
 let arguments = Array(CommandLine.arguments.dropFirst())
-let found = try arguments.dropFirst().flatMap(samples(in:)).filter { !$0.isManifest }
+let found = try arguments.dropFirst().flatMap(samples(in:)).filter { !$0.isManifest && !$0.isFile }
 var imports: Set<Substring> = [
   "import LoopbackOrigin", "import Plexus", "import PlexusNetworking", "import PlexusStorage",
   "import PlexusTesting",
