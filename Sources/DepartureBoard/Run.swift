@@ -35,13 +35,13 @@ final class Run {
     )
     board.follow(bus)
     let page = board.page(filter: options.filter)
-    let isPlain = options.isPlain || !Terminal.isThere
-    let isColoured = ProcessInfo.processInfo.environment["NO_COLOR", default: ""].isEmpty
+    let environment = ProcessInfo.processInfo.environment
+    let isPlain = options.isPlain || !Terminal.isThere(environment)
     self.origin = origin
     self.directory = directory
     self.board = board
     self.page = page
-    view = isPlain ? PlainView() : ScreenView(isColoured: isColoured)
+    view = isPlain ? PlainView() : ScreenView(colours: ColourDepth(environment: environment))
     filtering = isPlain ? nil : Keyboard().map { FilterInput($0, page) }
     replay = Replay(
       script: script,
@@ -65,6 +65,7 @@ final class Run {
     board.stop()
     origin.stop()
     await flush()
+    directory.removeTemporaryFiles()
     listening.cancel()
     do {
       try result.get()
@@ -127,6 +128,7 @@ final class Run {
       state: Summary.Counts(board.state),
       tally: directory.tally,
       originRequests: origin.requestCount,
+      originNotModified: origin.notModifiedCount,
       originNotFound: origin.notFoundCount
     )
   }
@@ -142,6 +144,7 @@ final class Run {
     } else {
       // Somebody is in a hurry.
       view.stepAside()
+      directory.removeTemporaryFiles()
       exit(ExitCode.ended(by: signal))
     }
   }

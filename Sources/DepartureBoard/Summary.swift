@@ -6,6 +6,8 @@ struct Summary: Hashable, Sendable {
   let tally: LookupTally
   /// The requests that reached the origin, as it counts them itself.
   let originRequests: Int
+  /// Those of them that it answered with 304.
+  let originNotModified: Int
   /// Those of them that it answered with 404.
   let originNotFound: Int
 
@@ -41,13 +43,19 @@ struct Summary: Hashable, Sendable {
         ("misses", statistics.misses, "began a fetch or read the disk, or were told of a failure"),
       ],
       [
-        ("fetches", statistics.fetches, "over HTTP"),
+        ("fetches", tally.fetches, "over HTTP"),
+        (
+          "revalidated", tally.revalidated,
+          "asked over HTTP whether they have changed: they have not"
+        ),
         ("from disk", statistics.restorations, "copies that an earlier run has left"),
         ("failures", statistics.failures, "fetches that failed"),
         ("stale answers", state.staleAnswers, "shown and marked"),
+        ("badges", tally.badges, "images downloaded, one for each airline at most"),
       ],
       [
         ("origin requests", originRequests, "counted by the origin"),
+        ("origin 304", originNotModified, "not modified: answered without the weather"),
         ("origin 404", originNotFound, "not listed, which is an answer as well"),
       ],
     ]

@@ -2,6 +2,7 @@ import Foundation
 import LoopbackOrigin
 import Plexus
 import PlexusNetworking
+import Synchronization
 import Testing
 
 @testable import DepartureBoard
@@ -24,8 +25,9 @@ import Testing
     #expect(details.origin.value?.code == "EWR")
     #expect(details.destination.value?.code == "HNL")
     #expect(details.weather.value?.hour == 10)
+    #expect(details.badge?.cells.count == Badge.width)
     #expect(details.staleCount == 0 && details.isAnswered && !details.isWanting)
-    #expect(origin.requestCount == 5)
+    #expect(origin.requestCount == 6)
   }
 
   @Test func `fetches each thing once for many rows`() async {
@@ -34,10 +36,11 @@ import Testing
       for await details in group { #expect(details.isAnswered) }
     }
     _ = await directory.details(of: flight)
-    #expect(origin.requestCount == 5)
+    #expect(origin.requestCount == 6)
     let tally = directory.tally
     #expect(tally.requests == 51 * 5)
     #expect(tally.statistics.fetches == 5)
+    #expect(tally.fetches == 5 && tally.badges == 1)
     #expect(tally.statistics.hits + tally.statistics.joins == 50 * 5)
   }
 
@@ -45,7 +48,7 @@ import Testing
     let details = await directory.details(of: .sample(0, at: "10:00", tailNumber: nil))
     #expect(details.aircraft == .absent(isStale: false))
     #expect(directory.tally.requests == 4)
-    #expect(origin.requestCount == 4)
+    #expect(origin.requestCount == 5)
   }
 
   @Test func `takes it for an answer that something is not listed`() async {
@@ -53,22 +56,38 @@ import Testing
     for _ in 0..<2 {
       #expect(await directory.details(of: unlisted).aircraft == .absent(isStale: false))
     }
-    #expect(origin.requestCount == 5)
+    #expect(origin.requestCount == 6)
     #expect(origin.notFoundCount == 1)
     #expect(directory.tally.statistics.failures == 0)
   }
 
-  @Test func `asks again after two hours where things change`() async {
+  @Test func `asks again after two hours about airports that may close`() async {
     _ = await directory.details(of: flight)
     clock.advance(to: .at("10:59"))
     _ = await directory.details(of: flight)
-    #expect(origin.requestCount == 5)
+    #expect(directory.tally.fetches == 5)
     clock.advance(to: .at("11:00"))
     _ = await directory.details(of: flight)
-    #expect(origin.requestCount == 7)
+    #expect(directory.tally.fetches == 6)
     clock.advance(to: .at("24:00"))
     _ = await directory.details(of: flight)
+    #expect(directory.tally.fetches == 7)
+  }
+
+  @Test func `asks whether the weather has changed as often as the origin says`() async {
+    let first = await directory.details(of: flight)
+    clock.advance(to: .at("09:19") + .seconds(59))
+    #expect(await directory.details(of: flight) == first)
+    #expect(origin.notModifiedCount == 0)
+    for (count, time) in ["09:20", "09:40", "10:00"].enumerated() {
+      clock.advance(to: .at(time))
+      for _ in 0..<3 { #expect(await directory.details(of: flight) == first) }
+      #expect(origin.notModifiedCount == count + 1)
+      #expect(directory.tally.revalidated == count + 1)
+    }
     #expect(origin.requestCount == 9)
+    #expect(directory.tally.fetches == 5)
+    #expect(directory.tally.statistics.fetches == 8)
   }
 
   @Test func `marks what is stale while the origin is away, and asks again when it is back`()
@@ -77,24 +96,31 @@ import Testing
     _ = await directory.details(of: flight)
     try await origin.setOnline(false)
     #expect(await directory.details(of: flight).staleCount == 0)
+    clock.advance(to: .at("09:20"))
+    let weather = await directory.details(of: flight)
+    #expect(weather.weather.isStale && weather.weather.isAnswered && weather.staleCount == 1)
+    #expect(directory.tally.statistics.failures == 1)
 
     clock.advance(to: .at("11:00"))
     let stale = await directory.details(of: flight)
     #expect(stale.origin.isStale && stale.weather.isStale && stale.staleCount == 2)
     #expect(stale.origin.value?.code == "EWR")
-    #expect(directory.tally.statistics.failures == 2)
+    #expect(directory.tally.statistics.failures == 3)
     #expect(directory.tally.statistics.staleHits == 0)
+    #expect(stale.badge != nil)
 
     // An origin that is away is left in peace for a while.
     clock.advance(to: .at("11:14"))
     #expect(await directory.details(of: flight).staleCount == 2)
-    #expect(directory.tally.statistics.failures == 2)
+    #expect(directory.tally.statistics.failures == 3)
     #expect(directory.tally.statistics.staleHits == 2)
 
     try await origin.setOnline(true)
     clock.advance(to: .at("11:15"))
     #expect(await directory.details(of: flight).staleCount == 0)
-    #expect(origin.requestCount == 7)
+    #expect(origin.requestCount == 8)
+    // The airport was fetched again, and the weather has not changed.
+    #expect(directory.tally.revalidated == 1 && origin.notModifiedCount == 1)
   }
 
   @Test func `has no answer where there never was one and the origin is away`() async throws {
@@ -102,7 +128,7 @@ import Testing
     #expect(await directory.details(of: flight) == .unanswered)
   }
 
-  @Test func `finds on disk what does not change, and asks for what does`() async throws {
+  @Test func `finds on disk what does not change, and asks about what does`() async throws {
     let folder = try TemporaryFolder()
     let client = OriginClient(port: origin.port)
     let first = try Directory(client: client, clock: clock, cache: CacheFolder(url: folder.url))
@@ -111,19 +137,20 @@ import Testing
     _ = await first.details(of: unlisted)
     try await first.flush()
     #expect(first.tally.statistics.restorations == 0)
-    #expect(origin.requestCount == 6)
+    #expect(origin.requestCount == 7)
 
     let clock = DayClock(at: .at("04:00"))
     let second = try Directory(client: client, clock: clock, cache: CacheFolder(url: folder.url))
     #expect(await second.details(of: flight) == details)
     #expect(await second.details(of: unlisted).aircraft == .absent(isStale: false))
     #expect(second.tally.statistics.restorations == 4)
-    #expect(second.tally.statistics.fetches == 2)
-    #expect(origin.requestCount == 8)
+    #expect(second.tally.fetches == 1 && second.tally.revalidated == 1)
+    #expect(second.tally.badges == 0)
+    #expect(origin.requestCount == 9 && origin.notModifiedCount == 1)
     // All day, however long that is.
     clock.advance(to: .at("24:00") + .seconds(24 * 60 * 60))
     _ = await second.details(of: flight)
-    #expect(origin.requestCount == 10)
+    #expect(origin.requestCount == 11)
   }
 
   @Test func `shows copies on disk as stale while the origin is away`() async throws {
@@ -152,7 +179,7 @@ import Testing
     // No time has passed by the clock on the wall, by which copies are dated.
     clock.advance(to: .at("11:00"))
     _ = await directory.details(of: flight)
-    #expect(origin.requestCount == 7)
+    #expect(origin.requestCount == 8)
     #expect(directory.tally.statistics.restorations == 0)
   }
 
@@ -230,6 +257,81 @@ import Testing
     #expect(error?.isConnectivityFailure == true)
   }
 
+  @Test func `keeps the value that has not changed, and takes the one that has`() async throws {
+    let temperature = Mutex(30)
+    origin.route("/weather/EWR/9") { _ in
+      let degrees = temperature.withLock { $0 }
+      var response = OriginResponse(
+        json:
+          #"{"hour":9,"origin":"EWR","precipitation":0,"temperature":\#(degrees),"visibility":9}"#
+      )
+      response.etag = "\"\(degrees)\""
+      response.headers["Cache-Control"] = "max-age=60"
+      return response
+    }
+    let clock = DayClock(at: .at("09:00"))
+    let weather = MultiplexerMap<String, Weather?>(clock: clock) { [client] path, context in
+      try await client.renewal(at: path, context, by: clock).result
+    }
+    let first = try await weather.request("/weather/EWR/9")
+    #expect(first?.temperature == 30)
+    clock.advance(to: .at("09:01"))
+    #expect(try await weather.request("/weather/EWR/9") == first)
+    temperature.withLock { $0 = 31 }
+    clock.advance(to: .at("09:02"))
+    #expect(try await weather.request("/weather/EWR/9")?.temperature == 31)
+    #expect(origin.statistics.requestCount == 3)
+  }
+
+  private func renewal(
+    _ path: String,
+    of known: Airline? = nil
+  ) async throws -> OriginClient.Renewal<Airline?> {
+    let context = FetchContext<Airline?>(
+      previousValue: known,
+      validator: known.map { _ in "\"1\"" }
+    )
+    return try await client.renewal(at: path, context, by: DayClock(at: .zero))
+  }
+
+  @Test func `tells a value that has not changed from a new one`() async throws {
+    origin.route("/airlines/UA") { _ in
+      var response = OriginResponse(json: #"{"carrier":"UA","name":"United"}"#)
+      response.etag = "\"1\""
+      return response
+    }
+    #expect(try await !renewal("/airlines/UA").isUnchanged)
+    let known = Airline(carrier: "UA", name: "as known")
+    let renewal = try await renewal("/airlines/UA", of: known)
+    #expect(renewal.isUnchanged)
+    guard case .value(let value, _, _) = renewal.result else {
+      Issue.record("no value")
+      return
+    }
+    #expect(value == known)
+  }
+
+  @Test func `takes 404 for the answer that there is none any more`() async throws {
+    let renewal = try await renewal("/airlines/UA", of: Airline(carrier: "UA", name: "as known"))
+    #expect(!renewal.isUnchanged)
+    guard case .value(nil, nil, nil) = renewal.result else {
+      Issue.record("\(renewal.result)")
+      return
+    }
+  }
+
+  @Test(arguments: ["", "{}", "null"])
+  func `refuses to renew a value with what was not asked for`(body: String) async {
+    origin.route("/airlines/UA") { _ in OriginResponse(json: body) }
+    await #expect(throws: AnswerError.malformedAnswer(path: "/airlines/UA")) {
+      _ = try await renewal("/airlines/UA")
+    }
+    origin.route("/airlines/UA") { _ in OriginResponse(json: body, status: 503) }
+    await #expect(throws: AnswerError.status(503, path: "/airlines/UA")) {
+      _ = try await renewal("/airlines/UA")
+    }
+  }
+
   @Test func `keeps its connection`() async throws {
     for number in 0..<20 { _ = try await airline("/airlines/\(number)") }
     #expect(origin.statistics.acceptedConnections == 1)
@@ -254,8 +356,9 @@ import Testing
     )
     let summary = Summary(
       state: Summary.Counts(state),
-      tally: LookupTally(requests: 22, statistics: statistics),
+      tally: LookupTally(requests: 22, statistics: statistics, revalidated: 3, badges: 13),
       originRequests: 10,
+      originNotModified: 14,
       originNotFound: 11
     )
     let lines = summary.text.split(separator: "\n").map { $0.split(separator: "  ") }
@@ -263,8 +366,8 @@ import Testing
     #expect(
       numbers == [
         "flights 3", "departed 1", "cancelled 2", "requests 22", "hits 4", "stale hits 5",
-        "joins 7", "misses 6", "fetches 8", "from disk 12", "failures 9", "stale answers 0",
-        "origin requests 10", "origin 404 11",
+        "joins 7", "misses 6", "fetches 5", "revalidated 3", "from disk 12", "failures 9",
+        "stale answers 0", "badges 13", "origin requests 10", "origin 304 14", "origin 404 11",
       ]
     )
   }

@@ -11,7 +11,7 @@ import Testing
   }
 
   private func text(_ path: String) throws -> String? {
-    try routes.body(for: path).map { String(decoding: $0, as: UTF8.self) }
+    try routes.answer(for: path).map { String(decoding: $0.body, as: UTF8.self) }
   }
 
   @Test func `answer in JSON`() throws {
@@ -28,22 +28,39 @@ import Testing
   @Test func `answer what can be read back`() throws {
     let decoder = JSONDecoder()
     for airport in routes.day.airports.values {
-      let body = try #require(try routes.body(for: "/airports/\(airport.code)"))
-      #expect(try decoder.decode(Airport.self, from: body) == airport)
+      let answer = try #require(try routes.answer(for: "/airports/\(airport.code)"))
+      #expect(try decoder.decode(Airport.self, from: Data(answer.body)) == airport)
     }
     for (key, weather) in routes.day.weather {
-      let body = try #require(try routes.body(for: "/weather/\(key)"))
-      #expect(try decoder.decode(Weather.self, from: body) == weather)
+      let answer = try #require(try routes.answer(for: "/weather/\(key)"))
+      #expect(try decoder.decode(Weather.self, from: Data(answer.body)) == weather)
     }
+    for carrier in routes.day.airlines.keys {
+      let answer = try #require(try routes.answer(for: "/badges/\(carrier).ppm"))
+      #expect(try Pixmap(ppm: answer.body).width == 8)
+    }
+  }
+
+  @Test func `tell versions of the weather apart, and for how long they hold`() throws {
+    let tags = try routes.day.weather.keys.map { key in
+      let answer = try #require(try routes.answer(for: "/weather/\(key)"))
+      #expect(answer.cacheControl == "max-age=1200")
+      #expect(try routes.answer(for: "/weather/\(key)") == answer)
+      return try #require(answer.entityTag)
+    }
+    #expect(Set(tags).count == routes.day.weather.count)
+    #expect(tags.allSatisfy { $0.hasPrefix("\"") && $0.hasSuffix("\"") && $0.count > 10 })
+    #expect(try routes.answer(for: "/airlines/UA")?.entityTag == nil)
   }
 
   @Test(arguments: [
     "", "/", "/airlines", "/airlines/", "/airlines/XX", "/airlines/UA/", "airlines/UA",
     "/aircraft/N0", "/airports/PSE", "/airports/ewr", "/weather/EWR", "/weather/EWR/",
     "/weather/EWR/24", "/weather/EWR/09", "/weather/EWR/+9", "/weather/EWR/9/x", "/weather/XXX/9",
-    "/flights/1", "//airlines/UA",
+    "/flights/1", "//airlines/UA", "/badges/UA", "/badges/.ppm", "/badges/XX.ppm",
+    "/badges/UA.ppm/",
   ])
   func `know nothing of other paths`(path: String) throws {
-    #expect(try routes.body(for: path) == nil)
+    #expect(try routes.answer(for: path) == nil)
   }
 }

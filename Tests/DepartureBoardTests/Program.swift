@@ -14,16 +14,33 @@ final class Program: Sendable {
   ///   - caches: The folder for the caches of all programs; `nil` keeps it from having one, unless the
   ///     arguments say where.
   ///   - terminal: What to give it for input and output; nothing and a pipe if `nil`.
-  init(_ arguments: [String], caches: URL? = nil, terminal: FileHandle? = nil) throws {
+  ///   - environment: Variables that it finds beside those of the tests.
+  ///   - shell: What a shell is to do to start it; `exec "$0" "$@"` does that and no more.
+  init(
+    _ arguments: [String],
+    caches: URL? = nil,
+    terminal: FileHandle? = nil,
+    environment: [String: String] = [:],
+    shell: String? = nil
+  ) throws {
     let executable: URL = try #require(Self.executable, "DepartureBoard is not built")
     process.executableURL = executable
     process.arguments = arguments
+    // Whoever has started the tests may have them ignored.
+    for number in [SIGINT, SIGQUIT, SIGTERM, SIGHUP] { signal(number, SIG_DFL) }
+    // Whatever the terminal of the tests is.
+    var variables = ["TERM": "xterm-256color", "COLORTERM": "", "NO_COLOR": ""]
     if let caches {
-      process.environment = ProcessInfo.processInfo.environment
-        .merging(["XDG_CACHE_HOME": caches.path(percentEncoded: false)]) { $1 }
+      variables["XDG_CACHE_HOME"] = caches.path(percentEncoded: false)
     } else if !arguments.contains("--cache") {
       // Nothing depends on what an earlier run has left.
       process.arguments = ["--no-cache"] + arguments
+    }
+    variables.merge(environment) { $1 }
+    process.environment = ProcessInfo.processInfo.environment.merging(variables) { $1 }
+    if let shell {
+      process.executableURL = URL(filePath: "/bin/sh")
+      process.arguments = ["-c", shell, executable.path] + (process.arguments ?? [])
     }
     process.standardInput = terminal ?? .nullDevice
     process.standardOutput = terminal ?? output
@@ -44,6 +61,25 @@ final class Program: Sendable {
       String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
     }
   }
+
+  /// Waits until it has written something that nobody has read.
+  func unreadOutput() async {
+    await Self.onThread { [output] in
+      var request = pollfd(
+        fd: output.fileHandleForReading.fileDescriptor,
+        events: Int16(POLLIN),
+        revents: 0
+      )
+      _ = poll(&request, 1, -1)
+    }
+  }
+
+  #if os(Linux)
+  /// Lets its output hold no more than a page that is not read.
+  func shrinkOutput() throws {
+    try #require(fcntl(output.fileHandleForReading.fileDescriptor, 1031, 4096) == 4096)
+  }
+  #endif
 
   /// Reads nothing of its output any more.
   func closeOutput() throws {

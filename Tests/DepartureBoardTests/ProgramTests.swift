@@ -15,7 +15,12 @@ import Testing
     #expect(ending.count("requests") == ending.sum("hits", "stale hits", "joins", "misses"))
     // 731 different things, and the three airports at which the board stands eight times more.
     #expect(ending.count("fetches") == 731 + 3 * 8)
-    #expect(ending.count("origin requests") == ending.count("fetches"))
+    // The rows of an hour ask about its weather for an hour, and are told every twenty minutes: no change.
+    #expect(ending.sum("revalidated") > 50)
+    #expect(ending.count("origin 304") == ending.count("revalidated"))
+    // Fifteen airlines fly on that day.
+    #expect(ending.count("badges") == 15)
+    #expect(ending.count("origin requests") == ending.sum("fetches", "revalidated", "badges"))
     #expect(ending.count("origin 404") == 96)
     #expect(ending.sum("failures", "stale hits", "stale answers", "from disk") == 0)
     #expect(ending.lines.count { $0.contains("cancelled   ") && $0.contains(":") } == 472)
@@ -41,7 +46,10 @@ import Testing
     #expect(ending.sum("stale hits") > 0)
     #expect(ending.sum("failures") > 0)
     #expect(ending.count("requests") == ending.sum("hits", "stale hits", "joins", "misses"))
-    #expect(ending.count("origin requests") == ending.sum("fetches") - ending.sum("failures"))
+    #expect(
+      ending.count("origin requests")
+        == ending.sum("fetches", "revalidated", "badges") - ending.sum("failures")
+    )
     let lines = ending.lines
     let offline = try #require(lines.firstIndex { $0 == "09:00  the origin is offline" })
     let online = try #require(lines.firstIndex { $0 == "11:00  the origin is online again" })
@@ -193,7 +201,7 @@ import Testing
   private func frames(of output: String) -> [[Substring]] {
     output.components(separatedBy: "\u{1B}[H").dropFirst().compactMap { frame in
       guard let end = frame.range(of: Self.endOfFrame) else { return nil }
-      let text = frame[..<end.lowerBound].replacing(/\u{1B}\[[0-9?]*[a-zA-Z]/, with: "")
+      let text = frame[..<end.lowerBound].replacing(/\u{1B}\[[0-9;?]*[a-zA-Z]/, with: "")
         .filter { $0 != "\r" }
       return text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
         .map { Substring($0) }

@@ -1,3 +1,4 @@
+import Plexus
 import Testing
 
 @testable import DepartureBoard
@@ -116,6 +117,40 @@ import Testing
     }
   }
 
+  @Test func `counts what has not changed`() {
+    var state = board(1)
+    state.apply(.report(LookupTally(statistics: CacheStatistics(fetches: 9), revalidated: 4)))
+    for columns in [150, 80, 40] {
+      let text = draw(state, columns).joined(separator: "\n")
+      #expect(text.contains("revalidated   4"))
+      #expect(text.contains("fetches   5"))
+    }
+  }
+
+  @Test func `shows the code of an airline on its badge, which takes no room`() throws {
+    let (red, blue) = (Colour(red: 255, green: 0, blue: 0), Colour(red: 0, green: 0, blue: 255))
+    var details = RowDetails.complete
+    details.badge = Badge(Pixmap(width: 2, height: 1) { x, _ in x == 0 ? red : blue })
+    for columns in stride(from: 1, through: 181, by: 3) {
+      #expect(draw(board(2, details), columns) == draw(board(2), columns))
+    }
+    let lines = BoardRenderer(size: ScreenSize(columns: 80, rows: 24)).lines(board(1, details))
+    let row = try #require(lines.first { $0.text.hasPrefix(" 10:00") })
+    let index = try #require(row.spans.firstIndex { $0.style == .badge(red, isFaint: false) })
+    #expect(row.spans[index].text == "U")
+    #expect(row.spans[index + 1] == .init(text: "A", style: .badge(blue, isFaint: false)))
+    #expect(row.spans[index + 2].text.hasPrefix(" 15"))
+    #expect(row.spans.count { if case .badge = $0.style { true } else { false } } == 2)
+  }
+
+  @Test func `leaves the code alone without a badge`() throws {
+    let spans = BoardRenderer(size: ScreenSize(columns: 80, rows: 24)).lines(board(1)).flatMap(
+      \.spans
+    )
+    #expect(!spans.contains { if case .badge = $0.style { true } else { false } })
+    #expect(spans.contains { $0.text.contains("UA 15") })
+  }
+
   @Test func `says whether the origin is there`() {
     var state = board(1)
     #expect(draw(state, 80).contains { $0.contains("origin online") })
@@ -216,16 +251,30 @@ import Testing
 
 @Suite struct `A frame for a terminal` {
   @Test func `is written over the last one without clearing it first`() {
-    let frame = Ansi.frame([StyledLine("a", .bad), StyledLine("b")], isColoured: true)
+    let frame = Ansi.frame([StyledLine("a", .bad), StyledLine("b")], colours: .eight)
     #expect(
       frame == "\u{1B}[?2026h\u{1B}[H\u{1B}[31ma\u{1B}[0m\u{1B}[K\r\nb\u{1B}[K\u{1B}[J\u{1B}[?2026l"
     )
   }
 
   @Test func `has no colours if they are not wanted`() {
-    let styles: [Style] = [.plain, .good, .warning, .bad]
-    let frame = Ansi.frame(styles.map { StyledLine("x", $0) }, isColoured: false)
+    let badge = Style.badge(Colour(red: 1, green: 2, blue: 3), isFaint: false)
+    let styles: [Style] = [.plain, .good, .warning, .bad, badge]
+    let frame = Ansi.frame(styles.map { StyledLine("x", $0) }, colours: .none)
     #expect(!frame.contains("m"))
+    #expect(frame.count { $0 == "x" } == 5)
+  }
+
+  @Test func `has badges in the colours that there are`() {
+    let line = StyledLine("UA", .badge(Colour(red: 1, green: 2, blue: 3), isFaint: true))
+    let codes = [
+      ColourDepth.full: "38;2;255;255;255;48;2;1;2;3", .cube: "38;5;231;48;5;16", .eight: "37;40",
+    ]
+    for (depth, code) in codes {
+      #expect(Ansi.frame([line], colours: depth).contains("\u{1B}[\(code)mUA\u{1B}[0m"))
+    }
+    // Without colours it looks like the rest of its row.
+    #expect(Ansi.frame([line], colours: .none).contains("\u{1B}[2mUA\u{1B}[0m"))
   }
 
   @Test func `is left with everything as it was`() {

@@ -29,7 +29,7 @@ struct FilterState: Hashable, Sendable {
   /// Changes what an action changes: the reducer of the screen's page store.
   mutating func apply(_ action: FilterAction) {
     switch action {
-    case .type(let text): typed = String((typed + text).prefix(Self.limit))
+    case .type(let text): typed += text.prefix(max(0, Self.limit - typed.count))
     case .erase: _ = typed.popLast()
     case .clear: self = Self()
     case .apply(let text): self.text = text
@@ -38,7 +38,7 @@ struct FilterState: Hashable, Sendable {
 
   /// Whether a row is to be shown: it contains every word, in whatever case.
   func matches(_ row: BoardRow) -> Bool {
-    let words = text.lowercased().split(separator: " ")
+    let words = text.lowercased().split(whereSeparator: \.isWhitespace)
     guard !words.isEmpty else { return true }
     let content = row.searchText.lowercased()
     return words.allSatisfy { content.contains($0) }

@@ -1,4 +1,4 @@
-/// What a row shows of its flight beside the timetable: the answers to five questions.
+/// What a row shows of its flight beside the timetable: the answers to five questions, and a badge.
 struct RowDetails: Hashable, Sendable {
   var airline = Cell<Airline>.pending
   /// Absent as well if no aircraft was ever assigned.
@@ -6,6 +6,8 @@ struct RowDetails: Hashable, Sendable {
   var origin = Cell<Airport>.pending
   var destination = Cell<Airport>.pending
   var weather = Cell<Weather>.pending
+  /// The badge of the airline; nobody misses it if there is none.
+  var badge: Badge?
 
   /// The number of stale answers.
   var staleCount: Int {

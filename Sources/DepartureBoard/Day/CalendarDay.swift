@@ -17,6 +17,11 @@ struct CalendarDay: Sendable {
     midnight = calendar.date(from: components) ?? .distantPast
   }
 
+  /// The moment some time after the midnight at which the day begins in New York.
+  func date(_ sinceMidnight: Duration) -> Date {
+    midnight.addingTimeInterval(Double(sinceMidnight.components.seconds))
+  }
+
   /// What a clock at an airport shows when a clock in New York shows a time.
   ///
   /// - Parameters:

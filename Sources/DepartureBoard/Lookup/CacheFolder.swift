@@ -12,6 +12,11 @@ struct CacheFolder: Sendable {
     }
   }
 
+  /// Where files are kept that were downloaded as they are.
+  var media: URL {
+    url.appending(path: "media", directoryHint: .isDirectory)
+  }
+
   /// Opens what keeps the values of one map: many small ones, so all of them in one file.
   ///
   /// - Parameter name: The name of the map.

@@ -1,3 +1,4 @@
+import Foundation
 import Plexus
 import Synchronization
 
@@ -37,6 +38,11 @@ final class DayClock: Clock, Sendable {
 
   var minimumResolution: Duration {
     .milliseconds(1)
+  }
+
+  /// The moment in the history of the world.
+  var date: Date {
+    CalendarDay.blizzard.date(now.sinceMidnight)
   }
 
   /// Moves the clock forward; a moment that has passed leaves it where it is.

@@ -8,22 +8,25 @@ import Synchronization
 /// the origin knows no such thing is an answer as well, and as good for as long.
 ///
 /// How long things are fresh by the clock of the day: airlines, aircraft and destinations a month; the
-/// airports at which the board stands, which may close, and the weather there two hours.
+/// airports at which the board stands, which may close, two hours; the weather there as long as the origin
+/// says, and then it is asked whether that has changed. Badges never change.
 ///
 /// With a cache, what was looked up outlives the program, even if that is killed: it is written a second
 /// after it came, and by ``flush()``. Airlines, aircraft and destinations are then taken from disk for a
-/// month, since they do not change in a day. The rest is always asked for; its copies stand in while the
-/// origin is away, and are stale.
+/// month, since they do not change in a day, and badges for ever. The rest is always asked for, of the weather
+/// only whether it has changed; the copies stand in while the origin is away, and are stale.
 final class Directory: Sendable {
   private let airlines: MultiplexerMap<String, Airline?>
   private let aircraft: MultiplexerMap<String, Aircraft?>
   private let origins: MultiplexerMap<String, Airport?>
   private let destinations: MultiplexerMap<String, Airport?>
   private let weather: MultiplexerMap<WeatherKey, Weather?>
+  private let badges: Badges
   private let repository = MuxRepository()
   /// What writes to disk while the day goes on; `nil` without a cache.
   private let writing: Throttler?
   private let requestCount = Atomic(0)
+  private let revalidations: Revalidations
 
   /// Creates a directory that has looked up nothing yet.
   ///
@@ -34,6 +37,9 @@ final class Directory: Sendable {
   /// - Throws: A `StorageError` if the folder cannot be used.
   init(client: OriginClient, clock: DayClock, cache: CacheFolder? = nil) throws {
     let repository = repository
+    let revalidations = Revalidations()
+    self.revalidations = revalidations
+    badges = Badges(origin: client.address, folder: cache?.media)
     airlines = MultiplexerMap(
       id: "airlines",
       policy: .fixed,
@@ -68,11 +74,13 @@ final class Directory: Sendable {
     }.register(in: repository)
     weather = MultiplexerMap(
       id: "weather",
-      policy: .changing,
-      cacher: try cache?.cacher("weather"),
+      policy: .renewed,
+      cacher: try cache.map { UntrustedCopies(try $0.cacher("weather")) },
       clock: clock
-    ) { key in
-      try await client.value(at: "/weather/\(key)")
+    ) { key, context in
+      let renewal = try await client.renewal(at: "/weather/\(key)", context, by: clock)
+      if renewal.isUnchanged { revalidations.count.add(1, ordering: .relaxed) }
+      return renewal.result
     }.register(in: repository)
     writing = cache.map { _ in
       Throttler(interval: .seconds(1), leading: false) {
@@ -89,6 +97,11 @@ final class Directory: Sendable {
     try await repository.flushAll()
   }
 
+  /// Removes what is on disk though it is not to outlive the program.
+  func removeTemporaryFiles() {
+    badges.removeTemporaryFiles()
+  }
+
   /// Everything that a row shows of a flight, asked for at once.
   ///
   /// A flight without aircraft has one question less.
@@ -98,7 +111,8 @@ final class Directory: Sendable {
       Request { [self] in try await answer(aircraft, flight.tailNumber) },
       Request { [self] in try await answer(origins, flight.origin) },
       Request { [self] in try await answer(destinations, flight.destination) },
-      Request { [self] in try await answer(weather, flight.weatherKey) }
+      Request { [self] in try await answer(weather, flight.weatherKey) },
+      Request { [badges] in await badges.badge(of: flight.carrier) }
     ).results()
     writing?.touch()
     return RowDetails(
@@ -106,20 +120,29 @@ final class Directory: Sendable {
       aircraft: Cell(results.1),
       origin: Cell(results.2),
       destination: Cell(results.3),
-      weather: Cell(results.4)
+      weather: Cell(results.4),
+      badge: try? results.5.get()
     )
   }
 
   /// What has been counted so far.
   var tally: LookupTally {
+    // Read before the fetches that they are among, so that there are never more of them.
+    let revalidated = revalidations.count.load(ordering: .acquiring)
     let maps = [
       airlines.statistics, aircraft.statistics, origins.statistics, destinations.statistics,
       weather.statistics,
     ]
     return LookupTally(
       requests: requestCount.load(ordering: .relaxed),
-      statistics: maps.reduce(CacheStatistics()) { $0 + $1 }
+      statistics: maps.reduce(CacheStatistics()) { $0 + $1 },
+      revalidated: revalidated,
+      badges: badges.downloadCount
     )
+  }
+
+  private final class Revalidations: Sendable {
+    let count = Atomic(0)
   }
 
   /// Asks a map for the value of a key; without key there is nothing to ask, and no value.
@@ -139,6 +162,15 @@ struct LookupTally: Hashable, Sendable {
   var requests = 0
   /// What the maps have counted together.
   var statistics = CacheStatistics()
+  /// The fetches among them that have found out that nothing has changed.
+  var revalidated = 0
+  /// The badges that were downloaded.
+  var badges = 0
+
+  /// The fetches that were not content with what was known.
+  var fetches: Int {
+    statistics.fetches - revalidated
+  }
 }
 
 extension CachePolicy {
@@ -152,6 +184,13 @@ extension CachePolicy {
   /// For what changes in a day.
   fileprivate static var changing: Self {
     fresh(hours: 2)
+  }
+
+  /// For what the origin says how long it is fresh, and can tell whether it has changed.
+  fileprivate static var renewed: Self {
+    var policy = changing
+    policy.cacherRead = .beforeFetch
+    return policy
   }
 
   /// Values are fresh for some hours of the day; a failure is remembered for a quarter of an hour, so

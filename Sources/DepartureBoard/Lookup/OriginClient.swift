@@ -1,4 +1,7 @@
 import Foundation
+import Plexus
+import PlexusNetworking
+import Synchronization
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -8,7 +11,8 @@ import FoundationNetworking
 ///
 /// The connections are kept open and shared; nothing is cached here.
 final class OriginClient: Sendable {
-  private let address: String
+  /// The address of the origin, without a path.
+  let address: String
   private let session: URLSession
 
   /// Creates a client of an origin on this machine.
@@ -36,23 +40,78 @@ final class OriginClient: Sendable {
   /// - Returns: The value; `nil` if the origin says that there is none.
   /// - Throws: An ``AnswerError`` for an answer that makes no sense, a `URLError` for none.
   func value<Value: Decodable>(at path: String) async throws -> Value? {
-    let escaped = path.addingPercentEncoding(withAllowedCharacters: .urlPathAllowed)
-    guard let url = URL(string: address + (escaped ?? path)) else {
-      throw AnswerError.malformedPath(path)
-    }
-    let (data, response) = try await answer(from: url)
+    let (data, response) = try await answer(from: try url(of: path))
     guard let status = (response as? HTTPURLResponse)?.statusCode else {
       throw AnswerError.malformedAnswer(path: path)
     }
     switch status {
-    case 200:
-      do {
-        return try JSONDecoder().decode(Value.self, from: data)
-      } catch {
-        throw AnswerError.malformedAnswer(path: path)
-      }
+    case 200: return try Self.decode(data, from: path) as Value
     case 404: return nil
     default: throw AnswerError.status(status, path: path)
+    }
+  }
+
+  /// Fetches the value at a path unless the one that there is has not changed.
+  ///
+  /// - Parameters:
+  ///   - path: The path; what is not allowed there is escaped.
+  ///   - context: What there is.
+  ///   - clock: What the origin's word about freshness is measured with.
+  /// - Returns: The value, or `nil` if the origin says that there is none, with what a later fetch needs.
+  /// - Throws: An ``AnswerError`` for an answer that makes no sense, a `URLError` for none.
+  func renewal<Value: Decodable & Sendable>(
+    at path: String,
+    _ context: FetchContext<Value?>,
+    by clock: DayClock
+  ) async throws -> Renewal<Value?> {
+    let arrivals = Arrivals()
+    let fetcher = HTTPFetcher<Value?>(
+      URLRequest(url: try url(of: path)),
+      session: session,
+      now: { clock.date },
+      decode: { data in
+        arrivals.count.add(1, ordering: .relaxed)
+        return try Self.decode(data, from: path) as Value
+      }
+    )
+    do {
+      let result = try await fetcher.fetch(context)
+      // Where nothing has changed there is nothing to decode.
+      return Renewal(result: result, isUnchanged: arrivals.count.load(ordering: .relaxed) == 0)
+    } catch let error as HTTPStatusError where error.status == 404 {
+      return Renewal(result: .value(nil), isUnchanged: false)
+    } catch let error as HTTPStatusError {
+      throw AnswerError.status(error.status, path: path)
+    }
+  }
+
+  /// What asking again has come to.
+  struct Renewal<Value: Sendable>: Sendable {
+    let result: FetchResult<Value>
+    /// Whether the origin says that the value that there is still holds.
+    let isUnchanged: Bool
+  }
+
+  private final class Arrivals: Sendable {
+    let count = Atomic(0)
+  }
+
+  private func url(of path: String) throws -> URL {
+    let escaped = path.addingPercentEncoding(withAllowedCharacters: .urlPathAllowed)
+    guard let url = URL(string: address + (escaped ?? path)) else {
+      throw AnswerError.malformedPath(path)
+    }
+    return url
+  }
+
+  private static func decode<Value: Decodable>(
+    _ data: Data,
+    from path: String
+  ) throws -> Value {
+    do {
+      return try JSONDecoder().decode(Value.self, from: data)
+    } catch {
+      throw AnswerError.malformedAnswer(path: path)
     }
   }
 

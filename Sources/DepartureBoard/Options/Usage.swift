@@ -3,8 +3,9 @@ enum Usage {
   static let text = """
     Replays the departures of New York's three airports on 8 February 2013, the first day of a
     blizzard, from an HTTP origin on this machine, and shows them on a board. Airlines, aircraft,
-    airports and weather are fetched once each and shared by all rows that need them. What does not
-    change in a day is kept on disk, where the next start finds it, however this one ends.
+    airports and weather are fetched once each and shared by all rows that need them, and so are
+    the badges of the airlines; of the weather one asks now and then whether it has changed. What
+    does not change in a day is kept on disk, where the next start finds it, however this one ends.
 
     usage: DepartureBoard [options]
 

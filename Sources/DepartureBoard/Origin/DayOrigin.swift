@@ -4,7 +4,7 @@ import Synchronization
 /// The origin on this machine that knows everything of the day.
 final class DayOrigin: Sendable {
   private let server: LoopbackOrigin
-  private let notFound: Counter
+  private let counters: Counters
 
   /// Starts an origin.
   ///
@@ -15,20 +15,20 @@ final class DayOrigin: Sendable {
   /// - Throws: An error that says why there is none, for instance because the port is taken.
   init(day: Day, port: UInt16, latency: Duration) throws {
     let routes = DayRoutes(day: day)
-    let notFound = Counter()
+    let counters = Counters()
     server = try LoopbackOrigin(port: port)
-    self.notFound = notFound
+    self.counters = counters
     server.latency = latency
     server.route("/*") { request in
       do {
-        guard let body = try routes.body(for: request.path) else {
-          notFound.value.add(1, ordering: .relaxed)
+        guard let answer = try routes.answer(for: request.path) else {
+          counters.notFound.add(1, ordering: .relaxed)
           return OriginResponse(json: "null", status: 404)
         }
-        return OriginResponse(
-          headers: ["Content-Type": "application/json"],
-          body: Array(body)
-        )
+        if let tag = answer.entityTag, request.headers["If-None-Match"] == tag {
+          counters.notModified.add(1, ordering: .relaxed)
+        }
+        return OriginResponse(answer)
       } catch {
         return OriginResponse(text: "\(error)", status: 500)
       }
@@ -45,9 +45,14 @@ final class DayOrigin: Sendable {
     server.statistics.requestCount
   }
 
+  /// The requests that it has answered with 304.
+  var notModifiedCount: Int {
+    counters.notModified.load(ordering: .relaxed)
+  }
+
   /// The requests that it has answered with 404.
   var notFoundCount: Int {
-    notFound.value.load(ordering: .relaxed)
+    counters.notFound.load(ordering: .relaxed)
   }
 
   /// Goes away, or comes back on the same port.
@@ -63,7 +68,17 @@ final class DayOrigin: Sendable {
     server.stop()
   }
 
-  private final class Counter: Sendable {
-    let value = Atomic(0)
+  private final class Counters: Sendable {
+    let notFound = Atomic(0)
+    let notModified = Atomic(0)
+  }
+}
+
+extension OriginResponse {
+  /// An answer as it is sent; to whoever has that version already, without its body.
+  fileprivate init(_ answer: DayRoutes.Answer) {
+    self.init(headers: ["Content-Type": answer.contentType], body: answer.body)
+    etag = answer.entityTag
+    headers["Cache-Control"] = answer.cacheControl
   }
 }

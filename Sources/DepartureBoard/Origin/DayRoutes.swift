@@ -7,16 +7,46 @@ import Foundation
 /// | `/airlines/UA` | an airline |
 /// | `/aircraft/N14228` | an aircraft |
 /// | `/airports/EWR` | an airport |
-/// | `/weather/EWR/9` | the weather at an airport in an hour |
+/// | `/weather/EWR/9` | the weather at an airport in an hour, and for how long it may be believed |
+/// | `/badges/UA.ppm` | the badge of an airline |
 struct DayRoutes: Sendable {
-  let day: Day
+  /// How long the weather may be believed before one asks again, in seconds.
+  static let weatherAge = 20 * 60
 
-  /// The answer in JSON; `nil` for what does not exist.
+  /// An answer with what there is to say about keeping it.
+  struct Answer: Hashable, Sendable {
+    var body: [UInt8]
+    var contentType = "application/json"
+    /// What tells versions of the same thing apart; `nil` where nobody asks.
+    var entityTag: String?
+    var cacheControl: String?
+
+    /// The answer with a tag that is the same for the same bytes: their FNV-1a hash.
+    func tagged(cacheControl: String) -> Self {
+      let hash = body.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { hash, byte in
+        (hash ^ UInt64(byte)) &* 0x100_0000_01b3
+      }
+      var answer = self
+      answer.entityTag = "\"" + String(hash, radix: 16) + "\""
+      answer.cacheControl = cacheControl
+      return answer
+    }
+  }
+
+  let day: Day
+  private let badges: [String: Pixmap]
+
+  init(day: Day) {
+    self.day = day
+    badges = BadgePainter.pictures(of: day.airlines.keys)
+  }
+
+  /// The answer; `nil` for what does not exist.
   ///
   /// - Parameter path: The path, without escapes.
   /// - Returns: The answer.
   /// - Throws: An error if it cannot be written as JSON.
-  func body(for path: String) throws -> Data? {
+  func answer(for path: String) throws -> Answer? {
     let parts = path.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
     guard parts.count >= 3, parts[0].isEmpty else { return nil }
     switch (parts[1], parts.count) {
@@ -25,15 +55,23 @@ struct DayRoutes: Sendable {
     case ("airports", 3): return try json(day.airports[parts[2]])
     case ("weather", 4):
       guard let hour = Int(parts[3]), "\(hour)" == parts[3] else { return nil }
-      return try json(day.weather[WeatherKey(origin: parts[2], hour: hour)])
+      let weather = day.weather[WeatherKey(origin: parts[2], hour: hour)]
+      return try json(weather).map { $0.tagged(cacheControl: "max-age=\(Self.weatherAge)") }
+    case ("badges", 3): return badge(parts[2])
     default: return nil
     }
   }
 
-  private func json(_ value: (some Encodable)?) throws -> Data? {
+  private func json(_ value: (some Encodable)?) throws -> Answer? {
     guard let value else { return nil }
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    return try encoder.encode(value)
+    return Answer(body: Array(try encoder.encode(value)))
+  }
+
+  private func badge(_ name: String) -> Answer? {
+    guard name.hasSuffix(".ppm"), let picture = badges[String(name.dropLast(4))] else { return nil }
+    return Answer(body: picture.ppm, contentType: "image/x-portable-pixmap")
+      .tagged(cacheControl: "max-age=31536000, immutable")
   }
 }

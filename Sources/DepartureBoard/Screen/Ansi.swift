@@ -12,28 +12,31 @@ enum Ansi {
   ///
   /// - Parameters:
   ///   - lines: The lines from top to bottom.
-  ///   - isColoured: Whether styles may use colours.
+  ///   - colours: Which colours styles may use.
   /// - Returns: What to write.
-  static func frame(_ lines: [StyledLine], isColoured: Bool) -> String {
-    let text = lines.map { encode($0, isColoured: isColoured) + "\u{1B}[K" }
+  static func frame(_ lines: [StyledLine], colours: ColourDepth) -> String {
+    let text = lines.map { encode($0, colours) + "\u{1B}[K" }
     return "\u{1B}[?2026h\u{1B}[H" + text.joined(separator: "\r\n") + "\u{1B}[J\u{1B}[?2026l"
   }
 
-  private static func encode(_ line: StyledLine, isColoured: Bool) -> String {
+  private static func encode(_ line: StyledLine, _ colours: ColourDepth) -> String {
     line.spans.map { span in
-      let code = code(span.style, isColoured: isColoured)
+      let code = code(span.style, colours)
       return code.isEmpty ? span.text : "\u{1B}[\(code)m\(span.text)\u{1B}[0m"
     }.joined()
   }
 
-  private static func code(_ style: Style, isColoured: Bool) -> String {
-    switch style {
+  private static func code(_ style: Style, _ colours: ColourDepth) -> String {
+    let isColoured = colours != .none
+    return switch style {
     case .plain: ""
     case .strong: "1"
     case .faint: "2"
     case .good: isColoured ? "32" : ""
     case .warning: isColoured ? "33" : ""
     case .bad: isColoured ? "31" : ""
+    case .badge(let ground, _) where isColoured: colours.codes(ground: ground)
+    case .badge(_, let isFaint): isFaint ? "2" : ""
     }
   }
 }

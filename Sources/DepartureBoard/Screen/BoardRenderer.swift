@@ -55,11 +55,12 @@ struct BoardRenderer: Sendable {
       counter("flights", state.flightCount, digits: 3),
       counter("departed", state.departedCount, digits: 3),
       counter("cancelled", state.cancelledCount, digits: 3),
+      counter("revalidated", tally.revalidated, digits: 3),
       origin(state),
     ])
     let requests = flow([
       counter("requests", tally.requests, digits: 4),
-      counter("fetches", statistics.fetches, digits: 3),
+      counter("fetches", tally.fetches, digits: 3),
       counter("joins", statistics.joins, digits: 4),
       counter("hits", statistics.hits, digits: 4),
       counter("stale hits", statistics.staleHits, digits: 3),
@@ -82,7 +83,7 @@ struct BoardRenderer: Sendable {
   /// What is typed, and once it is applied how many rows it leaves.
   private func question(_ filter: FilterState, _ count: Int) -> StyledLine {
     var line = StyledLine(" filter: ", .faint)
-    line.append(filter.typed, .strong)
+    line.append(filter.typed.inSingleColumns, .strong)
     line.append("_ ", .faint)
     if !filter.isPending { line.append(" \(count) \(count == 1 ? "flight" : "flights")", .faint) }
     return line
@@ -140,8 +141,20 @@ struct BoardRenderer: Sendable {
         line.append(String(repeating: " ", count: ColumnLayout.gap - 1))
         line.append(cell.isStale ? "~" : " ", cell.isStale ? .warning : .plain)
       }
-      line.append(cell.fitted(to: entry.width), cell.style)
+      line.append(text(of: cell, entry.width))
     }
+    return line
+  }
+
+  /// The text of a cell, whose first letters may be on a badge.
+  private func text(of cell: CellText, _ width: Int) -> StyledLine {
+    var rest = cell.fitted(to: width)[...]
+    var line = StyledLine()
+    for ground in cell.badge?.cells ?? [] {
+      guard let letter = rest.popFirst() else { break }
+      line.append(String(letter), .badge(ground, isFaint: cell.style == .faint))
+    }
+    line.append(String(rest), cell.style)
     return line
   }
 }

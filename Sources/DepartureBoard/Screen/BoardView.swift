@@ -19,13 +19,15 @@ final class ScreenView: BoardView {
   static let frame = Duration.milliseconds(50)
 
   private let terminal = Terminal()
-  private let isColoured: Bool
+  private let colours: ColourDepth
   private var shown: [StyledLine] = []
   private var shownSize: ScreenSize?
 
   /// Creates a view of the terminal, which it takes over with the first picture.
-  init(isColoured: Bool) {
-    self.isColoured = isColoured
+  ///
+  /// - Parameter colours: The colours that it has.
+  init(colours: ColourDepth) {
+    self.colours = colours
   }
 
   func follow(_ page: BoardPage) async throws(Output.Closed) {
@@ -46,7 +48,7 @@ final class ScreenView: BoardView {
     let lines = BoardRenderer(size: size).lines(state, filter)
     guard lines != shown || size != shownSize else { return }
     try terminal.enter()
-    try Output.write(Ansi.frame(lines, isColoured: isColoured))
+    try Output.write(Ansi.frame(lines, colours: colours))
     shown = lines
     shownSize = size
   }

@@ -6,13 +6,17 @@ struct CellText: Hashable, Sendable {
   let style: Style
   /// Whether the text is too old to be trusted, and must be marked.
   let isStale: Bool
+  /// What the first letters are shown on, if anything.
+  var badge: Badge?
 
   init(_ column: Column, of row: BoardRow) {
     let flight = row.flight
     let details = row.details
     switch column {
     case .time: self.init(flight.scheduled.description, row)
-    case .flight: self.init(flight.designator, row)
+    case .flight:
+      self.init(flight.designator, row)
+      badge = details.badge
     case .origin: self.init(details.origin, row, after: flight.origin, \.displayName)
     case .destination:
       self.init(details.destination, row, after: flight.destination, \.displayName)

@@ -59,8 +59,7 @@ struct KeyDecoder: Sendable {
   /// The character, if it takes one column: nothing on the board takes more.
   private static func text(_ bytes: ArraySlice<UInt8>) -> String? {
     guard
-      let text = String(validating: bytes, as: UTF8.self), let scalar = text.unicodeScalars.first,
-      (0x20..<0x7F).contains(scalar.value) || (0xA0..<0x300).contains(scalar.value)
+      let text = String(validating: bytes, as: UTF8.self), text.first?.takesOneColumn == true
     else { return nil }
     return text
   }

@@ -6,6 +6,8 @@ enum Style: Hashable, Sendable {
   case good
   case warning
   case bad
+  /// Letters on a ground of a colour, or faint or plain ones where there are no colours.
+  case badge(Colour, isFaint: Bool)
 }
 
 /// A line of text in pieces that look different.
@@ -71,7 +73,22 @@ struct StyledLine: Hashable, Sendable {
   }
 }
 
+extension Character {
+  /// Whether it takes exactly one column of a terminal: among what can be typed and is on the board.
+  var takesOneColumn: Bool {
+    guard let scalar = unicodeScalars.first, unicodeScalars.count == 1 else { return false }
+    return (0x20..<0x7F).contains(scalar.value)
+      || (0xA0..<0x300).contains(scalar.value)
+        && scalar.value != 0xAD
+  }
+}
+
 extension String {
+  /// The text with a mark in place of each character that does not take exactly one column.
+  var inSingleColumns: String {
+    String(map { $0.takesOneColumn ? $0 : "\u{FFFD}" })
+  }
+
   /// The text in exactly so many columns: filled up with spaces, or cut off with an ellipsis.
   func fitted(to columns: Int) -> String {
     let width = count

@@ -13,9 +13,12 @@ final class Terminal {
   private var keyboard: termios?
   private var isEntered = false
 
-  /// Whether standard output is a terminal.
-  static var isThere: Bool {
-    isatty(STDOUT_FILENO) == 1
+  /// Whether standard output is a terminal on which one can draw.
+  ///
+  /// - Parameter environment: The variables of the environment.
+  /// - Returns: Whether it is.
+  static func isThere(_ environment: [String: String]) -> Bool {
+    isatty(STDOUT_FILENO) == 1 && environment["TERM"] != "dumb"
   }
 
   /// The size of the window at this moment; 80 by 24 if the terminal does not tell.
