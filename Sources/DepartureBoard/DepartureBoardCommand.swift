@@ -6,6 +6,7 @@ import Plexus
 @MainActor
 struct DepartureBoardCommand {
   static func main() async {
+    Output.occupyStandardStreams()
     // A reader that has gone away is noticed when writing to it fails.
     signal(SIGPIPE, SIG_IGN)
     do {
@@ -18,7 +19,8 @@ struct DepartureBoardCommand {
     } catch let error as UsageError {
       Output.complain("\(error)")
       exit(ExitCode.usage)
-    } catch is Output.Closed {
+    } catch let closed as Output.Closed {
+      if let complaint = closed.complaint { Output.complain(complaint) }
       exit(ExitCode.outputClosed)
     } catch {
       Output.complain("\(error)")
@@ -34,7 +36,7 @@ enum ExitCode {
   static let failure: Int32 = 1
   /// The command line cannot be understood.
   static let usage: Int32 = 64
-  /// Nobody reads what is written.
+  /// What is written does not arrive.
   static let outputClosed: Int32 = 74
 
   /// A signal has ended the program.

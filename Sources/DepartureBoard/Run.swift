@@ -12,7 +12,9 @@ final class Run {
   private let view: any BoardView
   private let replay: Replay
   private let filtering: FilterInput?
-  private let signals = Signals([SIGINT, SIGTERM, SIGHUP, SIGTSTP])
+  private let signals = Signals([SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP]) { signal in
+    if signal != SIGTSTP { Output.hurry() }
+  }
   private var endedBy: Int32?
 
   /// Reads the day and starts its origin.
@@ -59,7 +61,9 @@ final class Run {
   /// - Returns: What to tell the shell.
   func toTheEnd() async -> Int32 {
     let day = Task { try await showTheDay() }
-    let listening = signals.received.observe { [self] signal in handle(signal, day) }
+    let listening = Task {
+      for await signal in signals.received { handle(signal, day) }
+    }
     let result = await day.result
     view.stepAside()
     board.stop()
@@ -71,14 +75,24 @@ final class Run {
       try result.get()
     } catch is CancellationError {
       // What has been counted so far is worth telling, too.
-    } catch is Output.Closed {
-      return ExitCode.outputClosed
+    } catch let closed as Output.Closed {
+      return ending(with: closed)
     } catch {
       Output.complain("\(error)")
       return ExitCode.failure
     }
-    guard (try? Output.write(summary.text)) != nil else { return ExitCode.outputClosed }
+    do {
+      try Output.write(summary.text)
+    } catch {
+      return ending(with: error)
+    }
     return endedBy.map(ExitCode.ended) ?? ExitCode.success
+  }
+
+  /// What to tell the shell when what was written did not arrive, after saying why.
+  private func ending(with closed: Output.Closed) -> Int32 {
+    if let complaint = closed.complaint { Output.complain(complaint) }
+    return endedBy.map(ExitCode.ended) ?? ExitCode.outputClosed
   }
 
   /// Lets the day go by while the view follows it; the first of the two that fails ends both.

@@ -1,0 +1,252 @@
+import Foundation
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(5))) struct `The program in a hostile world` {
+  private let folder: TemporaryFolder
+
+  init() throws {
+    folder = try TemporaryFolder()
+  }
+
+  private static let short = ["--plain", "--speed", "max", "--until", "06:00", "--latency", "0"]
+
+  /// A short run that keeps what it fetches.
+  private func run(_ arguments: String...) async throws -> Ending {
+    try await Program(Self.short + ["--cache", folder.path] + arguments).ending()
+  }
+
+  // MARK: - Standard streams
+
+  @Test(arguments: [">&-", ">&- 2>&- <&-"])
+  func `says that its output is closed, and writes it nowhere else`(
+    redirection: String
+  ) async throws {
+    let arguments = Self.short + ["--cache", folder.path]
+    let ending = try await Program(arguments, shell: "exec \"$0\" \"$@\" \(redirection)").ending()
+    #expect(ending.status == 74)
+    if redirection == ">&-" {
+      #expect(ending.errors.hasPrefix("DepartureBoard: what there is to show cannot be written: "))
+      #expect(ending.errors.count { $0 == "\n" } == 1)
+    }
+    for name in try FileManager.default.subpathsOfDirectory(atPath: folder.path) {
+      let content = (try? Data(contentsOf: folder.url.appending(path: name))) ?? Data()
+      #expect(!content.contains(Data("departed ".utf8)))
+      #expect(!content.contains(Data("DepartureBoard: ".utf8)))
+    }
+    #expect(try await run().status == 0)
+  }
+
+  @Test(arguments: ["2>&-", "<&-", "2>&- <&-"])
+  func `does without the other streams`(redirection: String) async throws {
+    let ending = try await Program(Self.short, shell: "exec \"$0\" \"$@\" \(redirection)").ending()
+    #expect(ending.status == 0)
+    #expect(ending.sum("flights") > 0)
+  }
+
+  #if os(Linux)
+  @Test(arguments: [short, ["--help"]])
+  func `says that its output is full`(arguments: [String]) async throws {
+    let ending = try await Program(arguments, shell: "exec \"$0\" \"$@\" > /dev/full").ending()
+    #expect(ending.status == 74)
+    #expect(ending.errors.contains("No space left on device"))
+    #expect(ending.errors.count { $0 == "\n" } == 1)
+  }
+
+  @Test(arguments: [SIGINT, SIGTERM])
+  func `ends though nobody reads what it has written`(signal: Int32) async throws {
+    let program = try Program(["--plain", "--speed", "max", "--latency", "0"])
+    try program.shrinkOutput()
+    await program.unreadOutput()
+    program.send(signal)
+    let ending = await program.ending(readsOutput: false)
+    #expect(ending.status == 128 + signal)
+    #expect(ending.errors == "")
+  }
+  #endif
+
+  // MARK: - Signals
+
+  @Test func `ends when a signal comes while it starts`() async throws {
+    for attempt in 0..<5 {
+      let path = folder.url.appending(path: "\(attempt)").path(percentEncoded: false)
+      let program = try Program(["--plain", "--speed", "1", "--cache", path])
+      await Program.onThread { while access(path, F_OK) != 0 {} }
+      program.send(SIGINT)
+      #expect(await program.ending().status == 130)
+    }
+  }
+
+  @Test func `gives the terminal back when it is told to quit`() async throws {
+    let terminal = try PseudoTerminal(columns: 60, rows: 20)
+    let program = try Program(["--speed", "10000", "--latency", "0"], terminal: terminal.device)
+    var output = await terminal.read(until: "departed")
+    program.send(SIGQUIT)
+    output += await terminal.read(until: "origin 404")
+    #expect(await program.ending(readsOutput: false).status == 131)
+    #expect(output.contains("\u{1B}[?1049l"))
+    #expect(terminal.echoes)
+  }
+
+  @Test func `leaves a signal alone that it was started without`() async throws {
+    let program = try Program(
+      ["--plain", "--speed", "10000", "--latency", "0"],
+      shell: "trap '' HUP; exec \"$0\" \"$@\""
+    )
+    #expect(await program.firstOutput() != "")
+    program.send(SIGHUP)
+    program.send(SIGTERM)
+    #expect(await program.ending().status == 143)
+  }
+
+  // MARK: - Terminals
+
+  private func output(_ environment: [String: String], until text: String) async throws -> String {
+    let terminal = try PseudoTerminal(columns: 100, rows: 20)
+    let program = try Program(
+      ["--speed", "3000", "--latency", "0", "--until", "06:00"],
+      terminal: terminal.device,
+      environment: environment
+    )
+    let output = await terminal.read(until: text)
+    program.send(SIGINT)
+    _ = await terminal.read(until: "origin 404")
+    _ = await program.ending(readsOutput: false)
+    return output
+  }
+
+  @Test func `shows badges in the colours that a terminal has`() async throws {
+    _ = try await output(["COLORTERM": "truecolor"], until: ";48;2;")
+    _ = try await output([:], until: ";48;5;")
+    _ = try await output(["TERM": "vt220"], until: "[30;4")
+    let plain = try await output(["NO_COLOR": "1", "COLORTERM": "truecolor"], until: "departed")
+    #expect(plain.contains("\u{1B}[?1049h") && plain.contains(/US|UA|B6/))
+    #expect(plain.firstMatch(of: /\u{1B}\[[0-9;]*[34][0-9][;m]/) == nil)
+  }
+
+  @Test func `prints plain lines to a terminal that cannot draw`() async throws {
+    let output = try await output(["TERM": "dumb"], until: "departed")
+    #expect(!output.contains("\u{1B}"))
+  }
+
+  @Test func `shows an odd filter without obeying it`() async throws {
+    let terminal = try PseudoTerminal(columns: 60, rows: 20)
+    let program = try Program(
+      ["--speed", "3000", "--latency", "0", "--filter", "x\u{1B}[2Jy\n日\u{7}"],
+      terminal: terminal.device
+    )
+    let output = await terminal.read(until: "\u{FFFD}\u{FFFD}\u{FFFD}")
+    program.send(SIGINT)
+    _ = await terminal.read(until: "origin 404")
+    #expect(await program.ending(readsOutput: false).status == 130)
+    #expect(output.contains("x\u{FFFD}[2Jy\u{FFFD}\u{FFFD}\u{FFFD}"))
+    #expect(!output.contains("\u{1B}[2J") && !output.contains("\u{7}"))
+  }
+
+  // MARK: - What is on disk
+
+  @Test(arguments: ["empty", "cut", "garbled", "long", "foreign"])
+  func `shows the same board whatever has become of its files`(damage: String) async throws {
+    let first = try await run()
+    let names = try FileManager.default.subpathsOfDirectory(atPath: folder.path)
+    var damaged = 0
+    for name in names {
+      let file = folder.url.appending(path: name)
+      guard let bytes = try? Data(contentsOf: file) else { continue }
+      damaged += 1
+      try Self.damage(bytes, damage).write(to: file)
+    }
+    // Five maps and some badges.
+    #expect(damaged > 8)
+    let second = try await run()
+    #expect(second.status == 0 && second.errors == "")
+    #expect(Self.board(second) == Self.board(first))
+    #expect(!Self.board(second).isEmpty)
+    // A file that was only made longer has kept its values.
+    if damage != "long" { #expect(second.count("badges") == first.count("badges")) }
+    let third = try await run()
+    #expect(Self.board(third) == Self.board(first))
+    #expect(third.count("badges") == 0)
+    #expect(third.sum("from disk") > 0)
+  }
+
+  private static func damage(_ bytes: Data, _ kind: String) -> Data {
+    switch kind {
+    case "empty": Data()
+    case "cut": bytes.prefix(bytes.count / 2)
+    case "garbled": Data(bytes.map { $0 ^ 0x55 })
+    case "long": bytes + bytes
+    default: Data("<html><body>Sign in to the airport's network</body></html>".utf8)
+    }
+  }
+
+  /// The lines of the board, without the summary.
+  private static func board(_ ending: Ending) -> [Substring] {
+    Array(ending.lines.prefix { !$0.hasPrefix("flights  ") })
+  }
+
+  @Test func `goes without badges where they cannot be kept`() async throws {
+    let first = try await run()
+    let media = folder.url.appending(path: "media")
+    try FileManager.default.removeItem(at: media)
+    try Data("x".utf8).write(to: media)
+    let second = try await run()
+    #expect(second.status == 0 && second.errors == "")
+    #expect(Self.board(second) == Self.board(first))
+    #expect(try Data(contentsOf: media) == Data("x".utf8))
+  }
+
+  @Test func `leaves no badges behind without a cache`() async throws {
+    let caches = try TemporaryFolder()
+    try FileManager.default.createDirectory(at: caches.url, withIntermediateDirectories: true)
+    let ending = try await Program(
+      Self.short + ["--no-cache"],
+      caches: caches.url,
+      environment: ["TMPDIR": caches.path]
+    ).ending()
+    #expect(ending.status == 0)
+    #expect(ending.sum("badges") > 0)
+    let names = try FileManager.default.contentsOfDirectory(atPath: caches.path)
+    #expect(!names.contains { $0.hasPrefix("DepartureBoard") })
+  }
+
+  @Test(arguments: [["/dev/null"], ["/dev/null/\nx"], [String(repeating: "x", count: 5000)]])
+  func `says in one line that a folder cannot be used`(path: [String]) async throws {
+    let ending = try await Program(["--plain", "--speed", "max", "--cache"] + path).ending()
+    #expect(ending.status == 1)
+    #expect(ending.output == "")
+    #expect(ending.errors.hasPrefix("DepartureBoard: "))
+    #expect(ending.errors.count { $0 == "\n" } == 1)
+  }
+
+  // MARK: - Command lines
+
+  @Test(arguments: [
+    ["a\nb"], ["--speed", "\u{1B}[2J"], ["--\u{7}"], ["--until", "0\r\n9"], ["\u{202E}x"],
+  ])
+  func `quotes what it does not understand without obeying it`(arguments: [String]) async throws {
+    let ending = try await Program(arguments).ending()
+    #expect(ending.status == 64)
+    #expect(ending.errors.count { $0.isNewline } == 1)
+    #expect(ending.errors.dropLast().unicodeScalars.allSatisfy { (0x20..<0x7F).contains($0.value) })
+  }
+
+  @Test(arguments: [
+    ["--speed", "100000"], ["--speed", "1e5", "--filter", ""], ["--speed", "99999.9"],
+  ])
+  func `bears the highest speeds`(arguments: [String]) async throws {
+    let ending = try await Program(["--plain", "--latency", "0"] + arguments).ending()
+    #expect(ending.status == 0)
+    #expect(ending.count("flights") == 930)
+    #expect(ending.count("departed") == 458)
+    #expect(ending.count("cancelled") == 472)
+    #expect(ending.sum("failures") == 0)
+  }
+
+  @Test func `bears a day that ends before it begins`() async throws {
+    let ending = try await Program.run("--plain", "--until", "00:00", "--offline-at=23:00")
+    #expect(ending.status == 64)
+    let empty = try await Program.run("--plain", "--until", "00:00", "--speed", "max")
+    #expect(empty.status == 0)
+    #expect(empty.sum("departed", "cancelled", "failures") == 0)
+  }
+}

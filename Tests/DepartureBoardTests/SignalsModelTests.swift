@@ -1,0 +1,37 @@
+import Foundation
+import Plexus
+import PlexusTesting
+import Testing
+
+@testable import DepartureBoard
+
+@MainActor
+@Suite(.serialized, .timeLimit(.minutes(5))) struct `The signals` {
+  @Test func `that come before anybody listens are not lost`() async {
+    // Both do nothing to a program that does not wait for them.
+    let arrivals = Messenger<Int32>()
+    let arrived = Recorder(arrivals.subscription())
+    let signals = Signals([SIGURG, SIGWINCH]) { arrivals.send($0) }
+    kill(getpid(), SIGURG)
+    kill(getpid(), SIGWINCH)
+    _ = await arrived.first(2)
+    var received: Set<Int32> = []
+    for await signal in signals.received {
+      received.insert(signal)
+      if received.count == 2 { break }
+    }
+    #expect(received == [SIGURG, SIGWINCH])
+  }
+
+  @Test func `that are to be ignored stay ignored`() async {
+    signal(SIGUSR2, SIG_IGN)
+    defer { signal(SIGUSR2, SIG_DFL) }
+    let signals = Signals([SIGUSR2, SIGWINCH])
+    kill(getpid(), SIGUSR2)
+    kill(getpid(), SIGWINCH)
+    for await signal in signals.received {
+      #expect(signal == SIGWINCH)
+      break
+    }
+  }
+}
