@@ -27,7 +27,7 @@ final class Run {
     let timeline = Timeline(script: script, outage: options.outage, until: options.until)
     let clock = DayClock(at: timeline.begin)
     let origin = try DayOrigin(day: day, port: options.port, latency: options.latency)
-    let client = OriginClient(port: origin.port)
+    let client = OriginClient(port: origin.port, latency: options.latency)
     let directory = try Self.directory(client, clock, options.cache)
     let bus = EventBus()
     let board = Board(

@@ -332,6 +332,19 @@ import Testing
     }
   }
 
+  @Test func `waits longer for an origin that is slow, whose answers others wait for, too`()
+    async throws
+  {
+    origin.latency = .milliseconds(150)
+    let client = OriginClient(port: origin.port, latency: origin.latency, timeout: 1)
+    try await withThrowingTaskGroup(of: Airline?.self) { group in
+      for number in 0..<100 {
+        group.addTask { try await client.value(at: "/airlines/\(number)") }
+      }
+      for try await airline in group { #expect(airline == nil) }
+    }
+  }
+
   @Test func `keeps its connection`() async throws {
     for number in 0..<20 { _ = try await airline("/airlines/\(number)") }
     #expect(origin.statistics.acceptedConnections == 1)

@@ -14,7 +14,7 @@ import Testing
 
   @Test(arguments: [
     "", "  ", "ua 15", "UA15", "ewr", "hnl", "united", "boeing 767", "honolulu", "newark",
-    "CANCELLED", "boeing ua hono",
+    "CANCELLED", "boeing ua hono", "boeing\thono\u{A0}ua\n",
   ])
   func `lets a row pass that contains every word, in whatever case`(text: String) {
     #expect(FilterState(text).matches(row))
@@ -44,6 +44,10 @@ import Testing
     var filter = FilterState()
     for _ in 0..<100 { filter.apply(.type("x")) }
     #expect(filter.typed.count == FilterState.limit)
+    let long = String(repeating: "long ", count: 20)
+    filter = FilterState(long)
+    filter.apply(.type("x"))
+    #expect(filter.typed == long && filter.text == long)
   }
 }
 

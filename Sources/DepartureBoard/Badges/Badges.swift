@@ -3,6 +3,10 @@ import Plexus
 import PlexusNetworking
 import Synchronization
 
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
 /// The badges of airlines, which the origin draws.
 ///
 /// Each is downloaded once, however many rows want it at the same time, kept as a file where the next start finds
@@ -12,7 +16,7 @@ final class Badges: Sendable {
   private let transport: OriginTransport
   /// The folder to remove in the end; `nil` if what is in it is to be kept.
   private let temporaryFolder: URL?
-  /// Those that even a new download did not bring: they are not asked for again.
+  /// Those that cannot be decoded or kept, however often they are downloaded: they are not asked for again.
   private let broken = Mutex<Set<String>>([])
 
   /// Creates badges that are not there yet.
@@ -41,11 +45,17 @@ final class Badges: Sendable {
     guard !broken.withLock({ $0.contains(carrier) }) else { return nil }
     guard let url = OriginTransport.url(of: "/badges/\(carrier).ppm") else { return nil }
     do {
-      return try await images.request(url)
-    } catch is PixmapError {
-      // An earlier run may have left a damaged file, which is gone now.
-      return await badge(of: carrier, anew: url)
+      do {
+        return try await images.request(url)
+      } catch is PixmapError {
+        // An earlier run may have left a damaged file, which is gone now.
+        return try await images.request(url)
+      }
+    } catch is URLError, is HTTPStatusError, is CancellationError {
+      // Another row has better luck, perhaps.
+      return nil
     } catch {
+      broken.withLock { _ = $0.insert(carrier) }
       return nil
     }
   }
@@ -59,17 +69,6 @@ final class Badges: Sendable {
   func removeTemporaryFiles() {
     guard let temporaryFolder else { return }
     try? FileManager.default.removeItem(at: temporaryFolder)
-  }
-
-  private func badge(of carrier: String, anew url: URL) async -> Badge? {
-    do {
-      return try await images.request(url)
-    } catch is PixmapError {
-      broken.withLock { _ = $0.insert(carrier) }
-    } catch {
-      // Another row has better luck, perhaps.
-    }
-    return nil
   }
 
   private static var newTemporaryFolder: URL {

@@ -19,16 +19,21 @@ final class OriginClient: Sendable {
   ///
   /// - Parameters:
   ///   - port: The port of the origin.
-  ///   - timeout: How many seconds to wait for an answer.
-  init(port: UInt16, timeout: Double = 30) {
+  ///   - latency: How long the origin takes to answer, as far as that is known.
+  ///   - timeout: How many seconds to wait for an answer beyond that.
+  init(port: UInt16, latency: Duration = .zero, timeout: Double = 30) {
     address = "http://127.0.0.1:\(port)"
     let configuration = URLSessionConfiguration.ephemeral
     configuration.urlCache = nil
     configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
     configuration.httpMaximumConnectionsPerHost = 8
-    configuration.timeoutIntervalForRequest = timeout
+    // A request that has to wait for a connection is being waited for as well.
+    configuration.timeoutIntervalForRequest = timeout + Self.queue * (latency / .seconds(1))
     session = URLSession(configuration: configuration)
   }
+
+  /// How many requests may wait for one connection: on the whole day there are fewer.
+  private static let queue = 200.0
 
   deinit {
     session.invalidateAndCancel()
