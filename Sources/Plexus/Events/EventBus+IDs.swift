@@ -22,11 +22,7 @@ extension EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (E) throws -> Void
   ) {
-    let recipe = EventHandlerRecipe<E>(
-      suspends: false,
-      handler,
-      ending: EventHandler<E>.Ending.returning
-    )
+    let recipe = EventHandlerRecipe<E>(suspends: false, handler)
     core.add(recipe, id: AnyID(id), scope: scope, replacing: replacing)
   }
 
@@ -53,11 +49,7 @@ extension EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (E) async throws -> Void
   ) {
-    let recipe = EventHandlerRecipe<E>(
-      suspends: true,
-      handler,
-      ending: EventHandler<E>.Ending.returning
-    )
+    let recipe = EventHandlerRecipe<E>(suspends: true, handler)
     core.add(recipe, id: AnyID(id), scope: scope, replacing: replacing)
   }
 }
@@ -90,11 +82,7 @@ extension PersistentEventSource where Self == EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (E) throws -> HandlerResult
   ) {
-    let recipe = EventHandlerRecipe<E>(
-      suspends: false,
-      handler,
-      ending: EventHandler<E>.Ending.returning
-    )
+    let recipe = EventHandlerRecipe<E>(suspends: false, handler)
     self.core.add(recipe, id: AnyID(id), scope: scope, replacing: replacing)
   }
 
@@ -122,11 +110,7 @@ extension PersistentEventSource where Self == EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (E) async throws -> HandlerResult
   ) {
-    let recipe = EventHandlerRecipe<E>(
-      suspends: true,
-      handler,
-      ending: EventHandler<E>.Ending.returning
-    )
+    let recipe = EventHandlerRecipe<E>(suspends: true, handler)
     self.core.add(recipe, id: AnyID(id), scope: scope, replacing: replacing)
   }
 }

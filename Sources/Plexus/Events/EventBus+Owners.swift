@@ -21,12 +21,7 @@ extension EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (Owner, E) throws -> Void
   ) {
-    let recipe = EventHandlerRecipe<E>(
-      owner: owner,
-      suspends: false,
-      handler,
-      ending: EventHandler<E>.Ending.returning
-    )
+    let recipe = EventHandlerRecipe<E>(owner: owner, suspends: false, handler)
     core.insert(recipe, scope: scope)
   }
 
@@ -52,12 +47,7 @@ extension EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (Owner, E) async throws -> Void
   ) {
-    let recipe = EventHandlerRecipe<E>(
-      owner: owner,
-      suspends: true,
-      handler,
-      ending: EventHandler<E>.Ending.returning
-    )
+    let recipe = EventHandlerRecipe<E>(owner: owner, suspends: true, handler)
     core.insert(recipe, scope: scope)
   }
 }
@@ -89,12 +79,7 @@ extension PersistentEventSource where Self == EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (Owner, E) throws -> HandlerResult
   ) {
-    let recipe = EventHandlerRecipe<E>(
-      owner: owner,
-      suspends: false,
-      handler,
-      ending: EventHandler<E>.Ending.returning
-    )
+    let recipe = EventHandlerRecipe<E>(owner: owner, suspends: false, handler)
     self.core.insert(recipe, scope: scope)
   }
 
@@ -121,12 +106,7 @@ extension PersistentEventSource where Self == EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (Owner, E) async throws -> HandlerResult
   ) {
-    let recipe = EventHandlerRecipe<E>(
-      owner: owner,
-      suspends: true,
-      handler,
-      ending: EventHandler<E>.Ending.returning
-    )
+    let recipe = EventHandlerRecipe<E>(owner: owner, suspends: true, handler)
     self.core.insert(recipe, scope: scope)
   }
 }

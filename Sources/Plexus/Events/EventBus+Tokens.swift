@@ -18,11 +18,7 @@ extension EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (E) throws -> Void
   ) -> ObservationToken {
-    let recipe = EventHandlerRecipe<E>(
-      suspends: false,
-      handler,
-      ending: EventHandler<E>.Ending.returning
-    )
+    let recipe = EventHandlerRecipe<E>(suspends: false, handler)
     return core.add(recipe, scope: scope)
   }
 
@@ -45,11 +41,7 @@ extension EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (E) async throws -> Void
   ) -> ObservationToken {
-    let recipe = EventHandlerRecipe<E>(
-      suspends: true,
-      handler,
-      ending: EventHandler<E>.Ending.returning
-    )
+    let recipe = EventHandlerRecipe<E>(suspends: true, handler)
     return core.add(recipe, scope: scope)
   }
 }
@@ -78,11 +70,7 @@ extension PersistentEventSource where Self == EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (E) throws -> HandlerResult
   ) -> ObservationToken {
-    let recipe = EventHandlerRecipe<E>(
-      suspends: false,
-      handler,
-      ending: EventHandler<E>.Ending.returning
-    )
+    let recipe = EventHandlerRecipe<E>(suspends: false, handler)
     return self.core.add(recipe, scope: scope)
   }
 
@@ -106,11 +94,7 @@ extension PersistentEventSource where Self == EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (E) async throws -> HandlerResult
   ) -> ObservationToken {
-    let recipe = EventHandlerRecipe<E>(
-      suspends: true,
-      handler,
-      ending: EventHandler<E>.Ending.returning
-    )
+    let recipe = EventHandlerRecipe<E>(suspends: true, handler)
     return self.core.add(recipe, scope: scope)
   }
 }

@@ -158,11 +158,8 @@ public final actor EventBus {
     scope: EventScope? = nil,
     bufferingPolicy: BufferingPolicy<E> = .unbounded
   ) -> Subscription<E> {
-    while true {
-      let channel = core.makeChannel(of: type, in: scope)
-      if let subscription = channel.subscription(bufferingPolicy: bufferingPolicy) {
-        return subscription
-      }
+    core.withChannel(of: type, in: scope) { channel in
+      channel.subscription(bufferingPolicy: bufferingPolicy)
     }
   }
 

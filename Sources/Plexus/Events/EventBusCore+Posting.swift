@@ -10,11 +10,7 @@ extension EventBusCore {
   func post<E: Event>(_ event: E, scope: EventScope?, ticket: PostTicket?) -> Bool {
     let persistence = event.persistence
     while true {
-      let known = channel(of: E.self, in: scope)
-      // What is not kept needs no channel where there is none.
-      guard
-        let channel = known ?? (persistence.rule == nil ? nil : makeChannel(of: E.self, in: scope))
-      else {
+      guard let channel = channel(for: E.self, persistence, in: scope) else {
         ticket?.end(with: PostOutcome(notified: 0, handled: 0))
         return false
       }
@@ -35,10 +31,9 @@ extension EventBusCore {
     // subscribe, or leave, at the same time.
     let persistence = event.persistence
     while true {
-      let known = channel(of: E.self, in: scope)
-      guard
-        let channel = known ?? (persistence.rule == nil ? nil : makeChannel(of: E.self, in: scope))
-      else { return PostOutcome(notified: 0, handled: 0) }
+      guard let channel = channel(for: E.self, persistence, in: scope) else {
+        return PostOutcome(notified: 0, handled: 0)
+      }
       guard let wait = HandlerRun.wait(for: channel.id) else {
         guard case .isDone(let isKept) = channel.post(event, persistence, ticket: nil) else {
           continue
@@ -52,6 +47,17 @@ extension EventBusCore {
     }
   }
 
+  /// The channel that an event goes to, made if the event is to be kept.
+  private func channel<E: Event>(
+    for type: E.Type,
+    _ persistence: EventPersistence,
+    in scope: EventScope?
+  ) -> EventChannel<E>? {
+    if let known = channel(of: type, in: scope) { return known }
+    // What is not kept needs no channel where there is none.
+    return persistence.rule == nil ? nil : makeChannel(of: type, in: scope)
+  }
+
   /// Adds a handler that lives as long as a token.
   func add<E: Event>(_ recipe: EventHandlerRecipe<E>, scope: EventScope?) -> ObservationToken {
     let handler = insert(recipe, scope: scope)
@@ -61,11 +67,8 @@ extension EventBusCore {
   /// Adds a handler that lives until its owner has gone.
   @discardableResult
   func insert<E: Event>(_ recipe: EventHandlerRecipe<E>, scope: EventScope?) -> EventHandler<E> {
-    while true {
-      if let added = makeChannel(of: E.self, in: scope).add(recipe, at: time.now()) {
-        added.start()
-        return added.handler
-      }
-    }
+    let added = withChannel(of: E.self, in: scope) { $0.add(recipe, at: time.now()) }
+    added.start()
+    return added.handler
   }
 }

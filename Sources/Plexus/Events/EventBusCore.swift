@@ -71,6 +71,24 @@ final class EventBusCore: Sendable {
     }
   }
 
+  /// Calls the body with the channel of a type and scope, made if there is none.
+  ///
+  /// - Parameters:
+  ///   - type: The type of events.
+  ///   - scope: The scope.
+  ///   - body: What to do. It returns `nil` if the bus has forgotten the channel meanwhile, and is called
+  ///     with another one then.
+  /// - Returns: What the body returns.
+  func withChannel<E: Event, Result>(
+    of type: E.Type,
+    in scope: EventScope?,
+    _ body: (EventChannel<E>) -> Result?
+  ) -> Result {
+    while true {
+      if let result = body(makeChannel(of: type, in: scope)) { return result }
+    }
+  }
+
   /// Forgets the channel of a scope if it has come out of use; called with no lock held.
   func forget(_ channel: any AnyEventChannel, scope: EventScope) {
     let key = ScopedKey(type: channel.eventType, hash: scope.hashValue)

@@ -86,14 +86,31 @@ struct EventHandlerRecipe<E: Event>: Sendable {
   let isOrphaned: (@Sendable () -> Bool)?
 
   /// A handler that lives until it is removed.
-  init<Result: Sendable>(
+  init(
     suspends: Bool,
-    _ handler: @escaping @isolated(any) @Sendable (E) async throws -> Result,
-    ending: @escaping @Sendable (Result) -> EventHandler<E>.Ending
+    _ handler: @escaping @isolated(any) @Sendable (E) async throws -> Void
   ) {
     body = { event, _ in
       do {
-        return ending(try await handler(event))
+        try await handler(event)
+        return .succeeded
+      } catch {
+        return .failed
+      }
+    }
+    isolation = handler.isolation
+    self.suspends = suspends
+    isOrphaned = nil
+  }
+
+  /// A handler with a result that lives until it is removed.
+  init(
+    suspends: Bool,
+    _ handler: @escaping @isolated(any) @Sendable (E) async throws -> HandlerResult
+  ) {
+    body = { event, _ in
+      do {
+        return .ending(try await handler(event))
       } catch {
         return .failed
       }
@@ -104,17 +121,37 @@ struct EventHandlerRecipe<E: Event>: Sendable {
   }
 
   /// A handler that lives as long as its owner.
-  init<Owner: AnyObject & Sendable, Result: Sendable>(
+  init<Owner: AnyObject & Sendable>(
     owner: Owner,
     suspends: Bool,
-    _ handler: @escaping @isolated(any) @Sendable (Owner, E) async throws -> Result,
-    ending: @escaping @Sendable (Result) -> EventHandler<E>.Ending
+    _ handler: @escaping @isolated(any) @Sendable (Owner, E) async throws -> Void
   ) {
     weak let weakOwner = owner
     body = { event, _ in
       guard let owner = weakOwner else { return .ownerless }
       do {
-        return ending(try await handler(owner, event))
+        try await handler(owner, event)
+        return .succeeded
+      } catch {
+        return .failed
+      }
+    }
+    isolation = handler.isolation
+    self.suspends = suspends
+    isOrphaned = { weakOwner == nil }
+  }
+
+  /// A handler with a result that lives as long as its owner.
+  init<Owner: AnyObject & Sendable>(
+    owner: Owner,
+    suspends: Bool,
+    _ handler: @escaping @isolated(any) @Sendable (Owner, E) async throws -> HandlerResult
+  ) {
+    weak let weakOwner = owner
+    body = { event, _ in
+      guard let owner = weakOwner else { return .ownerless }
+      do {
+        return .ending(try await handler(owner, event))
       } catch {
         return .failed
       }
@@ -126,11 +163,8 @@ struct EventHandlerRecipe<E: Event>: Sendable {
 }
 
 extension EventHandler.Ending {
-  /// What it means that a handler returns.
-  static func returning(_ nothing: Void) -> Self { .succeeded }
-
-  /// What it means that a handler returns a result.
-  static func returning(_ result: HandlerResult) -> Self {
+  /// What the result of a handler means.
+  static func ending(_ result: HandlerResult) -> Self {
     result == .handledSuccessfully ? .succeeded : .failed
   }
 }

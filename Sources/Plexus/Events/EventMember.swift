@@ -2,11 +2,6 @@
 enum EventMember<E: Event>: Sendable {
   case stream(EventStream<E>)
   case handler(EventHandler<E>)
-
-  /// The handler, if it is one.
-  var handler: EventHandler<E>? {
-    if case .handler(let handler) = self { handler } else { nil }
-  }
 }
 
 /// What feeds one stream of a channel.

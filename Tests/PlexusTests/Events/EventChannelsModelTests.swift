@@ -72,11 +72,7 @@ import Testing
   func `exchange a handler for another one in one moment`(suspends: Bool) {
     let channel = bus.core.makeChannel(of: Ping.self, in: nil)
     func recipe() -> EventHandlerRecipe<Ping> {
-      EventHandlerRecipe(
-        suspends: suspends,
-        { @Sendable (_: Ping) async throws in },
-        ending: EventHandler<Ping>.Ending.returning
-      )
+      EventHandlerRecipe(suspends: suspends) { @Sendable (_: Ping) async throws in }
     }
     let old = channel.add(recipe(), at: 0)
     old?.start()
