@@ -45,14 +45,6 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
     let member: Member
   }
 
-  private struct Kept: Sendable {
-    let post: Int
-    let rule: PersistenceRule
-    let deadline: Nanoseconds
-    /// `nil` once it is kept no longer.
-    var element: Element?
-  }
-
   private enum Job: Sendable {
     case fanOut(Element, post: Int, last: Int)
     case delivery(Delivery)
@@ -76,13 +68,8 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
   private var lastID = 0
   private var lastPost = 0
   private var lastOffer = 0
-  /// In posting order; what is kept no longer stays as a gap for a while.
-  private var kept: ContiguousArray<Kept> = []
-  /// Where the gaps at the front end.
-  private var keptStart = 0
-  private var keptCount = 0
-  /// The deadlines of what is kept, and for a while of what is kept no longer.
-  private var deadlines = EventDeadlinesState()
+  /// What is kept for those who come later.
+  private(set) var kept = KeptEventsState<Element>()
   private var jobs = Ring<Job>()
   /// How many of the jobs are replays.
   private var replayCount = 0
@@ -95,16 +82,10 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
   var isIdle: Bool { current == nil && jobs.isEmpty }
 
   /// Whether nothing would be lost if the channel were forgotten.
-  var isEmpty: Bool { places.isEmpty && keptCount == 0 && isIdle }
+  var isEmpty: Bool { places.isEmpty && kept.count == 0 && isIdle }
 
   /// The number of posts and replays that wait.
   var waitingCount: Int { jobs.count }
-
-  /// The number of places that events have left behind which are kept no longer.
-  var gapCount: Int { kept.count - keptCount }
-
-  /// The number of deadlines that are remembered.
-  var deadlineCount: Int { deadlines.count }
 
   /// The number of subscribers.
   var memberCount: Int { places.count }
@@ -115,14 +96,11 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
   /// The place in subscription order that the next subscriber gets.
   var nextID: Int { lastID + 1 }
 
-  /// The last place in subscription order that was given.
-  var latestID: Int { lastID }
-
   /// Adds a subscriber behind the others; what is kept will be replayed to it.
   mutating func add(_ member: Member) {
     lastID += 1
     places.append(Place(id: lastID, member: member))
-    guard keptCount > 0 else { return }
+    guard kept.count > 0 else { return }
     jobs.append(.replay(receiver: lastID, last: lastPost, done: 0))
     replayCount += 1
   }
@@ -158,17 +136,9 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
     let deadline = persistence.timeToLive.map {
       now.addingSaturating(Nanoseconds(saturating: $0))
     }
-    if deadline ?? .max > now {
-      kept.append(
-        Kept(post: lastPost, rule: rule, deadline: deadline ?? .max, element: element)
-      )
-      keptCount += 1
-      if let deadline { deadlines.insert(deadline, of: lastPost) }
-    }
+    if deadline ?? .max > now { kept.append(element, of: lastPost, rule: rule, deadline: deadline) }
     dropExpired(at: now)
-    if let limit = persistence.limit {
-      while keptCount > max(limit, 0) { drop(at: keptStart) }
-    }
+    if let limit = persistence.limit { kept.limit(to: limit, into: &released) }
     jobs.append(.delivery(Delivery(element: element, post: lastPost, rule: rule, last: lastID)))
     return lastPost
   }
@@ -210,11 +180,11 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
       if ending != .unreached { delivery.notified += 1 }
       if ending == .succeeded {
         delivery.handled += 1
-        if delivery.rule == .clearImmediately { drop(post: delivery.post) }
+        if delivery.rule == .clearImmediately { clear(post: delivery.post) }
       }
       current = .delivery(delivery)
     case .replay(_, _, let post):
-      if ending == .succeeded { drop(post: post) }
+      if ending == .succeeded { clear(post: post) }
     case .fanOut, nil:
       break
     }
@@ -222,30 +192,23 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
 
   /// Whether the event of a post is kept.
   func isKept(post: Int, at now: Nanoseconds) -> Bool {
-    let index = firstKept(from: post)
-    guard index < kept.count, kept[index].post == post else { return false }
-    return kept[index].element != nil && kept[index].deadline > now
+    kept.contains(post: post, at: now)
   }
 
   /// The kept events in posting order.
   mutating func pending(at now: Nanoseconds) -> [Element] {
     dropExpired(at: now)
-    return kept[keptStart...].compactMap(\.element)
+    return kept.elements
   }
 
   /// Keeps none of the events posted so far any longer.
   mutating func removePending() {
-    released += kept.compactMap(\.element)
-    (kept, keptStart, keptCount) = ([], 0, 0)
-    deadlines.removeAll()
+    kept.removeAll(into: &released)
   }
 
   /// Keeps the events no longer whose time is over.
   mutating func dropExpired(at now: Nanoseconds) {
-    while let post = deadlines.popExpired(at: now) {
-      let index = firstKept(from: post)
-      if index < kept.count, kept[index].post == post { drop(at: index) }
-    }
+    kept.dropExpired(at: now, into: &released)
   }
 
   /// Hands out what has left, to be released without a lock.
@@ -264,7 +227,7 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
       current = .delivery(delivery)
       return offer(delivery.element, to: places[index])
     }
-    if delivery.rule != .neverClear, delivery.handled > 0 { drop(post: delivery.post) }
+    if delivery.handled > 0 { clear(post: delivery.post) }
     released.append(delivery.element)
     return .end(
       post: delivery.post,
@@ -284,13 +247,9 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
   ) -> Step? {
     let place = firstPlace(from: receiver)
     guard place < places.count, places[place].id == receiver else { return nil }
-    for index in max(firstKept(from: done + 1), keptStart)..<kept.count {
-      guard kept[index].post <= last else { return nil }
-      guard let element = kept[index].element, kept[index].deadline > now else { continue }
-      current = .replay(receiver: receiver, last: last, done: kept[index].post)
-      return offer(element, to: places[place])
-    }
-    return nil
+    guard let (post, element) = kept.first(after: done, upTo: last, at: now) else { return nil }
+    current = .replay(receiver: receiver, last: last, done: post)
+    return offer(element, to: places[place])
   }
 
   /// Removes the replays that have nobody to go to.
@@ -318,39 +277,7 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
     places.firstSortedIndex { $0.id >= id }
   }
 
-  /// The index of the first entry that is not from before the given post.
-  private func firstKept(from post: Int) -> Int {
-    kept.firstSortedIndex { $0.post >= post }
-  }
-
-  private mutating func drop(post: Int) {
-    let index = firstKept(from: post)
-    guard index < kept.count, kept[index].post == post else { return }
-    if kept[index].rule != .neverClear { drop(at: index) }
-  }
-
-  private mutating func drop(at index: Int) {
-    guard let element = kept[index].element else { return }
-    released.append(element)
-    kept[index].element = nil
-    keptCount -= 1
-    while keptStart < kept.count, kept[keptStart].element == nil { keptStart += 1 }
-    guard keptCount == 0 else { return closeGaps() }
-    (kept, keptStart) = ([], 0)
-    deadlines.removeAll()
-  }
-
-  /// Forgets what is kept no longer, once that is more than what is.
-  private mutating func closeGaps() {
-    if gapCount > keptCount + 32 {
-      kept.removeAll { $0.element == nil }
-      keptStart = 0
-    }
-    if deadlines.count > 2 * keptCount + 32 {
-      var remaining = EventDeadlinesState()
-      swap(&remaining, &deadlines)
-      remaining.keep { isKept(post: $0, at: .min) }
-      deadlines = remaining
-    }
+  private mutating func clear(post: Int) {
+    kept.clear(post: post, into: &released)
   }
 }

@@ -165,7 +165,7 @@ import Testing
         state.finish(offer.number, as: offer.element == "stays" ? .failed : .succeeded)
       }
       _ = state.post("\(number)", .persistent(.clearImmediately), at: 0)
-      #expect(state.gapCount <= 64)
+      #expect(state.kept.gapCount <= 64)
     }
     #expect(state.pending(at: 0) == ["stays", "10000"])
     _ = state.remove(1)
@@ -179,7 +179,7 @@ import Testing
       state.finish(offer.number, as: offer.element == "stays" ? .failed : .succeeded)
     }
     #expect(state.pending(at: 0) == ["stays"])
-    #expect(state.gapCount <= 64)
+    #expect(state.kept.gapCount <= 64)
   }
 
   @Test func `a limit that has been reached costs no look at all that is kept`() {
@@ -192,9 +192,9 @@ import Testing
     }
     #expect(state.pending(at: 100_000).count <= 20_000)
     #expect(state.pending(at: 100_000).suffix(14_000) == Array(86_001...100_000))
-    #expect(state.deadlineCount <= 60_000)
+    #expect(state.kept.deadlineCount <= 60_000)
     state.removePending()
-    #expect(state.deadlineCount == 0)
+    #expect(state.kept.deadlineCount == 0)
   }
 
   @Test(arguments: 1...20)
@@ -222,8 +222,8 @@ import Testing
       if Int.random(in: 0..<4, using: &random) == 0 {
         #expect(state.pending(at: now) == expected.map(\.number))
       }
-      #expect(state.gapCount <= expected.count + 32)
-      #expect(state.deadlineCount <= 2 * expected.count + 32)
+      #expect(state.kept.gapCount <= expected.count + 32)
+      #expect(state.kept.deadlineCount <= 2 * expected.count + 32)
     }
   }
 }
