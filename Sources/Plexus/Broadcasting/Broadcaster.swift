@@ -61,6 +61,20 @@ protocol HubBacked<Element>: Broadcaster {
   ) -> Result
 }
 
+/// A broadcaster that replays nothing: what is sent goes through its hub, and that is all.
+protocol HubOwner<Element>: HubBacked {
+  /// What serves the subscribers.
+  nonisolated var hub: BroadcastHub<Element> { get }
+}
+
+extension HubOwner {
+  nonisolated func withHub<Result>(
+    _ body: (_ hub: BroadcastHub<Element>, _ replay: [Element]) -> Result
+  ) -> Result {
+    body(hub, [])
+  }
+}
+
 extension HubBacked {
   /// Registers a subscriber that gets what is replayed first, and announces that.
   ///

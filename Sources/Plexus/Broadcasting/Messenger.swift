@@ -118,10 +118,4 @@ public final actor Messenger<Message: Sendable>: Broadcaster {
   }
 }
 
-extension Messenger: HubBacked {
-  nonisolated func withHub<Result>(
-    _ body: (_ hub: BroadcastHub<Message>, _ replay: [Message]) -> Result
-  ) -> Result {
-    body(hub, [])
-  }
-}
+extension Messenger: HubOwner {}

@@ -9,19 +9,11 @@ where Base.Element: Sendable {
   /// What the base sequence throws.
   public typealias Failure = Base.Failure
 
-  private let base: Base
-  private let schedule: DebounceState
-  private let clock: any Clock<Duration>
-
-  init(base: Base, schedule: DebounceState, clock: any Clock<Duration>) {
-    self.base = base
-    self.schedule = schedule
-    self.clock = clock
-  }
+  let timed: TimedBase<Base, DebounceState>
 
   /// Creates an iterator, which iterates the base sequence anew from its first `next()` on.
   public func makeAsyncIterator() -> Iterator {
-    Iterator(timed: TimedIterator(base, schedule, clock: clock))
+    Iterator(timed: timed.makeIterator())
   }
 
   /// The iterator of a debounced sequence.
@@ -89,10 +81,7 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
     maximumDelay: Duration? = nil,
     clock: any Clock<Duration> = ContinuousClock()
   ) -> DebouncedSequence<Self> {
-    DebouncedSequence(
-      base: self,
-      schedule: DebounceState(delay: delay, maximumDelay: maximumDelay, leading: leading),
-      clock: clock
-    )
+    let schedule = DebounceState(delay: delay, maximumDelay: maximumDelay, leading: leading)
+    return DebouncedSequence(timed: TimedBase(base: self, schedule: schedule, clock: clock))
   }
 }

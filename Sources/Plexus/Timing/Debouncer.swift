@@ -140,19 +140,15 @@ public final actor Debouncer: Broadcaster {
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<Void> = .unbounded
   ) -> Subscription<Void> {
-    core.hub.subscription(bufferingPolicy: bufferingPolicy)
+    hub.subscription(bufferingPolicy: bufferingPolicy)
   }
 
   /// The number of subscribers at this moment, streams and handlers alike.
   public nonisolated var subscriberCount: Int {
-    core.hub.subscriberCount
+    hub.subscriberCount
   }
 }
 
-extension Debouncer: HubBacked {
-  nonisolated func withHub<Result>(
-    _ body: (_ hub: BroadcastHub<Void>, _ replay: [Void]) -> Result
-  ) -> Result {
-    body(core.hub, [])
-  }
+extension Debouncer: HubOwner {
+  nonisolated var hub: BroadcastHub<Void> { core.hub }
 }

@@ -132,19 +132,15 @@ public final actor DebouncerVar<Value: Equatable & Sendable>: Broadcaster {
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<Value> = .unbounded
   ) -> Subscription<Value> {
-    core.hub.subscription(bufferingPolicy: bufferingPolicy)
+    hub.subscription(bufferingPolicy: bufferingPolicy)
   }
 
   /// The number of subscribers at this moment, streams and handlers alike.
   public nonisolated var subscriberCount: Int {
-    core.hub.subscriberCount
+    hub.subscriberCount
   }
 }
 
-extension DebouncerVar: HubBacked {
-  nonisolated func withHub<Result>(
-    _ body: (_ hub: BroadcastHub<Value>, _ replay: [Value]) -> Result
-  ) -> Result {
-    body(core.hub, [])
-  }
+extension DebouncerVar: HubOwner {
+  nonisolated var hub: BroadcastHub<Value> { core.hub }
 }

@@ -9,19 +9,11 @@ where Base.Element: Sendable {
   /// What the base sequence throws.
   public typealias Failure = Base.Failure
 
-  private let base: Base
-  private let schedule: ThrottleState
-  private let clock: any Clock<Duration>
-
-  init(base: Base, schedule: ThrottleState, clock: any Clock<Duration>) {
-    self.base = base
-    self.schedule = schedule
-    self.clock = clock
-  }
+  let timed: TimedBase<Base, ThrottleState>
 
   /// Creates an iterator, which iterates the base sequence anew from its first `next()` on.
   public func makeAsyncIterator() -> Iterator {
-    Iterator(timed: TimedIterator(base, schedule, clock: clock))
+    Iterator(timed: timed.makeIterator())
   }
 
   /// The iterator of a throttled sequence.
@@ -90,10 +82,7 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
     trailing: Bool = true,
     clock: any Clock<Duration> = ContinuousClock()
   ) -> ThrottledSequence<Self> {
-    ThrottledSequence(
-      base: self,
-      schedule: ThrottleState(interval: interval, leading: leading, trailing: trailing),
-      clock: clock
-    )
+    let schedule = ThrottleState(interval: interval, leading: leading, trailing: trailing)
+    return ThrottledSequence(timed: TimedBase(base: self, schedule: schedule, clock: clock))
   }
 }

@@ -83,14 +83,26 @@ where Base.Element: Sendable {
   }
 }
 
+/// What a debounced or throttled sequence, whichever it is, consists of.
+struct TimedBase<Base: AsyncSequence & Sendable, Schedule: FiringSchedule>: Sendable
+where Base.Element: Sendable {
+  let base: Base
+  let schedule: Schedule
+  let clock: any Clock<Duration>
+
+  func makeIterator() -> TimedIterator<Base, Schedule> {
+    TimedIterator(TimedFeed(base, schedule, clock: clock))
+  }
+}
+
 /// The iterator of a debounced or throttled sequence, whichever it is.
 struct TimedIterator<Base: AsyncSequence & Sendable, Schedule: FiringSchedule>
 where Base.Element: Sendable {
   private let feed: TimedFeed<Base, Schedule>
   private var elements: Subscription<Base.Element>.Iterator
 
-  init(_ base: Base, _ schedule: Schedule, clock: any Clock<Duration>) {
-    feed = TimedFeed(base, schedule, clock: clock)
+  init(_ feed: TimedFeed<Base, Schedule>) {
+    self.feed = feed
     elements = feed.subscription().makeAsyncIterator()
   }
 
