@@ -47,12 +47,7 @@ extension PageStore {
     toChangesOf path: any KeyPath<PageState, V> & Sendable,
     bufferingPolicy: BufferingPolicy<Change<V>> = .unbounded
   ) -> Subscription<Change<V>> {
-    engine.changes(
-      of: { $0[keyPath: path] },
-      path: path,
-      countedBy: feeds,
-      bufferingPolicy: bufferingPolicy
-    )
+    engine.changes(of: path, countedBy: feeds, bufferingPolicy: bufferingPolicy)
   }
 
   /// Registers a subscriber to the changes of a value that is made from the page's state.
@@ -69,11 +64,7 @@ extension PageStore {
     toChangesOf select: @escaping @Sendable (PageState) -> V,
     bufferingPolicy: BufferingPolicy<Change<V>> = .unbounded
   ) -> Subscription<Change<V>> {
-    engine.changes(
-      of: select,
-      countedBy: feeds,
-      bufferingPolicy: bufferingPolicy
-    )
+    engine.changes(of: select, countedBy: feeds, bufferingPolicy: bufferingPolicy)
   }
 
   /// Registers a subscriber to the changes of what a key path leads to in the app's state.
@@ -124,12 +115,7 @@ extension PageStore {
     toChangesOfApp path: any KeyPath<AppState, V> & Sendable,
     bufferingPolicy: BufferingPolicy<Change<V>> = .unbounded
   ) -> Subscription<Change<V>> {
-    parent.engine.changes(
-      of: { $0[keyPath: path] },
-      path: path,
-      countedBy: appFeeds,
-      bufferingPolicy: bufferingPolicy
-    )
+    parent.engine.changes(of: path, countedBy: appFeeds, bufferingPolicy: bufferingPolicy)
   }
 
   /// Registers a subscriber to the changes of a value that is made from the app's state.
@@ -146,10 +132,6 @@ extension PageStore {
     toChangesOfApp select: @escaping @Sendable (AppState) -> V,
     bufferingPolicy: BufferingPolicy<Change<V>> = .unbounded
   ) -> Subscription<Change<V>> {
-    parent.engine.changes(
-      of: select,
-      countedBy: appFeeds,
-      bufferingPolicy: bufferingPolicy
-    )
+    parent.engine.changes(of: select, countedBy: appFeeds, bufferingPolicy: bufferingPolicy)
   }
 }

@@ -54,12 +54,7 @@ extension Store {
     toChangesOf path: any KeyPath<State, V> & Sendable,
     bufferingPolicy: BufferingPolicy<Change<V>> = .unbounded
   ) -> Subscription<Change<V>> {
-    engine.changes(
-      of: { $0[keyPath: path] },
-      path: path,
-      countedBy: feeds,
-      bufferingPolicy: bufferingPolicy
-    )
+    engine.changes(of: path, countedBy: feeds, bufferingPolicy: bufferingPolicy)
   }
 
   /// Registers a subscriber to the changes of a value that is made from the state.

@@ -34,6 +34,27 @@ extension StoreEngine {
     return subscription
   }
 
+  /// Registers a subscriber to the changes of what a key path leads to.
+  ///
+  /// - Parameters:
+  ///   - path: What to look at.
+  ///   - feeds: Where the subscriber counts, and what it ends with.
+  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
+  /// - Returns: The subscription.
+  @inlinable
+  func changes<Value: Equatable & Sendable>(
+    of path: any KeyPath<State, Value> & Sendable,
+    countedBy feeds: ChangeFeeds,
+    bufferingPolicy: BufferingPolicy<Change<Value>>
+  ) -> Subscription<Change<Value>> {
+    changes(
+      of: { $0[keyPath: path] },
+      path: path,
+      countedBy: feeds,
+      bufferingPolicy: bufferingPolicy
+    )
+  }
+
   /// Makes the hub of one subscriber, which leaves when it is dropped or cancelled.
   @usableFromInline
   func makeHub<Value: Sendable>(
