@@ -204,5 +204,64 @@ extension `Every order of jobs` {
         try Wrong.unless(weakPublisher == nil, "the publisher is still there")
       }
     }
+
+    /// Loads a publisher whose operation loads another one.
+    static func load(
+      _ publisher: DataPublisher<Int>,
+      by way: DataPublisher<Int>
+    ) -> Task<Int, any Error> {
+      Task {
+        try await publisher.load {
+          await hop()
+          return try await way.load { 1 }
+        }
+      }
+    }
+
+    @Test func `two publishers that load each other never wait for ever`() throws {
+      try forEveryInterleaving {
+        let (first, second) = (DataPublisher<Int>(), DataPublisher<Int>())
+        let tasks = [Self.load(first, by: second), Self.load(second, by: first)]
+        for task in tasks {
+          switch await task.result {
+          case .success(let value): try Wrong.unless(value == 1, "\(value)")
+          case .failure(let error): try Wrong.unless(error is LoadError, "\(error)")
+          }
+        }
+        for publisher in [first, second] {
+          try Wrong.unless(!publisher.state.isLoading, "it loads for nobody")
+        }
+      }
+    }
+
+    @Test func `a circle of loads that is left again is no circle`() throws {
+      try forEveryInterleaving(deviations: 4) {
+        let (first, second) = (DataPublisher<Int>(), DataPublisher<Int>())
+        let doomed = Self.load(first, by: second)
+        let other = Self.load(second, by: first)
+        let canceller = Task { doomed.cancel() }
+        await canceller.value
+        for (task, mayBeCancelled) in [(doomed, true), (other, false)] {
+          guard case .failure(let error) = await task.result else { continue }
+          let isCancelled = mayBeCancelled && error is CancellationError
+          try Wrong.unless(isCancelled || error is LoadError, "\(error)")
+        }
+        let value = try await Self.load(first, by: second).value
+        try Wrong.unless(value == 1, "\(value)")
+      }
+    }
+
+    @Test func `loads that wait in a line never take that for a circle`() throws {
+      try forEveryInterleaving(deviations: 4) {
+        let (first, second) = (DataPublisher<Int>(), DataPublisher<Int>())
+        let tasks = [
+          Self.load(first, by: second), Self.load(first, by: second), Self.load(second, 1),
+        ]
+        for task in tasks {
+          let value = try await task.value
+          try Wrong.unless(value == 1, "\(value)")
+        }
+      }
+    }
   }
 }

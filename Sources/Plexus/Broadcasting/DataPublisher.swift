@@ -145,7 +145,8 @@ public final actor DataPublisher<Value: Sendable>: Broadcaster {
   /// - Returns: The value.
   /// - Throws: The error of the operation; a `CancellationError` if the calling task is cancelled, in
   ///   which case nothing has changed if it was so from the beginning;
-  ///   ``LoadError/recursiveLoad`` if called by the operation of the load that it would join.
+  ///   ``LoadError/recursiveLoad`` if called by the operation of the load that it would join, or by one
+  ///   for which that load waits in turn.
   @discardableResult
   public nonisolated func load(
     _ operation: @escaping @concurrent @Sendable () async throws -> Value

@@ -21,7 +21,7 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
   /// What a change leaves to be done without a lock, in this order.
   private struct Effects {
     var delivery: Delivery<LoadState<Value>>?
-    var resumed: ContiguousArray<ParkedTask> = []
+    var departure: PublisherLoad<Value>.Departure?
     var cancelledTasks: [Task<Void, Never>] = []
     var startedTimer: Timer?
   }
@@ -71,19 +71,19 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
 
   /// Changes the state, and does what follows from that once the lock is given back.
   private func perform<Result>(
-    _ body: (inout State, inout Effects, _ now: Duration) throws -> Result
-  ) rethrows -> Result {
+    _ body: (inout State, inout Effects, _ now: Duration) -> Result
+  ) -> Result {
     // The clock is a user's: it is read before the lock is taken.
     let now = clock.now()
-    let (result, effects, garbage) = try state.withLock { state in
+    let (result, effects, garbage) = state.withLock { state in
       let garbage = state
       var effects = Effects()
-      let result = try body(&state, &effects, now)
+      let result = body(&state, &effects, now)
       if publishesStaleness { adjustTimer(of: &state, &effects, now) }
       return (result, effects, garbage)
     }
     effects.delivery?.deliver()
-    for task in effects.resumed { task.resume() }
+    effects.departure?.carryOut()
     for task in effects.cancelledTasks { task.cancel() }
     if let timer = effects.startedTimer { start(timer) }
     withExtendedLifetime(garbage) {}
@@ -100,69 +100,68 @@ extension DataPublisherCore {
   ///   - unlessLoaded: Whether a value that is loaded and not stale will do.
   ///   - operation: What loads the value.
   /// - Returns: The value.
-  /// - Throws: The error of the operation, or a `CancellationError` if the caller is cancelled.
+  /// - Throws: The error of the operation; a `CancellationError` if the caller is cancelled;
+  ///   ``LoadError/recursiveLoad`` if it would wait for itself.
   func load(
     unlessLoaded: Bool,
     _ operation: @escaping @concurrent @Sendable () async throws -> Value
   ) async throws -> Value {
     try Task.checkCancellation()
-    switch try admit(unlessLoaded: unlessLoaded) {
+    switch admit(unlessLoaded: unlessLoaded) {
     case .ready(let value):
       return value
-    case .joined(let load, let waiter):
-      return try await load.wait(waiter) { self.leave(load, waiter) }
-    case .began(let load, let waiter):
-      load.start(operation) { self.finish(load, with: $0) }
-      return try await load.wait(waiter) { self.leave(load, waiter) }
+    case .waits(let load, let place, let isNew):
+      return try await load.value(in: place) {
+        if isNew { load.start(operation) { self.finish(load, with: $0) } }
+      } leave: {
+        self.leave(load, place)
+      }
     }
   }
 
   /// How a caller gets its value.
   private enum Admission {
     case ready(Value)
-    case joined(PublisherLoad<Value>, Waiter)
-    case began(PublisherLoad<Value>, Waiter)
+    case waits(PublisherLoad<Value>, WaitPlace, isNew: Bool)
   }
 
-  private func admit(unlessLoaded: Bool) throws -> Admission {
-    let enclosing = LoadContext.enclosing
-    return try perform { state, effects, now in
+  private func admit(unlessLoaded: Bool) -> Admission {
+    perform { state, effects, now in
       if unlessLoaded, case .loaded(let value) = state.published.current,
         !state.published.isStale(after: staleAfter, at: now)
       {
         return .ready(value)
       }
-      if let load = state.load {
-        guard !enclosing.contains(load.identity) else { throw LoadError.recursiveLoad }
-        return .joined(load, load.join())
-      }
+      if let load = state.load { return .waits(load, load.join(), isNew: false) }
       let load = PublisherLoad<Value>(id: state.published.beginLoad())
       state.load = load
       effects.delivery = hub.prepare(state.published.current)
-      return .began(load, load.join())
+      return .waits(load, load.join(), isNew: true)
     }
   }
 
-  /// A caller was cancelled; the last one takes the load with it.
-  private func leave(_ load: PublisherLoad<Value>, _ waiter: Waiter) {
+  /// A caller leaves; the last one takes the load with it.
+  ///
+  /// - Returns: Whether it was there until now.
+  private func leave(_ load: PublisherLoad<Value>, _ place: WaitPlace) -> Bool {
     perform { state, effects, _ in
-      let departure = load.leave(waiter)
-      if let task = departure.parked?.takeTask() { effects.resumed.append(task) }
-      if let task = departure.task { effects.cancelledTasks.append(task) }
-      guard departure.isLast, state.published.abandonLoad(load.id) else { return }
-      state.load = nil
-      effects.delivery = hub.prepare(state.published.current)
+      let departure = load.leave(place)
+      effects.departure = departure
+      if departure.isLast, state.published.abandonLoad(load.id) {
+        state.load = nil
+        effects.delivery = hub.prepare(state.published.current)
+      }
+      return departure.hasLeft
     }
   }
 
   private func finish(_ load: PublisherLoad<Value>, with result: Result<Value, any Error>) {
     perform { state, effects, now in
-      if state.published.finishLoad(load.id, with: result, at: now) {
-        state.load = nil
-        effects.delivery = hub.prepare(state.published.current)
-      }
-      effects.resumed = load.finish(result)
+      guard state.published.finishLoad(load.id, with: result, at: now) else { return }
+      state.load = nil
+      effects.delivery = hub.prepare(state.published.current)
     }
+    load.finish(result)
   }
 }
 

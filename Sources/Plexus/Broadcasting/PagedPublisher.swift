@@ -93,7 +93,7 @@ public final actor PagedPublisher<Item: Sendable, Cursor: Sendable>: Broadcaster
   ///
   /// - Throws: The error of the fetch; a `CancellationError` if the calling task is cancelled, in which
   ///   case nothing has changed if it was so from the beginning; ``LoadError/recursiveLoad`` if called
-  ///   by the fetch that it would join.
+  ///   by the fetch that it would join, or by one for which that fetch waits in turn.
   public nonisolated func loadFirstPage() async throws {
     try await core.load(.first)
   }

@@ -31,99 +31,111 @@ final class PagedPublisherCore<Item: Sendable, Cursor: Sendable>: Sendable {
 
   /// Forgets everything and publishes that.
   func reset() {
-    let (delivery, garbage) = state.withLock { state in
-      let garbage = state
+    perform { state, effects in
       state.published.reset()
       state.load = nil
-      return (hub.prepare(state.published.current), garbage)
+      effects.delivery = hub.prepare(state.published.current)
     }
-    delivery.deliver()
-    withExtendedLifetime(garbage) {}
   }
+
+  /// What a change leaves to be done without a lock, in this order.
+  private struct Effects {
+    var delivery: Delivery<LoadState<Pages<Item>>>?
+    var departure: Load.Departure?
+  }
+
+  /// Changes the state, and does what follows from that once the lock is given back.
+  private func perform<Result>(_ body: (inout State, inout Effects) -> Result) -> Result {
+    let (result, effects, garbage) = state.withLock { state in
+      let garbage = state
+      var effects = Effects()
+      let result = body(&state, &effects)
+      return (result, effects, garbage)
+    }
+    effects.delivery?.deliver()
+    effects.departure?.carryOut()
+    withExtendedLifetime(garbage) {}
+    return result
+  }
+}
+
+// MARK: - Loading
+
+extension PagedPublisherCore {
+  typealias Request = PagedPublisherState<Item, Cursor>.Request
 
   /// Joins the current load or begins one, and waits for it, unless there is nothing to load.
   ///
   /// - Parameter request: Which page is asked for.
-  /// - Throws: The error of the fetch, or a `CancellationError` if the caller is cancelled.
-  func load(_ request: PagedPublisherState<Item, Cursor>.Request) async throws {
+  /// - Throws: The error of the fetch; a `CancellationError` if the caller is cancelled;
+  ///   ``LoadError/recursiveLoad`` if it would wait for itself.
+  func load(_ request: Request) async throws {
     try Task.checkCancellation()
-    switch try admit(request) {
+    switch admit(request) {
     case .nothing:
       return
-    case .joined(let load, let waiter):
-      _ = try await load.wait(waiter) { self.leave(load, waiter) }
-    case .began(let load, let waiter, let cursor, let delivery):
-      delivery.deliver()
-      load.start { [fetch] in
-        try await fetch(cursor)
-      } completion: {
-        self.finish(load, with: $0)
+    case .joined(let load, let place):
+      try await wait(for: load, place) {}
+    case .began(let load, let place, let cursor):
+      try await wait(for: load, place) {
+        load.start { [fetch] in
+          try await fetch(cursor)
+        } completion: {
+          self.finish(load, with: $0)
+        }
       }
-      _ = try await load.wait(waiter) { self.leave(load, waiter) }
     }
+  }
+
+  private func wait(for load: Load, _ place: WaitPlace, begin: () -> Void) async throws {
+    _ = try await load.value(in: place, begin: begin) { self.leave(load, place) }
   }
 
   /// How a caller gets its page.
   private enum Admission {
     case nothing
-    case joined(Load, Waiter)
-    case began(Load, Waiter, at: Cursor?, Delivery<LoadState<Pages<Item>>>)
+    case joined(Load, WaitPlace)
+    case began(Load, WaitPlace, at: Cursor?)
   }
 
-  private func admit(
-    _ request: PagedPublisherState<Item, Cursor>.Request
-  ) throws -> Admission {
-    let enclosing = LoadContext.enclosing
-    let (admission, garbage) = try state.withLock { state -> (Admission, State) in
-      let garbage = state
+  private func admit(_ request: Request) -> Admission {
+    perform { state, effects in
       switch state.published.ask(for: request) {
       case .nothing:
-        return (.nothing, garbage)
+        return .nothing
       case .joins:
-        guard let load = state.load else { return (.nothing, garbage) }
-        guard !enclosing.contains(load.identity) else { throw LoadError.recursiveLoad }
-        return (.joined(load, load.join()), garbage)
+        guard let load = state.load else { return .nothing }
+        return .joined(load, load.join())
       case .begins(let id, let cursor):
         let load = Load(id: id)
         state.load = load
-        let delivery = hub.prepare(state.published.current)
-        return (.began(load, load.join(), at: cursor, delivery), garbage)
+        effects.delivery = hub.prepare(state.published.current)
+        return .began(load, load.join(), at: cursor)
       }
     }
-    withExtendedLifetime(garbage) {}
-    return admission
   }
 
-  /// A caller was cancelled; the last one takes the load with it.
-  private func leave(_ load: Load, _ waiter: Waiter) {
-    let (departure, delivery, garbage) = state.withLock { state in
-      let departure = load.leave(waiter)
-      guard departure.isLast else {
-        return (departure, Delivery<LoadState<Pages<Item>>>?.none, State?.none)
+  /// A caller leaves; the last one takes the load with it.
+  ///
+  /// - Returns: Whether it was there until now.
+  private func leave(_ load: Load, _ place: WaitPlace) -> Bool {
+    perform { state, effects in
+      let departure = load.leave(place)
+      effects.departure = departure
+      if departure.isLast, state.published.abandonLoad(load.id) {
+        state.load = nil
+        effects.delivery = hub.prepare(state.published.current)
       }
-      let garbage = state
-      guard state.published.abandonLoad(load.id) else { return (departure, nil, garbage) }
-      state.load = nil
-      return (departure, hub.prepare(state.published.current), garbage)
+      return departure.hasLeft
     }
-    delivery?.deliver()
-    departure.parked?.resume()
-    departure.task?.cancel()
-    withExtendedLifetime(garbage) {}
   }
 
   private func finish(_ load: Load, with result: Result<Page<Item, Cursor>, any Error>) {
-    let (waiters, delivery, garbage) = state.withLock { state in
-      let garbage = state
-      var delivery: Delivery<LoadState<Pages<Item>>>?
-      if state.published.finishLoad(load.id, with: result) {
-        state.load = nil
-        delivery = hub.prepare(state.published.current)
-      }
-      return (load.finish(result), delivery, garbage)
+    perform { state, effects in
+      guard state.published.finishLoad(load.id, with: result) else { return }
+      state.load = nil
+      effects.delivery = hub.prepare(state.published.current)
     }
-    delivery?.deliver()
-    for waiter in waiters { waiter.resume() }
-    withExtendedLifetime(garbage) {}
+    load.finish(result)
   }
 }

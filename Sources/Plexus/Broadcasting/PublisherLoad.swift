@@ -1,28 +1,34 @@
-internal import Synchronization
-
 /// One run of an operation that loads a value, and the tasks that wait for it.
+///
+/// Callers join and leave under the lock of the publisher, so that one who joins is never left alone by
+/// a load that has just been abandoned.
 final class PublisherLoad<Value: Sendable>: Sendable {
   private struct State {
     var outcome: Result<Value, any Error>?
-    var parked = ParkedWaiters()
-    var callers = 0
     var task: Task<Void, Never>?
     var isAbandoned = false
   }
 
-  /// What a departure leaves to be done without a lock.
+  /// What the departure of a caller has to be followed by, with no lock held.
   struct Departure: Sendable {
-    /// The caller, if it was parked.
-    var parked: Waiter?
+    fileprivate let place: WaitList.Departure
+    fileprivate var task: Task<Void, Never>?
+
+    /// Whether the caller was there until now.
+    var hasLeft: Bool { place.hasLeft }
     /// Whether nobody waits any more.
-    var isLast = false
-    /// The task to cancel.
-    var task: Task<Void, Never>?
+    var isLast: Bool { place.isLast }
+
+    /// Lets the caller go on, and cancels the operation if it was the last.
+    func carryOut() {
+      place.resume()
+      task?.cancel()
+    }
   }
 
   let id: LoadID
-  /// A number that no other load of any publisher has or will have.
-  let identity = UniqueID.next()
+  private let mark = LoadMark()
+  private let waiters = WaitList()
   private let state = Locked(State())
 
   init(id: LoadID) {
@@ -30,11 +36,8 @@ final class PublisherLoad<Value: Sendable>: Sendable {
   }
 
   /// Adds a caller.
-  func join() -> Waiter {
-    state.withLock { state in
-      state.callers += 1
-      return Waiter(id: state.callers)
-    }
+  func join() -> WaitPlace {
+    waiters.join()
   }
 
   /// Starts the operation.
@@ -46,16 +49,10 @@ final class PublisherLoad<Value: Sendable>: Sendable {
     _ operation: @escaping @concurrent @Sendable () async throws -> Value,
     completion: @escaping @Sendable (Result<Value, any Error>) -> Void
   ) {
-    // Of the caller's task-local values only these go along, lest the operation wait for itself.
-    let flight = FlightScope.current
-    let enclosing = LoadContext.enclosing.union([identity])
-    let task = Task.detached(priority: Task.currentPriority) {
+    let task = Task.detached(priority: Task.currentPriority) { [mark] in
       let result: Result<Value, any Error>
       do {
-        let value = try await FlightScope.$current.withValue(flight) {
-          try await LoadContext.$enclosing.withValue(enclosing, operation: operation)
-        }
-        result = .success(value)
+        result = .success(try await FlightScope.$current.withValue(mark, operation: operation))
       } catch {
         result = .failure(error)
       }
@@ -71,70 +68,58 @@ final class PublisherLoad<Value: Sendable>: Sendable {
   /// Waits for the outcome.
   ///
   /// - Parameters:
-  ///   - waiter: The caller, as it joined.
-  ///   - onCancel: What to do when the task of the caller is cancelled.
+  ///   - place: Where the caller has joined.
+  ///   - begin: What to do before, if the caller may wait.
+  ///   - leave: What to do when the caller has to leave: see ``leave(_:)``. It returns whether the caller
+  ///     was there until then.
   /// - Returns: The value.
-  /// - Throws: The error of the operation, or a `CancellationError` if the caller has left.
-  func wait(_ waiter: Waiter, onCancel: @escaping @Sendable () -> Void) async throws -> Value {
-    await withTaskCancellationHandler(
-      operation: {
-        await SuspendedTask.suspend(isolation: #isolation) { task in
-          let isParked = state.withLock { state in
-            guard !waiter.isCancelled.load(ordering: .relaxed), state.outcome == nil else {
-              return false
-            }
-            state.parked.park(waiter, task: task)
-            return true
-          }
-          if !isParked { task.resume() }
-        }
-      },
-      onCancel: onCancel,
-      isolation: #isolation
-    )
-    guard
-      let outcome = state.withLock({
-        waiter.isCancelled.load(ordering: .relaxed) ? nil : $0.outcome
-      })
-    else {
-      throw CancellationError()
+  /// - Throws: The error of the operation; a `CancellationError` if the caller has left;
+  ///   ``LoadError/recursiveLoad`` if it would wait for itself.
+  func value(
+    in place: WaitPlace,
+    begin: () -> Void,
+    leave: @Sendable () -> Bool
+  ) async throws -> Value {
+    let scope = FlightScope.awaited
+    if let scope, WaitGraph.wait(scope, for: mark) != nil {
+      _ = leave()
+      waiters.giveBack(place)
+      throw LoadError.recursiveLoad
     }
+    begin()
+    let ending = await waiters.wait(
+      in: place,
+      onCancel: {
+        if leave(), let scope { WaitGraph.stopWaiting(scope, for: mark) }
+      },
+      onEscalation: { _ in }
+    )
+    guard ending == .finished else { throw CancellationError() }
+    if let scope { WaitGraph.stopWaiting(scope, for: mark) }
+    guard let outcome = state.withLock({ $0.outcome }) else { throw CancellationError() }
     return try outcome.get()
   }
 
-  /// Takes a caller out whose task was cancelled, unless the outcome is there already.
-  func leave(_ waiter: Waiter) -> Departure {
-    state.withLock { state in
-      guard state.outcome == nil, !waiter.isCancelled.load(ordering: .relaxed) else {
-        return Departure()
-      }
-      waiter.isCancelled.store(true, ordering: .relaxed)
-      state.callers -= 1
-      var departure = Departure()
-      if state.parked.remove(waiter) { departure.parked = waiter }
-      if state.callers == 0 {
-        departure.isLast = true
-        state.isAbandoned = true
-        departure.task = state.task
-        state.task = nil
-      }
-      return departure
+  /// A caller leaves, unless the outcome is there already; the last one gives the load up.
+  func leave(_ place: WaitPlace) -> Departure {
+    var departure = Departure(place: waiters.leave(place))
+    guard departure.isLast else { return departure }
+    mark.settle()
+    departure.task = state.withLock { state in
+      state.isAbandoned = true
+      return state.task.take()
     }
+    return departure
   }
 
-  /// Records the outcome.
-  ///
-  /// - Returns: The callers to resume without a lock.
-  func finish(_ outcome: Result<Value, any Error>) -> ContiguousArray<ParkedTask> {
-    state.withLock { state in
+  /// Hands the outcome to everybody who waits; called with no lock held.
+  func finish(_ outcome: Result<Value, any Error>) {
+    let task = state.withLock { state in
       state.outcome = outcome
-      state.task = nil
-      return state.parked.removeAll()
+      return state.task.take()
     }
+    withExtendedLifetime(task) {}
+    mark.settle()
+    waiters.finish()
   }
-}
-
-/// For whose operations a task works.
-enum LoadContext {
-  @TaskLocal static var enclosing: Set<UInt64> = []
 }

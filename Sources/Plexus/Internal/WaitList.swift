@@ -66,6 +66,12 @@ final class WaitList: Sendable {
     return state.withLock { $0.giveBack(place) } ? .left : .finished
   }
 
+  /// Takes a place and waits there for the event, or until the caller's task is cancelled.
+  func wait() async {
+    let place = join()
+    _ = await wait(in: place, onCancel: { leave(place).resume() }, onEscalation: { _ in })
+  }
+
   private func suspend(in place: WaitPlace, onCancel: @Sendable () -> Void) async {
     await withTaskCancellationHandler(
       operation: {

@@ -71,7 +71,7 @@ final class FlightMark<Key: Hashable & Sendable>: FlightNode {
     state = Locked(State(predecessor: predecessor))
   }
 
-  @usableFromInline var label: String { source.label(of: key) }
+  @usableFromInline var label: String? { source.label(of: key) }
 
   @usableFromInline var predecessor: (any FlightNode)? {
     state.withLock { $0.predecessor }

@@ -28,8 +28,8 @@ final class BatchMark<Key: Hashable & Sendable>: FlightNode {
     self.marks = marks
   }
 
-  var label: String {
-    let labels = marks.prefix(3).map(\.label).joined(separator: ", ")
+  var label: String? {
+    let labels = marks.prefix(3).compactMap(\.label).joined(separator: ", ")
     return marks.count > 3 ? "\(labels) and \(marks.count - 3) more" : labels
   }
 

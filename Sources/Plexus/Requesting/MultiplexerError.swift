@@ -6,7 +6,7 @@ public enum MultiplexerError: Error, Hashable, Sendable {
   ///
   /// The chain names the fetches in the order in which they would wait for each other; it begins and
   /// ends with the one that asked. A fetch is named by the id of its multiplexer, or its type if it
-  /// has none, and by its key.
+  /// has none, and by its key. Loads of publishers that stand in between are left out.
   case recursiveRequest(chain: [String])
   /// An attempt to fetch took longer than the policy allows.
   case fetchTimedOut(after: Duration)

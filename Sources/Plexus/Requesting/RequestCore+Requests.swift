@@ -80,7 +80,7 @@ extension RequestCore {
     ticket: RefreshTicket,
     _ launches: inout [Launch<Key, Value>]
   ) throws -> Admission<Key, Value> {
-    let scope = FlightScope.current.flatMap { $0.isSettled ? nil : $0 }
+    let scope = FlightScope.awaited
     let isOwn = scope.map { isFetch(of: key, $0) } ?? false
     let inquiry = Inquiry(
       key: key,
@@ -111,8 +111,8 @@ extension RequestCore {
       flight.waiters.giveBack(place)
       throw MultiplexerError.recursiveRequest(chain: chain)
     case .refused:
-      guard isOwn, let scope else { throw CancellationError() }
-      throw MultiplexerError.recursiveRequest(chain: [scope.label, scope.label])
+      guard isOwn, let label = scope?.label else { throw CancellationError() }
+      throw MultiplexerError.recursiveRequest(chain: [label, label])
     }
   }
 

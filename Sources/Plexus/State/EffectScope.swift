@@ -3,10 +3,9 @@ internal import Synchronization
 /// What one dispatched action has set in motion: itself, its effects, and what they dispatch.
 @usableFromInline
 final class EffectScope: Sendable {
-  /// For which flight and for whose loads the caller works, which its effects go on with: one that
-  /// waits for itself is told so instead of hanging.
+  /// For which flight the caller works, which its effects go on with: one that waits for itself is told
+  /// so instead of hanging.
   let flight = FlightScope.current
-  let enclosingLoads = LoadContext.enclosing
 
   private let running = Atomic<Int>(1)
   private let waiters = WaitList()
@@ -28,11 +27,6 @@ final class EffectScope: Sendable {
 
   /// Waits until everything is over, or the calling task is cancelled.
   func wait() async {
-    let place = waiters.join()
-    _ = await waiters.wait(
-      in: place,
-      onCancel: { waiters.leave(place).resume() },
-      onEscalation: { _ in }
-    )
+    await waiters.wait()
   }
 }

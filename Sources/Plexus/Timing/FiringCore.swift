@@ -119,13 +119,7 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
       let isInside = state.actions.current?.id == ActionContext.run
       awaited = isInside ? nil : state.actions.last?.ticket
     }
-    guard let awaited else { return }
-    let place = awaited.join()
-    _ = await awaited.wait(
-      in: place,
-      onCancel: { awaited.leave(place).resume() },
-      onEscalation: { _ in }
-    )
+    await awaited?.wait()
   }
 
   /// Drops what is pending, and the runs of the action that have not begun.

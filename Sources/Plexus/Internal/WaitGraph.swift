@@ -1,6 +1,6 @@
-/// Which flights wait for which others, over all multiplexers of the process.
+/// Which flights wait for which others, over all multiplexers and publishers of the process.
 ///
-/// It is used only by requests that are made inside a fetch and have to wait.
+/// It is used only by requests and loads that are made inside a fetch or a load and have to wait.
 @usableFromInline
 enum WaitGraph: Sendable {
   private struct Vertex: Hashable, Sendable {
@@ -17,14 +17,15 @@ enum WaitGraph: Sendable {
 
   private static let state = Locked(WaitGraphState<Vertex>())
 
-  /// Records that a fetch waits for a flight, unless it would wait for itself then.
+  /// Records that a fetch or a load waits for a flight, unless it would wait for itself then.
   ///
   /// The caller keeps both until it calls ``stopWaiting(_:for:)``.
   ///
   /// - Parameters:
-  ///   - flight: The flight whose fetch wants to wait.
+  ///   - flight: The flight whose fetch or operation wants to wait.
   ///   - target: What it wants to wait for.
-  /// - Returns: If it would wait for itself, the names of all who would wait for each other.
+  /// - Returns: If it would wait for itself, the names of all who would wait for each other, as far as
+  ///   they have one; the last is the first, too.
   static func wait(_ flight: any FlightNode, for target: any FlightNode) -> [String]? {
     // Whoever loads a predecessor may come to be the last to hold it: it is released without the lock.
     var predecessors: [any FlightNode] = []
@@ -41,7 +42,9 @@ enum WaitGraph: Sendable {
       )
     }
     withExtendedLifetime(predecessors) {}
-    return way.map { way in [flight.label] + way.map(\.flight.label) }
+    guard let way else { return nil }
+    let names = way.compactMap(\.flight.label)
+    return Array(names.suffix(1)) + names
   }
 
   /// Takes back what ``wait(_:for:)`` has recorded.
