@@ -1,21 +1,13 @@
 /// What a ``DataPublisher`` consists of, apart from its life: loads that are under way use it without
 /// keeping the publisher.
 final class DataPublisherCore<Value: Sendable>: Sendable {
-  /// The task that sleeps until the loaded value goes stale.
-  private struct Timer {
-    let id: UInt64
-    /// When it wakes, which is never after the value goes stale.
-    var wake: Duration
-    /// The task, as soon as it is known.
-    var task: Task<Void, Never>?
-  }
-
   /// The states of loads that the loads themselves know nothing of.
   private struct State {
     var published = DataPublisherState<Value>()
     /// The load that belongs to the current one of the state.
     var load: PublisherLoad<Value>?
-    var timer: Timer?
+    /// What wakes when the loaded value goes stale.
+    var alarm: Alarm?
   }
 
   /// What a change leaves to be done without a lock, in this order.
@@ -23,7 +15,7 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
     var delivery: Delivery<LoadState<Value>>?
     var departure: PublisherLoad<Value>.Departure?
     var cancelledTasks: [Task<Void, Never>] = []
-    var startedTimer: Timer?
+    var startedAlarm: Alarm?
   }
 
   let hub = BroadcastHub<LoadState<Value>>()
@@ -42,8 +34,13 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
     state.withLock { $0.published.current }
   }
 
+  /// The time, if something can go stale; the clock is a user's, and read with no lock held.
+  private var now: Duration {
+    staleAfter == nil ? .zero : clock.now()
+  }
+
   var isStale: Bool {
-    let now = clock.now()
+    let now = now
     return state.withLock { $0.published.isStale(after: staleAfter, at: now) }
   }
 
@@ -65,27 +62,26 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
   /// Ends every stream: the publisher has gone.
   func close() {
     hub.finish()
-    let timer = state.withLock { $0.timer.take() }
-    timer?.task?.cancel()
+    let alarm = state.withLock { $0.alarm.take() }
+    alarm?.task?.cancel()
   }
 
   /// Changes the state, and does what follows from that once the lock is given back.
   private func perform<Result>(
     _ body: (inout State, inout Effects, _ now: Duration) -> Result
   ) -> Result {
-    // The clock is a user's: it is read before the lock is taken.
-    let now = clock.now()
+    let now = now
     let (result, effects, garbage) = state.withLock { state in
       let garbage = state
       var effects = Effects()
       let result = body(&state, &effects, now)
-      if publishesStaleness { adjustTimer(of: &state, &effects, now) }
+      if publishesStaleness { adjustAlarm(of: &state, &effects, now) }
       return (result, effects, garbage)
     }
     effects.delivery?.deliver()
     effects.departure?.carryOut()
     for task in effects.cancelledTasks { task.cancel() }
-    if let timer = effects.startedTimer { start(timer) }
+    if let alarm = effects.startedAlarm { start(alarm) }
     withExtendedLifetime(garbage) {}
     return result
   }
@@ -169,65 +165,54 @@ extension DataPublisherCore {
 
 extension DataPublisherCore {
   /// Sees to it that a task wakes when the loaded value goes stale, or before.
-  private func adjustTimer(of state: inout State, _ effects: inout Effects, _ now: Duration) {
+  private func adjustAlarm(of state: inout State, _ effects: inout Effects, _ now: Duration) {
     let time = state.published.timeUntilStale(after: staleAfter, at: now)
-    // More than 126 years are as good as for ever, and more than every clock can be relied on to bear.
-    let wake = time.map { now + min($0, .seconds(4_000_000_000)) }
-    if let timer = state.timer {
+    let wake = time.map { now + $0.limited }
+    if let alarm = state.alarm {
       // One that wakes too early sleeps again: updates in quick succession start no task.
-      if let wake, timer.wake <= wake { return }
-      // The value has gone stale, and the timer is about to say so.
+      if let wake, alarm.wake <= wake { return }
+      // The value has gone stale, and the alarm is about to say so.
       if state.published.isStale(after: staleAfter, at: now) { return }
-      if let task = timer.task { effects.cancelledTasks.append(task) }
-      state.timer = nil
+      if let task = alarm.task { effects.cancelledTasks.append(task) }
+      state.alarm = nil
     }
     guard let wake else { return }
-    let timer = Timer(id: UniqueID.next(), wake: wake)
-    state.timer = timer
-    effects.startedTimer = timer
+    let alarm = Alarm(wake: wake)
+    state.alarm = alarm
+    effects.startedAlarm = alarm
   }
 
-  private func start(_ timer: Timer) {
-    let task = Task.detached(priority: Task.currentPriority) { [weak self, clock] in
-      var next: Duration? = timer.wake
-      while let wake = next {
-        let hasSlept: Bool
-        do {
-          try await clock.sleep(until: wake)
-          hasSlept = true
-        } catch {
-          hasSlept = false
-        }
-        next = self?.wake(timer.id, hasSlept: hasSlept)
-      }
+  private func start(_ alarm: Alarm) {
+    let task = alarm.start(on: clock) { [weak self] hasSlept in
+      self?.wake(alarm.id, hasSlept: hasSlept)
     }
     let isCurrent = state.withLock { state in
-      guard state.timer?.id == timer.id else { return false }
-      state.timer?.task = task
+      guard state.alarm?.id == alarm.id else { return false }
+      state.alarm?.task = task
       return true
     }
     if !isCurrent { task.cancel() }
   }
 
-  /// The timer wakes.
+  /// The alarm goes off.
   ///
   /// - Parameters:
-  ///   - timer: Which one.
+  ///   - alarm: Which one.
   ///   - hasSlept: Whether the clock let it sleep. If not, it gives up until the next change.
-  /// - Returns: When it has to wake again, if it has to.
-  private func wake(_ timer: UInt64, hasSlept: Bool) -> Duration? {
+  /// - Returns: When it has to go off again, if it has to.
+  private func wake(_ alarm: UInt64, hasSlept: Bool) -> Duration? {
     let now = clock.now()
     let (next, delivery, garbage) = state.withLock { state in
-      guard state.timer?.id == timer else {
-        return (Duration?.none, Delivery<LoadState<Value>>?.none, Timer?.none)
+      guard state.alarm?.id == alarm else {
+        return (Duration?.none, Delivery<LoadState<Value>>?.none, Alarm?.none)
       }
-      let garbage = state.timer
+      let garbage = state.alarm
       if hasSlept, let time = state.published.timeUntilStale(after: staleAfter, at: now) {
-        let next = now + min(time, .seconds(4_000_000_000))
-        state.timer?.wake = next
+        let next = now + time.limited
+        state.alarm?.wake = next
         return (next, nil, garbage)
       }
-      state.timer = nil
+      state.alarm = nil
       let isStale = state.published.isStale(after: staleAfter, at: now)
       return (nil, isStale ? hub.prepare(state.published.current) : nil, garbage)
     }

@@ -1,4 +1,5 @@
 /// A clock of whatever type that tells the time since some moment before, and sleeps.
+@usableFromInline
 protocol AlarmClock: Sendable {
   /// The time at this moment.
   func now() -> Duration
@@ -7,6 +8,14 @@ protocol AlarmClock: Sendable {
   ///
   /// - Throws: What the clock throws, as a rule `CancellationError` when the task is cancelled.
   func sleep(until deadline: Duration) async throws
+}
+
+extension AlarmClock {
+  /// The time at this moment in nanoseconds.
+  @usableFromInline
+  func nanoseconds() -> Nanoseconds {
+    Nanoseconds(saturating: now())
+  }
 }
 
 private struct AnchoredAlarmClock<Source: Clock<Duration>>: AlarmClock {

@@ -36,11 +36,19 @@ extension Nanoseconds {
   }
 }
 
+extension Duration {
+  /// As good as for ever: more than these 126 years not every clock can be relied on to bear.
+  static var longest: Duration { .seconds(4_000_000_000) }
+
+  /// The duration, but zero at least and 126 years at most.
+  var limited: Duration {
+    min(max(self, .zero), .longest)
+  }
+}
+
 extension Clock<Duration> {
-  /// The deadline after so much time.
-  ///
-  /// More than 126 years are as good as for ever, and more than every clock can be relied on to bear.
+  /// The deadline after so much time, or after the longest that there is.
   func deadline(after duration: Duration) -> Instant {
-    now.advanced(by: min(duration, .seconds(4_000_000_000)))
+    now.advanced(by: min(duration, .longest))
   }
 }

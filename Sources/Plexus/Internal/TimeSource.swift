@@ -15,46 +15,18 @@ internal import Android
 /// most. Every other clock is asked itself.
 @usableFromInline
 struct TimeSource: Sendable {
-  /// What reads the clock; `nil` if the coarse reading takes its place.
-  @usableFromInline let reader: (any ClockReader)?
+  /// The clock; `nil` if the coarse reading takes its place.
+  @usableFromInline let clock: (any AlarmClock)?
 
   init(_ clock: any Clock<Duration>) {
-    reader = clock is ContinuousClock ? nil : clock.reader()
+    self.clock = clock is ContinuousClock ? nil : clock.alarmClock()
   }
 
   /// The reading at this moment, which is never before an earlier one.
   @inlinable
   func now() -> Nanoseconds {
-    guard let reader else { return coarseNanoseconds() }
-    return reader.nanoseconds()
-  }
-}
-
-/// A clock together with the moment from which its readings count.
-@usableFromInline
-protocol ClockReader: AnyObject, Sendable {
-  /// The nanoseconds since the reader was made.
-  func nanoseconds() -> Nanoseconds
-}
-
-private final class AnchoredClock<Source: Clock>: ClockReader where Source.Duration == Duration {
-  let source: Source
-  let origin: Source.Instant
-
-  init(_ source: Source) {
-    self.source = source
-    origin = source.now
-  }
-
-  func nanoseconds() -> Nanoseconds {
-    Nanoseconds(saturating: origin.duration(to: source.now))
-  }
-}
-
-extension Clock<Duration> {
-  /// Returns what reads the clock, counting from now.
-  fileprivate func reader() -> any ClockReader {
-    AnchoredClock(self)
+    guard let clock else { return coarseNanoseconds() }
+    return clock.nanoseconds()
   }
 }
 

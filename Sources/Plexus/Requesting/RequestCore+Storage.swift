@@ -47,7 +47,7 @@ extension RequestCore {
     let isFromTheFuture = age < .zero
     let now = time.now()
     // More than 126 years are as good as for ever, and leave room to reckon with.
-    let known = Nanoseconds(saturating: min(age, .seconds(4_000_000_000)))
+    let known = Nanoseconds(saturating: min(age, .longest))
     let copy = StoredCopy(
       value: entry.value,
       validator: entry.validator,

@@ -82,10 +82,3 @@ struct DebounceState: FiringSchedule {
     return maximumDelay.map { min(quiet, first + $0) } ?? quiet
   }
 }
-
-extension Duration {
-  /// The duration, but zero at least and 126 years at most, which every clock can bear.
-  var limited: Duration {
-    min(max(self, .zero), .seconds(4_000_000_000))
-  }
-}

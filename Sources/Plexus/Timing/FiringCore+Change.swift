@@ -10,7 +10,7 @@ extension FiringCore {
     /// The runs that are over, or will not take place.
     var endedRuns: [ActionQueueState<Value, WaitList>.Run] = []
     var cancelledTasks: [Task<Void, Never>] = []
-    var startedTimer: Timer?
+    var startedAlarm: Alarm?
     var startedRunner: Runner?
     /// The values that have given way to others.
     var values: [Value] = []
@@ -93,17 +93,17 @@ extension FiringCore.State {
   }
 
   /// Sees to it that a task wakes when what is pending is due, or before.
-  mutating func adjustTimer(_ change: inout Change) {
+  mutating func adjustAlarm(_ change: inout Change) {
     let deadline = schedule.deadline
-    if let timer {
-      if let deadline, timer.wake <= deadline { return }
-      if let task = timer.task { change.cancelledTasks.append(task) }
-      self.timer = nil
+    if let alarm {
+      if let deadline, alarm.wake <= deadline { return }
+      if let task = alarm.task { change.cancelledTasks.append(task) }
+      self.alarm = nil
     }
     guard let deadline else { return }
-    let newTimer = FiringCore.Timer(id: UniqueID.next(), wake: deadline)
-    timer = newTimer
-    change.startedTimer = newTimer
+    let newAlarm = Alarm(wake: deadline)
+    alarm = newAlarm
+    change.startedAlarm = newAlarm
   }
 
   /// Drops the runs of the action that have not begun.

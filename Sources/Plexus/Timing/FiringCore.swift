@@ -7,15 +7,6 @@
 final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
   typealias Action = @concurrent @Sendable (Value) async -> Void
 
-  /// The task that sleeps until a firing is due.
-  struct Timer: Sendable {
-    let id: UInt64
-    /// When it wakes, which is never after the deadline.
-    var wake: Duration
-    /// The task, as soon as it is known.
-    var task: Task<Void, Never>?
-  }
-
   /// The task that carries out runs of the action.
   struct Runner: Sendable {
     /// The number of its first run.
@@ -34,7 +25,8 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
     var lastFired: Value?
     /// How often one of the two has changed.
     var revision = 0
-    var timer: Timer?
+    /// What wakes when a firing is due.
+    var alarm: Alarm?
     var actions = ActionQueueState<Value, WaitList>()
     var action: Action?
     var runner: Runner?
@@ -101,7 +93,7 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
         }
         state.latest = change.now
         body(&state, &change)
-        state.adjustTimer(&change)
+        state.adjustAlarm(&change)
         return nil
       }
       guard let latest else { return perform(change) }
@@ -145,49 +137,39 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
     for delivery in change.deliveries { delivery.deliver() }
     for run in change.endedRuns { run.ticket.finish() }
     for task in change.cancelledTasks { task.cancel() }
-    if let timer = change.startedTimer { start(timer) }
+    if let alarm = change.startedAlarm { start(alarm) }
     if let runner = change.startedRunner { start(runner) }
   }
 
-  private func start(_ timer: Timer) {
-    // It does not keep what it wakes: a clock need not care whether a sleeping task is cancelled.
-    let task = Task.detached(priority: Task.currentPriority) { [weak self, clock] in
-      var deadline: Duration? = timer.wake
-      while let wake = deadline {
-        var hasFailed = false
-        do {
-          try await clock.sleep(until: wake)
-        } catch {
-          hasFailed = true
-        }
-        deadline = self?.wake(timer.id, hasFailed: hasFailed)
-      }
+  private func start(_ alarm: Alarm) {
+    let task = alarm.start(on: clock) { [weak self] hasSlept in
+      self?.wake(alarm.id, hasFailed: !hasSlept)
     }
     let isCurrent = state.withLock { state in
-      guard state.timer?.id == timer.id else { return false }
-      state.timer?.task = task
+      guard state.alarm?.id == alarm.id else { return false }
+      state.alarm?.task = task
       return true
     }
     if !isCurrent { task.cancel() }
   }
 
-  /// The timer wakes.
+  /// The alarm goes off.
   ///
   /// - Parameters:
-  ///   - timer: Which one.
+  ///   - alarm: Which one.
   ///   - hasFailed: Whether the clock would not let it sleep; that counts as if it were time.
-  /// - Returns: When it has to wake again, if it has to.
-  private func wake(_ timer: UInt64, hasFailed: Bool) -> Duration? {
+  /// - Returns: When it has to go off again, if it has to.
+  private func wake(_ alarm: UInt64, hasFailed: Bool) -> Duration? {
     var deadline: Duration?
     change { state, change in
-      guard state.timer?.id == timer else { return }
+      guard state.alarm?.id == alarm else { return }
       let isDue =
         hasFailed
         ? state.schedule.expire(at: change.now) : state.schedule.elapse(at: change.now)
       if isDue { state.fire(&change) }
       deadline = state.schedule.deadline
       // The task that is at work here goes on or comes to its end: nobody has to see to it.
-      if let deadline { state.timer?.wake = deadline } else { state.timer = nil }
+      if let deadline { state.alarm?.wake = deadline } else { state.alarm = nil }
     }
     return deadline
   }

@@ -53,10 +53,10 @@ import Testing
       #expect(now >= last)
       last = now
     }
-    #expect(source.reader == nil)
+    #expect(source.clock == nil)
   }
 
   @Test func `of any other clock asks that clock`() {
-    #expect(TimeSource(SuspendingClock()).reader != nil)
+    #expect(TimeSource(SuspendingClock()).clock != nil)
   }
 }
