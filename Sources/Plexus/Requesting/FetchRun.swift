@@ -82,7 +82,7 @@ extension RequestCore {
     case .success(.notModified(let timeToLive)):
       guard let previous = launch.previous else {
         let error = MultiplexerError.notModifiedWithoutValue
-        return .failure(error, usesValue: false, memory: 0, copy: nil)
+        return .failure(FetchFailure(error: error))
       }
       let own = timeToLive.map { Nanoseconds(saturating: $0) } ?? previous.ownTimeToLive
       return .value(
@@ -93,23 +93,19 @@ extension RequestCore {
     case .cancelled(let error):
       return .cancelled(error)
     case .failure(let error):
-      let usesValue = policy.usesCachedValue(error)
-      var copy = found
-      if usesValue, copy == nil {
-        if let previous = launch.previous {
-          // It may have had to leave memory since.
-          copy = FoundCopy(copy: previous, deadline: .min, isFromMemory: true)
-        } else {
-          copy = await storedCopy(for: launch.flight)
+      var failure = FetchFailure<Value>(
+        error: error,
+        memory: Nanoseconds(saturating: policy.failureTimeToLive)
+      )
+      if policy.usesCachedValue(error) {
+        failure.usesValue = true
+        failure.stored = found
+        if found == nil { failure.previous = launch.previous }
+        if found == nil, launch.previous == nil {
+          failure.stored = await storedCopy(for: launch.flight)
         }
       }
-      if launch.flight.work.isCancelled { return .cancelled(error) }
-      return .failure(
-        error,
-        usesValue: usesValue,
-        memory: Nanoseconds(saturating: policy.failureTimeToLive),
-        copy: usesValue ? copy : nil
-      )
+      return launch.flight.work.isCancelled ? .cancelled(error) : .failure(failure)
     }
   }
 }

@@ -11,8 +11,8 @@ struct FlightDetails: Sendable {
     var unserved = RefreshTicket.none
     /// The flight that begins when it has ended, because of a refresh since it began.
     var queued: FlightID?
-    /// Whether what was in memory has been forgotten since it began.
-    var isForgetful = false
+    /// Whether the value that it began with may stand in for its result: until memory is cleared.
+    var mayUsePrevious = true
     /// Whether it began without anybody waiting for it.
     let isInBackground: Bool
   }

@@ -29,14 +29,14 @@ extension RequestCore {
     let batch = flight.work.finish()
     let now = time.now()
     // Both are the user's code.
-    let bill = Bill(
+    let metadata = EntryMetadata(
       cost: ending.value.map { capacity.cost(of: $0) } ?? 0,
-      name: ending.isNew ? storage?.name(of: flight.key) : nil,
-      countsFailure: countsFailure
+      name: ending.isNew ? storage?.name(of: flight.key) : nil
     )
     var aftermath = makeAftermath()
     let outcome = stripes.withLock(hash: flight.hash) { stripe in
-      stripe.finish(flight, with: ending, bill, source: source, at: now, &aftermath)
+      stripe.count(ending, of: flight.key, countsFailure: countsFailure, &aftermath)
+      return stripe.finish(flight, with: ending, metadata, source: source, at: now, &aftermath)
     }
     aftermath.settles.append((flight, outcome))
     let launches = aftermath.launches
@@ -48,66 +48,51 @@ extension RequestCore {
   }
 }
 
-/// How a fetch has ended.
-enum FetchEnding<Value: Sendable>: Sendable {
-  case value(Value, validator: String?, lifetime: FlightState<Value>.Lifetime)
-  /// The stored copy will do; whether a new fetch renews it.
-  case restored(FoundCopy<Value>, renews: Bool)
-  /// Whether the value that there is may stand in, how long the failure is remembered, and the stored copy
-  /// that may stand in if there is no value.
-  case failure(any Error, usesValue: Bool, memory: Nanoseconds, copy: FoundCopy<Value>?)
-  /// It was cancelled, or gave up by itself, with this error.
-  case cancelled(any Error)
-
-  /// The value that it brings.
-  var value: Value? {
-    switch self {
-    case .value(let value, _, _): value
-    case .restored(let found, _): found.copy.value
-    case .failure(_, let usesValue, _, let found):
-      usesValue && found?.isFromMemory == false ? found?.copy.value : nil
-    case .cancelled: nil
-    }
-  }
-
-  /// Whether it brings the stored copy in place of a new value.
-  var isRestored: Bool {
-    if case .restored = self { true } else { false }
-  }
-
-  var isFailure: Bool {
-    if case .failure = self { true } else { false }
-  }
-
-  /// Whether it brings a value that no cacher can have.
-  var isNew: Bool {
-    if case .value = self { true } else { false }
-  }
-}
-
 /// What is known of a value before it is kept: finding it out may run a user's code.
-struct Bill: Sendable {
+struct EntryMetadata: Sendable {
   /// What keeping it costs.
   var cost: Int
   /// Its key as the cacher knows it, if there is one that has to be told.
   var name: String?
-  /// Whether a failure counts in the statistics.
-  var countsFailure = true
 }
 
 extension Stripe {
+  /// Counts how a fetch has ended.
+  mutating func count(
+    _ ending: FetchEnding<Value>,
+    of key: Key,
+    countsFailure: Bool,
+    _ aftermath: inout Aftermath<Key, Value>
+  ) {
+    switch ending {
+    case .value:
+      aftermath.note(key) { .fetched(key: $0) }
+    case .restored:
+      statistics.restorations += 1
+      aftermath.note(key) { .restored(key: $0) }
+    case .failure(let failure):
+      if countsFailure { statistics.failures += 1 }
+      aftermath.note(key) { .fetchFailed(key: $0, error: failure.error) }
+      if failure.stored != nil {
+        statistics.restorations += 1
+        aftermath.note(key) { .restored(key: $0) }
+      }
+    case .cancelled:
+      break
+    }
+  }
+
   /// A flight has ended.
   ///
   /// - Returns: What those get who wait for it.
   mutating func finish(
     _ flight: Flight<Key, Value>,
     with ending: FetchEnding<Value>,
-    _ bill: Bill,
+    _ metadata: EntryMetadata,
     source: FlightSource,
     at now: Nanoseconds,
     _ aftermath: inout Aftermath<Key, Value>
   ) -> Flight<Key, Value>.Outcome {
-    count(ending, of: flight.key, countsFailure: bill.countsFailure, &aftermath)
     removeFlight(flight.id, &aftermath)
     guard let index = keys.index(of: flight.key, hash: flight.hash),
       self[index].running == flight.id
@@ -123,7 +108,7 @@ extension Stripe {
     ended(index, startsFlight: effects.startsFlight, &aftermath)
     let isKept = ending.value != nil && (ending.isRestored || ending.isNew || before.value == nil)
     if isKept {
-      if let name = bill.name {
+      if let name = metadata.name {
         // A refresh since the flight began has queued another one.
         ledger?.noteValue(
           flight.key,
@@ -133,34 +118,10 @@ extension Stripe {
           &aftermath.notes
         )
       }
-      keep(index, cost: bill.cost, &aftermath)
+      keep(index, cost: metadata.cost, &aftermath)
     }
     if case .failure = ending { noteFailure(at: now, &aftermath) }
     return outcome
-  }
-
-  private mutating func count(
-    _ ending: FetchEnding<Value>,
-    of key: Key,
-    countsFailure: Bool,
-    _ aftermath: inout Aftermath<Key, Value>
-  ) {
-    switch ending {
-    case .value:
-      aftermath.note(key) { .fetched(key: $0) }
-    case .restored:
-      statistics.restorations += 1
-      aftermath.note(key) { .restored(key: $0) }
-    case .failure(let error, let usesValue, _, let copy):
-      if countsFailure { statistics.failures += 1 }
-      aftermath.note(key) { .fetchFailed(key: $0, error: error) }
-      if usesValue, copy?.isFromMemory == false {
-        statistics.restorations += 1
-        aftermath.note(key) { .restored(key: $0) }
-      }
-    case .cancelled:
-      break
-    }
   }
 
   private mutating func end(
@@ -196,16 +157,16 @@ extension Stripe {
         )
       }
       return effects
-    case .failure(let error, let usesValue, let memory, let found):
-      if usesValue, let found, !found.isFromMemory {
+    case .failure(let failure):
+      if let found = failure.stored {
         // The next request tries again: nothing says that the copy is still the right one.
         self[index].standIn(flight.id, found.copy, until: min(found.deadline, now))
       }
       return self[index].fail(
         flight.id,
-        with: error,
-        usesValue: usesValue,
-        memory: memory,
+        with: failure.error,
+        usesValue: failure.usesValue,
+        memory: failure.memory,
         at: now
       )
     case .cancelled:
@@ -224,20 +185,16 @@ extension Stripe {
       return .success(Answer(value: value, source: .fetch, storedAt: now))
     case .restored(let found, let renews):
       return .success(Answer(found.copy, source: .cacher, isStale: renews))
-    case .failure(let error, let usesValue, _, let found):
-      guard usesValue, let state else { return .failure(error) }
-      if let copy = state.copy {
-        return .success(Answer(copy, source: .memory, isStale: true, error: error))
+    case .failure(let failure):
+      guard failure.usesValue, let state else { return .failure(failure.error) }
+      let previous = state.mayUsePrevious ? failure.previous : nil
+      if let copy = state.copy ?? previous {
+        return .success(Answer(copy, source: .memory, isStale: true, error: failure.error))
       }
-      guard let found, !(found.isFromMemory && state.hasForgotten) else { return .failure(error) }
-      return .success(
-        Answer(
-          found.copy,
-          source: found.isFromMemory ? .memory : .cacher,
-          isStale: true,
-          error: error
-        )
-      )
+      if let copy = failure.stored?.copy {
+        return .success(Answer(copy, source: .cacher, isStale: true, error: failure.error))
+      }
+      return .failure(failure.error)
     case .cancelled(let error):
       return .failure(error)
     }

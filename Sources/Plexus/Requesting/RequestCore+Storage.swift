@@ -7,8 +7,6 @@ struct FoundCopy<Value: Sendable>: Sendable {
   var deadline: Nanoseconds
   /// Whether the value has changed at its origin since, so that it may only stand in for another one.
   var isOutdated = false
-  /// Whether it is the value that was in memory when the fetch began; it does not come back there.
-  var isFromMemory = false
 }
 
 extension RequestCore {

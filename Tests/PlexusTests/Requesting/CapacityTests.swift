@@ -111,102 +111,6 @@ import Testing
     #expect(fetches.value == 20)
   }
 
-  // MARK: - Costs
-
-  @Test func `by cost never keeps more than it may`() async throws {
-    var random = SeededRandom(seed: 1)
-    let map = MultiplexerMap<Int, Int>(capacity: .cost(100) { $0 }, clock: clock) { _ in 0 }
-    for _ in 0..<300 {
-      let key = Int.random(in: 0..<60, using: &random)
-      map.store(Int.random(in: 0...110, using: &random), for: key)
-      _ = try await map.request(Int.random(in: 0..<60, using: &random))
-      #expect((0..<60).reduce(0) { $0 + (map.cachedValue($1) ?? 0) } <= 100)
-    }
-  }
-
-  @Test func `does not keep a value that costs more than everything, for which nothing has to go`()
-    async throws
-  {
-    let map = MultiplexerMap<Int, Int>(capacity: .cost(10) { $0 }, clock: clock) { $0 }
-    map.store(5, for: 5)
-    map.store(4, for: 4)
-    let events = Recorder(map.events())
-    #expect(try await map.request(11) == 11)
-    #expect(map.cachedValue(11) == nil)
-    map.store(1_000, for: 12)
-    #expect(map.cachedValue(12) == nil)
-    #expect(map.cachedValue(5) == 5)
-    #expect(map.cachedValue(4) == 4)
-    #expect(map.statistics == CacheStatistics(misses: 1, fetches: 1))
-    #expect(await events.first(2).map(\.description) == ["fetched 11", "12 was stored"])
-    // As dear as everything is not too dear.
-    map.store(10, for: 10)
-    #expect(map.cachedValue(10) == 10)
-    #expect(map.statistics.evictions == 2)
-  }
-
-  @Test func `does not go back to an older value when the new one costs too much`() async throws {
-    let origin = ScriptedFetcher<Int>([.success(5), .success(50), .success(6)])
-    let map = MultiplexerMap<Int, Int>(capacity: .cost(10) { $0 }, clock: clock) { _ in
-      try await origin.fetch()
-    }
-    #expect(try await map.request(1) == 5)
-    #expect(try await map.refresh(1).request(1) == 50)
-    #expect(map.cachedValue(1) == nil)
-    #expect(try await map.request(1) == 6)
-    map.store(70, for: 1)
-    #expect(map.cachedValue(1) == nil)
-  }
-
-  @Test func `counts a negative cost as nothing`() {
-    let map = MultiplexerMap<Int, Int>(capacity: .cost(10) { $0 }, clock: clock) { $0 }
-    map.store(10, for: 0)
-    map.store(-5, for: 1)
-    map.store(.min, for: 2)
-    #expect(map.cachedValue(0) == 10)
-    #expect(map.cachedValue(1) == -5)
-    map.store(1, for: 3)
-    #expect([0, 3].compactMap { map.cachedValue($0) }.reduce(0, +) <= 10)
-  }
-
-  @Test func `makes room when a renewed value costs more`() async throws {
-    let origin = ScriptedFetcher<Int>([.success(2), .success(9)])
-    let map = MultiplexerMap<Int, Int>(capacity: .cost(10) { $0 }, clock: clock) { _ in
-      try await origin.fetch()
-    }
-    for key in 1...4 { map.store(2, for: key) }
-    #expect(try await map.request(0) == 2)
-    #expect(map.statistics.evictions == 0)
-    #expect(try await map.refresh(0).request(0) == 9)
-    #expect((0...4).reduce(0) { $0 + (map.cachedValue($1) ?? 0) } <= 10)
-    #expect(map.statistics.evictions > 0)
-  }
-
-  @Test func `0.9: asks for the cost under no lock, and once for each value`() async throws {
-    let calls = RecordedChannel<@Sendable () -> Void>()
-    let tally = Tally()
-    let map = MultiplexerMap<Int, Int>(
-      capacity: .cost(10) { value in
-        tally.increment()
-        for call in calls.recorder.elements { call() }
-        return value
-      },
-      clock: clock
-    ) { $0 }
-    calls.send { [weak map] in
-      _ = map?.cachedValue(1)
-      _ = map?.statistics
-      map?.refresh(1)
-    }
-    _ = await calls.recorder.first(1)
-    _ = try await map.request(3)
-    _ = try await map.request(3)
-    map.store(4, for: 4)
-    #expect(tally.value == 2)
-    _ = await map.request([5, 6])
-    #expect(tally.value == 4)
-  }
-
   @Test func `0.9: releases what has to go under no lock`() async throws {
     let calls = RecordedChannel<@Sendable () -> Void>()
     let tally = Tally()
@@ -384,24 +288,6 @@ import Testing
     for key in 0..<10 { map.store(key, for: key) }
     #expect(count(map, of: 10) == 10)
     #expect(map.statistics.evictions == 0)
-  }
-
-  @Test func `writes what has to go to the cacher first, also what it does not keep at all`()
-    async throws
-  {
-    let cacher = SimpleCacher()
-    let map = MultiplexerMap<Int, Int>(
-      capacity: .cost(10) { $0 },
-      cacher: cacher,
-      clock: clock
-    ) { $0 }
-    _ = try await map.request(6)
-    _ = try await map.request(7)
-    _ = try await map.request(50)
-    try await map.flush()
-    #expect(cacher.values == ["6": 6, "7": 7, "50": 50])
-    #expect(map.cachedValue(6) == nil)
-    #expect(map.cachedValue(50) == nil)
   }
 }
 
