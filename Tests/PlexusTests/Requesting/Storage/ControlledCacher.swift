@@ -125,6 +125,20 @@ func wallTime() -> Duration {
   .seconds(Date().timeIntervalSince1970)
 }
 
+/// The real time since a test began.
+///
+/// By so much ages differ that go by the wall clock, however long a busy machine takes.
+struct RealTime {
+  private let start = wallTime()
+
+  /// Whether what was so old when the test began, or while it ran, may have that age now.
+  func allows(_ age: Duration, for expected: Duration) -> Bool {
+    // Seconds as a floating-point number are not exact.
+    let tolerance = Duration.milliseconds(1)
+    return age >= expected - tolerance && age <= expected + (wallTime() - start) + tolerance
+  }
+}
+
 extension CacheEntry {
   /// Makes an entry that was stored so long ago.
   init(_ value: Value, age: Duration, validator: String? = nil, timeToLive: Duration? = nil) {
