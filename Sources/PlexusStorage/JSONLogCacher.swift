@@ -108,7 +108,7 @@ public final actor JSONLogCacher<Value: Codable & Sendable>: Cacher {
       value: value,
       storedAt: record.label.storedAt,
       validator: record.label.validator,
-      timeToLive: payload.timeToLive
+      directives: payload.directives
     )
   }
 
@@ -127,7 +127,7 @@ public final actor JSONLogCacher<Value: Codable & Sendable>: Cacher {
     for (key, entry) in entries {
       do {
         let json = try encoder.encode(entry.value)
-        let payload = LogPayload.encode(json, timeToLive: entry.timeToLive)
+        let payload = LogPayload.encode(json, directives: entry.directives)
         let size = max(payload.count, key.utf8.count, entry.validator?.utf8.count ?? 0)
         guard size <= LogRecord.maximumPartCount else {
           throw StorageError.entryTooLarge(byteCount: size, limit: LogRecord.maximumPartCount)

@@ -40,16 +40,19 @@ import Testing
     let file = try Envelope<Person>(schema: "s").encode(entry, key: "k")
     #expect(!String(decoding: file, as: UTF8.self).contains("timeToLive"))
     let json = Data(#"{"name":"ada"}"#.utf8)
-    #expect(LogPayload.encode(json, timeToLive: nil) == json)
+    #expect(LogPayload.encode(json, directives: CacheDirectives()) == json)
     let decoded = try #require(LogPayload.decode(Array(json)))
     #expect(decoded.json == json)
-    #expect(decoded.timeToLive == nil)
+    #expect(decoded.directives.timeToLive == nil)
   }
 
   @Test func `in a log is a miss for whoever does not know of it, and not another value`() throws {
     for json in ["1", "\"a\"", "{}", "[1,2]", "null", "true", "1.5", "{\"name\":\"ada\"}"] {
       for span in Self.spans.compactMap({ $0 }) {
-        let payload = LogPayload.encode(Data(json.utf8), timeToLive: span)
+        let payload = LogPayload.encode(
+          Data(json.utf8),
+          directives: CacheDirectives(timeToLive: span)
+        )
         #expect(throws: (any Error).self) { try JSONDecoder().decode(Int.self, from: payload) }
         #expect(throws: (any Error).self) { try JSONDecoder().decode(String.self, from: payload) }
         #expect(throws: (any Error).self) { try JSONDecoder().decode([Int].self, from: payload) }
@@ -57,7 +60,7 @@ import Testing
         #expect(throws: (any Error).self) { try JSONDecoder().decode(Person.self, from: payload) }
         let decoded = try #require(LogPayload.decode(Array(payload)))
         #expect(String(decoding: decoded.json, as: UTF8.self) == json)
-        #expect(decoded.timeToLive == span)
+        #expect(decoded.directives.timeToLive == span)
       }
     }
     #expect(LogPayload.decode([0xff]) == nil)

@@ -9,8 +9,10 @@ public struct CacheEntry<Value: Sendable>: Sendable {
   public var storedAt: Duration
   /// What came with the value to ask the origin whether it has changed, such as an entity tag.
   public var validator: String?
-  /// The time to live that came with the value; `nil` if the policy of whoever reads it decides.
-  public var timeToLive: Duration?
+  /// What came with the value about keeping it.
+  ///
+  /// A cacher that does not keep it leaves everything to the policy of whoever reads the entry.
+  public var directives: CacheDirectives
 
   /// Creates an entry.
   ///
@@ -25,10 +27,39 @@ public struct CacheEntry<Value: Sendable>: Sendable {
     validator: String? = nil,
     timeToLive: Duration? = nil
   ) {
+    self.init(
+      value: value,
+      storedAt: storedAt,
+      validator: validator,
+      directives: CacheDirectives(timeToLive: timeToLive)
+    )
+  }
+
+  /// Creates an entry with all that came with its value about keeping it.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - storedAt: The time at which it was fetched or stored, since 1970-01-01T00:00Z.
+  ///   - validator: What came with it to ask the origin whether it has changed.
+  ///   - directives: What came with it about keeping it.
+  public init(
+    value: Value,
+    storedAt: Duration,
+    validator: String? = nil,
+    directives: CacheDirectives
+  ) {
     self.value = value
     self.storedAt = storedAt
     self.validator = validator
-    self.timeToLive = timeToLive
+    self.directives = directives
+  }
+
+  /// The time to live that came with the value; `nil` if the policy of whoever reads it decides.
+  ///
+  /// It is the one of the ``directives``.
+  public var timeToLive: Duration? {
+    get { directives.timeToLive }
+    set { directives.timeToLive = newValue }
   }
 }
 

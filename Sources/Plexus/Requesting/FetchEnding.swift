@@ -1,6 +1,8 @@
 /// How a fetch has ended.
 enum FetchEnding<Value: Sendable>: Sendable {
   case value(Value, validator: String?, lifetime: FlightState<Value>.Lifetime)
+  /// A value that must not be kept.
+  case transient(Value)
   /// The stored copy will do; whether a new fetch renews it.
   case restored(FoundCopy<Value>, renews: Bool)
   case failure(FetchFailure<Value>)
@@ -13,13 +15,16 @@ enum FetchEnding<Value: Sendable>: Sendable {
     case .value(let value, _, _): value
     case .restored(let found, _): found.copy.value
     case .failure(let failure): failure.stored?.copy.value
-    case .cancelled: nil
+    case .transient, .cancelled: nil
     }
   }
 
-  /// Whether it brings the stored copy in place of a new value.
-  var isRestored: Bool {
-    if case .restored = self { true } else { false }
+  /// Whether its value takes the place of whatever is in memory.
+  var isKept: Bool {
+    switch self {
+    case .value, .restored: true
+    case .transient, .failure, .cancelled: false
+    }
   }
 
   var isFailure: Bool {
@@ -28,15 +33,18 @@ enum FetchEnding<Value: Sendable>: Sendable {
 
   /// Whether it brings a value that no cacher can have.
   var isNew: Bool {
-    if case .value = self { true } else { false }
+    switch self {
+    case .value, .transient: true
+    case .restored, .failure, .cancelled: false
+    }
   }
 }
 
 /// A fetch that has failed, and what may stand in for its result.
 struct FetchFailure<Value: Sendable>: Sendable {
   let error: any Error
-  /// Whether the value that there is may stand in.
-  var usesValue = false
+  /// What it has to say for a value to stand in.
+  var grounds = StandInGrounds()
   /// How long the failure is remembered.
   var memory: Nanoseconds = 0
   /// The value in memory that was to be renewed.

@@ -36,8 +36,11 @@ struct FetchRun<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         let result = try await FlightScope.$current.withValue(flight.mark) {
           try await core.fetch(flight.key, context)
         }
-        if case .notModified = result, launch.previous == nil {
-          throw MultiplexerError.notModifiedWithoutValue
+        switch result {
+        case .notModified, .revalidated:
+          if launch.previous == nil { throw MultiplexerError.notModifiedWithoutValue }
+        case .value, .fetched, .transient:
+          break
         }
         return result
       }
@@ -56,9 +59,10 @@ struct FetchRun<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   func ending(with found: FoundCopy<Value>) -> FetchEnding<Value>? {
     guard launch.takesStoredCopy, !found.isOutdated else { return nil }
     let now = core.time.now()
-    if now < found.deadline { return .restored(found, renews: false) }
-    guard now < found.deadline.addingSaturating(max(core.staleTime, 0)) else { return nil }
-    return .restored(found, renews: true)
+    let deadline = found.copy.deadline
+    if now < deadline { return .restored(found, renews: false) }
+    let staleTime = found.copy.terms.staleTime(core.staleTime)
+    return now < deadline.addingSaturating(staleTime) ? .restored(found, renews: true) : nil
   }
 }
 
@@ -76,20 +80,8 @@ extension RequestCore {
     _ ending: Attempts.Ending<FetchResult<Value>>
   ) async -> FetchEnding<Value> {
     switch ending {
-    case .success(.value(let value, let timeToLive, let validator)):
-      let own = timeToLive.map { Nanoseconds(saturating: $0) }
-      return .value(value, validator: validator, lifetime: lifetime(own: own))
-    case .success(.notModified(let timeToLive)):
-      guard let previous = launch.previous else {
-        let error = MultiplexerError.notModifiedWithoutValue
-        return .failure(FetchFailure(error: error))
-      }
-      let own = timeToLive.map { Nanoseconds(saturating: $0) } ?? previous.ownTimeToLive
-      return .value(
-        previous.value,
-        validator: previous.validator,
-        lifetime: lifetime(own: own)
-      )
+    case .success(let result):
+      return self.ending(of: result, renewing: launch.previous)
     case .cancelled(let error):
       return .cancelled(error)
     case .failure(let error):
@@ -97,15 +89,49 @@ extension RequestCore {
         error: error,
         memory: Nanoseconds(saturating: policy.failureTimeToLive)
       )
-      if policy.usesCachedValue(error) {
-        failure.usesValue = true
-        failure.stored = found
-        if found == nil { failure.previous = launch.previous }
-        if found == nil, launch.previous == nil {
-          failure.stored = await storedCopy(for: launch.flight)
-        }
+      failure.grounds.policyAllows = policy.usesCachedValue(error)
+      failure.grounds.isOriginFailure = (error as? any OriginFailure)?.isOriginFailure ?? true
+      failure.stored = found
+      if found == nil { failure.previous = launch.previous }
+      if found == nil, launch.previous == nil, failure.grounds.policyAllows {
+        failure.stored = await storedCopy(for: launch.flight)
       }
       return launch.flight.work.isCancelled ? .cancelled(error) : .failure(failure)
     }
+  }
+
+  /// What a fetch that has succeeded comes to.
+  private func ending(
+    of result: FetchResult<Value>,
+    renewing previous: StoredCopy<Value>?
+  ) -> FetchEnding<Value> {
+    switch result {
+    case .value(let value, let timeToLive, let validator):
+      let terms = ValueTerms(timeToLive: timeToLive.map { Nanoseconds(saturating: $0) })
+      return .value(value, validator: validator, lifetime: lifetime(terms))
+    case .fetched(let value, let directives, let validator):
+      return .value(value, validator: validator, lifetime: lifetime(ValueTerms(directives)))
+    case .transient(let value):
+      return .transient(value)
+    case .notModified(let timeToLive):
+      guard let previous else { return .unexpectedlyNotModified }
+      var terms = previous.terms
+      if let timeToLive { terms.timeToLive = Nanoseconds(saturating: timeToLive) }
+      return .value(previous.value, validator: previous.validator, lifetime: lifetime(terms))
+    case .revalidated(let directives, let validator):
+      guard let previous else { return .unexpectedlyNotModified }
+      return .value(
+        previous.value,
+        validator: validator ?? previous.validator,
+        lifetime: lifetime(ValueTerms(directives))
+      )
+    }
+  }
+}
+
+extension FetchEnding {
+  /// What there was not has not changed.
+  fileprivate static var unexpectedlyNotModified: Self {
+    .failure(FetchFailure(error: MultiplexerError.notModifiedWithoutValue))
   }
 }

@@ -21,8 +21,8 @@ struct FlightDetails: Sendable {
   @usableFromInline
   struct Failure: Sendable {
     let error: any Error
-    /// Whether the value may stand in.
-    let usesValue: Bool
+    /// What it has to say for the value to stand in.
+    let grounds: StandInGrounds
     /// Until when requests get it; in the past if it is not remembered.
     var until: Nanoseconds
   }
@@ -31,11 +31,11 @@ struct FlightDetails: Sendable {
   var failure: Failure?
   /// What came with the value for the next fetch.
   var validator: String?
-  /// The time to live that came with the value.
-  var ownTimeToLive: Nanoseconds?
+  /// What came with the value about keeping it.
+  var terms = ValueTerms()
 
   var isEmpty: Bool {
-    running == nil && failure == nil && validator == nil && ownTimeToLive == nil
+    running == nil && failure == nil && validator == nil && terms == ValueTerms()
   }
 
   /// Details that take one word while there are none.

@@ -25,8 +25,15 @@ extension FlightState {
   ) -> EndEffects {
     guard let running = details.running, running.id == id else { return EndEffects() }
     keep(newValue, lifetime: lifetime, at: now)
-    details = FlightDetails(validator: validator, ownTimeToLive: lifetime.own)
+    details = FlightDetails(validator: validator, terms: lifetime.terms)
     unserved = running.unserved
+    return EndEffects(isCurrent: true, startsFlight: beginQueued(of: running))
+  }
+
+  /// A flight brings a value that must not be kept, and that is newer than the one there is.
+  mutating func pass(_ id: FlightID) -> EndEffects {
+    guard let running = details.running, running.id == id else { return EndEffects() }
+    self = FlightState()
     return EndEffects(isCurrent: true, startsFlight: beginQueued(of: running))
   }
 
@@ -35,14 +42,14 @@ extension FlightState {
   /// - Parameters:
   ///   - id: The flight.
   ///   - error: Why.
-  ///   - usesValue: Whether the value may stand in.
+  ///   - grounds: What it has to say for the value to stand in.
   ///   - memory: How long the failure is remembered.
   ///   - now: The instant.
   /// - Returns: What has to be done now.
   mutating func fail(
     _ id: FlightID,
     with error: any Error,
-    usesValue: Bool = false,
+    grounds: StandInGrounds = StandInGrounds(),
     memory: Nanoseconds = 0,
     at now: Nanoseconds
   ) -> EndEffects {
@@ -51,7 +58,7 @@ extension FlightState {
     let isRemembered = memory > 0 && running.queued == nil
     details.failure = FlightDetails.Failure(
       error: error,
-      usesValue: usesValue,
+      grounds: grounds,
       until: isRemembered ? now.addingSaturating(memory) : .min
     )
     return EndEffects(isCurrent: true, startsFlight: withdraw(running))
@@ -85,18 +92,16 @@ extension FlightState {
   /// - Parameters:
   ///   - id: The flight.
   ///   - copy: The copy.
-  ///   - end: Until when it is fresh.
   ///   - renewal: The name of the flight that renews it, if it is stale already.
   /// - Returns: What has to be done now.
   mutating func restore(
     _ id: FlightID,
     _ copy: StoredCopy<Value>,
-    until end: Nanoseconds,
     renewal: FlightID?
   ) -> EndEffects {
     guard let running = details.running, running.id == id else { return EndEffects() }
-    adopt(copy, until: end)
-    details = FlightDetails(validator: copy.validator, ownTimeToLive: copy.ownTimeToLive)
+    adopt(copy, until: copy.deadline)
+    details = FlightDetails(validator: copy.validator, terms: copy.terms)
     unserved = running.unserved
     if let next = beginQueued(of: running) {
       return EndEffects(isCurrent: true, startsFlight: next)
@@ -105,12 +110,14 @@ extension FlightState {
     return EndEffects(isCurrent: true, startsFlight: renewal)
   }
 
-  /// A flight that is about to fail has found a copy that may stand in for the value, which is stale.
-  mutating func standIn(_ id: FlightID, _ copy: StoredCopy<Value>, until end: Nanoseconds) {
+  /// A flight that is about to fail has found a copy that may stand in for the value.
+  ///
+  /// The next request fetches: nothing says that the copy is still the right one.
+  mutating func standIn(_ id: FlightID, _ copy: StoredCopy<Value>, at now: Nanoseconds) {
     guard value == nil, details.running?.id == id else { return }
-    adopt(copy, until: end)
+    adopt(copy, until: min(copy.deadline, now))
     details.validator = copy.validator
-    details.ownTimeToLive = copy.ownTimeToLive
+    details.terms = copy.terms
   }
 
   private mutating func adopt(_ copy: StoredCopy<Value>, until end: Nanoseconds) {
@@ -136,7 +143,7 @@ extension FlightState {
   struct Lifetime: Hashable, Sendable {
     /// The time until its deadline.
     var duration: Nanoseconds
-    /// The time that came with the value itself, if it did.
-    var own: Nanoseconds?
+    /// What came with the value itself.
+    var terms = ValueTerms()
   }
 }

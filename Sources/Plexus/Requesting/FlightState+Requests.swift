@@ -25,7 +25,7 @@ extension FlightState {
   /// - Parameters:
   ///   - ticket: The newest refresh that the caller insists on.
   ///   - now: The instant.
-  ///   - staleTime: How long a stale value is handed out while it is renewed.
+  ///   - staleTime: How long a stale value is handed out while it is renewed, if it has no time of its own.
   ///   - next: The name of the flight that may begin.
   ///   - mayWait: Whether the caller may wait for a flight or begin one.
   /// - Returns: The answer, and whether the offered flight begins.
@@ -62,7 +62,7 @@ extension FlightState {
   }
 
   private func isUsable(at now: Nanoseconds, staleTime: Nanoseconds) -> Bool {
-    value != nil && now < deadline.addingSaturating(max(staleTime, 0))
+    value != nil && now < deadline.addingSaturating(details.terms.staleTime(staleTime))
   }
 
   /// A flight begins, which serves every refresh so far.

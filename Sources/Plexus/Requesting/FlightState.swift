@@ -81,7 +81,10 @@ struct FlightState<Value: Sendable>: Sendable {
       value: value,
       validator: details.validator,
       storedAt: storedAt,
-      ownTimeToLive: details.ownTimeToLive
+      // A copy that stands in is asked about at once, though its own time may not be over.
+      deadline: details.terms.timeToLive.map { max(deadline, storedAt.addingSaturating($0)) }
+        ?? deadline,
+      terms: details.terms
     )
   }
 }

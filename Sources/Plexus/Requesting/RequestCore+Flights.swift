@@ -65,7 +65,7 @@ extension Stripe {
     _ aftermath: inout Aftermath<Key, Value>
   ) {
     switch ending {
-    case .value:
+    case .value, .transient:
       aftermath.note(key) { .fetched(key: $0) }
     case .restored:
       statistics.restorations += 1
@@ -73,10 +73,6 @@ extension Stripe {
     case .failure(let failure):
       if countsFailure { statistics.failures += 1 }
       aftermath.note(key) { .fetchFailed(key: $0, error: failure.error) }
-      if failure.stored != nil {
-        statistics.restorations += 1
-        aftermath.note(key) { .restored(key: $0) }
-      }
     case .cancelled:
       break
     }
@@ -102,13 +98,29 @@ extension Stripe {
     aftermath.states.append(before)
     let effects = end(flight, at: index, with: ending, source: source, now: now)
     let outcome = outcome(of: ending, standIn: before, at: now)
-    if effects.startsFlight != nil {
-      publish(self[index].restingState, flight.key, flight.hash, &aftermath)
+    switch ending {
+    case .transient(let value):
+      noteDiscard(index)
+      if let name = metadata.name {
+        // An older copy must not come back in its place.
+        ledger?.remove(flight.key, hash: flight.hash, name: name, &aftermath.notes)
+        aftermath.callsCacher = true
+      }
+      publish(.loaded(value), flight.key, flight.hash, &aftermath)
+    case .value, .restored, .failure, .cancelled:
+      if effects.startsFlight != nil {
+        publish(self[index].restingState, flight.key, flight.hash, &aftermath)
+      }
+    }
+    let isKept =
+      ending.isKept || (ending.isFailure && before.value == nil && self[index].value != nil)
+    if isKept, ending.isFailure {
+      statistics.restorations += 1
+      aftermath.note(flight.key) { .restored(key: $0) }
     }
     ended(index, startsFlight: effects.startsFlight, &aftermath)
-    let isKept = ending.value != nil && (ending.isRestored || ending.isNew || before.value == nil)
     if isKept {
-      if let name = metadata.name {
+      if ending.isNew, let name = metadata.name {
         // A refresh since the flight began has queued another one.
         ledger?.noteValue(
           flight.key,
@@ -120,7 +132,7 @@ extension Stripe {
       }
       keep(index, cost: metadata.cost, &aftermath)
     }
-    if case .failure = ending { noteFailure(at: now, &aftermath) }
+    if ending.isFailure { noteFailure(at: now, &aftermath) }
     return outcome
   }
 
@@ -140,12 +152,13 @@ extension Stripe {
         lifetime: lifetime,
         at: now
       )
+    case .transient:
+      return self[index].pass(flight.id)
     case .restored(let found, let renews):
       let renewal = nextFlight
       let effects = self[index].restore(
         flight.id,
         found.copy,
-        until: found.deadline,
         renewal: renews ? renewal : nil
       )
       if effects.startsFlight == renewal {
@@ -158,14 +171,13 @@ extension Stripe {
       }
       return effects
     case .failure(let failure):
-      if let found = failure.stored {
-        // The next request tries again: nothing says that the copy is still the right one.
-        self[index].standIn(flight.id, found.copy, until: min(found.deadline, now))
+      if let copy = failure.stored?.copy, copy.mayStandIn(failure.grounds, at: now) {
+        self[index].standIn(flight.id, copy, at: now)
       }
       return self[index].fail(
         flight.id,
         with: failure.error,
-        usesValue: failure.usesValue,
+        grounds: failure.grounds,
         memory: failure.memory,
         at: now
       )
@@ -181,20 +193,21 @@ extension Stripe {
     at now: Nanoseconds
   ) -> Flight<Key, Value>.Outcome {
     switch ending {
-    case .value(let value, _, _):
+    case .value(let value, _, _), .transient(let value):
       return .success(Answer(value: value, source: .fetch, storedAt: now))
     case .restored(let found, let renews):
       return .success(Answer(found.copy, source: .cacher, isStale: renews))
     case .failure(let failure):
-      guard failure.usesValue, let state else { return .failure(failure.error) }
+      guard let state else { return .failure(failure.error) }
       let previous = state.mayUsePrevious ? failure.previous : nil
-      if let copy = state.copy ?? previous {
-        return .success(Answer(copy, source: .memory, isStale: true, error: failure.error))
+      let (copy, source): (StoredCopy<Value>?, Response<Value>.Source) =
+        if let copy = state.copy ?? previous { (copy, .memory) } else {
+          (failure.stored?.copy, .cacher)
+        }
+      guard let copy, copy.mayStandIn(failure.grounds, at: now) else {
+        return .failure(failure.error)
       }
-      if let copy = failure.stored?.copy {
-        return .success(Answer(copy, source: .cacher, isStale: true, error: failure.error))
-      }
-      return .failure(failure.error)
+      return .success(Answer(copy, source: source, isStale: true, error: failure.error))
     case .cancelled(let error):
       return .failure(error)
     }

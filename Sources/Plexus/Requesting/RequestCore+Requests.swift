@@ -212,7 +212,7 @@ extension Stripe {
     case .stale:
       statistics.staleHits += 1
     case .failure:
-      return standIn(for: state)
+      return standIn(for: state, at: inquiry.now)
     case .waits(let id):
       if effects.startsFlight { statistics.misses += 1 } else { statistics.joins += 1 }
       // A flight that its state waits for is among the flights: both change together.
@@ -236,9 +236,9 @@ extension Stripe {
   }
 
   /// What a request gets in place of a fetch, of which it is remembered that it failed.
-  private mutating func standIn(for state: State) -> Verdict<Key, Value> {
+  private mutating func standIn(for state: State, at now: Nanoseconds) -> Verdict<Key, Value> {
     guard let failure = state.details.failure else { return .refused }
-    guard failure.usesValue, let value = state.value else {
+    guard let value = state.value, state.copy?.mayStandIn(failure.grounds, at: now) == true else {
       statistics.misses += 1
       return .failed(failure.error)
     }

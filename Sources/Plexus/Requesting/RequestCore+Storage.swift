@@ -3,8 +3,6 @@
 /// A stored copy as it was found.
 struct FoundCopy<Value: Sendable>: Sendable {
   var copy: StoredCopy<Value>
-  /// Until when it is fresh; in the past if it is not.
-  var deadline: Nanoseconds
   /// Whether the value has changed at its origin since, so that it may only stand in for another one.
   var isOutdated = false
 }
@@ -19,7 +17,7 @@ extension RequestCore {
     let lookup = stripes.withLock(hash: flight.hash) { $0.ledger?.lookUp(name) }
     switch lookup {
     case .departing(let copy, let isOutdated):
-      return FoundCopy(copy: copy, deadline: deadline(of: copy), isOutdated: isOutdated)
+      return FoundCopy(copy: copy, isOutdated: isOutdated)
     case .removed, nil:
       return nil
     case .elsewhere(let outdatedUntil):
@@ -46,22 +44,21 @@ extension RequestCore {
     let now = time.now()
     // More than 126 years are as good as for ever, and leave room to reckon with.
     let known = Nanoseconds(saturating: min(age, .longest))
+    let terms = ValueTerms(entry.directives)
+    let storedAt = isFromTheFuture ? now : now.addingSaturating(-known)
     let copy = StoredCopy(
       value: entry.value,
       validator: entry.validator,
-      storedAt: isFromTheFuture ? now : now.addingSaturating(-known),
-      ownTimeToLive: entry.timeToLive.map { Nanoseconds(saturating: $0) }
+      storedAt: storedAt,
+      // Whoever sets a clock back does not make values fresh for ever.
+      deadline: isFromTheFuture
+        ? now : storedAt.addingSaturating(max(lifetime(terms).duration, 0)),
+      terms: terms
     )
     return FoundCopy(
       copy: copy,
-      // Whoever sets a clock back does not make values fresh for ever.
-      deadline: isFromTheFuture ? now : deadline(of: copy),
       isOutdated: outdatedUntil.map { entry.storedAt <= $0 || isFromTheFuture } ?? false
     )
-  }
-
-  private func deadline(of copy: StoredCopy<Value>) -> Nanoseconds {
-    copy.storedAt.addingSaturating(max(lifetime(own: copy.ownTimeToLive).duration, 0))
   }
 }
 
@@ -297,7 +294,7 @@ extension CacheEntry {
       value: copy.value,
       storedAt: time - age,
       validator: copy.validator,
-      timeToLive: copy.ownTimeToLive.map { .nanoseconds($0) }
+      directives: copy.terms.directives
     )
   }
 }

@@ -85,14 +85,14 @@ final class RequestCore<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// How long a value is fresh.
   ///
-  /// - Parameter own: The time to live that came with it.
-  /// - Returns: The time to live of the policy if there is none, with jitter.
-  func lifetime(own: Nanoseconds? = nil) -> FlightState<Value>.Lifetime {
-    if let own { return FlightState<Value>.Lifetime(duration: own, own: own) }
+  /// - Parameter terms: What came with it.
+  /// - Returns: Its own time to live, or that of the policy with jitter.
+  func lifetime(_ terms: ValueTerms = ValueTerms()) -> FlightState<Value>.Lifetime {
+    if let own = terms.timeToLive { return .init(duration: own, terms: terms) }
     let duration = Nanoseconds(saturating: policy.timeToLive)
-    guard policy.expiryJitter > 0 else { return FlightState<Value>.Lifetime(duration: duration) }
+    guard policy.expiryJitter > 0 else { return .init(duration: duration, terms: terms) }
     let factor = 1 + policy.expiryJitter * .random(in: -1...1)
-    return FlightState<Value>.Lifetime(duration: duration.scaled(by: factor))
+    return .init(duration: duration.scaled(by: factor), terms: terms)
   }
 
   /// What a change will leave to be done.
@@ -107,7 +107,7 @@ final class RequestCore<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     for (flight, outcome) in aftermath.settles { flight.settle(outcome) }
     for flight in aftermath.cancels { flight.work.cancel() }
     for launch in aftermath.launches { self.launch(launch) }
-    if aftermath.hasDepartures, let storage { storage.scheduleWriting(in: self) }
+    if aftermath.callsCacher, let storage { storage.scheduleWriting(in: self) }
   }
 
   /// Tells those who keep a log.

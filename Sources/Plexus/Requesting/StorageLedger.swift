@@ -240,13 +240,3 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return true
   }
 }
-
-/// A value with all that a cacher keeps of it, in terms of the monotonic clock.
-struct StoredCopy<Value: Sendable>: Sendable {
-  let value: Value
-  let validator: String?
-  /// When it was fetched or stored.
-  let storedAt: Nanoseconds
-  /// The time to live that came with it.
-  let ownTimeToLive: Nanoseconds?
-}

@@ -139,6 +139,11 @@ struct Stripe<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
+  /// The value at a place has gone for another reason than room.
+  mutating func noteDiscard(_ index: Int) {
+    eviction?.discard(index)
+  }
+
   private mutating func nextVictim() -> Int? {
     let entries = keys.entries
     return eviction?.nextVictim { entries[$0].hash }?.index
@@ -166,7 +171,7 @@ struct Stripe<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ) {
     guard ledger != nil, let copy = entry.element.copy else { return }
     ledger?.depart(entry.key, hash: entry.hash, copy, &aftermath.notes)
-    if ledger?.hasDepartures == true { aftermath.hasDepartures = true }
+    if ledger?.hasDepartures == true { aftermath.callsCacher = true }
   }
 
   // MARK: - Flights

@@ -32,10 +32,10 @@ struct Envelope<Value: Codable & Sendable>: Sendable {
         seconds: seconds,
         attoseconds: attoseconds,
         validator: entry.validator,
-        timeToLive: entry.timeToLive.map { timeToLive in
-          let (seconds, attoseconds) = timeToLive.clampedComponents
-          return Content.Span(seconds: seconds, attoseconds: attoseconds)
-        },
+        timeToLive: entry.directives.timeToLive.map { Content.Span($0) },
+        staleWhileRevalidate: entry.directives.staleWhileRevalidate.map { Content.Span($0) },
+        staleIfError: entry.directives.staleIfError.map { Content.Span($0) },
+        requiresRevalidation: entry.directives.requiresRevalidation ? true : nil,
         value: entry.value
       )
     )
@@ -67,9 +67,12 @@ struct Envelope<Value: Codable & Sendable>: Sendable {
         attosecondsComponent: content.attoseconds
       ),
       validator: content.validator,
-      timeToLive: content.timeToLive.map {
-        Duration(secondsComponent: $0.seconds, attosecondsComponent: $0.attoseconds)
-      }
+      directives: CacheDirectives(
+        timeToLive: content.timeToLive?.duration,
+        staleWhileRevalidate: content.staleWhileRevalidate?.duration,
+        staleIfError: content.staleIfError?.duration,
+        requiresRevalidation: content.requiresRevalidation ?? false
+      )
     )
   }
 
@@ -93,13 +96,24 @@ struct Envelope<Value: Codable & Sendable>: Sendable {
     let seconds: Int64
     let attoseconds: Int64
     let validator: String?
-    /// Older files have none, and older readers ignore it.
+    // Older files have none of these, and older readers ignore them.
     let timeToLive: Span?
+    let staleWhileRevalidate: Span?
+    let staleIfError: Span?
+    let requiresRevalidation: Bool?
     let value: Value
 
     struct Span: Codable {
       let seconds: Int64
       let attoseconds: Int64
+
+      init(_ duration: Duration) {
+        (seconds, attoseconds) = duration.clampedComponents
+      }
+
+      var duration: Duration {
+        Duration(secondsComponent: seconds, attosecondsComponent: attoseconds)
+      }
     }
   }
 }

@@ -1,43 +1,93 @@
+internal import Plexus
+
 #if canImport(FoundationEssentials)
 internal import FoundationEssentials
 #else
 internal import Foundation
 #endif
 
-/// The payload of a log's entry: a value as JSON, followed by its time to live if it has one of its own.
+/// The payload of a log's entry: a value as JSON, followed by what came with it about keeping it, if something did.
 ///
 /// What follows the JSON ends with a byte that no text ends with. A reader that does not know of it takes the
 /// payload for no JSON, and the entry for none: a miss, and not a value that is kept for too long.
+///
+/// | after the JSON | for |
+/// |---|---|
+/// | 16 bytes, `0xff` | a time to live, and nothing else |
+/// | 16 bytes for each time there is, a byte that tells which, `0xfe` | anything else |
 enum LogPayload {
-  private static let mark: UInt8 = 0xff
-  private static let tailCount = 17
+  private static let timeToLiveMark: UInt8 = 0xff
+  private static let directivesMark: UInt8 = 0xfe
+  private static let spanCount = 16
+  private static var spans: [(bit: UInt8, path: WritableKeyPath<CacheDirectives, Duration?>)] {
+    [(1, \.timeToLive), (2, \.staleWhileRevalidate), (4, \.staleIfError)]
+  }
+  private static let revalidationBit: UInt8 = 8
 
-  static func encode(_ json: Data, timeToLive: Duration?) -> Data {
-    guard let timeToLive else { return json }
-    let (seconds, attoseconds) = timeToLive.clampedComponents
+  static func encode(_ json: Data, directives: CacheDirectives) -> Data {
+    guard directives != CacheDirectives() else { return json }
     var payload = json
-    payload.reserveCapacity(json.count + tailCount)
-    for number in [seconds, attoseconds] {
-      for shift in stride(from: 0, to: 64, by: 8) {
-        payload.append(UInt8(truncatingIfNeeded: number >> shift))
-      }
+    payload.reserveCapacity(json.count + spans.count * spanCount + 2)
+    if let timeToLive = directives.timeToLive,
+      directives == CacheDirectives(timeToLive: timeToLive)
+    {
+      append(timeToLive, to: &payload)
+      payload.append(timeToLiveMark)
+      return payload
     }
-    payload.append(mark)
+    var bits: UInt8 = directives.requiresRevalidation ? revalidationBit : 0
+    for (bit, path) in spans {
+      guard let span = directives[keyPath: path] else { continue }
+      append(span, to: &payload)
+      bits |= bit
+    }
+    payload.append(bits)
+    payload.append(directivesMark)
     return payload
   }
 
   /// Takes a payload apart.
   ///
   /// - Returns: `nil` if it is none.
-  static func decode(_ payload: [UInt8]) -> (json: Data, timeToLive: Duration?)? {
-    guard payload.last == mark else { return (Data(payload), nil) }
-    guard payload.count >= tailCount else { return nil }
-    let tail = payload.suffix(tailCount).dropLast()
-    let timeToLive = Duration(
-      secondsComponent: number(tail.prefix(8)),
-      attosecondsComponent: number(tail.suffix(8))
+  static func decode(_ payload: [UInt8]) -> (json: Data, directives: CacheDirectives)? {
+    var directives = CacheDirectives()
+    var rest = payload[...]
+    switch rest.last {
+    case timeToLiveMark:
+      rest.removeLast()
+      guard let span = takeSpan(&rest) else { return nil }
+      directives.timeToLive = span
+    case directivesMark:
+      rest.removeLast()
+      guard let bits = rest.popLast(), bits < 16 else { return nil }
+      directives.requiresRevalidation = bits & revalidationBit != 0
+      for (bit, path) in spans.reversed() where bits & bit != 0 {
+        guard let span = takeSpan(&rest) else { return nil }
+        directives[keyPath: path] = span
+      }
+    default:
+      break
+    }
+    return (Data(rest), directives)
+  }
+
+  private static func append(_ span: Duration, to payload: inout Data) {
+    let (seconds, attoseconds) = span.clampedComponents
+    for number in [seconds, attoseconds] {
+      for shift in stride(from: 0, to: 64, by: 8) {
+        payload.append(UInt8(truncatingIfNeeded: number >> shift))
+      }
+    }
+  }
+
+  private static func takeSpan(_ bytes: inout ArraySlice<UInt8>) -> Duration? {
+    guard bytes.count >= spanCount else { return nil }
+    let span = bytes.suffix(spanCount)
+    bytes.removeLast(spanCount)
+    return Duration(
+      secondsComponent: number(span.prefix(8)),
+      attosecondsComponent: number(span.suffix(8))
     )
-    return (Data(payload.dropLast(tailCount)), timeToLive)
   }
 
   private static func number(_ bytes: ArraySlice<UInt8>) -> Int64 {

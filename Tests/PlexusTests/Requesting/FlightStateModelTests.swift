@@ -29,7 +29,7 @@ import Testing
 /// The state of a key, and what somebody believes who sees its effects only.
 private struct World {
   enum Event: CaseIterable {
-    case request, insist, leave, succeed, fail, giveUp, lateResult
+    case request, insist, leave, succeed, pass, fail, giveUp, lateResult
     case refresh, store, clear, clearMemory, advance
   }
 
@@ -72,7 +72,7 @@ private struct World {
     case .insist:
       guard !refreshes.isEmpty else { return false }
       request(insisting: true)
-    case .leave, .succeed, .fail, .giveUp:
+    case .leave, .succeed, .pass, .fail, .giveUp:
       guard let running else { return false }
       end(running, by: event)
     case .lateResult:
@@ -155,6 +155,11 @@ private struct World {
       effects = state.succeed(flight.id, with: flight.beganAt, lifetime: lifetime, at: now)
       value = flight.beganAt
       deadline = now + Self.timeToLive
+      rememberedUntil = .min
+    case .pass:
+      effects = state.pass(flight.id)
+      value = nil
+      deadline = .min
       rememberedUntil = .min
     case .fail:
       effects = state.fail(flight.id, with: CancellationError(), memory: Self.memory, at: now)

@@ -12,7 +12,7 @@ import Testing
   private func loaded(validator: String? = nil, own: Nanoseconds? = nil) -> State {
     var state = State()
     _ = state.request(at: 0, staleTime: 0, next: flight(1))
-    let lifetime = State.Lifetime(duration: 60, own: own)
+    let lifetime = State.Lifetime(duration: 60, terms: ValueTerms(timeToLive: own))
     _ = state.succeed(flight(1), with: 1, validator: validator, lifetime: lifetime, at: 0)
     return state
   }
@@ -81,7 +81,7 @@ import Testing
     #expect(!state.isEmpty)
     #expect(state.details.isEmpty)
     #expect(loaded(validator: "tag").details.validator == "tag")
-    #expect(loaded(own: 60).details.ownTimeToLive == 60)
+    #expect(loaded(own: 60).details.terms.timeToLive == 60)
   }
 
   @Test func `a refresh at rest is served by the next request`() {
@@ -234,5 +234,51 @@ import Testing
     var idle = loaded()
     idle.clearMemory()
     #expect(idle.isEmpty)
+  }
+
+  @Test func `a value that is not to be kept leaves nothing but what is queued`() {
+    var state = loaded(validator: "tag", own: 60)
+    _ = state.request(at: 60, staleTime: 0, next: flight(2))
+    #expect(state.pass(flight(1)) == .init(), "Another flight is under way")
+    #expect(state.pass(flight(2)) == .init(isCurrent: true))
+    #expect(state.isEmpty)
+    _ = state.request(at: 60, staleTime: 0, next: flight(3))
+    _ = state.refresh(ticket(1), next: flight(4))
+    #expect(state.pass(flight(3)) == .init(isCurrent: true, startsFlight: flight(4)))
+    let insisting = state.request(ticket: ticket(1), at: 60, staleTime: 0, next: flight(5)).answer
+    #expect(insisting == .waits(flight(4)))
+  }
+
+  @Test(arguments: [(false, 79, true), (false, 80, false), (true, 60, false), (true, 59, true)])
+  func `a value is handed out while it is renewed for its own time, if it may be`(
+    requiresRevalidation: Bool,
+    now: Nanoseconds,
+    isUsed: Bool
+  ) {
+    var state = State()
+    _ = state.request(at: 0, staleTime: 0, next: flight(1))
+    var lifetime = State.Lifetime(duration: 60)
+    lifetime.terms.staleWhileRevalidate = 20
+    lifetime.terms.requiresRevalidation = requiresRevalidation
+    _ = state.succeed(flight(1), with: 1, lifetime: lifetime, at: 0)
+    let answer = state.request(at: now, staleTime: 1_000, next: flight(2)).answer
+    #expect((answer == .stale || answer == .fresh) == isUsed)
+    #expect((answer == .waits(flight(2))) != isUsed)
+  }
+
+  @Test func `a copy that stands in is asked about at once, and stands in for its own time`() {
+    var state = State()
+    _ = state.request(at: 100, staleTime: 0, next: flight(1))
+    var copy = StoredCopy(value: 1, storedAt: 50, deadline: 110)
+    copy.terms.timeToLive = 60
+    copy.terms.staleIfError = 5
+    state.standIn(flight(1), copy, at: 100)
+    let grounds = StandInGrounds(isOriginFailure: true)
+    _ = state.fail(flight(1), with: CancellationError(), grounds: grounds, at: 100)
+    #expect(!state.isFresh(at: 100))
+    #expect(state.copy?.mayStandIn(grounds, at: 114) == true)
+    #expect(state.copy?.mayStandIn(grounds, at: 115) == false)
+    #expect(state.copy?.mayStandIn(StandInGrounds(policyAllows: true), at: 115) == true)
+    #expect(state.copy?.mayStandIn(StandInGrounds(), at: 101) == false)
   }
 }

@@ -128,7 +128,7 @@ private struct World {
   }
 
   private func copy(_ value: Int) -> StoredCopy<Int> {
-    StoredCopy(value: value, validator: nil, storedAt: 0, ownTimeToLive: nil)
+    StoredCopy(value: value, validator: nil, storedAt: 0, deadline: 0)
   }
 
   private mutating func noteValue(isNewest: Bool, _ garbage: inout Ledger.Garbage) {

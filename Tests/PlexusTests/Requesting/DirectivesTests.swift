@@ -1,0 +1,423 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct `What comes with a value about keeping it` {
+  let clock = ManualClock()
+
+  /// A cache whose first fetch brings 1 with directives; the others follow the script.
+  private func cache(
+    _ kind: CacheKind,
+    _ directives: CacheDirectives,
+    policy: CachePolicy = CachePolicy(),
+    then steps: [Result<Int, any Error>] = [.success(2)]
+  ) async throws -> CacheUnderTest<Int> {
+    let origin = ScriptedFetcher<Int>(steps)
+    let cache = kind.makeInformed(policy: policy, clock: clock) { (context: FetchContext<Int>) in
+      if context.previousValue == nil { return .fetched(1, directives: directives) }
+      return .value(try await origin.fetch())
+    }
+    #expect(try await cache.request() == 1)
+    return cache
+  }
+
+  private func policy(_ change: (inout CachePolicy) -> Void) -> CachePolicy {
+    var policy = CachePolicy()
+    change(&policy)
+    return policy
+  }
+
+  private let minute = CacheDirectives(timeToLive: .seconds(60))
+
+  @Test(arguments: CacheKind.allCases)
+  func `is its time to live in place of the policy's`(kind: CacheKind) async throws {
+    let cache = try await cache(kind, minute, policy: policy { $0.expiryJitter = 1 })
+    clock.advance(by: .seconds(59))
+    #expect(try await cache.request() == 1)
+    clock.advance(by: .seconds(1))
+    #expect(try await cache.request() == 2)
+  }
+
+  @Test(arguments: CacheKind.allCases, [(nil, 30), (10, 10), (100, 100), (0, 0)] as [(Int?, Int)])
+  func `R13: is how long it is handed out while it is renewed, else the policy says`(
+    kind: CacheKind,
+    time: (own: Int?, seconds: Int)
+  ) async throws {
+    var directives = minute
+    directives.staleWhileRevalidate = time.own.map { .seconds($0) }
+    let patient = policy { $0.staleWhileRevalidate = .seconds(30) }
+    if time.seconds > 0 {
+      let cache = try await cache(kind, directives, policy: patient)
+      clock.advance(by: .seconds(60 + time.seconds - 1))
+      let response = try await cache.response()
+      #expect(response.value == 1)
+      #expect(response.isStale)
+    }
+    let cache = try await cache(kind, directives, policy: patient)
+    clock.advance(by: .seconds(60 + time.seconds))
+    #expect(try await cache.response().value == 2)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `is how long it stands in for any failure, whatever the policy says`(
+    kind: CacheKind
+  ) async throws {
+    var directives = minute
+    directives.staleIfError = .seconds(100)
+    let cache = try await cache(
+      kind,
+      directives,
+      policy: policy { $0.usesCachedValue = { _ in false } },
+      then: [.failure(Broken())]
+    )
+    clock.advance(by: .seconds(159))
+    for _ in 0..<2 {
+      let response = try await cache.response()
+      #expect(response.value == 1)
+      #expect(response.isStale)
+      #expect(response.source == .memory)
+      #expect(response.error is Broken)
+    }
+    #expect(cache.statistics.fetches == 3, "Its deadline is not extended")
+    clock.advance(by: .seconds(1))
+    await #expect(throws: Broken.self) { try await cache.request() }
+    #expect(cache.cachedValue == 1, "It is not dropped")
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `permits and does not forbid: after that time the policy decides`(
+    kind: CacheKind
+  ) async throws {
+    var directives = minute
+    directives.staleIfError = .seconds(100)
+    let cache = try await cache(
+      kind,
+      directives,
+      then: [.failure(Offline()), .failure(Broken())]
+    )
+    clock.advance(by: .seconds(1_000))
+    #expect(try await cache.request() == 1)
+    await #expect(throws: Broken.self) { try await cache.request() }
+  }
+
+  @Test(arguments: CacheKind.allCases, [true, false])
+  func `lets it stand in for a failure of the origin, and not for its answer`(
+    kind: CacheKind,
+    isOriginFailure: Bool
+  ) async throws {
+    var directives = minute
+    directives.staleIfError = .seconds(100)
+    let error = Refusal(isOriginFailure: isOriginFailure)
+    let cache = try await cache(kind, directives, then: [.failure(error)])
+    clock.advance(by: .seconds(60))
+    if isOriginFailure {
+      #expect(try await cache.request() == 1)
+    } else {
+      await #expect(throws: Refusal.self) { try await cache.request() }
+    }
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `lets it stand in for a remembered failure only for so long`(kind: CacheKind) async throws {
+    var directives = minute
+    directives.staleIfError = .seconds(100)
+    let cache = try await cache(
+      kind,
+      directives,
+      policy: policy { $0.failureTimeToLive = .seconds(1_000) },
+      then: [.failure(Broken())]
+    )
+    clock.advance(by: .seconds(60))
+    #expect(try await cache.request() == 1)
+    clock.advance(by: .seconds(99))
+    #expect(try await cache.response().error is Broken)
+    clock.advance(by: .seconds(1))
+    await #expect(throws: Broken.self) { try await cache.request() }
+    #expect(cache.statistics.fetches == 2)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `can forbid to use it once it is stale, whatever else allows it`(
+    kind: CacheKind
+  ) async throws {
+    var directives = minute
+    directives.staleWhileRevalidate = .seconds(1_000)
+    directives.staleIfError = .seconds(1_000)
+    directives.requiresRevalidation = true
+    let generous = policy {
+      $0.staleWhileRevalidate = .seconds(1_000)
+      $0.failureTimeToLive = .seconds(10)
+      $0.usesCachedValue = { _ in true }
+    }
+    let steps: [Result<Int, any Error>] = [.failure(Offline()), .success(2)]
+    let cache = try await cache(kind, directives, policy: generous, then: steps)
+    clock.advance(by: .seconds(60))
+    await #expect(throws: Offline.self) { try await cache.request() }
+    await #expect(throws: Offline.self, "It is remembered") { try await cache.request() }
+    #expect(cache.cachedValue == 1, "It is not dropped")
+    clock.advance(by: .seconds(10))
+    // The fetch is told of it: else it would bring 1 again.
+    #expect(try await cache.request() == 2)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `forbids nothing while it is fresh`(kind: CacheKind) async throws {
+    var directives = minute
+    directives.requiresRevalidation = true
+    let cache = try await cache(kind, directives, then: [.failure(Offline())])
+    #expect(try await cache.refresh().request() == 1)
+    clock.advance(by: .seconds(60))
+    await #expect(throws: Offline.self) { try await cache.request() }
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `holds again when it has not changed, but for a new time to live`(
+    kind: CacheKind
+  ) async throws {
+    let fetches = Tally()
+    let cache = kind.makeInformed(clock: clock) { (_: FetchContext<Int>) in
+      switch fetches.increment() {
+      case 1:
+        .fetched(
+          1,
+          directives: CacheDirectives(timeToLive: .seconds(60), staleWhileRevalidate: .seconds(30)),
+          validator: "tag"
+        )
+      case 2: .notModified()
+      default: .notModified(timeToLive: .seconds(5))
+      }
+    }
+    _ = try await cache.request()
+    clock.advance(by: .seconds(90))
+    #expect(try await cache.response().source == .fetch)
+    clock.advance(by: .seconds(59))
+    #expect(try await !cache.response().isStale)
+    clock.advance(by: .seconds(31))
+    #expect(try await cache.response().source == .fetch)
+    clock.advance(by: .seconds(34))
+    #expect(try await cache.response().isStale)
+    #expect(fetches.value >= 3)
+  }
+
+  @Test(arguments: CacheKind.allCases, [nil, "new"])
+  func `is replaced as a whole when it is revalidated, but for the validator if there is no other`(
+    kind: CacheKind,
+    validator: String?
+  ) async throws {
+    let contexts = RecordedChannel<FetchContext<Int>>()
+    let cache = kind.makeInformed(clock: clock) { (context: FetchContext<Int>) in
+      contexts.send(context)
+      guard context.previousValue != nil else {
+        return .fetched(
+          1,
+          directives: CacheDirectives(timeToLive: .seconds(60), requiresRevalidation: true),
+          validator: "old"
+        )
+      }
+      return .revalidated(
+        directives: CacheDirectives(staleIfError: .seconds(10)),
+        validator: validator
+      )
+    }
+    _ = try await cache.request()
+    clock.advance(by: .seconds(60))
+    #expect(try await cache.response().source == .fetch)
+    // The time to live is the policy's again.
+    clock.advance(by: .seconds(1_799))
+    #expect(try await cache.response().source == .memory)
+    clock.advance(by: .seconds(1))
+    #expect(try await cache.request() == 1)
+    let told = await contexts.recorder.first(3).map(\.validator)
+    #expect(told == [nil, "old", validator ?? "old"])
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `is a failure where no value is revalidated`(kind: CacheKind) async throws {
+    let cache = kind.makeInformed(Int.self, clock: clock) { _ in
+      .revalidated(directives: CacheDirectives())
+    }
+    await #expect(throws: MultiplexerError.notModifiedWithoutValue) { try await cache.request() }
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `goes with it: a value that is stored from outside has none`(kind: CacheKind) async throws {
+    var directives = minute
+    directives.requiresRevalidation = true
+    let cache = try await cache(kind, directives, then: [.failure(Offline())])
+    cache.store(7)
+    clock.advance(by: .seconds(60))
+    #expect(try await cache.response().source == .memory)
+    clock.advance(by: .seconds(1_740))
+    #expect(try await cache.request() == 7)
+  }
+
+  @Test(arguments: [false, true])
+  func `holds for a value that has had to make room while it was renewed`(
+    requiresRevalidation: Bool
+  ) async throws {
+    let gate = Gate()
+    let directives = CacheDirectives(
+      timeToLive: .seconds(60),
+      staleIfError: .seconds(100),
+      requiresRevalidation: requiresRevalidation
+    )
+    let map = MultiplexerMap<Int, Int>(capacity: .count(1), clock: clock) {
+      (_: Int, context: FetchContext<Int>) in
+      guard context.previousValue != nil else { return .fetched(1, directives: directives) }
+      try await gate.wait()
+      throw Broken()
+    }
+    _ = try await map.request(0)
+    clock.advance(by: .seconds(60))
+    let caller = begin { try await map.response(0) }
+    await gate.arrivals(1)
+    map.store(7, for: 7)
+    #expect(map.cachedValue(0) == nil)
+    gate.open()
+    if requiresRevalidation {
+      await #expect(throws: Broken.self) { try await caller.value }
+    } else {
+      let response = try await caller.value
+      #expect(response.value == 1)
+      #expect(response.isStale)
+      #expect(map.cachedValue(0) == nil, "It does not come back")
+    }
+  }
+}
+
+@Suite(.timeLimit(.minutes(5))) struct `What came with a stored copy about keeping it` {
+  let cacher = ControlledCacher<Int>()
+  private let clock = ManualClock()
+
+  /// Stores an entry that is as old, and hours matter more than the real time that a test takes.
+  private func store(hours: Int, _ directives: CacheDirectives) {
+    cacher.entries["key"] = CacheEntry(
+      value: 7,
+      storedAt: wallTime() - .seconds(hours * 3_600),
+      directives: directives
+    )
+  }
+
+  private func hours(_ count: Int) -> Duration { .seconds(count * 3_600) }
+
+  @Test(arguments: CacheKind.allCases)
+  func `is written and read with it`(kind: CacheKind) async throws {
+    let directives = CacheDirectives(
+      timeToLive: .seconds(1),
+      staleWhileRevalidate: .seconds(2),
+      staleIfError: .seconds(3),
+      requiresRevalidation: true
+    )
+    let cache = kind.makeInformed(storedIn: cacher, clock: clock) { _ in
+      .fetched(7, directives: directives, validator: "tag")
+    }
+    _ = try await cache.request()
+    try await cache.flush()
+    #expect(cacher.entries["key"]?.directives == directives)
+    #expect(cacher.entries["key"]?.timeToLive == .seconds(1))
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R13: is how long it answers at once while it is renewed`(kind: CacheKind) async throws {
+    let gate = Gate()
+    let directives = CacheDirectives(timeToLive: hours(1), staleWhileRevalidate: hours(10))
+    store(hours: 5, directives)
+    let cache = kind.make(storedIn: cacher, policy: .readingFirst(), clock: clock) {
+      try await gate.wait()
+      return 8
+    }
+    let response = try await cache.response()
+    #expect(response.value == 7)
+    #expect(response.source == .cacher)
+    #expect(response.isStale)
+    #expect(try await cache.request() == 7)
+    gate.open()
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `is how long it stands in for a failure of any kind`(kind: CacheKind) async throws {
+    for (old, standsIn) in [(9, true), (12, false)] {
+      store(hours: old, CacheDirectives(timeToLive: hours(1), staleIfError: hours(10)))
+      let cache = kind.make(storedIn: cacher, policy: .readingFirst(), clock: clock) {
+        throw Broken()
+      }
+      if standsIn {
+        #expect(try await cache.response().source == .cacher)
+        #expect(try await cache.response().source == .memory)
+        clock.advance(by: hours(2))
+        await #expect(throws: Broken.self, "Its time goes on") { try await cache.request() }
+      } else {
+        await #expect(throws: Broken.self) { try await cache.request() }
+        #expect(cache.statistics.restorations == 0)
+        #expect(cache.cachedValue == nil)
+      }
+      #expect(cacher.value() == 7, "A stored copy is never dropped because of an error")
+    }
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `can forbid to use it once it is stale`(kind: CacheKind) async throws {
+    let policy = CachePolicy.readingFirst(staleFor: hours(100))
+    let strict = CacheDirectives(timeToLive: hours(5), requiresRevalidation: true)
+    store(hours: 10, strict)
+    let cache = kind.make(storedIn: cacher, policy: policy, clock: clock) { throw Offline() }
+    await #expect(throws: Offline.self) { try await cache.request() }
+    #expect(cache.statistics.restorations == 0)
+
+    store(hours: 1, strict)
+    let fresh = kind.make(storedIn: cacher, policy: policy, clock: clock) { throw Offline() }
+    #expect(try await fresh.request() == 7)
+    #expect(try await fresh.refresh().request() == 7)
+    clock.advance(by: hours(4))
+    await #expect(throws: Offline.self) { try await fresh.request() }
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `lets a fresh one stand in more than once where it is read after an error`(
+    kind: CacheKind
+  ) async throws {
+    store(hours: 1, CacheDirectives(timeToLive: hours(5), requiresRevalidation: true))
+    let cache = kind.make(storedIn: cacher, clock: clock) { throw Offline() }
+    #expect(try await cache.request() == 7)
+    #expect(try await cache.response().error is Offline)
+    clock.advance(by: hours(4))
+    await #expect(throws: Offline.self) { try await cache.request() }
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `is left to the policy where the cacher knows nothing of it`(
+    kind: CacheKind
+  ) async throws {
+    let forgetful = ForgetfulCacher()
+    let policy = CachePolicy.readingFirst(staleFor: .seconds(3_600))
+    let cache = kind.makeInformed(storedIn: forgetful, policy: policy, clock: clock) { _ in
+      .fetched(7, directives: CacheDirectives(timeToLive: .zero, requiresRevalidation: true))
+    }
+    _ = try await cache.request()
+    try await cache.flush()
+    let next = kind.make(storedIn: forgetful, policy: policy, clock: clock) { 8 }
+    #expect(try await next.request() == 7)
+  }
+}
+
+/// An error of an origin that has failed, or has answered.
+private struct Refusal: OriginFailure {
+  let isOriginFailure: Bool
+}
+
+/// A cacher that keeps no more than it must.
+private actor ForgetfulCacher: Cacher {
+  private var entries: [String: CacheEntry<Int>] = [:]
+
+  func entry(forKey key: String) -> CacheEntry<Int>? { entries[key] }
+
+  func store(_ new: [String: CacheEntry<Int>]) {
+    for (key, entry) in new {
+      entries[key] = CacheEntry(value: entry.value, storedAt: entry.storedAt)
+    }
+  }
+
+  func removeEntries(forKeys keys: Set<String>) { for key in keys { entries[key] = nil } }
+
+  func removeAllEntries() { entries = [:] }
+}
