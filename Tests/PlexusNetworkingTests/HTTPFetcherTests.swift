@@ -98,20 +98,6 @@ struct `A fetch over HTTP` {
     #expect(origin.statistics.requestCount == 2)
   }
 
-  @Test func `a value stands in for an error as long as stale-if-error allows`() async throws {
-    set(["Cache-Control": "max-age=10, stale-if-error=100"])
-    let now = Guarded(1000.0)
-    let value = try multiplexer(now: now)
-    _ = try await value.request()
-    clock.advance(by: .seconds(10))
-    now.withLock { $0 = 1109 }
-    origin.inject(.status(500), for: "/value", count: 2)
-    #expect(try await value.request() == "one")
-    now.withLock { $0 = 1110 }
-    let error = await #expect(throws: HTTPStatusError.self) { try await value.request() }
-    #expect(error == HTTPStatusError(status: 500))
-  }
-
   @Test func `an error status without stale-if-error is an error`() async throws {
     let value = try multiplexer()
     _ = try await value.request()
@@ -131,14 +117,6 @@ struct `A fetch over HTTP` {
     await origin.goOffline()
     #expect(try await allowed.request() == "one")
     await #expect(throws: HTTPRevalidationError.self) { try await forbidden.request() }
-  }
-
-  @Test func `a value that must not be stored answers no other request`() async throws {
-    set(["Cache-Control": "no-store, max-age=60", "ETag": "\"v1\""])
-    let value = try multiplexer()
-    _ = try await value.request()
-    await origin.goOffline()
-    await #expect(throws: HTTPRevalidationError.self) { try await value.request() }
   }
 
   @Test func `a retry waits as long as Retry-After says`() async throws {

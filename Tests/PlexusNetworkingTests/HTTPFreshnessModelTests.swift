@@ -1,3 +1,4 @@
+import Plexus
 import Testing
 
 @testable import PlexusNetworking
@@ -15,7 +16,9 @@ import Testing
   }
 
   @Test(arguments: [
-    "", "0", "soon", "Sun, 06 Foo 1994 08:49:37 GMT", "Sun, 40 Nov 1994 08:49:37 GMT",
+    "", "0", "-1", "soon", "Sun, 06 Foo 1994 08:49:37 GMT", "Sun, 40 Nov 1994 08:49:37 GMT",
+    "Sun, 06 Nov 1994 08:49:37 +0100", "Sun, 06 Nov 1994 08:49:37 PST",
+    "Sun, 06 Nov 99999 08:49:37 GMT", "Sun, 06 Nov 1994 24:00:00 GMT",
   ])
   func `what is no date is none`(text: String) {
     #expect(HTTPDate.seconds(text) == nil)
@@ -46,6 +49,71 @@ import Testing
     #expect(freshness(["Expires": "0"]).lifetime == 0)
   }
 
+  @Test func `an age is what several fields and the delay say, the greatest of it`() {
+    let fields = ["Cache-Control": "max-age=60", "Date": "Sun, 06 Nov 1994 08:49:07 GMT"]
+    #expect(freshness(fields).lifetime == 30, "It was made half a minute ago")
+    #expect(freshness(fields.merging(["Age": "40"]) { $1 }, delay: 5).lifetime == 15)
+    #expect(freshness(fields.merging(["Age": "10"]) { $1 }, delay: 5).lifetime == 30)
+    let ahead = fields.merging(["Date": "Sun, 06 Nov 1994 09:49:07 GMT"]) { $1 }
+    #expect(freshness(ahead).lifetime == 60, "A clock that is ahead makes nothing younger")
+    for (age, lifetime) in [("20, 5", 40), ("-5", 60), ("", 60), ("x", 60), ("1e3", 60)] {
+      #expect(freshness(["Cache-Control": "max-age=60", "Age": age]).lifetime == lifetime)
+    }
+    let huge = ["Cache-Control": "max-age=60", "Age": String(repeating: "9", count: 99)]
+    #expect(freshness(huge).lifetime == 0)
+  }
+
+  @Test func `what is overdue has the less time to stand in`() {
+    let directives = "max-age=10, stale-while-revalidate=20, stale-if-error=30"
+    for (age, lifetime, revalidating, failing) in [
+      (0, 10, 20, 30), (10, 0, 20, 30), (25, 0, 5, 15), (99, 0, 0, 0),
+    ] {
+      let freshness = freshness(["Cache-Control": directives, "Age": "\(age)"])
+      #expect(freshness.lifetime == lifetime)
+      #expect(freshness.staleWhileRevalidate == revalidating)
+      #expect(freshness.staleIfError == failing)
+      #expect(freshness.overdue == max(0, age - 10))
+    }
+    let expired = freshness([
+      "Expires": "Sun, 06 Nov 1994 08:49:07 GMT", "Date": "Sun, 06 Nov 1994 08:49:37 GMT",
+      "Cache-Control": "stale-if-error=40",
+    ])
+    #expect(expired.lifetime == 0)
+    #expect(expired.staleIfError == 10)
+    #expect(
+      freshness(["Cache-Control": "stale-if-error=-1, stale-while-revalidate"]).directives
+        == .init()
+    )
+  }
+
+  @Test func `quoted texts hide nothing but what is in them`() {
+    #expect(freshness(["Cache-Control": #"x="\"", no-store"#]).noStore)
+    #expect(!freshness(["Cache-Control": #"x="\", no-store""#]).noStore)
+    #expect(freshness(["Cache-Control": #"x="\\", no-store"#]).noStore)
+    #expect(freshness(["Cache-Control": "x=\"open, no-store"]).noStore)
+    #expect(freshness(["Cache-Control": "max-age=5,\u{301}x, no-store"]).noStore)
+    #expect(freshness(["Cache-Control": "NO-STORE , max-age = 5"]).noStore)
+    #expect(freshness(["Cache-Control": "private=\"a, b\", max-age=5"]).lifetime == 5)
+    #expect(freshness(["Cache-Control": "max-age=5, max-age=50"]).lifetime == 5)
+    #expect(!freshness(["Cache-Control": "no-storex, xno-store, no-store-x"]).noStore)
+  }
+
+  @Test func `must-understand makes no-store a matter of the status`() {
+    let fields = ["Cache-Control": "must-understand, no-store, max-age=5"]
+    let known = HTTPFreshness(now: 0, status: 200) { fields[$0] }
+    #expect(!known.noStore)
+    #expect(known.lifetime == 5)
+    #expect(HTTPFreshness(now: 0, status: 299) { fields[$0] }.noStore)
+  }
+
+  @Test(arguments: ["*", "Accept, *", " * ", "*, Accept"])
+  func `what depends on everything is never fresh`(vary: String) {
+    let freshness = freshness(["Cache-Control": "max-age=5", "Vary": vary])
+    #expect(freshness.lifetime == 0)
+    #expect(freshness.mustRevalidate)
+    #expect(!self.freshness(["Cache-Control": "max-age=5", "Vary": "Accept"]).mustRevalidate)
+  }
+
   @Test func `no-cache and no-store make it stale at once, and nothing said is nothing known`() {
     #expect(freshness(["Cache-Control": "no-cache, max-age=9"]).lifetime == 0)
     #expect(freshness(["Cache-Control": "max-age=9, no-store"]).lifetime == 0)
@@ -65,11 +133,19 @@ import Testing
     var validator = HTTPValidator()
     validator.entityTag = "W/\"a=b\""
     validator.lastModified = "Sun, 06 Nov 1994 08:49:37 GMT"
+    validator.cacheControl = "max-age=60, x=\"c=\""
+    validator.expires = "Sun, 06 Nov 1994 08:49:37 GMT"
+    validator.location = "https://example.org/?u=1"
     validator.staleFrom = 7
     validator.staleIfError = 60
     validator.forbidsStale = true
     #expect(HTTPValidator(text: validator.text) == validator)
     #expect(HTTPValidator(text: HTTPValidator().text) == HTTPValidator())
     #expect(HTTPValidator(text: "\"v1\"").entityTag == "\"v1\"")
+    validator.cacheControl = "max-age=60\r\nf=1\ne=\"v2\""
+    validator.forbidsStale = false
+    let read = HTTPValidator(text: validator.text)
+    #expect(read.entityTag == "W/\"a=b\"", "No field can pass for another one")
+    #expect(!read.forbidsStale)
   }
 }

@@ -5,7 +5,8 @@ extension CachePolicy {
   ///
   /// A value without Cache-Control and Expires is stale at once, so that every request asks whether it has
   /// changed. The value that there is stands in after a failure of connectivity, and after an error status if the
-  /// server has allowed it (stale-if-error). All other properties have their defaults.
+  /// server has allowed it (stale-if-error), unless the server forbids it. A stored copy is read before the first fetch,
+  /// which it may save, or let end with 304. All other properties have their defaults.
   ///
   /// ```swift
   /// var policy = CachePolicy.http
@@ -14,6 +15,7 @@ extension CachePolicy {
   public static var http: CachePolicy {
     var policy = CachePolicy()
     policy.timeToLive = .zero
+    policy.cacherRead = .beforeFetch
     policy.usesCachedValue = { error in
       (error as? HTTPStatusError)?.allowsStaleValue == true
         || (error as? any ConnectivityFailure)?.isConnectivityFailure == true

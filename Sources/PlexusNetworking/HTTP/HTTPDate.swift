@@ -17,6 +17,8 @@ enum HTTPDate {
       )
     }
     guard let month = month(words[2]) else { return nil }
+    // Whatever is not Greenwich time is none of the forms.
+    guard words.count > 7, ["gmt", "utc"].contains(words[7].lowercased()) else { return nil }
     return seconds(
       year: words[3],
       month: month,

@@ -28,18 +28,18 @@ public import FoundationNetworking
 ///
 /// ## What of HTTP it heeds
 ///
-/// It is a cache of one user (RFC 9111). A value is fresh for `max-age` less `Age` and the time that the answer took,
-/// or until `Expires`; `no-cache` and `no-store` make it stale at once. A stale one is asked for with `If-None-Match` and
-/// `If-Modified-Since`; after 304 the value stays, with the freshness that the 304 gives. A value without any
-/// word about freshness has the policy's time to live. With `CachePolicy.http` a value stands in for an error status as
-/// long as `stale-if-error` allows (RFC 5861), and for a failure of connectivity unless `must-revalidate`,
-/// `no-cache` or `no-store` forbid it.
+/// It is a cache of one user (RFC 9111, RFC 5861). A value is fresh for `max-age`, or until `Expires`, less its age:
+/// what `Age` and `Date` say, and the time that the answer took. `no-cache` and `Vary: *` make it stale at once. A stale one is
+/// asked for with `If-None-Match` and `If-Modified-Since`; after 304 the value stays, with the freshness that the 304
+/// gives or the value came with. A value without any word about freshness has the policy's time to live.
 ///
+/// `stale-while-revalidate` and `stale-if-error` hold for that value in place of the policy: how long it is handed out at
+/// once while it is renewed, and how long it stands in for a 5xx status or any other failure. `must-revalidate` and
+/// `no-cache` forbid both, also what the policy allows. A value that comes with `no-store` goes to those who wait
+/// for it and is not kept, and whatever was kept before goes.
+///
+/// Only `GET` and `HEAD` are asked under conditions; an answer to any other method is kept as long as it says.
 /// `Retry-After`, as seconds or as a date, is the advice of the ``HTTPStatusError``: a retry policy waits that long.
-///
-/// How long a stale value is handed out at once while it is renewed, is up to the policy's
-/// `staleWhileRevalidate`, not to the answer. A value that came with `no-store` stays in memory until the next
-/// fetch ends, though no request is answered with it; give its multiplexer no cacher.
 ///
 /// ## Cancellation
 ///
@@ -87,92 +87,95 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
 
   /// Fetches the value, or finds out that the one there is has not changed.
   ///
+  /// A 304 that names another version than the one there is, or comes from another address after a redirect, is not
+  /// believed: the value is asked for once more, without conditions.
+  ///
   /// - Parameter context: The value that there is, if any, with what an earlier fetch returned for it.
-  /// - Returns: The value, for how long it is fresh, and what the next fetch needs to ask whether it has changed.
-  /// - Throws: ``HTTPStatusError`` for an answer that is neither 2xx nor an expected 304; `URLError` if there is
-  ///   none, or one that breaks off; ``HTTPRevalidationError`` in its place if the value that there is must
-  ///   not stand in; a `CancellationError` if the fetch is cancelled; what the decoder throws.
+  /// - Returns: The value, what its server says about keeping it, and what the next fetch needs to ask whether it has
+  ///   changed.
+  /// - Throws: ``HTTPStatusError`` for an answer that is neither 2xx nor an expected 304, and for a part (206) that the
+  ///   request did not ask for; `URLError` if there is no answer, or one that breaks off; ``HTTPRevalidationError``
+  ///   in its place if the value that there is must not stand in; a `CancellationError` if the fetch is
+  ///   cancelled; what the decoder throws.
   @concurrent
   public func fetch(_ context: FetchContext<Value>) async throws -> FetchResult<Value> {
-    var request = request
-    let known =
-      context.previousValue == nil ? nil : context.validator.map(HTTPValidator.init(text:))
-    if let tag = known?.entityTag { request.setValue(tag, forHTTPHeaderField: "If-None-Match") }
-    if let date = known?.lastModified {
-      request.setValue(date, forHTTPHeaderField: "If-Modified-Since")
+    guard
+      let value = context.previousValue,
+      let known = context.validator.map(HTTPValidator.init(text:))
+    else {
+      return try await result(of: exchange(request, known: nil), known: nil)
     }
-    let begin = seconds()
-    let (data, response) = try await answer(to: request, known: known)
-    let arrival = seconds()
-    let freshness = HTTPFreshness(now: arrival, delay: arrival - begin) {
-      response.value(forHTTPHeaderField: $0)
+    guard let conditional = request.asking(whether: known) else {
+      return try await result(of: exchange(request, known: known), known: known)
     }
-    switch response.statusCode {
-    case 200..<300:
-      let value = try await decode(data)
-      return result(value, validator(of: response, freshness, at: arrival), freshness)
-    case 304:
-      guard let known, let value = context.previousValue else { fallthrough }
-      let validator = validator(of: response, freshness, at: arrival, known: known)
-      return result(value, validator, freshness)
-    default:
-      throw HTTPStatusError(
-        status: response.statusCode,
-        retryAfter: response.value(forHTTPHeaderField: "Retry-After")
-          .flatMap { HTTPFreshness.retryAfter($0, now: arrival) }
-          .map { .seconds($0) },
-        allowsStaleValue: known?.allowsStaleAfterError(now: arrival) == true
-      )
+    let exchange = try await exchange(conditional, known: known)
+    guard exchange.response.statusCode == 304 else {
+      return try await result(of: exchange, known: known)
     }
+    guard exchange.confirms(known) else {
+      return try await result(of: self.exchange(request, known: known), known: known)
+    }
+    let freshness = exchange.freshness { exchange[$0] ?? known[$0] }
+    if isKeptNowhere(freshness) { return .transient(value) }
+    let validator = exchange.validator(freshness, renewing: known)
+    return .revalidated(directives: freshness.directives, validator: validator.text)
   }
 
-  private func seconds() -> Int { Int(now().timeIntervalSince1970) }
-
+  /// What an answer comes to that is not about the value that there is.
   private func result(
-    _ value: Value,
-    _ validator: HTTPValidator,
-    _ freshness: HTTPFreshness
-  ) -> FetchResult<Value> {
-    .value(
+    of exchange: HTTPExchange,
+    known: HTTPValidator?
+  ) async throws -> FetchResult<Value> {
+    let status = exchange.response.statusCode
+    let isPart = status == 206 && request.value(forHTTPHeaderField: "Range") == nil
+    guard (200..<300).contains(status), !isPart else {
+      throw HTTPStatusError(
+        status: status,
+        retryAfter: exchange["Retry-After"]
+          .flatMap { HTTPFreshness.retryAfter($0, now: exchange.arrival) }
+          .map { .seconds($0) },
+        allowsStaleValue: status >= 500
+          && known?.allowsStaleAfterError(now: exchange.arrival) == true
+      )
+    }
+    let value = try await decode(exchange.body)
+    let freshness = exchange.freshness { exchange[$0] }
+    if isKeptNowhere(freshness) { return .transient(value) }
+    return .fetched(
       value,
-      timeToLive: freshness.lifetime.map { .seconds($0) },
-      validator: validator.text
+      directives: freshness.directives,
+      validator: exchange.validator(freshness).text
     )
   }
 
-  /// What the next fetch is told: fields that a 304 leaves out stay as they were.
-  private func validator(
-    of response: HTTPURLResponse,
-    _ freshness: HTTPFreshness,
-    at arrival: Int,
-    known: HTTPValidator? = nil
-  ) -> HTTPValidator {
-    var validator = known ?? HTTPValidator()
-    if let tag = response.value(forHTTPHeaderField: "ETag") { validator.entityTag = tag }
-    if let date = response.value(forHTTPHeaderField: "Last-Modified") {
-      validator.lastModified = date
-    }
-    validator.staleFrom = arrival + (freshness.lifetime ?? 0)
-    if known == nil || response.value(forHTTPHeaderField: "Cache-Control") != nil {
-      validator.staleIfError = freshness.staleIfError
-      validator.forbidsStale = freshness.mustRevalidate || freshness.noStore
-    }
-    return validator
+  /// Whether the server or the request itself forbids to keep the answer.
+  private func isKeptNowhere(_ freshness: HTTPFreshness) -> Bool {
+    let asked = request.value(forHTTPHeaderField: "Cache-Control").map(HTTPFreshness.directives)
+    return freshness.noStore || asked?["no-store"] != nil
   }
 
-  private func answer(
-    to request: URLRequest,
-    known: HTTPValidator?
-  ) async throws -> (Data, HTTPURLResponse) {
+  /// Sends a request and waits for the whole answer.
+  private func exchange(_ request: URLRequest, known: HTTPValidator?) async throws -> HTTPExchange {
+    let begin = now()
     do {
-      let (data, response) = try await session.data(for: request)
+      let (body, response) = try await session.data(for: request)
       guard let response = response as? HTTPURLResponse else { throw URLError(.badServerResponse) }
-      return (data, response)
+      let end = now()
+      return HTTPExchange(
+        asked: request.url,
+        response: response,
+        body: body,
+        arrival: Int(end.timeIntervalSince1970),
+        delay: Int(max(0, end.timeIntervalSince(begin)))
+      )
     } catch let error as URLError where error.code == .cancelled {
       throw CancellationError()
     } catch let error as URLError {
       let error = error.namingLostConnections
-      guard known?.forbidsStale == true, error.isConnectivityFailure else { throw error }
+      guard
+        error.isConnectivityFailure,
+        known?.forbidsUse(now: Int(now().timeIntervalSince1970)) == true
+      else { throw error }
       throw HTTPRevalidationError(underlying: error)
     }
   }

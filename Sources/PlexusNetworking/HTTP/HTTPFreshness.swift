@@ -1,9 +1,17 @@
+internal import Plexus
+
 /// What the header fields of a response say about keeping it (RFC 9111, RFC 5861), for a cache of one user.
+///
+/// All times are in seconds and count from the arrival on.
 struct HTTPFreshness: Hashable {
-  /// How long it is fresh, in seconds from the arrival on; `nil` if it does not say.
+  /// How long it is fresh; `nil` if it does not say.
   var lifetime: Int?
-  /// How long after that it may stand in for an answer that is an error, in seconds; `nil` if it does not say.
-  var staleIfError: Int?
+  /// How long it has been stale already.
+  private(set) var overdue = 0
+  /// How long after its lifetime it may be used while it is renewed; `nil` if it does not say.
+  private(set) var staleWhileRevalidate: Int?
+  /// How long after its lifetime it may stand in for an answer that is an error; `nil` if it does not say.
+  private(set) var staleIfError: Int?
   /// Whether it must not be used without asking once it is stale, or at all.
   var mustRevalidate = false
   /// Whether it must not be kept.
@@ -14,23 +22,58 @@ struct HTTPFreshness: Hashable {
   /// - Parameters:
   ///   - now: The time of arrival, in seconds since 1970-01-01T00:00Z.
   ///   - delay: The seconds between asking and arrival.
+  ///   - status: The status of the response, as far as it is kept under that.
   ///   - field: Returns the value of the field of that name, if there is one.
-  init(now: Int, delay: Int = 0, _ field: (String) -> String?) {
+  init(now: Int, delay: Int = 0, status: Int = 200, _ field: (String) -> String?) {
     let directives = Self.directives(field("Cache-Control") ?? "")
-    let age = max(0, field("Age").flatMap(Self.seconds) ?? 0) + max(0, delay)
-    staleIfError = directives["stale-if-error"].flatMap(Self.seconds)
-    mustRevalidate = directives["must-revalidate"] != nil || directives["no-cache"] != nil
-    noStore = directives["no-store"] != nil
-    if noStore || directives["no-cache"] != nil {
+    let asksAlways =
+      directives["no-cache"] != nil || Self.commaSeparated(field("Vary") ?? "").contains("*")
+    mustRevalidate = asksAlways || directives["must-revalidate"] != nil
+    // Who knows what a status means for a cache, as must-understand demands, need not heed its no-store.
+    noStore =
+      directives["must-understand"] == nil
+      ? directives["no-store"] != nil : !Self.understoodStatuses.contains(status)
+
+    let date = field("Date").flatMap(HTTPDate.seconds)
+    let age = max(
+      date.map { now - $0 } ?? 0,
+      (field("Age").flatMap(Self.firstSeconds) ?? 0) + max(0, delay)
+    )
+    if noStore || asksAlways {
       lifetime = 0
     } else if let maximumAge = directives["max-age"] {
       // What cannot be read is stale.
-      lifetime = max(0, (Self.seconds(maximumAge) ?? 0) - age)
+      count(Self.seconds(maximumAge) ?? 0, less: age)
     } else if let expires = field("Expires") {
-      let date = field("Date").flatMap(HTTPDate.seconds) ?? now
-      lifetime = HTTPDate.seconds(expires).map { max(0, $0 - date - age) } ?? 0
+      count(HTTPDate.seconds(expires).map { $0 - (date ?? now) } ?? 0, less: age)
     }
+    staleWhileRevalidate = remainder(directives["stale-while-revalidate"])
+    staleIfError = remainder(directives["stale-if-error"])
   }
+
+  private mutating func count(_ total: Int, less age: Int) {
+    lifetime = max(0, total - age)
+    overdue = max(0, age - total)
+  }
+
+  private func remainder(_ argument: String?) -> Int? {
+    argument.flatMap(Self.seconds).map { max(0, $0 - overdue) }
+  }
+
+  /// The same for a multiplexer.
+  var directives: CacheDirectives {
+    CacheDirectives(
+      timeToLive: lifetime.map { .seconds($0) },
+      staleWhileRevalidate: staleWhileRevalidate.map { .seconds($0) },
+      staleIfError: staleIfError.map { .seconds($0) },
+      requiresRevalidation: mustRevalidate
+    )
+  }
+
+  /// The statuses of which it is known what they mean for a cache.
+  private static let understoodStatuses: Set<Int> = [200, 203, 204, 206]
+
+  // MARK: - Reading
 
   /// The directives with their arguments, which are empty where there are none; the first of a name counts.
   static func directives(_ text: String) -> [String: String] {
@@ -51,6 +94,11 @@ struct HTTPFreshness: Hashable {
     return min(Int(digits) ?? .max, 2_147_483_648)
   }
 
+  /// The seconds of the first of several numbers.
+  private static func firstSeconds(_ text: String) -> Int? {
+    text.split(separator: ",").first.flatMap { seconds(String($0)) }
+  }
+
   /// Returns how long to wait, as a Retry-After field says it.
   ///
   /// - Parameters:
@@ -61,18 +109,28 @@ struct HTTPFreshness: Hashable {
     seconds(text) ?? HTTPDate.seconds(text).map { max(0, $0 - now) }
   }
 
-  /// The parts between commas that do not stand in quotation marks.
+  /// The parts between commas that do not stand in quotation marks, without spaces around them.
   private static func commaSeparated(_ text: String) -> [String] {
-    var parts = [""]
+    var parts: [String.UnicodeScalarView] = [.init()]
     var isQuoted = false
-    for character in text {
-      if character == "\"" { isQuoted.toggle() }
-      if character == ",", !isQuoted {
-        parts.append("")
+    var isEscaped = false
+    // By scalars: a mark that combines with a comma does not make it another character here.
+    for scalar in text.unicodeScalars {
+      if scalar == "\"", !isEscaped { isQuoted.toggle() }
+      isEscaped = isQuoted && scalar == "\\" && !isEscaped
+      if scalar == ",", !isQuoted {
+        parts.append(.init())
       } else {
-        parts[parts.count - 1].append(character)
+        parts[parts.count - 1].append(scalar)
       }
     }
-    return parts
+    // A quotation mark without another one quotes nothing: what stands behind it must not be overlooked.
+    if isQuoted { parts = text.unicodeScalars.split(separator: ",").map { .init($0) } }
+    return parts.map { part in
+      let isBlank = { (scalar: Unicode.Scalar) in scalar == " " || scalar == "\t" }
+      var rest = part.drop(while: isBlank)
+      while let last = rest.last, isBlank(last) { rest.removeLast() }
+      return String(rest)
+    }
   }
 }

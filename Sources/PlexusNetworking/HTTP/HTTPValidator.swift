@@ -6,6 +6,11 @@
 struct HTTPValidator: Hashable {
   var entityTag: String?
   var lastModified: String?
+  /// The Cache-Control and Expires fields that the value came with: they hold again if it is confirmed without others.
+  var cacheControl: String?
+  var expires: String?
+  /// The address that the value came from, if it is not the one that was asked.
+  var location: String?
   /// When the value is no longer fresh, in seconds since 1970-01-01T00:00Z; `nil` if nobody said.
   var staleFrom: Int?
   /// How long after that it may stand in for an error.
@@ -19,6 +24,23 @@ struct HTTPValidator: Hashable {
     return now < staleFrom + staleIfError
   }
 
+  /// Whether a value must not be used, whatever asking for a newer one has brought.
+  func forbidsUse(now: Int) -> Bool {
+    forbidsStale && now >= staleFrom ?? .min
+  }
+
+  /// Whether "not modified" is said of this version, and not of another one that the server confuses with it.
+  ///
+  /// - Parameters:
+  ///   - tag: The entity tag of the answer.
+  ///   - date: Its date of modification.
+  /// - Returns: Whether neither is another one.
+  func matches(entityTag tag: String?, lastModified date: String?) -> Bool {
+    if let tag, let entityTag { return tag.withoutWeakness == entityTag.withoutWeakness }
+    guard let date, let lastModified else { return true }
+    return date == lastModified
+  }
+
   private static let mark = "plexus-http-1"
 
   /// The text to keep.
@@ -26,10 +48,13 @@ struct HTTPValidator: Hashable {
     var lines = [Self.mark]
     if let entityTag { lines.append("e=" + entityTag) }
     if let lastModified { lines.append("m=" + lastModified) }
+    if let cacheControl { lines.append("c=" + cacheControl) }
+    if let expires { lines.append("x=" + expires) }
+    if let location { lines.append("u=" + location) }
     if let staleFrom { lines.append("s=\(staleFrom)") }
     if let staleIfError { lines.append("i=\(staleIfError)") }
     if forbidsStale { lines.append("f=1") }
-    return lines.joined(separator: "\n")
+    return lines.map(\.asLine).joined(separator: "\n")
   }
 
   /// Creates one without anything to ask for.
@@ -47,11 +72,24 @@ struct HTTPValidator: Hashable {
       switch line.prefix(2) {
       case "e=": entityTag = value
       case "m=": lastModified = value
+      case "c=": cacheControl = value
+      case "x=": expires = value
+      case "u=": location = value
       case "s=": staleFrom = Int(value)
       case "i=": staleIfError = Int(value)
       case "f=": forbidsStale = true
       default: break
       }
     }
+  }
+}
+
+extension String {
+  fileprivate var withoutWeakness: Substring { hasPrefix("W/") ? dropFirst(2) : self[...] }
+
+  /// The text with a space in place of every control character.
+  fileprivate var asLine: String {
+    guard utf8.contains(where: { $0 < 32 }) else { return self }
+    return String(String.UnicodeScalarView(unicodeScalars.map { $0.value < 32 ? " " : $0 }))
   }
 }

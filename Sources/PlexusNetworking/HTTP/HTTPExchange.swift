@@ -1,0 +1,87 @@
+internal import Foundation
+
+#if canImport(FoundationNetworking)
+internal import FoundationNetworking
+#endif
+
+/// A request that was answered.
+struct HTTPExchange {
+  /// The address that was asked.
+  let asked: URL?
+  let response: HTTPURLResponse
+  let body: Data
+  /// When the answer was there, in seconds since 1970-01-01T00:00Z.
+  let arrival: Int
+  /// The seconds that it took.
+  let delay: Int
+
+  /// A header field of the answer.
+  subscript(field: String) -> String? {
+    response.value(forHTTPHeaderField: field)
+  }
+
+  /// The address that has answered, if it is another one than was asked.
+  private var location: String? {
+    guard let location = response.url, location != asked else { return nil }
+    return location.absoluteString
+  }
+
+  /// Returns what the answer says about keeping the value.
+  ///
+  /// - Parameter field: Returns the value of the field of that name, if there is one.
+  /// - Returns: The freshness, from the arrival on.
+  func freshness(_ field: (String) -> String?) -> HTTPFreshness {
+    // 304 is about a value that was kept before.
+    let status = response.statusCode == 304 ? 200 : response.statusCode
+    return HTTPFreshness(now: arrival, delay: delay, status: status, field)
+  }
+
+  /// Whether "not modified" is said of a value, and not of another version or another place.
+  func confirms(_ known: HTTPValidator) -> Bool {
+    location == known.location
+      && known.matches(entityTag: self["ETag"], lastModified: self["Last-Modified"])
+  }
+
+  /// What the next fetch is told: fields that a 304 leaves out stay as they were.
+  func validator(_ freshness: HTTPFreshness, renewing known: HTTPValidator? = nil) -> HTTPValidator
+  {
+    var validator = known ?? HTTPValidator()
+    if let tag = self["ETag"] { validator.entityTag = tag }
+    if let date = self["Last-Modified"] { validator.lastModified = date }
+    if let directives = self["Cache-Control"] { validator.cacheControl = directives }
+    if let expires = self["Expires"] { validator.expires = expires }
+    validator.location = location
+    validator.staleFrom = arrival + (freshness.lifetime ?? 0) - freshness.overdue
+    validator.staleIfError = freshness.staleIfError
+    validator.forbidsStale = freshness.mustRevalidate
+    return validator
+  }
+}
+
+extension HTTPValidator {
+  /// The field that the value came with, of those that hold until there are others.
+  subscript(field: String) -> String? {
+    switch field {
+    case "Cache-Control": cacheControl
+    case "Expires": expires
+    default: nil
+    }
+  }
+}
+
+extension URLRequest {
+  /// Returns a request that is answered with 304 if the value that there is has not changed.
+  ///
+  /// - Parameter known: What is known of that value.
+  /// - Returns: The request; `nil` if its method is none that asks for a value, or there is nothing to ask by.
+  func asking(whether known: HTTPValidator) -> URLRequest? {
+    guard ["GET", "HEAD"].contains(httpMethod ?? "GET") else { return nil }
+    guard known.entityTag != nil || known.lastModified != nil else { return nil }
+    var request = self
+    if let tag = known.entityTag { request.setValue(tag, forHTTPHeaderField: "If-None-Match") }
+    if let date = known.lastModified {
+      request.setValue(date, forHTTPHeaderField: "If-Modified-Since")
+    }
+    return request
+  }
+}

@@ -1,0 +1,186 @@
+import Foundation
+import Plexus
+import PlexusNetworking
+import PlexusTesting
+import TestSupport
+import Testing
+
+/// With a server that was not written together with its client.
+@Suite(
+  .enabled(if: Nginx.executable != nil, "nginx is not installed here"),
+  .timeLimit(.minutes(5))
+)
+struct `With a real nginx` {
+  let server: Nginx
+  let clock = ManualClock()
+  let folder = MediaTestFolder()
+  /// How often a body was read.
+  let bodies = Guarded(0)
+
+  private static let text = String(repeating: "Values in motion. ", count: 1_000)
+  private static let bytes = Data((0..<60_000).map { UInt8(truncatingIfNeeded: $0 * 7 / 3) })
+
+  init() throws {
+    server = try Nginx(
+      files: [
+        "/minute/value.txt": Data("one".utf8),
+        "/plain/value.txt": Data("one".utf8),
+        "/never/value.txt": Data("one".utf8),
+        "/gzip/value.txt": Data(Self.text.utf8),
+        "/fast/file.bin": Self.bytes,
+        "/slow/file.bin": Self.bytes,
+        "/refusing/file.bin": Self.bytes,
+      ],
+      locations: """
+        location /minute/ { expires 60s; }
+        location /plain/ { }
+        location /never/ { add_header Cache-Control no-store; }
+        location /gzip/ { gzip on; gzip_types *; gzip_min_length 1; }
+        location /slow/ {
+          limit_rate_after 20k;
+          if ($http_range = "") { set $limit_rate 100; }
+        }
+        location /refusing/ {
+          limit_rate_after 20k;
+          if ($http_hurry = "") { set $limit_rate 100; }
+          if ($http_range != "") { return 416; }
+        }
+        """
+    )
+  }
+
+  private func url(_ path: String) throws -> URL {
+    try #require(URL(string: server.address + path))
+  }
+
+  private func cache(_ path: String) throws -> Multiplexer<String> {
+    let fetcher = HTTPFetcher(try url(path)) { [bodies] data in
+      bodies.withLock { $0 += 1 }
+      return String(decoding: data, as: UTF8.self)
+    }
+    return Multiplexer(policy: .http, clock: clock, onFetch: fetcher.fetch)
+  }
+
+  @Test func `a value is fresh as long as it says, and renewed by 304`() async throws {
+    let cache = try cache("/minute/value.txt")
+    #expect(try await cache.request() == "one")
+    // The clocks of both may be between two seconds.
+    clock.advance(by: .seconds(40))
+    #expect(try await cache.response().source == .memory)
+    clock.advance(by: .seconds(20))
+    #expect(try await cache.response().source == .fetch)
+    clock.advance(by: .seconds(40))
+    #expect(try await cache.response().source == .memory)
+    #expect(bodies.withLock { $0 } == 1)
+    let log = server.stop()
+    #expect(log.map { $0.prefix(3) } == ["200", "304"])
+    #expect(log.last?.contains(" \"") == true, "It was asked with an entity tag")
+  }
+
+  @Test func `a value that has changed is sent`() async throws {
+    let cache = try cache("/plain/value.txt")
+    #expect(try await cache.request() == "one")
+    #expect(try await cache.request() == "one")
+    try server.write(
+      Data("two".utf8),
+      to: "/plain/value.txt",
+      modified: Date(timeIntervalSince1970: 1_000_000_000)
+    )
+    #expect(try await cache.request() == "two")
+    #expect(try await cache.request() == "two")
+    #expect(bodies.withLock { $0 } == 2)
+    #expect(server.stop().map { $0.prefix(3) } == ["200", "304", "200", "304"])
+  }
+
+  @Test func `a value that must not be stored is sent each time`() async throws {
+    let cache = try cache("/never/value.txt")
+    for _ in 0..<2 { #expect(try await cache.request() == "one") }
+    #expect(cache.cachedValue == nil)
+    #expect(server.stop().map { $0.prefix(3) } == ["200", "200"])
+  }
+
+  @Test func `a compressed value is read, and renewed by its weak tag`() async throws {
+    let cache = try cache("/gzip/value.txt")
+    for _ in 0..<2 { #expect(try await cache.request() == Self.text) }
+    #expect(bodies.withLock { $0 } == 1)
+    let log = server.stop()
+    #expect(log.map { $0.prefix(3) } == ["200", "304"])
+    #expect(log.last?.contains("W/\"") == true)
+  }
+
+  @Test func `what is not there is an error, and a server that has gone lets the value stand in`()
+    async throws
+  {
+    let missing = try cache("/plain/missing.txt")
+    await #expect(throws: HTTPStatusError(status: 404)) { try await missing.request() }
+    let cache = try cache("/plain/value.txt")
+    _ = try await cache.request()
+    server.stop()
+    let response = try await cache.response()
+    #expect(response.value == "one")
+    #expect(response.error is URLError)
+  }
+
+  // MARK: - Files
+
+  /// Begins to download a file and stops once there is a part of it.
+  private func interrupt(_ url: URL, _ loader: MediaLoader) async throws {
+    let progress = loader.progress(of: url)
+    let download = Task { try await loader.request(url) }
+    for await state in progress where state.receivedBytes > 0 { break }
+    download.cancel()
+    _ = await download.result
+    #expect(folder.parts.count == 1)
+  }
+
+  private func loader(_ headers: [String: String] = [:]) -> MediaLoader {
+    MediaLoader(
+      directory: folder.url,
+      transport: URLSessionTransport(timeout: 120, headers: headers),
+      retry: .never
+    )
+  }
+
+  @Test func `a download that broke off is continued`() async throws {
+    let url = try url("/slow/file.bin")
+    try await interrupt(url, loader())
+    let file = try await loader().request(url)
+    #expect(try Data(contentsOf: file) == Self.bytes)
+    #expect(folder.parts.isEmpty)
+    let last = try #require(server.stop().last)
+    #expect(last.hasPrefix("206 "))
+    #expect(last.contains("bytes="))
+    #expect(last.hasSuffix("\""), "With If-Range")
+  }
+
+  @Test func `a download that broke off begins anew when the file has changed`() async throws {
+    let url = try url("/slow/file.bin")
+    let loader = loader()
+    try await interrupt(url, loader)
+    let content = Data(repeating: 7, count: 10_000)
+    try server.write(
+      content,
+      to: "/slow/file.bin",
+      modified: Date(timeIntervalSince1970: 1_000_000_000)
+    )
+    #expect(try Data(contentsOf: await loader.request(url)) == content)
+    #expect(server.stop().last?.hasPrefix("200 ") == true)
+  }
+
+  @Test func `a part that the server refuses is dropped`() async throws {
+    let url = try url("/refusing/file.bin")
+    try await interrupt(url, loader())
+    let loader = loader(["Hurry": "yes"])
+    #expect(try Data(contentsOf: await loader.request(url)) == Self.bytes)
+    #expect(folder.parts.isEmpty)
+    #expect(server.stop().map { $0.prefix(3) }.suffix(2) == ["416", "200"])
+  }
+
+  @Test func `a file is loaded as it is, though the server would compress it`() async throws {
+    let loader = loader()
+    #expect(try Data(contentsOf: await loader.request(url("/fast/file.bin"))) == Self.bytes)
+    #expect(
+      try Data(contentsOf: await loader.request(url("/gzip/value.txt"))) == Data(Self.text.utf8)
+    )
+  }
+}
