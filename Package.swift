@@ -28,8 +28,17 @@ let package = Package(
   ],
   targets: [
     .target(name: "Plexus", swiftSettings: librarySettings),
-    .target(name: "PlexusStorage", dependencies: ["Plexus"], swiftSettings: librarySettings),
-    .target(name: "PlexusNetworking", dependencies: ["Plexus"], swiftSettings: librarySettings),
+    .target(name: "PlexusHashing", swiftSettings: librarySettings),
+    .target(
+      name: "PlexusStorage",
+      dependencies: ["Plexus", "PlexusHashing"],
+      swiftSettings: librarySettings
+    ),
+    .target(
+      name: "PlexusNetworking",
+      dependencies: ["Plexus", "PlexusHashing"],
+      swiftSettings: librarySettings
+    ),
     .target(name: "PlexusTesting", swiftSettings: librarySettings),
     .target(name: "LoopbackOrigin", swiftSettings: librarySettings),
     .executableTarget(
@@ -51,7 +60,7 @@ let package = Package(
     ),
     .testTarget(
       name: "PlexusStorageTests",
-      dependencies: ["Plexus", "PlexusStorage", "TestSupport"],
+      dependencies: ["Plexus", "PlexusHashing", "PlexusStorage", "TestSupport"],
       swiftSettings: settings
     ),
     .testTarget(

@@ -1,3 +1,4 @@
+import PlexusHashing
 import Testing
 
 @testable import PlexusStorage
@@ -56,5 +57,18 @@ import Testing
       SHA256.hexadecimalDigest(digests.joined().utf8)
         == "019f2b9f1af27a53a1f046da7e98af2c179f431e4b5bebb000e74040917a4123"
     )
+  }
+
+  @Test func `SHA-256 takes a message in pieces of any length`() {
+    let message = (0..<1_000).map { UInt8(truncatingIfNeeded: $0) }
+    let whole = SHA256.hexadecimalDigest(message)
+    for length in 1..<200 {
+      var digest = SHA256()
+      for start in stride(from: 0, to: message.count, by: length) {
+        digest.update(Array(message[start..<min(start + length, message.count)]))
+        _ = digest.hexadecimalDigest()
+      }
+      #expect(digest.hexadecimalDigest() == whole)
+    }
   }
 }

@@ -1,3 +1,4 @@
+import PlexusHashing
 import Testing
 
 @testable import PlexusStorage

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import PlexusHashing
 
 /// The folder of a loader: complete files, and parts that may be continued.
 ///
@@ -172,9 +173,7 @@ struct MediaFolder: Sendable {
   }
 
   private static func digest(of url: URL) -> String {
-    var digest = SHA256()
-    digest.update(url.absoluteString.utf8)
-    return digest.hexadecimalDigest()
+    SHA256.hexadecimalDigest(url.absoluteString.utf8)
   }
 
   private static func isAlphanumeric(_ byte: UInt8) -> Bool {

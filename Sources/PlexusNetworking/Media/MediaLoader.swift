@@ -1,5 +1,6 @@
 public import Foundation
 public import Plexus
+internal import PlexusHashing
 
 /// The local files of remote files that never change.
 ///
@@ -280,7 +281,7 @@ private func digest(of file: URL) throws -> String {
   let handle = try FileHandle(forReadingFrom: file)
   defer { try? handle.close() }
   var digest = SHA256()
-  while let piece = try handle.read(upToCount: 1 << 18), !piece.isEmpty { digest.update(piece) }
+  while let piece = try handle.read(upToCount: 1 << 18), !piece.isEmpty { digest.update([UInt8](piece)) }
   return digest.hexadecimalDigest()
 }
 

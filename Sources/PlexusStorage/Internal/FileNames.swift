@@ -1,3 +1,5 @@
+internal import PlexusHashing
+
 /// The names of the files in which the values of one type are kept.
 ///
 /// All names begin with a tag of that type, so that cachers of several types can share a directory. A

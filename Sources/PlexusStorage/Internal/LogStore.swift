@@ -1,5 +1,7 @@
 // Unsafe code: an actor names its executor by an unowned reference; the actor keeps the executor.
 
+internal import PlexusHashing
+
 /// A file of records that is only ever appended to or replaced: what ``JSONLogCacher`` does on disk.
 ///
 /// Any number of instances and processes may use one file. Each operation that writes, or finds that

@@ -1,43 +1,63 @@
 /// A SHA-256 digest (FIPS 180-4) of bytes that arrive piece by piece.
-struct SHA256 {
+package struct SHA256: Sendable {
   private var hash: [UInt32] = [
     0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab,
     0x5be0_cd19,
   ]
-  private var block: [UInt8] = []
+  /// The bytes that do not make up a block yet.
+  private var rest: [UInt8] = []
   private var byteCount: UInt64 = 0
   private var schedule = [UInt32](repeating: 0, count: 64)
 
+  /// Creates the digest of no bytes.
+  package init() {}
+
+  /// Returns the digest of a message in 64 lower-case hexadecimal digits.
+  package static func hexadecimalDigest(_ message: some Sequence<UInt8>) -> String {
+    var digest = SHA256()
+    digest.update(Array(message))
+    return digest.hexadecimalDigest()
+  }
+
   /// Takes the next bytes.
-  mutating func update(_ bytes: some Sequence<UInt8>) {
-    for byte in bytes {
-      block.append(byte)
-      byteCount &+= 1
-      if block.count == 64 {
-        compress()
-        block.removeAll(keepingCapacity: true)
-      }
+  package mutating func update(_ bytes: [UInt8]) {
+    byteCount &+= UInt64(bytes.count)
+    var position = 0
+    if !rest.isEmpty {
+      position = min(64 - rest.count, bytes.count)
+      rest += bytes[..<position]
+      guard rest.count == 64 else { return }
+      compress(rest, at: 0)
+      rest.removeAll(keepingCapacity: true)
     }
+    while bytes.count - position >= 64 {
+      compress(bytes, at: position)
+      position += 64
+    }
+    rest += bytes[position...]
   }
 
   /// The digest of all bytes so far in 64 lower-case hexadecimal digits.
-  func hexadecimalDigest() -> String {
+  package func hexadecimalDigest() -> String {
     var copy = self
     let bitCount = byteCount &* 8
-    copy.update(CollectionOfOne(0x80))
-    while copy.block.count != 56 { copy.update(CollectionOfOne(0)) }
-    copy.update((0..<8).map { UInt8(truncatingIfNeeded: bitCount >> (56 - 8 * $0)) })
-    let digits = Array("0123456789abcdef")
-    return String(
-      copy.hash.flatMap { word in
-        (0..<8).map { digits[Int(word >> (28 - 4 * UInt32($0)) & 15)] }
-      }
-    )
+    var padding = [UInt8](repeating: 0, count: (119 - rest.count) % 64 + 1)
+    padding[0] = 0x80
+    padding += (0..<8).map { UInt8(truncatingIfNeeded: bitCount >> (56 - 8 * $0)) }
+    copy.update(padding)
+    let digits = Array("0123456789abcdef".utf8)
+    let text = copy.hash.flatMap { word in
+      (0..<8).map { digits[Int(word >> (28 - 4 * UInt32($0)) & 15)] }
+    }
+    return String(decoding: text, as: UTF8.self)
   }
 
-  private mutating func compress() {
+  private mutating func compress(_ bytes: [UInt8], at start: Int) {
     for index in 0..<16 {
-      schedule[index] = block[index * 4..<index * 4 + 4].reduce(0) { $0 << 8 | UInt32($1) }
+      let first = start + index * 4
+      schedule[index] =
+        UInt32(bytes[first]) << 24 | UInt32(bytes[first + 1]) << 16
+        | UInt32(bytes[first + 2]) << 8 | UInt32(bytes[first + 3])
     }
     for index in 16..<64 {
       let early = schedule[index - 15]
@@ -57,7 +77,14 @@ struct SHA256 {
       (h, g, f, e) = (g, f, e, d &+ first)
       (d, c, b, a) = (c, b, a, first &+ lower &+ majority)
     }
-    for (index, value) in [a, b, c, d, e, f, g, h].enumerated() { hash[index] &+= value }
+    hash[0] &+= a
+    hash[1] &+= b
+    hash[2] &+= c
+    hash[3] &+= d
+    hash[4] &+= e
+    hash[5] &+= f
+    hash[6] &+= g
+    hash[7] &+= h
   }
 
   private func rotate(_ word: UInt32, _ count: UInt32) -> UInt32 {
