@@ -28,14 +28,32 @@ final class ProgressTable<Key: Hashable & Sendable>: Sendable {
       of: DownloadProgress.self,
       bufferingPolicy: .bufferingNewest(1)
     )
-    let (id, latest) = state.withLock { state in
+    let id = state.withLock { state in
       state.nextID += 1
-      state.entries[key, default: Entry()].continuations[state.nextID] = continuation
-      return (state.nextID, state.entries[key]?.latest)
+      return state.nextID
+    }
+    var known: DownloadProgress?
+    // What is known goes in before the stream is registered: later it might come after what is newer.
+    while let latest = register(continuation, id, of: key, unlessNewerThan: known) {
+      continuation.yield(latest)
+      known = latest
     }
     continuation.onTermination = { [weak self] _ in _ = self?.remove(id, of: key) }
-    if let latest { continuation.yield(latest) }
     return (stream, id)
+  }
+
+  /// Registers a stream that has been told what is known, or returns what it has to be told.
+  private func register(
+    _ continuation: Continuation,
+    _ id: Int,
+    of key: Key,
+    unlessNewerThan known: DownloadProgress?
+  ) -> DownloadProgress? {
+    state.withLock { state in
+      if let latest = state.entries[key]?.latest, latest != known { return latest }
+      state.entries[key, default: Entry()].continuations[id] = continuation
+      return nil
+    }
   }
 
   /// Ends one stream with a last element.
@@ -52,6 +70,7 @@ final class ProgressTable<Key: Hashable & Sendable>: Sendable {
     state.withLock { state in
       state.nextID += 1
       state.entries[key, default: Entry()].download = state.nextID
+      state.entries[key]?.latest = nil
       return state.nextID
     }
   }
