@@ -152,6 +152,7 @@ extension DataPublisherCore {
   }
 
   private func finish(_ load: PublisherLoad<Value>, with result: Result<Value, any Error>) {
+    load.settle()
     perform { state, effects, now in
       guard state.published.finishLoad(load.id, with: result, at: now) else { return }
       state.load = nil

@@ -131,6 +131,7 @@ extension PagedPublisherCore {
   }
 
   private func finish(_ load: Load, with result: Result<Page<Item, Cursor>, any Error>) {
+    load.settle()
     perform { state, effects in
       guard state.published.finishLoad(load.id, with: result) else { return }
       state.load = nil

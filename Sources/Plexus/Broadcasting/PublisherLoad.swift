@@ -112,6 +112,13 @@ final class PublisherLoad<Value: Sendable>: Sendable {
     return departure
   }
 
+  /// The operation has ended: nobody need wait any more, although some have not noticed yet.
+  ///
+  /// It is called before anybody can see what the load has come to.
+  func settle() {
+    mark.settle()
+  }
+
   /// Hands the outcome to everybody who waits; called with no lock held.
   func finish(_ outcome: Result<Value, any Error>) {
     let task = state.withLock { state in
@@ -119,7 +126,6 @@ final class PublisherLoad<Value: Sendable>: Sendable {
       return state.task.take()
     }
     withExtendedLifetime(task) {}
-    mark.settle()
     waiters.finish()
   }
 }

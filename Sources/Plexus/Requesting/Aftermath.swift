@@ -23,6 +23,8 @@ struct Aftermath<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   var cancels: [Flight<Key, Value>] = []
   /// The flights whose callers need not wait any longer, and what they get.
   var settles: [(flight: Flight<Key, Value>, outcome: Flight<Key, Value>.Outcome)] = []
+  /// What came before those, to be released.
+  var predecessors: [any FlightNode] = []
   /// The flights that were taken out, to be released.
   var flights: [Flight<Key, Value>] = []
   /// What was replaced, to be released.

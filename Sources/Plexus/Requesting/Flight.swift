@@ -45,7 +45,7 @@ final class Flight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       return true
     }
     guard isFirst else { return }
-    mark.settle()
+    withExtendedLifetime(mark.settle()) {}
     waiters.finish()
   }
 }
@@ -82,14 +82,16 @@ final class FlightMark<Key: Hashable & Sendable>: FlightNode {
   }
 
   /// Nobody need wait for the flight any more.
-  func settle() {
-    let predecessor = state.withLock { state in
-      let predecessor = state.predecessor
-      state.predecessor = nil
+  ///
+  /// It is called before anybody can see what the flight has come to: whoever has seen that may be asked for
+  /// something by those who have not been resumed yet, and does not wait for itself then.
+  ///
+  /// - Returns: What came before, to be released with no lock held.
+  func settle() -> (any FlightNode)? {
+    state.withLock { state in
       state.isSettled = true
-      return predecessor
+      return state.predecessor.take()
     }
-    withExtendedLifetime(predecessor) {}
   }
 
   /// The flight need not wait any more for the one before it.

@@ -160,6 +160,7 @@ extension Stripe {
     let answer = Answer(value: value, source: .memory, storedAt: now)
     for id in [effects.cutsOff, effects.drops] {
       guard let flight = removeFlight(id, &aftermath) else { continue }
+      if let predecessor = flight.mark.settle() { aftermath.predecessors.append(predecessor) }
       aftermath.settles.append((flight, .success(answer)))
       if policy == .cancel { aftermath.cancels.append(flight) }
     }

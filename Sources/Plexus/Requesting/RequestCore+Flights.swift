@@ -27,6 +27,7 @@ extension RequestCore {
     countsFailure: Bool = true
   ) -> [Launch<Key, Value>] {
     let batch = flight.work.finish()
+    withExtendedLifetime(flight.mark.settle()) {}
     let now = time.now()
     // Both are the user's code.
     let metadata = EntryMetadata(

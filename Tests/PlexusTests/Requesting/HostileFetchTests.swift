@@ -1,5 +1,6 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `A fetch that does more than fetch` {
@@ -41,6 +42,56 @@ import Testing
     await actor.executor.step()
     #expect(try await caller.value == 1)
     #expect(try await last.value == 11)
+  }
+
+  @Test(arguments: [false, true])
+  func `R11: is not accused for one whose answer can be seen already`(isStored: Bool) async throws {
+    let zBegins = Gate()
+    let zAsks = Gate()
+    let forever = Gate()
+    let own = RecordedChannel<Multiplexer<Int>>()
+    let isRefused = Guarded(false)
+    let z = Multiplexer<Int>(id: "z") {
+      zBegins.open()
+      try await zAsks.wait()
+      guard let x = await own.recorder.first(1).first else { return 0 }
+      do {
+        return try await x.request() + 10
+      } catch {
+        isRefused.withLock { $0 = true }
+        throw error
+      }
+    }
+    let joins = Guarded<@Sendable () -> Int>({ 0 })
+    // Its name is asked for when the answer is there and has not been handed on.
+    let key = TellingKey {
+      zAsks.open()
+      // Another thread goes on meanwhile; where there is none, nothing is tested.
+      for _ in 0..<1_000_000 where !isRefused.withLock({ $0 }) {
+        if joins.withLock({ $0 })() > 0 { break }
+      }
+    }
+    let y = MultiplexerMap<TellingKey, Int>(id: "y") { _ in
+      Task { try await z.request() }
+      try await zBegins.wait()
+      if isStored { try await forever.wait() }
+      return 1
+    }
+    let events = y.events()
+    let x = Multiplexer<Int>(id: "x") { try await y.request(key) }
+    own.send(x)
+    joins.withLock { $0 = { [weak x] in x?.statistics.joins ?? 0 } }
+
+    let caller = begin { try await x.request() }
+    if isStored {
+      await zAsks.arrivals(1)
+      y.store(1, for: key)
+    }
+    #expect(try await caller.value == 1)
+    #expect(try await z.request() == 11)
+    #expect(!isRefused.withLock { $0 })
+    withExtendedLifetime(events) {}
+    forever.open()
   }
 
   @Test(arguments: CacheKind.allCases)
@@ -151,6 +202,24 @@ import Testing
 }
 
 /// An actor that stands still until the test lets it go on.
+/// A key that does something whenever its name is asked for.
+private struct TellingKey: Hashable, Sendable, CustomStringConvertible {
+  let onDescription: @Sendable () -> Void
+
+  init(onDescription: @escaping @Sendable () -> Void) {
+    self.onDescription = onDescription
+  }
+
+  static func == (left: Self, right: Self) -> Bool { true }
+
+  func hash(into hasher: inout Hasher) {}
+
+  var description: String {
+    onDescription()
+    return "key"
+  }
+}
+
 private actor HeldActor {
   nonisolated let executor = SteppedExecutor()
 

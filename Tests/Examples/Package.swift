@@ -6,7 +6,7 @@ let package = Package(
   platforms: [.macOS(.v15)],
   dependencies: [
     // In a package of your own: .package(url: "https://host/plexus.git", from: "1.0.0")
-    .package(name: "plexus", path: "..")
+    .package(name: "plexus", path: "../..")
   ],
   targets: [
     .executableTarget(
