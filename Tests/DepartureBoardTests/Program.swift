@@ -15,12 +15,14 @@ final class Program: Sendable {
   ///     arguments say where.
   ///   - terminal: What to give it for input and output; nothing and a pipe if `nil`.
   ///   - environment: Variables that it finds beside those of the tests.
+  ///   - isClogged: Whether its output takes nothing, as if nobody read what is in the pipe.
   ///   - shell: What a shell is to do to start it; `exec "$0" "$@"` does that and no more.
   init(
     _ arguments: [String],
     caches: URL? = nil,
     terminal: FileHandle? = nil,
     environment: [String: String] = [:],
+    isClogged: Bool = false,
     shell: String? = nil
   ) throws {
     let executable: URL = try #require(Self.executable, "DepartureBoard is not built")
@@ -45,6 +47,7 @@ final class Program: Sendable {
     process.standardInput = terminal ?? .nullDevice
     process.standardOutput = terminal ?? output
     process.standardError = errors
+    if isClogged { try Self.fill(output.fileHandleForWriting.fileDescriptor) }
     try process.run()
     // From now on the terminal is the program's alone, so that its end is seen on the screen.
     try terminal?.close()
@@ -62,24 +65,16 @@ final class Program: Sendable {
     }
   }
 
-  /// Waits until it has written something that nobody has read.
-  func unreadOutput() async {
-    await Self.onThread { [output] in
-      var request = pollfd(
-        fd: output.fileHandleForReading.fileDescriptor,
-        events: Int16(POLLIN),
-        revents: 0
-      )
-      _ = poll(&request, 1, -1)
+  /// Writes to a pipe until it takes nothing more.
+  private static func fill(_ pipe: Int32) throws {
+    let flags = fcntl(pipe, F_GETFL)
+    try #require(fcntl(pipe, F_SETFL, flags | O_NONBLOCK) == 0)
+    for count in [4096, 1] {
+      let bytes = [UInt8](repeating: 0, count: count)
+      while write(pipe, bytes, count) > 0 {}
     }
+    try #require(fcntl(pipe, F_SETFL, flags) == 0)
   }
-
-  #if os(Linux)
-  /// Lets its output hold no more than a page that is not read.
-  func shrinkOutput() throws {
-    try #require(fcntl(output.fileHandleForReading.fileDescriptor, 1031, 4096) == 4096)
-  }
-  #endif
 
   /// Reads nothing of its output any more.
   func closeOutput() throws {

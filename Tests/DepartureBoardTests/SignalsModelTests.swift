@@ -27,6 +27,8 @@ import Testing
     signal(SIGUSR2, SIG_IGN)
     defer { signal(SIGUSR2, SIG_DFL) }
     let signals = Signals([SIGUSR2, SIGWINCH])
+    let disposition = unsafeBitCast(signal(SIGUSR2, SIG_IGN), to: Int.self)
+    #expect(disposition == unsafeBitCast(SIG_IGN, to: Int.self))
     kill(getpid(), SIGUSR2)
     kill(getpid(), SIGWINCH)
     for await signal in signals.received {
