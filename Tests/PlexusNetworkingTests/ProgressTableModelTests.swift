@@ -27,6 +27,17 @@ struct `The table of progress` {
     }
   }
 
+  @Test func `a stream is registered only after it was told what is known`() {
+    let table = ProgressTable<Int>()
+    let download = table.begin(1)
+    table.report(progress(1), of: download, for: 1)
+    let (_, continuation) = AsyncStream.makeStream(of: DownloadProgress.self)
+    #expect(table.register(continuation, 9, of: 1, unlessNewerThan: nil) == progress(1))
+    table.report(progress(2), of: download, for: 1)
+    #expect(table.register(continuation, 9, of: 1, unlessNewerThan: progress(1)) == progress(2))
+    #expect(table.register(continuation, 9, of: 1, unlessNewerThan: progress(2)) == nil)
+  }
+
   @Test func `a download begins with nothing of the one before`() async {
     let table = ProgressTable<Int>()
     let first = table.begin(1)

@@ -43,8 +43,8 @@ final class ProgressTable<Key: Hashable & Sendable>: Sendable {
   }
 
   /// Registers a stream that has been told what is known, or returns what it has to be told.
-  private func register(
-    _ continuation: Continuation,
+  func register(
+    _ continuation: AsyncStream<DownloadProgress>.Continuation,
     _ id: Int,
     of key: Key,
     unlessNewerThan known: DownloadProgress?
