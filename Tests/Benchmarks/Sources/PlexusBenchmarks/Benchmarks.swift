@@ -18,6 +18,7 @@ struct Benchmarks {
     if let isBounded = ["bytes-bounded": true, "bytes-unbounded": false][arguments.first ?? ""] {
       return printBytes(isBounded: isBounded)
     }
+    if arguments.first == "media-peak" { return try await printMediaPeak(arguments) }
     let json = try value(of: "--json", in: &arguments)
     let repetitions = try value(of: "--repetitions", in: &arguments).map(number) ?? 5
     if arguments.first == "hit-ratios" {

@@ -1,5 +1,5 @@
-import Foundation
 import BenchmarkOrigin
+import Foundation
 import Plexus
 import PlexusNetworking
 
@@ -26,7 +26,76 @@ func mediaComparisons() -> [Comparison] {
         try await group.waitForAll()
       }
     },
+    peakBytes(),
   ]
+}
+
+private let largeCount = 500_000_000
+
+/// How much more memory a process takes up at most while it downloads 500 MB: bytes here, not nanoseconds.
+private func peakBytes() -> Comparison {
+  // A server in this process, which does not count; its body is made once, when it is asked for.
+  var policy = CachePolicy()
+  policy.timeToLive = .seconds(1_000_000)
+  let body = Multiplexer<[UInt8]>(policy: policy) { [UInt8](repeating: 7, count: largeCount) }
+  @Sendable func peak(_ way: String) async throws -> Double {
+    let origin = try LoopbackOrigin()
+    origin.route("/large") { _ in OriginResponse(body: (try? await body.request()) ?? []) }
+    let child = Process()
+    child.executableURL = Bundle.main.executableURL
+    child.arguments = ["media-peak", way, origin.address + "/large"]
+    let output = Pipe()
+    child.standardOutput = output
+    try child.run()
+    let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    child.waitUntilExit()
+    guard let bytes = Double(text.trimmingCharacters(in: .whitespacesAndNewlines)) else {
+      throw UsageError("The process that downloads said: \(text)")
+    }
+    return bytes
+  }
+  return Comparison(
+    name: "media/500 MB, peak bytes",
+    peer: "URLSession.data(from:)",
+    goal: 10,
+    ours: { try await peak("loader") },
+    theirs: { try await peak("session") }
+  )
+}
+
+/// Downloads what is at an address, and prints how much the memory of this process has grown at most.
+func printMediaPeak(_ arguments: [String]) async throws {
+  guard arguments.count == 3, let url = URL(string: arguments[2]) else {
+    throw UsageError("media-peak takes a way and a URL.")
+  }
+  let before = peakBytesInUse()
+  if arguments[1] == "loader" {
+    let folder = FileManager.default.temporaryDirectory
+      .appending(path: "plexus-benchmark-\(UInt64.random(in: 0 ... .max))")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let file = try await MediaLoader(directory: folder).request(url)
+    let length = try FileManager.default.attributesOfItem(atPath: file.path)[.size] as? Int
+    precondition(length == largeCount, "Bytes were lost")
+  } else {
+    let length = try await URLSession(configuration: .ephemeral).data(from: url).0.count
+    precondition(length == largeCount, "Bytes were lost")
+  }
+  print(peakBytesInUse() - before)
+}
+
+/// The most memory that the process has ever taken up.
+private func peakBytesInUse() -> Int {
+  #if canImport(Darwin)
+  var usage = rusage()
+  getrusage(RUSAGE_SELF, &usage)
+  return usage.ru_maxrss
+  #else
+  // What rusage says includes the process that this one was forked from.
+  let text = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
+  let line = text.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+  let kilobytes = line?.split(separator: " ").compactMap { Int($0) }.first ?? 0
+  return kilobytes * 1_024
+  #endif
 }
 
 extension LoopbackOrigin {
