@@ -18,7 +18,11 @@ struct `An image loader` {
 
   init() throws {
     origin = try LoopbackOrigin()
-    media = MediaLoader(directory: folder.url, retry: .never)
+    media = MediaLoader(
+      directory: folder.url,
+      transport: URLSessionTransport(timeout: 600),
+      retry: .never
+    )
     for number in 1...4 {
       origin.route("/\(number).png") { _ in
         OriginResponse(text: String(repeating: "x", count: number))

@@ -28,6 +28,8 @@ struct `The limits of a media loader` {
   private func loader(bytes: Int?, connections: Int = 6) -> MediaLoader {
     MediaLoader(
       directory: folder.url,
+      // As long as the tests may take: on a busy machine a minute passes before a test goes on.
+      transport: URLSessionTransport(timeout: 600),
       byteLimit: bytes,
       connectionsPerHost: connections,
       retry: .never
