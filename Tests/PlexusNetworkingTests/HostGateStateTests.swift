@@ -13,6 +13,10 @@ private final class Line {
   }
 
   func leave(_ host: String) -> Int? { state.leave(host) }
+
+  func want(_ key: String, urgency: Int) -> Bool { state.want(key, urgency: urgency) }
+
+  func unwant(_ key: String, urgency: Int) -> Bool { state.unwant(key, urgency: urgency) }
 }
 
 @Suite struct `The line at a host` {
@@ -36,9 +40,9 @@ private final class Line {
       _ = line.enter("host", id: id + 1, for: key)
     }
     // What is prefetched becomes urgent while it waits, the most urgent of those who ask counts.
-    line.state.want("c", urgency: 0)
-    line.state.want("d", urgency: 0)
-    line.state.want("d", urgency: 25)
+    _ = line.want("c", urgency: 0)
+    _ = line.want("d", urgency: 0)
+    _ = line.want("d", urgency: 25)
     #expect((0..<4).map { _ in line.leave("host") } == [4, 3, 1, 2])
   }
 
@@ -47,8 +51,8 @@ private final class Line {
     _ = line.enter("host", id: 0, for: "blocker")
     _ = line.enter("host", id: 1, for: "a")
     _ = line.enter("host", id: 2, for: "b")
-    line.state.want("b", urgency: 25)
-    line.state.unwant("b", urgency: 25)
+    _ = line.want("b", urgency: 25)
+    _ = line.unwant("b", urgency: 25)
     #expect(line.leave("host") == 1)
   }
 
@@ -57,9 +61,92 @@ private final class Line {
     _ = line.enter("host", id: 0, for: "blocker")
     _ = line.enter("host", id: 1, for: "a")
     _ = line.enter("host", id: 2, for: "b")
-    line.state.cancel(1, at: "host")
+    line.state.cancel(1)
     #expect(line.leave("host") == 2)
     #expect(line.leave("host") == nil)
     #expect(line.state.isEmpty)
+  }
+
+  @Test func `a key is as urgent as to the one to whom it is most urgent`() {
+    let line = Line(limit: 1)
+    #expect(line.state.urgency(of: "a") == nil)
+    #expect(line.want("a", urgency: 9))
+    #expect(line.want("a", urgency: 25))
+    #expect(!line.want("a", urgency: 25))
+    #expect(!line.want("a", urgency: 17))
+    #expect(line.state.urgency(of: "a") == 25)
+    #expect(!line.unwant("a", urgency: 25))
+    #expect(line.unwant("a", urgency: 25))
+    #expect(line.state.urgency(of: "a") == 17)
+    #expect(!line.unwant("a", urgency: 9))
+    #expect(!line.unwant("a", urgency: 9))
+    #expect(line.unwant("a", urgency: 17))
+    #expect(line.state.isEmpty)
+  }
+
+  @Test func `a line does not grow with those who come and go`() {
+    let line = Line(limit: 1)
+    _ = line.enter("host", id: 0, for: "blocker")
+    _ = line.enter("host", id: 1, for: "a")
+    for id in 2..<10_000 {
+      _ = line.enter("host", id: id, for: "b")
+      _ = line.want("a", urgency: id % 3)
+      _ = line.unwant("a", urgency: id % 3)
+      line.state.cancel(id)
+    }
+    #expect(line.state.entryCount < 40)
+    #expect(line.leave("host") == 1)
+    #expect(line.leave("host") == nil)
+    #expect(line.state.isEmpty)
+  }
+
+  /// What the state is to do, done in the plainest way.
+  private struct Reference {
+    var running = 0
+    var line: [(id: Int, key: String)] = []
+    var demand: [(key: String, urgency: Int)] = []
+
+    mutating func leave() -> Int? {
+      let ranks = line.map { one in
+        demand.filter { $0.key == one.key }.map(\.urgency).max() ?? -1
+      }
+      guard let best = ranks.max(), let index = ranks.firstIndex(of: best) else {
+        running = max(0, running - 1)
+        return nil
+      }
+      return line.remove(at: index).id
+    }
+  }
+
+  @Test(arguments: 0..<20)
+  func `turns are given as a list that is searched would give them`(seed: Int) {
+    var numbers = UInt64(seed) &* 6_364_136_223_846_793_005 &+ 1
+    func next(_ limit: Int) -> Int {
+      numbers = numbers &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      return Int(numbers >> 33) % limit
+    }
+    let line = Line(limit: 2)
+    var reference = Reference()
+    for id in 0..<2_000 {
+      let key = ["a", "b", "c", "d", "e"][next(5)]
+      switch next(6) {
+      case 0, 1:
+        let goesOn = reference.running < 2
+        if goesOn { reference.running += 1 } else { reference.line.append((id, key)) }
+        #expect(line.enter("host", id: id, for: key) == goesOn)
+      case 2:
+        let urgency = next(4)
+        reference.demand.append((key, urgency))
+        _ = line.want(key, urgency: urgency)
+      case 3 where !reference.demand.isEmpty:
+        let gone = reference.demand.remove(at: next(reference.demand.count))
+        _ = line.unwant(gone.key, urgency: gone.urgency)
+      case 4 where !reference.line.isEmpty:
+        line.state.cancel(reference.line.remove(at: next(reference.line.count)).id)
+      default:
+        guard reference.running > 0 else { continue }
+        #expect(line.leave("host") == reference.leave())
+      }
+    }
   }
 }

@@ -29,13 +29,12 @@ final class PartFile: Sendable {
 
   /// Creates a file.
   ///
+  /// - Returns: The file; `nil` if somebody has taken it for one that was left, and removes it.
   /// - Throws: A `POSIXError`, also if there is one.
-  static func creating(_ path: String) throws -> PartFile {
+  static func creating(_ path: String) throws -> PartFile? {
     let descriptor = unsafe open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw failure() }
-    let file = PartFile(path: path, descriptor: descriptor)
-    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else { throw failure() }
-    return file
+    return locked(path, descriptor)
   }
 
   /// Opens a file that is there.
@@ -43,7 +42,10 @@ final class PartFile: Sendable {
   /// - Returns: `nil` if there is none, or somebody else is writing it.
   static func opening(_ path: String) -> PartFile? {
     let descriptor = unsafe open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
+    return descriptor < 0 ? nil : locked(path, descriptor)
+  }
+
+  private static func locked(_ path: String, _ descriptor: Int32) -> PartFile? {
     let file = PartFile(path: path, descriptor: descriptor)
     // Between being opened and being locked it may have been removed.
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, file.status()?.isLinked == true else {
@@ -86,7 +88,29 @@ final class PartFile: Sendable {
 
   /// Gives the file another name, as one step.
   func move(to newPath: String) throws {
-    guard unsafe rename(path, newPath) == 0 else { throw Self.failure() }
+    try Self.move(path, to: newPath)
+  }
+
+  /// Gives a file or folder another name, as one step.
+  ///
+  /// - Throws: A `POSIXError`; `ENOENT` if there is none.
+  static func move(_ path: String, to newPath: String) throws {
+    guard unsafe rename(path, newPath) == 0 else { throw failure() }
+  }
+
+  /// Returns the length of a file.
+  ///
+  /// - Parameters:
+  ///   - path: Its path.
+  ///   - followsLinks: Whether a symbolic link stands for what it leads to.
+  /// - Returns: The bytes; `nil` if there is none, or it is no plain file.
+  static func length(of path: String, followsLinks: Bool) -> Int64? {
+    // The system would take the path to end there.
+    guard !path.isEmpty, !path.utf8.contains(0) else { return nil }
+    var status = stat()
+    let result = unsafe followsLinks ? stat(path, &status) : lstat(path, &status)
+    guard result == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+    return Int64(status.st_size)
   }
 
   /// Removes the name of the file.

@@ -11,7 +11,7 @@ final class DiskLimit: Sendable {
     fileprivate let length: Int
     private let file: URL
     private let name: String
-    private let number: Int
+    private let era: Int
     private let names: Names
 
     fileprivate init(_ name: String, at file: URL, length: Int, names: Names) {
@@ -19,45 +19,53 @@ final class DiskLimit: Sendable {
       self.length = length
       self.name = name
       self.names = names
-      number = names.register(name)
+      era = names.register(name)
     }
 
+    fileprivate func isOf(_ name: String) -> Bool { self.name == name }
+
     deinit {
-      names.remove(name, number, file)
+      names.release(name, era, file)
     }
   }
 
-  /// Which hold of a name is the newest: that one removes the file.
+  /// How many holds there are of a name: the last one removes the file.
+  ///
+  /// A file that was evicted while it is used, and is asked for again, has several.
   fileprivate final class Names: Sendable {
     private struct State: Sendable {
-      var numbers: [String: Int] = [:]
-      var next = 0
+      var counts: [String: Int] = [:]
+      /// How often everything was forgotten.
+      var era = 0
       var isOpen = true
     }
 
     private let state = Locked(State())
 
+    /// - Returns: The era that the hold belongs to.
     func register(_ name: String) -> Int {
       state.withLock { state in
-        state.next += 1
-        state.numbers[name] = state.next
-        return state.next
+        state.counts[name, default: 0] += 1
+        return state.era
       }
     }
 
-    /// Removes a file, unless somebody else holds it by now.
-    func remove(_ name: String, _ number: Int, _ file: URL) {
+    /// A hold has gone: the file goes with the last one.
+    func release(_ name: String, _ era: Int, _ file: URL) {
       state.withLock { state in
-        guard state.isOpen, state.numbers[name] == number else { return }
-        state.numbers[name] = nil
+        guard state.isOpen, state.era == era, let count = state.counts[name] else { return }
+        state.counts[name] = count > 1 ? count - 1 : nil
         // With the lock, so that nobody takes hold of it in between.
-        try? FileManager.default.removeItem(at: file)
+        if count == 1 { try? FileManager.default.removeItem(at: file) }
       }
     }
 
     /// No hold of now removes anything.
     func forget() {
-      state.withLock { $0.numbers = [:] }
+      state.withLock { state in
+        state.counts = [:]
+        state.era += 1
+      }
     }
 
     /// No hold removes anything from now on.
@@ -108,6 +116,16 @@ final class DiskLimit: Sendable {
     guard let hold = try? await map.request(name) else { return nil }
     use(hold)
     return hold
+  }
+
+  /// A file has been removed.
+  func remove(_ name: String) async {
+    let released = recent.withLock { recent in
+      let index = recent.firstIndex { $0.isOf(name) }
+      return index.map { recent.remove(at: $0) }
+    }
+    withExtendedLifetime(released) {}
+    try? await map.clear(name)
   }
 
   /// Everything has been removed.

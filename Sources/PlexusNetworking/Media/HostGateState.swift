@@ -1,73 +1,184 @@
 /// Who may go on at a host, who waits, and who is next.
 ///
+/// Each step takes time in proportion to the logarithm of those who wait at the host.
+///
 /// Invariants:
 ///
 /// - Nobody waits at a host where fewer go on than may.
 /// - A turn that ends is handed to the one who waits with the highest demand, the first of these.
+/// - Of each one who waits, the line of the host has an entry with the present demand; entries that no longer
+///   hold are passed over.
 struct HostGateState<Key: Hashable & Sendable>: Sendable {
-  private struct Waiter: Sendable {
-    let id: Int
+  private struct Place: Sendable {
+    let host: String
     let key: Key
+    var urgency: Int
   }
 
   let limit: Int
   private var running: [String: Int] = [:]
-  private var waiters: [String: [Waiter]] = [:]
-  /// How urgent a key is to each of those who ask for it.
-  private var demand: [Key: [Int]] = [:]
+  private var lines: [String: HostLine] = [:]
+  /// Those who wait, and those of a key.
+  private var places: [Int: Place] = [:]
+  private var waiting: [Key: Set<Int>] = [:]
+  /// How many ask for a key, by how urgent it is to them.
+  private var demand: [Key: [Int: Int]] = [:]
 
   init(limit: Int) {
     self.limit = limit
   }
 
+  /// How urgent a key is to those who ask for it; `nil` if nobody does.
+  func urgency(of key: Key) -> Int? {
+    demand[key]?.keys.max()
+  }
+
   /// Somebody asks for a key from now on.
-  mutating func want(_ key: Key, urgency: Int) {
-    demand[key, default: []].append(urgency)
+  ///
+  /// - Returns: Whether the key has become more urgent.
+  mutating func want(_ key: Key, urgency: Int) -> Bool {
+    let before = self.urgency(of: key)
+    demand[key, default: [:]][urgency, default: 0] += 1
+    return update(key, before)
   }
 
   /// Somebody no longer asks for a key.
-  mutating func unwant(_ key: Key, urgency: Int) {
-    guard let index = demand[key]?.firstIndex(of: urgency) else { return }
-    demand[key]?.remove(at: index)
+  ///
+  /// - Returns: Whether the key has become less urgent.
+  mutating func unwant(_ key: Key, urgency: Int) -> Bool {
+    guard let count = demand[key]?[urgency] else { return false }
+    let before = self.urgency(of: key)
+    demand[key]?[urgency] = count > 1 ? count - 1 : nil
     if demand[key]?.isEmpty == true { demand[key] = nil }
+    return update(key, before)
   }
 
   /// Somebody comes to a host.
   ///
   /// - Returns: Whether it may go on; else it waits.
   mutating func enter(_ host: String, id: Int, for key: Key) -> Bool {
-    guard running[host, default: 0] < limit else {
-      waiters[host, default: []].append(Waiter(id: id, key: key))
-      return false
+    guard running[host, default: 0] >= limit else {
+      running[host, default: 0] += 1
+      return true
     }
-    running[host, default: 0] += 1
-    return true
+    let urgency = urgency(of: key) ?? Self.none
+    places[id] = Place(host: host, key: key, urgency: urgency)
+    waiting[key, default: []].insert(id)
+    lines[host, default: HostLine()].count += 1
+    lines[host]?.append(HostLine.Entry(urgency: urgency, id: id))
+    return false
   }
 
   /// Somebody no longer waits.
-  mutating func cancel(_ id: Int, at host: String) {
-    waiters[host]?.removeAll { $0.id == id }
+  mutating func cancel(_ id: Int) {
+    guard let host = remove(id)?.host else { return }
+    tidy(host)
   }
 
   /// A turn has ended.
   ///
   /// - Returns: Who may go on.
   mutating func leave(_ host: String) -> Int? {
-    guard let line = waiters[host], !line.isEmpty else {
-      waiters[host] = nil
-      running[host, default: 1] -= 1
-      if running[host] == 0 { running[host] = nil }
-      return nil
+    while let entry = lines[host]?.popFirst() {
+      guard places[entry.id]?.urgency == entry.urgency else { continue }
+      _ = remove(entry.id)
+      tidy(host)
+      return entry.id
     }
-    var best = 0
-    for index in line.indices where rank(line[index]) > rank(line[best]) { best = index }
-    return waiters[host]?.remove(at: best).id
+    lines[host] = nil
+    running[host, default: 1] -= 1
+    if running[host] == 0 { running[host] = nil }
+    return nil
   }
 
   /// Whether nobody is known.
-  var isEmpty: Bool { running.isEmpty && waiters.isEmpty && demand.isEmpty }
+  var isEmpty: Bool {
+    running.isEmpty && lines.isEmpty && places.isEmpty && waiting.isEmpty && demand.isEmpty
+  }
 
-  private func rank(_ waiter: Waiter) -> Int {
-    demand[waiter.key]?.max() ?? -1
+  /// How many wait, at all hosts.
+  var waitingCount: Int { places.count }
+
+  /// How many entries the lines have, those that no longer hold included.
+  var entryCount: Int { lines.values.reduce(0) { $0 + $1.entries.count } }
+
+  /// The urgency of what is only prefetched.
+  private static var none: Int { -1 }
+
+  private mutating func update(_ key: Key, _ before: Int?) -> Bool {
+    let now = urgency(of: key)
+    guard now != before else { return false }
+    for id in waiting[key] ?? [] {
+      guard let host = places[id]?.host else { continue }
+      places[id]?.urgency = now ?? Self.none
+      lines[host]?.append(HostLine.Entry(urgency: now ?? Self.none, id: id))
+      tidy(host)
+    }
+    return true
+  }
+
+  private mutating func remove(_ id: Int) -> Place? {
+    guard let place = places.removeValue(forKey: id) else { return nil }
+    waiting[place.key]?.remove(id)
+    if waiting[place.key]?.isEmpty == true { waiting[place.key] = nil }
+    lines[place.host]?.count -= 1
+    return place
+  }
+
+  /// Keeps a line from growing with entries that no longer hold.
+  private mutating func tidy(_ host: String) {
+    guard let line = lines[host] else { return }
+    if line.count == 0 {
+      lines[host] = nil
+    } else if line.entries.count > 2 * line.count + 16 {
+      var left = HostLine()
+      left.count = line.count
+      var seen = Set<Int>()
+      for entry in line.entries
+      where places[entry.id]?.urgency == entry.urgency && seen.insert(entry.id).inserted {
+        left.append(entry)
+      }
+      lines[host] = left
+    }
+  }
+}
+
+/// The line at one host: a heap, the most urgent entry first, of these the one that came first.
+struct HostLine: Sendable {
+  struct Entry: Hashable, Sendable {
+    let urgency: Int
+    let id: Int
+
+    func goes(before other: Entry) -> Bool {
+      urgency != other.urgency ? urgency > other.urgency : id < other.id
+    }
+  }
+
+  /// How many wait; some have several entries.
+  var count = 0
+  private(set) var entries: [Entry] = []
+
+  mutating func append(_ entry: Entry) {
+    entries.append(entry)
+    var index = entries.count - 1
+    while index > 0, entries[index].goes(before: entries[(index - 1) / 2]) {
+      entries.swapAt(index, (index - 1) / 2)
+      index = (index - 1) / 2
+    }
+  }
+
+  mutating func popFirst() -> Entry? {
+    guard let first = entries.first, let last = entries.popLast() else { return nil }
+    guard !entries.isEmpty else { return first }
+    entries[0] = last
+    var index = 0
+    while true {
+      var best = index
+      for child in [2 * index + 1, 2 * index + 2]
+      where child < entries.count && entries[child].goes(before: entries[best]) { best = child }
+      guard best != index else { return first }
+      entries.swapAt(index, best)
+      index = best
+    }
   }
 }

@@ -68,7 +68,13 @@ public final actor ImageLoader<Image: Sendable> {
   /// - Returns: The value.
   /// - Throws: The decoder's error; what ``MediaLoader/request(_:)`` throws.
   public nonisolated func request(_ url: URL) async throws -> Image {
-    try await images.request(url.withoutFragment)
+    let url = url.asSent
+    guard images.cachedValue(url) == nil, url.isHTTP else { return try await images.request(url) }
+    // The download may be one that was begun for others, to whom it is less urgent.
+    let (gate, images, priority) = (media.core.gate, images, Task.currentPriority)
+    gate.want(url, priority)
+    defer { gate.unwant(url, priority) }
+    return try await images.request(url)
   }
 
   /// A request of one URL, for instance for a `Zipper`; it keeps the loader alive.
@@ -83,25 +89,27 @@ public final actor ImageLoader<Image: Sendable> {
   /// - Parameter url: The URL.
   /// - Returns: The value; `nil` if there is none in memory.
   public nonisolated func cachedImage(for url: URL) -> Image? {
-    images.cachedValue(url.withoutFragment)
+    images.cachedValue(url.asSent)
   }
 
   /// Downloads and decodes what will be needed, at low priority and a few at a time.
   ///
-  /// A request of one of them joins. Errors are left to the request. Releasing the loader ends it.
+  /// A request of one of them joins, and brings its download before those that nobody has requested. Errors are left to
+  /// the request. Releasing the loader ends it.
   ///
   /// - Parameter urls: The URLs.
   public nonisolated func prefetch(_ urls: some Sequence<URL>) {
     let images = images
-    tasks.start(urls.map(\.withoutFragment)) { url in _ = try? await images.request(url) }
+    tasks.start(urls.map(\.asSent)) { url in _ = try? await images.request(url) }
   }
 
   /// Removes everything: the values, and all files of the media loader, which others may use, too.
   ///
-  /// Those who wait for a download get ``MediaError/cleared``.
+  /// Those who wait for a download get ``MediaError/cleared``. What is being prefetched is no longer.
   ///
   /// - Throws: What ``MediaLoader/clear()`` throws.
   public nonisolated func clear() async throws {
+    tasks.cancel()
     // First the files: what is decoded from now on is from a new one.
     media.cutOff()
     try await images.clear()
@@ -132,15 +140,14 @@ extension MediaLoader {
     _ url: URL,
     _ decode: @concurrent @Sendable (Data) async throws -> Image
   ) async throws -> Image {
-    try await withFile(for: url) { file in
-      let data = try Data(contentsOf: file, options: .mappedIfSafe)
+    try await withFileForOthers(at: url) { [core] file in
+      // Files of loaders are never changed; others may be, and what is mapped must not get shorter.
+      let data = try Data(contentsOf: file, options: url.isFileURL ? [] : .mappedIfSafe)
       do {
         return try await decode(data)
       } catch {
         // One who has given up says nothing about the file.
-        if !Task.isCancelled, !(error is CancellationError), !url.isFileURL {
-          try? FileManager.default.removeItem(at: file)
-        }
+        if !Task.isCancelled, !(error is CancellationError) { await core.remove(url) }
         throw error
       }
     }

@@ -11,6 +11,13 @@ struct MediaFlight: Hashable, Sendable {
 
 /// What loads files for a ``MediaLoader``, one at a time for each URL.
 final class MediaCore: Sendable {
+  private struct Clearing: Sendable {
+    /// How often everything was cleared.
+    var epoch = 0
+    /// Whether there are files that could not be set aside, and must not be used.
+    var isIncomplete = false
+  }
+
   let folder: MediaFolder
   let gate: HostGate<URL>
   let progress = ProgressTable<URL>()
@@ -19,9 +26,9 @@ final class MediaCore: Sendable {
   private let transport: any MediaTransport
   private let retry: RetryPolicy
   private let clock: any Clock<Duration>
-  /// How often everything was cleared.
-  private let epoch = Locked(0)
-  private let isPrepared = Locked(false)
+  private let clearing = Locked(Clearing())
+  /// What has to be done once, before the first file is looked for or comes.
+  private let preparation: Multiplexer<Bool>
 
   init(
     folder: MediaFolder,
@@ -36,28 +43,47 @@ final class MediaCore: Sendable {
     self.retry = retry
     self.clock = clock
     gate = HostGate(limit: connectionsPerHost)
-    limit = byteLimit.map(DiskLimit.init(bytes:))
+    let limit = byteLimit.map(DiskLimit.init(bytes:))
+    self.limit = limit
+    var policy = CachePolicy()
+    policy.timeToLive = .seconds(1_000_000_000)
+    preparation = Multiplexer(id: "MediaLoader", policy: policy) {
+      MediaCore.prepare(folder, limit)
+      return true
+    }
   }
 
   /// Returns the file for a URL if it is there.
   func cachedFile(for url: URL) -> URL? {
-    let file = url.isFileURL ? url : folder.file(for: url)
+    if url.isFileURL {
+      let path = url.path(percentEncoded: false)
+      return PartFile.length(of: path, followsLinks: true) == nil ? nil : url
+    }
+    guard !clearing.withLock({ $0.isIncomplete }) else { return nil }
+    let file = folder.file(for: url)
     return MediaFolder.length(of: file) == nil ? nil : file
+  }
+
+  /// Returns the length of the file for a URL if it is there.
+  func length(of url: URL) -> Int64? {
+    cachedFile(for: url).flatMap {
+      PartFile.length(of: $0.path(percentEncoded: false), followsLinks: url.isFileURL)
+    }
   }
 
   /// Returns the file for a URL if it is there, and what keeps it there.
   func held(_ url: URL) async -> (file: URL, hold: DiskLimit.Hold?)? {
-    if url.isFileURL { return cachedFile(for: url).map { ($0, nil) } }
-    prepare()
+    guard !url.isFileURL, let limit else { return cachedFile(for: url).map { ($0, nil) } }
+    await prepare()
     let name = MediaFolder.name(of: url)
-    var hold = await limit?.hold(name)
-    let file = folder.file(for: url)
-    guard let length = MediaFolder.length(of: file) else { return nil }
+    var hold = await limit.hold(name)
+    guard let file = cachedFile(for: url), let length = MediaFolder.length(of: file) else {
+      return nil
+    }
     // Another process may have brought it.
-    if let limit, hold == nil { hold = limit.insert(name, at: file, length: Int(length)) }
+    if hold == nil { hold = limit.insert(name, at: file, length: Int(length)) }
     // Until it was held, somebody may have removed it.
-    guard MediaFolder.length(of: file) != nil else { return nil }
-    return (file, hold)
+    return cachedFile(for: url).map { ($0, hold) }
   }
 
   /// Downloads a file, unless it has come in the meantime.
@@ -65,7 +91,8 @@ final class MediaCore: Sendable {
     let url = flight.url
     let download = progress.begin(url)
     defer { progress.finish(download, for: url) }
-    prepare()
+    try completeClearing()
+    await prepare()
     if let file = await held(url)?.file { return file }
     var failures = 0
     var restarts = 0
@@ -90,38 +117,82 @@ final class MediaCore: Sendable {
 
   /// What a request of now may join.
   func flight(_ url: URL) -> MediaFlight {
-    MediaFlight(url: url, epoch: epoch.withLock { $0 })
+    MediaFlight(url: url, epoch: clearing.withLock { $0.epoch })
+  }
+
+  /// Whether nothing was cleared since a flight was asked for.
+  func isCurrent(_ flight: MediaFlight) -> Bool {
+    clearing.withLock { $0.epoch == flight.epoch }
   }
 
   /// Removes everything: what is under way is not kept.
   func cutOff() {
-    epoch.withLock { epoch in
-      epoch += 1
-      folder.setAside()
+    clearing.withLock { clearing in
+      clearing.epoch += 1
+      do {
+        try folder.setAside()
+      } catch {
+        clearing.isIncomplete = true
+      }
     }
     limit?.removeAll()
   }
 
+  /// Sets aside what could not be when everything was cleared.
+  func completeClearing() throws {
+    try clearing.withLock { clearing in
+      guard clearing.isIncomplete else { return }
+      try folder.setAside()
+      clearing.isIncomplete = false
+    }
+  }
+
+  /// Removes a file that is of no use.
+  func remove(_ url: URL) async {
+    guard !url.isFileURL else { return }
+    try? FileManager.default.removeItem(at: folder.file(for: url))
+    await limit?.remove(MediaFolder.name(of: url))
+  }
+
   private func attempt(_ flight: MediaFlight, _ download: Int) async throws -> URL {
     let url = flight.url
-    let begin = flight.epoch
-    let host = "\(url.host() ?? ""):\(url.port ?? -1)"
+    let host = url.authority
     try await gate.enter(host, for: url)
     defer { gate.leave(host) }
-    let progress = progress
-    let writer = PartWriter(folder: folder, url: url, part: folder.openPart(of: url)) {
-      progress.report($0, of: download, for: url)
-    }
+    guard isCurrent(flight) else { throw MediaError.cleared }
+    let (progress, gate) = (progress, gate)
+    let changes = Locked<[Int]>([])
+    defer { for change in changes.withLock({ $0 }) { gate.removeChange(change, of: url) } }
+    let writer = PartWriter(
+      folder: folder,
+      url: url,
+      part: folder.openPart(of: url),
+      follow: { change in
+        let id = gate.addChange(of: url, change)
+        changes.withLock { $0.append(id) }
+      },
+      report: { progress.report($0, of: download, for: url) }
+    )
     do {
       try await transport.send(writer.request, to: writer)
       let part = try writer.finish()
-      try epoch.withLock { epoch in
-        guard epoch == begin else { throw MediaError.cleared }
-        try folder.complete(part, for: url)
+      try clearing.withLock { clearing in
+        guard clearing.epoch == flight.epoch else { throw MediaError.cleared }
+        do {
+          try folder.complete(part, for: url)
+        } catch let error as POSIXError where error.code == .ENOENT {
+          // The system, or somebody else, has removed the folder meanwhile.
+          throw PartOutdated()
+        }
       }
     } catch {
-      writer.close(after: error)
-      if epoch.withLock({ $0 }) != begin, !(error is CancellationError) { throw MediaError.cleared }
+      let isCurrent = clearing.withLock { clearing in
+        // With the lock: what is kept now will be set aside if everything is cleared.
+        let isCurrent = clearing.epoch == flight.epoch
+        writer.close(after: error, keepsPart: isCurrent)
+        return isCurrent
+      }
+      if !isCurrent, !(error is CancellationError) { throw MediaError.cleared }
       throw error
     }
     let file = folder.file(for: url)
@@ -131,30 +202,42 @@ final class MediaCore: Sendable {
     return file
   }
 
-  /// What has to be done once, before the first file: old parts go, and the limit learns what is there.
-  private func prepare() {
-    let isFirst = isPrepared.withLock { isPrepared in
-      defer { isPrepared = true }
-      return !isPrepared
+  private func prepare() async {
+    if preparation.cachedValue == nil { _ = try? await preparation.request() }
+  }
+
+  /// Old parts and what was cleared go, and the limit learns what is there.
+  private static func prepare(_ folder: MediaFolder, _ limit: DiskLimit?) {
+    folder.removeParts(before: Date(timeIntervalSinceNow: -partLifetime))
+    if let limit {
+      for (name, length) in folder.contents() {
+        limit.insert(name, at: folder.file(named: name), length: Int(length))
+      }
     }
-    guard isFirst else { return }
-    folder.removeParts(before: Date(timeIntervalSinceNow: -MediaCore.partLifetime))
-    guard let limit else { return }
-    for (name, length) in folder.contents() {
-      limit.insert(name, at: folder.file(named: name), length: Int(length))
-    }
+    try? folder.removeAside()
   }
 
   /// How many seconds a part is kept that nobody continues: a day.
   private static let partLifetime: TimeInterval = 86_400
 }
 
+extension URL {
+  /// What limits of a host count: scheme, host and port.
+  fileprivate var authority: String {
+    let scheme = scheme?.lowercased() ?? ""
+    return "\(scheme)://\(host()?.lowercased() ?? ""):\(port ?? (scheme == "https" ? 443 : 80))"
+  }
+}
+
 extension RetryPolicy {
   /// How long to wait after so many failures; `nil` if there is no further attempt.
   func delay(after failures: Int) -> Duration? {
     guard failures < attempts else { return nil }
-    let doubled = min(cap, base * (1 << min(failures - 1, 30)))
-    return doubled * (1 + jitter * Double.random(in: -1...1))
+    var wait = min(base, cap)
+    for _ in 1..<failures where wait > .zero && wait < cap {
+      wait = wait > cap / 2 ? cap : wait * 2
+    }
+    return jitter > 0 ? wait * (1 + jitter * Double.random(in: -1...1)) : wait
   }
 }
 

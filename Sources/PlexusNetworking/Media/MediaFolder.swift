@@ -26,12 +26,11 @@ struct MediaFolder: Sendable {
 
   /// Returns the length of the file at a path; `nil` if there is none.
   static func length(of file: URL) -> Int64? {
-    let attributes = try? FileManager.default.attributesOfItem(
-      atPath: file.path(percentEncoded: false)
-    )
-    guard attributes?[.type] as? FileAttributeType == .typeRegular else { return nil }
-    return (attributes?[.size] as? NSNumber)?.int64Value
+    PartFile.length(of: file.path(percentEncoded: false), followsLinks: false)
   }
+
+  /// How long what tells whether a part fits may be: a name has 255 bytes at most.
+  static let validatorLimit = 80
 
   /// Makes the folders that are missing.
   func make() throws {
@@ -48,22 +47,24 @@ struct MediaFolder: Sendable {
   ///
   /// - Parameters:
   ///   - url: What it is a part of.
-  ///   - validator: What tells whether it still fits; empty if nothing does.
+  ///   - validator: What tells whether it still fits, of at most ``validatorLimit`` bytes; empty if nothing does.
   /// - Returns: The file, which is empty.
   /// - Throws: The system's error.
   func makePart(of url: URL, validator: String) throws -> PartFile {
     let hexadecimal = validator.utf8.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-    let number = String(UInt64.random(in: 0...UInt64.max), radix: 16)
-    // A name has 255 bytes at most.
-    let tag = hexadecimal.utf8.count > 160 ? "" : hexadecimal
-    let name = [Self.digest(of: url), tag, number, "part"].joined(separator: ".")
-    let path = parts.appending(path: name, directoryHint: .notDirectory).path(percentEncoded: false)
-    do {
-      return try PartFile.creating(path)
-    } catch let error as POSIXError where error.code == .ENOENT {
-      // The system, or somebody else, has cleaned up.
-      try make()
-      return try PartFile.creating(path)
+    let digest = Self.digest(of: url)
+    var failures = 0
+    while true {
+      let number = String(UInt64.random(in: 0...UInt64.max), radix: 16)
+      let name = [digest, hexadecimal, number, "part"].joined(separator: ".")
+      do {
+        // Another process may look through the parts in the moment before the new one is locked.
+        if let part = try PartFile.creating(path(ofPart: name)) { return part }
+      } catch let error as POSIXError where error.code == .ENOENT && failures == 0 {
+        // The system, or somebody else, has cleaned up.
+        failures += 1
+        try make()
+      }
     }
   }
 
@@ -127,25 +128,36 @@ struct MediaFolder: Sendable {
   }
 
   /// Sets everything that is there aside, in one step for files and one for parts.
-  func setAside() {
+  ///
+  /// - Throws: A `POSIXError` if something is left.
+  func setAside() throws {
     for folder in [files, parts] {
       let number = String(UInt64.random(in: 0...UInt64.max), radix: 16)
-      let aside = root.appending(path: "removed-\(number)", directoryHint: .isDirectory)
-      try? FileManager.default.moveItem(at: folder, to: aside)
+      let aside = root.appending(path: "removed-\(number)", directoryHint: .notDirectory)
+      do {
+        try PartFile.move(
+          folder.path(percentEncoded: false),
+          to: aside.path(percentEncoded: false)
+        )
+      } catch let error as POSIXError where error.code == .ENOENT {
+        // There is nothing.
+      }
     }
   }
 
   /// Removes what was set aside, also by a process that did not come to it.
   func removeAside() throws {
     for name in names(in: root) where name.hasPrefix("removed-") {
-      do {
-        try FileManager.default.removeItem(at: root.appending(path: name))
-      } catch {
-        // Another loader may be at it, too.
-        if FileManager.default.fileExists(
-          atPath: root.appending(path: name).path(percentEncoded: false)
-        ) {
-          throw error
+      let folder = root.appending(path: name, directoryHint: .isDirectory)
+      while true {
+        do {
+          try FileManager.default.removeItem(at: folder)
+          break
+        } catch {
+          // Another loader may be at it, too: what one has found the other has removed.
+          let path = folder.path(percentEncoded: false)
+          guard FileManager.default.fileExists(atPath: path) else { break }
+          guard (error as? CocoaError)?.code == .fileNoSuchFile else { throw error }
         }
       }
     }

@@ -23,16 +23,18 @@ internal import PlexusHashing
 /// Bytes are written to disk as they arrive, to a file of another name, which gets its own when it is complete: when
 /// its length is the one that the server has announced. Only a 2xx answer is kept; any other fails with an
 /// ``HTTPStatusError`` and leaves nothing behind. A transfer that breaks off leaves its part if the server has named a
-/// strong entity tag or a date of modification: the next request continues it with Range and If-Range, also in
-/// another process. A file that has changed, or a server without ranges, means starting over. After a failure of
-/// connectivity the retry policy decides whether and when to try again; other errors are final.
+/// strong entity tag, or a date of modification that is older than the answer: the next request continues it with
+/// Range and If-Range, also in another process. A file that has changed, an answer that may not fit, or a server without
+/// ranges means starting over. After a failure of connectivity the retry policy decides whether and when to try
+/// again; other errors are final, and a file that cannot be written, for instance on a disk that is full, leaves
+/// nothing.
 ///
 /// URLs of scheme `file` are used in place; schemes other than `http`, `https` and `file` are refused.
 ///
 /// ## Cancellation
 ///
 /// A cancelled caller leaves at once with a `CancellationError`. The last one to leave cancels the download and keeps
-/// its part.
+/// its part. A download is as urgent as to the most urgent of its callers, also when that one comes later.
 ///
 /// ## How much is kept
 ///
@@ -44,12 +46,12 @@ internal import PlexusHashing
 ///
 /// Several loaders and processes may use one folder. Each downloads for itself what is not there yet, and keeps to its own
 /// limit by what it has seen; what the other one has removed is downloaded again. The system may remove the folder at
-/// any time.
+/// any time: a download under way is then begun anew.
 public final actor MediaLoader {
   /// The loader of the whole process, with a folder in the user's caches.
   public static let main = MediaLoader()
 
-  private nonisolated let core: MediaCore
+  nonisolated let core: MediaCore
   /// Joins those who want the same; it remembers nothing.
   private nonisolated let flights: MultiplexerMap<MediaFlight, URL>
   private nonisolated let prefetches = PrefetchTasks()
@@ -111,12 +113,12 @@ public final actor MediaLoader {
   /// - Throws: A ``MediaError``, an ``HTTPStatusError``, the transport's error, or the system's if the file cannot be
   ///   written; a `CancellationError` if the calling task is cancelled while it waits.
   public nonisolated func request(_ url: URL) async throws -> URL {
-    try await held(url.withoutFragment).file
+    try await held(url.asSent).file
   }
 
   /// Returns the local file of a URL if its bytes have a digest.
   ///
-  /// The whole file is read at each call, piece by piece and off the caller's actor.
+  /// The whole file is read at each call, piece by piece and off the caller's actor; cancellation ends that, too.
   ///
   /// - Parameters:
   ///   - url: The URL.
@@ -125,11 +127,11 @@ public final actor MediaLoader {
   /// - Throws: ``MediaError/wrongChecksum(expected:found:)``, and the file is removed; what ``request(_:)`` throws.
   @concurrent
   public nonisolated func request(_ url: URL, sha256: String) async throws -> URL {
-    let (file, hold) = try await held(url.withoutFragment)
+    let (file, hold) = try await held(url.asSent)
     defer { withExtendedLifetime(hold) {} }
     let found = try digest(of: file)
     guard found == sha256.lowercased() else {
-      if !url.isFileURL { try? FileManager.default.removeItem(at: file) }
+      await core.remove(url.asSent)
       throw MediaError.wrongChecksum(expected: sha256, found: found)
     }
     return file
@@ -146,7 +148,17 @@ public final actor MediaLoader {
     for url: URL,
     _ body: @concurrent @Sendable (URL) async throws -> Result
   ) async throws -> Result {
-    let (file, hold) = try await held(url.withoutFragment)
+    let (file, hold) = try await held(url.asSent)
+    defer { withExtendedLifetime(hold) {} }
+    return try await body(file)
+  }
+
+  /// Calls a closure with the local file of a URL on behalf of others, who have told the gate how urgent it is.
+  nonisolated func withFileForOthers<Result: Sendable>(
+    at url: URL,
+    _ body: @concurrent @Sendable (URL) async throws -> Result
+  ) async throws -> Result {
+    let (file, hold) = try await held(url, isForOthers: true)
     defer { withExtendedLifetime(hold) {} }
     return try await body(file)
   }
@@ -163,7 +175,7 @@ public final actor MediaLoader {
   /// - Parameter url: The URL.
   /// - Returns: The file; `nil` if there is none.
   public nonisolated func cachedFile(for url: URL) -> URL? {
-    core.cachedFile(for: url.withoutFragment)
+    core.cachedFile(for: url.asSent)
   }
 
   /// Returns how far the download of a URL is.
@@ -175,10 +187,10 @@ public final actor MediaLoader {
   /// - Parameter url: The URL.
   /// - Returns: The stream; it does not keep the loader alive, and ends with it.
   public nonisolated func progress(of url: URL) -> AsyncStream<DownloadProgress> {
-    let url = url.withoutFragment
+    let url = url.asSent
     let (stream, id) = core.progress.subscribe(url)
     // Looked at after registering: else it could come, and end, in between.
-    if let file = core.cachedFile(for: url), let length = MediaFolder.length(of: file) {
+    if let length = core.length(of: url) {
       let progress = DownloadProgress(receivedBytes: length, totalBytes: length)
       core.progress.finish(id, of: url, with: progress)
     }
@@ -195,7 +207,7 @@ public final actor MediaLoader {
   /// - Parameter urls: The URLs.
   public nonisolated func prefetch(_ urls: some Sequence<URL>) {
     let (core, flights) = (core, flights)
-    prefetches.start(urls.map(\.withoutFragment).filter(\.isHTTP)) { url in
+    prefetches.start(urls.map(\.asSent).filter(\.isHTTP)) { url in
       if await core.held(url) == nil { _ = try? await flights.request(core.flight(url)) }
     }
   }
@@ -203,10 +215,11 @@ public final actor MediaLoader {
   /// Removes all files and parts.
   ///
   /// They are out of reach before this call suspends. A download under way is not kept: its callers get
-  /// ``MediaError/cleared``. It runs to its end when the calling task is cancelled.
+  /// ``MediaError/cleared``. What is being prefetched is no longer. It runs to its end when the calling task is
+  /// cancelled.
   ///
-  /// - Throws: The system's error if something is left, which has no name any more that this loader would use; the
-  ///   next call tries again.
+  /// - Throws: The system's error if something is left, which this loader does not use any more; the next call tries
+  ///   again.
   public nonisolated func clear() async throws {
     cutOff()
     try await removeStored()
@@ -223,19 +236,24 @@ public final actor MediaLoader {
   }
 
   /// Returns the file and what keeps it.
-  private nonisolated func held(_ url: URL) async throws -> (file: URL, hold: DiskLimit.Hold?) {
+  private nonisolated func held(
+    _ url: URL,
+    isForOthers: Bool = false
+  ) async throws -> (file: URL, hold: DiskLimit.Hold?) {
     guard url.isFileURL || url.isHTTP else { throw MediaError.unsupportedScheme(url) }
-    let core = core
+    let (core, flights) = (core, flights)
+    let flight = core.flight(url)
     if let held = await core.held(url) { return held }
     guard !url.isFileURL else { throw MediaError.noSuchFile(url) }
     let priority = Task.currentPriority
-    core.gate.want(url, priority)
-    defer { core.gate.unwant(url, priority) }
+    if !isForOthers { core.gate.want(url, priority) }
+    defer { if !isForOthers { core.gate.unwant(url, priority) } }
     // A file that goes in the moment after it has come is loaded once more.
     for _ in 0..<3 {
-      let file = try await flights.request(core.flight(url))
+      _ = try await flights.request(flight)
       if let held = await core.held(url) { return held }
-      guard core.limit != nil else { return (file, nil) }
+      // What was cleared is not brought back by those who had asked for it before.
+      guard core.isCurrent(flight) else { break }
     }
     throw MediaError.cleared
   }
@@ -245,6 +263,7 @@ extension MediaLoader: RepositoryMember {
   /// Sets all files aside, so that nothing finds them, and keeps no download that has begun.
   public nonisolated func cutOff() {
     core.cutOff()
+    prefetches.cancel()
   }
 
   /// Removes the files that were set aside.
@@ -252,6 +271,7 @@ extension MediaLoader: RepositoryMember {
   /// - Throws: The system's error if something is left.
   @concurrent
   public nonisolated func removeStored() async throws {
+    try core.completeClearing()
     try core.folder.removeAside()
   }
 
@@ -260,19 +280,21 @@ extension MediaLoader: RepositoryMember {
 }
 
 extension URL {
-  /// The same URL without what is not sent.
-  var withoutFragment: URL {
+  /// The same URL as an absolute one, without what is not sent.
+  var asSent: URL {
+    // A file is used as it was named.
+    guard !isFileURL else { return self }
     guard fragment() != nil,
       var components = URLComponents(url: self, resolvingAgainstBaseURL: true)
-    else { return self }
+    else { return absoluteURL }
     components.fragment = nil
-    return components.url ?? self
+    return components.url ?? absoluteURL
   }
 
   /// Whether it is one of HTTP.
   var isHTTP: Bool {
     guard let scheme = scheme?.lowercased() else { return false }
-    return (scheme == "http" || scheme == "https") && host() != nil
+    return (scheme == "http" || scheme == "https") && host()?.isEmpty == false
   }
 }
 
@@ -281,7 +303,10 @@ private func digest(of file: URL) throws -> String {
   let handle = try FileHandle(forReadingFrom: file)
   defer { try? handle.close() }
   var digest = SHA256()
-  while let piece = try handle.read(upToCount: 1 << 18), !piece.isEmpty { digest.update([UInt8](piece)) }
+  while let piece = try handle.read(upToCount: 1 << 18), !piece.isEmpty {
+    try Task.checkCancellation()
+    digest.update([UInt8](piece))
+  }
   return digest.hexadecimalDigest()
 }
 

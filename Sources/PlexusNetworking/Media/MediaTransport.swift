@@ -25,6 +25,15 @@ public protocol MediaTransport: Sendable {
 
 /// What takes an answer piece by piece.
 public protocol MediaReceiver: Sendable {
+  /// Takes what changes the priority of the transfer.
+  ///
+  /// A transport whose transfers have priorities calls it once before `begin`; others need not. There is a default
+  /// implementation, which never calls the closure.
+  ///
+  /// - Parameter change: What to call with the priority of the caller to whom the transfer is most urgent: at once,
+  ///   and whenever that has become another one. It is called on any thread, and released with the transfer.
+  func onPriorityChange(_ change: @escaping @Sendable (TaskPriority) -> Void)
+
   /// Takes status and header fields of the final answer.
   ///
   /// - Parameter response: The answer.
@@ -36,4 +45,11 @@ public protocol MediaReceiver: Sendable {
   /// - Parameter bytes: The bytes.
   /// - Throws: An error if no more are wanted.
   func receive(_ bytes: Data) throws
+}
+
+extension MediaReceiver {
+  /// Never calls the closure: the transfer keeps the priority that it has.
+  ///
+  /// - Parameter change: What changes the priority of the transfer.
+  public func onPriorityChange(_ change: @escaping @Sendable (TaskPriority) -> Void) {}
 }

@@ -14,11 +14,15 @@ final class PartWriter: MediaReceiver {
     var validator: String
     var offset: Int64
     var total: Int64?
+    /// Whether there is an answer to what was asked.
+    var hasBegun = false
+    var hasFailedToWrite = false
     var isClosed = false
   }
 
   private let folder: MediaFolder
   private let url: URL
+  private let follow: @Sendable (@escaping HostGate<URL>.Change) -> Void
   private let report: @Sendable (DownloadProgress) -> Void
   private let state: Locked<State>
 
@@ -28,15 +32,18 @@ final class PartWriter: MediaReceiver {
   ///   - folder: Where it is written.
   ///   - url: What is loaded.
   ///   - part: What there is already, and what tells whether it fits.
+  ///   - follow: What to give that which changes the priority of the transfer.
   ///   - report: What to call after each piece.
   init(
     folder: MediaFolder,
     url: URL,
     part: (file: PartFile, validator: String)?,
+    follow: @escaping @Sendable (@escaping HostGate<URL>.Change) -> Void,
     report: @escaping @Sendable (DownloadProgress) -> Void
   ) {
     self.folder = folder
     self.url = url
+    self.follow = follow
     self.report = report
     state = Locked(
       State(part: part?.file, validator: part?.validator ?? "", offset: part?.file.size ?? 0)
@@ -56,6 +63,10 @@ final class PartWriter: MediaReceiver {
     return request
   }
 
+  func onPriorityChange(_ change: @escaping @Sendable (TaskPriority) -> Void) {
+    follow(change)
+  }
+
   func begin(_ response: HTTPURLResponse) throws {
     let field = { response.value(forHTTPHeaderField: $0) }
     let coding = field("Content-Encoding")?.lowercased() ?? "identity"
@@ -65,8 +76,8 @@ final class PartWriter: MediaReceiver {
       switch response.statusCode {
       case 206 where state.offset > 0:
         guard
-          let range = Self.contentRange(field("Content-Range")), range.start == state.offset,
-          Self.validator(field) ?? state.validator == state.validator
+          coding == "identity", let range = Self.contentRange(field("Content-Range")),
+          range.start == state.offset, Self.fits(state.validator, field)
         else { throw PartOutdated() }
         state.total = range.total
       case 206:
@@ -74,7 +85,7 @@ final class PartWriter: MediaReceiver {
         throw MediaError.inconsistentLength
       case 200..<300:
         state.part?.remove()
-        state.validator = coding == "identity" ? Self.validator(field) ?? "" : ""
+        state.validator = coding == "identity" ? Self.validator(field) : ""
         state.offset = 0
         state.total = length
         state.part = try folder.makePart(of: url, validator: state.validator)
@@ -88,17 +99,25 @@ final class PartWriter: MediaReceiver {
             .map { .seconds($0) }
         )
       }
+      state.hasBegun = true
     }
     reportProgress()
   }
 
   func receive(_ bytes: Data) throws {
     try state.withLock { state in
-      guard !state.isClosed, let part = state.part else { throw CancellationError() }
+      guard !state.isClosed, state.hasBegun, let part = state.part else {
+        throw CancellationError()
+      }
       if let total = state.total, state.offset + Int64(bytes.count) > total {
         throw MediaError.inconsistentLength
       }
-      try part.write(bytes, at: state.offset)
+      do {
+        try part.write(bytes, at: state.offset)
+      } catch {
+        state.hasFailedToWrite = true
+        throw error
+      }
       state.offset += Int64(bytes.count)
     }
     reportProgress()
@@ -107,7 +126,9 @@ final class PartWriter: MediaReceiver {
   /// The answer has ended: returns the complete file.
   func finish() throws -> PartFile {
     try state.withLock { state in
-      guard !state.isClosed, let part = state.part else { throw URLError(.badServerResponse) }
+      guard !state.isClosed, state.hasBegun, let part = state.part else {
+        throw URLError(.badServerResponse)
+      }
       if let total = state.total, state.offset != total { throw URLError(.networkConnectionLost) }
       state.isClosed = true
       try part.synchronize()
@@ -117,14 +138,18 @@ final class PartWriter: MediaReceiver {
 
   /// The transfer has failed: nothing is written any more.
   ///
-  /// What is there stays if it can be continued after such an error; else it is removed.
-  func close(after error: any Error) {
-    state.withLock { state in
+  /// What is there stays if it is wanted and can be continued after such an error; else it is removed. On a disk that is
+  /// full it would only be in the way.
+  func close(after error: any Error, keepsPart: Bool) {
+    let part = state.withLock { state in
       state.isClosed = true
-      let isOfNoUse = error is HTTPStatusError || error is PartOutdated || error is MediaError
-      if isOfNoUse || state.validator.isEmpty || state.offset == 0 { state.part?.remove() }
-      state.part = nil
+      let isOfNoUse =
+        error is HTTPStatusError || error is PartOutdated || error is MediaError
+        || state.hasFailedToWrite || state.validator.isEmpty || state.offset == 0
+      if isOfNoUse || !keepsPart { state.part?.remove() }
+      return state.part.take()
     }
+    withExtendedLifetime(part) {}
   }
 
   private func reportProgress() {
@@ -132,19 +157,35 @@ final class PartWriter: MediaReceiver {
     report(DownloadProgress(receivedBytes: offset, totalBytes: total))
   }
 
-  /// What tells whether a part fits: a strong entity tag, or a date of modification.
-  private static func validator(_ field: (String) -> String?) -> String? {
-    if let tag = field("ETag") { return tag.hasPrefix("W/") ? nil : tag }
-    return field("Last-Modified")
+  /// What tells whether a part fits: a strong entity tag, or a date of modification that is older than the answer, since
+  /// a file may change twice in a second (RFC 9110, 8.8.2.2); empty if there is neither.
+  private static func validator(_ field: (String) -> String?) -> String {
+    if let tag = field("ETag") {
+      return tag.hasPrefix("W/") || tag.utf8.count > MediaFolder.validatorLimit ? "" : tag
+    }
+    guard
+      let date = field("Last-Modified"), date.utf8.count <= MediaFolder.validatorLimit,
+      let changed = HTTPDate.seconds(date), let sent = field("Date").flatMap(HTTPDate.seconds),
+      changed < sent
+    else { return "" }
+    return date
+  }
+
+  /// Whether an answer belongs to what has this validator, by all that it says.
+  private static func fits(_ validator: String, _ field: (String) -> String?) -> Bool {
+    if HTTPDate.seconds(validator) != nil {
+      return field("Last-Modified").map { $0 == validator } ?? true
+    }
+    return field("ETag").map { $0 == validator } ?? true
   }
 
   /// Reads `bytes 5-9/10`.
-  static func contentRange(_ text: String?) -> (start: Int64, total: Int64?)? {
+  private static func contentRange(_ text: String?) -> (start: Int64, total: Int64)? {
     guard let text, text.lowercased().hasPrefix("bytes ") else { return nil }
-    let halves = text.dropFirst(6).split(separator: "/")
-    guard halves.count == 2,
-      let start = halves[0].split(separator: "-").first.flatMap({ Int64($0) })
+    let words = text.dropFirst(6).split(omittingEmptySubsequences: false) { "-/".contains($0) }
+    let numbers = words.compactMap { Int64($0) }
+    guard words.count == 3, numbers.count == 3, numbers[0] <= numbers[1], numbers[1] < numbers[2]
     else { return nil }
-    return (start, Int64(halves[1]))
+    return (numbers[0], numbers[2])
   }
 }

@@ -30,7 +30,7 @@ final class PrefetchTasks: Sendable {
     }
   }
 
-  /// Ends it all.
+  /// Ends all that goes on now.
   func cancel() {
     for task in state.withLock({ $0.tasks }).values { task.cancel() }
   }

@@ -7,9 +7,11 @@ public import FoundationNetworking
 /// A transport that uses a URLSession of its own, without cache and cookies.
 ///
 /// Bytes are handed over as they arrive. Redirects are followed within a limit, to http and https only. Releasing
-/// the last reference lets running transfers end and closes the connections.
+/// the last reference lets running transfers end and closes the connections. A transfer has the priority of the caller
+/// to whom it is most urgent, also when that one comes later.
 public final class URLSessionTransport: MediaTransport {
-  private let session: URLSession
+  /// Tests look at its tasks.
+  let session: URLSession
   private let delegate: TransferDelegate
 
   /// Creates a transport.
@@ -47,12 +49,8 @@ public final class URLSessionTransport: MediaTransport {
   @concurrent
   public func send(_ request: URLRequest, to receiver: any MediaReceiver) async throws {
     let task = session.dataTask(with: request)
-    task.priority =
-      if Task.currentPriority > .medium {
-        URLSessionTask.highPriority
-      } else if Task.currentPriority < .medium { URLSessionTask.lowPriority } else {
-        URLSessionTask.defaultPriority
-      }
+    task.priority = Self.priority(Task.currentPriority)
+    receiver.onPriorityChange { [weak task] in task?.priority = Self.priority($0) }
     let id = task.taskIdentifier
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
@@ -68,5 +66,10 @@ public final class URLSessionTransport: MediaTransport {
       delegate.end(id, .failure(CancellationError()))
       task.cancel()
     }
+  }
+
+  private static func priority(_ priority: TaskPriority) -> Float {
+    if priority > .medium { return URLSessionTask.highPriority }
+    return priority < .medium ? URLSessionTask.lowPriority : URLSessionTask.defaultPriority
   }
 }

@@ -1,0 +1,234 @@
+import Foundation
+import LoopbackOrigin
+import Plexus
+import PlexusNetworking
+import PlexusTesting
+import TestSupport
+import Testing
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// A loader of a process that is given all it needs as text.
+private func makeLoader(_ path: String, bytes: Int? = nil) -> MediaLoader {
+  MediaLoader(
+    directory: URL(filePath: path, directoryHint: .isDirectory),
+    transport: URLSessionTransport(timeout: 120),
+    byteLimit: bytes,
+    retry: .never
+  )
+}
+
+/// A user who is not the superuser, if the tests are run by that one, who may do anything to any file.
+private func becomeNobody() {
+  if geteuid() == 0 { seteuid(65_534) }
+}
+
+@Suite(.serialized, .timeLimit(.minutes(5)))
+struct `Processes that share media` {
+  let origin: LoopbackOrigin
+  let folder = MediaTestFolder()
+  /// The Range fields that the server saw, in order.
+  let ranges = Guarded<[String?]>([])
+  let body = (0..<50_000).map { UInt8($0 % 251) }
+
+  init() throws {
+    origin = try LoopbackOrigin()
+    origin.route("/files/*") { [ranges, body] request in
+      let range = request.headers["Range"]
+      ranges.withLock { $0.append(range.map { $0 + " " + (request.headers["If-Range"] ?? "-") }) }
+      var response = OriginResponse(body: body)
+      response.etag = "\"v1\""
+      return response
+    }
+  }
+
+  private func url(_ number: Int) throws -> URL {
+    try #require(URL(string: "\(origin.address)/files/\(number)"))
+  }
+
+  @Test func `two processes that download the same at once both get whole files`() async throws {
+    let (path, address) = (folder.url.path, origin.address)
+    for number in 0..<20 {
+      origin.inject(
+        .drip(bytes: 10_000, every: .milliseconds(1)),
+        for: "/files/\(number)",
+        count: 2
+      )
+    }
+    async let other = #expect(processExitsWith: .success) {
+      [path = path as String, address = address as String] in
+      let loader = makeLoader(path)
+      for number in 0..<20 {
+        let url = try #require(URL(string: "\(address)/files/\(number)"))
+        #expect(try Data(contentsOf: await loader.request(url)).count == 50_000)
+      }
+    }
+    let loader = makeLoader(path)
+    for number in 0..<20 {
+      #expect(try Data(contentsOf: await loader.request(url(number))) == Data(body))
+    }
+    _ = await other
+    #expect(folder.files.count == 20)
+    #expect(try folder.permissions("files") == 0o700)
+  }
+
+  @Test
+  func `a file that one process has is found by another, and neither evicts what it has not seen`()
+    async throws
+  {
+    let (path, address) = (folder.url.path, origin.address)
+    await #expect(processExitsWith: .success) {
+      [path = path as String, address = address as String] in
+      let loader = makeLoader(path, bytes: 1_000_000)
+      for number in 0..<10 {
+        let url = try #require(URL(string: "\(address)/files/\(number)"))
+        _ = try await loader.request(url)
+      }
+    }
+    let loader = makeLoader(path, bytes: 1_000_000)
+    for number in 0..<10 { _ = try await loader.request(url(number)) }
+    #expect(origin.statistics.requestCount == 10)
+  }
+
+  @Test func `what kill -9 has interrupted is continued by the next process`() async throws {
+    let (path, address) = (folder.url.path, origin.address)
+    origin.inject(.stall(afterBytes: 20_000), for: "/files/0")
+    await #expect(processExitsWith: .signal(SIGKILL)) {
+      [path = path as String, address = address as String] in
+      let loader = makeLoader(path)
+      let url = try #require(URL(string: "\(address)/files/0"))
+      let progress = loader.progress(of: url)
+      let request = Task { try await loader.request(url) }
+      for await progress in progress where progress.receivedBytes == 20_000 {
+        kill(getpid(), SIGKILL)
+      }
+      _ = await request.result
+    }
+    #expect(folder.parts.count == 1 && folder.files.count == 1)
+    await #expect(processExitsWith: .success) {
+      [path = path as String, address = address as String] in
+      let url = try #require(URL(string: "\(address)/files/0"))
+      let file = try await makeLoader(path).request(url)
+      #expect(try Data(contentsOf: file) == Data((0..<50_000).map { UInt8($0 % 251) }))
+    }
+    #expect(ranges.withLock { $0 } == [nil, "bytes=20000- \"v1\""])
+    #expect(folder.parts.isEmpty && folder.files.count == 1)
+  }
+
+  @Test(arguments: 0..<6)
+  func `kill -9 at any moment leaves nothing that is taken for a file`(round: Int) async throws {
+    let (path, address) = (folder.url.path, origin.address)
+    await #expect(processExitsWith: .signal(SIGKILL)) {
+      [path = path as String, address = address as String, round = round as Int] in
+      let loader = makeLoader(path)
+      for number in 0... {
+        if number == round {
+          Thread {
+            for _ in 0..<Int.random(in: 0..<20_000) { _ = getpid() }
+            kill(getpid(), SIGKILL)
+          }.start()
+        }
+        let url = try #require(URL(string: "\(address)/files/\(number)"))
+        _ = try await loader.request(url)
+        if number % 4 == 3 { try await loader.clear() }
+      }
+    }
+    let loader = makeLoader(path)
+    for number in 0..<round + 2 {
+      if let file = try loader.cachedFile(for: url(number)) {
+        #expect(try Data(contentsOf: file) == Data(body))
+      }
+      #expect(try Data(contentsOf: await loader.request(url(number))) == Data(body))
+    }
+    #expect(!folder.files.contains { $0.hasPrefix("removed-") })
+    #expect(folder.parts.isEmpty)
+  }
+
+  // MARK: - A process whose file system does not do as it wants
+
+  @Test func `a disk that is full is an error and leaves nothing`() async throws {
+    let (path, address) = (folder.url.path, origin.address)
+    await #expect(processExitsWith: .success) {
+      [path = path as String, address = address as String] in
+      // A file may have so many bytes; the signal is ignored, so that writing fails instead.
+      signal(SIGXFSZ, SIG_IGN)
+      var limit = rlimit(rlim_cur: 30_000, rlim_max: .max)
+      setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+      let loader = makeLoader(path)
+      let url = try #require(URL(string: "\(address)/files/0"))
+      let error = await #expect(throws: POSIXError.self) { try await loader.request(url) }
+      #expect(error?.code == .EFBIG)
+      let found = FileManager.default.enumerator(atPath: path)?.allObjects as? [String]
+      #expect(found?.sorted() == ["files", "parts"])
+      limit.rlim_cur = .max
+      setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+      #expect(try Data(contentsOf: await loader.request(url)).count == 50_000)
+    }
+    #expect(ranges.withLock { $0 } == [nil, nil])
+  }
+
+  @Test func `a folder that cannot be written is an error`() async throws {
+    let (path, address) = (folder.url.path, origin.address)
+    await #expect(processExitsWith: .success) {
+      [path = path as String, address = address as String] in
+      becomeNobody()
+      try FileManager.default.createDirectory(
+        atPath: path,
+        withIntermediateDirectories: true,
+        attributes: [.posixPermissions: 0o500]
+      )
+      let loader = makeLoader(path)
+      let url = try #require(URL(string: "\(address)/files/0"))
+      await #expect(throws: (any Error).self) { try await loader.request(url) }
+      try await loader.clear()
+      chmod(path, 0o700)
+      _ = try await loader.request(url)
+      chmod(path + "/files", 0o500)
+      let other = try #require(URL(string: "\(address)/files/1"))
+      await #expect(throws: (any Error).self) { try await loader.request(other) }
+      #expect(try await loader.request(url) == loader.cachedFile(for: url))
+      chmod(path + "/files", 0o700)
+      _ = try await loader.request(other)
+    }
+  }
+
+  @Test func `files that cannot be cleared are an error, and are not used any more`() async throws {
+    let (path, address) = (folder.url.path, origin.address)
+    await #expect(processExitsWith: .success) {
+      [path = path as String, address = address as String] in
+      becomeNobody()
+      let loader = makeLoader(path)
+      let url = try #require(URL(string: "\(address)/files/0"))
+      let file = try await loader.request(url)
+      chmod(path, 0o500)
+      await #expect(throws: POSIXError.self) { try await loader.clear() }
+      #expect(loader.cachedFile(for: url) == nil)
+      await #expect(throws: POSIXError.self) { try await loader.request(url) }
+      chmod(path, 0o700)
+      try await loader.clear()
+      #expect(!FileManager.default.fileExists(atPath: file.path))
+      _ = try await loader.request(url)
+      chmod(path, 0o500)
+      loader.cutOff()
+      chmod(path, 0o700)
+      // The next request sets aside what could not be.
+      #expect(loader.cachedFile(for: url) == nil)
+      _ = try await loader.request(url)
+    }
+    #expect(ranges.withLock { $0.count } == 3)
+  }
+
+  @Test func `a loader that makes no sense stops the program`() async {
+    await #expect(processExitsWith: .failure) { _ = MediaLoader(connectionsPerHost: 0) }
+    await #expect(processExitsWith: .failure) { _ = MediaLoader(connectionsPerHost: -1) }
+    await #expect(processExitsWith: .failure) { _ = MediaLoader(byteLimit: -1) }
+    await #expect(processExitsWith: .failure) {
+      _ = MediaLoader(directory: URL(string: "http://localhost/"))
+    }
+    await #expect(processExitsWith: .success) {
+      _ = MediaLoader(byteLimit: 0, connectionsPerHost: .max)
+    }
+  }
+}

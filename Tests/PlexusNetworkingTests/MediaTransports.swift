@@ -1,0 +1,65 @@
+import Foundation
+import PlexusNetworking
+import PlexusTesting
+import TestSupport
+import Testing
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// A transport without network that does what a closure says, and knows what it was asked for.
+final class ClosureTransport: MediaTransport {
+  typealias Body =
+    @concurrent @Sendable (_ count: Int, URLRequest, any MediaReceiver) async throws -> Void
+
+  let requests = Guarded<[URLRequest]>([])
+  private let body: Body
+
+  /// Creates a transport.
+  ///
+  /// - Parameter body: What to do; its first argument counts the requests from 1 on.
+  init(_ body: @escaping Body) {
+    self.body = body
+  }
+
+  @concurrent
+  func send(_ request: URLRequest, to receiver: any MediaReceiver) async throws {
+    let count = requests.withLock { requests in
+      requests.append(request)
+      return requests.count
+    }
+    try await body(count, request, receiver)
+  }
+
+  /// The last components of the paths that were asked for, in order.
+  var names: [String] {
+    requests.withLock { $0.compactMap { $0.url?.lastPathComponent } }
+  }
+}
+
+extension MediaReceiver {
+  /// Begins an answer.
+  func begin(
+    _ request: URLRequest,
+    status: Int = 200,
+    headers: [String: String] = [:]
+  ) throws {
+    let url = try #require(request.url)
+    let response = try #require(
+      HTTPURLResponse(url: url, statusCode: status, httpVersion: nil, headerFields: headers)
+    )
+    try begin(response)
+  }
+
+  /// Takes a whole answer.
+  func take(
+    _ request: URLRequest,
+    status: Int = 200,
+    headers: [String: String] = [:],
+    _ text: String
+  ) throws {
+    try begin(request, status: status, headers: headers)
+    try receive(Data(text.utf8))
+  }
+}
