@@ -91,8 +91,7 @@ final class PublisherLoad<Value: Sendable>: Sendable {
       in: place,
       onCancel: {
         if leave(), let scope { WaitGraph.stopWaiting(scope, for: mark) }
-      },
-      onEscalation: { _ in }
+      }
     )
     guard ending == .finished else { throw CancellationError() }
     if let scope { WaitGraph.stopWaiting(scope, for: mark) }

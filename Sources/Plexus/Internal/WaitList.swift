@@ -16,7 +16,14 @@ final class WaitList: Sendable {
     case left
   }
 
-  private let state = Locked(WaitListState<SuspendedTask>())
+  private let state = Locked(WaitListState<Parked>())
+  /// What is to be as urgent as the most urgent of those who wait.
+  private let work: (any Urgent)?
+
+  /// - Parameter work: What is to be as urgent as the most urgent of those who wait, if anything.
+  init(raising work: (any Urgent)? = nil) {
+    self.work = work
+  }
 
   /// Takes a place for the current caller.
   @usableFromInline
@@ -26,29 +33,38 @@ final class WaitList: Sendable {
 
   /// Waits in a place for the event.
   ///
+  /// Whoever waits makes the work that it waits for as urgent as its own task is, also if that becomes
+  /// more urgent later.
+  ///
   /// - Parameters:
   ///   - place: The place that the caller has taken.
   ///   - onCancel: What to do when the caller's task is cancelled: it has to call ``leave(_:)``. It
   ///     may be called before, during and after the wait.
-  ///   - onEscalation: What to do when the caller's task becomes more urgent while it waits.
   /// - Returns: Why the wait is over.
   @usableFromInline
-  func wait(
-    in place: WaitPlace,
-    onCancel: @Sendable () -> Void,
-    onEscalation: @Sendable (TaskPriority) -> Void
-  ) async -> Ending {
-    if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *),
-      Task.currentPriority < .high
-    {
-      await withTaskPriorityEscalationHandler(
-        operation: { await suspend(in: place, onCancel: onCancel) },
-        onPriorityEscalated: { _, priority in onEscalation(priority) }
-      )
-    } else {
-      await suspend(in: place, onCancel: onCancel)
-    }
-    return state.withLock { $0.giveBack(place) } ? .left : .finished
+  func wait(in place: WaitPlace, onCancel: @Sendable () -> Void) async -> Ending {
+    // What waits is kept for each of many callers: nothing is nested more deeply than it must be, and
+    // there is one place only where it is suspended.
+    let isFinished = await withTaskCancellationHandler(
+      operation: {
+        guard #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) else {
+          work?.raise(to: Task.currentPriority)
+          return await suspend(in: place)
+        }
+        return await withTaskPriorityEscalationHandler(
+          operation: {
+            // Whoever makes the task more urgent from now on calls the handler.
+            work?.raise(to: Task.currentPriority)
+            return await suspend(in: place)
+          },
+          onPriorityEscalated: { _, priority in work?.raise(to: priority) }
+        )
+      },
+      onCancel: onCancel,
+      isolation: #isolation
+    )
+    // Of many callers nearly all have been told, and need not look.
+    return isFinished ? .finished : ending(in: place)
   }
 
   /// Waits in a place for the event, whether the caller's task is cancelled or not.
@@ -58,38 +74,53 @@ final class WaitList: Sendable {
   /// - Parameter place: The place that the caller has taken.
   /// - Returns: Why the wait is over.
   func wait(in place: WaitPlace) async -> Ending {
-    await unsafe withUnsafeContinuation(isolation: #isolation) { continuation in
-      let task = unsafe SuspendedTask(continuation: continuation)
-      let isParked = state.withLock { $0.park(task, in: place) }
-      if !isParked { task.resume() }
-    }
-    return state.withLock { $0.giveBack(place) } ? .left : .finished
+    await suspend(in: place) ? .finished : ending(in: place)
   }
 
   /// Takes a place and waits there for the event, or until the caller's task is cancelled.
   func wait() async {
     let place = join()
-    _ = await wait(in: place, onCancel: { leave(place).resume() }, onEscalation: { _ in })
+    _ = await wait(in: place) { leave(place).resume() }
   }
 
-  private func suspend(in place: WaitPlace, onCancel: @Sendable () -> Void) async {
-    await withTaskCancellationHandler(
-      operation: {
-        // Not through SuspendedTask.suspend: a frame less for each of many callers.
-        await unsafe withUnsafeContinuation(isolation: #isolation) { continuation in
-          let task = unsafe SuspendedTask(continuation: continuation)
-          let isParked = state.withLock { $0.park(task, in: place) }
-          if !isParked { task.resume() }
-        }
-      },
-      onCancel: onCancel,
-      isolation: #isolation
-    )
+  /// Suspends the caller; returns whether the event has come, or else it has to be looked up.
+  @inline(__always)
+  private func suspend(in place: WaitPlace) async -> Bool {
+    await unsafe withUnsafeContinuation(isolation: #isolation) { continuation in
+      unsafe park(Parked(continuation: continuation), in: place)
+    }
+  }
+
+  private func park(_ task: Parked, in place: WaitPlace) {
+    let isParked = state.withLock { $0.park(task, in: place) }
+    if !isParked { task.resume(isFinished: false) }
+  }
+
+  /// Why a caller does not wait any longer, who gives its place back.
+  private func ending(in place: WaitPlace) -> Ending {
+    state.withLock { $0.giveBack(place) } ? .left : .finished
+  }
+
+  /// A caller that waits.
+  @safe
+  fileprivate struct Parked: Sendable {
+    private let continuation: UnsafeContinuation<Bool, Never>
+
+    init(continuation: UnsafeContinuation<Bool, Never>) {
+      unsafe self.continuation = continuation
+    }
+
+    /// Resumes the caller.
+    ///
+    /// - Parameter isFinished: Whether the event has come; if not, it looks itself.
+    func resume(isFinished: Bool) {
+      unsafe continuation.resume(returning: isFinished)
+    }
   }
 
   /// What the departure of a caller has to be followed by, with no lock held.
   struct Departure: Sendable {
-    fileprivate var parked: SuspendedTask?
+    fileprivate var parked: Parked?
     /// Whether the caller was there until now.
     var hasLeft = false
     /// Whether it was the last one.
@@ -97,7 +128,7 @@ final class WaitList: Sendable {
 
     /// Lets the caller go on, which finds that it has left.
     func resume() {
-      parked?.resume()
+      parked?.resume(isFinished: false)
     }
   }
 
@@ -120,7 +151,7 @@ final class WaitList: Sendable {
 
   /// The event has come: nobody waits any longer.
   func finish() {
-    for task in state.withLock({ $0.finish() }) { task.resume() }
+    for task in state.withLock({ $0.finish() }) { task.resume(isFinished: true) }
   }
 
   /// The number of callers that wait.
@@ -132,4 +163,11 @@ final class WaitList: Sendable {
   var isFinished: Bool {
     state.withLock { $0.isFinished }
   }
+}
+
+/// Work that is as urgent as the most urgent of those who wait for it.
+@usableFromInline
+protocol Urgent: AnyObject, Sendable {
+  /// Somebody of the given priority waits from now on.
+  func raise(to priority: TaskPriority)
 }

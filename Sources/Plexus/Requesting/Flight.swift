@@ -9,9 +9,9 @@ final class Flight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let id: FlightID
   let hash: UInt64
   @usableFromInline let mark: FlightMark<Key>
-  @usableFromInline let waiters = WaitList()
-  @usableFromInline let work = FlightWork()
-  @usableFromInline let outcome = Locked<Outcome?>(nil)
+  @usableFromInline let waiters: WaitList
+  @usableFromInline let work: FlightWork
+  @usableFromInline let outcome = SetOnce<Outcome>()
 
   init(
     id: FlightID,
@@ -22,6 +22,9 @@ final class Flight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ) {
     self.id = id
     self.hash = hash
+    let work = FlightWork()
+    self.work = work
+    waiters = WaitList(raising: work)
     mark = FlightMark(key: key, source: source, predecessor: predecessor)
   }
 
@@ -33,18 +36,13 @@ final class Flight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// - Throws: The error of the fetch.
   @inlinable
   func answer() throws -> Answer<Value> {
-    guard let outcome = outcome.withLock({ $0 }) else { throw CancellationError() }
+    guard let outcome = outcome.value else { throw CancellationError() }
     return try outcome.get()
   }
 
   /// Hands the outcome to everybody who waits; the first outcome counts.
   func settle(_ result: Outcome) {
-    let isFirst = outcome.withLock { outcome in
-      guard outcome == nil else { return false }
-      outcome = result
-      return true
-    }
-    guard isFirst else { return }
+    guard outcome.set(result) else { return }
     withExtendedLifetime(mark.settle()) {}
     waiters.finish()
   }

@@ -1,6 +1,8 @@
+internal import Synchronization
+
 /// The tasks that work for a flight, and how urgent they are.
 @usableFromInline
-final class FlightWork: Sendable {
+final class FlightWork: Urgent {
   private struct State {
     var priority: TaskPriority?
     var tasks: [Task<Void, Never>] = []
@@ -11,6 +13,8 @@ final class FlightWork: Sendable {
   }
 
   private let state = Locked(State())
+  /// The same priority as in the state, for those of many callers who change nothing.
+  private let highest = Atomic<UInt8>(0)
 
   /// The highest priority of all who have waited so far.
   var priority: TaskPriority? {
@@ -59,9 +63,11 @@ final class FlightWork: Sendable {
   /// Somebody of the given priority waits from now on.
   @usableFromInline
   func raise(to priority: TaskPriority) {
+    guard priority.rawValue > highest.load(ordering: .relaxed) else { return }
     let (tasks, batch) = state.withLock { state -> ([Task<Void, Never>], FlightBatch?) in
       if let current = state.priority, current >= priority { return ([], nil) }
       state.priority = priority
+      highest.store(priority.rawValue, ordering: .relaxed)
       return (state.tasks, state.batch)
     }
     Self.raise(tasks, to: priority)

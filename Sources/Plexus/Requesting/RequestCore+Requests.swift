@@ -15,16 +15,30 @@ extension RequestCore {
     switch try admit(key, hash: hash, ticket: ticket) {
     case .answered(let answer):
       return answer
-    case .waits(let flight, let place, let scope):
-      let ending = await flight.waiters.wait(
-        in: place,
-        onCancel: { self.leave(flight, place, scope: scope) },
-        onEscalation: { flight.work.raise(to: $0) }
-      )
+    case .waits(let flight, let place, nil):
+      let ending = await flight.waiters.wait(in: place) {
+        self.leave(flight, place, scope: nil)
+      }
       guard ending == .finished else { throw CancellationError() }
-      if let scope { WaitGraph.stopWaiting(scope, for: flight.mark) }
       return try flight.answer()
+    case .waits(let flight, let place, let scope?):
+      return try await wait(for: flight, in: place, scope: scope)
     }
+  }
+
+  /// Waits for a flight on behalf of another one.
+  @usableFromInline
+  func wait(
+    for flight: Flight<Key, Value>,
+    in place: WaitPlace,
+    scope: any FlightNode
+  ) async throws -> Answer<Value> {
+    let ending = await flight.waiters.wait(in: place) {
+      self.leave(flight, place, scope: scope)
+    }
+    guard ending == .finished else { throw CancellationError() }
+    WaitGraph.stopWaiting(scope, for: flight.mark)
+    return try flight.answer()
   }
 
   /// Answers a request with all that is known of the value.
@@ -55,7 +69,6 @@ extension RequestCore {
     if ticket.isNone, FlightScope.isEmpty, !Task.isCancelled,
       let (flight, place) = stripes.withLock(hash: hash, { $0.join(key, hash: hash) })
     {
-      flight.work.raise(to: Task.currentPriority)
       return .waits(flight, place, scope: nil)
     }
     return try decide(key, hash: hash, ticket: ticket)
