@@ -100,40 +100,79 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
         subscriber.position.store(sequence &+ 1, ordering: .relaxed)
         return run[sequence]
       }
-      return await refill(isolation: actor)
+      // Most of the time there is another run, which is found without the cost of an asynchronous call.
+      switch look() {
+      case .element(let element): return element
+      case .ended: return nil
+      case .empty: return await wait(isolation: actor)
+      }
     }
 
-    /// Looks for the next run of elements and returns the first of them.
+    /// What there is to return.
+    @usableFromInline
+    enum Sight: Sendable {
+      case element(Element)
+      /// Nothing at the moment; the position is still claimed.
+      case empty
+      case ended
+    }
+
+    /// Claims the position and looks for the next run of elements, of which the first is taken.
     @inlinable
-    mutating func refill(isolation: isolated (any Actor)?) async -> Element? {
+    @inline(never)
+    mutating func look() -> Sight {
       subscriber.claim()
-      defer { subscriber.unclaim() }
-      while !Task.isCancelled {
+      let sight = take()
+      if case .empty = sight { return sight }
+      subscriber.unclaim()
+      return sight
+    }
+
+    /// Looks for the next run of elements and takes the first of them, with the position claimed.
+    @inlinable
+    mutating func take() -> Sight {
+      if !Task.isCancelled {
         switch subscriber.step() {
         case .element(let element):
-          return element
+          return .element(element)
         case .run(let found, let end):
           let sequence = subscriber.position.load(ordering: .relaxed)
           subscriber.position.store(sequence &+ 1, ordering: .relaxed)
+          let element = found[sequence]
           run = found
           self.end = end
-          return found[sequence]
+          return .element(element)
         case .empty:
           // A reader that waits keeps nothing alive but the place where it goes on.
-          run = nil
-          end = .min
-          await subscriber.park(isolation: isolation)
+          forget()
+          return .empty
         case .ended:
-          subscriber.end()
-          run = nil
-          end = .min
-          return nil
+          break
         }
       }
       subscriber.end()
+      forget()
+      return .ended
+    }
+
+    @inlinable
+    mutating func forget() {
       run = nil
       end = .min
-      return nil
+    }
+
+    /// Waits for the next element, with the position claimed.
+    @inlinable
+    mutating func wait(isolation: isolated (any Actor)?) async -> Element? {
+      defer { subscriber.unclaim() }
+      while true {
+        await subscriber.park(isolation: isolation)
+        switch take() {
+        case .element(let element): return element
+        case .ended: return nil
+        case .empty: continue
+        }
+      }
     }
   }
 }

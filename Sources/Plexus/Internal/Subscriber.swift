@@ -107,19 +107,23 @@ final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
   func readLog() -> Step {
     if let element = replay.popLast() { return .element(element) }
     let sequence = position.load(ordering: .relaxed)
-    while let current = chunk {
-      let end = current.run.end
-      if sequence < end { return .run(current.run, end: end) }
-      if sequence == current.run.limit {
-        chunk = current.follower
-      } else if !core.isFinished.load(ordering: .acquiring) {
+    // Taken out, and put back unless the end is reached: nobody else looks at it, and so nothing has to
+    // be retained that many readers retain at the same time.
+    guard var current = chunk.take() else { return .ended }
+    if sequence == current.run.limit, let follower = current.follower { current = follower }
+    var end = current.run.end
+    if sequence == end {
+      guard core.isFinished.load(ordering: .acquiring) else {
+        chunk = current
         return .empty
-      } else if current.run.end == sequence {
-        // The end was announced after the last element: this second look decides.
-        chunk = nil
       }
+      // The end was announced after the last element: this second look decides.
+      end = current.run.end
+      if sequence == end { return .ended }
     }
-    return .ended
+    let run = current.run
+    chunk = current
+    return .run(run, end: end)
   }
 
   /// Ends the subscription and gives up whatever was still to be read; called by the task that has
