@@ -45,6 +45,9 @@ struct `With a real nginx` {
           if ($http_hurry = "") { set $limit_rate 100; }
           if ($http_range != "") { return 416; }
         }
+        location /moved { return 302 /fast/file.bin; }
+        location /far { return 301 ftp://localhost/; }
+        location /loop { return 302 /loop; }
         """
     )
   }
@@ -182,5 +185,22 @@ struct `With a real nginx` {
     #expect(
       try Data(contentsOf: await loader.request(url("/gzip/value.txt"))) == Data(Self.text.utf8)
     )
+  }
+
+  @Test func `a file that has moved is followed, and an answer that is none is an error`()
+    async throws
+  {
+    let loader = loader()
+    #expect(try Data(contentsOf: await loader.request(url("/moved"))) == Self.bytes)
+    for (path, code) in [("/far", URLError.Code.unsupportedURL), ("/loop", .httpTooManyRedirects)] {
+      let thrown = await #expect(throws: URLError.self) { try await loader.request(url(path)) }
+      #expect(thrown?.code == code)
+    }
+    let missing = await #expect(throws: HTTPStatusError.self) {
+      try await loader.request(url("/missing"))
+    }
+    #expect(missing?.status == 404)
+    #expect(folder.files.count == 1)
+    #expect(folder.parts.isEmpty)
   }
 }

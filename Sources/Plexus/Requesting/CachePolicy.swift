@@ -51,6 +51,13 @@ public struct CachePolicy: Sendable {
   /// Creates the policy that every property describes as its default.
   public init() {}
 
+  /// Creates the default policy, but for how long a value is fresh.
+  ///
+  /// - Parameter timeToLive: How long a value is fresh.
+  public init(timeToLive: Duration) {
+    self.timeToLive = timeToLive
+  }
+
   /// Stops the program where the policy makes no sense.
   func validate() {
     precondition(
