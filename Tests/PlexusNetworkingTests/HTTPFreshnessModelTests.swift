@@ -88,6 +88,7 @@ import Testing
 
   @Test func `quoted texts hide nothing but what is in them`() {
     #expect(freshness(["Cache-Control": #"x="\"", no-store"#]).noStore)
+    #expect(freshness(["Cache-Control": #"x="\"", no-store, y="\"""#]).noStore)
     #expect(!freshness(["Cache-Control": #"x="\", no-store""#]).noStore)
     #expect(freshness(["Cache-Control": #"x="\\", no-store"#]).noStore)
     #expect(freshness(["Cache-Control": "x=\"open, no-store"]).noStore)

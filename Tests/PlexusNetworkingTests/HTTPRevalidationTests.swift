@@ -162,7 +162,7 @@ struct `Asking a server whether a value has changed` {
 
   @Test func `heeds a directive in any of several fields`() async throws {
     let cache = try cache(answers: [
-      answer("one", ["Cache-Control": "max-age=60", "cache-control": "no-store"]), answer("two"),
+      answer("one", ["Cache-Control": "max-age=60", "Cache-Control": "no-store"]), answer("two"),
     ])
     _ = try await cache.request()
     #expect(cache.cachedValue == nil)
