@@ -32,7 +32,8 @@ public struct CacheDirectives: Hashable, Sendable {
   /// of the error; `nil` or zero if only the policy decides.
   ///
   /// Every error counts, but for an ``OriginFailure`` that says that it is none, and for cancellation. The time goes on
-  /// when a fetch fails: it is counted from the deadline of the value.
+  /// when a fetch fails: it is counted from the deadline of the value. A stored copy counts where it has been read: by
+  /// a policy that does so before it fetches, or after an error for which the policy allows a cached value.
   public var staleIfError: Duration?
 
   /// Whether the value must not be used any more once it is past its time to live, until a fetch has confirmed

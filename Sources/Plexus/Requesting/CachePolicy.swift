@@ -7,6 +7,8 @@
 /// policy.retry = .exponential(attempts: 3, base: .milliseconds(200), cap: .seconds(5), jitter: 0.2)
 /// let rates = Multiplexer(policy: policy) { ["EUR": 1.08] }
 /// ```
+///
+/// A value that comes with ``CacheDirectives`` goes by them where they say something, and by the policy where they do not.
 public struct CachePolicy: Sendable {
   /// How long a value is fresh, from the end of its fetch.
   ///
@@ -19,7 +21,9 @@ public struct CachePolicy: Sendable {
 
   /// Whether the value that there is, however old, is handed out after a fetch failed with this error.
   ///
-  /// By default after a ``ConnectivityFailure`` that says it is one. It is asked once a failed fetch.
+  /// By default after a ``ConnectivityFailure`` that says it is one. It is asked once a failed fetch. A value may stand in
+  /// without it for the time of its ``CacheDirectives/staleIfError``, and none that is stale does against its
+  /// ``CacheDirectives/requiresRevalidation``.
   public var usesCachedValue: @Sendable (any Error) -> Bool = { error in
     (error as? any ConnectivityFailure)?.isConnectivityFailure == true
   }

@@ -43,14 +43,16 @@ extension FlightState {
       }
       if !running.serves.isDemanded(by: ticket) {
         if now < deadline { return RequestEffects(answer: .fresh) }
-        if isUsable(at: now, staleTime: staleTime) { return RequestEffects(answer: .stale) }
+        if isUsable(at: now, staleTime: details.terms.staleTime(staleTime)) {
+          return RequestEffects(answer: .stale)
+        }
       }
       return RequestEffects(answer: mayWait ? .waits(running.id) : .refused)
     }
 
     let isFailureRemembered = details.failure.map { now < $0.until } ?? false
     if isFresh(at: now) { return RequestEffects(answer: .fresh) }
-    if unserved.isNone, isUsable(at: now, staleTime: staleTime) {
+    if unserved.isNone, isUsable(at: now, staleTime: details.terms.staleTime(staleTime)) {
       let renews = mayWait && !isFailureRemembered
       if renews { begin(next, inBackground: true) }
       return RequestEffects(answer: .stale, startsFlight: renews)
@@ -62,7 +64,7 @@ extension FlightState {
   }
 
   private func isUsable(at now: Nanoseconds, staleTime: Nanoseconds) -> Bool {
-    value != nil && now < deadline.addingSaturating(details.terms.staleTime(staleTime))
+    value != nil && now < deadline.addingSaturating(staleTime)
   }
 
   /// A flight begins, which serves every refresh so far.

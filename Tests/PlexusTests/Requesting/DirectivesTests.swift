@@ -239,6 +239,26 @@ import Testing
     await #expect(throws: MultiplexerError.notModifiedWithoutValue) { try await cache.request() }
   }
 
+  @Test(
+    arguments: CacheKind.allCases,
+    [Duration.seconds(Int64.max), .seconds(Int64.min), .zero, .nanoseconds(-1)]
+  )
+  func `may be of any length`(kind: CacheKind, length: Duration) async throws {
+    let directives = CacheDirectives(
+      timeToLive: length,
+      staleWhileRevalidate: length,
+      staleIfError: length
+    )
+    let cache = try await cache(kind, directives, then: [.failure(Broken())])
+    clock.advance(by: .seconds(1_000_000))
+    if length > .zero {
+      #expect(try await cache.response().source == .memory)
+      #expect(try await cache.refresh().response().error is Broken)
+    } else {
+      await #expect(throws: Broken.self) { try await cache.request() }
+    }
+  }
+
   @Test(arguments: CacheKind.allCases)
   func `goes with it: a value that is stored from outside has none`(kind: CacheKind) async throws {
     var directives = minute

@@ -193,4 +193,27 @@ import Testing
     try await map.flush()
     #expect(Set(cacher.entries.keys) == ["11", "12"])
   }
+
+  @Test func `frees the room of the one before it though the next fetch is under way`()
+    async throws
+  {
+    let gate = Gate()
+    let map = MultiplexerMap<Int, Int>(capacity: .count(1), clock: clock) {
+      (_: Int, _: FetchContext<Int>) in
+      try await gate.wait()
+      return .transient(1)
+    }
+    map.store(0, for: 0)
+    let early = begin { [map] in try await map.refresh(0).request(0) }
+    await gate.arrivals(1)
+    let late = begin { [map] in try await map.refresh(0).request(0) }
+    gate.admit(1)
+    #expect(try await early.value == 1)
+    await gate.arrivals(2)
+    map.store(7, for: 7)
+    #expect(map.statistics.evictions == 0)
+    gate.open()
+    #expect(try await late.value == 1)
+    #expect(map.cachedValue(7) == 7)
+  }
 }
