@@ -9,6 +9,8 @@ struct DepartureBoardCommand {
     Output.occupyStandardStreams()
     // A reader that has gone away is noticed when writing to it fails.
     signal(SIGPIPE, SIG_IGN)
+    // So is a limit on the size of files.
+    signal(SIGXFSZ, SIG_IGN)
     do {
       switch try Options.parse(Array(CommandLine.arguments.dropFirst())) {
       case .showHelp:

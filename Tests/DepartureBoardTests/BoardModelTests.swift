@@ -1,3 +1,4 @@
+import Foundation
 import Plexus
 import PlexusTesting
 import Testing
@@ -62,6 +63,56 @@ import Testing
     await announce(at: "09:31")
     await gate.arrivals(2)
     #expect(await bulletins.first(5).map { $0.new.rows.map(\.id) } == [[], [], [], [0], []])
+  }
+
+  /// Has an action of another thread keep the store of a board from reducing others, until it is let go.
+  private func holdUp(_ board: Board) async throws -> DispatchSemaphore {
+    let entered = Gate()
+    let turnstile = DispatchSemaphore(value: 0)
+    let store = board.store
+    let changes = store.changes(of: { state in
+      guard !state.isOriginOnline else { return 0 }
+      entered.open()
+      turnstile.wait()
+      turnstile.signal()
+      return 0
+    })
+    Thread.detachNewThread {
+      store.dispatch(.origin(isOnline: false))
+      withExtendedLifetime(changes) {}
+    }
+    try await entered.wait()
+    return turnstile
+  }
+
+  @Test func `does not end before it has dealt with the last moment`() async throws {
+    let board = board(waitsForAnswers: false)
+    let turnstile = try await holdUp(board)
+    gate.open()
+    await announce(0, 1)
+    let end = Task { await board.finish() }
+    for _ in 0..<5 { await Task {}.value }
+    turnstile.signal()
+    await end.value
+    #expect(board.state.rows.map(\.details) == [.complete, .complete])
+  }
+
+  @Test func `asks once though moments come faster than it can deal with them`() async throws {
+    let questions = Messenger<Flight.ID>()
+    let asked = Recorder(questions.subscription())
+    let board = Board(waitsForAnswers: false) { flight in
+      questions.send(flight.id)
+      return .complete
+    }
+    board.follow(bus)
+    let turnstile = try await holdUp(board)
+    await announce(0)
+    await announce(1, at: "09:01")
+    await announce(at: "09:02")
+    turnstile.signal()
+    await board.finish()
+    questions.finish()
+    #expect(await asked.finished().sorted() == [0, 1])
   }
 
   @Test func `knows whether the origin is there`() async {

@@ -53,6 +53,17 @@ import Testing
   }
   #endif
 
+  @Test func `says that its output may not grow`() async throws {
+    try FileManager.default.createDirectory(at: folder.url, withIntermediateDirectories: true)
+    let ending = try await Program(
+      ["--help"],
+      shell: "ulimit -f 1; exec \"$0\" \"$@\" > '\(folder.path)output'"
+    ).ending()
+    #expect(ending.status == 74)
+    #expect(ending.errors.hasPrefix("DepartureBoard: what there is to show cannot be written: "))
+    #expect(ending.errors.count { $0 == "\n" } == 1)
+  }
+
   @Test(arguments: [SIGINT, SIGTERM])
   func `ends though nobody reads what it has written`(signal: Int32) async throws {
     let arguments = ["--plain", "--speed", "max", "--latency", "0", "--cache", folder.path]
@@ -210,6 +221,21 @@ import Testing
     #expect(ending.sum("badges") > 0)
     let names = try FileManager.default.contentsOfDirectory(atPath: caches.path)
     #expect(!names.contains { $0.hasPrefix("DepartureBoard") })
+  }
+
+  @Test func `goes on where its files may not grow`() async throws {
+    let ending = try await Program(
+      Self.short + ["--cache", folder.path],
+      shell: "ulimit -f 4; exec \"$0\" \"$@\""
+    ).ending()
+    #expect(ending.status == 0)
+    #expect(ending.errors.hasPrefix("DepartureBoard: not everything could be kept: "))
+    #expect(ending.errors.count { $0 == "\n" } == 1)
+    let fresh = try await Program(Self.short).ending()
+    #expect(Self.board(ending) == Self.board(fresh))
+    let next = try await run()
+    #expect(next.status == 0 && next.errors == "")
+    #expect(Self.board(next) == Self.board(fresh))
   }
 
   @Test(arguments: [["/dev/null"], ["/dev/null/\nx"], [String(repeating: "x", count: 5000)]])

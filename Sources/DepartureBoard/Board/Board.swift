@@ -69,8 +69,10 @@ final class Board {
   /// Waits until every row that has asked has its answer, unless the task is cancelled, and gives the last
   /// report.
   func finish() async {
-    let asking = store.subscription(toChangesOf: \.askingCount)
-    for await change in asking where change.new == 0 { break }
+    // The last moment itself may not have come through yet: this comes after it.
+    store.dispatch(.lastMoment)
+    let settling = store.subscription(toChangesOf: \.isSettled)
+    for await change in settling where change.new { break }
     store.dispatch(.end(tally()))
   }
 
@@ -90,7 +92,8 @@ extension Middleware<BoardState, BoardAction> {
       guard case .clock = action else { return }
       let flights = context.state.flightsToAsk
       guard !flights.isEmpty else { return }
-      context.dispatch(.asked(flights.map(\.id)))
+      // Not dispatched: another moment may be waiting already, and would have them ask again.
+      next(.asked(flights.map(\.id)))
       for flight in flights {
         context.run { context.dispatch(.answered(await lookUp(flight), for: flight.id)) }
       }
