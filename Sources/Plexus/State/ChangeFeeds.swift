@@ -11,9 +11,11 @@ final class ChangeFeeds: Sendable {
   @usableFromInline
   init() {}
 
-  /// The number of subscribers at this moment.
+  /// The number of subscribers at this moment; handlers whose owners have gone are removed first.
   var count: Int {
-    state.withLock { $0.feeds.count }
+    let feeds = state.withLock { $0.feeds }
+    for feed in feeds.values { feed.removeOrphans() }
+    return state.withLock { $0.feeds.count }
   }
 
   func insert(_ feed: any ChangeFeed, id: FeedID) {
@@ -46,10 +48,12 @@ final class ChangeFeeds: Sendable {
   }
 }
 
-/// What can be told that nothing will come any more.
+/// What can be told that nothing will come any more, and asked whether anybody is still there.
 @usableFromInline
 protocol ChangeFeed: AnyObject, Sendable {
   func finish()
+  /// Removes the handlers whose owners have gone; with the last subscriber the feed itself goes.
+  func removeOrphans()
 }
 
 extension BroadcastHub: ChangeFeed {}
