@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test(arguments: contractSubjects.filter { !($0 is ForeignSubject) }, HandlerSite.synchronous)
+  @Test(arguments: contractSubjects.filter(\.ordersHandlers), HandlerSite.synchronous)
   func `rule 0.2: handlers on one actor are called in subscription order, message by message`(
     subject: any ContractSubject,
     site: HandlerSite
@@ -119,7 +119,7 @@ import Testing
     withExtendedLifetime((slowToken, otherToken, third)) {}
   }
 
-  @Test(arguments: contractSubjects.filter { !($0 is ForeignSubject) }, HandlerSite.synchronous)
+  @Test(arguments: contractSubjects.filter(\.ordersHandlers), HandlerSite.synchronous)
   func `rule 0.3: what a handler sends comes after the message at hand, for everybody`(
     subject: any ContractSubject,
     site: HandlerSite

@@ -130,13 +130,12 @@ import Testing
     }
   }
 
-  @Test(arguments: contractSubjects, HandlerSite.synchronous)
+  @Test(arguments: contractSubjects.filter(\.ordersHandlers), HandlerSite.synchronous)
   func `rule 0.4: a handler cancelled by one before it misses the message at hand`(
     subject: any ContractSubject,
     site: HandlerSite
   ) async {
     let stage = subject.stage()
-    guard !(subject is ForeignSubject) else { return }
     let host = HandlerHost()
     let log = Log<Int>()
     let tokens = Guarded<[ObservationToken]>([])

@@ -17,6 +17,9 @@ protocol ContractSubject: Sendable, CustomTestStringConvertible {
   var deliversAtOnce: Bool { get }
   /// Whether elements may be lost when one subscriber follows another with nobody in between.
   var losesInPauses: Bool { get }
+  /// Whether the synchronous handlers of one actor are called in subscription order, message by
+  /// message, rather than each in a loop of its own.
+  var ordersHandlers: Bool { get }
   /// Makes a broadcaster to which nothing has been sent.
   func makeSource() -> Source
   /// Sends a parcel to all subscribers.
@@ -45,6 +48,8 @@ extension ContractSubject {
   var deliversAtOnce: Bool { true }
 
   var losesInPauses: Bool { false }
+
+  var ordersHandlers: Bool { true }
 
   func registering<Result>(_ body: (@escaping Opener<Source.Element>) -> Result) -> Result {
     body { parcel(in: $0) }
@@ -116,6 +121,8 @@ struct ForeignSubject: ContractSubject {
 
   var testDescription: String { "a broadcaster of somebody else" }
 
+  var ordersHandlers: Bool { false }
+
   func makeSource() -> Source { Source() }
 
   func send(_ parcel: Parcel, to source: Source) { source.messenger.send(parcel) }
@@ -137,6 +144,12 @@ let contractSubjects: [any ContractSubject] = [
   StoreSubject(),
   PageStoreSubject(sendsToApp: false),
   PageStoreSubject(sendsToApp: true),
+  EventBusSubject(scope: nil),
+  EventBusSubject(scope: "left"),
+  MapKeySubject(),
+  ChangesSubject(part: .store),
+  ChangesSubject(part: .page),
+  ChangesSubject(part: .app),
   ForeignSubject(),
 ]
 
