@@ -1,0 +1,98 @@
+import Foundation
+import Plexus
+import PlexusNetworking
+import PlexusTesting
+import TestSupport
+import Testing
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// A transport without network that brings the path of each URL, when a gate lets it, and fails as often
+/// as it was told.
+private final class PathTransport: MediaTransport {
+  let gate = Gate()
+  let arrivals = Guarded((now: 0, most: 0, all: 0))
+  private let failures: Guarded<Int>
+
+  init(failures: Int = 0) {
+    self.failures = Guarded(failures)
+  }
+
+  @concurrent
+  func send(_ request: URLRequest, to receiver: any MediaReceiver) async throws {
+    arrivals.withLock { counts in
+      counts.now += 1
+      counts.all += 1
+      counts.most = max(counts.most, counts.now)
+    }
+    defer { arrivals.withLock { $0.now -= 1 } }
+    try await gate.wait()
+    let fails = failures.withLock { failures in
+      failures -= 1
+      return failures >= 0
+    }
+    if fails { throw URLError(.networkConnectionLost) }
+    let url = try #require(request.url)
+    let response = try #require(
+      HTTPURLResponse(url: url, statusCode: 200, httpVersion: nil, headerFields: [:])
+    )
+    try receiver.begin(response)
+    try receiver.receive(Data(url.path.utf8))
+  }
+}
+
+@Suite(.timeLimit(.minutes(5)))
+struct `The defaults of media loaders` {
+  let folder = MediaTestFolder()
+
+  private func url(_ number: Int) throws -> URL {
+    try #require(URL(string: "http://nowhere.invalid/\(number)"))
+  }
+
+  @Test func `six downloads of one host go on at once, and no file has to go`() async throws {
+    let transport = PathTransport()
+    let loader = MediaLoader(directory: folder.url, transport: transport)
+    let requests = try (0..<60).map { number in
+      let url = try url(number)
+      return Task { try await loader.request(url) }
+    }
+    await transport.gate.arrivals(6)
+    transport.gate.open()
+    for request in requests { _ = try await request.value }
+    #expect(transport.arrivals.withLock { $0.most } == 6)
+    for number in 0..<60 { #expect(try loader.cachedFile(for: url(number)) != nil) }
+  }
+
+  @Test func `a failure of connectivity is tried three times, half a second and a second later`()
+    async throws
+  {
+    let clock = ManualClock()
+    let transport = PathTransport(failures: 3)
+    transport.gate.open()
+    let loader = MediaLoader(directory: folder.url, transport: transport, clock: clock)
+    let url = try url(1)
+    let request = Task { try await loader.request(url) }
+    for milliseconds in [500, 1000] {
+      await clock.sleepers(1)
+      let wait = try #require(clock.nextDeadline).offset - clock.now.offset
+      #expect(wait >= .milliseconds(milliseconds * 8 / 10))
+      #expect(wait <= .milliseconds(milliseconds * 12 / 10))
+      clock.advance(by: wait)
+    }
+    await #expect(throws: URLError.self) { try await request.value }
+    #expect(transport.arrivals.withLock { $0.all } == 3)
+  }
+
+  @Test func `an image loader keeps fifty images`() async throws {
+    let transport = PathTransport()
+    transport.gate.open()
+    let media = MediaLoader(directory: folder.url, transport: transport)
+    let images = ImageLoader(media: media) { $0.count }
+    for number in 0..<50 { _ = try await images.request(url(number)) }
+    #expect(try (0..<50).allSatisfy { try images.cachedImage(for: url($0)) != nil })
+    for number in 50..<80 { _ = try await images.request(url(number)) }
+    #expect(try (0..<80).count { try images.cachedImage(for: url($0)) != nil } == 50)
+  }
+}

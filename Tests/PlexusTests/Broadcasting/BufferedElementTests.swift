@@ -1,0 +1,36 @@
+import Plexus
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct `An element that is already there` {
+  @MainActor @Test(arguments: Policy.roomy)
+  func `is read from a subscription without leaving the actor`(policy: Policy) async {
+    let messenger = Messenger<Int>()
+    let subscription = messenger.subscription(bufferingPolicy: policy())
+    for number in 0..<1000 { messenger.send(number) }
+    // It runs as soon as this task gives the actor up.
+    let other = Log<Void>()
+    let task = Task { @MainActor in other.append(()) }
+    var numbers: [Int] = []
+    for await number in subscription {
+      numbers.append(number)
+      if number == 999 { break }
+    }
+    #expect(other.count == 0)
+    #expect(numbers == Array(0..<1000))
+    await task.value
+  }
+
+  @MainActor @Test func `is read from a subscription to states without leaving the actor`() async {
+    let publisher = DataPublisher<Int>()
+    let states = publisher.subscription()
+    let other = Log<Void>()
+    let task = Task { @MainActor in other.append(()) }
+    var iterator = states.makeAsyncIterator()
+    for number in 0..<100 {
+      publisher.update(number)
+      #expect(await iterator.next()?.value == number)
+    }
+    #expect(other.count == 0)
+    await task.value
+  }
+}

@@ -1,0 +1,88 @@
+import Plexus
+import Testing
+
+/// Everything that measures time does so by the clock of the system if it is not told otherwise.
+///
+/// Nothing here sleeps: what is measured has passed when the next instruction is carried out, and each
+/// test looks until it is noticed.
+@Suite(.timeLimit(.minutes(5))) struct `The clock of the system` {
+  private let instant = Duration.nanoseconds(1)
+
+  /// Looks again and again, but not for ever.
+  private func comesTrue(_ isTrue: () async throws -> Bool) async rethrows -> Bool {
+    let end = ContinuousClock.now.advanced(by: .seconds(30))
+    while ContinuousClock.now < end {
+      if try await isTrue() { return true }
+    }
+    return false
+  }
+
+  @Test func `makes the value of a publisher stale`() async {
+    let publisher = DataPublisher<Int>(staleAfter: instant)
+    publisher.update(1)
+    #expect(await comesTrue { publisher.isStale })
+  }
+
+  @Test func `ends the time of a kept event`() async {
+    struct Brief: Event {
+      var persistence: EventPersistence { .persistent(.neverClear, timeToLive: .nanoseconds(1)) }
+    }
+    let bus = EventBus()
+    bus.post(Brief())
+    #expect(await comesTrue { bus.pendingEvents(of: Brief.self).isEmpty })
+  }
+
+  @Test func `makes the values of caches stale`() async throws {
+    var policy = CachePolicy()
+    policy.timeToLive = instant
+    let cacher = SimpleCacher()
+    let (first, second) = (Tally(), Tally())
+    let caches = [
+      Multiplexer(policy: policy) { first.increment() },
+      Multiplexer(policy: policy) { _ in .value(second.increment()) },
+    ]
+    for cache in caches {
+      #expect(try await comesTrue { try await cache.request() > 1 })
+    }
+    let tally = Tally()
+    let maps = [
+      MultiplexerMap<Int, Int>(policy: policy) { _ in tally.increment() },
+      MultiplexerMap<Int, Int>(policy: policy) { _, _ in .value(tally.increment()) },
+      MultiplexerMap<Int, Int>.bulk(policy: policy) { _ in [1: tally.increment()] },
+      MultiplexerMap<Int, Int>(policy: policy, cacher: cacher) { _ in tally.increment() },
+      MultiplexerMap<Int, Int>(policy: policy, cacher: cacher) { _, _ in .value(tally.increment())
+      },
+      MultiplexerMap<Int, Int>.bulk(policy: policy, cacher: cacher) { _ in [1: tally.increment()] },
+    ]
+    for map in maps {
+      let begin = try await map.request(1)
+      #expect(try await comesTrue { try await map.request(1) > begin })
+    }
+  }
+
+  @Test func `lets debouncers and throttlers fire`() async {
+    let debouncer = Debouncer(delay: instant)
+    let variable = DebouncerVar(0, delay: instant)
+    let throttler = Throttler(interval: instant, leading: false)
+    let (firings, values, others) = (
+      debouncer.subscription(), variable.subscription(), throttler.subscription()
+    )
+    debouncer.touch()
+    variable.value = 1
+    throttler.touch()
+    #expect(await firings.first(1).count == 1)
+    #expect(await values.first(1) == [1])
+    #expect(await others.first(1).count == 1)
+  }
+
+  @Test func `lets debounced and throttled sequences go on`() async {
+    let source = Messenger<Int>()
+    let debounced = source.subscription().debounced(for: instant)
+    let throttled = source.subscription().throttled(for: instant, leading: false)
+    source.send(1)
+    var first = debounced.makeAsyncIterator()
+    var second = throttled.makeAsyncIterator()
+    #expect(await first.next() == 1)
+    #expect(await second.next() == 1)
+  }
+}

@@ -1,0 +1,96 @@
+#if canImport(Glibc)
+import Glibc
+import Plexus
+import PlexusTesting
+import Testing
+
+/// Takes all the memory that the process could still get: whatever makes an object then ends the process.
+///
+/// It is used in processes of their own.
+private struct Exhaustion: ~Copyable {
+  /// The pieces of memory, each of which begins with the address of the one before.
+  private var last: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+  private var limit = rlimit()
+
+  private static var memory: __rlimit_resource_t { __rlimit_resource_t(RLIMIT_AS.rawValue) }
+
+  init() {
+    getrlimit(Self.memory, &limit)
+    // Less than there is: nothing can be added.
+    var none = limit
+    none.rlim_cur = 0
+    setrlimit(Self.memory, &none)
+    var size = 1 << 20
+    while size >= 8 {
+      while let piece = malloc(size) {
+        let link = piece.assumingMemoryBound(to: UnsafeMutableRawPointer?.self)
+        link.pointee = UnsafeMutableRawPointer(last)
+        last = link
+      }
+      size = size > 1024 ? size / 2 : size - 8
+    }
+  }
+
+  /// Gives everything back.
+  consuming func end() {
+    while let piece = last {
+      last = piece.pointee?.assumingMemoryBound(to: UnsafeMutableRawPointer?.self)
+      free(piece)
+    }
+    setrlimit(Self.memory, &limit)
+  }
+}
+
+/// Whether the program may be left without memory: a sanitizer would not bear that.
+private var mayExhaust: Bool {
+  let program = dlopen(nil, RTLD_NOW)
+  return dlsym(program, "__asan_init") == nil && dlsym(program, "__tsan_init") == nil
+}
+
+@Suite(.timeLimit(.minutes(5)), .enabled(if: mayExhaust))
+struct `A hit when all memory is taken` {
+  @Test func `R2: where making an object ends the process`() async {
+    await #expect(processExitsWith: .failure) {
+      let memory = Exhaustion()
+      let parcel = Parcel(1)
+      memory.end()
+      withExtendedLifetime(parcel) {}
+    }
+  }
+
+  @Test func `R2: a map makes no object, whatever its keys are`() async {
+    await #expect(processExitsWith: .success) {
+      let numbers = MultiplexerMap<Int, Int>(capacity: .count(10)) { $0 }
+      let names = MultiplexerMap<String, String> { $0 }
+      let name = String(repeating: "n", count: 24)
+      // What is looked up once and for all has been looked up by the second time.
+      for _ in 0..<2 { _ = try await (numbers.request(7), names.request(name)) }
+      _ = numbers.cachedValue(7)
+      let memory = Exhaustion()
+      for _ in 0..<1000 {
+        _ = try await numbers.request(7)
+        _ = try await names.request(name)
+        _ = numbers.cachedValue(7)
+      }
+      memory.end()
+      #expect(numbers.statistics.hits == 1001)
+      #expect(names.statistics.hits == 1001)
+    }
+  }
+
+  @Test func `R2: a multiplexer makes no object`() async {
+    await #expect(processExitsWith: .success) {
+      let cache = Multiplexer { "Ada Lovelace, Countess" }
+      for _ in 0..<2 { _ = try await cache.request() }
+      _ = cache.cachedValue
+      let memory = Exhaustion()
+      for _ in 0..<1000 {
+        _ = try await cache.request()
+        _ = cache.cachedValue
+      }
+      memory.end()
+      #expect(cache.statistics.hits == 1001)
+    }
+  }
+}
+#endif

@@ -1,0 +1,59 @@
+import Plexus
+import PlexusTesting
+import Testing
+
+/// What a debouncer or throttler does if nothing but the time is said.
+@Suite(.timeLimit(.minutes(5))) struct `The defaults of debouncers and throttlers` {
+  let clock = ManualClock()
+
+  @Test func `a debouncer waits for a quiet time, however long that takes`() async {
+    let debouncer = Debouncer(delay: .seconds(1), clock: clock)
+    let variable = DebouncerVar(0, delay: .seconds(1), clock: clock)
+    let firings = debouncer.subscription(bufferingPolicy: .bufferingNewest(0))
+    let values = variable.subscription(bufferingPolicy: .bufferingNewest(0))
+    for number in 1...1000 {
+      debouncer.touch()
+      variable.value = number
+      await clock.sleepers(2)
+      clock.advance(by: .milliseconds(900))
+    }
+    // Neither at the first touch nor after some maximum.
+    #expect(firings.droppedCount == 0)
+    #expect(values.droppedCount == 0)
+    await debouncer.flush()
+    await variable.flush()
+    #expect(firings.droppedCount == 1)
+    #expect(values.droppedCount == 1)
+  }
+
+  @Test func `a throttler fires at both edges`() async {
+    let throttler = Throttler(interval: .seconds(1), clock: clock)
+    let firings = throttler.subscription(bufferingPolicy: .bufferingNewest(0))
+    throttler.touch()
+    #expect(firings.droppedCount == 1)
+    throttler.touch()
+    #expect(firings.droppedCount == 1)
+    await clock.passSecond()
+    await throttler.flush()
+    #expect(firings.droppedCount == 2)
+  }
+
+  @Test func `a debounced and a throttled sequence have the same edges`() async {
+    let source = Messenger<Int>()
+    let debounced = Recorder(source.subscription().debounced(for: .seconds(1), clock: clock))
+    source.send(1)
+    source.send(2)
+    await clock.passSecond()
+    #expect(await debounced.first(1) == [2])
+    debounced.cancel()
+    let other = Messenger<Int>()
+    let throttled = Recorder(other.subscription().throttled(for: .seconds(1), clock: clock))
+    other.send(1)
+    #expect(await throttled.first(1) == [1])
+    other.send(2)
+    other.send(3)
+    await clock.passSecond()
+    #expect(await throttled.first(2) == [1, 3])
+    throttled.cancel()
+  }
+}
