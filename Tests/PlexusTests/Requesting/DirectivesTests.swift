@@ -107,13 +107,13 @@ import Testing
   ) async throws {
     var directives = minute
     directives.staleIfError = .seconds(100)
-    let error = Refusal(isOriginFailure: isOriginFailure)
+    let error = RefusedFetch(isOriginFailure: isOriginFailure)
     let cache = try await cache(kind, directives, then: [.failure(error)])
     clock.advance(by: .seconds(60))
     if isOriginFailure {
       #expect(try await cache.request() == 1)
     } else {
-      await #expect(throws: Refusal.self) { try await cache.request() }
+      await #expect(throws: RefusedFetch.self) { try await cache.request() }
     }
   }
 
@@ -421,7 +421,7 @@ import Testing
 }
 
 /// An error of an origin that has failed, or has answered.
-private struct Refusal: OriginFailure {
+private struct RefusedFetch: OriginFailure {
   let isOriginFailure: Bool
 }
 
