@@ -88,11 +88,19 @@ import Testing
   @Test func `does not end before it has dealt with the last moment`() async throws {
     let board = board(waitsForAnswers: false)
     let turnstile = try await holdUp(board)
-    gate.open()
     await announce(0, 1)
-    let end = Task { await board.finish() }
+    let isEnded = Gate()
+    let end = Task {
+      await board.finish()
+      isEnded.open()
+    }
     for _ in 0..<5 { await Task {}.value }
     turnstile.signal()
+    // Both rows ask now, and wait.
+    await gate.arrivals(2)
+    for _ in 0..<5 { await Task {}.value }
+    #expect(!isEnded.isOpen)
+    gate.open()
     await end.value
     #expect(board.state.rows.map(\.details) == [.complete, .complete])
   }

@@ -95,16 +95,6 @@ import Testing
     #expect(state.ask().isEmpty)
   }
 
-  @Test mutating func `is settled when the last moment has come and everybody is answered`() {
-    #expect(!state.isSettled)
-    announce(.scheduled(.sample(0, at: "10:00")))
-    _ = state.ask()
-    state.apply(.lastMoment)
-    #expect(!state.isSettled)
-    state.apply(.answered(.complete, for: 0))
-    #expect(state.isSettled)
-  }
-
   @Test mutating func `counts stale answers`() {
     announce(.scheduled(.sample(0, at: "10:00")), .scheduled(.sample(1, at: "10:00")))
     _ = state.ask()

@@ -69,10 +69,9 @@ final class Board {
   /// Waits until every row that has asked has its answer, unless the task is cancelled, and gives the last
   /// report.
   func finish() async {
-    // The last moment itself may not have come through yet: this comes after it.
-    store.dispatch(.lastMoment)
-    let settling = store.subscription(toChangesOf: \.isSettled)
-    for await change in settling where change.new { break }
+    // Whoever subscribes takes a turn behind what was dispatched before, the last moment included.
+    let asking = store.subscription(toChangesOf: \.askingCount)
+    for await change in asking where change.new == 0 { break }
     store.dispatch(.end(tally()))
   }
 

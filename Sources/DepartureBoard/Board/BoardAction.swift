@@ -11,8 +11,6 @@ enum BoardAction: Sendable {
   case answered(RowDetails, for: Flight.ID)
   /// A moment has been dealt with: it is time to report what has become known.
   case report(LookupTally)
-  /// The clock will not move any more.
-  case lastMoment
   /// The day is over.
   case end(LookupTally)
 }

@@ -19,7 +19,6 @@ struct BoardState: Sendable {
   private(set) var tally = LookupTally()
   /// What the last report told.
   private(set) var bulletin = Bulletin()
-  private var isLastMoment = false
   private var rowsByID: [Flight.ID: BoardRow] = [:]
 
   /// The time of the day as a clock shows it.
@@ -40,11 +39,6 @@ struct BoardState: Sendable {
   /// The number of rows that wait for an answer.
   var askingCount: Int {
     rowsByID.values.count { $0.isAsking }
-  }
-
-  /// Whether nobody asks any more, and nobody will.
-  var isSettled: Bool {
-    isLastMoment && askingCount == 0
   }
 
   /// The flights whose rows have to ask now: new ones, and those whose answers are stale or missing.
@@ -72,8 +66,6 @@ struct BoardState: Sendable {
       staleAnswers += details.staleCount
       rowsByID[id]?.details = details
       rowsByID[id]?.isAsking = false
-    case .lastMoment:
-      isLastMoment = true
     case .report(let tally):
       report(tally, isLast: false)
     case .end(let tally):
