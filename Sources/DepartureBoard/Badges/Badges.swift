@@ -37,6 +37,10 @@ final class Badges: Sendable {
     images = ImageLoader(media: media) { data in Badge(try Pixmap(ppm: data)) }
   }
 
+  deinit {
+    removeTemporaryFiles()
+  }
+
   /// Returns the badge of an airline.
   ///
   /// - Parameter carrier: The airline's code.
