@@ -133,9 +133,11 @@ struct RealTime {
 
   /// Whether what was so old when the test began, or while it ran, may have that age now.
   func allows(_ age: Duration, for expected: Duration) -> Bool {
-    // Seconds as a floating-point number are not exact.
+    // Somebody may set the clock back, and seconds as a floating-point number are not exact.
+    let elapsed = wallTime() - start
     let tolerance = Duration.milliseconds(1)
-    return age >= expected - tolerance && age <= expected + (wallTime() - start) + tolerance
+    return age >= expected + min(elapsed, .zero) - tolerance
+      && age <= expected + max(elapsed, .zero) + tolerance
   }
 }
 
