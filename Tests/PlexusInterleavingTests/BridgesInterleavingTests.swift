@@ -70,6 +70,18 @@ extension `Every order of jobs` {
       }
     }
 
+    @Test func `who waits for a subscriber goes on when a state consumer follows`() throws {
+      try forEveryInterleaving(deviations: 4) {
+        let publisher = DataPublisher<Int>()
+        let consumer = StateConsumer<LoadState<Int>>()
+        let waiter = Task { try await publisher.waitForSubscriber() }
+        let follower = Task { consumer.follow(publisher) }
+        try await waiter.value
+        await follower.value
+        try Wrong.unless(publisher.subscriberCount == 1, "\(publisher.subscriberCount)")
+      }
+    }
+
     @Test func `a followed sequence is let go with the owner, and tells what was sent`()
       throws
     {

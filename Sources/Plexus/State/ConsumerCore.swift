@@ -119,6 +119,7 @@ final class ConsumerCore<State: Sendable>: Sendable {
     let (subscription, present) = source.withHub { hub, replay in
       (hub.subscription(bufferingPolicy: .unbounded), replay)
     }
+    subscription.subscriber.core.announceCount()
     for state in present { consume(state, from: number) }
     let loop = HandlerLoop(subscription) { [weak self] state, _ in
       self?.consume(state, from: number)
