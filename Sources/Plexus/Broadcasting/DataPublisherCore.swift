@@ -8,6 +8,8 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
     var load: PublisherLoad<Value>?
     /// What wakes when the loaded value goes stale.
     var alarm: Alarm?
+    /// Whether the publisher has gone: there is nobody to be told what goes stale.
+    var isClosed = false
   }
 
   /// What a change leaves to be done without a lock, in this order.
@@ -62,7 +64,10 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
   /// Ends every stream: the publisher has gone.
   func close() {
     hub.finish()
-    let alarm = state.withLock { $0.alarm.take() }
+    let alarm = state.withLock { state in
+      state.isClosed = true
+      return state.alarm.take()
+    }
     alarm?.task?.cancel()
   }
 
@@ -75,7 +80,7 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
       let garbage = state
       var effects = Effects()
       let result = body(&state, &effects, now)
-      if publishesStaleness { adjustAlarm(of: &state, &effects, now) }
+      if publishesStaleness, !state.isClosed { adjustAlarm(of: &state, &effects, now) }
       return (result, effects, garbage)
     }
     effects.delivery?.deliver()

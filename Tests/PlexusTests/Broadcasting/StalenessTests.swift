@@ -202,6 +202,39 @@ import Testing
     await census.falls(to: 0)
   }
 
+  @Test func `starts no timer once it has gone, whatever an abandoned load still does`() async {
+    let clock = ManualClock()
+    let census = Census()
+    let (begun, released) = (Log<Void>(), Log<Void>())
+    var publisher: DataPublisher<Int>? = DataPublisher(
+      staleAfter: .seconds(10),
+      publishesStaleness: true,
+      clock: clock
+    )
+    publisher?.update(1)
+    let states = publisher?.subscription()
+    do {
+      let parcel = census.parcel()
+      let reload = Task { [publisher] in
+        try await publisher?.load {
+          begun.append(())
+          // It does not care whether it is cancelled.
+          await Task.detached { _ = await released.first(1) }.value
+          return parcel.number
+        }
+      }
+      await begun.first(1)
+      reload.cancel()
+      await #expect(throws: CancellationError.self) { try await reload.value }
+    }
+    publisher = nil
+    if let states { for await _ in states {} }
+    released.append(())
+    await census.falls(to: 0)
+    for _ in 0..<100 { await Task.detached {}.value }
+    #expect(clock.sleeperCount == 0)
+  }
+
   @Test func `survives a clock that does not let it sleep`() async {
     struct Sleepless: Clock {
       let manual: ManualClock
