@@ -15,6 +15,15 @@ final class EventBusCore: Sendable {
     var scopedCount = 0
     var crowd = 64
     var identified: [Int: [IdentifiedHandler]] = [:]
+
+    /// Forgets handlers whose ids have a hash value; the caller keeps them.
+    mutating func remove(_ handlers: [IdentifiedHandler], hash: Int) {
+      guard !handlers.isEmpty else { return }
+      // There may be very many with the same id.
+      let removed = Set(handlers.map(ObjectIdentifier.init))
+      identified[hash]?.removeAll { removed.contains(ObjectIdentifier($0)) }
+      if identified[hash]?.isEmpty == true { identified[hash] = nil }
+    }
   }
 
   let time: TimeSource
@@ -159,9 +168,7 @@ final class EventBusCore: Sendable {
           let added = channel.add(recipe, at: now, replacing: handlers)
         else { return nil }
         let entry = IdentifiedHandler(id: id, channel: channel, handler: added.handler)
-        if !replaced.isEmpty {
-          tables.identified[hash]?.removeAll { entry in replaced.contains { $0 === entry } }
-        }
+        tables.remove(replaced, hash: hash)
         tables.identified[hash, default: []].append(entry)
         return added
       }
@@ -179,10 +186,7 @@ final class EventBusCore: Sendable {
     let known = tables.withLock { $0.identified[hash, default: []] }
     let removed = known.filter { (channel ?? $0.channel) == $0.channel && $0.id == id }
     guard !removed.isEmpty else { return }
-    tables.withLock { tables in
-      tables.identified[hash]?.removeAll { entry in removed.contains { $0 === entry } }
-      if tables.identified[hash]?.isEmpty == true { tables.identified[hash] = nil }
-    }
+    tables.withLock { $0.remove(removed, hash: hash) }
     for handler in removed { handler.remove() }
   }
 
