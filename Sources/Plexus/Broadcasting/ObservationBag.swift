@@ -25,12 +25,12 @@ public final class ObservationBag: Sendable {
   /// - Parameter token: What to cancel with the others.
   public func insert(_ token: ObservationToken) {
     guard !token.isCancelled else { return }
-    let crowded = state.withLock { state -> [ObservationToken] in
-      guard state.tokens.insert(token).inserted else { return [] }
+    let isCrowded = state.withLock { state in
+      guard state.tokens.insert(token).inserted else { return false }
       state.order.append(token)
-      return state.order.count > state.threshold ? state.order : []
+      return state.order.count > state.threshold
     }
-    if !crowded.isEmpty { prune() }
+    if isCrowded { prune() }
   }
 
   /// Cancels the tokens in the order in which they were inserted, and empties the bag.

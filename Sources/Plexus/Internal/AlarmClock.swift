@@ -1,6 +1,6 @@
 /// A clock of whatever type that tells the time since some moment before, and sleeps.
 @usableFromInline
-protocol AlarmClock: Sendable {
+protocol AlarmClock: AnyObject, Sendable {
   /// The time at this moment.
   func now() -> Duration
 
@@ -18,7 +18,7 @@ extension AlarmClock {
   }
 }
 
-private struct AnchoredAlarmClock<Source: Clock<Duration>>: AlarmClock {
+private final class AnchoredAlarmClock<Source: Clock<Duration>>: AlarmClock {
   let source: Source
   let origin: Source.Instant
 
@@ -37,7 +37,9 @@ private struct AnchoredAlarmClock<Source: Clock<Duration>>: AlarmClock {
 }
 
 /// The clock that everybody uses, compiled for what it is: a touch costs little more than to read it.
-private struct ContinuousAlarmClock: AlarmClock {
+private final class ContinuousAlarmClock: AlarmClock {
+  static let shared = ContinuousAlarmClock()
+
   let origin = ContinuousClock.now
 
   func now() -> Duration {
@@ -50,8 +52,8 @@ private struct ContinuousAlarmClock: AlarmClock {
 }
 
 extension Clock<Duration> {
-  /// Returns the clock as one that counts from now.
+  /// Returns the clock as one that counts from now, or from a moment before.
   func alarmClock() -> any AlarmClock {
-    self is ContinuousClock ? ContinuousAlarmClock() : AnchoredAlarmClock(self)
+    self is ContinuousClock ? ContinuousAlarmClock.shared : AnchoredAlarmClock(self)
   }
 }
