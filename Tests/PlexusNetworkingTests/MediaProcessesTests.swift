@@ -25,6 +25,22 @@ private func becomeNobody() {
   if geteuid() == 0 { seteuid(65_534) }
 }
 
+/// Ends the process at once, and well if nothing was recorded: what a URLSession lets go of later is no leak.
+private func leave() -> Never {
+  _exit(EXIT_SUCCESS)
+}
+
+/// Lets no file of this process get longer, and writing fail instead of ending the process.
+private func limitFiles(to bytes: rlim_t) {
+  signal(SIGXFSZ, SIG_IGN)
+  var limit = rlimit(rlim_cur: bytes, rlim_max: .max)
+  #if canImport(Glibc)
+  setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+  #else
+  setrlimit(RLIMIT_FSIZE, &limit)
+  #endif
+}
+
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct `Processes that share media` {
   let origin: LoopbackOrigin
@@ -64,6 +80,7 @@ struct `Processes that share media` {
         let url = try #require(URL(string: "\(address)/files/\(number)"))
         #expect(try Data(contentsOf: await loader.request(url)).count == 50_000)
       }
+      leave()
     }
     let loader = makeLoader(path)
     for number in 0..<20 {
@@ -86,6 +103,7 @@ struct `Processes that share media` {
         let url = try #require(URL(string: "\(address)/files/\(number)"))
         _ = try await loader.request(url)
       }
+      leave()
     }
     let loader = makeLoader(path, bytes: 1_000_000)
     for number in 0..<10 { _ = try await loader.request(url(number)) }
@@ -112,6 +130,7 @@ struct `Processes that share media` {
       let url = try #require(URL(string: "\(address)/files/0"))
       let file = try await makeLoader(path).request(url)
       #expect(try Data(contentsOf: file) == Data((0..<50_000).map { UInt8($0 % 251) }))
+      leave()
     }
     #expect(ranges.withLock { $0 } == [nil, "bytes=20000- \"v1\""])
     #expect(folder.parts.isEmpty && folder.files.count == 1)
@@ -152,19 +171,16 @@ struct `Processes that share media` {
     let (path, address) = (folder.url.path, origin.address)
     await #expect(processExitsWith: .success) {
       [path = path as String, address = address as String] in
-      // A file may have so many bytes; the signal is ignored, so that writing fails instead.
-      signal(SIGXFSZ, SIG_IGN)
-      var limit = rlimit(rlim_cur: 30_000, rlim_max: .max)
-      setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+      limitFiles(to: 30_000)
       let loader = makeLoader(path)
       let url = try #require(URL(string: "\(address)/files/0"))
       let error = await #expect(throws: POSIXError.self) { try await loader.request(url) }
       #expect(error?.code == .EFBIG)
       let found = FileManager.default.enumerator(atPath: path)?.allObjects as? [String]
       #expect(found?.sorted() == ["files", "parts"])
-      limit.rlim_cur = .max
-      setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+      limitFiles(to: .max)
       #expect(try Data(contentsOf: await loader.request(url)).count == 50_000)
+      leave()
     }
     #expect(ranges.withLock { $0 } == [nil, nil])
   }
@@ -191,6 +207,7 @@ struct `Processes that share media` {
       #expect(try await loader.request(url) == loader.cachedFile(for: url))
       chmod(path + "/files", 0o700)
       _ = try await loader.request(other)
+      leave()
     }
   }
 
@@ -216,6 +233,7 @@ struct `Processes that share media` {
       // The next request sets aside what could not be.
       #expect(loader.cachedFile(for: url) == nil)
       _ = try await loader.request(url)
+      leave()
     }
     #expect(ranges.withLock { $0.count } == 3)
   }
@@ -229,6 +247,7 @@ struct `Processes that share media` {
     }
     await #expect(processExitsWith: .success) {
       _ = MediaLoader(byteLimit: 0, connectionsPerHost: .max)
+      leave()
     }
   }
 }
