@@ -170,7 +170,7 @@ struct `The line of downloads` {
     let transport = blocking(gate)
     let loader = loader(connections: 9, transport)
     let base = try #require(URL(string: "http://nowhere.invalid/folder/"))
-    let relative = try #require(URL(string: "a.bin#top", relativeTo: base))
+    let relative = try #require(URL(string: "a.bin", relativeTo: base))
     let absolute = try url("folder/a.bin")
     let request = Task { try await loader.request(relative) }
     await gate.arrivals(1)
