@@ -50,6 +50,18 @@ import Testing
     }
   }
 
+  @Test(arguments: contractSubjects.filter { $0.replays && $0.deliversAtOnce }, ReadingWay.all)
+  func `rule 0.1: who subscribes to states gets the newest one, whoever else is there`(
+    subject: any ContractSubject,
+    way: ReadingWay
+  ) async {
+    let stage = subject.stage()
+    stage.send(1..<4)
+    let readers = (0..<3).map { _ in stage.subscribe(way) }
+    stage.end()
+    for reader in readers { #expect(await reader.numbers() == [3]) }
+  }
+
   @Test(arguments: contractSubjects, ReadingWay.all)
   func `rule 0.2: all subscribers see one order, and each sender's own in it`(
     subject: any ContractSubject,
