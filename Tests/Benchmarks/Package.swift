@@ -7,6 +7,7 @@ let package = Package(
   dependencies: [
     .package(name: "plexus", path: "../.."),
     .package(url: "https://github.com/apple/swift-async-algorithms", from: "1.1.4"),
+    .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
   ],
   targets: [
     // A link to LoopbackOrigin under a name of its own: the package has no product for it, and names of
@@ -21,11 +22,16 @@ let package = Package(
         .product(name: "PlexusStorage", package: "plexus"),
         .product(name: "PlexusTesting", package: "plexus"),
         .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"),
+        .product(name: "OpenCombine", package: "OpenCombine"),
       ],
       swiftSettings: [
         .enableUpcomingFeature("ExistentialAny"),
         .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
         .treatAllWarnings(as: .error),
+      ],
+      linkerSettings: [
+        // Valgrind, which counts some rows, does not understand what is in there.
+        .unsafeFlags(["-Xlinker", "--strip-debug"], .when(platforms: [.linux]))
       ]
     ),
   ],

@@ -1,23 +1,43 @@
+import Dispatch
 import Foundation
 
 /// Measures the library beside its peers.
 @main
 struct Benchmarks {
-  static func main() async {
-    do {
-      try await run()
-    } catch {
-      FileHandle.standardError.write(Data("\(error)\n".utf8))
-      exit(error is UsageError ? 64 : 1)
+  static func main() {
+    if CommandLine.arguments.dropFirst().first == "--probe" { runProbe() }
+    Task { @MainActor in
+      do {
+        try await run()
+        exit(0)
+      } catch {
+        FileHandle.standardError.write(Data("\(error)\n".utf8))
+        exit(error is UsageError ? 64 : 1)
+      }
     }
+    dispatchMain()
+  }
+
+  /// Prints what a part of a row comes to that needs a process of its own.
+  private static func runProbe() -> Never {
+    let arguments = CommandLine.arguments.dropFirst(2)
+    guard let probe = Probe.named(arguments.first ?? ""), arguments.count == 2,
+      let count = arguments.last.flatMap({ Int($0) })
+    else {
+      FileHandle.standardError.write(Data("There is no such probe.\n".utf8))
+      exit(64)
+    }
+    Task.detached {
+      print(await probe(count))
+      exit(0)
+    }
+    // Not the main loop: that ends the main thread, which valgrind does not survive.
+    while true { sleep(1_000) }
   }
 
   private static func run() async throws {
     var arguments = Array(CommandLine.arguments.dropFirst())
     guard !arguments.contains("--help") else { return print(usage) }
-    if let isBounded = ["bytes-bounded": true, "bytes-unbounded": false][arguments.first ?? ""] {
-      return printBytes(isBounded: isBounded)
-    }
     if arguments.first == "media-peak" { return try await printMediaPeak(arguments) }
     let json = try value(of: "--json", in: &arguments)
     let repetitions = try value(of: "--repetitions", in: &arguments).map(number) ?? 5
@@ -29,10 +49,12 @@ struct Benchmarks {
       guard try await printHitRatios(in: traces) else { exit(1) }
       return
     }
-    var rows = broadcastingComparisons() + eventComparisons() + requestingComparisons()
-    rows += capacityComparisons()
+    let isListed = arguments.first == "list"
+    if isListed { arguments.removeFirst() }
+    var rows = broadcastingComparisons() + peerComparisons() + eventComparisons()
+    rows += requestingComparisons() + crowdComparisons() + capacityComparisons()
     rows += storageComparisons() + timingComparisons() + stateComparisons()
-    rows += mediaComparisons()
+    rows += mediaComparisons() + countedComparisons()
     if !arguments.isEmpty {
       rows.removeAll { row in !arguments.contains { row.name.hasPrefix($0) } }
     }
@@ -40,13 +62,24 @@ struct Benchmarks {
       throw UsageError("No row begins with \(arguments.joined(separator: " or ")).")
     }
 
-    print(line("row", "ours ns", "(min-max)", "peer ns", "(min-max)", "ratio", "goal", ""))
+    if isListed {
+      for row in rows { print(row.name, row.peer, row.unit.rawValue, separator: "\t") }
+      return
+    }
+
+    print(line("row", "unit", "ours", "(min-max)", "peer", "(min-max)", "ratio", "goal", ""))
     var measurements: [Measurement] = []
     for row in rows {
-      let measurement = try await row.measure(repetitions: repetitions)
-      measurements.append(measurement)
-      print(describe(measurement))
+      do {
+        let measurement = try await row.measure(repetitions: repetitions)
+        measurements.append(measurement)
+        print(describe(measurement))
+      } catch let error as NotMeasurable {
+        print(line(row.name, row.unit.rawValue, "not measured: \(error)"))
+      }
     }
+    let missed = measurements.filter { $0.isMet == false }
+    print("\(measurements.count { $0.isMet == true }) goals met, \(missed.count) not met")
     if let json {
       let encoder = JSONEncoder()
       encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
@@ -56,14 +89,25 @@ struct Benchmarks {
 
   private static let usage = """
     usage: PlexusBenchmarks [--repetitions N] [--json FILE] [ROW ...]
+           PlexusBenchmarks list [ROW ...]
+           PlexusBenchmarks instructions
            PlexusBenchmarks hit-ratios --traces FOLDER
 
     Runs the rows whose names begin with one of those given, or all of them. Each is measured in
-    turn with its peer, N times (5) after a run that does not count; medians are compared.
+    turn with its peer, N times (5) after a run that does not count; the median, the minimum and the
+    maximum are printed, and the medians are compared. The ratio says how many times less than the
+    peer the library needs, and the goal how many times less it is meant to. A peer that reads
+    "at most" is a limit.
+
+    The rows that begin with "instructions" and "allocations" are counted by valgrind, and are the
+    same however busy the machine is. Without valgrind they say that they are not measured.
 
     hit-ratios replays the traces web07.txt and web12.txt of a folder, one number a line, through maps
     of limited capacity; its exit code is 1 if a goal is not reached. They are page views of an online
     shop, collected by Jens Wilke for cache2k.
+
+    --json FILE        writes what was measured, in the same units, to a file
+    --repetitions N    how many runs of each count
     """
 
   private static func value(of option: String, in arguments: inout [String]) throws -> String? {
@@ -83,13 +127,14 @@ struct Benchmarks {
   private static func describe(_ measurement: Measurement) -> String {
     line(
       measurement.name,
+      measurement.unit.rawValue,
       digits(measurement.ours.median),
       "(\(digits(measurement.ours.minimum))-\(digits(measurement.ours.maximum)))",
       digits(measurement.theirs.median),
       "(\(digits(measurement.theirs.minimum))-\(digits(measurement.theirs.maximum)))",
-      digits(measurement.ratio),
-      digits(measurement.goal),
-      measurement.isMet ? "met" : "not met"
+      measurement.ratio.map(digits) ?? "-",
+      measurement.goal > 0 ? digits(measurement.goal) : "-",
+      measurement.isMet.map { $0 ? "met" : "not met" } ?? ""
     )
   }
 
@@ -98,7 +143,7 @@ struct Benchmarks {
   }
 
   private static func line(_ columns: String...) -> String {
-    zip(columns, [28, 10, 18, 10, 18, 8, 8, 8])
+    zip(columns, [34, 7, 10, 18, 10, 18, 8, 8, 8])
       .map { column, width in
         column.padding(toLength: max(width, column.count + 1), withPad: " ", startingAt: 0)
       }
@@ -107,6 +152,15 @@ struct Benchmarks {
 }
 
 struct UsageError: Error, CustomStringConvertible {
+  let description: String
+
+  init(_ description: String) {
+    self.description = description
+  }
+}
+
+/// What this machine has no means for.
+struct NotMeasurable: Error, CustomStringConvertible {
   let description: String
 
   init(_ description: String) {

@@ -40,14 +40,28 @@ private func burst<Element: Sendable>(
     goal: goal,
     ours: {
       let messenger = Messenger<Element>()
-      let subscriptions = (0..<subscribers).map { _ in messenger.subscription() }
-      return await drain(subscriptions, messages: messages) {
-        for _ in 0..<messages { messenger.send(element) }
-        messenger.finish()
-      }
+      return await burst(messenger, of: element, subscribers: subscribers, messages: messages)
     },
     theirs: { await rawBurst(of: element, subscribers: subscribers, messages: messages) }
   )
+}
+
+/// Messages that are all sent before, or while, the subscribers read.
+func burst(_ messenger: Messenger<Int>, subscribers: Int, messages: Int) async -> Double {
+  await burst(messenger, of: 1, subscribers: subscribers, messages: messages)
+}
+
+private func burst<Element: Sendable>(
+  _ messenger: Messenger<Element>,
+  of element: Element,
+  subscribers: Int,
+  messages: Int
+) async -> Double {
+  let subscriptions = (0..<subscribers).map { _ in messenger.subscription() }
+  return await drain(subscriptions, messages: messages) {
+    for _ in 0..<messages { messenger.send(element) }
+    messenger.finish()
+  }
 }
 
 private func streamBurst(subscribers: Int) -> Comparison {
@@ -68,7 +82,8 @@ private func streamBurst(subscribers: Int) -> Comparison {
   )
 }
 
-private func rawBurst<Element: Sendable>(
+/// The same by the peer.
+func rawBurst<Element: Sendable>(
   of element: Element,
   subscribers: Int,
   messages: Int
@@ -108,18 +123,32 @@ private func lockstep(subscribers: Int, goal: Double) -> Comparison {
     name: "lockstep/\(subscribers)",
     peer: "AsyncStream fan-out",
     goal: goal,
-    ours: {
-      let messenger = Messenger<Int>()
-      let subscriptions = (0..<subscribers).map { _ in messenger.subscription() }
-      return await march(subscriptions, rounds: rounds, send: { messenger.send($0) }) {
-        messenger.finish()
-      }
-    },
-    theirs: {
-      let source = RawFanOut<Int>()
-      let streams = (0..<subscribers).map { _ in source.subscribe() }
-      return await march(streams, rounds: rounds, send: { source.send($0) }) { source.finish() }
-    }
+    ours: { await lockstep(subscribers: subscribers, rounds: rounds) },
+    theirs: { await rawLockstep(subscribers: subscribers, rounds: rounds) }
+  )
+}
+
+/// Messages each of which is sent when everybody has had the one before.
+func lockstep(subscribers: Int, rounds: Int) async -> Double {
+  let messenger = Messenger<Int>()
+  let subscriptions = (0..<subscribers).map { _ in messenger.subscription() }
+  return await march(
+    subscriptions,
+    rounds: rounds,
+    send: { messenger.send($0) },
+    finish: { messenger.finish() }
+  )
+}
+
+/// The same by the peer.
+func rawLockstep(subscribers: Int, rounds: Int) async -> Double {
+  let source = RawFanOut<Int>()
+  let streams = (0..<subscribers).map { _ in source.subscribe() }
+  return await march(
+    streams,
+    rounds: rounds,
+    send: { source.send($0) },
+    finish: { source.finish() }
   )
 }
 
@@ -172,19 +201,24 @@ private func subscribeAndDrop() -> Comparison {
     name: "subscribe and drop",
     peer: "AsyncStream fan-out",
     goal: 8,
-    ours: {
-      let messenger = Messenger<Int>()
-      return await nanoseconds(per: cycles) {
-        for _ in 0..<cycles { _ = messenger.subscription() }
-      }
-    },
-    theirs: {
-      let source = RawFanOut<Int>()
-      return await nanoseconds(per: cycles) {
-        for _ in 0..<cycles { _ = source.subscribe() }
-      }
-    }
+    ours: { await subscribeAndDrop(cycles: cycles) },
+    theirs: { await rawSubscribeAndDrop(cycles: cycles) }
   )
+}
+
+func subscribeAndDrop(cycles: Int) async -> Double {
+  let messenger = Messenger<Int>()
+  return await nanoseconds(per: cycles) {
+    for _ in 0..<cycles { _ = messenger.subscription() }
+  }
+}
+
+/// The same by the peer.
+func rawSubscribeAndDrop(cycles: Int) async -> Double {
+  let source = RawFanOut<Int>()
+  return await nanoseconds(per: cycles) {
+    for _ in 0..<cycles { _ = source.subscribe() }
+  }
 }
 
 private func mainActorBurst() -> Comparison {

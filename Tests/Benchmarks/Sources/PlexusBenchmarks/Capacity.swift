@@ -79,42 +79,24 @@ private func hitsAmongMany(inOrder: Bool) -> Comparison {
   )
 }
 
-/// What an entry needs beyond its key and its value: bytes here, not nanoseconds.
+/// What an entry needs beyond its key and its value.
 private func bytesOfAnEntry(isBounded: Bool) -> Comparison {
-  Comparison(
-    name: "bytes/1,000,000 entries\(isBounded ? "/bounded" : "")",
-    peer: "96 bytes",
-    goal: 1,
-    ours: {
-      // In a process of its own, where nothing has left memory behind that could be used again.
-      let child = Process()
-      child.executableURL = Bundle.main.executableURL
-      child.arguments = [isBounded ? "bytes-bounded" : "bytes-unbounded"]
-      let output = Pipe()
-      child.standardOutput = output
-      try child.run()
-      let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-      child.waitUntilExit()
-      guard let bytes = Double(text.trimmingCharacters(in: .whitespacesAndNewlines)) else {
-        throw UsageError("The process that counts bytes said: \(text)")
-      }
-      return bytes
-    },
-    theirs: { 96 }
-  )
+  .limit("bytes/1,000,000 entries\(isBounded ? "/bounded" : "")", atMost: 96, unit: .bytes) {
+    try Probe.run(isBounded ? "bounded entries" : "entries", count: 1_000_000)
+  }
 }
 
-/// Prints what an entry of a million needs beyond its key and its value.
-func printBytes(isBounded: Bool) {
+/// What an entry of so many needs beyond its key and its value.
+func bytesOfAnEntry(count: Int, isBounded: Bool) -> Double {
   let before = bytesInUse()
-  let map = filledMap(count: 1_000_000, capacity: isBounded ? .count(1_000_000) : .unbounded)
+  let map = filledMap(count: count, capacity: isBounded ? .count(count) : .unbounded)
   let bytes = bytesInUse() - before
-  precondition(map.cachedValue(key(999_999)) == 1, "A value was lost")
-  print(Double(bytes) / 1_000_000 - 2 * Double(MemoryLayout<Int>.size))
+  precondition(map.cachedValue(key(count - 1)) == 1, "A value was lost")
+  return Double(bytes) / Double(count) - 2 * Double(MemoryLayout<Int>.size)
 }
 
 /// The memory that the process takes up.
-private func bytesInUse() -> Int {
+func bytesInUse() -> Int {
   #if canImport(Darwin)
   var statistics = malloc_statistics_t()
   malloc_zone_statistics(nil, &statistics)

@@ -74,7 +74,7 @@ private func hitsOnMainActor(of keys: [Int]) -> Comparison {
         for index in 0..<hitsInARun { _ = try await map.request(keys[index % keys.count]) }
       }
     },
-    theirs: {
+    theirs: { @concurrent in
       let map = try await filled.map.value
       return try await nanoseconds(per: hitsInARun) {
         for index in 0..<hitsInARun { _ = try await map.request(keys[index % keys.count]) }
@@ -129,7 +129,7 @@ private func inParallel(
 }
 
 /// The peer of a map: an actor with a dictionary of values and their deadlines, and one of tasks.
-private actor ActorCache<Key: Hashable & Sendable> {
+actor ActorCache<Key: Hashable & Sendable> {
   private var values: [Key: (value: Int, deadline: ContinuousClock.Instant)] = [:]
   private var tasks: [Key: Task<Int, any Error>] = [:]
 
@@ -169,27 +169,33 @@ private func joiners() -> Comparison {
     name: "100,000 joiners",
     peer: "await task.value",
     goal: 1 / 1.1,
-    ours: {
-      let door = Door()
-      let fetches = Counter()
-      let multiplexer = Multiplexer<Int> {
-        fetches.increment()
-        await door.wait()
-        return 1
-      }
-      let result = try await crowd(of: callers, door: door) { try await multiplexer.request() }
-      precondition(fetches.value == 1, "There was more than one fetch")
-      return result
-    },
-    theirs: {
-      let door = Door()
-      let task = Task<Int, any Error> {
-        await door.wait()
-        return 1
-      }
-      return try await crowd(of: callers, door: door) { try await task.value }
-    }
+    ours: { try await calls(count: callers) },
+    theirs: { try await callsOfATask(count: callers) }
   )
+}
+
+/// Very many callers of one fetch.
+func calls(count: Int) async throws -> Double {
+  let door = Door()
+  let fetches = Counter()
+  let multiplexer = Multiplexer<Int> {
+    fetches.increment()
+    await door.wait()
+    return 1
+  }
+  let result = try await crowd(of: count, door: door) { try await multiplexer.request() }
+  precondition(fetches.value == 1, "There was more than one fetch")
+  return result
+}
+
+/// As many tasks that wait for another one.
+func callsOfATask(count: Int) async throws -> Double {
+  let door = Door()
+  let task = Task<Int, any Error> {
+    await door.wait()
+    return 1
+  }
+  return try await crowd(of: count, door: door) { try await task.value }
 }
 
 /// Starts the callers, opens the door when all of them have begun, and waits for their results.
@@ -214,7 +220,7 @@ private func crowd(
 }
 
 /// Holds one task back until it is opened.
-private final class Door: Sendable {
+final class Door: Sendable {
   private struct State {
     var isOpen = false
     var waiter: CheckedContinuation<Void, Never>?
@@ -242,7 +248,7 @@ private final class Door: Sendable {
   }
 }
 
-private final class Counter: Sendable {
+final class Counter: Sendable {
   private let count = Atomic<Int>(0)
 
   var value: Int { count.load(ordering: .relaxed) }
