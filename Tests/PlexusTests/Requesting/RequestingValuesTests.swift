@@ -30,8 +30,14 @@ import Testing
   }
 
   @Test func `a policy begins with the documented defaults`() {
-    let policy = CachePolicy()
-    #expect(policy.timeToLive == .seconds(30 * 60))
+    #expect(CachePolicy().timeToLive == .seconds(30 * 60))
+    expectDefaults(CachePolicy())
+    #expect(CachePolicy(timeToLive: .seconds(1)).timeToLive == .seconds(1))
+    expectDefaults(CachePolicy(timeToLive: .seconds(1)))
+  }
+
+  /// Expects the defaults of all but the time to live.
+  private func expectDefaults(_ policy: CachePolicy) {
     #expect(policy.staleWhileRevalidate == .zero)
     #expect(policy.failureTimeToLive == .zero)
     #expect(policy.retry == .never)
