@@ -6,7 +6,7 @@ import Testing
 @testable import DepartureBoard
 
 @MainActor
-@Suite(.timeLimit(.minutes(5))) struct `The board` {
+@Suite(.timeLimit(.minutes(20))) struct `The board` {
   private let bus = EventBus()
   private let gate = Gate()
 
@@ -153,7 +153,7 @@ import Testing
 }
 
 @MainActor
-@Suite(.timeLimit(.minutes(5))) struct `A replay` {
+@Suite(.timeLimit(.minutes(20))) struct `A replay` {
   /// What an origin sees of a day.
   @MainActor
   private final class Log {

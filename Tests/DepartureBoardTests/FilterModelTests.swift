@@ -98,7 +98,7 @@ import Testing
 }
 
 @MainActor
-@Suite(.timeLimit(.minutes(5))) struct `The input of the filter` {
+@Suite(.timeLimit(.minutes(20))) struct `The input of the filter` {
   private let clock = ManualClock()
   private let page = Board(waitsForAnswers: false) { _ in RowDetails() }.page()
 

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(5))) struct `The program in a hostile world` {
+@Suite(.serialized, .timeLimit(.minutes(20))) struct `The program in a hostile world` {
   private let folder: TemporaryFolder
 
   init() throws {

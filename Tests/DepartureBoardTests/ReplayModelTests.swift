@@ -109,7 +109,7 @@ import Testing
   }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct `The clock of the day` {
+@Suite(.timeLimit(.minutes(20))) struct `The clock of the day` {
   @Test func `stands still until it is moved, and never goes back`() {
     let clock = DayClock(at: .seconds(60))
     #expect(clock.now.sinceMidnight == .seconds(60))

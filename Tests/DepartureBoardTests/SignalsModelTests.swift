@@ -6,7 +6,7 @@ import Testing
 @testable import DepartureBoard
 
 @MainActor
-@Suite(.serialized, .timeLimit(.minutes(5))) struct `The signals` {
+@Suite(.serialized, .timeLimit(.minutes(20))) struct `The signals` {
   @Test func `that come before anybody listens are not lost`() async {
     // Both do nothing to a program that does not wait for them.
     let arrivals = Messenger<Int32>()

@@ -2,7 +2,7 @@ import LoopbackOrigin
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(20)))
 struct `An origin with faults` {
   let origin: LoopbackOrigin
   let clock = ManualClock()

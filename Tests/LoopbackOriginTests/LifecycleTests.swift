@@ -3,7 +3,7 @@ import LoopbackOrigin
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(20)))
 struct `The life of an origin` {
   @Test func `has a port of its own, and says where it is`() throws {
     let (one, other) = (try LoopbackOrigin(), try LoopbackOrigin())

@@ -7,12 +7,16 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(20)))
 struct `An origin and a URL session` {
   let origin: LoopbackOrigin
-  let session = URLSession(configuration: .ephemeral)
+  let session: URLSession
 
   init() throws {
+    let configuration = URLSessionConfiguration.ephemeral
+    // A busy machine takes its time.
+    configuration.timeoutIntervalForRequest = 600
+    session = URLSession(configuration: configuration)
     origin = try LoopbackOrigin()
     origin.route("/hello") { _ in OriginResponse(text: "hello") }
   }

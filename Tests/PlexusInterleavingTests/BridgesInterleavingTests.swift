@@ -3,7 +3,7 @@ import PlexusTesting
 import Testing
 
 extension `Every order of jobs` {
-  @Suite(.serialized, .timeLimit(.minutes(5)))
+  @Suite(.serialized, .timeLimit(.minutes(20)))
   struct `Following and waiting for subscribers, in every order` {
     struct Wrong: Error {
       let what: String

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 extension `Every order of jobs` {
-  @Suite(.serialized, .timeLimit(.minutes(5)))
+  @Suite(.serialized, .timeLimit(.minutes(20)))
   struct `The interleaving harness` {
     @Test func `tries every outcome of two tasks of two steps, and no other`() throws {
       let outcomes = Journal()

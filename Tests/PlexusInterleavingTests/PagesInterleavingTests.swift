@@ -3,7 +3,7 @@ import PlexusTesting
 import Testing
 
 extension `Every order of jobs` {
-  @Suite(.serialized, .timeLimit(.minutes(5)))
+  @Suite(.serialized, .timeLimit(.minutes(20)))
   struct `Loading pages, in every order` {
     struct Wrong: Error {
       let what: String
@@ -171,7 +171,7 @@ extension `Every order of jobs` {
     }
   }
 
-  @Suite(.serialized, .timeLimit(.minutes(5)))
+  @Suite(.serialized, .timeLimit(.minutes(20)))
   struct `Sharing a sequence, in every order` {
     typealias Wrong = `Loading pages, in every order`.Wrong
 

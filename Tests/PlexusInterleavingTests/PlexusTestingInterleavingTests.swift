@@ -2,7 +2,7 @@ import PlexusTesting
 import Testing
 
 extension `Every order of jobs` {
-  @Suite(.serialized, .timeLimit(.minutes(5)))
+  @Suite(.serialized, .timeLimit(.minutes(20)))
   struct `The testing library, in every order` {
     private struct Wrong: Error {
       let what: String

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 extension `Every order of jobs` {
-  @Suite(.serialized, .timeLimit(.minutes(5)))
+  @Suite(.serialized, .timeLimit(.minutes(20)))
   struct `Requests, in every order` {
     private struct Wrong: Error {
       let what: String

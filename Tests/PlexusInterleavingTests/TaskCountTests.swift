@@ -5,7 +5,7 @@ import Testing
 extension `Every order of jobs` {
   /// A thousand of each are sent, and the scenario may take a hundred jobs: a task for each of them would
   /// take a thousand.
-  @Suite(.serialized, .timeLimit(.minutes(5)))
+  @Suite(.serialized, .timeLimit(.minutes(20)))
   struct `No task is started` {
     struct Wrong: Error {}
 

@@ -10,7 +10,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(20)))
 struct `What a server says about keeping a value` {
   let origin: LoopbackOrigin
   let clock = ManualClock()
@@ -39,6 +39,7 @@ struct `What a server says about keeping a value` {
     change(&request)
     return HTTPFetcher(
       request,
+      session: patientSession,
       now: { [now] in Date(timeIntervalSince1970: now.withLock { $0 }) },
       decode: { String(decoding: $0, as: UTF8.self) }
     )
@@ -148,7 +149,11 @@ struct `What a server says about keeping a value` {
   {
     set("max-age=10, stale-if-error=100")
     let url = try #require(URL(string: origin.address + "/value"))
-    let fetcher = HTTPFetcher(url) { data in
+    let fetcher = HTTPFetcher(
+      URLRequest(url: url),
+      session: patientSession,
+      now: { [now] in Date(timeIntervalSince1970: now.withLock { $0 }) }
+    ) { data in
       guard data == Data("one".utf8) else { throw CocoaError(.coderReadCorrupt) }
       return data
     }

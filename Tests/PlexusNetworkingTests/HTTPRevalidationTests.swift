@@ -10,7 +10,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(20)))
 struct `Asking a server whether a value has changed` {
   let origin: LoopbackOrigin
   /// The conditions that it saw, in order.
@@ -48,7 +48,7 @@ struct `Asking a server whether a value has changed` {
     self.answers.withLock { $0 = answers }
     var request = URLRequest(url: try #require(URL(string: origin.address + path)))
     change(&request)
-    let fetcher = HTTPFetcher(request) { String(decoding: $0, as: UTF8.self) }
+    let fetcher = HTTPFetcher(request, session: patientSession) { String(decoding: $0, as: UTF8.self) }
     return Multiplexer(policy: .http, clock: ManualClock(), onFetch: fetcher.fetch)
   }
 

@@ -23,7 +23,7 @@ extension MediaLoader {
   }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(20)))
 struct `The line of downloads` {
   let folder = MediaTestFolder()
 
@@ -231,7 +231,7 @@ struct `The line of downloads` {
 
   @Test func `the tasks of a session get the priority of their callers`() async throws {
     let change = Guarded<(@Sendable (TaskPriority) -> Void)?>(nil)
-    let transport = URLSessionTransport()
+    let transport = URLSessionTransport(timeout: 600)
     let origin = try LoopbackOrigin()
     origin.inject(.stall(), for: "/")
     let request = URLRequest(url: try #require(URL(string: origin.address + "/")))

@@ -8,7 +8,7 @@ import Testing
 /// With a server that was not written together with its client.
 @Suite(
   .enabled(if: Nginx.executable != nil, "nginx is not installed here"),
-  .timeLimit(.minutes(5))
+  .timeLimit(.minutes(20))
 )
 struct `With a real nginx` {
   let server: Nginx
@@ -57,7 +57,7 @@ struct `With a real nginx` {
   }
 
   private func cache(_ path: String) throws -> Multiplexer<String> {
-    let fetcher = HTTPFetcher(try url(path)) { [bodies] data in
+    let fetcher = HTTPFetcher(try url(path), session: patientSession) { [bodies] data in
       bodies.withLock { $0 += 1 }
       return String(decoding: data, as: UTF8.self)
     }

@@ -14,7 +14,7 @@ private struct NoReceiver: MediaReceiver {
   func receive(_ bytes: Data) throws {}
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(20)))
 struct `Redirects of a transfer` {
   private let session = URLSession(configuration: .ephemeral)
 

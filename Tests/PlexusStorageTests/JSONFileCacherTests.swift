@@ -3,7 +3,7 @@ import Plexus
 import PlexusStorage
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(20)))
 struct `A file cacher` {
   private let folder: TemporaryFolder
   private let cacher: JSONFileCacher<Person>

@@ -16,7 +16,7 @@ private enum Kind: String, CaseIterable, Codable, Sendable {
   }
 }
 
-@Suite(.serialized, .timeLimit(.minutes(5)))
+@Suite(.serialized, .timeLimit(.minutes(20)))
 struct `Processes that share storage` {
   private let folder: TemporaryFolder
 

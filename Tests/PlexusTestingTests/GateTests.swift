@@ -1,7 +1,7 @@
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(20)))
 struct `A gate` {
   let gate = Gate()
 

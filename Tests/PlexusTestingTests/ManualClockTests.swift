@@ -2,7 +2,7 @@ import Dispatch
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(20)))
 struct `A manual clock` {
   let clock = ManualClock()
 

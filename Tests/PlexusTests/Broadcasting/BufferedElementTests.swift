@@ -1,7 +1,7 @@
 import Plexus
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `An element that is already there` {
+@Suite(.timeLimit(.minutes(20))) struct `An element that is already there` {
   @MainActor @Test(arguments: Policy.roomy)
   func `is read from a subscription without leaving the actor`(policy: Policy) async {
     let messenger = Messenger<Int>()

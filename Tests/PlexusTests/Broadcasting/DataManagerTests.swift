@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A data manager` {
+@Suite(.timeLimit(.minutes(20))) struct `A data manager` {
   struct NumberManager: DataManager {
     let publisher: DataPublisher<Int>
     let fetcher: ScriptedFetcher<Int>

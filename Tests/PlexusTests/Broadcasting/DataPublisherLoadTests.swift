@@ -3,7 +3,7 @@ import PlexusTesting
 import Testing
 
 /// What callers of `load` may rely on.
-@Suite(.timeLimit(.minutes(5))) struct `Loading a data publisher` {
+@Suite(.timeLimit(.minutes(20))) struct `Loading a data publisher` {
   let gate = Gate()
 
   /// Starts a load that waits for the gate.

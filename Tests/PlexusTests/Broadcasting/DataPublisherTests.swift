@@ -17,7 +17,7 @@ enum LoadingFailure: Error, Equatable {
   case second
 }
 
-@Suite(.timeLimit(.minutes(5))) struct `A data publisher` {
+@Suite(.timeLimit(.minutes(20))) struct `A data publisher` {
   @Test func `gives a new subscriber the current state at once, unknown included`() async {
     let publisher = DataPublisher<Int>()
     let steps: [(String, (DataPublisher<Int>) -> Void)] = [

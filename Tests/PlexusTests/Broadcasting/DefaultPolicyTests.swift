@@ -3,7 +3,7 @@ import PlexusTesting
 import Testing
 
 /// What is kept for a subscriber who says nothing about it.
-@Suite(.timeLimit(.minutes(5))) struct `Without a buffering policy` {
+@Suite(.timeLimit(.minutes(20))) struct `Without a buffering policy` {
   private let numbers = Array(1...100)
 
   /// Reads the rest of streams and subscriptions.

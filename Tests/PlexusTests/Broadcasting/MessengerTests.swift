@@ -1,7 +1,7 @@
 import Plexus
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A messenger` {
+@Suite(.timeLimit(.minutes(20))) struct `A messenger` {
   @Test func `replays nothing to those who come later`() async {
     let messenger = Messenger<Int>()
     messenger.send(1)

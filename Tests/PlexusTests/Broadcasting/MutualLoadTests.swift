@@ -3,7 +3,7 @@ import PlexusTesting
 import Testing
 
 /// Loads that would come to wait for themselves by way of others, whoever has begun those.
-@Suite(.timeLimit(.minutes(5))) struct `Loads that wait for each other` {
+@Suite(.timeLimit(.minutes(20))) struct `Loads that wait for each other` {
   @Test func `are found out though different callers have begun them`() async throws {
     let (first, second) = (DataPublisher<Int>(), DataPublisher<Int>())
     let both = Gate()

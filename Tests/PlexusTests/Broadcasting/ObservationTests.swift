@@ -2,7 +2,7 @@ import Plexus
 import Testing
 
 /// What handlers may rely on.
-@Suite(.timeLimit(.minutes(5))) struct `An observation` {
+@Suite(.timeLimit(.minutes(20))) struct `An observation` {
   @MainActor final class Label: Sendable {
     var texts: [String] = []
 

@@ -3,7 +3,7 @@ import PlexusTesting
 import Testing
 
 /// What those who read a list page by page may rely on.
-@Suite(.timeLimit(.minutes(5))) struct `A paged publisher` {
+@Suite(.timeLimit(.minutes(20))) struct `A paged publisher` {
   @Test func `publishes every page with those before it, up to the last`() async throws {
     let publisher = Catalog().publisher()
     let states = publisher.subscription(bufferingPolicy: .unbounded)

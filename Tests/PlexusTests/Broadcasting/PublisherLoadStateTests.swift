@@ -2,7 +2,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.timeLimit(.minutes(5))) struct `A load of a publisher` {
+@Suite(.timeLimit(.minutes(20))) struct `A load of a publisher` {
   private let load = PublisherLoad<Int>(id: LoadID(rawValue: 1))
 
   @Test func `rule 0.4: holds nobody up who has left before waiting`() async {

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A shared sequence` {
+@Suite(.timeLimit(.minutes(20))) struct `A shared sequence` {
   /// A sequence that says when it is iterated and when that ends, and can be iterated again.
   struct Tracked: AsyncSequence, Sendable {
     let source: Messenger<Int>

@@ -2,7 +2,7 @@ import Plexus
 import Testing
 
 /// What a subscription keeps alive, and for how long.
-@Suite(.timeLimit(.minutes(5))) struct `The memory of a subscription` {
+@Suite(.timeLimit(.minutes(20))) struct `The memory of a subscription` {
   @Test func `keeps nothing before its position, however long it is kept`() async {
     let messenger = Messenger<Parcel>()
     let census = Census()

@@ -2,7 +2,7 @@ import Plexus
 import Testing
 
 /// What one reader may rely on.
-@Suite(.timeLimit(.minutes(5))) struct `A subscription` {
+@Suite(.timeLimit(.minutes(20))) struct `A subscription` {
   @Test func `loses nothing under the unbounded policy`() async {
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription()

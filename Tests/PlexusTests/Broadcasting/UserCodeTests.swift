@@ -7,7 +7,7 @@ import Testing
 ///
 /// A lock that was held would never be given back, so what they do is done by way of
 /// ``withoutLocks(_:)``.
-@Suite(.timeLimit(.minutes(5))) struct `User code never runs under a lock` {
+@Suite(.timeLimit(.minutes(20))) struct `User code never runs under a lock` {
   /// Does to a messenger all that user code may do.
   @Sendable func use(_ messenger: Messenger<Parcel>) {
     withoutLocks {

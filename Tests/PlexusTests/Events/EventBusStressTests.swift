@@ -2,7 +2,7 @@ import Plexus
 import Testing
 
 /// Many threads at once, for the thread sanitizer and for counting.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct `Event bus stress` {
+@Suite(.serialized, .timeLimit(.minutes(20))) struct `Event bus stress` {
   struct Message: PersistentEvent, Hashable {
     let sender: Int
     let number: Int

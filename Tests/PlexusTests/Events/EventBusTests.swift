@@ -3,7 +3,7 @@ import PlexusTesting
 import Testing
 
 /// Posting and observing, as far as nothing is kept.
-@Suite(.timeLimit(.minutes(5))) struct `An event bus` {
+@Suite(.timeLimit(.minutes(20))) struct `An event bus` {
   @Test func `delivers to streams and handlers side by side what is posted after they subscribed`()
     async
   {

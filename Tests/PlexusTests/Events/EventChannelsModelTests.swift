@@ -4,7 +4,7 @@ import Testing
 @testable import Plexus
 
 /// What is left of scopes that are used no more.
-@Suite(.timeLimit(.minutes(5))) struct `Channels of scopes` {
+@Suite(.timeLimit(.minutes(20))) struct `Channels of scopes` {
   let bus = EventBus()
 
   @Test func `are forgotten when their last stream has gone`() {

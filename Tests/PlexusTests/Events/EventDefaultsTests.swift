@@ -2,7 +2,7 @@ import Plexus
 import Testing
 
 /// What an event, a rule or a handler is if its author says no more than has to be said.
-@Suite(.timeLimit(.minutes(5))) struct `The defaults of events` {
+@Suite(.timeLimit(.minutes(20))) struct `The defaults of events` {
   struct Plain: Event {}
 
   struct Ruled: PersistentEvent {

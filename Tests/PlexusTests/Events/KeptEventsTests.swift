@@ -3,7 +3,7 @@ import PlexusTesting
 import Testing
 
 /// What is kept, how long, and who gets it.
-@Suite(.timeLimit(.minutes(5))) struct `Kept events` {
+@Suite(.timeLimit(.minutes(20))) struct `Kept events` {
   @Test(arguments: PersistenceRule.allCases)
   func `are bounded by a limit, which drops the oldest`(rule: PersistenceRule) async {
     let bus = EventBus()

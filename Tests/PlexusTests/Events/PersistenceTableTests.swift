@@ -3,7 +3,7 @@ import PlexusTesting
 import Testing
 
 /// The table of what happens to a persistent event, cell by cell.
-@Suite(.timeLimit(.minutes(5))) struct `The table of persistence` {
+@Suite(.timeLimit(.minutes(20))) struct `The table of persistence` {
   /// Where and how an event is posted and handled.
   struct Setting: Sendable, CustomTestStringConvertible {
     let way: Way

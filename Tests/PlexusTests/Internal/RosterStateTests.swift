@@ -2,7 +2,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.timeLimit(.minutes(5))) struct `A roster` {
+@Suite(.timeLimit(.minutes(20))) struct `A roster` {
   @Test func `keeps the order of those who are left, like an array`() {
     var random = SeededRandom(seed: 7)
     var roster = Roster<String>()

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.timeLimit(.minutes(5))) struct `A value that is set once` {
+@Suite(.timeLimit(.minutes(20))) struct `A value that is set once` {
   /// What can be shared, around what cannot be copied.
   final class Holder<Value: Sendable>: Sendable {
     private let once = SetOnce<Value>()

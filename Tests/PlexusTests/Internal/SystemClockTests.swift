@@ -5,12 +5,12 @@ import Testing
 ///
 /// Nothing here sleeps: what is measured has passed when the next instruction is carried out, and each
 /// test looks until it is noticed.
-@Suite(.timeLimit(.minutes(5))) struct `The clock of the system` {
+@Suite(.timeLimit(.minutes(20))) struct `The clock of the system` {
   private let instant = Duration.nanoseconds(1)
 
   /// Looks again and again, but not for ever.
   private func comesTrue(_ isTrue: () async throws -> Bool) async rethrows -> Bool {
-    let end = ContinuousClock.now.advanced(by: .seconds(30))
+    let end = ContinuousClock.now.advanced(by: .seconds(600))
     while ContinuousClock.now < end {
       if try await isTrue() { return true }
     }

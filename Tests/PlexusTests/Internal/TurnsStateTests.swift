@@ -2,7 +2,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.timeLimit(.minutes(5))) struct `Turns, one after another` {
+@Suite(.timeLimit(.minutes(20))) struct `Turns, one after another` {
   typealias Numbers = Turns<Int, [Int]>
 
   func makeTurns() -> Numbers {

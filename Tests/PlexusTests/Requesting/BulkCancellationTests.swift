@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A cancelled caller of several keys` {
+@Suite(.timeLimit(.minutes(20))) struct `A cancelled caller of several keys` {
   let origin = BulkOrigin()
 
   private func policy(_ whenUnobserved: UnobservedFetch) -> CachePolicy {

@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `While several keys are fetched` {
+@Suite(.timeLimit(.minutes(20))) struct `While several keys are fetched` {
   let clock = ManualClock()
   let origin = BulkOrigin()
 

@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A request of several keys` {
+@Suite(.timeLimit(.minutes(20))) struct `A request of several keys` {
   let clock = ManualClock()
   let origin = BulkOrigin()
 

@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `The events of a cache` {
+@Suite(.timeLimit(.minutes(20))) struct `The events of a cache` {
   let clock = ManualClock()
 
   @Test func `tell what happens to each key, in order`() async throws {

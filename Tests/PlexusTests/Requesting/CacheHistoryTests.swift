@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `Any history of a cache` {
+@Suite(.timeLimit(.minutes(20))) struct `Any history of a cache` {
   @Test(arguments: CacheKind.allCases, 0..<40)
   func `answers every caller as a simple sequential model does`(
     kind: CacheKind,

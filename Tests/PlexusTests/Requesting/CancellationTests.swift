@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A cancelled caller` {
+@Suite(.timeLimit(.minutes(20))) struct `A cancelled caller` {
   private func policy(_ whenUnobserved: UnobservedFetch) -> CachePolicy {
     var policy = CachePolicy()
     policy.whenUnobserved = whenUnobserved

@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A map of limited capacity` {
+@Suite(.timeLimit(.minutes(20))) struct `A map of limited capacity` {
   let clock = ManualClock()
 
   /// How many of the keys from 0 on have a value.

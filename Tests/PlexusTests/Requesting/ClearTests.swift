@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `Clearing` {
+@Suite(.timeLimit(.minutes(20))) struct `Clearing` {
   let gate = Gate()
 
   private func counting(
@@ -215,7 +215,7 @@ import Testing
   }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct `Storing` {
+@Suite(.timeLimit(.minutes(20))) struct `Storing` {
   @Test(arguments: CacheKind.allCases)
   func `R10: a value makes it as fresh as one that was just fetched`(
     kind: CacheKind

@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A map of limited cost` {
+@Suite(.timeLimit(.minutes(20))) struct `A map of limited cost` {
   let clock = ManualClock()
 
   @Test func `never keeps more than it may`() async throws {

@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A value` {
+@Suite(.timeLimit(.minutes(20))) struct `A value` {
   let clock = ManualClock()
 
   private func policy(_ change: (inout CachePolicy) -> Void = { _ in }) -> CachePolicy {

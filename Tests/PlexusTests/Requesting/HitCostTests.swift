@@ -47,7 +47,7 @@ private var mayExhaust: Bool {
   return dlsym(program, "__asan_init") == nil && dlsym(program, "__tsan_init") == nil
 }
 
-@Suite(.timeLimit(.minutes(5)), .enabled(if: mayExhaust))
+@Suite(.timeLimit(.minutes(20)), .enabled(if: mayExhaust))
 struct `A hit when all memory is taken` {
   @Test func `R2: where making an object ends the process`() async {
     await #expect(processExitsWith: .failure) {

@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A policy with odd numbers` {
+@Suite(.timeLimit(.minutes(20))) struct `A policy with odd numbers` {
   @Test func `may say any duration there is, however long or negative`() async {
     await #expect(processExitsWith: .success) {
       // Beyond what 64 bits of seconds can hold.

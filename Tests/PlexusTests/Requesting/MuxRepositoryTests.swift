@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A repository` {
+@Suite(.timeLimit(.minutes(20))) struct `A repository` {
   let repository = MuxRepository()
 
   @Test func `R8: clears all of its members`() async throws {

@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `The task of a fetch` {
+@Suite(.timeLimit(.minutes(20))) struct `The task of a fetch` {
   @TaskLocal private static var note = "none"
 
   @Test(arguments: CacheKind.allCases)

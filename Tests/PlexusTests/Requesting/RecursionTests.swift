@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A request inside a fetch` {
+@Suite(.timeLimit(.minutes(20))) struct `A request inside a fetch` {
   @Test(arguments: CacheKind.allCases)
   func `R11: of the same key is an error, whatever else the fetch does first`(
     kind: CacheKind

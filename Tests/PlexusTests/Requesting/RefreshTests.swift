@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A refresh` {
+@Suite(.timeLimit(.minutes(20))) struct `A refresh` {
   let clock = ManualClock()
   let gate = Gate()
 

@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `Releasing` {
+@Suite(.timeLimit(.minutes(20))) struct `Releasing` {
   @Test(arguments: CacheKind.allCases)
   func `a cache while a fetch runs still gives those who wait their result`(
     kind: CacheKind

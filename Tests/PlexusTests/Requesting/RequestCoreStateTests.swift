@@ -3,7 +3,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.timeLimit(.minutes(5))) struct `A flight that was left` {
+@Suite(.timeLimit(.minutes(20))) struct `A flight that was left` {
   @Test func `R6: goes on for a caller who has come since the last one left`() async throws {
     var policy = CachePolicy()
     policy.whenUnobserved = .cancel

@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `Requests from many threads` {
+@Suite(.timeLimit(.minutes(20))) struct `Requests from many threads` {
   /// What is fetched: a number that only grows.
   private final class Origin: Sendable {
     private let version = Tally()

@@ -3,7 +3,7 @@ import PlexusTesting
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A request` {
+@Suite(.timeLimit(.minutes(20))) struct `A request` {
   @Test(arguments: CacheKind.allCases)
   func `R1: concurrent requests share exactly one fetch`(kind: CacheKind) async throws {
     let gate = Gate()

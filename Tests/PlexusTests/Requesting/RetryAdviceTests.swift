@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A fetch that is told when to try again` {
+@Suite(.timeLimit(.minutes(20))) struct `A fetch that is told when to try again` {
   let clock = ManualClock()
 
   /// An answer such as "503 Service Unavailable" with a Retry-After header.

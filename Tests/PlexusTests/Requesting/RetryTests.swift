@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A fetch that takes too long or fails` {
+@Suite(.timeLimit(.minutes(20))) struct `A fetch that takes too long or fails` {
   let clock = ManualClock()
 
   @Test(arguments: CacheKind.allCases)

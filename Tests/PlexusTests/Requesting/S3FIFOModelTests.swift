@@ -2,7 +2,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.timeLimit(.minutes(5))) struct `The choice of what has to go` {
+@Suite(.timeLimit(.minutes(20))) struct `The choice of what has to go` {
   @Test(arguments: [0, 1, 2, 3, 10, 100], [false, true])
   func `is that of a naive model with arrays, after any history`(limit: Int, costsVary: Bool) {
     for seed in UInt64(0)..<3 {

@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A value that must not be kept` {
+@Suite(.timeLimit(.minutes(20))) struct `A value that must not be kept` {
   let clock = ManualClock()
   let cacher = ControlledCacher<Int>()
 

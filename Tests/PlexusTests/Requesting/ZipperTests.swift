@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A zipper` {
+@Suite(.timeLimit(.minutes(20))) struct `A zipper` {
   let profile = Multiplexer { "Ada" }
   let users = MultiplexerMap<Int, Int> { key in
     guard key >= 0 else { throw Broken(reason: "\(key)") }

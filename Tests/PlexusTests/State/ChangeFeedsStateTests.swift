@@ -2,7 +2,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.timeLimit(.minutes(5))) struct `The subscribers to the changes of a store` {
+@Suite(.timeLimit(.minutes(20))) struct `The subscribers to the changes of a store` {
   final class Feed: ChangeFeed {
     let number: Int
     let finished: Log<Int>

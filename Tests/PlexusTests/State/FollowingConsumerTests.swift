@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A state consumer that follows a broadcaster` {
+@Suite(.timeLimit(.minutes(20))) struct `A state consumer that follows a broadcaster` {
   typealias Consumer = StateConsumer<Shelf>
 
   @Test func `follows a store with one call`() async {

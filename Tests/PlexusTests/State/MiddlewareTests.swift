@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `Middleware in a store` {
+@Suite(.timeLimit(.minutes(20))) struct `Middleware in a store` {
   typealias Step = Middleware<[Int], Int>
 
   func makeStore(_ middleware: Step...) -> Store<[Int], Int> {

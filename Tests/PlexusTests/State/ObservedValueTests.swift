@@ -3,7 +3,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) @MainActor struct `An observed value` {
+@Suite(.timeLimit(.minutes(20))) @MainActor struct `An observed value` {
   /// Waits for the next change of a value.
   func nextChange<Value: Sendable>(of observed: ObservedValue<Value>) async -> Value {
     await withCheckedContinuation { continuation in

@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A state consumer` {
+@Suite(.timeLimit(.minutes(20))) struct `A state consumer` {
   typealias Consumer = StateConsumer<Shelf>
 
   @Test func `tells the first state as a change from nothing, then real changes`() async {

@@ -1,7 +1,7 @@
 import Plexus
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `Many who follow a store` {
+@Suite(.timeLimit(.minutes(20))) struct `Many who follow a store` {
   /// More than a time that grows with the square allows for.
   let count = 20_000
 

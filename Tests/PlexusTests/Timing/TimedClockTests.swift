@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `Debouncers, throttlers and clocks` {
+@Suite(.timeLimit(.minutes(20))) struct `Debouncers, throttlers and clocks` {
   @Test(arguments: TimedKind.allCases)
   func `a clock that jumps ahead makes it due`(kind: TimedKind) async {
     let clock = ManualClock()

@@ -3,7 +3,7 @@ import PlexusTesting
 import Testing
 
 /// What a debouncer or throttler does if nothing but the time is said.
-@Suite(.timeLimit(.minutes(5))) struct `The defaults of debouncers and throttlers` {
+@Suite(.timeLimit(.minutes(20))) struct `The defaults of debouncers and throttlers` {
   let clock = ManualClock()
 
   @Test func `a debouncer waits for a quiet time, however long that takes`() async {

@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `Clearing what is stored` {
+@Suite(.timeLimit(.minutes(20))) struct `Clearing what is stored` {
   let cacher = ControlledCacher<Int>()
 
   private func counting(
@@ -252,7 +252,7 @@ import Testing
   }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct `A repository of members with stored copies` {
+@Suite(.timeLimit(.minutes(20))) struct `A repository of members with stored copies` {
   let repository = MuxRepository()
 
   @Test func `R8: nothing of before comes back from a cacher that members share`() async throws {

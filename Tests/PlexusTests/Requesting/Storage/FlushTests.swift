@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `Flushing` {
+@Suite(.timeLimit(.minutes(20))) struct `Flushing` {
   let cacher = ControlledCacher<Int>()
 
   private func counting(
@@ -286,7 +286,7 @@ import Testing
 
   // MARK: - Cachers that use their own multiplexer
 
-  @Test(.timeLimit(.minutes(5)), arguments: CacheKind.allCases)
+  @Test(.timeLimit(.minutes(20)), arguments: CacheKind.allCases)
   func `a cacher that uses its own multiplexer does not hold it up`(kind: CacheKind) async throws {
     let cache = counting(kind, policy: .readingFirst())
     let depth = Tally()

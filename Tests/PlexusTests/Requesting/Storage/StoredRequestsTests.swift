@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `A stored copy, read before the first fetch` {
+@Suite(.timeLimit(.minutes(20))) struct `A stored copy, read before the first fetch` {
   let cacher = ControlledCacher<Int>()
 
   @Test(arguments: CacheKind.allCases)
