@@ -161,6 +161,71 @@ public enum CacheCapacity<Value> : Sendable where Value : Sendable {
     case cost(Int, of: @Sendable (Value) -> Int)
 }
 
+/// What the origin of a value says about keeping it, which holds for that value in place of the policy.
+///
+/// A fetch returns it with ``FetchResult/fetched(_:directives:validator:)``. What it leaves out is up to the
+/// ``CachePolicy``.
+///
+/// ```swift
+/// let rates = Multiplexer { (_: FetchContext<[String]>) in
+///   .fetched(
+///     ["EUR"],
+///     directives: CacheDirectives(timeToLive: .seconds(60), staleIfError: .seconds(3_600))
+///   )
+/// }
+/// ```
+///
+/// ## Failing
+///
+/// After a failed fetch the value stands in if the policy's ``CachePolicy/usesCachedValue`` allows it, *or* if
+/// ``staleIfError`` does: each of them permits, and neither forbids what the other one permits. Only
+/// ``requiresRevalidation`` forbids, and then whatever the other two say. In no case is the deadline of the value
+/// extended, or the value dropped.
+public struct CacheDirectives : Hashable, Sendable {
+
+    /// How long the value is fresh, from the end of its fetch; `nil` for the time to live of the policy.
+    ///
+    /// It is kept exactly, without jitter.
+    public var timeToLive: Duration?
+
+    /// How long after its time to live the value is still handed out at once, while one fetch renews it in the
+    /// background; `nil` for the time of the policy.
+    public var staleWhileRevalidate: Duration?
+
+    /// How long after its time to live the value stands in for one that could not be fetched, whatever the policy says
+    /// of the error; `nil` or zero if only the policy decides.
+    ///
+    /// Every error counts, but for an ``OriginFailure`` that says that it is none, and for cancellation. The time goes on
+    /// when a fetch fails: it is counted from the deadline of the value. A stored copy counts where it has been read: by
+    /// a policy that does so before it fetches, or after an error for which the policy allows a cached value.
+    public var staleIfError: Duration?
+
+    /// Whether the value must not be used any more once it is past its time to live, until a fetch has confirmed
+    /// or replaced it.
+    ///
+    /// Then nothing stale is handed out, neither while it is renewed nor after an error, whatever the policy and the
+    /// other directives say. The value is not dropped: ``Multiplexer/cachedValue`` and the next fetch still have it.
+    public var requiresRevalidation: Bool
+
+    /// Creates directives.
+    ///
+    /// - Parameters:
+    ///   - timeToLive: How long the value is fresh.
+    ///   - staleWhileRevalidate: How long it is handed out after that, while it is renewed.
+    ///   - staleIfError: How long it stands in after that for one that could not be fetched.
+    ///   - requiresRevalidation: Whether it must not be used once it is stale.
+    public init(timeToLive: Duration? = nil, staleWhileRevalidate: Duration? = nil, staleIfError: Duration? = nil, requiresRevalidation: Bool = false)
+}
+
+extension CacheDirectives : Codable {
+
+    /// Reads directives that an encoder has written, for instance for a ``Cacher`` of your own.
+    ///
+    /// - Parameter decoder: Where they are read from. What is not there is left to the policy.
+    /// - Throws: The error of the decoder.
+    public init(from decoder: any Decoder) throws
+}
+
 /// A value in a ``Cacher``, with what is needed to judge and renew it later.
 public struct CacheEntry<Value> : Sendable where Value : Sendable {
 
@@ -176,8 +241,10 @@ public struct CacheEntry<Value> : Sendable where Value : Sendable {
     /// What came with the value to ask the origin whether it has changed, such as an entity tag.
     public var validator: String?
 
-    /// The time to live that came with the value; `nil` if the policy of whoever reads it decides.
-    public var timeToLive: Duration?
+    /// What came with the value about keeping it.
+    ///
+    /// A cacher that does not keep it leaves everything to the policy of whoever reads the entry.
+    public var directives: Plexus.CacheDirectives
 
     /// Creates an entry.
     ///
@@ -187,6 +254,20 @@ public struct CacheEntry<Value> : Sendable where Value : Sendable {
     ///   - validator: What came with it to ask the origin whether it has changed.
     ///   - timeToLive: The time to live that came with it.
     public init(value: Value, storedAt: Duration, validator: String? = nil, timeToLive: Duration? = nil)
+
+    /// Creates an entry with all that came with its value about keeping it.
+    ///
+    /// - Parameters:
+    ///   - value: The value.
+    ///   - storedAt: The time at which it was fetched or stored, since 1970-01-01T00:00Z.
+    ///   - validator: What came with it to ask the origin whether it has changed.
+    ///   - directives: What came with it about keeping it.
+    public init(value: Value, storedAt: Duration, validator: String? = nil, directives: Plexus.CacheDirectives)
+
+    /// The time to live that came with the value; `nil` if the policy of whoever reads it decides.
+    ///
+    /// It is the one of the ``directives``.
+    public var timeToLive: Duration?
 }
 
 extension CacheEntry : Equatable where Value : Equatable {
@@ -245,6 +326,8 @@ extension CacheEvent : CustomStringConvertible {
 /// policy.retry = .exponential(attempts: 3, base: .milliseconds(200), cap: .seconds(5), jitter: 0.2)
 /// let rates = Multiplexer(policy: policy) { ["EUR": 1.08] }
 /// ```
+///
+/// A value that comes with ``CacheDirectives`` goes by them where they say something, and by the policy where they do not.
 public struct CachePolicy : Sendable {
 
     /// How long a value is fresh, from the end of its fetch.
@@ -258,7 +341,9 @@ public struct CachePolicy : Sendable {
 
     /// Whether the value that there is, however old, is handed out after a fetch failed with this error.
     ///
-    /// By default after a ``ConnectivityFailure`` that says it is one. It is asked once a failed fetch.
+    /// By default after a ``ConnectivityFailure`` that says it is one. It is asked once a failed fetch. A value may stand in
+    /// without it for the time of its ``CacheDirectives/staleIfError``, and none that is stale does against its
+    /// ``CacheDirectives/requiresRevalidation``.
     public var usesCachedValue: @Sendable (any Error) -> Bool
 
     /// How long a failure is remembered: requests get it at once instead of a new fetch.
@@ -287,6 +372,11 @@ public struct CachePolicy : Sendable {
 
     /// Creates the policy that every property describes as its default.
     public init()
+
+    /// Creates the default policy, but for how long a value is fresh.
+    ///
+    /// - Parameter timeToLive: How long a value is fresh.
+    public init(timeToLive: Duration)
 }
 
 /// What has happened in a multiplexer since it was created.
@@ -686,7 +776,8 @@ final public actor DataPublisher<Value> : Plexus.Broadcaster where Value : Senda
     /// - Returns: The value.
     /// - Throws: The error of the operation; a `CancellationError` if the calling task is cancelled, in
     ///   which case nothing has changed if it was so from the beginning;
-    ///   ``LoadError/recursiveLoad`` if called by the operation of the load that it would join.
+    ///   ``LoadError/recursiveLoad`` if called by the operation of the load that it would join, or by one
+    ///   for which that load waits in turn.
     @discardableResult
     public func load(_ operation: @escaping @Sendable () async throws -> Value) async throws -> Value
 
@@ -1419,8 +1510,30 @@ public enum FetchResult<Value> : Sendable where Value : Sendable {
     /// The value that the context named is still the right one: it counts as fetched just now.
     ///
     /// It fails with ``MultiplexerError/notModifiedWithoutValue`` if the context named none. Without a
-    /// time to live the one that the fetch of the value gave holds again, or else the policy's.
+    /// time to live the one that the fetch of the value gave holds again, or else the policy's. Other directives that
+    /// came with the value hold again, too.
     case notModified(timeToLive: Duration? = nil)
+
+    /// A new value, with all that its origin says about keeping it.
+    ///
+    /// The directives hold in place of the policy, also after ``notModified(timeToLive:)``. The validator is handed to
+    /// the next fetch.
+    case fetched(_: Value, directives: Plexus.CacheDirectives, validator: String? = nil)
+
+    /// The value that the context named is still the right one, with all that its origin says about keeping it from
+    /// now on.
+    ///
+    /// The directives take the place of those that the value came with; a validator that is not given stays. It fails
+    /// with ``MultiplexerError/notModifiedWithoutValue`` if the context named no value.
+    case revalidated(directives: Plexus.CacheDirectives, validator: String? = nil)
+
+    /// A value for those who wait for this fetch, which must not be kept.
+    ///
+    /// They get it, whoever subscribed is told that it was loaded (unless only the newest state is kept for them, as by default), and then
+    /// it is forgotten: no later request is answered
+    /// with it and no cacher gets it. It is newer than what was there before, which goes, too: the value in memory and the
+    /// stored copy.
+    case transient(_: Value)
 }
 
 /// What a handler could do with a persistent event.
@@ -1436,7 +1549,8 @@ public enum HandlerResult : Sendable, Hashable {
 /// The reasons why a load of a publisher cannot begin.
 public enum LoadError : Error, Hashable, Sendable {
 
-    /// The operation of a load asks the same publisher to load, and would wait for itself for ever.
+    /// The operation of a load asks, directly or by way of other loads and fetches, for what it is loading
+    /// itself, and would wait for itself for ever.
     case recursiveLoad
 }
 
@@ -1895,7 +2009,7 @@ public enum MultiplexerError : Error, Hashable, Sendable {
     ///
     /// The chain names the fetches in the order in which they would wait for each other; it begins and
     /// ends with the one that asked. A fetch is named by the id of its multiplexer, or its type if it
-    /// has none, and by its key.
+    /// has none, and by its key. Loads of publishers that stand in between are left out.
     case recursiveRequest(chain: [String])
 
     /// An attempt to fetch took longer than the policy allows.
@@ -2424,6 +2538,17 @@ extension ObservationToken : Hashable {
 extension ObservedValue : nonisolated Observable {
 }
 
+/// An error that knows whether the origin has failed, or has answered that there is no such value for the one who
+/// asks.
+///
+/// ``CacheDirectives/staleIfError`` lets a value stand in for the former only: what the origin has removed or does not
+/// show any more must not come back from a cache. Errors that do not conform count as failures.
+public protocol OriginFailure : Error {
+
+    /// Whether the origin has failed; `false` for an answer such as 404 of HTTP.
+    var isOriginFailure: Bool { get }
+}
+
 /// A part of a list that is loaded page by page.
 public struct Page<Item, Cursor> : Sendable where Item : Sendable, Cursor : Sendable {
 
@@ -2714,7 +2839,7 @@ final public actor PagedPublisher<Item, Cursor> : Plexus.Broadcaster where Item 
     ///
     /// - Throws: The error of the fetch; a `CancellationError` if the calling task is cancelled, in which
     ///   case nothing has changed if it was so from the beginning; ``LoadError/recursiveLoad`` if called
-    ///   by the fetch that it would join.
+    ///   by the fetch that it would join, or by one for which that fetch waits in turn.
     public func loadFirstPage() async throws
 
     /// Loads the page after those that are known, or the first one if there are none.

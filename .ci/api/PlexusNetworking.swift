@@ -2,6 +2,7 @@ import Foundation
 import FoundationNetworking
 import Glibc
 import Plexus
+import PlexusHashing
 
 /// How far a download has come.
 public struct DownloadProgress : Hashable, Sendable {
@@ -46,18 +47,18 @@ public struct DownloadProgress : Hashable, Sendable {
 ///
 /// ## What of HTTP it heeds
 ///
-/// It is a cache of one user (RFC 9111). A value is fresh for `max-age` less `Age` and the time that the answer took,
-/// or until `Expires`; `no-cache` and `no-store` make it stale at once. A stale one is asked for with `If-None-Match` and
-/// `If-Modified-Since`; after 304 the value stays, with the freshness that the 304 gives. A value without any
-/// word about freshness has the policy's time to live. With `CachePolicy.http` a value stands in for an error status as
-/// long as `stale-if-error` allows (RFC 5861), and for a failure of connectivity unless `must-revalidate`,
-/// `no-cache` or `no-store` forbid it.
+/// It is a cache of one user (RFC 9111, RFC 5861). A value is fresh for `max-age`, or until `Expires`, less its age:
+/// what `Age` and `Date` say, and the time that the answer took. `no-cache` and `Vary: *` make it stale at once. A stale one is
+/// asked for with `If-None-Match` and `If-Modified-Since`; after 304 the value stays, with the freshness that the 304
+/// gives or the value came with. A value without any word about freshness has the policy's time to live.
 ///
+/// `stale-while-revalidate` and `stale-if-error` hold for that value in place of the policy: how long it is handed out at
+/// once while it is renewed, and how long it stands in for a 5xx status or any other failure. `must-revalidate` and
+/// `no-cache` forbid both, also what the policy allows. A value that comes with `no-store` goes to those who wait
+/// for it and is not kept, and whatever was kept before goes.
+///
+/// Only `GET` and `HEAD` are asked under conditions; an answer to any other method is kept as long as it says.
 /// `Retry-After`, as seconds or as a date, is the advice of the ``HTTPStatusError``: a retry policy waits that long.
-///
-/// How long a stale value is handed out at once while it is renewed, is up to the policy's
-/// `staleWhileRevalidate`, not to the answer. A value that came with `no-store` stays in memory until the next
-/// fetch ends, though no request is answered with it; give its multiplexer no cacher.
 ///
 /// ## Cancellation
 ///
@@ -85,11 +86,16 @@ public struct HTTPFetcher<Value> : Sendable where Value : Sendable {
 
     /// Fetches the value, or finds out that the one there is has not changed.
     ///
+    /// A 304 that names another version than the one there is, or comes from another address after a redirect, is not
+    /// believed: the value is asked for once more, without conditions.
+    ///
     /// - Parameter context: The value that there is, if any, with what an earlier fetch returned for it.
-    /// - Returns: The value, for how long it is fresh, and what the next fetch needs to ask whether it has changed.
-    /// - Throws: ``HTTPStatusError`` for an answer that is neither 2xx nor an expected 304; `URLError` if there is
-    ///   none, or one that breaks off; ``HTTPRevalidationError`` in its place if the value that there is must
-    ///   not stand in; a `CancellationError` if the fetch is cancelled; what the decoder throws.
+    /// - Returns: The value, what its server says about keeping it, and what the next fetch needs to ask whether it has
+    ///   changed.
+    /// - Throws: ``HTTPStatusError`` for an answer that is neither 2xx nor an expected 304, and for a part (206) that the
+    ///   request did not ask for; `URLError` if there is no answer, or one that breaks off; ``HTTPRevalidationError``
+    ///   in its place if the value that there is must not stand in; a `CancellationError` if the fetch is
+    ///   cancelled; what the decoder throws.
     @concurrent public func fetch(_ context: Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>
 }
 
@@ -115,7 +121,7 @@ extension HTTPRevalidationError : CustomStringConvertible {
 }
 
 /// An answer whose status says that it is not what was asked for.
-public struct HTTPStatusError : Error, Plexus.RetryAdvice, Hashable {
+public struct HTTPStatusError : Error, Plexus.RetryAdvice, Plexus.OriginFailure, Hashable {
 
     /// The status code.
     public let status: Int
@@ -125,7 +131,8 @@ public struct HTTPStatusError : Error, Plexus.RetryAdvice, Hashable {
 
     /// Whether the server has allowed the value that there is to stand in (stale-if-error).
     ///
-    /// `CachePolicy.http` heeds it.
+    /// A multiplexer knows that by itself. `CachePolicy.http` heeds it for values from a cacher that keeps validators
+    /// and no directives.
     public let allowsStaleValue: Bool
 
     /// Creates an error, for instance in a transport of your own.
@@ -135,6 +142,14 @@ public struct HTTPStatusError : Error, Plexus.RetryAdvice, Hashable {
     ///   - retryAfter: How long the server asks to wait.
     ///   - allowsStaleValue: Whether the value that there is may stand in.
     public init(status: Int, retryAfter: Duration? = nil, allowsStaleValue: Bool = false)
+}
+
+extension HTTPStatusError {
+
+    /// Whether the server has failed (5xx), so that a value may stand in for which the server allows that.
+    ///
+    /// Any other status is an answer: what is gone, or not for this user any more, does not come back from a cache.
+    public var isOriginFailure: Bool { get }
 }
 
 extension HTTPStatusError : CustomStringConvertible {
@@ -199,14 +214,15 @@ final public actor ImageLoader<Image> where Image : Sendable {
 
     /// Downloads and decodes what will be needed, at low priority and a few at a time.
     ///
-    /// A request of one of them joins. Errors are left to the request. Releasing the loader ends it.
+    /// A request of one of them joins, and brings its download before those that nobody has requested. Errors are left to
+    /// the request. Releasing the loader ends it.
     ///
     /// - Parameter urls: The URLs.
     nonisolated public func prefetch(_ urls: some Sequence<URL>)
 
     /// Removes everything: the values, and all files of the media loader, which others may use, too.
     ///
-    /// Those who wait for a download get ``MediaError/cleared``.
+    /// Those who wait for a download get ``MediaError/cleared``. What is being prefetched is no longer.
     ///
     /// - Throws: What ``MediaLoader/clear()`` throws.
     public func clear() async throws
@@ -270,16 +286,18 @@ extension MediaError : CustomStringConvertible {
 /// Bytes are written to disk as they arrive, to a file of another name, which gets its own when it is complete: when
 /// its length is the one that the server has announced. Only a 2xx answer is kept; any other fails with an
 /// ``HTTPStatusError`` and leaves nothing behind. A transfer that breaks off leaves its part if the server has named a
-/// strong entity tag or a date of modification: the next request continues it with Range and If-Range, also in
-/// another process. A file that has changed, or a server without ranges, means starting over. After a failure of
-/// connectivity the retry policy decides whether and when to try again; other errors are final.
+/// strong entity tag, or a date of modification that is older than the answer: the next request continues it with
+/// Range and If-Range, also in another process. A file that has changed, an answer that may not fit, or a server without
+/// ranges means starting over. After a failure of connectivity the retry policy decides whether and when to try
+/// again; other errors are final, and a file that cannot be written, for instance on a disk that is full, leaves
+/// nothing.
 ///
 /// URLs of scheme `file` are used in place; schemes other than `http`, `https` and `file` are refused.
 ///
 /// ## Cancellation
 ///
 /// A cancelled caller leaves at once with a `CancellationError`. The last one to leave cancels the download and keeps
-/// its part.
+/// its part. A download is as urgent as to the most urgent of its callers, also when that one comes later.
 ///
 /// ## How much is kept
 ///
@@ -291,7 +309,7 @@ extension MediaError : CustomStringConvertible {
 ///
 /// Several loaders and processes may use one folder. Each downloads for itself what is not there yet, and keeps to its own
 /// limit by what it has seen; what the other one has removed is downloaded again. The system may remove the folder at
-/// any time.
+/// any time: a download under way is then begun anew.
 final public actor MediaLoader {
 
     /// The loader of the whole process, with a folder in the user's caches.
@@ -328,7 +346,7 @@ final public actor MediaLoader {
 
     /// Returns the local file of a URL if its bytes have a digest.
     ///
-    /// The whole file is read at each call, piece by piece and off the caller's actor.
+    /// The whole file is read at each call, piece by piece and off the caller's actor; cancellation ends that, too.
     ///
     /// - Parameters:
     ///   - url: The URL.
@@ -378,10 +396,11 @@ final public actor MediaLoader {
     /// Removes all files and parts.
     ///
     /// They are out of reach before this call suspends. A download under way is not kept: its callers get
-    /// ``MediaError/cleared``. It runs to its end when the calling task is cancelled.
+    /// ``MediaError/cleared``. What is being prefetched is no longer. It runs to its end when the calling task is
+    /// cancelled.
     ///
-    /// - Throws: The system's error if something is left, which has no name any more that this loader would use; the
-    ///   next call tries again.
+    /// - Throws: The system's error if something is left, which this loader does not use any more; the next call tries
+    ///   again.
     public func clear() async throws
 
     /// Adds the loader to a repository, which does not keep it alive.
@@ -409,6 +428,15 @@ extension MediaLoader : Plexus.RepositoryMember {
 /// What takes an answer piece by piece.
 public protocol MediaReceiver : Sendable {
 
+    /// Takes what changes the priority of the transfer.
+    ///
+    /// A transport whose transfers have priorities calls it once before `begin`; others need not. There is a default
+    /// implementation, which never calls the closure.
+    ///
+    /// - Parameter change: What to call with the priority of the caller to whom the transfer is most urgent: at once,
+    ///   and whenever that has become another one. It is called on any thread, and released with the transfer.
+    func onPriorityChange(_ change: @escaping @Sendable (TaskPriority) -> Void)
+
     /// Takes status and header fields of the final answer.
     ///
     /// - Parameter response: The answer.
@@ -420,6 +448,14 @@ public protocol MediaReceiver : Sendable {
     /// - Parameter bytes: The bytes.
     /// - Throws: An error if no more are wanted.
     func receive(_ bytes: Data) throws
+}
+
+extension MediaReceiver {
+
+    /// Never calls the closure: the transfer keeps the priority that it has.
+    ///
+    /// - Parameter change: What changes the priority of the transfer.
+    public func onPriorityChange(_ change: @escaping @Sendable (TaskPriority) -> Void)
 }
 
 /// What sends the requests of a ``MediaLoader``; conform a type of your own to use another client than URLSession, or none
@@ -444,7 +480,8 @@ public protocol MediaTransport : Sendable {
 /// A transport that uses a URLSession of its own, without cache and cookies.
 ///
 /// Bytes are handed over as they arrive. Redirects are followed within a limit, to http and https only. Releasing
-/// the last reference lets running transfers end and closes the connections.
+/// the last reference lets running transfers end and closes the connections. A transfer has the priority of the caller
+/// to whom it is most urgent, also when that one comes later.
 final public class URLSessionTransport : PlexusNetworking.MediaTransport {
 
     /// Creates a transport.
@@ -474,7 +511,8 @@ extension CachePolicy {
     ///
     /// A value without Cache-Control and Expires is stale at once, so that every request asks whether it has
     /// changed. The value that there is stands in after a failure of connectivity, and after an error status if the
-    /// server has allowed it (stale-if-error). All other properties have their defaults.
+    /// server has allowed it (stale-if-error), unless the server forbids it. A stored copy is read before the first fetch,
+    /// which it may save, or let end with 304. All other properties have their defaults.
     ///
     /// ```swift
     /// var policy = CachePolicy.http

@@ -2,6 +2,7 @@ import Dispatch
 import FoundationEssentials
 import Glibc
 import Plexus
+import PlexusHashing
 import SwiftOverlayShims
 
 /// A cacher that keeps each entry in a readable file of its own.

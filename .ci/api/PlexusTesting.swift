@@ -482,11 +482,13 @@ public func hop() async
 /// The message of a failure says how to call it:
 ///
 /// ```swift
-/// try replayInterleaving([0, 1]) {
+/// // Of the two tasks that are ready, the second one runs first.
+/// try replayInterleaving([1]) {
 ///   let gate = Gate()
 ///   let waiter = Task { try await gate.wait() }
-///   gate.open()
+///   let opener = Task { gate.open() }
 ///   try await waiter.value
+///   await opener.value
 /// }
 /// ```
 ///

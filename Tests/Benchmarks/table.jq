@@ -4,6 +4,7 @@ def digits: if . < 10 then . * 100 | round / 100 elif . < 100 then . * 10 | roun
 def spread: "\(.median | digits) (\(.minimum | digits)-\(.maximum | digits))";
 "| Row | Against | Ours | Theirs | Ratio | Goal | |",
 "|---|---|---|---|---|---|---|",
-(.[] | (.theirs.median / .ours.median) as $ratio
-  | "| `\(.name)` | \(.peer) | \(.ours | spread) | \(.theirs | spread) | \($ratio | digits) | \(.goal | digits) | \(
-    if $ratio >= .goal then "met" else "**not met**" end) |")
+(.[] | (if .ours.median > 0 then .theirs.median / .ours.median else null end) as $ratio
+  | "| `\(.name)` | \(.peer) | \(.ours | spread) | \(.theirs | spread) | \(
+    if $ratio then $ratio | digits else "-" end) | \(if .goal > 0 then .goal | digits else "-" end) | \(
+    if .goal <= 0 then "" elif $ratio == null or $ratio >= .goal then "met" else "**not met**" end) |")

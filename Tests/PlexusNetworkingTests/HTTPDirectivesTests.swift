@@ -152,11 +152,12 @@ struct `What a server says about keeping a value` {
     let fetcher = HTTPFetcher(
       URLRequest(url: url),
       session: patientSession,
-      now: { [now] in Date(timeIntervalSince1970: now.withLock { $0 }) }
-    ) { data in
-      guard data == Data("one".utf8) else { throw CocoaError(.coderReadCorrupt) }
-      return data
-    }
+      now: { [now] in Date(timeIntervalSince1970: now.withLock { $0 }) },
+      decode: { data in
+        guard data == Data("one".utf8) else { throw CocoaError(.coderReadCorrupt) }
+        return data
+      }
+    )
     var policy = CachePolicy.http
     policy.usesCachedValue = { _ in false }
     let cache = Multiplexer(policy: policy, clock: clock, onFetch: fetcher.fetch)

@@ -34,6 +34,7 @@ extension FlightState {
   mutating func pass(_ id: FlightID) -> EndEffects {
     guard let running = details.running, running.id == id else { return EndEffects() }
     self = FlightState()
+    unserved = running.unserved
     return EndEffects(isCurrent: true, startsFlight: beginQueued(of: running))
   }
 

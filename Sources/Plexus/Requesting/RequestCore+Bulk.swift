@@ -62,7 +62,10 @@ extension RequestCore {
   }
 
   private func results(of pending: [Pending]) async -> [Key: Result<Value, any Error>] {
-    await withTaskCancellationHandler(
+    // It may have been raised since the flights were joined.
+    let priority = Task.currentPriority
+    for item in pending { item.flight.work.raise(to: priority) }
+    return await withTaskCancellationHandler(
       operation: {
         var results: [Key: Result<Value, any Error>] = [:]
         results.reserveCapacity(pending.count)

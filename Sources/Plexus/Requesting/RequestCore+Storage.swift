@@ -39,7 +39,8 @@ extension RequestCore {
     _ entry: CacheEntry<Value>,
     outdatedUntil: Duration?
   ) -> FoundCopy<Value> {
-    let age = wallClockTime() - entry.storedAt
+    // What a cacher returns may be damaged: times before all times must not overflow.
+    let age = wallClockTime() - max(entry.storedAt, .zero - .longest)
     let isFromTheFuture = age < .zero
     let now = time.now()
     // More than 126 years are as good as for ever, and leave room to reckon with.

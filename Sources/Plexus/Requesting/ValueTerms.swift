@@ -47,8 +47,8 @@ struct ValueTerms: Hashable, Sendable {
   ) -> Bool {
     if requiresRevalidation, now >= deadline { return false }
     if grounds.policyAllows { return true }
-    guard grounds.isOriginFailure, let staleIfError else { return false }
-    return now < deadline.addingSaturating(max(staleIfError, 0))
+    guard grounds.isOriginFailure, let staleIfError, staleIfError > 0 else { return false }
+    return now < deadline.addingSaturating(staleIfError)
   }
 }
 

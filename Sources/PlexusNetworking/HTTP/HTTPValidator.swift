@@ -20,8 +20,10 @@ struct HTTPValidator: Hashable {
 
   /// Whether a value may be handed out though asking for a newer one has brought an error status.
   func allowsStaleAfterError(now: Int) -> Bool {
-    guard !forbidsStale, let staleFrom, let staleIfError else { return false }
-    return now < staleFrom + staleIfError
+    guard !forbidsStale, let staleFrom, let staleIfError, staleIfError > 0 else { return false }
+    // It may come from a file that somebody else has written.
+    let (end, overflows) = staleFrom.addingReportingOverflow(staleIfError)
+    return overflows || now < end
   }
 
   /// Whether a value must not be used, whatever asking for a newer one has brought.

@@ -247,6 +247,7 @@ import Testing
     #expect(state.pass(flight(3)) == .init(isCurrent: true, startsFlight: flight(4)))
     let insisting = state.request(ticket: ticket(1), at: 60, staleTime: 0, next: flight(5)).answer
     #expect(insisting == .waits(flight(4)))
+    #expect(state.servesRefresh, "A stored copy will not do")
   }
 
   @Test(arguments: [(false, 79, true), (false, 80, false), (true, 60, false), (true, 59, true)])

@@ -49,12 +49,15 @@ import Testing
     // Somebody is always there.
     let host = stage.subscribe()
     let isOver = Guarded(false)
+    // Whoever sends looks at what it has sent, and so is never very far ahead of the others.
+    let echo = stage.subscribe()
     let sending = Task.detached {
       var count = 0
       while !isOver.withLock({ $0 }) {
         stage.send(count + 1..<count + 21)
         count += 20
         await Task.detached {}.value
+        if count.isMultiple(of: 1_000) { _ = await echo.positiveNumbers(1_000) }
       }
       return count
     }
