@@ -55,7 +55,7 @@ let package = Package(
     ),
     .testTarget(
       name: "PlexusInterleavingTests",
-      dependencies: ["Plexus", "PlexusNetworking", "PlexusTesting"],
+      dependencies: ["Plexus", "PlexusNetworking", "PlexusTesting", "TestSupport"],
       swiftSettings: settings
     ),
     .testTarget(
@@ -84,6 +84,7 @@ let package = Package(
       name: "DepartureBoardTests",
       dependencies: [
         "DepartureBoard", "LoopbackOrigin", "Plexus", "PlexusNetworking", "PlexusTesting",
+        "TestSupport",
       ],
       swiftSettings: settings
     ),

@@ -1,10 +1,11 @@
 import Foundation
 import LoopbackOrigin
+import TestSupport
 import Testing
 
 @testable import DepartureBoard
 
-@Suite(.timeLimit(.minutes(20))) struct `The badges` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The badges` {
   private let origin: LoopbackOrigin
   private let folder: TemporaryFolder
   private let picture = Pixmap(width: 2, height: 1) { x, _ in Colour(hue: 120 * x, brightness: 255)

@@ -1,12 +1,13 @@
 import Foundation
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 @testable import DepartureBoard
 
 @MainActor
-@Suite(.timeLimit(.minutes(20))) struct `The board` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The board` {
   private let bus = EventBus()
   private let gate = Gate()
 
@@ -153,7 +154,7 @@ import Testing
 }
 
 @MainActor
-@Suite(.timeLimit(.minutes(20))) struct `A replay` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A replay` {
   /// What an origin sees of a day.
   @MainActor
   private final class Log {

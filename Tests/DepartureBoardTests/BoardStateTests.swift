@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import DepartureBoard
 
-@Suite struct `The state of the board` {
+@Suite(.fewAtOnce) struct `The state of the board` {
   private var state = BoardState()
 
   private mutating func announce(_ changes: FlightChange...) {
@@ -185,7 +186,7 @@ import Testing
   }
 }
 
-@Suite struct `A cell` {
+@Suite(.fewAtOnce) struct `A cell` {
   @Test(arguments: [
     (Cell<Int>.pending, false, false, false), (.known(1, isStale: false), false, false, true),
     (.known(1, isStale: true), true, true, true), (.absent(isStale: false), false, false, true),

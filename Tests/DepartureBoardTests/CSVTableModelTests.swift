@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import DepartureBoard
 
-@Suite struct `A table of comma-separated values` {
+@Suite(.fewAtOnce) struct `A table of comma-separated values` {
   private func rows(_ text: String) throws -> [[String]] {
     try CSVTable(name: "t.csv", text: text).rows.map(\.fields)
   }
@@ -65,7 +66,7 @@ import Testing
   }
 }
 
-@Suite struct `A row of a table` {
+@Suite(.fewAtOnce) struct `A row of a table` {
   private func row(_ value: String) throws -> CSVRow {
     try #require(try CSVTable(name: "t.csv", text: "v,w\n\(value),\n").rows.first)
   }

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import DepartureBoard
 
-@Suite struct `A clock time` {
+@Suite(.fewAtOnce) struct `A clock time` {
   @Test(arguments: [
     ("0", 0), ("5", 5), ("30", 30), ("500", 300), ("0500", 300), ("1259", 779), ("2359", 1439),
     ("2400", 1440),
@@ -54,7 +55,7 @@ import Testing
   }
 }
 
-@Suite struct `A calendar day` {
+@Suite(.fewAtOnce) struct `A calendar day` {
   private func airport(_ zone: String, _ offset: Int) -> Airport {
     Airport(
       code: "XXX",

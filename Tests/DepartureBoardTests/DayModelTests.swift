@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import DepartureBoard
 
-@Suite struct `The carried day` {
+@Suite(.fewAtOnce) struct `The carried day` {
   let day: Day
 
   init() throws {
@@ -57,7 +58,7 @@ import Testing
   }
 }
 
-@Suite struct `The key of the weather` {
+@Suite(.fewAtOnce) struct `The key of the weather` {
   @Test func `is what it describes`() {
     let key = WeatherKey(origin: "EWR", hour: 9)
     #expect(key.description == "EWR/9")
@@ -70,7 +71,7 @@ import Testing
   }
 }
 
-@Suite struct `A flight of the timetable` {
+@Suite(.fewAtOnce) struct `A flight of the timetable` {
   private func flight(_ row: String) throws -> Flight {
     let header =
       "sched_dep_time,dep_time,dep_delay,carrier,flight,tailnum,origin,dest,air_time,distance"

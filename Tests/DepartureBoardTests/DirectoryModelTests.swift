@@ -3,11 +3,12 @@ import LoopbackOrigin
 import Plexus
 import PlexusNetworking
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import DepartureBoard
 
-@Suite(.timeLimit(.minutes(20))) struct `The directory` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The directory` {
   private let origin: DayOrigin
   private let clock = DayClock(at: .at("09:00"))
   private let directory: Directory
@@ -192,7 +193,7 @@ import Testing
   }
 }
 
-@Suite(.timeLimit(.minutes(20))) struct `The client of the origin` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The client of the origin` {
   private let origin: LoopbackOrigin
   private let client: OriginClient
 
@@ -353,7 +354,7 @@ import Testing
   }
 }
 
-@Suite struct `The summary` {
+@Suite(.fewAtOnce) struct `The summary` {
   @Test func `has a line for each number, after its name`() {
     var state = BoardState()
     for id in 0..<3 { state.apply(.flight(.scheduled(.sample(id, at: "10:00")))) }

@@ -1,10 +1,11 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 @testable import DepartureBoard
 
-@Suite struct `The filter` {
+@Suite(.fewAtOnce) struct `The filter` {
   private var row: BoardRow {
     var row = BoardRow(.sample(0, at: "10:00"))
     row.details = .complete
@@ -51,7 +52,7 @@ import Testing
   }
 }
 
-@Suite struct `The decoder of keys` {
+@Suite(.fewAtOnce) struct `The decoder of keys` {
   private func keys(_ text: String) -> [Key] {
     var decoder = KeyDecoder()
     return decoder.keys(in: text.utf8)
@@ -98,7 +99,7 @@ import Testing
 }
 
 @MainActor
-@Suite(.timeLimit(.minutes(20))) struct `The input of the filter` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The input of the filter` {
   private let clock = ManualClock()
   private let page = Board(waitsForAnswers: false) { _ in RowDetails() }.page()
 

@@ -1,7 +1,8 @@
 import Foundation
+import TestSupport
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(20))) struct `The program in a hostile world` {
+@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20))) struct `The program in a hostile world` {
   private let folder: TemporaryFolder
 
   init() throws {

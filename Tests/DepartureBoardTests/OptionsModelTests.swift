@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import DepartureBoard
 
-@Suite struct `The options` {
+@Suite(.fewAtOnce) struct `The options` {
   private func options(_ arguments: String...) throws -> Options? {
     guard case .run(let options) = try Options.parse(arguments) else { return nil }
     return options

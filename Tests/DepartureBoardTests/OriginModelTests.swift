@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import DepartureBoard
 
-@Suite struct `The routes of the origin` {
+@Suite(.fewAtOnce) struct `The routes of the origin` {
   let routes: DayRoutes
 
   init() throws {

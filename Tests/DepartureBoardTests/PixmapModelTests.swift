@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import DepartureBoard
 
-@Suite struct `A picture` {
+@Suite(.fewAtOnce) struct `A picture` {
   private let picture = Pixmap(width: 3, height: 2) { x, y in
     Colour(red: UInt8(10 * x), green: UInt8(20 * y), blue: 255)
   }
@@ -73,7 +74,7 @@ import Testing
   }
 }
 
-@Suite struct `A badge` {
+@Suite(.fewAtOnce) struct `A badge` {
   private let red = Colour(red: 200, green: 0, blue: 0)
   private let blue = Colour(red: 0, green: 0, blue: 100)
 
@@ -107,7 +108,7 @@ import Testing
   }
 }
 
-@Suite struct `The colours of a terminal` {
+@Suite(.fewAtOnce) struct `The colours of a terminal` {
   @Test(arguments: [
     (["NO_COLOR": "1", "COLORTERM": "truecolor"], ColourDepth.none),
     (["NO_COLOR": "", "TERM": "xterm"], .eight), ([:], .eight), (["TERM": "vt220"], .eight),

@@ -1,9 +1,10 @@
 import Plexus
+import TestSupport
 import Testing
 
 @testable import DepartureBoard
 
-@Suite struct `The drawn board` {
+@Suite(.fewAtOnce) struct `The drawn board` {
   private func board(
     _ count: Int,
     _ details: RowDetails = .complete,
@@ -220,7 +221,7 @@ import Testing
   }
 }
 
-@Suite struct `A styled line` {
+@Suite(.fewAtOnce) struct `A styled line` {
   @Test func `joins what looks the same`() {
     var line = StyledLine("a", .faint)
     line.append("b", .faint)
@@ -249,7 +250,7 @@ import Testing
   }
 }
 
-@Suite struct `A frame for a terminal` {
+@Suite(.fewAtOnce) struct `A frame for a terminal` {
   @Test func `is written over the last one without clearing it first`() {
     let frame = Ansi.frame([StyledLine("a", .bad), StyledLine("b")], colours: .eight)
     #expect(
@@ -284,7 +285,7 @@ import Testing
   }
 }
 
-@Suite struct `A plain line` {
+@Suite(.fewAtOnce) struct `A plain line` {
   private func row(_ details: RowDetails, _ status: BoardRow.Status) -> BoardRow {
     var row = BoardRow(.sample(0, at: "10:00"))
     row.details = details

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import DepartureBoard
 
-@Suite struct `The script` {
+@Suite(.fewAtOnce) struct `The script` {
   @Test func `announces a flight an hour before it should leave, and that it has left`() {
     let flight = Flight.sample(0, at: "10:00", departed: "09:55")
     let script = Script(flights: [flight])
@@ -65,7 +66,7 @@ import Testing
   }
 }
 
-@Suite struct `The timeline` {
+@Suite(.fewAtOnce) struct `The timeline` {
   private func timeline(_ outage: Outage? = nil, until: ClockTime? = nil) -> Timeline {
     let flight = Flight.sample(0, at: "10:00", departed: "10:30")
     return Timeline(script: Script(flights: [flight]), outage: outage, until: until)
@@ -109,7 +110,7 @@ import Testing
   }
 }
 
-@Suite(.timeLimit(.minutes(20))) struct `The clock of the day` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The clock of the day` {
   @Test func `stands still until it is moved, and never goes back`() {
     let clock = DayClock(at: .seconds(60))
     #expect(clock.now.sinceMidnight == .seconds(60))

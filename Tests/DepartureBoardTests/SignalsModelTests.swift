@@ -1,12 +1,13 @@
 import Foundation
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 @testable import DepartureBoard
 
 @MainActor
-@Suite(.serialized, .timeLimit(.minutes(20))) struct `The signals` {
+@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20))) struct `The signals` {
   @Test func `that come before anybody listens are not lost`() async {
     // Both do nothing to a program that does not wait for them.
     let arrivals = Messenger<Int32>()

@@ -1,7 +1,8 @@
 import Foundation
+import TestSupport
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(20))) struct `What the program leaves on disk` {
+@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20))) struct `What the program leaves on disk` {
   private let folder: TemporaryFolder
 
   init() throws {
@@ -146,7 +147,7 @@ extension String {
   }
 }
 
-@Suite(.serialized, .timeLimit(.minutes(20))) struct `The filter of the program` {
+@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20))) struct `The filter of the program` {
   @Test func `leaves only matching lines, and the numbers of the whole day`() async throws {
     let ending = try await Program.run("--plain", "--speed", "max", "--filter", "delta CANCELLED")
     #expect(ending.status == 0)

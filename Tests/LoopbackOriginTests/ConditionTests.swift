@@ -1,7 +1,8 @@
 import LoopbackOrigin
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
 struct `An origin that knows conditions` {
   let origin: LoopbackOrigin
 

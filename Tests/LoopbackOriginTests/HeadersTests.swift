@@ -1,7 +1,8 @@
 import LoopbackOrigin
+import TestSupport
 import Testing
 
-@Suite struct `Header fields` {
+@Suite(.fewAtOnce) struct `Header fields` {
   @Test func `are found whatever the case of their names`() {
     var headers: OriginHeaders = ["Content-Type": "text/plain"]
     #expect(headers["content-type"] == "text/plain")

@@ -1,9 +1,10 @@
 import Foundation
 import LoopbackOrigin
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
 struct `The life of an origin` {
   @Test func `has a port of its own, and says where it is`() throws {
     let (one, other) = (try LoopbackOrigin(), try LoopbackOrigin())

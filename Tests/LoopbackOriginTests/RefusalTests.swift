@@ -1,8 +1,9 @@
 import LoopbackOrigin
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
 struct `An origin that refuses` {
   let origin: LoopbackOrigin
   let clock = ManualClock()

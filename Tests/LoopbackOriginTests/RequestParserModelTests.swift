@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import LoopbackOrigin
 
-@Suite struct `A request parser` {
+@Suite(.fewAtOnce) struct `A request parser` {
   private let simple = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n"
   private let posted = "POST /b%20c?d=e HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody"
 

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import LoopbackOrigin
 
-@Suite struct `The pure parts of an origin` {
+@Suite(.fewAtOnce) struct `The pure parts of an origin` {
   @Test(arguments: [
     (nil, ByteRange.whole),
     ("bytes=0-3", .part(0..<4)),

@@ -1,13 +1,14 @@
 import Foundation
 import LoopbackOrigin
 import PlexusTesting
+import TestSupport
 import Testing
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
 struct `An origin and a URL session` {
   let origin: LoopbackOrigin
   let session: URLSession

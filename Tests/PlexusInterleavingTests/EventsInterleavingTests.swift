@@ -1,10 +1,11 @@
 import Plexus
 import PlexusTesting
 import Synchronization
+import TestSupport
 import Testing
 
 extension `Every order of jobs` {
-  @Suite(.serialized, .timeLimit(.minutes(20)))
+  @Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20)))
   struct `Events, in every order` {
     struct Wrong: Error {
       let what: String

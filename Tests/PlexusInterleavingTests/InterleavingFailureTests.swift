@@ -1,8 +1,9 @@
 import PlexusTesting
+import TestSupport
 import Testing
 
 extension `Every order of jobs` {
-  @Suite(.serialized, .timeLimit(.minutes(20)))
+  @Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20)))
   struct `What the interleaving harness reports` {
     @Test func `finds the lost update of a read, a suspension and a write`() throws {
       let failure = try failure { try forEveryInterleaving(lostUpdate) }

@@ -1,10 +1,11 @@
 import Foundation
 import PlexusTesting
 import Synchronization
+import TestSupport
 import Testing
 
 extension `Every order of jobs` {
-  @Suite(.serialized, .timeLimit(.minutes(20)))
+  @Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20)))
   struct `The interleaving harness` {
     @Test func `tries every outcome of two tasks of two steps, and no other`() throws {
       let outcomes = Journal()

@@ -1,9 +1,10 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 extension `Every order of jobs` {
-  @Suite(.serialized, .timeLimit(.minutes(20)))
+  @Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20)))
   struct `Loading pages, in every order` {
     struct Wrong: Error {
       let what: String
@@ -171,7 +172,7 @@ extension `Every order of jobs` {
     }
   }
 
-  @Suite(.serialized, .timeLimit(.minutes(20)))
+  @Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20)))
   struct `Sharing a sequence, in every order` {
     typealias Wrong = `Loading pages, in every order`.Wrong
 

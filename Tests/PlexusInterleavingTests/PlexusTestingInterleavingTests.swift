@@ -1,8 +1,9 @@
 import PlexusTesting
+import TestSupport
 import Testing
 
 extension `Every order of jobs` {
-  @Suite(.serialized, .timeLimit(.minutes(20)))
+  @Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20)))
   struct `The testing library, in every order` {
     private struct Wrong: Error {
       let what: String

@@ -1,10 +1,11 @@
 import Plexus
 import PlexusTesting
 import Synchronization
+import TestSupport
 import Testing
 
 extension `Every order of jobs` {
-  @Suite(.serialized, .timeLimit(.minutes(20)))
+  @Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20)))
   struct `Requests, in every order` {
     private struct Wrong: Error {
       let what: String

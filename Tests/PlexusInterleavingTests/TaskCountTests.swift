@@ -1,11 +1,12 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 extension `Every order of jobs` {
   /// A thousand of each are sent, and the scenario may take a hundred jobs: a task for each of them would
   /// take a thousand.
-  @Suite(.serialized, .timeLimit(.minutes(20)))
+  @Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20)))
   struct `No task is started` {
     struct Wrong: Error {}
 

@@ -1,9 +1,10 @@
 import Plexus
+import TestSupport
 import Testing
 
 @testable import PlexusNetworking
 
-@Suite struct `The freshness of an answer` {
+@Suite(.fewAtOnce) struct `The freshness of an answer` {
   private func freshness(_ fields: [String: String], delay: Int = 0) -> HTTPFreshness {
     HTTPFreshness(now: 784_111_777, delay: delay) { fields[$0] }
   }

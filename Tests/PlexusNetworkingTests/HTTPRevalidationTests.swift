@@ -10,7 +10,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
 struct `Asking a server whether a value has changed` {
   let origin: LoopbackOrigin
   /// The conditions that it saw, in order.

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import PlexusNetworking
@@ -19,7 +20,7 @@ private final class Line {
   func unwant(_ key: String, urgency: Int) -> Bool { state.unwant(key, urgency: urgency) }
 }
 
-@Suite struct `The line at a host` {
+@Suite(.fewAtOnce) struct `The line at a host` {
   @Test func `as many go on as may, each host by itself`() {
     let line = Line(limit: 2)
     #expect(line.enter("host", id: 1, for: "a"))

@@ -6,7 +6,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
 struct `An image loader` {
   /// What the decoder of the tests does not understand.
   private struct Undecodable: Error {}

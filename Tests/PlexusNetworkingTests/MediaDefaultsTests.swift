@@ -43,7 +43,7 @@ private final class PathTransport: MediaTransport {
   }
 }
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
 struct `The defaults of media loaders` {
   let folder = MediaTestFolder()
 

@@ -10,7 +10,7 @@ import FoundationNetworking
 #endif
 
 /// What servers, transports, URLs and file systems do that is not in the books.
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
 struct `A media loader in bad company` {
   let folder = MediaTestFolder()
   let url: URL

@@ -6,7 +6,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
 struct `The limits of a media loader` {
   let origin: LoopbackOrigin
   let folder = MediaTestFolder()

@@ -23,7 +23,7 @@ extension MediaLoader {
   }
 }
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
 struct `The line of downloads` {
   let folder = MediaTestFolder()
 

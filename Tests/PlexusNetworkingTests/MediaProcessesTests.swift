@@ -41,7 +41,7 @@ private func limitFiles(to bytes: rlim_t) {
   #endif
 }
 
-@Suite(.serialized, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20)))
 struct `Processes that share media` {
   let origin: LoopbackOrigin
   let folder = MediaTestFolder()

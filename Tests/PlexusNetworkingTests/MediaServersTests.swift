@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// What servers do that keep to HTTP, and servers that do not quite.
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
 struct `A media loader and servers` {
   /// What the decoder of the tests does not understand.
   private struct Undecodable: Error {}

@@ -35,7 +35,7 @@ private final class ScriptedTransport: MediaTransport {
   }
 }
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
 struct `A transport of one's own` {
   let folder = MediaTestFolder()
   let url: URL

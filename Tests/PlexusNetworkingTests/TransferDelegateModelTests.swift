@@ -1,5 +1,6 @@
 import Foundation
 import Plexus
+import TestSupport
 import Testing
 
 @testable import PlexusNetworking
@@ -14,7 +15,7 @@ private struct NoReceiver: MediaReceiver {
   func receive(_ bytes: Data) throws {}
 }
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
 struct `Redirects of a transfer` {
   private let session = URLSession(configuration: .ephemeral)
 

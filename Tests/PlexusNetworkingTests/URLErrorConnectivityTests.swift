@@ -1,9 +1,10 @@
 import Foundation
 import Plexus
 import PlexusNetworking
+import TestSupport
 import Testing
 
-@Suite struct `The connectivity of a URL error` {
+@Suite(.fewAtOnce) struct `The connectivity of a URL error` {
   @Test(arguments: [
     URLError.Code.notConnectedToInternet,
     .networkConnectionLost,

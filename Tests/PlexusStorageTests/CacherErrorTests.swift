@@ -1,8 +1,9 @@
 import Plexus
 import PlexusStorage
+import TestSupport
 import Testing
 
-@Suite struct `An error of a cacher` {
+@Suite(.fewAtOnce) struct `An error of a cacher` {
   @Test func `names keys and reasons in order, and at most five of them`() {
     let one = CacherError(failures: [
       "b": CancellationError(), "a": StorageError.locked(path: "/x"),

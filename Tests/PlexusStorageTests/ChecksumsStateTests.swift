@@ -1,9 +1,10 @@
 import PlexusHashing
+import TestSupport
 import Testing
 
 @testable import PlexusStorage
 
-@Suite struct `Checksums` {
+@Suite(.fewAtOnce) struct `Checksums` {
   // RFC 3720, appendix B.4, and the check value of the catalogue of CRC algorithms.
   private static let published: [(bytes: [UInt8], checksum: UInt32)] = [
     ([], 0),

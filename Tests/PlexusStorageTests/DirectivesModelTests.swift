@@ -1,10 +1,11 @@
 import Foundation
 import Plexus
+import TestSupport
 import Testing
 
 @testable import PlexusStorage
 
-@Suite struct `What came with an entry about keeping it` {
+@Suite(.fewAtOnce) struct `What came with an entry about keeping it` {
   /// Every combination of directives there and not there.
   private static let directives: [CacheDirectives] = (0..<16).map { number in
     CacheDirectives(

@@ -1,9 +1,10 @@
 import PlexusHashing
+import TestSupport
 import Testing
 
 @testable import PlexusStorage
 
-@Suite struct `File names` {
+@Suite(.fewAtOnce) struct `File names` {
   private let names = FileNames(type: "Person")
   private let allowed = Set("abcdefghijklmnopqrstuvwxyz0123456789.-_~".unicodeScalars)
 

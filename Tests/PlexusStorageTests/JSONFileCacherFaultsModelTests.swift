@@ -1,9 +1,10 @@
 import Plexus
+import TestSupport
 import Testing
 
 @testable import PlexusStorage
 
-@Suite struct `A file cacher on a failing disk` {
+@Suite(.fewAtOnce) struct `A file cacher on a failing disk` {
   private let folder = "/home/user/.cache/app"
 
   private func cacher(_ disk: SimulatedDisk, byteLimit: Int? = nil) -> JSONFileCacher<Person> {

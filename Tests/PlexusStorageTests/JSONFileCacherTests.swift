@@ -1,9 +1,10 @@
 import Foundation
 import Plexus
 import PlexusStorage
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
 struct `A file cacher` {
   private let folder: TemporaryFolder
   private let cacher: JSONFileCacher<Person>

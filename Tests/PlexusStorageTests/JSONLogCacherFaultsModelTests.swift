@@ -1,9 +1,10 @@
 import Plexus
+import TestSupport
 import Testing
 
 @testable import PlexusStorage
 
-@Suite struct `A log cacher on a failing disk` {
+@Suite(.fewAtOnce) struct `A log cacher on a failing disk` {
   private let disk = SimulatedDisk()
   private let folder = "/cache"
 

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import PlexusStorage
 
-@Suite struct `A log index` {
+@Suite(.fewAtOnce) struct `A log index` {
   private typealias Record = (kind: LogRecord.Kind, key: String, payload: String)
 
   private func bytes(_ records: [Record]) -> [[UInt8]] {

@@ -1,6 +1,7 @@
 import Foundation
 import Plexus
 import PlexusStorage
+import TestSupport
 import Testing
 
 /// The kinds of cachers, for processes to open.
@@ -16,7 +17,7 @@ private enum Kind: String, CaseIterable, Codable, Sendable {
   }
 }
 
-@Suite(.serialized, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20)))
 struct `Processes that share storage` {
   private let folder: TemporaryFolder
 

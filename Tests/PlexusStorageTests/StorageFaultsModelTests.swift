@@ -1,4 +1,5 @@
 import Plexus
+import TestSupport
 import Testing
 
 @testable import PlexusStorage
@@ -49,7 +50,7 @@ private enum Trouble: CaseIterable, Sendable {
   }
 }
 
-@Suite struct `Storage on a failing disk` {
+@Suite(.fewAtOnce) struct `Storage on a failing disk` {
   /// What an operation claims of the keys that it was given.
   enum Claim: Equatable {
     case done

@@ -1,9 +1,10 @@
 import Plexus
+import TestSupport
 import Testing
 
 @testable import PlexusStorage
 
-@Suite struct `Any history of storage` {
+@Suite(.fewAtOnce) struct `Any history of storage` {
   @Test(arguments: 0..<30 as Range<UInt64>, [false, true])
   func `R17 several instances, reopened and crashing, always hold what a dictionary would`(
     seed: UInt64,

@@ -1,6 +1,7 @@
 import Foundation
 import Plexus
 import PlexusStorage
+import TestSupport
 import Testing
 
 /// The kinds of cachers.
@@ -18,7 +19,7 @@ private enum Kind: String, CaseIterable, Codable, Sendable {
 
 private struct Fetched: Error {}
 
-@Suite(.serialized, .timeLimit(.minutes(10)))
+@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(10)))
 struct `Multiplexers with files` {
   private let folder: TemporaryFolder
   private let policy: CachePolicy
@@ -128,7 +129,7 @@ struct `Multiplexers with files` {
 private let killCount =
   ProcessInfo.processInfo.environment["PLEXUS_KILLS"].flatMap { Int($0) } ?? 12
 
-@Suite(.serialized, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20)))
 struct `Maps in processes that are killed` {
   private let folder: TemporaryFolder
 

@@ -1,10 +1,11 @@
 import Foundation
 import Plexus
+import TestSupport
 import Testing
 
 @testable import PlexusStorage
 
-@Suite struct `The time to live of an entry` {
+@Suite(.fewAtOnce) struct `The time to live of an entry` {
   private static let spans: [Duration?] = [
     nil, .zero, .seconds(60), .milliseconds(1), .seconds(-5), .seconds(Int64.max),
     .seconds(Int64.min), .seconds(7) + .nanoseconds(123_456_789),
@@ -84,7 +85,7 @@ import Testing
   }
 }
 
-@Suite struct `A map on a full disk` {
+@Suite(.fewAtOnce) struct `A map on a full disk` {
   @Test(arguments: [false, true])
   func `R15: answers requests, keeps old entries, and names the keys that a flush could not write`(
     isLog: Bool

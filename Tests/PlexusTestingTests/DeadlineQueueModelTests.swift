@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import PlexusTesting
 
-@Suite struct `A deadline queue` {
+@Suite(.fewAtOnce) struct `A deadline queue` {
   private struct Entry: Equatable {
     let deadline: Int
     let id: Int

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import PlexusTesting
 
-@Suite struct `Job holder model` {
+@Suite(.fewAtOnce) struct `Job holder model` {
   @Test func `a hook that the runtime does not have is an obstacle, and a sentence says so`() {
     let sentence = JobHolder.installHook(named: "swift_task_noSuchHook")
     #expect(sentence?.contains("does not export swift_task_noSuchHook") == true)

@@ -1,7 +1,8 @@
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
 struct `A manual clock that runs` {
   struct Failure: Error {}
 

@@ -2,7 +2,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
 struct `A recorder` {
   private struct Broken: Error, Equatable {}
 

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import PlexusTesting
 
-@Suite struct `A waiting line` {
+@Suite(.fewAtOnce) struct `A waiting line` {
   @Test func `serves in the order of the places, and skips those who left`() {
     var line = WaitingLine<String>()
     for name in ["a", "b", "c", "d"] { line.enter(name, at: line.makePlace()) }

@@ -334,7 +334,7 @@ final class SimulatedDisk: FileSystem {
   }
 }
 
-@Suite struct `A simulated disk` {
+@Suite(.fewAtOnce) struct `A simulated disk` {
   let disk = SimulatedDisk()
 
   private func write(_ text: String, to path: String) throws -> Descriptor {

@@ -1,8 +1,9 @@
 import Plexus
+import TestSupport
 import Testing
 
 /// Senders, readers and cancellations at once, for the thread sanitizer and for counting.
-@Suite(.serialized, .timeLimit(.minutes(20))) struct `Broadcasting stress` {
+@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20))) struct `Broadcasting stress` {
   /// A message that says who sent it, and as which of its own.
   struct Message: Hashable, Sendable {
     let sender: Int

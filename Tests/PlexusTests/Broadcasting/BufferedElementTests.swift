@@ -1,7 +1,8 @@
 import Plexus
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `An element that is already there` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An element that is already there` {
   @MainActor @Test(arguments: Policy.roomy)
   func `is read from a subscription without leaving the actor`(policy: Policy) async {
     let messenger = Messenger<Int>()

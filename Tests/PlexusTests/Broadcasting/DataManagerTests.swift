@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `A data manager` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A data manager` {
   struct NumberManager: DataManager {
     let publisher: DataPublisher<Int>
     let fetcher: ScriptedFetcher<Int>

@@ -1,9 +1,10 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 /// What callers of `load` may rely on.
-@Suite(.timeLimit(.minutes(20))) struct `Loading a data publisher` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Loading a data publisher` {
   let gate = Gate()
 
   /// Starts a load that waits for the gate.

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite struct `Data publisher state` {
+@Suite(.fewAtOnce) struct `Data publisher state` {
   typealias State = DataPublisherState<Int>
 
   @Test func `begins as unknown, without a load`() {

@@ -1,5 +1,6 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 /// A state in words, for comparison.
@@ -17,7 +18,7 @@ enum LoadingFailure: Error, Equatable {
   case second
 }
 
-@Suite(.timeLimit(.minutes(20))) struct `A data publisher` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A data publisher` {
   @Test func `gives a new subscriber the current state at once, unknown included`() async {
     let publisher = DataPublisher<Int>()
     let steps: [(String, (DataPublisher<Int>) -> Void)] = [

@@ -1,9 +1,10 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 /// What is kept for a subscriber who says nothing about it.
-@Suite(.timeLimit(.minutes(20))) struct `Without a buffering policy` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Without a buffering policy` {
   private let numbers = Array(1...100)
 
   /// Reads the rest of streams and subscriptions.

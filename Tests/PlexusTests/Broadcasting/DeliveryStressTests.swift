@@ -6,7 +6,7 @@ import Testing
 /// Deliveries by the million, of which every gap, repetition, reorder and element left behind counts.
 ///
 /// `PLEXUS_DELIVERIES=100000000 swift test --filter DeliveryStress` asks for as many.
-@Suite(.serialized, .timeLimit(.minutes(60))) struct `Delivery stress` {
+@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(60))) struct `Delivery stress` {
   /// What one consumer has seen, told by the numbers of the parcels.
   final class Consumer: Sendable {
     struct Tally: Equatable, Sendable {

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `Following a sequence` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Following a sequence` {
   @Test func `publishes every element as it arrives, and goes on after the end`() async {
     let publisher = DataPublisher<Int>()
     let states = publisher.subscription(bufferingPolicy: .unbounded)

@@ -1,8 +1,9 @@
 import Plexus
+import TestSupport
 import Testing
 
 /// How often the actor of a handler is asked to do something.
-@Suite(.timeLimit(.minutes(20))) struct `What waits for a handler` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `What waits for a handler` {
   @Test func `rule 0.10: is one job for its actor, however many messages there are`() async {
     let host = SteppedHost()
     let messenger = Messenger<Int>()

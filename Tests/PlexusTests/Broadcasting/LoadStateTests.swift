@@ -1,7 +1,8 @@
 import Plexus
+import TestSupport
 import Testing
 
-@Suite struct `A load state` {
+@Suite(.fewAtOnce) struct `A load state` {
   struct Failure: Error, Equatable {
     var code = 0
   }

@@ -1,7 +1,8 @@
 import Plexus
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `A messenger` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A messenger` {
   @Test func `replays nothing to those who come later`() async {
     let messenger = Messenger<Int>()
     messenger.send(1)

@@ -1,9 +1,10 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 /// Loads that would come to wait for themselves by way of others, whoever has begun those.
-@Suite(.timeLimit(.minutes(20))) struct `Loads that wait for each other` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Loads that wait for each other` {
   @Test func `are found out though different callers have begun them`() async throws {
     let (first, second) = (DataPublisher<Int>(), DataPublisher<Int>())
     let both = Gate()

@@ -1,8 +1,9 @@
 import Plexus
+import TestSupport
 import Testing
 
 /// What handlers may rely on.
-@Suite(.timeLimit(.minutes(20))) struct `An observation` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An observation` {
   @MainActor final class Label: Sendable {
     var texts: [String] = []
 

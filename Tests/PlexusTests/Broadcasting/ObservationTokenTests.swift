@@ -1,7 +1,8 @@
 import Plexus
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `An observation token` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An observation token` {
   @Test func `can be asked any number of times before it is cancelled`() {
     let calls = Log<Void>()
     let token = ObservationToken { calls.append(()) }
@@ -92,7 +93,7 @@ import Testing
   }
 }
 
-@Suite(.timeLimit(.minutes(20))) struct `An observation bag` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An observation bag` {
   @Test func `cancels what is in it in order of insertion, and can be used again`() {
     let calls = Log<Int>()
     let bag = ObservationBag()

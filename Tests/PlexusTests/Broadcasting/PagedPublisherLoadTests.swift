@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// What callers that load pages at the same time may rely on.
-@MainActor @Suite(.timeLimit(.minutes(20))) struct `Loading pages` {
+@MainActor @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Loading pages` {
   let catalog = Catalog(isHeldUp: true)
   let publisher: PagedPublisher<String, Int>
 

@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
 /// Every sequence of events up to a length, against what an outsider would believe.
-@Suite struct `Paged publisher model` {
+@Suite(.fewAtOnce) struct `Paged publisher model` {
   /// Something that can happen to a publisher.
   enum Event: Hashable {
     case askFirst

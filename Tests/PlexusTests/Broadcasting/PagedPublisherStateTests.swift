@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite struct `Paged publisher state` {
+@Suite(.fewAtOnce) struct `Paged publisher state` {
   typealias State = PagedPublisherState<String, Int>
 
   /// Begins a load, which must be possible.

@@ -1,9 +1,10 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 /// What those who read a list page by page may rely on.
-@Suite(.timeLimit(.minutes(20))) struct `A paged publisher` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A paged publisher` {
   @Test func `publishes every page with those before it, up to the last`() async throws {
     let publisher = Catalog().publisher()
     let states = publisher.subscription(bufferingPolicy: .unbounded)

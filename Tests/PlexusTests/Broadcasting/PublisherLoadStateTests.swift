@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite(.timeLimit(.minutes(20))) struct `A load of a publisher` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A load of a publisher` {
   private let load = PublisherLoad<Int>(id: LoadID(rawValue: 1))
 
   @Test func `rule 0.4: holds nobody up who has left before waiting`() async {

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// What subscribers learn when a loaded value goes stale.
-@Suite(.timeLimit(.minutes(20))) struct `A data publisher that publishes staleness` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A data publisher that publishes staleness` {
   let clock = ManualClock()
   let publisher: DataPublisher<Int>
 

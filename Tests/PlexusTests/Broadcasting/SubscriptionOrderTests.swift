@@ -1,9 +1,10 @@
 import Plexus
+import TestSupport
 import Testing
 
 /// Rule 0.2, where the order in which waiting tasks are resumed can be seen: on an executor that runs
 /// them on the spot.
-@Suite(.timeLimit(.minutes(20))) struct `Subscription order` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Subscription order` {
   @Test func `rule 0.2: is the order in which loops that wait get elements and the end`()
     async throws
   {

@@ -1,8 +1,9 @@
 import Plexus
+import TestSupport
 import Testing
 
 /// What one reader may rely on.
-@Suite(.timeLimit(.minutes(20))) struct `A subscription` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A subscription` {
   @Test func `loses nothing under the unbounded policy`() async {
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription()

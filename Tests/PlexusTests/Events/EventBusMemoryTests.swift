@@ -1,9 +1,10 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 /// Rule 0.6: nothing leaks.
-@Suite(.timeLimit(.minutes(20))) struct `An event bus leaks nothing` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An event bus leaks nothing` {
   @Test func `a released bus ends its streams after what is in their buffers`() async {
     var bus: EventBus? = EventBus()
     let stream = bus?.subscribe(to: Ping.self)

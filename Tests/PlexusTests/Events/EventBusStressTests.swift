@@ -1,8 +1,9 @@
 import Plexus
+import TestSupport
 import Testing
 
 /// Many threads at once, for the thread sanitizer and for counting.
-@Suite(.serialized, .timeLimit(.minutes(20))) struct `Event bus stress` {
+@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20))) struct `Event bus stress` {
   struct Message: PersistentEvent, Hashable {
     let sender: Int
     let number: Int

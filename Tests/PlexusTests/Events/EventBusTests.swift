@@ -1,9 +1,10 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 /// Posting and observing, as far as nothing is kept.
-@Suite(.timeLimit(.minutes(20))) struct `An event bus` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An event bus` {
   @Test func `delivers to streams and handlers side by side what is posted after they subscribed`()
     async
   {

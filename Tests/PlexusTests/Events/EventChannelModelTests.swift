@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
 /// Every sequence of what can happen in a channel, against what an outsider would believe.
-@Suite(.timeLimit(.minutes(20))) struct `Event channel model` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Event channel model` {
   enum Happening: Hashable {
     case subscribe
     case unsubscribe(Int)

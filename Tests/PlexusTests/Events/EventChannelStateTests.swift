@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
 /// The order of things in a channel, step by step.
-@Suite struct `Event channel state` {
+@Suite(.fewAtOnce) struct `Event channel state` {
   typealias State = EventChannelState<String, Int>
 
   /// The next offer as text.

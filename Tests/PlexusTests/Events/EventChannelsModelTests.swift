@@ -1,10 +1,11 @@
 import PlexusTesting
+import TestSupport
 import Testing
 
 @testable import Plexus
 
 /// What is left of scopes that are used no more.
-@Suite(.timeLimit(.minutes(20))) struct `Channels of scopes` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Channels of scopes` {
   let bus = EventBus()
 
   @Test func `are forgotten when their last stream has gone`() {

@@ -1,8 +1,9 @@
 import Plexus
+import TestSupport
 import Testing
 
 /// What an event, a rule or a handler is if its author says no more than has to be said.
-@Suite(.timeLimit(.minutes(20))) struct `The defaults of events` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The defaults of events` {
   struct Plain: Event {}
 
   struct Ruled: PersistentEvent {

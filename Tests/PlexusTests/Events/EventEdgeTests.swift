@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Values, moments and amounts at the edge of what may be asked of a bus.
-@Suite(.timeLimit(.minutes(20))) struct `Events at the edge` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Events at the edge` {
   /// Something to know by a class that others derive from.
   @MainActor class Window: nonisolated Hashable {
     nonisolated let number: Int

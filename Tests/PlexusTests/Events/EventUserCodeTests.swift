@@ -6,7 +6,7 @@ import Testing
 /// Rule 0.9: what is released, compared or called may use the bus that it belongs to.
 ///
 /// A lock that was held would never be given back: run these under a time limit from outside.
-@Suite(.timeLimit(.minutes(20))) struct `User code of events never runs under a lock` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `User code of events never runs under a lock` {
   /// A parcel that uses the bus when it is released.
   func parcel(_ bus: EventBus, _ census: Census) -> Parcel {
     census.parcel { [weak bus] in

@@ -1,9 +1,10 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 /// What is kept, how long, and who gets it.
-@Suite(.timeLimit(.minutes(20))) struct `Kept events` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Kept events` {
   @Test(arguments: PersistenceRule.allCases)
   func `are bounded by a limit, which drops the oldest`(rule: PersistenceRule) async {
     let bus = EventBus()

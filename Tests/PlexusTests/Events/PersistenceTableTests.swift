@@ -1,9 +1,10 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 /// The table of what happens to a persistent event, cell by cell.
-@Suite(.timeLimit(.minutes(20))) struct `The table of persistence` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The table of persistence` {
   /// Where and how an event is posted and handled.
   struct Setting: Sendable, CustomTestStringConvertible {
     let way: Way

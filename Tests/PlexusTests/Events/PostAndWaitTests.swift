@@ -1,9 +1,10 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 /// Waiting for what has been posted.
-@Suite(.timeLimit(.minutes(20))) struct `Posting and waiting` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Posting and waiting` {
   @Test(arguments: [nil, PersistenceRule.neverClear])
   func `returns after every handler has ended, with the true counts`(rule: PersistenceRule?) async {
     let (bus, gate, log) = (EventBus(), Gate(), Log<String>())

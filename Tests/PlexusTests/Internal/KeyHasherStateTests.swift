@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite struct `A key hasher` {
+@Suite(.fewAtOnce) struct `A key hasher` {
   private let hasher = KeyHasher()
 
   private func hash<Key: Hashable>(_ key: Key) -> UInt64 { hasher.hash(key) }

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite struct `A key table` {
+@Suite(.fewAtOnce) struct `A key table` {
   @Test(arguments: [UInt64.max, 0xFF, 0xF_0000_0000, 0])
   func `holds what a dictionary would hold after any history`(mask: UInt64) {
     // The fewer bits of the hash are left, the more keys collide.

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite(.timeLimit(.minutes(20))) struct `A large wait graph` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A large wait graph` {
   private var graph = WaitGraphState<Int>()
 
   @Test mutating func `looks for no way through one that keeps nobody waiting any more`() {

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite struct `Ring state` {
+@Suite(.fewAtOnce) struct `Ring state` {
   @Test func `gives elements back in order, wherever it begins in its circle`() {
     for offset in 0..<20 {
       var ring = Ring<Int>()

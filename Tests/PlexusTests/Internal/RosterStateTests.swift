@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite(.timeLimit(.minutes(20))) struct `A roster` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A roster` {
   @Test func `keeps the order of those who are left, like an array`() {
     var random = SeededRandom(seed: 7)
     var roster = Roster<String>()

@@ -1,9 +1,10 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 /// Every type can be handed to another task; what cannot does not compile here.
-@Suite struct `The types of the library` {
+@Suite(.fewAtOnce) struct `The types of the library` {
   private func requireSendable<Value: Sendable>(_ type: Value.Type) {}
 
   @Test func `of broadcasting are sendable`() {

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite(.timeLimit(.minutes(20))) struct `A value that is set once` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A value that is set once` {
   /// What can be shared, around what cannot be copied.
   final class Holder<Value: Sendable>: Sendable {
     private let once = SetOnce<Value>()

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite(.timeLimit(.minutes(20))) struct `Shared log state` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Shared log state` {
   @Test func `a run holds its elements by their numbers and says where it ends`() {
     let run = LogRun<Int>(start: 100)
     #expect(run.end == 100)

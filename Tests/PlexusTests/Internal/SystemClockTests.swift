@@ -1,11 +1,12 @@
 import Plexus
+import TestSupport
 import Testing
 
 /// Everything that measures time does so by the clock of the system if it is not told otherwise.
 ///
 /// Nothing here sleeps: what is measured has passed when the next instruction is carried out, and each
 /// test looks until it is noticed.
-@Suite(.timeLimit(.minutes(20))) struct `The clock of the system` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The clock of the system` {
   private let instant = Duration.nanoseconds(1)
 
   /// Looks again and again, but not for ever.

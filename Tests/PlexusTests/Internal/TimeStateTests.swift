@@ -1,9 +1,10 @@
 import PlexusTesting
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite struct `A number of nanoseconds` {
+@Suite(.fewAtOnce) struct `A number of nanoseconds` {
   private static let pairs: [(Duration, Nanoseconds)] = [
     (.zero, 0), (.nanoseconds(1), 1), (.seconds(-3), -3_000_000_000),
     (.seconds(9_223_372_036) + .nanoseconds(854_775_807), .max),
@@ -35,7 +36,7 @@ import Testing
   }
 }
 
-@Suite struct `A time source` {
+@Suite(.fewAtOnce) struct `A time source` {
   @Test func `reads the clock that it was given`() {
     let clock = ManualClock()
     clock.advance(by: .seconds(5))

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite(.timeLimit(.minutes(20))) struct `Turns, one after another` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Turns, one after another` {
   typealias Numbers = Turns<Int, [Int]>
 
   func makeTurns() -> Numbers {

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite struct `A wait graph` {
+@Suite(.fewAtOnce) struct `A wait graph` {
   private var graph = WaitGraphState<String>()
 
   private mutating func wait(

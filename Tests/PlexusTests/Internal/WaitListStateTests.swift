@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite struct `A wait list` {
+@Suite(.fewAtOnce) struct `A wait list` {
   typealias State = WaitListState<Int>
 
   @Test func `hands out everybody who is parked when the event comes`() {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.timeLimit(.minutes(20))) struct `Waiter state` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Waiter state` {
   /// Suspends a task for every waiter, then calls the body, which has to see that all are resumed.
   private func park(
     _ waiters: [Waiter],

@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `A cancelled caller of several keys` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A cancelled caller of several keys` {
   let origin = BulkOrigin()
 
   private func policy(_ whenUnobserved: UnobservedFetch) -> CachePolicy {

@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `While several keys are fetched` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `While several keys are fetched` {
   let clock = ManualClock()
   let origin = BulkOrigin()
 

@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `A request of several keys` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A request of several keys` {
   let clock = ManualClock()
   let origin = BulkOrigin()
 

@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `The events of a cache` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The events of a cache` {
   let clock = ManualClock()
 
   @Test func `tell what happens to each key, in order`() async throws {

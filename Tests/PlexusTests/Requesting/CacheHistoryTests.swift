@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `Any history of a cache` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Any history of a cache` {
   @Test(arguments: CacheKind.allCases, 0..<40)
   func `answers every caller as a simple sequential model does`(
     kind: CacheKind,

@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `A cancelled caller` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A cancelled caller` {
   private func policy(_ whenUnobserved: UnobservedFetch) -> CachePolicy {
     var policy = CachePolicy()
     policy.whenUnobserved = whenUnobserved

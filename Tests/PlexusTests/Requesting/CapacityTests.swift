@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `A map of limited capacity` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A map of limited capacity` {
   let clock = ManualClock()
 
   /// How many of the keys from 0 on have a value.

@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `Clearing` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Clearing` {
   let gate = Gate()
 
   private func counting(
@@ -215,7 +216,7 @@ import Testing
   }
 }
 
-@Suite(.timeLimit(.minutes(20))) struct `Storing` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Storing` {
   @Test(arguments: CacheKind.allCases)
   func `R10: a value makes it as fresh as one that was just fetched`(
     kind: CacheKind

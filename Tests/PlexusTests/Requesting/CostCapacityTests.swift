@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `A map of limited cost` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A map of limited cost` {
   let clock = ManualClock()
 
   @Test func `never keeps more than it may`() async throws {

@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `What comes with a value about keeping it` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `What comes with a value about keeping it` {
   let clock = ManualClock()
 
   /// A cache whose first fetch brings 1 with directives; the others follow the script.
@@ -305,7 +306,7 @@ import Testing
   }
 }
 
-@Suite(.timeLimit(.minutes(20))) struct `What came with a stored copy about keeping it` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `What came with a stored copy about keeping it` {
   let cacher = ControlledCacher<Int>()
   private let clock = ManualClock()
 

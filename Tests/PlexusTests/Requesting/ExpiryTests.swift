@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `A value` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A value` {
   let clock = ManualClock()
 
   private func policy(_ change: (inout CachePolicy) -> Void = { _ in }) -> CachePolicy {

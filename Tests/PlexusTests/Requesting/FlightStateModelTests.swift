@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite struct `Every sequence of events of a key` {
+@Suite(.fewAtOnce) struct `Every sequence of events of a key` {
   @Test func `keeps every promise, with all kinds of events`() throws {
     try walk(World(), events: World.Event.allCases, depth: 5)
   }

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite struct `The state of a key` {
+@Suite(.fewAtOnce) struct `The state of a key` {
   typealias State = FlightState<Int>
 
   private func flight(_ number: UInt64) -> FlightID { FlightID(rawValue: number) }

@@ -2,6 +2,7 @@
 import Glibc
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 /// Takes all the memory that the process could still get: whatever makes an object then ends the process.
@@ -47,7 +48,7 @@ private var mayExhaust: Bool {
   return dlsym(program, "__asan_init") == nil && dlsym(program, "__tsan_init") == nil
 }
 
-@Suite(.timeLimit(.minutes(20)), .enabled(if: mayExhaust))
+@Suite(.fewAtOnce, .timeLimit(.minutes(20)), .enabled(if: mayExhaust))
 struct `A hit when all memory is taken` {
   @Test func `R2: where making an object ends the process`() async {
     await #expect(processExitsWith: .failure) {

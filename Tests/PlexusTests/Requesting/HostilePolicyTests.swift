@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `A policy with odd numbers` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A policy with odd numbers` {
   @Test func `may say any duration there is, however long or negative`() async {
     await #expect(processExitsWith: .success) {
       // Beyond what 64 bits of seconds can hold.

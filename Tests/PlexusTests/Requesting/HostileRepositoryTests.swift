@@ -1,9 +1,10 @@
 import Dispatch
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `A repository of very many members` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A repository of very many members` {
   let repository = MuxRepository()
 
   @Test func `takes each of them in as fast as the first`() async throws {

@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `A repository` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A repository` {
   let repository = MuxRepository()
 
   @Test func `R8: clears all of its members`() async throws {

@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `The task of a fetch` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The task of a fetch` {
   @TaskLocal private static var note = "none"
 
   @Test(arguments: CacheKind.allCases)

@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `A request inside a fetch` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A request inside a fetch` {
   @Test(arguments: CacheKind.allCases)
   func `R11: of the same key is an error, whatever else the fetch does first`(
     kind: CacheKind

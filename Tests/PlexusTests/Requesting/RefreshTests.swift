@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `A refresh` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A refresh` {
   let clock = ManualClock()
   let gate = Gate()
 

@@ -1,9 +1,10 @@
 import PlexusTesting
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite(.timeLimit(.minutes(20))) struct `A flight that was left` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A flight that was left` {
   @Test func `R6: goes on for a caller who has come since the last one left`() async throws {
     var policy = CachePolicy()
     policy.whenUnobserved = .cancel

@@ -1,9 +1,10 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 /// What caches do if nothing but the fetch is said.
-@Suite(.timeLimit(.minutes(20))) struct `The defaults of caches` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The defaults of caches` {
   @Test func `a map keeps whatever it is asked for`() async throws {
     let map = MultiplexerMap<Int, Int>(clock: ManualClock()) { $0 }
     let informed = MultiplexerMap<Int, Int>(clock: ManualClock()) { key, _ in .value(key) }

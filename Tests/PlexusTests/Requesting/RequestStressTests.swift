@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `Requests from many threads` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Requests from many threads` {
   /// What is fetched: a number that only grows.
   private final class Origin: Sendable {
     private let version = Tally()

@@ -1,9 +1,10 @@
 import Plexus
 import PlexusTesting
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `A request` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A request` {
   @Test(arguments: CacheKind.allCases)
   func `R1: concurrent requests share exactly one fetch`(kind: CacheKind) async throws {
     let gate = Gate()

@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite struct `The values of the request core` {
+@Suite(.fewAtOnce) struct `The values of the request core` {
   @Test func `are all sendable`() {
     func requireSendable<Value: Sendable>(_ type: Value.Type) {}
     requireSendable(Multiplexer<Int>.self)

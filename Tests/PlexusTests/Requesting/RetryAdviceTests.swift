@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `A fetch that is told when to try again` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A fetch that is told when to try again` {
   let clock = ManualClock()
 
   /// An answer such as "503 Service Unavailable" with a Retry-After header.

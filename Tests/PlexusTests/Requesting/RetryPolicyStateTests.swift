@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite struct `A retry policy` {
+@Suite(.fewAtOnce) struct `A retry policy` {
   @Test func `waits twice as long each time, up to the cap`() {
     let policy = RetryPolicy.exponential(
       attempts: 6,

@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `A fetch that takes too long or fails` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A fetch that takes too long or fails` {
   let clock = ManualClock()
 
   @Test(arguments: CacheKind.allCases)

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite(.timeLimit(.minutes(20))) struct `The choice of what has to go` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The choice of what has to go` {
   @Test(arguments: [0, 1, 2, 3, 10, 100], [false, true])
   func `is that of a naive model with arrays, after any history`(limit: Int, costsVary: Bool) {
     for seed in UInt64(0)..<3 {
@@ -77,7 +78,7 @@ import Testing
   }
 }
 
-@Suite struct `The keys that have left` {
+@Suite(.fewAtOnce) struct `The keys that have left` {
   @Test(arguments: [1, 3, 50])
   func `are remembered as a list would, in little memory`(keys: UInt64) {
     var random = SeededRandom(seed: keys)

@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `A value that must not be kept` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A value that must not be kept` {
   let clock = ManualClock()
   let cacher = ControlledCacher<Int>()
 

@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `A zipper` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A zipper` {
   let profile = Multiplexer { "Ada" }
   let users = MultiplexerMap<Int, Int> { key in
     guard key >= 0 else { throw Broken(reason: "\(key)") }

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite(.timeLimit(.minutes(20))) struct `The subscribers to the changes of a store` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The subscribers to the changes of a store` {
   final class Feed: ChangeFeed {
     let number: Int
     let finished: Log<Int>

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite(.timeLimit(.minutes(20))) struct `The core of a state consumer` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The core of a state consumer` {
   @Test func `ignores what comes late from what was followed before`() {
     let core = ConsumerCore<Int>(nil)
     let told = Log<Int>()

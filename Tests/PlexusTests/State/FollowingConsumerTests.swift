@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `A state consumer that follows a broadcaster` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A state consumer that follows a broadcaster` {
   typealias Consumer = StateConsumer<Shelf>
 
   @Test func `follows a store with one call`() async {

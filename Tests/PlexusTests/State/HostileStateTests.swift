@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `Values of a state whose operators call back` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Values of a state whose operators call back` {
   /// A number whose comparison does something else first.
   struct Number: Sendable, Equatable {
     var number: Int

@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `Middleware in a store` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Middleware in a store` {
   typealias Step = Middleware<[Int], Int>
 
   func makeStore(_ middleware: Step...) -> Store<[Int], Int> {

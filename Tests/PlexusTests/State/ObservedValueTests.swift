@@ -1,9 +1,10 @@
 import Observation
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) @MainActor struct `An observed value` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) @MainActor struct `An observed value` {
   /// Waits for the next change of a value.
   func nextChange<Value: Sendable>(of observed: ObservedValue<Value>) async -> Value {
     await withCheckedContinuation { continuation in

@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `A state consumer` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A state consumer` {
   typealias Consumer = StateConsumer<Shelf>
 
   @Test func `tells the first state as a change from nothing, then real changes`() async {

@@ -1,7 +1,8 @@
 import Plexus
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `Many who follow a store` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Many who follow a store` {
   /// More than a time that grows with the square allows for.
   let count = 20_000
 

@@ -1,7 +1,8 @@
 import Plexus
+import TestSupport
 import Testing
 
-@Suite struct `The values of stores` {
+@Suite(.fewAtOnce) struct `The values of stores` {
   @Test func `are all sendable`() {
     func requireSendable<Value: Sendable>(_ type: Value.Type) {}
     requireSendable(Store<Int, Int>.self)

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `A store that is released while it is busy` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A store that is released while it is busy` {
   typealias Numbers = Store<[Int], Int>
 
   /// Keeps something until it is taken out.

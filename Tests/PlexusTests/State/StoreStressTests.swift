@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Random histories, compared with what a store is from outside: a list of actions in one order.
-@Suite(.timeLimit(.minutes(20))) struct `A store under stress` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A store under stress` {
   /// An action of one of several threads, which may have more in tow.
   struct Move: Sendable, Hashable {
     enum Source: Sendable, Hashable { case thread, reducer, middleware, effect }

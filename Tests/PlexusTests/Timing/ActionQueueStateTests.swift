@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite struct `Action queue state` {
+@Suite(.fewAtOnce) struct `Action queue state` {
   typealias State = ActionQueueState<String, Int>
 
   @Test func `the first run is current, the second waits, and the others are one with it`() {

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite struct `Debounce state` {
+@Suite(.fewAtOnce) struct `Debounce state` {
   let second = Duration.seconds(1)
 
   func state(

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `A debounced variable` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A debounced variable` {
   let clock = ManualClock()
 
   @Test func `fires the last of several values, and runs its action with it`() async {

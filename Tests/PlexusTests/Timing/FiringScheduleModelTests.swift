@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite struct `Firing schedule model` {
+@Suite(.fewAtOnce) struct `Firing schedule model` {
   @Test(arguments: 1...200)
   func `the short way of a touch is the long way`(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `Debouncers and throttlers in hostile hands` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Debouncers and throttlers in hostile hands` {
   let clock = ManualClock()
 
   @Test func `a variable that may hold nothing fires nothing like any other value`() async {

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite struct `Throttle state` {
+@Suite(.fewAtOnce) struct `Throttle state` {
   func state(
     interval: Duration = .seconds(1),
     leading: Bool = true,

@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `A throttler` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A throttler` {
   let clock = ManualClock()
 
   @Test func `fires at once, and once at the end of the interval for all other touches`() async {

@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `Debouncers, throttlers and clocks` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Debouncers, throttlers and clocks` {
   @Test(arguments: TimedKind.allCases)
   func `a clock that jumps ahead makes it due`(kind: TimedKind) async {
     let clock = ManualClock()

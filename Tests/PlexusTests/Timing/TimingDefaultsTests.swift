@@ -1,9 +1,10 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
 /// What a debouncer or throttler does if nothing but the time is said.
-@Suite(.timeLimit(.minutes(20))) struct `The defaults of debouncers and throttlers` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The defaults of debouncers and throttlers` {
   let clock = ManualClock()
 
   @Test func `a debouncer waits for a quiet time, however long that takes`() async {

@@ -1,8 +1,9 @@
 import Plexus
+import TestSupport
 import Testing
 
 /// The rules of registration and order that every broadcaster keeps.
-@Suite(.timeLimit(.minutes(20))) struct `The contract of broadcasters` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The contract of broadcasters` {
   @Test(arguments: contractSubjects, ReadingWay.all)
   func `rule 0.1: what is sent after registration arrives though nobody iterates yet`(
     subject: any ContractSubject,

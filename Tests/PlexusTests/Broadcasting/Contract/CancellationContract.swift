@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The rules of cancellation that every broadcaster keeps.
-@Suite(.timeLimit(.minutes(20))) struct `The contract of cancellation` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The contract of cancellation` {
   /// How many elements a cancelled loop may still see.
   func allowance(_ way: ReadingWay) -> Int {
     way.reading == .subscription && way.policy == .unbounded ? 15 : 0

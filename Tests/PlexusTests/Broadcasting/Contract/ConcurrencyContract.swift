@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// One order for consumers everywhere, whoever sends at the same time.
-@Suite(.timeLimit(.minutes(20))) struct `The contract of concurrency` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The contract of concurrency` {
   @Test(arguments: contractSubjects)
   func `rule 0.2: consumers on and off actors see one order of what many send at once`(
     subject: any ContractSubject

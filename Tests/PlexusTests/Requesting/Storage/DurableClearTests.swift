@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `Clearing what is stored` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Clearing what is stored` {
   let cacher = ControlledCacher<Int>()
 
   private func counting(
@@ -252,7 +253,7 @@ import Testing
   }
 }
 
-@Suite(.timeLimit(.minutes(20))) struct `A repository of members with stored copies` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A repository of members with stored copies` {
   let repository = MuxRepository()
 
   @Test func `R8: nothing of before comes back from a cacher that members share`() async throws {

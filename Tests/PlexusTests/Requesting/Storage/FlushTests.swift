@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `Flushing` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Flushing` {
   let cacher = ControlledCacher<Int>()
 
   private func counting(

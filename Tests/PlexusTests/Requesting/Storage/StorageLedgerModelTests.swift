@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Plexus
 
-@Suite struct `Every sequence of events of a ledger` {
+@Suite(.fewAtOnce) struct `Every sequence of events of a ledger` {
   @Test(arguments: [false, true])
   func `keeps every promise`(hasOnlyName: Bool) throws {
     try walk(World(onlyName: hasOnlyName ? "name" : nil), depth: 6)

@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `A stored copy, read before the first fetch` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A stored copy, read before the first fetch` {
   let cacher = ControlledCacher<Int>()
 
   @Test(arguments: CacheKind.allCases)

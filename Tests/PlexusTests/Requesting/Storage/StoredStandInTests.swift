@@ -1,8 +1,9 @@
 import Plexus
 import PlexusTesting
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20))) struct `A stored copy, read after an error` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A stored copy, read after an error` {
   let cacher = ControlledCacher<Int>()
 
   @Test(arguments: CacheKind.allCases)
