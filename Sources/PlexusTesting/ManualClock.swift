@@ -163,6 +163,8 @@ public final class ManualClock: Clock, Sendable {
         await sleepers(1)
         // One deadline at a time: others may sleep so often that there is always somebody.
         if !Task.isCancelled { step() }
+        // Where there is one thread, those who were woken need it, too.
+        await hop()
       }
     }
     let result: Result<Value, Failure>

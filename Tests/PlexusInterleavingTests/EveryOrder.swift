@@ -1,8 +1,39 @@
+import Dispatch
 import TestSupport
 import Testing
 
 /// The suites that run scenarios in every order of their jobs.
 ///
-/// They come one after the other: a scenario has a thread for itself until it ends, and two of them at
-/// once would leave none for the other tests on a machine with two cores.
-@Suite(.fewAtOnce, .serialized) enum `Every order of jobs` {}
+/// They come one after the other, since two scenarios at once would only wait for each other, and on a
+/// thread of their own: a scenario holds its thread until it ends, and a machine with few cores has few that
+/// tasks share.
+@Suite(.serialized, .onThreadOfItsOwn, .fewAtOnce) enum `Every order of jobs` {}
+
+/// Runs the tests of a suite on a thread that no others need.
+struct OnThreadOfItsOwn: SuiteTrait, TestTrait, TestScoping {
+  var isRecursive: Bool { true }
+
+  func provideScope(
+    for test: Test,
+    testCase: Test.Case?,
+    performing function: @concurrent @Sendable () async throws -> Void
+  ) async throws {
+    try await withTaskExecutorPreference(SerialTaskExecutor.shared) { try await function() }
+  }
+}
+
+extension Trait where Self == OnThreadOfItsOwn {
+  /// Runs the tests of a suite on a thread that no others need.
+  static var onThreadOfItsOwn: OnThreadOfItsOwn { OnThreadOfItsOwn() }
+}
+
+private final class SerialTaskExecutor: TaskExecutor {
+  static let shared = SerialTaskExecutor()
+
+  private let queue = DispatchQueue(label: "Every order of jobs")
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+  }
+}

@@ -6,7 +6,8 @@ import TestSupport
 import Testing
 
 /// With a server that was not written together with its client.
-@Suite(.fewAtOnce, 
+@Suite(
+  .fewAtOnce,
   .enabled(if: Nginx.executable != nil, "nginx is not installed here"),
   .timeLimit(.minutes(20))
 )

@@ -11,7 +11,9 @@ public struct FewAtOnce: SuiteTrait, TestTrait, TestScoping {
   @TaskLocal private static var isInside = false
 
   private static let turns = Turns(
-    Int(ProcessInfo.processInfo.environment["FEW"] ?? "") ?? 2 * ProcessInfo.processInfo.activeProcessorCount)
+    Int(ProcessInfo.processInfo.environment["FEW"] ?? "") ?? 2
+      * ProcessInfo.processInfo.activeProcessorCount
+  )
 
   /// Whether it holds for the tests of a suite.
   public var isRecursive: Bool { true }

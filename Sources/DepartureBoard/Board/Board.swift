@@ -72,7 +72,8 @@ final class Board {
     // Whoever subscribes takes a turn behind what was dispatched before, the last moment included.
     let asking = store.subscription(toChangesOf: \.askingCount)
     for await change in asking where change.new == 0 { break }
-    store.dispatch(.end(tally()))
+    // Whoever has answered last may still be at it, and would show the end only after this had returned.
+    await store.dispatchAndWait(.end(tally()))
   }
 
   /// Follows no events any more, and lets go of whoever waits for answers.

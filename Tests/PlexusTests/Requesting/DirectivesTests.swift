@@ -306,7 +306,8 @@ import Testing
   }
 }
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `What came with a stored copy about keeping it` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `What came with a stored copy about keeping it`
+{
   let cacher = ControlledCacher<Int>()
   private let clock = ManualClock()
 
