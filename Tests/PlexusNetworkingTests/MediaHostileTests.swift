@@ -144,18 +144,24 @@ struct `A media loader in bad company` {
 
   // MARK: - Clearing and removal
 
-  @Test @MainActor func `a file that goes before its caller looks is not handed out`() async throws
-  {
-    let transport = ClosureTransport { _, request, receiver in try receiver.take(request, "abc") }
-    let loader = loader(transport)
+  /// Begins a request and returns when the file is there: the caller, who belongs to this actor, has not
+  /// looked at it yet.
+  @MainActor private func requestUnseen(_ loader: MediaLoader) async throws -> Task<URL, any Error> {
     let arrived = Gate()
     let request = Task {
       arrived.open()
       return try await loader.request(url)
     }
     try await arrived.wait()
-    // The caller belongs to this actor, which is busy.
     while loader.cachedFile(for: url) == nil {}
+    return request
+  }
+
+  @Test @MainActor func `a file that goes before its caller looks is not handed out`() async throws
+  {
+    let transport = ClosureTransport { _, request, receiver in try receiver.take(request, "abc") }
+    let loader = loader(transport)
+    let request = try await requestUnseen(loader)
     try FileManager.default.removeItem(at: folder.url.appending(path: "files"))
     let file = try await request.value
     #expect(FileManager.default.fileExists(atPath: file.path))
@@ -167,13 +173,7 @@ struct `A media loader in bad company` {
   {
     let transport = ClosureTransport { _, request, receiver in try receiver.take(request, "abc") }
     let loader = loader(transport)
-    let arrived = Gate()
-    let request = Task {
-      arrived.open()
-      return try await loader.request(url)
-    }
-    try await arrived.wait()
-    while loader.cachedFile(for: url) == nil {}
+    let request = try await requestUnseen(loader)
     loader.cutOff()
     await #expect(throws: MediaError.cleared) { try await request.value }
     try await loader.removeStored()

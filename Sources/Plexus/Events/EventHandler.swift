@@ -90,17 +90,10 @@ struct EventHandlerRecipe<E: Event>: Sendable {
     suspends: Bool,
     _ handler: @escaping @isolated(any) @Sendable (E) async throws -> Void
   ) {
-    body = { event, _ in
-      do {
-        try await handler(event)
-        return .succeeded
-      } catch {
-        return .failed
-      }
+    self.init(isolation: handler.isolation, suspends: suspends) { event in
+      try await handler(event)
+      return .handledSuccessfully
     }
-    isolation = handler.isolation
-    self.suspends = suspends
-    isOrphaned = nil
   }
 
   /// A handler with a result that lives until it is removed.
@@ -108,16 +101,7 @@ struct EventHandlerRecipe<E: Event>: Sendable {
     suspends: Bool,
     _ handler: @escaping @isolated(any) @Sendable (E) async throws -> HandlerResult
   ) {
-    body = { event, _ in
-      do {
-        return .ending(try await handler(event))
-      } catch {
-        return .failed
-      }
-    }
-    isolation = handler.isolation
-    self.suspends = suspends
-    isOrphaned = nil
+    self.init(isolation: handler.isolation, suspends: suspends) { try await handler($0) }
   }
 
   /// A handler that lives as long as its owner.
@@ -127,18 +111,15 @@ struct EventHandlerRecipe<E: Event>: Sendable {
     _ handler: @escaping @isolated(any) @Sendable (Owner, E) async throws -> Void
   ) {
     weak let weakOwner = owner
-    body = { event, _ in
-      guard let owner = weakOwner else { return .ownerless }
-      do {
-        try await handler(owner, event)
-        return .succeeded
-      } catch {
-        return .failed
-      }
+    self.init(
+      isolation: handler.isolation,
+      suspends: suspends,
+      isOrphaned: { weakOwner == nil }
+    ) { event in
+      guard let owner = weakOwner else { return nil }
+      try await handler(owner, event)
+      return .handledSuccessfully
     }
-    isolation = handler.isolation
-    self.suspends = suspends
-    isOrphaned = { weakOwner == nil }
   }
 
   /// A handler with a result that lives as long as its owner.
@@ -148,23 +129,33 @@ struct EventHandlerRecipe<E: Event>: Sendable {
     _ handler: @escaping @isolated(any) @Sendable (Owner, E) async throws -> HandlerResult
   ) {
     weak let weakOwner = owner
+    self.init(
+      isolation: handler.isolation,
+      suspends: suspends,
+      isOrphaned: { weakOwner == nil }
+    ) { event in
+      guard let owner = weakOwner else { return nil }
+      return try await handler(owner, event)
+    }
+  }
+
+  /// - Parameter call: Calls the handler; returns `nil` if it has no owner any more.
+  private init(
+    isolation: (any Actor)?,
+    suspends: Bool,
+    isOrphaned: (@Sendable () -> Bool)? = nil,
+    _ call: @escaping @Sendable (E) async throws -> HandlerResult?
+  ) {
     body = { event, _ in
-      guard let owner = weakOwner else { return .ownerless }
       do {
-        return .ending(try await handler(owner, event))
+        guard let result = try await call(event) else { return .ownerless }
+        return result == .handledSuccessfully ? .succeeded : .failed
       } catch {
         return .failed
       }
     }
-    isolation = handler.isolation
+    self.isolation = isolation
     self.suspends = suspends
-    isOrphaned = { weakOwner == nil }
-  }
-}
-
-extension EventHandler.Ending {
-  /// What the result of a handler means.
-  static func ending(_ result: HandlerResult) -> Self {
-    result == .handledSuccessfully ? .succeeded : .failed
+    self.isOrphaned = isOrphaned
   }
 }

@@ -1,4 +1,5 @@
-// The only lock of this target: that of Plexus is not for others.
+// The only lock of this target, since that of Plexus is not for others, and of LoopbackOrigin, which has a
+// link to this file: it is compiled with the benchmarks, too, and depends on nothing.
 //
 // @unchecked Sendable and the unsafe pointer are here because the value is reachable with the lock
 // held only: `withLock` is the one way in, and the pointer never leaves this file.
@@ -13,7 +14,7 @@ internal import Musl
 
 /// A value that one thread at a time may touch.
 ///
-/// No code of users is called inside ``withLock(_:)``, and no task is resumed there.
+/// No code of users is called or released inside ``withLock(_:)``, and no task is resumed there.
 @safe
 final class Locked<Value: Sendable>: @unchecked Sendable {
   // The C library's lock: the thread sanitizer sees it on every platform.
