@@ -302,6 +302,16 @@ struct `What a server says about keeping a value` {
     #expect(response.value == "one", "After 304")
     #expect(response.source == .fetch)
   }
+
+  @Test func `must-revalidate forbids nothing while it is fresh by the policy`() async throws {
+    let cache = try await cache("must-revalidate") { $0.timeToLive = .seconds(10) }
+    await origin.goOffline()
+    let response = try await cache.refresh().response()
+    #expect(response.value == "one")
+    #expect(response.error is URLError)
+    pass(10)
+    await #expect(throws: URLError.self) { try await cache.request() }
+  }
 }
 
 /// A cacher in memory.

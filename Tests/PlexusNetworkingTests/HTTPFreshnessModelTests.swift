@@ -137,10 +137,12 @@ import Testing
     validator.lastModified = "Sun, 06 Nov 1994 08:49:37 GMT"
     validator.cacheControl = "max-age=60, x=\"c=\""
     validator.expires = "Sun, 06 Nov 1994 08:49:37 GMT"
+    validator.vary = "Accept, *"
     validator.location = "https://example.org/?u=1"
     validator.staleFrom = 7
     validator.staleIfError = 60
     validator.forbidsStale = true
+    validator.leavesLifetimeOpen = true
     #expect(HTTPValidator(text: validator.text) == validator)
     #expect(HTTPValidator(text: HTTPValidator().text) == HTTPValidator())
     #expect(HTTPValidator(text: "\"v1\"").entityTag == "\"v1\"")

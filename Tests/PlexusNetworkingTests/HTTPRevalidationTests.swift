@@ -199,4 +199,13 @@ struct `Asking a server whether a value has changed` {
       }
     }
   }
+
+  @Test func `is done for what depends on everything, also after a 304 that does not repeat it`()
+    async throws
+  {
+    let headers: OriginHeaders = ["ETag": "\"1\"", "Cache-Control": "max-age=60", "Vary": "*"]
+    let cache = try cache(answers: [answer("one", headers), notModified()])
+    for _ in 0..<3 { #expect(try await cache.request() == "one") }
+    #expect(seen == [nil, "\"1\"", "\"1\""])
+  }
 }

@@ -146,7 +146,8 @@ struct `A media loader in bad company` {
 
   /// Begins a request and returns when the file is there: the caller, who belongs to this actor, has not
   /// looked at it yet.
-  @MainActor private func requestUnseen(_ loader: MediaLoader) async throws -> Task<URL, any Error> {
+  @MainActor private func requestUnseen(_ loader: MediaLoader) async throws -> Task<URL, any Error>
+  {
     let arrived = Gate()
     let request = Task {
       arrived.open()

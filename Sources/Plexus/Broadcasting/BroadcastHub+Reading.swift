@@ -17,7 +17,8 @@ extension BroadcastHub {
     switch bufferingPolicy {
     case .unbounded:
       return Subscription(subscriber: logReader(replaying: replay))
-    case .bufferingNewest(let limit) where limit > 0:
+    // The window keeps what everybody has read, too: who wants much has a buffer of one's own.
+    case .bufferingNewest(let limit) where 1...64 ~= limit:
       return Subscription(subscriber: windowReader(limit: limit, replaying: replay))
     case .bufferingNewest(let limit):
       return mailboxSubscription(overflow: .dropsOldest(beyond: max(limit, 0)), replaying: replay)

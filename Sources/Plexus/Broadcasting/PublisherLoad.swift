@@ -5,14 +5,12 @@
 final class PublisherLoad<Value: Sendable>: Sendable {
   private struct State {
     var outcome: Result<Value, any Error>?
-    var task: Task<Void, Never>?
-    var isAbandoned = false
   }
 
   /// What the departure of a caller has to be followed by, with no lock held.
   struct Departure: Sendable {
     fileprivate let place: WaitList.Departure
-    fileprivate var task: Task<Void, Never>?
+    fileprivate var work: FlightWork?
 
     /// Whether the caller was there until now.
     var hasLeft: Bool { place.hasLeft }
@@ -22,17 +20,21 @@ final class PublisherLoad<Value: Sendable>: Sendable {
     /// Lets the caller go on, and cancels the operation if it was the last.
     func carryOut() {
       place.resume()
-      task?.cancel()
+      work?.cancel()
     }
   }
 
   let id: LoadID
   private let mark = LoadMark()
-  private let waiters = WaitList()
+  private let work: FlightWork
+  private let waiters: WaitList
   private let state = Locked(State())
 
   init(id: LoadID) {
+    let work = FlightWork()
     self.id = id
+    self.work = work
+    waiters = WaitList(raising: work)
   }
 
   /// Adds a caller.
@@ -49,7 +51,8 @@ final class PublisherLoad<Value: Sendable>: Sendable {
     _ operation: @escaping @concurrent @Sendable () async throws -> Value,
     completion: @escaping @Sendable (Result<Value, any Error>) -> Void
   ) {
-    let task = Task.detached(priority: Task.currentPriority) { [mark] in
+    work.raise(to: Task.currentPriority)
+    work.start { [mark] in
       let result: Result<Value, any Error>
       do {
         result = .success(try await FlightScope.$current.withValue(mark, operation: operation))
@@ -58,11 +61,6 @@ final class PublisherLoad<Value: Sendable>: Sendable {
       }
       completion(result)
     }
-    let isAbandoned = state.withLock { state in
-      if !state.isAbandoned, state.outcome == nil { state.task = task }
-      return state.isAbandoned
-    }
-    if isAbandoned { task.cancel() }
   }
 
   /// Waits for the outcome.
@@ -104,10 +102,8 @@ final class PublisherLoad<Value: Sendable>: Sendable {
     var departure = Departure(place: waiters.leave(place))
     guard departure.isLast else { return departure }
     mark.settle()
-    departure.task = state.withLock { state in
-      state.isAbandoned = true
-      return state.task.take()
-    }
+    // It is cancelled with no lock held; if it has not started yet, it is as soon as it does.
+    departure.work = work
     return departure
   }
 
@@ -120,11 +116,8 @@ final class PublisherLoad<Value: Sendable>: Sendable {
 
   /// Hands the outcome to everybody who waits; called with no lock held.
   func finish(_ outcome: Result<Value, any Error>) {
-    let task = state.withLock { state in
-      state.outcome = outcome
-      return state.task.take()
-    }
-    withExtendedLifetime(task) {}
+    state.withLock { $0.outcome = outcome }
+    work.finish()
     waiters.finish()
   }
 }

@@ -62,14 +62,16 @@ final class EventBusCore: Sendable {
     let key = ScopedKey(type: type, hash: scope.hashValue)
     var compared: ContiguousArray<any AnyEventChannel> = []
     while true {
-      let (candidates, isCrowded) = tables.withLock { tables in
+      // `nil` once the new one is there: all those that it was compared with may have gone meanwhile.
+      let (candidates, isCrowded) = tables.withLock {
+        tables -> (ContiguousArray<any AnyEventChannel>?, Bool) in
         let candidates = tables.scoped[key, default: []]
         guard candidates.elementsEqual(compared, by: ===) else { return (candidates, false) }
         tables.scoped[key, default: []].append(new)
         tables.scopedCount += 1
-        return ([], tables.scopedCount > tables.crowd)
+        return (nil, tables.scopedCount > tables.crowd)
       }
-      guard !candidates.isEmpty else {
+      guard let candidates else {
         if isCrowded { sweep() }
         return new
       }

@@ -90,10 +90,11 @@ struct EventHandlerRecipe<E: Event>: Sendable {
     suspends: Bool,
     _ handler: @escaping @isolated(any) @Sendable (E) async throws -> Void
   ) {
-    self.init(isolation: handler.isolation, suspends: suspends) { event in
+    let call: @Sendable (E) async throws -> HandlerResult? = { event in
       try await handler(event)
       return .handledSuccessfully
     }
+    self.init(isolation: handler.isolation, suspends: suspends, call)
   }
 
   /// A handler with a result that lives until it is removed.
@@ -101,7 +102,8 @@ struct EventHandlerRecipe<E: Event>: Sendable {
     suspends: Bool,
     _ handler: @escaping @isolated(any) @Sendable (E) async throws -> HandlerResult
   ) {
-    self.init(isolation: handler.isolation, suspends: suspends) { try await handler($0) }
+    let call: @Sendable (E) async throws -> HandlerResult? = { try await handler($0) }
+    self.init(isolation: handler.isolation, suspends: suspends, call)
   }
 
   /// A handler that lives as long as its owner.
@@ -111,15 +113,12 @@ struct EventHandlerRecipe<E: Event>: Sendable {
     _ handler: @escaping @isolated(any) @Sendable (Owner, E) async throws -> Void
   ) {
     weak let weakOwner = owner
-    self.init(
-      isolation: handler.isolation,
-      suspends: suspends,
-      isOrphaned: { weakOwner == nil }
-    ) { event in
+    let call: @Sendable (E) async throws -> HandlerResult? = { event in
       guard let owner = weakOwner else { return nil }
       try await handler(owner, event)
       return .handledSuccessfully
     }
+    self.init(isolation: handler.isolation, suspends: suspends, call) { weakOwner == nil }
   }
 
   /// A handler with a result that lives as long as its owner.
@@ -129,22 +128,19 @@ struct EventHandlerRecipe<E: Event>: Sendable {
     _ handler: @escaping @isolated(any) @Sendable (Owner, E) async throws -> HandlerResult
   ) {
     weak let weakOwner = owner
-    self.init(
-      isolation: handler.isolation,
-      suspends: suspends,
-      isOrphaned: { weakOwner == nil }
-    ) { event in
+    let call: @Sendable (E) async throws -> HandlerResult? = { event in
       guard let owner = weakOwner else { return nil }
       return try await handler(owner, event)
     }
+    self.init(isolation: handler.isolation, suspends: suspends, call) { weakOwner == nil }
   }
 
-  /// - Parameter call: Calls the handler; returns `nil` if it has no owner any more.
+  // `call` returns `nil` if the handler has no owner any more.
   private init(
     isolation: (any Actor)?,
     suspends: Bool,
-    isOrphaned: (@Sendable () -> Bool)? = nil,
-    _ call: @escaping @Sendable (E) async throws -> HandlerResult?
+    _ call: @escaping @Sendable (E) async throws -> HandlerResult?,
+    isOrphaned: (@Sendable () -> Bool)? = nil
   ) {
     body = { event, _ in
       do {

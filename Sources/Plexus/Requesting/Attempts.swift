@@ -34,7 +34,8 @@ struct Attempts: Sendable {
         guard
           let wait = policy.retry.wait(after: number, chance: chance, advice: advice),
           !isSettled(),
-          await sleep(for: wait)
+          await sleep(for: wait),
+          !isSettled()
         else { return work.isCancelled ? .cancelled(error) : .failure(error) }
         number += 1
       }

@@ -47,14 +47,16 @@ public enum CacheCapacity<Value: Sendable>: Sendable {
   var limit: Int? {
     switch self {
     case .unbounded: nil
-    case .count(let limit), .cost(let limit, _): limit
+    // Two of them still have a sum.
+    case .count(let limit), .cost(let limit, _): min(limit, .max / 4)
     }
   }
 
   /// What a value costs.
   func cost(of value: Value) -> Int {
     guard case .cost(_, let cost) = self else { return 1 }
-    return max(0, cost(value))
+    // No dearer than the largest limit.
+    return min(max(0, cost(value)), .max / 4)
   }
 
   /// Over how many locks a map of this capacity is spread: a power of two.

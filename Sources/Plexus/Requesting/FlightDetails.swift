@@ -33,9 +33,12 @@ struct FlightDetails: Sendable {
   var validator: String?
   /// What came with the value about keeping it.
   var terms = ValueTerms()
+  /// Until when the value is fresh by itself, if it is asked about before that because it only stands in.
+  var ownDeadline: Nanoseconds?
 
   var isEmpty: Bool {
-    running == nil && failure == nil && validator == nil && terms == ValueTerms()
+    running == nil && failure == nil && validator == nil && ownDeadline == nil
+      && terms == ValueTerms()
   }
 
   /// Details that take one word while there are none.

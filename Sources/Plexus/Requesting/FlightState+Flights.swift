@@ -119,6 +119,7 @@ extension FlightState {
     adopt(copy, until: min(copy.deadline, now))
     details.validator = copy.validator
     details.terms = copy.terms
+    details.ownDeadline = copy.deadline > now ? copy.deadline : nil
   }
 
   private mutating func adopt(_ copy: StoredCopy<Value>, until end: Nanoseconds) {

@@ -82,8 +82,7 @@ struct FlightState<Value: Sendable>: Sendable {
       validator: details.validator,
       storedAt: storedAt,
       // A copy that stands in is asked about at once, though its own time may not be over.
-      deadline: details.terms.timeToLive.map { max(deadline, storedAt.addingSaturating($0)) }
-        ?? deadline,
+      deadline: details.ownDeadline ?? deadline,
       terms: details.terms
     )
   }

@@ -16,6 +16,16 @@ public enum MultiplexerError: Error, Hashable, Sendable {
   case notModifiedWithoutValue
 }
 
+extension MultiplexerError: OriginFailure {
+  /// Whether the origin has failed: not if the fetch itself is wrong, which no stale value is to hide.
+  public var isOriginFailure: Bool {
+    switch self {
+    case .recursiveRequest, .notModifiedWithoutValue: false
+    case .fetchTimedOut, .missingKey: true
+    }
+  }
+}
+
 extension MultiplexerError: CustomStringConvertible {
   /// A sentence that says what happened and what to do about it.
   public var description: String {

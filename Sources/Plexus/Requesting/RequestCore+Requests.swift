@@ -41,6 +41,14 @@ extension RequestCore {
     return try flight.answer()
   }
 
+  /// Returns how long ago something was, which may be more than can be counted.
+  func age(of moment: Nanoseconds) -> Nanoseconds {
+    let now = time.now()
+    guard now > moment else { return 0 }
+    let (age, overflows) = now.subtractingReportingOverflow(moment)
+    return overflows ? .max : age
+  }
+
   /// Answers a request with all that is known of the value.
   func response(
     _ key: Key,
@@ -48,7 +56,7 @@ extension RequestCore {
     ticket: RefreshTicket
   ) async throws -> Response<Value> {
     let answer = try await settle(key, hash: hash, ticket: ticket)
-    let age = answer.source == .fetch ? 0 : max(0, time.now() - answer.storedAt)
+    let age = answer.source == .fetch ? 0 : age(of: answer.storedAt)
     return Response(
       value: answer.value,
       source: answer.source,

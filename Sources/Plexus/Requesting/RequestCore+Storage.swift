@@ -183,7 +183,6 @@ extension RequestCore {
   private func unwritten(flushing: Bool) -> (items: [Unwritten], blocked: [Unwritten]) {
     var items: [Unwritten] = []
     var blocked: [Unwritten] = []
-    let now = time.now()
     let wallTime = wallClockTime()
     stripes.withEachLock { stripe in
       guard let ledger = stripe.ledger else { return }
@@ -193,10 +192,11 @@ extension RequestCore {
         _ copy: StoredCopy<Value>,
         _ key: (key: Key, hash: UInt64)?
       ) {
-        let entry = CacheEntry(copy, age: .nanoseconds(now - copy.storedAt), at: wallTime)
+        let entry = CacheEntry(copy, age: .nanoseconds(age(of: copy.storedAt)), at: wallTime)
         let item = Unwritten(name: name, revision: revision, entry: entry, key: key)
         if ledger.isToBeRemoved(name) { return blocked.append(item) }
         items.append(item)
+        stripe.ledger?.noteWrite(at: entry.storedAt)
         // By the time at which it is written it may look newer than the refresh that it does not satisfy.
         if ledger.isOutdated(name, revision: revision) {
           stripe.ledger?.outdate(name, until: entry.storedAt)
@@ -258,6 +258,14 @@ extension RequestCore {
     var garbage = StorageLedger<Key, Value>.Garbage()
     var isLost = false
     stripes.withEachLock { stripe in
+      if let departure = stripe.ledger?.departures[item.name], departure.revision == item.revision,
+        let index = stripe.keys.index(of: departure.key, hash: departure.hash),
+        stripe[index].value != nil
+      {
+        // A newer value would have taken its place: it has come back.
+        stripe.ledger?.reclaim(item.name, departure, &garbage)
+        return
+      }
       let wasThere = stripe.ledger?.loseDeparture(
         item.name,
         revision: item.revision,

@@ -173,8 +173,10 @@ struct S3FIFO: Sendable {
     let average = max(1, cost / max(1, count))
     let (step, overflow) = average.multipliedReportingOverflow(by: values)
     guard !overflow else { return }
+    let (sum, overflows) = smallLimit.addingReportingOverflow(step)
+    guard !overflows else { return }
     let lowest = max(1, limit / 100)
-    smallLimit = min(max(smallLimit + step, lowest), max(lowest, limit / 2))
+    smallLimit = min(max(sum, lowest), max(lowest, limit / 2))
   }
 
   // MARK: - Making room

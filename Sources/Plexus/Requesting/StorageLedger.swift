@@ -14,6 +14,8 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// A value that had to leave memory before it was written.
   struct Departure: Sendable {
+    let key: Key
+    let hash: UInt64
     let copy: StoredCopy<Value>
     let revision: UInt64
   }
@@ -49,6 +51,8 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private(set) var completeRemoval: UInt64?
   private var refreshes: [String: Mark] = [:]
   private var lastRefresh: Mark?
+  /// The latest time of all entries written here: the clock may have been set back since.
+  private var newestWrite = Duration.zero
   private var lastRevision: UInt64 = 0
 
   init(isReadFirst: Bool, onlyName: String? = nil) {
@@ -133,7 +137,12 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ) {
     guard let index = unflushed.index(of: key, hash: hash) else { return }
     let entry = unflushed.remove(at: index)
-    let departure = Departure(copy: copy(), revision: entry.element.revision)
+    let departure = Departure(
+      key: entry.key,
+      hash: hash,
+      copy: copy(),
+      revision: entry.element.revision
+    )
     if let old = departures.updateValue(departure, forKey: entry.element.name) {
       garbage.departures.append(old)
     }
@@ -166,14 +175,19 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// It makes no difference where copies are read only to stand in for a value that cannot be fetched.
   mutating func refresh(_ name: String, at time: Duration) {
     guard isReadFirst else { return }
-    refreshes[name] = Mark(time: time, revision: nextRevision())
+    refreshes[name] = Mark(time: max(time, newestWrite), revision: nextRevision())
   }
 
   /// All values have changed at their origin.
   mutating func refreshAll(at time: Duration) {
     guard isReadFirst else { return }
     refreshes = [:]
-    lastRefresh = Mark(time: time, revision: nextRevision())
+    lastRefresh = Mark(time: max(time, newestWrite), revision: nextRevision())
+  }
+
+  /// An entry of that time is about to be written.
+  mutating func noteWrite(at time: Duration) {
+    newestWrite = max(newestWrite, time)
   }
 
   /// A value is about to be written as of some time, though it has changed at its origin since.
@@ -221,6 +235,15 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   mutating func endDeparture(_ name: String, revision: UInt64, _ garbage: inout Garbage) {
     guard departures[name]?.revision == revision else { return }
     removeDeparture(name, &garbage)
+  }
+
+  /// A value that had left memory could not be written, and is in memory again: it is tried again with the
+  /// others there.
+  mutating func reclaim(_ name: String, _ departure: Departure, _ garbage: inout Garbage) {
+    removeDeparture(name, &garbage)
+    removeNote(departure.key, hash: departure.hash, &garbage)
+    let note = Note(name: name, revision: departure.revision)
+    _ = unflushed.insert(note, for: departure.key, hash: departure.hash)
   }
 
   /// A value that had left memory could not be written and is given up, unless there is a newer one since.

@@ -77,13 +77,20 @@ final class ConsumerCore<State: Sendable>: Sendable {
     }
     guard !isClosed else { return token.cancel() }
     bag?.insert(token)
-    _ = turns.take(.install(closure), perform)
+    _ = turns.take(.install(closure), atMost: 64, handOver: handOver, perform)
+  }
+
+  /// Sees to it that what was handed over is done, even if nobody comes any more.
+  private func handOver() {
+    Task.detached(priority: Task.currentPriority) { [self] in
+      while turns.resume(atMost: 1_024, perform) { await Task.yield() }
+    }
   }
 
   private func forget(_ id: Int) {
     let token = registry.withLock { $0.tokens.removeValue(forKey: id) }
     withExtendedLifetime(token) {}
-    _ = turns.take(.noteRemoval, perform)
+    _ = turns.take(.noteRemoval, atMost: 64, handOver: handOver, perform)
   }
 
   func removeAll() {
@@ -99,7 +106,7 @@ final class ConsumerCore<State: Sendable>: Sendable {
       registry.lastSource += 1
       return registry.lastSource
     }
-    _ = turns.take(.follow(number), perform)
+    _ = turns.take(.follow(number), atMost: 64, handOver: handOver, perform)
     let token: ObservationToken
     if let source = source as? any HubBacked<State> {
       token = follow(source, number: number)

@@ -87,9 +87,20 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
   }
 
   /// Does something about the selectors between two actions.
+  ///
+  /// Whoever follows changes, or ceases to, is not kept by others who dispatch without a pause: what they
+  /// leave is handed over after a while.
   @inlinable
   func run(_ job: @escaping Job) {
-    _ = turns.take(.job(job), perform)
+    _ = turns.take(.job(job), atMost: 64, handOver: handOver, perform)
+  }
+
+  /// Sees to it that what was handed over is done, even if nobody comes any more.
+  @usableFromInline
+  func handOver() {
+    Task.detached(priority: Task.currentPriority) { [self] in
+      while turns.resume(atMost: 1_024, perform) { await Task.yield() }
+    }
   }
 
   @inlinable

@@ -50,10 +50,12 @@ struct HTTPExchange {
     if let date = self["Last-Modified"] { validator.lastModified = date }
     if let directives = self["Cache-Control"] { validator.cacheControl = directives }
     if let expires = self["Expires"] { validator.expires = expires }
+    if let vary = self["Vary"] { validator.vary = vary }
     validator.location = location
     validator.staleFrom = arrival + (freshness.lifetime ?? 0) - freshness.overdue
     validator.staleIfError = freshness.staleIfError
     validator.forbidsStale = freshness.mustRevalidate
+    validator.leavesLifetimeOpen = freshness.lifetime == nil
     return validator
   }
 }
@@ -64,6 +66,7 @@ extension HTTPValidator {
     switch field {
     case "Cache-Control": cacheControl
     case "Expires": expires
+    case "Vary": vary
     default: nil
     }
   }

@@ -9,6 +9,8 @@ struct HTTPValidator: Hashable {
   /// The Cache-Control and Expires fields that the value came with: they hold again if it is confirmed without others.
   var cacheControl: String?
   var expires: String?
+  /// The Vary field, likewise: what depends on everything goes on doing so.
+  var vary: String?
   /// The address that the value came from, if it is not the one that was asked.
   var location: String?
   /// When the value is no longer fresh, in seconds since 1970-01-01T00:00Z; `nil` if nobody said.
@@ -17,6 +19,8 @@ struct HTTPValidator: Hashable {
   var staleIfError: Int?
   /// Whether it must not stand in for anything.
   var forbidsStale = false
+  /// Whether nobody said how long it is fresh: then whoever keeps it knows, and forbids its use by itself.
+  var leavesLifetimeOpen = false
 
   /// Whether a value may be handed out though asking for a newer one has brought an error status.
   func allowsStaleAfterError(now: Int) -> Bool {
@@ -28,7 +32,7 @@ struct HTTPValidator: Hashable {
 
   /// Whether a value must not be used, whatever asking for a newer one has brought.
   func forbidsUse(now: Int) -> Bool {
-    forbidsStale && now >= staleFrom ?? .min
+    forbidsStale && !leavesLifetimeOpen && now >= staleFrom ?? .min
   }
 
   /// Whether "not modified" is said of this version, and not of another one that the server confuses with it.
@@ -52,10 +56,12 @@ struct HTTPValidator: Hashable {
     if let lastModified { lines.append("m=" + lastModified) }
     if let cacheControl { lines.append("c=" + cacheControl) }
     if let expires { lines.append("x=" + expires) }
+    if let vary { lines.append("v=" + vary) }
     if let location { lines.append("u=" + location) }
     if let staleFrom { lines.append("s=\(staleFrom)") }
     if let staleIfError { lines.append("i=\(staleIfError)") }
     if forbidsStale { lines.append("f=1") }
+    if leavesLifetimeOpen { lines.append("o=1") }
     return lines.map(\.asLine).joined(separator: "\n")
   }
 
@@ -76,10 +82,12 @@ struct HTTPValidator: Hashable {
       case "m=": lastModified = value
       case "c=": cacheControl = value
       case "x=": expires = value
+      case "v=": vary = value
       case "u=": location = value
       case "s=": staleFrom = Int(value)
       case "i=": staleIfError = Int(value)
       case "f=": forbidsStale = true
+      case "o=": leavesLifetimeOpen = true
       default: break
       }
     }

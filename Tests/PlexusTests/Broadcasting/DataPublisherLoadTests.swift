@@ -236,4 +236,21 @@ import Testing
     #expect(try await publisher.load { 3 } == 3)
     #expect(words(publisher.state) == "loaded(3)")
   }
+
+  @Test func `is raised to the priority of a caller that joins`() async throws {
+    let publisher = DataPublisher<Bool>()
+    let gate = Gate()
+    let operation: @concurrent @Sendable () async throws -> Bool = {
+      try await gate.wait()
+      // Priorities are raised by tasks of their own, which may take their time.
+      while Task.currentPriority < .high { await Task.detached {}.value }
+      return true
+    }
+    let starter = begin(priority: .background) { try await publisher.load(operation) }
+    await gate.arrivals(1)
+    let joiner = begin(priority: .high) { try await publisher.load(operation) }
+    gate.open()
+    #expect(try await joiner.value)
+    #expect(try await starter.value)
+  }
 }

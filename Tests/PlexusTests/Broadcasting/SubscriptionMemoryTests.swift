@@ -161,4 +161,14 @@ import Testing
     await task.value
     #expect(log.entries == [1])
   }
+
+  @Test(arguments: [1_000, .max])
+  func `keeps nothing that the reader of a large buffer has read`(limit: Int) async {
+    let (messenger, census) = (Messenger<Parcel>(), Census())
+    let subscription = messenger.subscription(bufferingPolicy: .bufferingNewest(limit))
+    for number in 0..<1_000 { messenger.send(census.parcel(number)) }
+    #expect(await subscription.first(1_000).count == 1_000)
+    #expect(census.living <= 64)
+    withExtendedLifetime(subscription) {}
+  }
 }

@@ -234,4 +234,40 @@ import Testing
     #expect(await oldest.first(limit).map(\.number) == Array(1...limit))
     #expect(newest.droppedCount == 9 - limit)
   }
+
+  @Test func `registers a subscriber while the one whose hash value clashes leaves`() async {
+    struct Clashing: Hashable, Sendable {
+      let number: Int
+      var onCompare: @Sendable () -> Void = {}
+      static func == (left: Self, right: Self) -> Bool {
+        left.onCompare()
+        right.onCompare()
+        return left.number == right.number
+      }
+      func hash(into hasher: inout Hasher) {}
+    }
+    let bus = EventBus()
+    let first = Guarded<Subscription<Ping>?>(
+      bus.subscription(to: Ping.self, scope: EventScope(Clashing(number: 1)))
+    )
+    let looks = Guarded(0)
+    let scope = EventScope(
+      Clashing(number: 2) {
+        // The first look finds no channel; the second is on the way to making one.
+        let isSecond = looks.withLock { looks in
+          looks += 1
+          return looks == 2
+        }
+        guard isSecond else { return }
+        let leaving = first.withLock { $0.take() }
+        withExtendedLifetime(leaving) {}
+      }
+    )
+    let second = bus.subscription(to: Ping.self, scope: scope)
+    #expect(looks.withLock { $0 } >= 2)
+    let plain = EventScope(Clashing(number: 2))
+    #expect(bus.subscriberCount(for: Ping.self, scope: plain) == 1)
+    bus.post(Ping(1), scope: plain)
+    #expect(await second.first(1) == [Ping(1)])
+  }
 }

@@ -83,4 +83,36 @@ import Testing
     new?.start()
     #expect(channel.subscriberCount == 1)
   }
+
+  @Test(arguments: [0, 1_000])
+  func `cost a post one look at its own scope, however many others there are`(others: Int) async {
+    struct Room: Hashable, Sendable {
+      let number: Int
+      let looks: Guarded<Int>
+      static func == (left: Self, right: Self) -> Bool {
+        left.looks.withLock { $0 += 1 }
+        return left.number == right.number
+      }
+      func hash(into hasher: inout Hasher) {
+        looks.withLock { $0 += 1 }
+        hasher.combine(number)
+      }
+    }
+    let looks = Guarded(0)
+    func scope(_ number: Int) -> EventScope { EventScope(Room(number: number, looks: looks)) }
+    let stream = bus.subscription(to: Ping.self, scope: scope(0))
+    let token = bus.observe(Ping.self, scope: scope(0)) { _ in }
+    let strangers = (0..<others).map { bus.subscription(to: Ping.self, scope: scope($0 + 1)) }
+    let unscoped = (0..<others).map { _ in bus.observe(Ping.self) { _ in } }
+    // Who has come and gone leaves nothing to walk past.
+    for _ in 0..<others { _ = bus.subscription(to: Ping.self, scope: scope(0)) }
+    let target = scope(0)
+    looks.withLock { $0 = 0 }
+    bus.post(Ping(1), scope: target)
+    #expect(looks.withLock { $0 } == 2, "One hash and one comparison")
+    let channel = bus.core.channel(of: Ping.self, in: target)
+    #expect(channel?.state.withLock { $0.outlets.count } == 2)
+    #expect(await bus.postAndWait(Ping(2), scope: target).notified == 2)
+    withExtendedLifetime((stream, token, strangers, unscoped)) {}
+  }
 }

@@ -56,4 +56,41 @@ import Testing
     turns.close()
     #expect(turns.value == [-1])
   }
+
+  /// Turns whose zero has left the numbers up to another one, of which the one with the turn does so many.
+  private func handOver(upTo last: Int, doing limit: Int) -> (turns: Numbers, tasks: Tally) {
+    let (turns, tasks) = (makeTurns(), Tally())
+    let isTaken = turns.take(0, atMost: limit, handOver: { tasks.increment() }) {
+      number,
+      numbers in
+      if number == 0 { for next in 1...last { #expect(turns.take(next) { _, _ in }) } }
+      numbers.append(number)
+    }
+    #expect(isTaken)
+    return (turns, tasks)
+  }
+
+  @Test func `are handed over after so many, once, and inherited by the next who comes`() {
+    let (turns, tasks) = handOver(upTo: 5, doing: 2)
+    #expect(tasks.value == 1)
+    #expect(turns.value == [0, 1, 2])
+    #expect(turns.take(6, atMost: 2, handOver: { tasks.increment() }) { $1.append($0) })
+    #expect(turns.value == [0, 1, 2, 3, 4])
+    #expect(tasks.value == 1, "The first task is still to come")
+    #expect(turns.take(7) { $1.append($0) })
+    #expect(turns.value == [0, 1, 2, 3, 4, 5, 6, 7])
+    #expect(!turns.resume(atMost: 1) { $1.append($0) })
+  }
+
+  @Test func `that were handed over are done by the task in portions, and then the end`() {
+    let (turns, tasks) = handOver(upTo: 5, doing: 1)
+    turns.close()
+    #expect(turns.value == [0, 1])
+    #expect(!turns.take(6) { _, _ in })
+    #expect(turns.resume(atMost: 2) { $1.append($0) })
+    #expect(turns.value == [0, 1, 2, 3])
+    #expect(!turns.resume(atMost: 2) { $1.append($0) })
+    #expect(turns.value == [0, 1, 2, 3, 4, 5, -1])
+    #expect(tasks.value == 1)
+  }
 }

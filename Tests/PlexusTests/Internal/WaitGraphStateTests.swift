@@ -98,4 +98,9 @@ import Testing
     }
     return reached.contains(goal)
   }
+
+  @Test mutating func `closes no circle with one that is over itself`() {
+    _ = wait("a", for: "b")
+    #expect(wait("b", for: "a", over: ["b"]) == nil)
+  }
 }

@@ -117,4 +117,12 @@ import Testing
     #expect(map.cachedValue(6) == nil)
     #expect(map.cachedValue(50) == nil)
   }
+
+  @Test func `bears costs that have no sum`() {
+    let map = MultiplexerMap<Int, Int>(capacity: .cost(.max) { $0 }, clock: clock) { $0 }
+    map.store(.max, for: 1)
+    map.store(.max, for: 2)
+    #expect(map.cachedValue(1) == nil)
+    #expect(map.cachedValue(2) == .max)
+  }
 }

@@ -304,6 +304,21 @@ import Testing
       #expect(map.cachedValue(0) == nil, "It does not come back")
     }
   }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R11: hides no fetch that asks for itself`(kind: CacheKind) async throws {
+    let own = Guarded<CacheUnderTest<Int>?>(nil)
+    let directives = CacheDirectives(timeToLive: .seconds(60), staleIfError: .seconds(100))
+    let cache = kind.makeInformed(clock: clock) { (context: FetchContext<Int>) in
+      if context.previousValue == nil { return .fetched(1, directives: directives) }
+      return .value(try await #require(own.withLock { $0 }).request())
+    }
+    own.withLock { $0 = cache }
+    #expect(try await cache.request() == 1)
+    clock.advance(by: .seconds(60))
+    await #expect(throws: MultiplexerError.self) { try await cache.request() }
+    own.withLock { $0 = nil }
+  }
 }
 
 /// An error of an origin that has failed, or has answered.

@@ -212,4 +212,24 @@ import Testing
       _ = RetryPolicy.exponential(attempts: 1, base: .zero, cap: .zero, jitter: 2)
     }
   }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R10: that waits to be tried again is not, once a value was stored`(
+    kind: CacheKind
+  ) async throws {
+    var policy = CachePolicy()
+    policy.retry = .exponential(attempts: 9, base: .seconds(9), cap: .seconds(9), jitter: 0)
+    let origin = ScriptedFetcher<Int>([.failure(Broken()), .success(2)])
+    let cache = kind.make(policy: policy, clock: clock) { try await origin.fetch() }
+    let caller = begin { try await cache.request() }
+    await clock.sleepers(1)
+    cache.store(1)
+    #expect(try await caller.value == 1)
+    #expect(clock.sleeperCount == 1)
+    clock.advance(by: .seconds(9))
+    // What is fetched because of a refresh comes after what is under way.
+    let refreshed = begin { try await cache.refresh().request() }
+    #expect(try await refreshed.value == 2)
+    #expect(origin.count == 2)
+  }
 }

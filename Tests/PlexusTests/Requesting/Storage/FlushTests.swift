@@ -386,6 +386,24 @@ import Testing
     await gone.arrivals(1)
     gone.open()
   }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R15: tries a value again that came back into memory before it could be written`(
+    kind: CacheKind
+  ) async throws {
+    let cache = kind.make(storedIn: cacher, policy: .readingFirst()) { throw Broken() }
+    cache.store(7)
+    let gate = cacher.hold(.store)
+    cacher.fail(.store)
+    cache.clearMemory()
+    await gate.arrivals(1)
+    #expect(try await cache.request() == 7, "It is on its way")
+    gate.open()
+    await #expect(throws: CacherError.self) { try await cache.flush() }
+    cacher.mend()
+    try await cache.flush()
+    #expect(cacher.value() == 7)
+  }
 }
 
 /// A value that tells when it is released.

@@ -18,6 +18,23 @@ import Testing
       try walk(next, depth: depth - 1)
     }
   }
+
+  @Test func `R14: a refresh after the clock was set back outdates what was written before`() {
+    var ledger = StorageLedger<Int, Int>(isReadFirst: true)
+    ledger.noteWrite(at: .seconds(100))
+    ledger.refresh("1", at: .seconds(50))
+    ledger.refreshAll(at: .seconds(40))
+    guard case .elsewhere(let time) = ledger.lookUp("2") else {
+      Issue.record("Nothing is known of it")
+      return
+    }
+    #expect(time == .seconds(100))
+    ledger.refresh("2", at: .seconds(150))
+    guard case .elsewhere(.seconds(150)) = ledger.lookUp("2") else {
+      Issue.record("It was refreshed later")
+      return
+    }
+  }
 }
 
 /// A ledger, a cacher that does as it is told, and what an outsider believes of both.

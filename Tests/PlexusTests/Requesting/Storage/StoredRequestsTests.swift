@@ -167,6 +167,8 @@ import Testing
     let response = try await cache.response()
     #expect(response.value == 7)
     #expect(response.age >= .seconds(1_000))
+    clock.advance(by: .seconds(6_000_000_000))
+    #expect(try await cache.response().age >= .seconds(6_000_000_000))
   }
 
   @Test(arguments: CacheKind.allCases)

@@ -101,4 +101,38 @@ import Testing
     #expect(last?.validator == "tag")
     #expect(try await cache.response().source == .memory)
   }
+
+  @Test(arguments: CacheKind.allCases)
+  func
+    `R14: from the future stands in for its stale-if-error time, and not for its time to live, too`(
+      kind: CacheKind
+    ) async throws
+  {
+    let clock = ManualClock()
+    var entry = CacheEntry(7, age: .seconds(-3_600), timeToLive: .seconds(1_000))
+    entry.directives.staleIfError = .seconds(100)
+    cacher.entries["key"] = entry
+    let cache = kind.make(storedIn: cacher, policy: .readingFirst(), clock: clock) {
+      throw Broken()
+    }
+    #expect(try await cache.request() == 7)
+    clock.advance(by: .seconds(99))
+    #expect(try await cache.request() == 7)
+    clock.advance(by: .seconds(1))
+    await #expect(throws: Broken.self) { try await cache.request() }
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R4: stands in again while its time to live is not over, though it requires revalidation`(
+    kind: CacheKind
+  ) async throws {
+    var entry = CacheEntry(7, age: .seconds(10))
+    entry.directives.requiresRevalidation = true
+    cacher.entries["key"] = entry
+    let clock = ManualClock()
+    let cache = kind.make(storedIn: cacher, clock: clock) { throw Offline() }
+    for _ in 0..<3 { #expect(try await cache.request() == 7) }
+    clock.advance(by: .seconds(3_600))
+    await #expect(throws: Offline.self) { try await cache.request() }
+  }
 }
