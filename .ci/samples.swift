@@ -3,6 +3,9 @@
 //
 // A sample with an extension or an entry point stands at file scope instead. Lines of a package
 // manifest are left out, and so are whole files, which begin with their path as a comment.
+//
+// A sample that shows imports shows every module of ours whose types or functions it names: otherwise it
+// would not compile where a reader puts it.
 
 import Foundation
 
@@ -17,6 +20,14 @@ struct Sample {
 
   var isFile: Bool {
     lines.first.map { $0.hasPrefix("// Sources/") || $0.hasPrefix("// Tests/") } ?? false
+  }
+
+  var imports: [Substring] { lines.filter { $0.hasPrefix("import ") } }
+
+  var code: [Substring] { lines.filter { !$0.hasPrefix("import ") } }
+
+  var names: Set<Substring> {
+    Set(code.flatMap { $0.split { !($0.isLetter || $0.isNumber) } })
   }
 
   var isAtFileScope: Bool {
@@ -56,19 +67,42 @@ func samples(in path: String) throws -> [Sample] {
   return found
 }
 
+/// The types and functions at the top of a module, from its public interface.
+func declarations(of module: String) throws -> Set<Substring> {
+  let kinds: Set<Substring> = ["actor", "class", "enum", "func", "protocol", "struct"]
+  let interface = try String(contentsOfFile: ".ci/api/\(module).swift", encoding: .utf8)
+  let lines = interface.split(separator: "\n").filter { !$0.hasPrefix(" ") && !$0.hasPrefix("//") }
+  return Set(lines.compactMap { line -> Substring? in
+    let words = line.split(separator: " ")
+    guard let kind = words.firstIndex(where: kinds.contains), kind + 1 < words.count else { return nil }
+    return words[kind + 1].prefix { $0.isLetter || $0.isNumber }
+  })
+}
+
 let arguments = Array(CommandLine.arguments.dropFirst())
 let found = try arguments.dropFirst().flatMap(samples(in:)).filter { !$0.isManifest && !$0.isFile }
-var imports: Set<Substring> = [
-  "import LoopbackOrigin", "import Plexus", "import PlexusNetworking", "import PlexusStorage",
-  "import PlexusTesting",
-]
+let modules = ["Plexus", "PlexusNetworking", "PlexusStorage", "PlexusTesting"]
+var imports: Set<Substring> = ["import LoopbackOrigin"]
+var isIncomplete = false
+for module in modules {
+  let line = Substring("import \(module)")
+  imports.insert(line)
+  let declared = try declarations(of: module)
+  for sample in found where !sample.imports.isEmpty && !sample.imports.contains(line) {
+    let names = sample.names.intersection(declared).sorted().joined(separator: ", ")
+    guard !names.isEmpty else { continue }
+    print("\(sample.path):\(sample.line): there is no \(line), which has \(names)")
+    isIncomplete = true
+  }
+}
+guard !isIncomplete else { exit(1) }
+
 var output: [String] = []
 for (number, sample) in found.enumerated() {
-  let code = sample.lines.filter { !$0.hasPrefix("import ") }
-  imports.formUnion(sample.lines.filter { $0.hasPrefix("import ") })
+  imports.formUnion(sample.imports)
   if !sample.isAtFileScope { output.append("func sample\(number)() async throws {") }
   output.append("#sourceLocation(file: \"\(sample.path)\", line: \(sample.line))")
-  output += code.map(String.init)
+  output += sample.code.map(String.init)
   output.append("#sourceLocation()")
   if !sample.isAtFileScope { output.append("}") }
 }

@@ -31,6 +31,7 @@ public struct DownloadProgress : Hashable, Sendable {
 ///
 /// ```swift
 /// import Foundation
+/// import Plexus
 /// import PlexusNetworking
 ///
 /// func weather(at url: URL) -> Multiplexer<String> {

@@ -12,6 +12,7 @@ import SwiftOverlayShims
 /// ``JSONLogCacher``, which stores a batch with one write.
 ///
 /// ```swift
+/// import Plexus
 /// import PlexusStorage
 ///
 /// let cacher = JSONFileCacher<[String]>()
@@ -95,6 +96,7 @@ public struct JSONFileCacher<Value> : Plexus.Cacher where Value : Decodable, Val
 /// many entries it has, and an entry is read at its place in the file.
 ///
 /// ```swift
+/// import Plexus
 /// import PlexusStorage
 ///
 /// let cacher = try JSONLogCacher<String>()

@@ -13,6 +13,7 @@ public import Foundation
 /// ``JSONLogCacher``, which stores a batch with one write.
 ///
 /// ```swift
+/// import Plexus
 /// import PlexusStorage
 ///
 /// let cacher = JSONFileCacher<[String]>()

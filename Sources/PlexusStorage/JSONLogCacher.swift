@@ -12,6 +12,7 @@ public import Foundation
 /// many entries it has, and an entry is read at its place in the file.
 ///
 /// ```swift
+/// import Plexus
 /// import PlexusStorage
 ///
 /// let cacher = try JSONLogCacher<String>()

@@ -12,6 +12,7 @@ public import FoundationNetworking
 ///
 /// ```swift
 /// import Foundation
+/// import Plexus
 /// import PlexusNetworking
 ///
 /// func weather(at url: URL) -> Multiplexer<String> {
