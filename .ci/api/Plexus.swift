@@ -1529,10 +1529,9 @@ public enum FetchResult<Value> : Sendable where Value : Sendable {
 
     /// A value for those who wait for this fetch, which must not be kept.
     ///
-    /// They get it, whoever subscribed is told that it was loaded (unless only the newest state is kept for them, as by default), and then
-    /// it is forgotten: no later request is answered
-    /// with it and no cacher gets it. It is newer than what was there before, which goes, too: the value in memory and the
-    /// stored copy.
+    /// They get it, and subscribers are told that it was loaded; one that keeps the newest state only, as by
+    /// default, may miss that. Then it is forgotten: no later request is answered with it, and no cacher gets it.
+    /// It is newer than what was there before, which goes, too: the value in memory and the stored copy.
     case transient(_: Value)
 }
 
@@ -2517,7 +2516,8 @@ extension ObservationToken : Hashable {
 /// ```
 ///
 /// The value is set on the main actor. An element that equals the value is not published, if the type can
-/// tell; the pair of states of a ``PageStore`` cannot. Elements that arrive faster than the main actor takes them are skipped but for the newest.
+/// tell; the pair of states of a ``PageStore`` cannot. Of elements that arrive faster than the main actor takes
+/// them, all but the newest are skipped.
 ///
 /// The broadcaster is followed as long as this object lives. It is not kept by it: when it has gone, the
 /// value stays what it was last.

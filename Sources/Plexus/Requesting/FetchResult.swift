@@ -24,9 +24,8 @@ public enum FetchResult<Value: Sendable>: Sendable {
   case revalidated(directives: CacheDirectives, validator: String? = nil)
   /// A value for those who wait for this fetch, which must not be kept.
   ///
-  /// They get it, whoever subscribed is told that it was loaded (unless only the newest state is kept for them, as by default), and then
-  /// it is forgotten: no later request is answered
-  /// with it and no cacher gets it. It is newer than what was there before, which goes, too: the value in memory and the
-  /// stored copy.
+  /// They get it, and subscribers are told that it was loaded; one that keeps the newest state only, as by
+  /// default, may miss that. Then it is forgotten: no later request is answered with it, and no cacher gets it.
+  /// It is newer than what was there before, which goes, too: the value in memory and the stored copy.
   case transient(_ value: Value)
 }

@@ -35,9 +35,9 @@ public import FoundationNetworking
 /// gives or the value came with. A value without any word about freshness has the policy's time to live.
 ///
 /// `stale-while-revalidate` and `stale-if-error` hold for that value in place of the policy: how long it is handed out at
-/// once while it is renewed, and how long it stands in for a 5xx status or any other failure. `must-revalidate` and
-/// `no-cache` forbid both, also what the policy allows. A value that comes with `no-store` goes to those who wait
-/// for it and is not kept, and whatever was kept before goes.
+/// once while it is renewed, and how long it stands in for a 5xx status or a failure that is no status, never for a
+/// 4xx. `must-revalidate` and `no-cache` forbid both, also what the policy allows. A value that comes with
+/// `no-store` goes to those who wait for it and is not kept, and whatever was kept before goes.
 ///
 /// Only `GET` and `HEAD` are asked under conditions; an answer to any other method is kept as long as it says.
 /// `Retry-After`, as seconds or as a date, is the advice of the ``HTTPStatusError``: a retry policy waits that long.
