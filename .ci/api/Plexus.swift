@@ -177,10 +177,10 @@ public enum CacheCapacity<Value> : Sendable where Value : Sendable {
 ///
 /// ## Failing
 ///
-/// After a failed fetch the value stands in if the policy's ``CachePolicy/usesCachedValue`` allows it, *or* if
-/// ``staleIfError`` does: each of them permits, and neither forbids what the other one permits. Only
-/// ``requiresRevalidation`` forbids, and then whatever the other two say. In no case is the deadline of the value
-/// extended, or the value dropped.
+/// After a failed fetch the value stands in if the policy's ``CachePolicy/usesCachedValue`` allows it, *or*
+/// if ``staleIfError`` does: each of them permits, and neither forbids what the other one permits. Only
+/// ``requiresRevalidation`` forbids, and then whatever the other two say. In no case is the deadline of the
+/// value extended, or the value dropped.
 public struct CacheDirectives : Hashable, Sendable {
 
     /// How long the value is fresh, from the end of its fetch; `nil` for the time to live of the policy.
@@ -192,19 +192,21 @@ public struct CacheDirectives : Hashable, Sendable {
     /// background; `nil` for the time of the policy.
     public var staleWhileRevalidate: Duration?
 
-    /// How long after its time to live the value stands in for one that could not be fetched, whatever the policy says
-    /// of the error; `nil` or zero if only the policy decides.
+    /// How long after its time to live the value stands in for one that could not be fetched, whatever the
+    /// policy says of the error; `nil` or zero if only the policy decides.
     ///
-    /// Every error counts, but for an ``OriginFailure`` that says that it is none, and for cancellation. The time goes on
-    /// when a fetch fails: it is counted from the deadline of the value. A stored copy counts where it has been read: by
-    /// a policy that does so before it fetches, or after an error for which the policy allows a cached value.
+    /// Every error counts, but for an ``OriginFailure`` that says that it is none, and for cancellation. The
+    /// time goes on when a fetch fails: it is counted from the deadline of the value. A stored copy counts
+    /// where it has been read: by a policy that does so before it fetches, or after an error for which the
+    /// policy allows a cached value.
     public var staleIfError: Duration?
 
-    /// Whether the value must not be used any more once it is past its time to live, until a fetch has confirmed
-    /// or replaced it.
+    /// Whether the value must not be used any more once it is past its time to live, until a fetch has
+    /// confirmed or replaced it.
     ///
-    /// Then nothing stale is handed out, neither while it is renewed nor after an error, whatever the policy and the
-    /// other directives say. The value is not dropped: ``Multiplexer/cachedValue`` and the next fetch still have it.
+    /// Then nothing stale is handed out, neither while it is renewed nor after an error, whatever the policy
+    /// and the other directives say. The value is not dropped: ``Multiplexer/cachedValue`` and the next fetch
+    /// still have it.
     public var requiresRevalidation: Bool
 
     /// Creates directives.
@@ -327,12 +329,14 @@ extension CacheEvent : CustomStringConvertible {
 /// let rates = Multiplexer(policy: policy) { ["EUR": 1.08] }
 /// ```
 ///
-/// A value that comes with ``CacheDirectives`` goes by them where they say something, and by the policy where they do not.
+/// A value that comes with ``CacheDirectives`` goes by them where they say something, and by the policy where
+/// they do not.
 public struct CachePolicy : Sendable {
 
     /// How long a value is fresh, from the end of its fetch.
     ///
-    /// A value is stale at exactly that age. With zero or less a value is never fresh: it serves only where a stale one does.
+    /// A value is stale at exactly that age. With zero or less a value is never fresh: it serves only where a
+    /// stale one does.
     public var timeToLive: Duration
 
     /// How long after its time to live a stale value is still handed out at once, while one fetch
@@ -341,9 +345,9 @@ public struct CachePolicy : Sendable {
 
     /// Whether the value that there is, however old, is handed out after a fetch failed with this error.
     ///
-    /// By default after a ``ConnectivityFailure`` that says it is one. It is asked once a failed fetch. A value may stand in
-    /// without it for the time of its ``CacheDirectives/staleIfError``, and none that is stale does against its
-    /// ``CacheDirectives/requiresRevalidation``.
+    /// By default after a ``ConnectivityFailure`` that says it is one. It is asked once a failed fetch. A value
+    /// may stand in without it for the time of its ``CacheDirectives/staleIfError``, and none that is stale
+    /// does against its ``CacheDirectives/requiresRevalidation``.
     public var usesCachedValue: @Sendable (any Error) -> Bool
 
     /// How long a failure is remembered: requests get it at once instead of a new fetch.
@@ -1310,7 +1314,8 @@ extension EventBus {
     /// Returning counts as handled successfully, throwing as failed.
     ///
     /// - Parameters:
-    ///   - id: What removes the handler: see ``EventBus/removeObserver(id:)``. Several handlers may have the same.
+    ///   - id: What removes the handler: see ``EventBus/removeObserver(id:)``. Several handlers may have the
+    ///     same.
     ///   - type: The type of events, exactly.
     ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
     ///   - replacing: Whether handlers of the same id, type and scope are removed in the same moment. The
@@ -1327,7 +1332,8 @@ extension EventBus {
     /// Returning counts as handled successfully, throwing as failed.
     ///
     /// - Parameters:
-    ///   - id: What removes the handler: see ``EventBus/removeObserver(id:)``. Several handlers may have the same.
+    ///   - id: What removes the handler: see ``EventBus/removeObserver(id:)``. Several handlers may have the
+    ///     same.
     ///   - type: The type of events, exactly.
     ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
     ///   - replacing: Whether handlers of the same id, type and scope are removed in the same moment. The
@@ -1509,29 +1515,29 @@ public enum FetchResult<Value> : Sendable where Value : Sendable {
 
     /// The value that the context named is still the right one: it counts as fetched just now.
     ///
-    /// It fails with ``MultiplexerError/notModifiedWithoutValue`` if the context named none. Without a
-    /// time to live the one that the fetch of the value gave holds again, or else the policy's. Other directives that
+    /// It fails with ``MultiplexerError/notModifiedWithoutValue`` if the context named none. Without a time to
+    /// live the one that the fetch of the value gave holds again, or else the policy's. Other directives that
     /// came with the value hold again, too.
     case notModified(timeToLive: Duration? = nil)
 
     /// A new value, with all that its origin says about keeping it.
     ///
-    /// The directives hold in place of the policy, also after ``notModified(timeToLive:)``. The validator is handed to
-    /// the next fetch.
+    /// The directives hold in place of the policy, also after ``notModified(timeToLive:)``. The validator is
+    /// handed to the next fetch.
     case fetched(_: Value, directives: Plexus.CacheDirectives, validator: String? = nil)
 
-    /// The value that the context named is still the right one, with all that its origin says about keeping it from
-    /// now on.
+    /// The value that the context named is still the right one, with all that its origin says about keeping it
+    /// from now on.
     ///
-    /// The directives take the place of those that the value came with; a validator that is not given stays. It fails
-    /// with ``MultiplexerError/notModifiedWithoutValue`` if the context named no value.
+    /// The directives take the place of those that the value came with; a validator that is not given stays. It
+    /// fails with ``MultiplexerError/notModifiedWithoutValue`` if the context named no value.
     case revalidated(directives: Plexus.CacheDirectives, validator: String? = nil)
 
     /// A value for those who wait for this fetch, which must not be kept.
     ///
     /// They get it, and subscribers are told that it was loaded; one that keeps the newest state only, as by
-    /// default, may miss that. Then it is forgotten: no later request is answered with it, and no cacher gets it.
-    /// It is newer than what was there before, which goes, too: the value in memory and the stored copy.
+    /// default, may miss that. Then it is forgotten: no later request is answered with it, and no cacher gets
+    /// it. It is newer than what was there before, which goes, too: the value in memory and the stored copy.
     case transient(_: Value)
 }
 
@@ -2098,8 +2104,8 @@ final public actor MultiplexerMap<Key, Value> where Key : Hashable, Key : Sendab
     /// ```
     ///
     /// - Parameter keys: The keys; one that occurs twice is asked for once.
-    /// - Returns: The value of each key, or the error that ``request(_:)-(Key)`` would throw. A key that a fetch
-    ///   for several keys returned nothing for fails with ``MultiplexerError/missingKey(_:)``.
+    /// - Returns: The value of each key, or the error that ``request(_:)-(Key)`` would throw. A key that a
+    ///   fetch for several keys returned nothing for fails with ``MultiplexerError/missingKey(_:)``.
     public func request(_ keys: some Collection<Key> & Sendable) async -> [Key : Result<Value, any Error>]
 
     /// A request of one key, for instance for a ``Zipper``.
@@ -2242,8 +2248,8 @@ extension MultiplexerMap {
 
     /// Creates a map of what a closure fetches for several keys at once.
     ///
-    /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all that is missing with one call; a request of a single key
-    /// calls it with that key alone, or joins a call that fetches the key already.
+    /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all that is missing with one call; a request of a
+    /// single key calls it with that key alone, or joins a call that fetches the key already.
     ///
     /// - Parameters:
     ///   - id: The name by which it appears in errors; its type if there is none.
@@ -2266,8 +2272,8 @@ extension MultiplexerMap where Key : LosslessStringConvertible {
     ///   - id: The name by which it appears in errors; its type if there is none.
     ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
     ///   - capacity: How much is kept in memory.
-    ///   - cacher: Where values outlive the process, if they shall; it knows keys by their description. Maps that
-    ///     share one share their entries.
+    ///   - cacher: Where values outlive the process, if they shall; it knows keys by their description. Maps
+    ///     that share one share their entries.
     ///   - clock: What measures the age of values, waits and timeouts.
     ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
     /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
@@ -2283,8 +2289,8 @@ extension MultiplexerMap where Key : LosslessStringConvertible {
     ///   - id: The name by which it appears in errors; its type if there is none.
     ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
     ///   - capacity: How much is kept in memory.
-    ///   - cacher: Where values outlive the process, if they shall; it knows keys by their description. Maps that
-    ///     share one share their entries.
+    ///   - cacher: Where values outlive the process, if they shall; it knows keys by their description. Maps
+    ///     that share one share their entries.
     ///   - clock: What measures the age of values, waits and timeouts.
     ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
     /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
@@ -2293,15 +2299,15 @@ extension MultiplexerMap where Key : LosslessStringConvertible {
 
     /// Creates a map of what a closure fetches for several keys at once, with stored copies.
     ///
-    /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all that is missing with one call; a request of a single key
-    /// calls it with that key alone, or joins a call that fetches the key already.
+    /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all that is missing with one call; a request of a
+    /// single key calls it with that key alone, or joins a call that fetches the key already.
     ///
     /// - Parameters:
     ///   - id: The name by which it appears in errors; its type if there is none.
     ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
     ///   - capacity: How much is kept in memory.
-    ///   - cacher: Where values outlive the process, if they shall; it knows keys by their description. Maps that
-    ///     share one share their entries.
+    ///   - cacher: Where values outlive the process, if they shall; it knows keys by their description. Maps
+    ///     that share one share their entries.
     ///   - clock: What measures the age of values, waits and timeouts.
     ///   - onFetch: What fetches the values of keys, each of them once; a key that it returns nothing for
     ///     fails with ``MultiplexerError/missingKey(_:)``. It is released with the map.
@@ -2516,8 +2522,8 @@ extension ObservationToken : Hashable {
 /// ```
 ///
 /// The value is set on the main actor. An element that equals the value is not published, if the type can
-/// tell; the pair of states of a ``PageStore`` cannot. Of elements that arrive faster than the main actor takes
-/// them, all but the newest are skipped.
+/// tell; the pair of states of a ``PageStore`` cannot. Of elements that arrive faster than the main actor
+/// takes them, all but the newest are skipped.
 ///
 /// The broadcaster is followed as long as this object lives. It is not kept by it: when it has gone, the
 /// value stays what it was last.
@@ -2538,11 +2544,11 @@ extension ObservationToken : Hashable {
 extension ObservedValue : nonisolated Observable {
 }
 
-/// An error that knows whether the origin has failed, or has answered that there is no such value for the one who
-/// asks.
+/// An error that knows whether the origin has failed, or has answered that there is no such value for the one
+/// who asks.
 ///
-/// ``CacheDirectives/staleIfError`` lets a value stand in for the former only: what the origin has removed or does not
-/// show any more must not come back from a cache. Errors that do not conform count as failures.
+/// ``CacheDirectives/staleIfError`` lets a value stand in for the former only: what the origin has removed or
+/// does not show any more must not come back from a cache. Errors that do not conform count as failures.
 public protocol OriginFailure : Error {
 
     /// Whether the origin has failed; `false` for an answer such as 404 of HTTP.
@@ -2976,7 +2982,8 @@ extension PersistentEventSource where Self == Plexus.EventBus {
     /// <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
     ///
     /// - Parameters:
-    ///   - id: What removes the handler: see ``EventBus/removeObserver(id:)``. Several handlers may have the same.
+    ///   - id: What removes the handler: see ``EventBus/removeObserver(id:)``. Several handlers may have the
+    ///     same.
     ///   - type: The type of events, exactly.
     ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
     ///   - replacing: Whether handlers of the same id, type and scope are removed in the same moment. The
@@ -2994,7 +3001,8 @@ extension PersistentEventSource where Self == Plexus.EventBus {
     /// <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
     ///
     /// - Parameters:
-    ///   - id: What removes the handler: see ``EventBus/removeObserver(id:)``. Several handlers may have the same.
+    ///   - id: What removes the handler: see ``EventBus/removeObserver(id:)``. Several handlers may have the
+    ///     same.
     ///   - type: The type of events, exactly.
     ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
     ///   - replacing: Whether handlers of the same id, type and scope are removed in the same moment. The
@@ -3576,8 +3584,9 @@ final public actor Store<State, Action> : Plexus.Broadcaster where State : Senda
     ///
     /// It has passed middleware, reducer and subscribers' buffers when this returns, unless another action
     /// is under way, on this thread (a reducer, middleware or a selector dispatches) or on another one, or
-    /// another thread begins or ends to follow changes in this moment. Then it follows those dispatched before it, carried out by whoever is at it. For the same reason
-    /// this call may carry out actions that others dispatch meanwhile.
+    /// another thread begins or ends to follow changes in this moment. Then it follows those dispatched
+    /// before it, carried out by whoever is at it. For the same reason this call may carry out actions that
+    /// others dispatch meanwhile.
     ///
     /// - Parameter action: What is to happen.
     @inlinable nonisolated public func dispatch(_ action: Action)

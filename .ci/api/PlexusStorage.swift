@@ -25,10 +25,10 @@ import SwiftOverlayShims
 /// ## Files
 ///
 /// The directory is created at the first store, with those above it, for the owner's eyes only (0700; files
-/// 0600). A directory that exists keeps its permissions. Several cachers can share one, also with
-/// cachers of other types: a file's name begins with the type, followed by the key or, if it could
-/// not be a file name everywhere, by its SHA-256 digest. Two keys that are spelled differently in Unicode have
-/// two files even if `==` calls them equal.
+/// 0600). A directory that exists keeps its permissions. Several cachers can share one, also with cachers of
+/// other types: a file's name begins with the type, followed by the key or, if it could not be a file name
+/// everywhere, by its SHA-256 digest. Two keys that are spelled differently in Unicode have two files even if
+/// `==` calls them equal.
 ///
 /// ## Failing
 ///
@@ -109,10 +109,10 @@ public struct JSONFileCacher<Value> : Plexus.Cacher where Value : Decodable, Val
 ///
 /// ## The file
 ///
-/// It lies in the directory under a name that begins with the type, so that cachers of several types can share
-/// one. The directory is created if there is none, with those above it, for the owner's eyes only (0700;
-/// the file 0600). Where each entry is, is kept in memory: the keys and about 100 bytes for each. When more
-/// than half of the file has been replaced or removed, what is left is written to a new file, which then
+/// It lies in the directory under a name that begins with the type, so that cachers of several types can
+/// share one. The directory is created if there is none, with those above it, for the owner's eyes only
+/// (0700; the file 0600). Where each entry is, is kept in memory: the keys and about 100 bytes for each. When
+/// more than half of the file has been replaced or removed, what is left is written to a new file, which then
 /// takes the old one's place.
 ///
 /// ## Damage

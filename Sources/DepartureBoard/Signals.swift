@@ -11,8 +11,9 @@ import Musl
 
 /// The signals of the system as a sequence.
 ///
-/// The signals that it stands for do nothing by themselves any more; those that whoever has started the program
-/// wants ignored, for instance with `nohup`, stay ignored. It is meant to live as long as the program.
+/// The signals that it stands for do nothing by themselves any more; those that whoever has started the
+/// program wants ignored, for instance with `nohup`, stay ignored. It is meant to live as long as the
+/// program.
 @MainActor
 final class Signals {
   /// The number of each signal from the beginning on, also of those that came before anybody listened.

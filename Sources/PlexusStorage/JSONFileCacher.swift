@@ -26,10 +26,10 @@ public import Foundation
 /// ## Files
 ///
 /// The directory is created at the first store, with those above it, for the owner's eyes only (0700; files
-/// 0600). A directory that exists keeps its permissions. Several cachers can share one, also with
-/// cachers of other types: a file's name begins with the type, followed by the key or, if it could
-/// not be a file name everywhere, by its SHA-256 digest. Two keys that are spelled differently in Unicode have
-/// two files even if `==` calls them equal.
+/// 0600). A directory that exists keeps its permissions. Several cachers can share one, also with cachers of
+/// other types: a file's name begins with the type, followed by the key or, if it could not be a file name
+/// everywhere, by its SHA-256 digest. Two keys that are spelled differently in Unicode have two files even if
+/// `==` calls them equal.
 ///
 /// ## Failing
 ///

@@ -25,10 +25,10 @@ public import Foundation
 ///
 /// ## The file
 ///
-/// It lies in the directory under a name that begins with the type, so that cachers of several types can share
-/// one. The directory is created if there is none, with those above it, for the owner's eyes only (0700;
-/// the file 0600). Where each entry is, is kept in memory: the keys and about 100 bytes for each. When more
-/// than half of the file has been replaced or removed, what is left is written to a new file, which then
+/// It lies in the directory under a name that begins with the type, so that cachers of several types can
+/// share one. The directory is created if there is none, with those above it, for the owner's eyes only
+/// (0700; the file 0600). Where each entry is, is kept in memory: the keys and about 100 bytes for each. When
+/// more than half of the file has been replaced or removed, what is left is written to a new file, which then
 /// takes the old one's place.
 ///
 /// ## Damage

@@ -9,8 +9,8 @@ import FoundationNetworking
 
 /// The badges of airlines, which the origin draws.
 ///
-/// Each is downloaded once, however many rows want it at the same time, kept as a file where the next start finds
-/// it, and decoded once. An airline whose badge cannot be had goes without.
+/// Each is downloaded once, however many rows want it at the same time, kept as a file where the next start
+/// finds it, and decoded once. An airline whose badge cannot be had goes without.
 final class Badges: Sendable {
   private let images: ImageLoader<Badge>
   private let transport: OriginTransport

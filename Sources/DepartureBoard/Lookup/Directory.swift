@@ -13,8 +13,8 @@ import Synchronization
 ///
 /// With a cache, what was looked up outlives the program, even if that is killed: it is written a second
 /// after it came, and by ``flush()``. Airlines, aircraft and destinations are then taken from disk for a
-/// month, since they do not change in a day, and badges for ever. The rest is always asked for, of the weather
-/// only whether it has changed; the copies stand in while the origin is away, and are stale.
+/// month, since they do not change in a day, and badges for ever. The rest is always asked for, of the
+/// weather only whether it has changed; the copies stand in while the origin is away, and are stale.
 final class Directory: Sendable {
   private let airlines: MultiplexerMap<String, Airline?>
   private let aircraft: MultiplexerMap<String, Aircraft?>

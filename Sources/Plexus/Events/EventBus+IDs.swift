@@ -8,7 +8,8 @@ extension EventBus {
   /// Returning counts as handled successfully, throwing as failed.
   ///
   /// - Parameters:
-  ///   - id: What removes the handler: see ``EventBus/removeObserver(id:)``. Several handlers may have the same.
+  ///   - id: What removes the handler: see ``EventBus/removeObserver(id:)``. Several handlers may have the
+  ///     same.
   ///   - type: The type of events, exactly.
   ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
   ///   - replacing: Whether handlers of the same id, type and scope are removed in the same moment. The
@@ -35,7 +36,8 @@ extension EventBus {
   /// Returning counts as handled successfully, throwing as failed.
   ///
   /// - Parameters:
-  ///   - id: What removes the handler: see ``EventBus/removeObserver(id:)``. Several handlers may have the same.
+  ///   - id: What removes the handler: see ``EventBus/removeObserver(id:)``. Several handlers may have the
+  ///     same.
   ///   - type: The type of events, exactly.
   ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
   ///   - replacing: Whether handlers of the same id, type and scope are removed in the same moment. The
@@ -68,7 +70,8 @@ extension PersistentEventSource where Self == EventBus {
   /// <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
   ///
   /// - Parameters:
-  ///   - id: What removes the handler: see ``EventBus/removeObserver(id:)``. Several handlers may have the same.
+  ///   - id: What removes the handler: see ``EventBus/removeObserver(id:)``. Several handlers may have the
+  ///     same.
   ///   - type: The type of events, exactly.
   ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
   ///   - replacing: Whether handlers of the same id, type and scope are removed in the same moment. The
@@ -96,7 +99,8 @@ extension PersistentEventSource where Self == EventBus {
   /// <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
   ///
   /// - Parameters:
-  ///   - id: What removes the handler: see ``EventBus/removeObserver(id:)``. Several handlers may have the same.
+  ///   - id: What removes the handler: see ``EventBus/removeObserver(id:)``. Several handlers may have the
+  ///     same.
   ///   - type: The type of events, exactly.
   ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
   ///   - replacing: Whether handlers of the same id, type and scope are removed in the same moment. The

@@ -1,9 +1,9 @@
 /// A hash table that takes the hashes of its keys from outside.
 ///
-/// The entries lie side by side in one array. The slots, of which at most three quarters are taken,
-/// are small: they hold the place of an entry, and above it as many bits of the hash as there is room
-/// for, so that a look-up touches hardly any other entry than the right one. Removing an entry moves the followers of its slot up and leaves no gravestones; the
-/// table shrinks when it is nearly empty.
+/// The entries lie side by side in one array. The slots, of which at most three quarters are taken, are
+/// small: they hold the place of an entry, and above it as many bits of the hash as there is room for, so
+/// that a look-up touches hardly any other entry than the right one. Removing an entry moves the followers of
+/// its slot up and leaves no gravestones; the table shrinks when it is nearly empty.
 ///
 /// Nothing is released unless it is returned: whoever holds a lock hands it out and drops it later.
 /// Of a key only `==` is called.

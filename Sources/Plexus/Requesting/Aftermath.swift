@@ -33,8 +33,8 @@ struct Aftermath<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   var entries: ContiguousArray<KeyTable<Key, FlightState<Value>>.Entry> = []
   /// What the ledger has replaced, to be released.
   var notes = StorageLedger<Key, Value>.Garbage()
-  /// Whether the cacher has something to do that nobody has called for: values have left memory that it does not
-  /// have, or it has a copy that must go.
+  /// Whether the cacher has something to do that nobody has called for: values have left memory that it does
+  /// not have, or it has a copy that must go.
   var callsCacher = false
 
   init(tellsEvents: Bool) {

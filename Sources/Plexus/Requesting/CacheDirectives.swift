@@ -14,10 +14,10 @@
 ///
 /// ## Failing
 ///
-/// After a failed fetch the value stands in if the policy's ``CachePolicy/usesCachedValue`` allows it, *or* if
-/// ``staleIfError`` does: each of them permits, and neither forbids what the other one permits. Only
-/// ``requiresRevalidation`` forbids, and then whatever the other two say. In no case is the deadline of the value
-/// extended, or the value dropped.
+/// After a failed fetch the value stands in if the policy's ``CachePolicy/usesCachedValue`` allows it, *or*
+/// if ``staleIfError`` does: each of them permits, and neither forbids what the other one permits. Only
+/// ``requiresRevalidation`` forbids, and then whatever the other two say. In no case is the deadline of the
+/// value extended, or the value dropped.
 public struct CacheDirectives: Hashable, Sendable {
   /// How long the value is fresh, from the end of its fetch; `nil` for the time to live of the policy.
   ///
@@ -28,19 +28,21 @@ public struct CacheDirectives: Hashable, Sendable {
   /// background; `nil` for the time of the policy.
   public var staleWhileRevalidate: Duration?
 
-  /// How long after its time to live the value stands in for one that could not be fetched, whatever the policy says
-  /// of the error; `nil` or zero if only the policy decides.
+  /// How long after its time to live the value stands in for one that could not be fetched, whatever the
+  /// policy says of the error; `nil` or zero if only the policy decides.
   ///
-  /// Every error counts, but for an ``OriginFailure`` that says that it is none, and for cancellation. The time goes on
-  /// when a fetch fails: it is counted from the deadline of the value. A stored copy counts where it has been read: by
-  /// a policy that does so before it fetches, or after an error for which the policy allows a cached value.
+  /// Every error counts, but for an ``OriginFailure`` that says that it is none, and for cancellation. The
+  /// time goes on when a fetch fails: it is counted from the deadline of the value. A stored copy counts
+  /// where it has been read: by a policy that does so before it fetches, or after an error for which the
+  /// policy allows a cached value.
   public var staleIfError: Duration?
 
-  /// Whether the value must not be used any more once it is past its time to live, until a fetch has confirmed
-  /// or replaced it.
+  /// Whether the value must not be used any more once it is past its time to live, until a fetch has
+  /// confirmed or replaced it.
   ///
-  /// Then nothing stale is handed out, neither while it is renewed nor after an error, whatever the policy and the
-  /// other directives say. The value is not dropped: ``Multiplexer/cachedValue`` and the next fetch still have it.
+  /// Then nothing stale is handed out, neither while it is renewed nor after an error, whatever the policy
+  /// and the other directives say. The value is not dropped: ``Multiplexer/cachedValue`` and the next fetch
+  /// still have it.
   public var requiresRevalidation: Bool
 
   /// Creates directives.

@@ -8,11 +8,13 @@
 /// let rates = Multiplexer(policy: policy) { ["EUR": 1.08] }
 /// ```
 ///
-/// A value that comes with ``CacheDirectives`` goes by them where they say something, and by the policy where they do not.
+/// A value that comes with ``CacheDirectives`` goes by them where they say something, and by the policy where
+/// they do not.
 public struct CachePolicy: Sendable {
   /// How long a value is fresh, from the end of its fetch.
   ///
-  /// A value is stale at exactly that age. With zero or less a value is never fresh: it serves only where a stale one does.
+  /// A value is stale at exactly that age. With zero or less a value is never fresh: it serves only where a
+  /// stale one does.
   public var timeToLive: Duration = .seconds(30 * 60)
 
   /// How long after its time to live a stale value is still handed out at once, while one fetch
@@ -21,9 +23,9 @@ public struct CachePolicy: Sendable {
 
   /// Whether the value that there is, however old, is handed out after a fetch failed with this error.
   ///
-  /// By default after a ``ConnectivityFailure`` that says it is one. It is asked once a failed fetch. A value may stand in
-  /// without it for the time of its ``CacheDirectives/staleIfError``, and none that is stale does against its
-  /// ``CacheDirectives/requiresRevalidation``.
+  /// By default after a ``ConnectivityFailure`` that says it is one. It is asked once a failed fetch. A value
+  /// may stand in without it for the time of its ``CacheDirectives/staleIfError``, and none that is stale
+  /// does against its ``CacheDirectives/requiresRevalidation``.
   public var usesCachedValue: @Sendable (any Error) -> Bool = { error in
     (error as? any ConnectivityFailure)?.isConnectivityFailure == true
   }

@@ -49,8 +49,8 @@ struct FetchFailure<Value: Sendable>: Sendable {
   var memory: Nanoseconds = 0
   /// The value in memory that was to be renewed.
   ///
-  /// It may stand in though it has had to make room since, but does not come back for it. Once memory has been
-  /// cleared it may not: ``FlightState/mayUsePrevious``.
+  /// It may stand in though it has had to make room since, but does not come back for it. Once memory has
+  /// been cleared it may not: ``FlightState/mayUsePrevious``.
   var previous: StoredCopy<Value>?
   /// The stored copy, which comes into memory if there is no value.
   var stored: FoundCopy<Value>?

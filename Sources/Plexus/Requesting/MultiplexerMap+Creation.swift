@@ -57,8 +57,8 @@ extension MultiplexerMap {
 
   /// Creates a map of what a closure fetches for several keys at once.
   ///
-  /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all that is missing with one call; a request of a single key
-  /// calls it with that key alone, or joins a call that fetches the key already.
+  /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all that is missing with one call; a request of a
+  /// single key calls it with that key alone, or joins a call that fetches the key already.
   ///
   /// - Parameters:
   ///   - id: The name by which it appears in errors; its type if there is none.
@@ -102,8 +102,8 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   ///   - id: The name by which it appears in errors; its type if there is none.
   ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
   ///   - capacity: How much is kept in memory.
-  ///   - cacher: Where values outlive the process, if they shall; it knows keys by their description. Maps that
-  ///     share one share their entries.
+  ///   - cacher: Where values outlive the process, if they shall; it knows keys by their description. Maps
+  ///     that share one share their entries.
   ///   - clock: What measures the age of values, waits and timeouts.
   ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
   /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
@@ -131,8 +131,8 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   ///   - id: The name by which it appears in errors; its type if there is none.
   ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
   ///   - capacity: How much is kept in memory.
-  ///   - cacher: Where values outlive the process, if they shall; it knows keys by their description. Maps that
-  ///     share one share their entries.
+  ///   - cacher: Where values outlive the process, if they shall; it knows keys by their description. Maps
+  ///     that share one share their entries.
   ///   - clock: What measures the age of values, waits and timeouts.
   ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
   /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
@@ -160,15 +160,15 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
 
   /// Creates a map of what a closure fetches for several keys at once, with stored copies.
   ///
-  /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all that is missing with one call; a request of a single key
-  /// calls it with that key alone, or joins a call that fetches the key already.
+  /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all that is missing with one call; a request of a
+  /// single key calls it with that key alone, or joins a call that fetches the key already.
   ///
   /// - Parameters:
   ///   - id: The name by which it appears in errors; its type if there is none.
   ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
   ///   - capacity: How much is kept in memory.
-  ///   - cacher: Where values outlive the process, if they shall; it knows keys by their description. Maps that
-  ///     share one share their entries.
+  ///   - cacher: Where values outlive the process, if they shall; it knows keys by their description. Maps
+  ///     that share one share their entries.
   ///   - clock: What measures the age of values, waits and timeouts.
   ///   - onFetch: What fetches the values of keys, each of them once; a key that it returns nothing for
   ///     fails with ``MultiplexerError/missingKey(_:)``. It is released with the map.

@@ -91,8 +91,8 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   /// ```
   ///
   /// - Parameter keys: The keys; one that occurs twice is asked for once.
-  /// - Returns: The value of each key, or the error that ``request(_:)-(Key)`` would throw. A key that a fetch
-  ///   for several keys returned nothing for fails with ``MultiplexerError/missingKey(_:)``.
+  /// - Returns: The value of each key, or the error that ``request(_:)-(Key)`` would throw. A key that a
+  ///   fetch for several keys returned nothing for fails with ``MultiplexerError/missingKey(_:)``.
   public nonisolated func request(
     _ keys: some Collection<Key> & Sendable
   ) async -> [Key: Result<Value, any Error>] {

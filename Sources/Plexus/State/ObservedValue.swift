@@ -10,8 +10,8 @@ public import Observation
 /// ```
 ///
 /// The value is set on the main actor. An element that equals the value is not published, if the type can
-/// tell; the pair of states of a ``PageStore`` cannot. Of elements that arrive faster than the main actor takes
-/// them, all but the newest are skipped.
+/// tell; the pair of states of a ``PageStore`` cannot. Of elements that arrive faster than the main actor
+/// takes them, all but the newest are skipped.
 ///
 /// The broadcaster is followed as long as this object lives. It is not kept by it: when it has gone, the
 /// value stays what it was last.

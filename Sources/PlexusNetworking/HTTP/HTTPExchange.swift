@@ -76,7 +76,8 @@ extension URLRequest {
   /// Returns a request that is answered with 304 if the value that there is has not changed.
   ///
   /// - Parameter known: What is known of that value.
-  /// - Returns: The request; `nil` if its method is none that asks for a value, or there is nothing to ask by.
+  /// - Returns: The request; `nil` if its method is none that asks for a value, or there is nothing to ask
+  ///   by.
   func asking(whether known: HTTPValidator) -> URLRequest? {
     guard ["GET", "HEAD"].contains(httpMethod ?? "GET") else { return nil }
     guard known.entityTag != nil || known.lastModified != nil else { return nil }

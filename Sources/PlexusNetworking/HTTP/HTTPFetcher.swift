@@ -5,8 +5,8 @@ public import Plexus
 public import FoundationNetworking
 #endif
 
-/// A fetch over HTTP that asks whether a value has changed instead of loading it again, and heeds what the server
-/// says about keeping it.
+/// A fetch over HTTP that asks whether a value has changed instead of loading it again, and heeds what the
+/// server says about keeping it.
 ///
 /// Hand its ``fetch(_:)`` to a multiplexer, or call it in the closure of a map:
 ///
@@ -29,18 +29,21 @@ public import FoundationNetworking
 ///
 /// ## What of HTTP it heeds
 ///
-/// It is a cache of one user (RFC 9111, RFC 5861). A value is fresh for `max-age`, or until `Expires`, less its age:
-/// what `Age` and `Date` say, and the time that the answer took. `no-cache` and `Vary: *` make it stale at once. A stale one is
-/// asked for with `If-None-Match` and `If-Modified-Since`; after 304 the value stays, with the freshness that the 304
-/// gives or the value came with. A value without any word about freshness has the policy's time to live.
+/// It is a cache of one user (RFC 9111, RFC 5861). A value is fresh for `max-age`, or until `Expires`, less
+/// its age: what `Age` and `Date` say, and the time that the answer took. `no-cache` and `Vary: *` make it
+/// stale at once. A stale one is asked for with `If-None-Match` and `If-Modified-Since`; after 304 the value
+/// stays, with the freshness that the 304 gives or the value came with. A value without any word about
+/// freshness has the policy's time to live.
 ///
-/// `stale-while-revalidate` and `stale-if-error` hold for that value in place of the policy: how long it is handed out at
-/// once while it is renewed, and how long it stands in for a 5xx status or a failure that is no status, never for a
-/// 4xx. `must-revalidate` and `no-cache` forbid both, also what the policy allows. A value that comes with
-/// `no-store` goes to those who wait for it and is not kept, and whatever was kept before goes.
+/// `stale-while-revalidate` and `stale-if-error` hold for that value in place of the policy: how long it is
+/// handed out at once while it is renewed, and how long it stands in for a 5xx status or a failure that is no
+/// status, never for a 4xx. `must-revalidate` and `no-cache` forbid both, also what the policy allows. A
+/// value that comes with `no-store` goes to those who wait for it and is not kept, and whatever was kept
+/// before goes.
 ///
-/// Only `GET` and `HEAD` are asked under conditions; an answer to any other method is kept as long as it says.
-/// `Retry-After`, as seconds or as a date, is the advice of the ``HTTPStatusError``: a retry policy waits that long.
+/// Only `GET` and `HEAD` are asked under conditions; an answer to any other method is kept as long as it
+/// says. `Retry-After`, as seconds or as a date, is the advice of the ``HTTPStatusError``: a retry policy
+/// waits that long.
 ///
 /// ## Cancellation
 ///
@@ -55,11 +58,11 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - request: What is sent; conditions are added.
-  ///   - session: What sends it; one without a cache of its own that all fetchers share, if there is none. A session
-  ///     with a cache would answer in the server's place.
+  ///   - session: What sends it; one without a cache of its own that all fetchers share, if there is none. A
+  ///     session with a cache would answer in the server's place.
   ///   - now: What tells the time of day, to compare with dates of the server.
-  ///   - decode: Makes the value of the body of a 2xx answer. It runs outside of every actor; what it throws is thrown
-  ///     by the fetch. It is released with the fetcher.
+  ///   - decode: Makes the value of the body of a 2xx answer. It runs outside of every actor; what it throws
+  ///     is thrown by the fetch. It is released with the fetcher.
   public init(
     _ request: URLRequest,
     session: URLSession? = nil,
@@ -88,16 +91,16 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
 
   /// Fetches the value, or finds out that the one there is has not changed.
   ///
-  /// A 304 that names another version than the one there is, or comes from another address after a redirect, is not
-  /// believed: the value is asked for once more, without conditions.
+  /// A 304 that names another version than the one there is, or comes from another address after a redirect,
+  /// is not believed: the value is asked for once more, without conditions.
   ///
   /// - Parameter context: The value that there is, if any, with what an earlier fetch returned for it.
-  /// - Returns: The value, what its server says about keeping it, and what the next fetch needs to ask whether it has
-  ///   changed.
-  /// - Throws: ``HTTPStatusError`` for an answer that is neither 2xx nor an expected 304, and for a part (206) that the
-  ///   request did not ask for; `URLError` if there is no answer, or one that breaks off; ``HTTPRevalidationError``
-  ///   in its place if the value that there is must not stand in; a `CancellationError` if the fetch is
-  ///   cancelled; what the decoder throws.
+  /// - Returns: The value, what its server says about keeping it, and what the next fetch needs to ask
+  ///   whether it has changed.
+  /// - Throws: ``HTTPStatusError`` for an answer that is neither 2xx nor an expected 304, and for a part
+  ///   (206) that the request did not ask for; `URLError` if there is no answer, or one that breaks off;
+  ///   ``HTTPRevalidationError`` in its place if the value that there is must not stand in; a
+  ///   `CancellationError` if the fetch is cancelled; what the decoder throws.
   @concurrent
   public func fetch(_ context: FetchContext<Value>) async throws -> FetchResult<Value> {
     guard

@@ -1,7 +1,7 @@
 /// A value could not be renewed, and its server has forbidden to use it without asking.
 ///
-/// Thrown in place of a failure of connectivity, after which a cache would use the value that it has: the answer that the
-/// value came with said must-revalidate, no-cache or no-store.
+/// Thrown in place of a failure of connectivity, after which a cache would use the value that it has: the
+/// answer that the value came with said must-revalidate, no-cache or no-store.
 public struct HTTPRevalidationError: Error {
   /// Why the server could not be asked.
   public let underlying: any Error

@@ -8,8 +8,8 @@ public struct HTTPStatusError: Error, RetryAdvice, OriginFailure, Hashable {
   public let retryAfter: Duration?
   /// Whether the server has allowed the value that there is to stand in (stale-if-error).
   ///
-  /// A multiplexer knows that by itself. `CachePolicy.http` heeds it for values from a cacher that keeps validators
-  /// and no directives.
+  /// A multiplexer knows that by itself. `CachePolicy.http` heeds it for values from a cacher that keeps
+  /// validators and no directives.
   public let allowsStaleValue: Bool
 
   /// Creates an error, for instance in a transport of your own.
@@ -28,7 +28,8 @@ public struct HTTPStatusError: Error, RetryAdvice, OriginFailure, Hashable {
 extension HTTPStatusError {
   /// Whether the server has failed (5xx), so that a value may stand in for which the server allows that.
   ///
-  /// Any other status is an answer: what is gone, or not for this user any more, does not come back from a cache.
+  /// Any other status is an answer: what is gone, or not for this user any more, does not come back from a
+  /// cache.
   public var isOriginFailure: Bool { status >= 500 }
 }
 

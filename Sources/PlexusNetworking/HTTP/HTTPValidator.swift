@@ -1,12 +1,13 @@
 /// What a fetch leaves to the one that renews its value: how to ask whether it has changed, and what may be
 /// done with it meanwhile.
 ///
-/// As text it has a first line that marks it and one line a property, so that it can be kept with the value. A text
-/// without that mark is taken for an entity tag.
+/// As text it has a first line that marks it and one line a property, so that it can be kept with the value.
+/// A text without that mark is taken for an entity tag.
 struct HTTPValidator: Hashable {
   var entityTag: String?
   var lastModified: String?
-  /// The Cache-Control and Expires fields that the value came with: they hold again if it is confirmed without others.
+  /// The Cache-Control and Expires fields that the value came with: they hold again if it is confirmed
+  /// without others.
   var cacheControl: String?
   var expires: String?
   /// The Vary field, likewise: what depends on everything goes on doing so.

@@ -1,5 +1,5 @@
-// The only file of the module that calls the system. The calls are unsafe because they take pointers: to paths and
-// buffers that outlive the call, and to structures on the stack that the call fills.
+// The only file of the module that calls the system. The calls are unsafe because they take pointers: to
+// paths and buffers that outlive the call, and to structures on the stack that the call fills.
 
 internal import Foundation
 

@@ -3,8 +3,9 @@ internal import Plexus
 
 /// What keeps the complete files of a folder within a number of bytes.
 ///
-/// A map with a capacity by cost decides, as it would in memory: its values are holds on the files, and the last one to
-/// release a hold that the map has given up removes the file. So a file goes when it is evicted and nobody uses it.
+/// A map with a capacity by cost decides, as it would in memory: its values are holds on the files, and the
+/// last one to release a hold that the map has given up removes the file. So a file goes when it is evicted
+/// and nobody uses it.
 final class DiskLimit: Sendable {
   /// A hold on a file: as long as one exists, the limit does not remove the file.
   final class Hold: Sendable {

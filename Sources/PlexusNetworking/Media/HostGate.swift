@@ -1,5 +1,5 @@
-/// Lets so many transfers a host go on at once; those that somebody asks for go first, and are told how urgent they
-/// are.
+/// Lets so many transfers a host go on at once; those that somebody asks for go first, and are told how
+/// urgent they are.
 final class HostGate<Key: Hashable & Sendable>: Sendable {
   /// What changes the priority of a transfer.
   typealias Change = @Sendable (TaskPriority) -> Void

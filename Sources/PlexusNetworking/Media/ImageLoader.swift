@@ -9,8 +9,8 @@ public import AppKit
 
 /// The decoded values of remote files, such as images.
 ///
-/// A file is downloaded by a ``MediaLoader`` and decoded once, however many ask for it, off their actors. Decoded values stay
-/// in memory within a capacity; what had to go is decoded again from the file.
+/// A file is downloaded by a ``MediaLoader`` and decoded once, however many ask for it, off their actors.
+/// Decoded values stay in memory within a capacity; what had to go is decoded again from the file.
 ///
 /// ```swift
 /// import Foundation
@@ -23,12 +23,13 @@ public import AppKit
 /// }
 /// ```
 ///
-/// A file that cannot be decoded is removed, so that the next request downloads it again; the decoder's error is
-/// thrown. A `file` URL's file stays.
+/// A file that cannot be decoded is removed, so that the next request downloads it again; the decoder's error
+/// is thrown. A `file` URL's file stays.
 ///
 /// ## Cancellation
 ///
-/// A cancelled caller leaves at once with a `CancellationError`; the last one to leave cancels decoding and download.
+/// A cancelled caller leaves at once with a `CancellationError`; the last one to leave cancels decoding and
+/// download.
 public final actor ImageLoader<Image: Sendable> {
   private nonisolated let media: MediaLoader
   private nonisolated let images: MultiplexerMap<URL, Image>
@@ -39,8 +40,8 @@ public final actor ImageLoader<Image: Sendable> {
   /// - Parameters:
   ///   - media: What downloads the files. Loaders may share one.
   ///   - capacity: How much is kept in memory, by count or by cost.
-  ///   - decode: Makes the value of a file's bytes. It runs outside of every actor, and concurrently with itself for
-  ///     several files. It is released with the loader.
+  ///   - decode: Makes the value of a file's bytes. It runs outside of every actor, and concurrently with
+  ///     itself for several files. It is released with the loader.
   public init(
     media: MediaLoader = .main,
     capacity: CacheCapacity<Image> = .count(50),
@@ -61,8 +62,8 @@ public final actor ImageLoader<Image: Sendable> {
     tasks.cancel()
   }
 
-  /// Returns the value of a URL: at once if it is in memory, else after the one download and decoding that everybody
-  /// waits for.
+  /// Returns the value of a URL: at once if it is in memory, else after the one download and decoding that
+  /// everybody waits for.
   ///
   /// - Parameter url: The URL.
   /// - Returns: The value.
@@ -94,8 +95,8 @@ public final actor ImageLoader<Image: Sendable> {
 
   /// Downloads and decodes what will be needed, at low priority and a few at a time.
   ///
-  /// A request of one of them joins, and brings its download before those that nobody has requested. Errors are left to
-  /// the request. Releasing the loader ends it.
+  /// A request of one of them joins, and brings its download before those that nobody has requested. Errors
+  /// are left to the request. Releasing the loader ends it.
   ///
   /// - Parameter urls: The URLs.
   public nonisolated func prefetch(_ urls: some Sequence<URL>) {
@@ -156,7 +157,8 @@ extension MediaLoader {
 
 #if canImport(UIKit)
 extension ImageLoader where Image == UIImage {
-  /// The loader of the whole process: fifty images, prepared for display, from the files of ``MediaLoader/main``.
+  /// The loader of the whole process: fifty images, prepared for display, from the files of
+  /// ``MediaLoader/main``.
   public static let main = ImageLoader { data in
     guard let image = UIImage(data: data) else { throw URLError(.cannotDecodeContentData) }
     #if os(watchOS)

@@ -3,9 +3,9 @@ internal import PlexusHashing
 
 /// The folder of a loader: complete files, and parts that may be continued.
 ///
-/// A file has the SHA-256 digest of its URL as its name, with the extension of the URL. A part has the same digest, what
-/// tells whether it still fits (the entity tag or date, in hexadecimal digits), and a number of its own. Everything
-/// is only for the owner: folders 0700, files 0600.
+/// A file has the SHA-256 digest of its URL as its name, with the extension of the URL. A part has the same
+/// digest, what tells whether it still fits (the entity tag or date, in hexadecimal digits), and a number of
+/// its own. Everything is only for the owner: folders 0700, files 0600.
 struct MediaFolder: Sendable {
   let root: URL
 
@@ -47,7 +47,8 @@ struct MediaFolder: Sendable {
   ///
   /// - Parameters:
   ///   - url: What it is a part of.
-  ///   - validator: What tells whether it still fits, of at most ``validatorLimit`` bytes; empty if nothing does.
+  ///   - validator: What tells whether it still fits, of at most ``validatorLimit`` bytes; empty if nothing
+  ///     does.
   /// - Returns: The file, which is empty.
   /// - Throws: The system's error.
   func makePart(of url: URL, validator: String) throws -> PartFile {
@@ -68,8 +69,8 @@ struct MediaFolder: Sendable {
     }
   }
 
-  /// Opens the longest part of a URL that nobody is writing and that can be continued; others that nobody is writing
-  /// are removed.
+  /// Opens the longest part of a URL that nobody is writing and that can be continued; others that nobody is
+  /// writing are removed.
   func openPart(of url: URL) -> (file: PartFile, validator: String)? {
     let prefix = Self.digest(of: url) + "."
     var best: (file: PartFile, validator: String)?

@@ -4,9 +4,9 @@ internal import PlexusHashing
 
 /// The local files of remote files that never change.
 ///
-/// A file is downloaded once, however many ask for it, and stays in a folder until it has to make room or is cleared. What
-/// a URL stands for is taken to be immutable: a file that is there is never asked for again. Use a multiplexer with an
-/// ``HTTPFetcher`` for what changes.
+/// A file is downloaded once, however many ask for it, and stays in a folder until it has to make room or is
+/// cleared. What a URL stands for is taken to be immutable: a file that is there is never asked for again.
+/// Use a multiplexer with an ``HTTPFetcher`` for what changes.
 ///
 /// ```swift
 /// import Foundation
@@ -20,33 +20,35 @@ internal import PlexusHashing
 ///
 /// ## Downloads
 ///
-/// Bytes are written to disk as they arrive, to a file of another name, which gets its own when it is complete: when
-/// its length is the one that the server has announced. Only a 2xx answer is kept; any other fails with an
-/// ``HTTPStatusError`` and leaves nothing behind. A transfer that breaks off leaves its part if the server has named a
-/// strong entity tag, or a date of modification that is older than the answer: the next request continues it with
-/// Range and If-Range, also in another process. A file that has changed, an answer that may not fit, or a server without
-/// ranges means starting over. After a failure of connectivity the retry policy decides whether and when to try
-/// again; other errors are final, and a file that cannot be written, for instance on a disk that is full, leaves
-/// nothing.
+/// Bytes are written to disk as they arrive, to a file of another name, which gets its own when it is
+/// complete: when its length is the one that the server has announced. Only a 2xx answer is kept; any other
+/// fails with an ``HTTPStatusError`` and leaves nothing behind. A transfer that breaks off leaves its part if
+/// the server has named a strong entity tag, or a date of modification that is older than the answer: the
+/// next request continues it with Range and If-Range, also in another process. A file that has changed, an
+/// answer that may not fit, or a server without ranges means starting over. After a failure of connectivity
+/// the retry policy decides whether and when to try again; other errors are final, and a file that cannot be
+/// written, for instance on a disk that is full, leaves nothing.
 ///
 /// URLs of scheme `file` are used in place; schemes other than `http`, `https` and `file` are refused.
 ///
 /// ## Cancellation
 ///
-/// A cancelled caller leaves at once with a `CancellationError`. The last one to leave cancels the download and keeps
-/// its part. A download is as urgent as to the most urgent of its callers, also when that one comes later.
+/// A cancelled caller leaves at once with a `CancellationError`. The last one to leave cancels the download
+/// and keeps its part. A download is as urgent as to the most urgent of its callers, also when that one comes
+/// later.
 ///
 /// ## How much is kept
 ///
-/// With a byte limit the files together take no more than that when a new one is there, apart from those in use. Which
-/// ones go is decided as in a map with a `CacheCapacity`. The limit never removes a file inside ``withFile(for:_:)``,
-/// nor the eight files that were handed out last; what a URL from ``request(_:)`` stands for is there when the call
-/// returns, and should be opened soon. A file larger than the whole limit goes when eight others were handed out.
-/// Lengths are those of the files; parts do not count, and are removed when nobody has continued them for a day.
+/// With a byte limit the files together take no more than that when a new one is there, apart from those in
+/// use. Which ones go is decided as in a map with a `CacheCapacity`. The limit never removes a file inside
+/// ``withFile(for:_:)``, nor the eight files that were handed out last; what a URL from ``request(_:)``
+/// stands for is there when the call returns, and should be opened soon. A file larger than the whole limit
+/// goes when eight others were handed out. Lengths are those of the files; parts do not count, and are
+/// removed when nobody has continued them for a day.
 ///
-/// Several loaders and processes may use one folder. Each downloads for itself what is not there yet, and keeps to its own
-/// limit by what it has seen; what the other one has removed is downloaded again. The system may remove the folder at
-/// any time: a download under way is then begun anew.
+/// Several loaders and processes may use one folder. Each downloads for itself what is not there yet, and
+/// keeps to its own limit by what it has seen; what the other one has removed is downloaded again. The system
+/// may remove the folder at any time: a download under way is then begun anew.
 public final actor MediaLoader {
   /// The loader of the whole process, with a folder in the user's caches.
   public static let main = MediaLoader()
@@ -59,15 +61,17 @@ public final actor MediaLoader {
   /// Creates a loader.
   ///
   /// - Parameters:
-  ///   - directory: The folder, made when it is needed; one in the user's caches, named after the program, if there is
-  ///     none. It belongs to loaders alone.
+  ///   - directory: The folder, made when it is needed; one in the user's caches, named after the program, if
+  ///     there is none. It belongs to loaders alone.
   ///   - transport: What sends requests.
   ///   - byteLimit: How many bytes the files may take; `nil` for any number.
-  ///   - connectionsPerHost: How many downloads of one host go on at once; others wait, those that somebody has requested
-  ///     before those that are only prefetched.
-  ///   - retry: What happens after a failure of connectivity; each attempt continues where the last one broke off.
+  ///   - connectionsPerHost: How many downloads of one host go on at once; others wait, those that somebody
+  ///     has requested before those that are only prefetched.
+  ///   - retry: What happens after a failure of connectivity; each attempt continues where the last one broke
+  ///     off.
   ///   - clock: What measures the waits between attempts.
-  /// - Precondition: The directory is a file URL, at least one connection is allowed, and the limit is not negative.
+  /// - Precondition: The directory is a file URL, at least one connection is allowed, and the limit is not
+  ///   negative.
   public init(
     directory: URL? = nil,
     transport: any MediaTransport = URLSessionTransport(),
@@ -110,21 +114,23 @@ public final actor MediaLoader {
   ///
   /// - Parameter url: The URL.
   /// - Returns: The file; it must not be changed.
-  /// - Throws: A ``MediaError``, an ``HTTPStatusError``, the transport's error, or the system's if the file cannot be
-  ///   written; a `CancellationError` if the calling task is cancelled while it waits.
+  /// - Throws: A ``MediaError``, an ``HTTPStatusError``, the transport's error, or the system's if the file
+  ///   cannot be written; a `CancellationError` if the calling task is cancelled while it waits.
   public nonisolated func request(_ url: URL) async throws -> URL {
     try await held(url.asSent).file
   }
 
   /// Returns the local file of a URL if its bytes have a digest.
   ///
-  /// The whole file is read at each call, piece by piece and off the caller's actor; cancellation ends that, too.
+  /// The whole file is read at each call, piece by piece and off the caller's actor; cancellation ends that,
+  /// too.
   ///
   /// - Parameters:
   ///   - url: The URL.
   ///   - sha256: The SHA-256 digest of the file, in hexadecimal digits.
   /// - Returns: The file.
-  /// - Throws: ``MediaError/wrongChecksum(expected:found:)``, and the file is removed; what ``request(_:)`` throws.
+  /// - Throws: ``MediaError/wrongChecksum(expected:found:)``, and the file is removed; what ``request(_:)``
+  ///   throws.
   @concurrent
   public nonisolated func request(_ url: URL, sha256: String) async throws -> URL {
     let (file, hold) = try await held(url.asSent)
@@ -137,7 +143,8 @@ public final actor MediaLoader {
     return file
   }
 
-  /// Calls a closure with the local file of a URL, which the byte limit does not remove before the closure has returned.
+  /// Calls a closure with the local file of a URL, which the byte limit does not remove before the closure
+  /// has returned.
   ///
   /// - Parameters:
   ///   - url: The URL.
@@ -153,7 +160,8 @@ public final actor MediaLoader {
     return try await body(file)
   }
 
-  /// Calls a closure with the local file of a URL on behalf of others, who have told the gate how urgent it is.
+  /// Calls a closure with the local file of a URL on behalf of others, who have told the gate how urgent it
+  /// is.
   nonisolated func withFileForOthers<Result: Sendable>(
     at url: URL,
     _ body: @concurrent @Sendable (URL) async throws -> Result
@@ -180,9 +188,9 @@ public final actor MediaLoader {
 
   /// Returns how far the download of a URL is.
   ///
-  /// The stream starts no download. It begins with what is known, skips what its reader is too slow for, and ends with
-  /// the download, however that ends; for a file that is there it has one element. If nobody downloads the file, it
-  /// waits until somebody does.
+  /// The stream starts no download. It begins with what is known, skips what its reader is too slow for, and
+  /// ends with the download, however that ends; for a file that is there it has one element. If nobody
+  /// downloads the file, it waits until somebody does.
   ///
   /// - Parameter url: The URL.
   /// - Returns: The stream; it does not keep the loader alive, and ends with it.
@@ -201,8 +209,8 @@ public final actor MediaLoader {
 
   /// Downloads files that will be needed, at low priority and a few at a time.
   ///
-  /// A request of one of them joins its download, and brings it before those that nobody has requested. Errors are
-  /// left to the request. Releasing the loader ends it.
+  /// A request of one of them joins its download, and brings it before those that nobody has requested.
+  /// Errors are left to the request. Releasing the loader ends it.
   ///
   /// - Parameter urls: The URLs.
   public nonisolated func prefetch(_ urls: some Sequence<URL>) {
@@ -215,11 +223,11 @@ public final actor MediaLoader {
   /// Removes all files and parts.
   ///
   /// They are out of reach before this call suspends. A download under way is not kept: its callers get
-  /// ``MediaError/cleared``. What is being prefetched is no longer. It runs to its end when the calling task is
-  /// cancelled.
+  /// ``MediaError/cleared``. What is being prefetched is no longer. It runs to its end when the calling task
+  /// is cancelled.
   ///
-  /// - Throws: The system's error if something is left, which this loader does not use any more; the next call tries
-  ///   again.
+  /// - Throws: The system's error if something is left, which this loader does not use any more; the next
+  ///   call tries again.
   public nonisolated func clear() async throws {
     cutOff()
     try await removeStored()

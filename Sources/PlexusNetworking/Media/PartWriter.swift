@@ -138,8 +138,8 @@ final class PartWriter: MediaReceiver {
 
   /// The transfer has failed: nothing is written any more.
   ///
-  /// What is there stays if it is wanted and can be continued after such an error; else it is removed. On a disk that is
-  /// full it would only be in the way.
+  /// What is there stays if it is wanted and can be continued after such an error; else it is removed. On a
+  /// disk that is full it would only be in the way.
   func close(after error: any Error, keepsPart: Bool) {
     let part = state.withLock { state in
       state.isClosed = true
@@ -157,8 +157,8 @@ final class PartWriter: MediaReceiver {
     report(DownloadProgress(receivedBytes: offset, totalBytes: total))
   }
 
-  /// What tells whether a part fits: a strong entity tag, or a date of modification that is older than the answer, since
-  /// a file may change twice in a second (RFC 9110, 8.8.2.2); empty if there is neither.
+  /// What tells whether a part fits: a strong entity tag, or a date of modification that is older than the
+  /// answer, since a file may change twice in a second (RFC 9110, 8.8.2.2); empty if there is neither.
   private static func validator(_ field: (String) -> String?) -> String {
     if let tag = field("ETag") {
       return tag.hasPrefix("W/") || tag.utf8.count > MediaFolder.validatorLimit ? "" : tag

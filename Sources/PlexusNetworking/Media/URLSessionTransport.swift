@@ -6,9 +6,9 @@ public import FoundationNetworking
 
 /// A transport that uses a URLSession of its own, without cache and cookies.
 ///
-/// Bytes are handed over as they arrive. Redirects are followed within a limit, to http and https only. Releasing
-/// the last reference lets running transfers end and closes the connections. A transfer has the priority of the caller
-/// to whom it is most urgent, also when that one comes later.
+/// Bytes are handed over as they arrive. Redirects are followed within a limit, to http and https only.
+/// Releasing the last reference lets running transfers end and closes the connections. A transfer has the
+/// priority of the caller to whom it is most urgent, also when that one comes later.
 public final class URLSessionTransport: MediaTransport {
   /// Tests look at its tasks.
   let session: URLSession
@@ -17,7 +17,8 @@ public final class URLSessionTransport: MediaTransport {
   /// Creates a transport.
   ///
   /// - Parameters:
-  ///   - timeout: How many seconds to wait for the next bytes before the transfer fails with `URLError.timedOut`.
+  ///   - timeout: How many seconds to wait for the next bytes before the transfer fails with
+  ///     `URLError.timedOut`.
   ///   - redirectLimit: How many redirects of one request are followed; one more fails with
   ///     `URLError.httpTooManyRedirects`.
   ///   - headers: Fields that are sent with every request.
@@ -44,8 +45,8 @@ public final class URLSessionTransport: MediaTransport {
   /// - Parameters:
   ///   - request: What to send.
   ///   - receiver: What takes the answer, on a thread of the session.
-  /// - Throws: `URLError` if there was no answer or not all of it; what the receiver throws; a `CancellationError` if
-  ///   the calling task is cancelled.
+  /// - Throws: `URLError` if there was no answer or not all of it; what the receiver throws; a
+  ///   `CancellationError` if the calling task is cancelled.
   @concurrent
   public func send(_ request: URLRequest, to receiver: any MediaReceiver) async throws {
     let task = session.dataTask(with: request)

@@ -6,7 +6,8 @@ internal import FoundationEssentials
 internal import Foundation
 #endif
 
-/// The payload of a log's entry: a value as JSON, followed by what came with it about keeping it, if something did.
+/// The payload of a log's entry: a value as JSON, followed by what came with it about keeping it, if
+/// something did.
 ///
 /// What follows the JSON ends with a byte that no text ends with. A reader that does not know of it takes the
 /// payload for no JSON, and the entry for none: a miss, and not a value that is kept for too long.
