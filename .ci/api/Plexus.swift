@@ -14,7 +14,7 @@ public struct Author : Hashable, Sendable {
 }
 
 /// The reasons why waiting for a broadcaster is in vain.
-public enum BroadcastError : Error, Hashable, Sendable {
+@nonexhaustive public enum BroadcastError : Error, Hashable, Sendable {
 
     /// The broadcaster has ended before anybody has subscribed, and nobody can any more.
     case finished
@@ -281,7 +281,7 @@ extension CacheEntry : Hashable where Value : Hashable {
 /// Something that has happened in a multiplexer or a map, for a log.
 ///
 /// Keys appear as text; a multiplexer, which has only one, appears by its id.
-public enum CacheEvent : Sendable {
+@nonexhaustive public enum CacheEvent : Sendable {
 
     /// A fetch has brought a value.
     case fetched(key: String)
@@ -1552,7 +1552,7 @@ public enum HandlerResult : Sendable, Hashable {
 }
 
 /// The reasons why a load of a publisher cannot begin.
-public enum LoadError : Error, Hashable, Sendable {
+@nonexhaustive public enum LoadError : Error, Hashable, Sendable {
 
     /// The operation of a load asks, directly or by way of other loads and fetches, for what it is loading
     /// itself, and would wait for itself for ever.
@@ -1872,7 +1872,7 @@ final public actor Multiplexer<Value> : Plexus.Broadcaster, Plexus.Requestable w
     ///
     /// - Parameters:
     ///   - id: The name by which it appears in errors, and the key of its stored copy; its type if there is
-    ///     none.
+    ///     none. Give one with a cacher: two multiplexers of one type would share a copy.
     ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
     ///   - cacher: Where the value outlives the process, if it shall.
     ///   - clock: What measures the age of values, waits and timeouts.
@@ -1894,7 +1894,7 @@ final public actor Multiplexer<Value> : Plexus.Broadcaster, Plexus.Requestable w
     ///
     /// - Parameters:
     ///   - id: The name by which it appears in errors, and the key of its stored copy; its type if there is
-    ///     none.
+    ///     none. Give one with a cacher: two multiplexers of one type would share a copy.
     ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
     ///   - cacher: Where the value outlives the process, if it shall.
     ///   - clock: What measures the age of values, waits and timeouts.
@@ -2008,7 +2008,7 @@ final public actor Multiplexer<Value> : Plexus.Broadcaster, Plexus.Requestable w
 /// The reasons of a multiplexer's own for which a request fails.
 ///
 /// What a fetch throws is passed on as it is, and a cancelled caller gets a `CancellationError`.
-public enum MultiplexerError : Error, Hashable, Sendable {
+@nonexhaustive public enum MultiplexerError : Error, Hashable, Sendable {
 
     /// A fetch asked, directly or through other fetches, for what it is fetching itself.
     ///
@@ -2025,6 +2025,12 @@ public enum MultiplexerError : Error, Hashable, Sendable {
 
     /// A fetch said that the value has not changed when there was none.
     case notModifiedWithoutValue
+}
+
+extension MultiplexerError : Plexus.OriginFailure {
+
+    /// Whether the origin has failed: not if the fetch itself is wrong, which no stale value is to hide.
+    public var isOriginFailure: Bool { get }
 }
 
 extension MultiplexerError : CustomStringConvertible {

@@ -26,7 +26,7 @@ import SwiftOverlayShims
 ///
 /// The directory is created at the first store, with those above it, for the owner's eyes only (0700; files
 /// 0600). A directory that exists keeps its permissions. Several cachers can share one, also with cachers of
-/// other types: a file's name begins with the type, followed by the key or, if it could not be a file name
+/// other types: a file's name begins with the type's, followed by the key or, if it could not be a file name
 /// everywhere, by its SHA-256 digest. Two keys that are spelled differently in Unicode have two files even if
 /// `==` calls them equal.
 ///
@@ -48,6 +48,9 @@ import SwiftOverlayShims
 /// Encoding and decoding happen where tasks run; the disk is waited for on a thread of the cacher's own.
 /// Copies of one cacher share it, and wait for each other. A cancelled `store` leaves out what it has not
 /// begun to write.
+///
+/// - Important: Cachers in one directory whose values have one type share their entries, and one that is
+///   cleared clears those of all. Give each a directory of its own; the default one is that of the program.
 public struct JSONFileCacher<Value> : Plexus.Cacher where Value : Decodable, Value : Encodable, Value : Sendable {
 
     /// Creates a cacher; the disk is not touched yet.
@@ -59,7 +62,7 @@ public struct JSONFileCacher<Value> : Plexus.Cacher where Value : Decodable, Val
     ///     one exceeds that, the oldest by `storedAt` are removed; one that is larger than the limit is
     ///     not stored. The limit costs a look at all files for every 64 that are stored.
     ///   - schema: What the values are, such as `"profile 2"`: entries stored under another one are not
-    ///     used. The name of the type if there is none.
+    ///     used. The full name of the type if there is none.
     /// - Precondition: The directory is a file URL, and the byte limit is positive.
     public init(directory: URL? = nil, byteLimit: Int? = nil, schema: String? = nil)
 
@@ -109,7 +112,7 @@ public struct JSONFileCacher<Value> : Plexus.Cacher where Value : Decodable, Val
 ///
 /// ## The file
 ///
-/// It lies in the directory under a name that begins with the type, so that cachers of several types can
+/// It lies in the directory under a name that begins with the type's, so that cachers of several types can
 /// share one. The directory is created if there is none, with those above it, for the owner's eyes only
 /// (0700; the file 0600). Where each entry is, is kept in memory: the keys and about 100 bytes for each. When
 /// more than half of the file has been replaced or removed, what is left is written to a new file, which then
@@ -138,6 +141,9 @@ public struct JSONFileCacher<Value> : Plexus.Cacher where Value : Decodable, Val
 ///
 /// Encoding and decoding happen where tasks run; the disk is waited for on a thread of the cacher's own. A
 /// cancelled `store` leaves out what it has not begun to write.
+///
+/// - Important: Cachers in one directory whose values have one type share their entries, and one that is
+///   cleared clears those of all. Give each a directory of its own; the default one is that of the program.
 final public actor JSONLogCacher<Value> : Plexus.Cacher where Value : Decodable, Value : Encodable, Value : Sendable {
 
     /// Opens the log of a directory, or creates one.
@@ -151,7 +157,7 @@ final public actor JSONLogCacher<Value> : Plexus.Cacher where Value : Decodable,
     ///     `storedAt` are removed: as many as necessary, or with a limit of more than 1 MiB as many as
     ///     make an eighth of it free. An entry that is larger than the limit is not stored.
     ///   - schema: What the values are, such as `"profile 2"`: the entries stored under another one are
-    ///     removed. The name of the type if there is none.
+    ///     removed. The full name of the type if there is none.
     /// - Throws: A ``StorageError`` if there is no file and none can be created, or it must not be read and
     ///   written; never because of what the file holds.
     /// - Precondition: The directory is a file URL, and the byte limit is positive.
@@ -186,7 +192,7 @@ final public actor JSONLogCacher<Value> : Plexus.Cacher where Value : Decodable,
 /// The reasons for which the cachers of this module fail.
 ///
 /// What a value's own `encode(to:)` throws is passed on as it is.
-public enum StorageError : Error, Hashable, Sendable {
+@nonexhaustive public enum StorageError : Error, Hashable, Sendable {
 
     /// A call to the system failed.
     ///

@@ -27,7 +27,7 @@ public import Foundation
 ///
 /// The directory is created at the first store, with those above it, for the owner's eyes only (0700; files
 /// 0600). A directory that exists keeps its permissions. Several cachers can share one, also with cachers of
-/// other types: a file's name begins with the type, followed by the key or, if it could not be a file name
+/// other types: a file's name begins with the type's, followed by the key or, if it could not be a file name
 /// everywhere, by its SHA-256 digest. Two keys that are spelled differently in Unicode have two files even if
 /// `==` calls them equal.
 ///
@@ -49,6 +49,9 @@ public import Foundation
 /// Encoding and decoding happen where tasks run; the disk is waited for on a thread of the cacher's own.
 /// Copies of one cacher share it, and wait for each other. A cancelled `store` leaves out what it has not
 /// begun to write.
+///
+/// - Important: Cachers in one directory whose values have one type share their entries, and one that is
+///   cleared clears those of all. Give each a directory of its own; the default one is that of the program.
 public struct JSONFileCacher<Value: Codable & Sendable>: Cacher {
   private let folder: EntryFolder
   private let envelope: Envelope<Value>
@@ -62,7 +65,7 @@ public struct JSONFileCacher<Value: Codable & Sendable>: Cacher {
   ///     one exceeds that, the oldest by `storedAt` are removed; one that is larger than the limit is
   ///     not stored. The limit costs a look at all files for every 64 that are stored.
   ///   - schema: What the values are, such as `"profile 2"`: entries stored under another one are not
-  ///     used. The name of the type if there is none.
+  ///     used. The full name of the type if there is none.
   /// - Precondition: The directory is a file URL, and the byte limit is positive.
   public init(directory: URL? = nil, byteLimit: Int? = nil, schema: String? = nil) {
     self.init(
@@ -75,14 +78,13 @@ public struct JSONFileCacher<Value: Codable & Sendable>: Cacher {
 
   init(path: String, byteLimit: Int?, schema: String?, fileSystem: any FileSystem) {
     precondition(byteLimit ?? 1 > 0, "A byte limit must be positive; leave it out for no limit")
-    let type = "\(Value.self)"
     folder = EntryFolder(
       path: path,
-      names: FileNames(type: type),
+      names: FileNames(Value.self),
       byteLimit: byteLimit,
       fileSystem: fileSystem
     )
-    envelope = Envelope(schema: schema ?? type)
+    envelope = Envelope(schema: schema ?? FileNames.fullName(of: Value.self))
   }
 
   /// Returns the entry of a key.

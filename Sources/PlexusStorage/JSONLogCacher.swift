@@ -25,7 +25,7 @@ public import Foundation
 ///
 /// ## The file
 ///
-/// It lies in the directory under a name that begins with the type, so that cachers of several types can
+/// It lies in the directory under a name that begins with the type's, so that cachers of several types can
 /// share one. The directory is created if there is none, with those above it, for the owner's eyes only
 /// (0700; the file 0600). Where each entry is, is kept in memory: the keys and about 100 bytes for each. When
 /// more than half of the file has been replaced or removed, what is left is written to a new file, which then
@@ -54,6 +54,9 @@ public import Foundation
 ///
 /// Encoding and decoding happen where tasks run; the disk is waited for on a thread of the cacher's own. A
 /// cancelled `store` leaves out what it has not begun to write.
+///
+/// - Important: Cachers in one directory whose values have one type share their entries, and one that is
+///   cleared clears those of all. Give each a directory of its own; the default one is that of the program.
 public final actor JSONLogCacher<Value: Codable & Sendable>: Cacher {
   private nonisolated let log: LogStore
 
@@ -68,7 +71,7 @@ public final actor JSONLogCacher<Value: Codable & Sendable>: Cacher {
   ///     `storedAt` are removed: as many as necessary, or with a limit of more than 1 MiB as many as
   ///     make an eighth of it free. An entry that is larger than the limit is not stored.
   ///   - schema: What the values are, such as `"profile 2"`: the entries stored under another one are
-  ///     removed. The name of the type if there is none.
+  ///     removed. The full name of the type if there is none.
   /// - Throws: A ``StorageError`` if there is no file and none can be created, or it must not be read and
   ///   written; never because of what the file holds.
   /// - Precondition: The directory is a file URL, and the byte limit is positive.
@@ -83,11 +86,10 @@ public final actor JSONLogCacher<Value: Codable & Sendable>: Cacher {
 
   init(path: String, byteLimit: Int?, schema: String?, fileSystem: any FileSystem) throws {
     precondition(byteLimit ?? 1 > 0, "A byte limit must be positive; leave it out for no limit")
-    let type = "\(Value.self)"
     log = try LogStore(
       folder: path,
-      name: FileNames(type: type).log,
-      schema: schema ?? type,
+      name: FileNames(Value.self).log,
+      schema: schema ?? FileNames.fullName(of: Value.self),
       byteLimit: byteLimit,
       fileSystem: fileSystem
     )

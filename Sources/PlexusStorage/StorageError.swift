@@ -1,6 +1,7 @@
 /// The reasons for which the cachers of this module fail.
 ///
 /// What a value's own `encode(to:)` throws is passed on as it is.
+@nonexhaustive
 public enum StorageError: Error, Hashable, Sendable {
   /// A call to the system failed.
   ///

@@ -49,4 +49,21 @@ import Testing
     #expect(!names.isTemporary(names.file(forKey: "x.tmp")))
     #expect(names.temporary(.max).utf8.count <= 120)
   }
+
+  private enum Shop { struct Item {} }
+  private enum Feed { struct Item {} }
+
+  @Test func `tell types of one name apart, and are the same in every process`() {
+    struct Item {}
+    let types: [Any.Type] = [Shop.Item.self, Feed.Item.self, Item.self, [Feed.Item].self, Int.self]
+    #expect(Set(types.map { FileNames($0).tag }).count == types.count)
+    #expect(
+      FileNames(Shop.Item.self).tag.hasPrefix("~item-")
+        || FileNames(Shop.Item.self).tag.hasPrefix("item-")
+    )
+    // Private and local types have an address where others have the name of what is around them.
+    #expect(String(reflecting: Item.self).contains("$"))
+    for type in types { #expect(!FileNames.fullName(of: type).contains("$")) }
+    #expect(FileNames.fullName(of: Int.self) == "Swift.Int")
+  }
 }

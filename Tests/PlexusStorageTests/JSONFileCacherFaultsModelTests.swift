@@ -45,7 +45,7 @@ import Testing
     async throws
   {
     let disk = try await filledDisk()
-    let names = FileNames(type: "Person")
+    let names = FileNames(Person.self)
     disk.put([1], at: "\(folder)/\(names.temporary(7))")
     disk.put([1], at: "\(folder)/notes.txt")
     disk.put([1], at: "\(folder)/\(FileNames(type: "Account").file(forKey: "a"))")

@@ -91,7 +91,7 @@ struct `A file cacher` {
     )
     let entry = try #require(object["entry"] as? [String: Any])
     #expect(entry["key"] as? String == "me")
-    #expect(entry["schema"] as? String == "Person")
+    #expect(entry["schema"] as? String == "PlexusStorageTests.Person")
     #expect((entry["value"] as? [String: Any])?["name"] as? String == "ada")
     #expect(file.lastPathComponent.hasSuffix(".me.json"))
   }

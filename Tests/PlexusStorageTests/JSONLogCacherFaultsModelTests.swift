@@ -8,7 +8,7 @@ import Testing
   private let disk = SimulatedDisk()
   private let folder = "/cache"
 
-  private var path: String { "\(folder)/\(FileNames(type: "Person").log)" }
+  private var path: String { "\(folder)/\(FileNames(Person.self).log)" }
 
   private func open(byteLimit: Int? = nil) throws -> JSONLogCacher<Person> {
     try JSONLogCacher(path: folder, byteLimit: byteLimit, schema: nil, fileSystem: disk)

@@ -1,4 +1,5 @@
 /// The reasons why waiting for a broadcaster is in vain.
+@nonexhaustive
 public enum BroadcastError: Error, Hashable, Sendable {
   /// The broadcaster has ended before anybody has subscribed, and nobody can any more.
   case finished

@@ -1,4 +1,5 @@
 /// The reasons why a load of a publisher cannot begin.
+@nonexhaustive
 public enum LoadError: Error, Hashable, Sendable {
   /// The operation of a load asks, directly or by way of other loads and fetches, for what it is loading
   /// itself, and would wait for itself for ever.

@@ -1,6 +1,7 @@
 /// Something that has happened in a multiplexer or a map, for a log.
 ///
 /// Keys appear as text; a multiplexer, which has only one, appears by its id.
+@nonexhaustive
 public enum CacheEvent: Sendable {
   /// A fetch has brought a value.
   case fetched(key: String)

@@ -66,7 +66,7 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
   ///
   /// - Parameters:
   ///   - id: The name by which it appears in errors, and the key of its stored copy; its type if there is
-  ///     none.
+  ///     none. Give one with a cacher: two multiplexers of one type would share a copy.
   ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
   ///   - cacher: Where the value outlives the process, if it shall.
   ///   - clock: What measures the age of values, waits and timeouts.
@@ -98,7 +98,7 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
   ///
   /// - Parameters:
   ///   - id: The name by which it appears in errors, and the key of its stored copy; its type if there is
-  ///     none.
+  ///     none. Give one with a cacher: two multiplexers of one type would share a copy.
   ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
   ///   - cacher: Where the value outlives the process, if it shall.
   ///   - clock: What measures the age of values, waits and timeouts.

@@ -1,6 +1,7 @@
 /// The reasons of a multiplexer's own for which a request fails.
 ///
 /// What a fetch throws is passed on as it is, and a cancelled caller gets a `CancellationError`.
+@nonexhaustive
 public enum MultiplexerError: Error, Hashable, Sendable {
   /// A fetch asked, directly or through other fetches, for what it is fetching itself.
   ///

@@ -16,10 +16,26 @@ struct FileNames: Sendable {
 
   /// Creates the names for a type.
   ///
-  /// - Parameter type: The name of the type.
-  init(type: String) {
+  /// - Parameter type: The type, which is told from types of the same name elsewhere.
+  init(_ type: Any.Type) {
+    self.init(type: Self.fullName(of: type), excerpt: "\(type)")
+  }
+
+  /// Creates the names for a type.
+  ///
+  /// - Parameters:
+  ///   - type: The name of the type.
+  ///   - excerpt: A shorter one, for people.
+  init(type: String, excerpt: String? = nil) {
     let digest = SHA256.hexadecimalDigest(type.utf8)
-    tag = Self.excerpt(of: type, limit: 16) + "-" + digest.prefix(8)
+    tag = Self.excerpt(of: excerpt ?? type, limit: 16) + "-" + digest.prefix(8)
+  }
+
+  /// Returns the name of a type with those of its module and of the types around it, the same in every
+  /// process.
+  static func fullName(of type: Any.Type) -> String {
+    // What belongs to a function or a file has an address instead, which differs from run to run.
+    String(reflecting: type).replacing(/\(unknown context at [^)]*\)\./, with: "")
   }
 
   /// The name of the log that holds all entries.

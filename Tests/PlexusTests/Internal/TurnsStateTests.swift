@@ -60,12 +60,11 @@ import Testing
   /// Turns whose zero has left the numbers up to another one, of which the one with the turn does so many.
   private func handOver(upTo last: Int, doing limit: Int) -> (turns: Numbers, tasks: Tally) {
     let (turns, tasks) = (makeTurns(), Tally())
-    let isTaken = turns.take(0, atMost: limit, handOver: { tasks.increment() }) {
-      number,
-      numbers in
-      if number == 0 { for next in 1...last { #expect(turns.take(next) { _, _ in }) } }
+    func perform(_ number: Int, _ numbers: inout [Int]) {
+      if number == 0 { for next in 1...last { #expect(turns.take(next, perform)) } }
       numbers.append(number)
     }
+    let isTaken = turns.take(0, atMost: limit, handOver: { tasks.increment() }, perform)
     #expect(isTaken)
     return (turns, tasks)
   }
@@ -74,7 +73,8 @@ import Testing
     let (turns, tasks) = handOver(upTo: 5, doing: 2)
     #expect(tasks.value == 1)
     #expect(turns.value == [0, 1, 2])
-    #expect(turns.take(6, atMost: 2, handOver: { tasks.increment() }) { $1.append($0) })
+    let append: (Int, inout [Int]) -> Void = { $1.append($0) }
+    #expect(turns.take(6, atMost: 2, handOver: { tasks.increment() }, append))
     #expect(turns.value == [0, 1, 2, 3, 4])
     #expect(tasks.value == 1, "The first task is still to come")
     #expect(turns.take(7) { $1.append($0) })
