@@ -10,10 +10,7 @@ public struct FewAtOnce: SuiteTrait, TestTrait, TestScoping {
   /// Whether the present test has its turn: suites in suites take one between them.
   @TaskLocal private static var isInside = false
 
-  private static let turns = Turns(
-    Int(ProcessInfo.processInfo.environment["FEW"] ?? "") ?? 2
-      * ProcessInfo.processInfo.activeProcessorCount
-  )
+  private static let turns = Turns(2 * ProcessInfo.processInfo.activeProcessorCount)
 
   /// Whether it holds for the tests of a suite.
   public var isRecursive: Bool { true }

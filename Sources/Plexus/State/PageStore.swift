@@ -87,7 +87,10 @@ public final actor PageStore<
 
   deinit {
     engine.close()
-    for feed in appFeeds.finish() { parent.engine.remove(feed) }
+    // In turn: what has been dispatched to the store before is seen to the end.
+    parent.engine.run { [appFeeds] selectors, _ in
+      for feed in appFeeds.finish() { selectors.remove(feed) }
+    }
   }
 
   /// The newest state of the page.

@@ -107,8 +107,8 @@ public final actor Store<State: Sendable, Action: Sendable>: Broadcaster {
   /// It has passed middleware, reducer and subscribers' buffers when this returns, unless another action
   /// is under way, on this thread (a reducer, middleware or a selector dispatches) or on another one, or
   /// another thread begins or ends to follow changes in this moment. Then it follows those dispatched
-  /// before it, carried out by whoever is at it. For the same reason this call may carry out actions that
-  /// others dispatch meanwhile.
+  /// before it, carried out by whoever is at it, or by a task. For the same reason this call may carry out
+  /// actions that others dispatch meanwhile.
   ///
   /// - Parameter action: What is to happen.
   @inlinable

@@ -50,10 +50,13 @@ private var mayExhaust: Bool {
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20)), .enabled(if: mayExhaust))
 struct `A hit when all memory is taken` {
+  /// Makes an object, which the optimiser cannot do without.
+  @inline(never) private static func makeParcel() -> AnyObject { Parcel(1) }
+
   @Test func `R2: where making an object ends the process`() async {
     await #expect(processExitsWith: .failure) {
       let memory = Exhaustion()
-      let parcel = Parcel(1)
+      let parcel = Self.makeParcel()
       memory.end()
       withExtendedLifetime(parcel) {}
     }

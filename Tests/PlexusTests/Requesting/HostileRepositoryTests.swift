@@ -13,6 +13,7 @@ import Testing
     #expect(repository.count == 50_000)
     for member in members.prefix(10) { repository.unregister(member) }
     #expect(repository.count == 49_990)
+    withExtendedLifetime(members) {}
   }
 
   @Test func `R8: keeps nothing that was made of what was being cleared`() async throws {

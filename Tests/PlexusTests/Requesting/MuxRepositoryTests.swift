@@ -71,6 +71,7 @@ import Testing
     }
     #expect(profile.cachedValue == nil)
     #expect(gate.arrivalCount == 2)
+    withExtendedLifetime(failing) {}
   }
 
   @Test func `clears memory only, and fetches under way are kept`() async throws {

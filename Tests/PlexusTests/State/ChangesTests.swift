@@ -333,6 +333,22 @@ import Testing
     #expect(await changes.first(10_001).map(\.new) == Array(0...10_000))
     #expect(own.withLock { $0 } <= 64)
   }
+
+  @Test func `of the app that were dispatched before the release of a page come before the end`()
+    async
+  {
+    let later = Later<Store<Int, Int>>()
+    let store = Store<Int, Int>(0) { $0 = $1 }
+    later.value = store
+    var page: PageStore? = store.page({ (_: Int) in 0 }, reducer: { (_: inout Int, _: Int) in })
+    let changes = page?.subscription(toChangesOfApp: { (state: Int) in
+      if state == 0 { for number in 1...1_000 { later.value?.dispatch(number) } }
+      return state
+    })
+    page = nil
+    #expect(await changes?.all().map(\.new) == Array(0...1_000))
+    #expect(store.state == 1_000)
+  }
 }
 
 extension [Int] {

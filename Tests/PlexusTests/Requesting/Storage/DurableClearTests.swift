@@ -364,5 +364,6 @@ import Testing
     for gate in gates { gate.open() }
     try await flushing.value
     for cacher in cachers { #expect(cacher.value("me") == 7) }
+    withExtendedLifetime(members) {}
   }
 }
