@@ -5,11 +5,11 @@
 // held only: `withLock` is the one way in, and the pointer never leaves this file.
 
 #if canImport(Darwin)
-internal import Darwin
+import Darwin
 #elseif canImport(Glibc)
-internal import Glibc
+import Glibc
 #elseif canImport(Musl)
-internal import Musl
+import Musl
 #endif
 
 /// A value that one thread at a time may touch.
