@@ -3530,7 +3530,9 @@ final public actor StateConsumer<State> where State : Sendable {
 /// ``dispatch(_:)`` returns, unless another one is under way: one dispatched from a reducer, from
 /// middleware or from a selector, or while another thread dispatches, is carried out after those before
 /// it by whoever is at it. Nothing is nested, however long the chain, and nobody waits. The same holds
-/// while another thread begins or ends to follow changes, for the moment that this takes.
+/// while another thread begins or ends to follow changes, for the moment that this takes: it is not kept
+/// there by others who go on dispatching. What they have left is carried out by the next who dispatches, or
+/// by a task.
 ///
 /// ## States and changes
 ///
@@ -3591,8 +3593,8 @@ final public actor Store<State, Action> : Plexus.Broadcaster where State : Senda
     /// It has passed middleware, reducer and subscribers' buffers when this returns, unless another action
     /// is under way, on this thread (a reducer, middleware or a selector dispatches) or on another one, or
     /// another thread begins or ends to follow changes in this moment. Then it follows those dispatched
-    /// before it, carried out by whoever is at it. For the same reason this call may carry out actions that
-    /// others dispatch meanwhile.
+    /// before it, carried out by whoever is at it, or by a task. For the same reason this call may carry out
+    /// actions that others dispatch meanwhile.
     ///
     /// - Parameter action: What is to happen.
     @inlinable nonisolated public func dispatch(_ action: Action)

@@ -17,7 +17,7 @@ extension BroadcastHub {
     switch bufferingPolicy {
     case .unbounded:
       return Subscription(subscriber: logReader(replaying: replay))
-    // The window keeps what everybody has read, too: who wants much has a buffer of one's own.
+    // The window keeps what everybody has read, too: whoever wants much has another buffer.
     case .bufferingNewest(let limit) where 1...64 ~= limit:
       return Subscription(subscriber: windowReader(limit: limit, replaying: replay))
     case .bufferingNewest(let limit):

@@ -28,7 +28,9 @@
 /// ``dispatch(_:)`` returns, unless another one is under way: one dispatched from a reducer, from
 /// middleware or from a selector, or while another thread dispatches, is carried out after those before
 /// it by whoever is at it. Nothing is nested, however long the chain, and nobody waits. The same holds
-/// while another thread begins or ends to follow changes, for the moment that this takes.
+/// while another thread begins or ends to follow changes, for the moment that this takes: it is not kept
+/// there by others who go on dispatching. What they have left is carried out by the next who dispatches, or
+/// by a task.
 ///
 /// ## States and changes
 ///
