@@ -201,6 +201,35 @@ struct RecordedChannel<Element: Sendable>: Sendable {
   }
 }
 
+/// A cache for its own fetch, which does not keep it: a cache that is kept by its fetch is never released.
+struct OwnCache<Element: Sendable>: Sendable {
+  private let channel = RecordedChannel<@Sendable () -> Element?>()
+
+  /// Waits until the cache is there.
+  func first() async -> Element? {
+    await channel.recorder.first(1).first?()
+  }
+
+  /// The caches that are there by now.
+  var elements: [Element] { channel.recorder.elements.compactMap { $0() } }
+
+  func send(_ cache: Element) where Element: AnyObject {
+    weak let cache = cache
+    channel.send { cache }
+  }
+
+  func send<Value>(_ cache: Element) where Element == CacheUnderTest<Value> {
+    switch cache {
+    case .multiplexer(let cache):
+      weak let cache = cache
+      channel.send { cache.map { .multiplexer($0) } }
+    case .map(let cache):
+      weak let cache = cache
+      channel.send { cache.map { .map($0) } }
+    }
+  }
+}
+
 extension LoadState {
   /// The state in words, such as "loading 1" or "failed Broken".
   var name: String {

@@ -16,11 +16,11 @@ import Testing
     let actor = HeldActor()
     let zBegins = Gate()
     let zAsks = Gate()
-    let own = RecordedChannel<Multiplexer<Int>>()
+    let own = OwnCache<Multiplexer<Int>>()
     let z = Multiplexer<Int>(id: "z") {
       zBegins.open()
       try await zAsks.wait()
-      guard let x = await own.recorder.first(1).first else { return 0 }
+      guard let x = await own.first() else { return 0 }
       return try await x.request() + 10
     }
     let y = Multiplexer<Int>(id: "y") {
@@ -49,12 +49,12 @@ import Testing
     let zBegins = Gate()
     let zAsks = Gate()
     let forever = Gate()
-    let own = RecordedChannel<Multiplexer<Int>>()
+    let own = OwnCache<Multiplexer<Int>>()
     let isRefused = Guarded(false)
     let z = Multiplexer<Int>(id: "z") {
       zBegins.open()
       try await zAsks.wait()
-      guard let x = await own.recorder.first(1).first else { return 0 }
+      guard let x = await own.first() else { return 0 }
       do {
         return try await x.request() + 10
       } catch {
@@ -125,7 +125,7 @@ import Testing
 
   @Test(arguments: CacheKind.allCases)
   func `R6: may be told of its cancellation and call its cache back`(kind: CacheKind) async throws {
-    let own = RecordedChannel<CacheUnderTest<Int>>()
+    let own = OwnCache<CacheUnderTest<Int>>()
     let gate = Gate()
     var policy = CachePolicy()
     policy.whenUnobserved = .cancel
@@ -137,7 +137,7 @@ import Testing
         try await gate.wait()
         return number
       } onCancel: {
-        for cache in own.recorder.elements {
+        for cache in own.elements {
           cache.refresh()
           cache.clearMemory()
           cache.store(100)
@@ -146,7 +146,7 @@ import Testing
       }
     }
     own.send(cache)
-    _ = await own.recorder.first(1)
+    _ = await own.first()
     let caller = Task.detached { try await cache.request() }
     await gate.arrivals(1)
     caller.cancel()
@@ -159,12 +159,12 @@ import Testing
   func `R6: is cancelled with all that it asked for, however deep`(
     whenUnobserved: UnobservedFetch
   ) async throws {
-    let own = RecordedChannel<MultiplexerMap<Int, Int>>()
+    let own = OwnCache<MultiplexerMap<Int, Int>>()
     let gate = Gate()
     var policy = CachePolicy()
     policy.whenUnobserved = whenUnobserved
     let map = MultiplexerMap<Int, Int>(policy: policy) { number in
-      guard number > 0, let map = await own.recorder.first(1).first else {
+      guard number > 0, let map = await own.first() else {
         try await gate.wait()
         return 0
       }

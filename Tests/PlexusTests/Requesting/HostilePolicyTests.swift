@@ -85,12 +85,12 @@ import Testing
   func `may call its cache back when it is asked whether the value may stand in`(
     kind: CacheKind
   ) async throws {
-    let own = RecordedChannel<CacheUnderTest<Int>>()
+    let own = OwnCache<CacheUnderTest<Int>>()
     let origin = ScriptedFetcher<Int>([.success(1), .failure(Broken()), .success(3)])
     let calls = Tally()
     var policy = CachePolicy()
     policy.usesCachedValue = { _ in
-      for cache in own.recorder.elements {
+      for cache in own.elements {
         calls.increment()
         _ = cache.statistics
         cache.refresh()
@@ -102,7 +102,7 @@ import Testing
     }
     let cache = kind.make(policy: policy) { try await origin.fetch() }
     own.send(cache)
-    _ = await own.recorder.first(1)
+    _ = await own.first()
     _ = try await cache.request()
     #expect(try await cache.refresh().request() == 7)
     #expect(calls.value == 1)

@@ -8,9 +8,9 @@ import Testing
   func `R11: of the same key is an error, whatever else the fetch does first`(
     kind: CacheKind
   ) async throws {
-    let own = RecordedChannel<CacheUnderTest<Int>>()
+    let own = OwnCache<CacheUnderTest<Int>>()
     let cache = kind.make(id: "own") {
-      guard let cache = await own.recorder.first(1).first else { return 0 }
+      guard let cache = await own.first() else { return 0 }
       return try await cache.request()
     }
     own.send(cache)
@@ -22,9 +22,9 @@ import Testing
 
   @Test(arguments: CacheKind.allCases)
   func `R11: is found in child tasks and tasks that inherit, too`(kind: CacheKind) async throws {
-    let own = RecordedChannel<CacheUnderTest<Int>>()
+    let own = OwnCache<CacheUnderTest<Int>>()
     let cache = kind.make(id: "own") {
-      guard let cache = await own.recorder.first(1).first else { return 0 }
+      guard let cache = await own.first() else { return 0 }
       async let child = cache.request()
       let inherited = Task { try await cache.request() }
       do { _ = try await child } catch MultiplexerError.recursiveRequest {
@@ -38,9 +38,9 @@ import Testing
 
   @Test func `R11: is an error also through the load of a publisher`() async throws {
     let publisher = DataPublisher<Int>()
-    let own = RecordedChannel<Multiplexer<Int>>()
+    let own = OwnCache<Multiplexer<Int>>()
     let cache = Multiplexer<Int>(id: "own") {
-      guard let cache = await own.recorder.first(1).first else { return 0 }
+      guard let cache = await own.first() else { return 0 }
       return try await publisher.load { try await cache.request() }
     }
     own.send(cache)
@@ -50,9 +50,9 @@ import Testing
   }
 
   @Test func `R11: is an error also around a circle, which the error names`() async throws {
-    let third = RecordedChannel<Multiplexer<Int>>()
+    let third = OwnCache<Multiplexer<Int>>()
     let first = Multiplexer<Int>(id: "a") {
-      guard let cache = await third.recorder.first(1).first else { return 0 }
+      guard let cache = await third.first() else { return 0 }
       return try await cache.request()
     }
     let map = MultiplexerMap<Int, Int>(id: "b") { _ in try await first.request() }
@@ -64,9 +64,9 @@ import Testing
   }
 
   @Test func `R11: of another key is none`() async throws {
-    let own = RecordedChannel<MultiplexerMap<Int, Int>>()
+    let own = OwnCache<MultiplexerMap<Int, Int>>()
     let map = MultiplexerMap<Int, Int> { number in
-      guard number > 1, let map = await own.recorder.first(1).first else { return number }
+      guard number > 1, let map = await own.first() else { return number }
       return try await map.request(number - 1) + map.request(number - 2)
     }
     own.send(map)
@@ -75,9 +75,9 @@ import Testing
   }
 
   @Test func `R11: of several keys at once finds each circle`() async throws {
-    let own = RecordedChannel<MultiplexerMap<Int, Int>>()
+    let own = OwnCache<MultiplexerMap<Int, Int>>()
     let map = MultiplexerMap<Int, Int>(id: "m") { number in
-      guard number < 3, let map = await own.recorder.first(1).first else { return number }
+      guard number < 3, let map = await own.first() else { return number }
       let results = await Zipper(map[3], map[4], map[number == 0 ? 1 : 0]).results()
       _ = try results.0.get()
       _ = try results.1.get()
@@ -94,9 +94,9 @@ import Testing
     async throws
   {
     let both = Gate()
-    let own = RecordedChannel<MultiplexerMap<Int, Int>>()
+    let own = OwnCache<MultiplexerMap<Int, Int>>()
     let map = MultiplexerMap<Int, Int>(id: "m") { number in
-      guard let map = await own.recorder.first(1).first else { return 0 }
+      guard let map = await own.first() else { return 0 }
       try await both.wait()
       do {
         return try await map.request(1 - number)
@@ -118,11 +118,11 @@ import Testing
   func `R11: of a fresh value of its own key while it is refreshed is a hit`(
     kind: CacheKind
   ) async throws {
-    let own = RecordedChannel<CacheUnderTest<Int>>()
+    let own = OwnCache<CacheUnderTest<Int>>()
     let tally = Tally()
     let cache = kind.make {
       let number = tally.increment()
-      guard number > 1, let cache = await own.recorder.first(1).first else { return number }
+      guard number > 1, let cache = await own.first() else { return number }
       return try await cache.request() * 10
     }
     own.send(cache)
@@ -134,11 +134,11 @@ import Testing
   func `R11: that insists on a refresh after its own beginning is an error`(
     kind: CacheKind
   ) async throws {
-    let own = RecordedChannel<CacheUnderTest<Int>>()
+    let own = OwnCache<CacheUnderTest<Int>>()
     let tally = Tally()
     let cache = kind.make(id: "own") {
       // Once only: the refresh makes it begin again.
-      guard tally.increment() == 1, let cache = await own.recorder.first(1).first else { return 0 }
+      guard tally.increment() == 1, let cache = await own.first() else { return 0 }
       return try await cache.refresh().request()
     }
     own.send(cache)
@@ -149,12 +149,12 @@ import Testing
   }
 
   @Test func `R11: that waits for a fetch queued behind its own is an error`() async throws {
-    let outer = RecordedChannel<Multiplexer<Int>>()
+    let outer = OwnCache<Multiplexer<Int>>()
     let tally = Tally()
     let helper = MultiplexerMap<Int, Int>(id: "helper") { _ in
       // Once only: the refresh makes the other fetch begin again, and ask again.
       let isFirst = tally.increment() == 1
-      guard isFirst, let cache = await outer.recorder.first(1).first else { return 0 }
+      guard isFirst, let cache = await outer.first() else { return 0 }
       return try await cache.refresh().request()
     }
     let cache = Multiplexer<Int>(id: "outer") { try await helper.request(1) }
@@ -170,11 +170,11 @@ import Testing
   func `R11: of the same key after it was cut off is an error as before`(
     kind: CacheKind
   ) async throws {
-    let own = RecordedChannel<CacheUnderTest<Int>>()
+    let own = OwnCache<CacheUnderTest<Int>>()
     let tally = Tally()
     let cache = kind.make {
       let number = tally.increment()
-      guard number == 1, let cache = await own.recorder.first(1).first else { return number }
+      guard number == 1, let cache = await own.first() else { return number }
       try await cache.clear()
       return try await cache.request()
     }
@@ -187,13 +187,13 @@ import Testing
   func `R11: by a task that outlives the fetch is a request like any other`(
     kind: CacheKind
   ) async throws {
-    let own = RecordedChannel<CacheUnderTest<Int>>()
+    let own = OwnCache<CacheUnderTest<Int>>()
     let ended = Gate()
     let late = RecordedChannel<Task<Int, any Error>>()
     let tally = Tally()
     let cache = kind.make {
       let number = tally.increment()
-      guard number == 1, let cache = await own.recorder.first(1).first else { return number }
+      guard number == 1, let cache = await own.first() else { return number }
       late.send(
         Task {
           try await ended.wait()
@@ -210,11 +210,11 @@ import Testing
 
   @Test(arguments: CacheKind.allCases)
   func `may store, refresh and clear its own key`(kind: CacheKind) async throws {
-    let own = RecordedChannel<CacheUnderTest<Int>>()
+    let own = OwnCache<CacheUnderTest<Int>>()
     let tally = Tally()
     let cache = kind.make {
       let number = tally.increment()
-      guard let cache = await own.recorder.first(1).first else { return number }
+      guard let cache = await own.first() else { return number }
       switch number {
       case 1: cache.store(100)
       case 2: cache.refresh()

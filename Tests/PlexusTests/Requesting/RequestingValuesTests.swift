@@ -109,9 +109,9 @@ import Testing
 
   @Test(arguments: CacheKind.allCases)
   func `a multiplexer without an id is called by its type in errors`(kind: CacheKind) async throws {
-    let own = RecordedChannel<CacheUnderTest<Int>>()
+    let own = OwnCache<CacheUnderTest<Int>>()
     let cache = kind.make {
-      guard let cache = await own.recorder.first(1).first else { return 0 }
+      guard let cache = await own.first() else { return 0 }
       return try await cache.request()
     }
     own.send(cache)
