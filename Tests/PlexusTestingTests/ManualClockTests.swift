@@ -91,16 +91,22 @@ struct `A manual clock` {
   }
 
   @Test func `wakes in order of deadline, and in order of arrival at the same one`() async throws {
-    // The actor's executor runs what is resumed in the order in which it is resumed.
-    let sleepers = Sleepers()
+    // The executor runs what is resumed in the order in which it is resumed.
+    let executor = InOrder()
+    let names = Notes<String>()
+    var tasks: [Task<Void, any Error>] = []
     for (name, seconds) in [("b1", 2), ("c1", 3), ("a1", 1), ("b2", 2), ("a2", 1), ("c2", 3)] {
-      let before = clock.sleeperCount
-      Task { [clock] in try await sleepers.sleep(name, on: clock, for: .seconds(seconds)) }
-      await clock.sleepers(before + 1)
+      tasks.append(
+        Task(executorPreference: executor) { [clock] in
+          try await clock.sleep(for: .seconds(seconds))
+          names.append(name)
+        }
+      )
+      await clock.sleepers(tasks.count)
     }
     clock.advance(by: .seconds(3))
-    try await sleepers.awake.wait()
-    #expect(await sleepers.names == ["a1", "a2", "b1", "b2", "c1", "c2"])
+    for task in tasks { try await task.value }
+    #expect(names.entries == ["a1", "a2", "b1", "b2", "c1", "c2"])
   }
 
   @Test func `a task that wakes sees the time to which the clock was moved`() async throws {
@@ -302,29 +308,12 @@ struct `A manual clock` {
   }
 }
 
-/// Tasks that sleep, and write down in which order they woke.
-private actor Sleepers {
-  private nonisolated let executor = InOrder()
-  private(set) var names: [String] = []
-
-  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
-
-  let awake = Gate()
-
-  func sleep(_ name: String, on clock: ManualClock, for duration: Duration) async throws {
-    // Unlike `sleep(for:)`, which resumes elsewhere first, it resumes on this actor.
-    try await clock.sleep(until: clock.now.advanced(by: duration))
-    names.append(name)
-    if names.count == 6 { awake.open() }
-  }
-}
-
 /// An executor without priorities: first come, first served.
-private final class InOrder: SerialExecutor {
+private final class InOrder: TaskExecutor {
   private let queue = DispatchQueue(label: "in order")
 
   func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
-    queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+    queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
   }
 }
