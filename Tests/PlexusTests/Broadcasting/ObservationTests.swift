@@ -279,10 +279,9 @@ import Testing
 
   @Test func `whose actor is gone has nothing left`() async {
     let messenger = Messenger<Int>()
-    weak var weakHost: SteppedHost?
+    let census = Census()
     do {
-      let host = SteppedHost()
-      weakHost = host
+      let host = SteppedHost(holding: census.parcel())
       let log = Log<Int>()
       let token = await host.observe(messenger, .unbounded, log)
       messenger.send(1)
@@ -291,7 +290,9 @@ import Testing
       token.cancel()
       await host.executor.step()
     }
-    #expect(weakHost == nil)
+    // The task of the handler lets go of the actor when it ends, after its last job there.
+    await census.falls(to: 0)
+    #expect(census.living == 0)
     #expect(messenger.subscriberCount == 0)
   }
 }

@@ -44,13 +44,19 @@ final class SteppedExecutor: SerialExecutor, Sendable {
 /// An actor that handles messages step by step.
 actor SteppedHost {
   nonisolated let executor = SteppedExecutor()
+  private let parcel: Parcel
   private var callCount = 0
+
+  /// - Parameter parcel: Released with this actor.
+  init(holding parcel: Parcel = Parcel(0)) {
+    self.parcel = parcel
+  }
 
   nonisolated var unownedExecutor: UnownedSerialExecutor {
     executor.asUnownedSerialExecutor()
   }
 
-  /// Registers a synchronous handler on this actor.
+  /// Registers a synchronous handler on this actor, and leaves the job that calls it to later steps.
   nonisolated func observe<Source: Broadcaster>(
     _ source: Source,
     _ policy: BufferingPolicy<Source.Element>,
@@ -58,7 +64,7 @@ actor SteppedHost {
   ) async -> ObservationToken {
     let registered = Log<ObservationToken>()
     let registration = Task { await self.register(source, policy, registered, body) }
-    while registered.count == 0, !Task.isCancelled { await executor.step() }
+    while registered.count == 0, !Task.isCancelled { await executor.step(atMost: 1) }
     await registration.value
     return registered.entries[0]
   }
