@@ -52,14 +52,17 @@ import Testing
   @Test func `may wait between attempts for longer than there is time`() async throws {
     for cap in [Duration.seconds(1e20), .seconds(Int64.max)] {
       let tally = Tally()
+      let attempted = Gate()
       var policy = CachePolicy()
       policy.retry = .exponential(attempts: .max, base: cap, cap: cap, jitter: 0.5)
       policy.whenUnobserved = .cancel
       let cache = Multiplexer<Int>(policy: policy) {
         tally.increment()
+        attempted.open()
         throw Broken()
       }
       let caller = begin { try await cache.request() }
+      try await attempted.wait()
       for _ in 0..<1_000 { await Task.detached {}.value }
       #expect(tally.value == 1, "with waits of \(cap)")
       caller.cancel()
@@ -88,8 +91,10 @@ import Testing
     let own = OwnCache<CacheUnderTest<Int>>()
     let origin = ScriptedFetcher<Int>([.success(1), .failure(Broken()), .success(3)])
     let calls = Tally()
+    let answered = Gate()
     var policy = CachePolicy()
     policy.usesCachedValue = { _ in
+      defer { answered.open() }
       for cache in own.elements {
         calls.increment()
         _ = cache.statistics
@@ -105,6 +110,8 @@ import Testing
     _ = await own.first()
     _ = try await cache.request()
     #expect(try await cache.refresh().request() == 7)
+    // The caller is resumed inside the policy, before the last refresh.
+    try await answered.wait()
     #expect(calls.value == 1)
     #expect(try await cache.request() == 3)
   }
