@@ -122,7 +122,16 @@ final class ControlledCacher<Value: Sendable>: Cacher {
 
 /// The time since 1970, as cachers keep it.
 func wallTime() -> Duration {
-  .seconds(Date().timeIntervalSince1970)
+  // Exactly as the library reads it: a `Date` is rounded, and may be later than now.
+  var time = timespec()
+  clock_gettime(CLOCK_REALTIME, &time)
+  return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+}
+
+/// Waits until the wall clock shows another time.
+func clockMovesOn() async {
+  let start = wallTime()
+  while wallTime() == start { await Task.detached {}.value }
 }
 
 /// The real time since a test began.
@@ -133,7 +142,7 @@ struct RealTime {
 
   /// Whether what was so old when the test began, or while it ran, may have that age now.
   func allows(_ age: Duration, for expected: Duration) -> Bool {
-    // Somebody may set the clock back, and seconds as a floating-point number are not exact.
+    // Somebody may set the clock back.
     let elapsed = wallTime() - start
     let tolerance = Duration.milliseconds(1)
     return age >= expected + min(elapsed, .zero) - tolerance

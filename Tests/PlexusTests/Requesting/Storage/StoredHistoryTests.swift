@@ -62,7 +62,7 @@ private final class StoredRun {
     _ tally: Tally
   ) -> MultiplexerMap<String, Int> {
     var policy = CachePolicy.readingFirst()
-    policy.timeToLive = .seconds(StoredModel.timeToLive)
+    policy.timeToLive = .seconds(StoredModel.timeToLive * 3_600)
     return MultiplexerMap(policy: policy, capacity: .count(100), cacher: cacher, clock: clock) {
       (_: String, context: FetchContext<Int>) in
       switch outcome.outcome {
@@ -103,10 +103,10 @@ private final class StoredRun {
       map = Self.makeMap(cacher, clock, outcome, tally)
       model.reopen()
     default:
-      let seconds = Bool.random(using: &random) ? 40 : 70
-      note(seconds == 40 ? "advance 40" : "advance 70")
-      clock.advance(by: .seconds(seconds))
-      model.now += seconds
+      let hours = Bool.random(using: &random) ? 40 : 70
+      note(hours == 40 ? "advance 40" : "advance 70")
+      clock.advance(by: .seconds(hours * 3_600))
+      model.now += hours
     }
     compare()
   }
@@ -224,6 +224,7 @@ private struct StoredModel {
   }
 
   static let keys = ["a", "b", "c"]
+  /// In hours, as all times here: the real time that a history takes does not matter beside them.
   static let timeToLive = 100
 
   var now = 0

@@ -273,6 +273,7 @@ import Testing
   func `R9: by another one after a refresh is an answer again`(kind: CacheKind) async throws {
     let cache = kind.make(storedIn: cacher, policy: .readingFirst()) { 1 }
     cache.refresh()
+    await clockMovesOn()
     cacher.entries["key"] = CacheEntry(9, age: .zero)
     #expect(try await cache.response().source == .cacher)
   }
