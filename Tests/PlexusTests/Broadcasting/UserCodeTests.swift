@@ -202,6 +202,7 @@ import Testing
     #expect(messenger.subscriberCount == 1)
     messenger.send(Parcel(1))
     await released.first(1)
+    await census.falls(to: 0)
     #expect(census.living == 0)
     #expect(messenger.subscriberCount == 0)
   }
@@ -214,6 +215,7 @@ import Testing
     // a moment when that happens.
     _ = messenger.subscriberCount
     await released.first(10)
+    await census.falls(to: 0)
     #expect(census.living == 0)
     #expect(messenger.subscriberCount == 0)
   }

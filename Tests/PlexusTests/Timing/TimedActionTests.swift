@@ -221,6 +221,7 @@ import Testing
       subject.touch()
       await clock.passSecond()
       #expect(await firings.first(count).count == count)
+      await never.arrivals(1)
     }
     #expect(never.arrivalCount == 1)
     subject.cancel()
