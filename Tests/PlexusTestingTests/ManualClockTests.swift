@@ -104,6 +104,8 @@ struct `A manual clock` {
       )
       await clock.sleepers(tasks.count)
     }
+    // A task that is resumed before it has come to rest goes on at once, ahead of the others.
+    await executor.atRest()
     clock.advance(by: .seconds(3))
     for task in tasks { try await task.value }
     #expect(names.entries == ["a1", "a2", "b1", "b2", "c1", "c2"])
@@ -315,5 +317,10 @@ private final class InOrder: TaskExecutor {
   func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+  }
+
+  /// Waits until the job that is running has ended, and those before this call.
+  func atRest() async {
+    await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
   }
 }
