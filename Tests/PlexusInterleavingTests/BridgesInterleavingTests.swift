@@ -86,7 +86,7 @@ extension `Every order of jobs` {
     @Test func `a followed sequence is let go with the owner, and tells what was sent`()
       throws
     {
-      try forEveryInterleaving(deviations: 5) {
+      try forEveryInterleaving(deviations: 4) {
         let source = Messenger<Int>()
         var publisher: DataPublisher<Int>? = DataPublisher()
         weak let weakPublisher = publisher

@@ -123,7 +123,7 @@ extension `Every order of jobs` {
 
     @Test(arguments: Way.allCases)
     func `finish comes after what was sent before, and wakes everybody`(way: Way) throws {
-      try forEveryInterleaving(deviations: 4) {
+      try forEveryInterleaving(deviations: 3) {
         let messenger = Messenger<Int>()
         let readers = [way.read(messenger), way.read(messenger)]
         let sender = Task {
@@ -169,7 +169,7 @@ extension `Every order of jobs` {
     }
 
     @Test func `two senders are seen in one order by all`() throws {
-      try forEveryInterleaving(deviations: 4) {
+      try forEveryInterleaving(deviations: 3) {
         let messenger = Messenger<Int>()
         let readers = [Way.unbounded.read(messenger), Way.stream.read(messenger)]
         let senders = [10, 20].map { first in

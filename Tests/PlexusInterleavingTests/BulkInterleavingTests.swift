@@ -44,7 +44,7 @@ extension `Every order of jobs` {
 
     @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
     func `R1: two requests that overlap fetch each key once`(policy: UnobservedFetch) throws {
-      try forEveryInterleaving(deviations: 4) {
+      try forEveryInterleaving(deviations: 3) {
         let origin = Origin()
         let map = Self.map(origin, whenUnobserved: policy)
         let first = Task { await map.request([1, 2]) }

@@ -133,7 +133,7 @@ extension `Every order of jobs` {
 
     @Test(arguments: [nil] + rules)
     func `a post ends, whoever leaves in the meantime`(rule: PersistenceRule?) throws {
-      try forEveryInterleaving(deviations: 3) {
+      try forEveryInterleaving(deviations: 2) {
         let (bus, notes) = (EventBus(), Notes())
         let first = Self.observe(bus, "first", notes, succeeds: false)
         let second = Self.observe(bus, "second", notes, succeeds: false)

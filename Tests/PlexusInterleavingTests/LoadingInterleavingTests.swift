@@ -48,7 +48,7 @@ extension `Every order of jobs` {
     @Test func `when all callers are cancelled the state goes back, and nobody waits for ever`()
       throws
     {
-      try forEveryInterleaving(deviations: 4) {
+      try forEveryInterleaving(deviations: 3) {
         let publisher = DataPublisher<Int>()
         publisher.update(7)
         let tasks = [Self.load(publisher, 1), Self.load(publisher, 2)]
@@ -137,7 +137,7 @@ extension `Every order of jobs` {
     }
 
     @Test func `an update while loading is the last word`() throws {
-      try forEveryInterleaving {
+      try forEveryInterleaving(deviations: 5) {
         let publisher = DataPublisher<Int>()
         let states = publisher.subscription(bufferingPolicy: .unbounded)
         let loading = Self.load(publisher, 1)
@@ -236,7 +236,7 @@ extension `Every order of jobs` {
     }
 
     @Test func `a circle of loads that is left again is no circle`() throws {
-      try forEveryInterleaving(deviations: 4) {
+      try forEveryInterleaving(deviations: 3) {
         let (first, second) = (DataPublisher<Int>(), DataPublisher<Int>())
         let doomed = Self.load(first, by: second)
         let other = Self.load(second, by: first)

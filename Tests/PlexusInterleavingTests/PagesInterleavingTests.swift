@@ -63,7 +63,7 @@ extension `Every order of jobs` {
     @Test func `when all callers are cancelled the state goes back, and nobody waits for ever`()
       throws
     {
-      try forEveryInterleaving(deviations: 4) {
+      try forEveryInterleaving(deviations: 3) {
         let publisher = Self.makePublisher()
         let tasks = [Self.next(publisher), Self.first(publisher)]
         let cancellers = tasks.map { task in Task { task.cancel() } }

@@ -145,7 +145,7 @@ extension `Every order of jobs` {
     @Test func `R8: clearing a repository keeps what was stored before from being read again`()
       throws
     {
-      try forEveryInterleaving(deviations: 3) {
+      try forEveryInterleaving(deviations: 2) {
         let origin = Origin()
         let cacher = SlowCacher()
         let now = Duration.seconds(Date().timeIntervalSince1970 - 1)

@@ -41,13 +41,13 @@ import Testing
     way: ReadingWay
   ) async {
     let stage = subject.stage()
-    let sender = Task.detached { stage.send(1..<501) }
+    let sender = Task.detached { stage.send(1..<201) }
     let readers = (0..<15).map { _ in stage.subscribe(way) }
     await sender.value
     stage.end()
     for reader in readers {
       let numbers = await reader.numbers()
-      #expect(numbers == Array((numbers.first ?? 501)..<501))
+      #expect(numbers == Array((numbers.first ?? 201)..<201))
     }
   }
 

@@ -6,7 +6,7 @@ import Testing
 
 /// How many histories are tried; more by the environment's `PLEXUS_HISTORIES`.
 private let historyCount =
-  ProcessInfo.processInfo.environment["PLEXUS_HISTORIES"].flatMap { Int($0) } ?? 100_000
+  ProcessInfo.processInfo.environment["PLEXUS_HISTORIES"].flatMap { Int($0) } ?? 40_000
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Any history of a map behind a cacher` {
   @Test(arguments: 0..<8)
