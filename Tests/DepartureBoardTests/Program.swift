@@ -58,10 +58,15 @@ final class Program: Sendable {
     try await Program(arguments).ending()
   }
 
-  /// Waits until it has written something.
-  func firstOutput() async -> String {
+  /// Waits until it has written something, and reads a kilobyte of it at most; nothing at its end.
+  ///
+  /// A pipe holds 64 KiB, and a whole day is twice as much: a program of which only this was read goes no
+  /// further than the afternoon, however late the test is with its next step.
+  func someOutput() async -> String {
     await Self.onThread { [output] in
-      String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+      var buffer = [UInt8](repeating: 0, count: 1024)
+      let count = read(output.fileHandleForReading.fileDescriptor, &buffer, buffer.count)
+      return String(decoding: buffer.prefix(max(0, count)), as: UTF8.self)
     }
   }
 
@@ -103,6 +108,14 @@ final class Program: Sendable {
   static func onThread<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value {
     await withCheckedContinuation { continuation in
       Thread.detachNewThread { continuation.resume(returning: work()) }
+    }
+  }
+
+  /// Waits until something is the case that nothing announces.
+  static func wait(until isTrue: @escaping @Sendable () -> Bool) async {
+    await onThread {
+      // The program that is waited for needs the processor as well.
+      while !isTrue() { poll(nil, 0, 5) }
     }
   }
 

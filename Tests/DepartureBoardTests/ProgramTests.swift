@@ -91,7 +91,7 @@ import Testing
     signal: Int32
   ) async throws {
     let program = try Program(["--plain", "--speed", "10000"])
-    #expect(await program.firstOutput() != "")
+    #expect(await program.someOutput() != "")
     program.send(signal)
     let ending = await program.ending()
     #expect(ending.status == 128 + signal)
@@ -101,17 +101,22 @@ import Testing
   }
 
   @Test func `does not wait for answers when it is told to end`() async throws {
-    let terminal = try PseudoTerminal(columns: 60, rows: 20)
-    let program = try Program(
-      ["--speed", "max", "--latency", "10000"],
-      terminal: terminal.device
-    )
-    _ = await terminal.read(until: "\u{1B}[?2026l")
-    let told = ContinuousClock.now
-    program.send(SIGINT)
-    _ = await terminal.read(until: "origin 404")
-    #expect(await program.ending(readsOutput: false).status == 130)
-    #expect(ContinuousClock.now - told < .seconds(8))
+    // The first answers come after ten seconds. A busy machine may need that long for anything, but
+    // not each time.
+    for _ in 0..<5 {
+      let terminal = try PseudoTerminal(columns: 60, rows: 20)
+      let program = try Program(
+        ["--speed", "max", "--latency", "10000"],
+        terminal: terminal.device
+      )
+      try await terminal.read(untilFrame: { _ in true })
+      let told = ContinuousClock.now
+      program.send(SIGINT)
+      _ = await terminal.read(until: "origin 404")
+      #expect(await program.ending(readsOutput: false).status == 130)
+      if ContinuousClock.now - told < .seconds(8) { return }
+    }
+    Issue.record("it waits for answers")
   }
 
   @Test func `ends when nobody reads what it writes`() async throws {
@@ -135,7 +140,9 @@ import Testing
     let terminal = try PseudoTerminal(columns: 60, rows: 20)
     #expect(terminal.echoes)
     let program = try Program(["--speed", "10000", "--latency", "0"], terminal: terminal.device)
-    var output = await terminal.read(until: "departed 04:58")
+    var output = try await terminal.read(untilFrame: { frame in
+      frame.lines.contains { $0.contains(/departed \d\d:\d\d/) }
+    })
     #expect(!terminal.echoes)
     program.send(SIGINT)
     output += await terminal.read(until: "origin 404")
@@ -146,7 +153,7 @@ import Testing
     #expect(parts[0].hasPrefix("\u{1B}[?1049h\u{1B}[?25l"))
     #expect(parts[0].hasSuffix("\u{1B}[?25h"))
     #expect(parts[1].contains("flights  "))
-    let frames = frames(of: parts[0])
+    let frames = Frame.all(in: parts[0]).map(\.lines)
     #expect(frames.count > 1)
     for frame in frames {
       #expect(frame.count == 20)
@@ -173,39 +180,20 @@ import Testing
   @Test func `fits into a window whose size changes`() async throws {
     let terminal = try PseudoTerminal(columns: 120, rows: 30)
     let program = try Program(["--speed", "3000", "--latency", "0"], terminal: terminal.device)
-    var output = await terminal.read(until: "departed")
-    #expect(frames(of: output).allSatisfy { $0.count == 30 })
+    let wide = try await terminal.read(untilFrame: { _ in true })
+    #expect(Frame.all(in: wide).allSatisfy { $0.lines.count == 30 })
     try terminal.resize(columns: 33, rows: 9)
-    // Drawn anew with the next picture; the one before may be on its way.
-    output = ""
-    while frames(of: output).count < 3 {
-      let more = await terminal.read()
-      try #require(!more.isEmpty)
-      output += more
-    }
-    output = await terminal.read(until: "cancelled")
-    output += await terminal.read(until: Self.endOfFrame)
+    // Frames of the old size may be on their way; all that follow the first one that fits do so, too.
+    try await terminal.read(untilFrame: { $0.lines.count <= 9 })
+    let output = try await terminal.read(untilFrame: { $0.source.contains("cancelled") })
     program.send(SIGTERM)
     _ = await terminal.read(until: "origin 404")
     #expect(await program.ending(readsOutput: false).status == 143)
-    let frames = frames(of: output)
+    let frames = Frame.all(in: output).map(\.lines)
     #expect(!frames.isEmpty)
     for frame in frames {
       #expect(frame.count <= 9)
       #expect(frame.allSatisfy { $0.count <= 33 })
-    }
-  }
-
-  private static let endOfFrame = "\u{1B}[?2026l"
-
-  /// The lines of each picture in what was written to a terminal, without those that are cut off.
-  private func frames(of output: String) -> [[Substring]] {
-    output.components(separatedBy: "\u{1B}[H").dropFirst().compactMap { frame in
-      guard let end = frame.range(of: Self.endOfFrame) else { return nil }
-      let text = frame[..<end.lowerBound].replacing(/\u{1B}\[[0-9;?]*[a-zA-Z]/, with: "")
-        .filter { $0 != "\r" }
-      return text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-        .map { Substring($0) }
     }
   }
 

@@ -22,7 +22,9 @@ final class TemporaryFolder: Sendable {
   var byteCount: Int {
     let paths = (try? FileManager.default.subpathsOfDirectory(atPath: path)) ?? []
     return paths.reduce(0) { sum, name in
-      sum + ((try? Data(contentsOf: url.appending(path: name)).count) ?? 0)
+      var status = stat()
+      let isFile = stat(path + name, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+      return sum + (isFile ? Int(status.st_size) : 0)
     }
   }
 }

@@ -4,8 +4,9 @@ import Foundation
 final class MediaTestFolder: Sendable {
   let url: URL
 
-  init() {
-    url = FileManager.default.temporaryDirectory
+  init(parent: URL = FileManager.default.temporaryDirectory) {
+    url =
+      parent
       .appending(path: "media-\(UUID().uuidString)", directoryHint: .isDirectory)
   }
 
@@ -20,6 +21,14 @@ final class MediaTestFolder: Sendable {
   }
 
   var parts: [String] { files.filter { $0.hasSuffix(".part") } }
+
+  /// Whether nobody is writing a part.
+  func isFree(_ part: String) -> Bool {
+    let descriptor = open(url.appending(path: part).path, O_RDWR | O_CLOEXEC)
+    guard descriptor >= 0 else { return true }
+    defer { close(descriptor) }
+    return flock(descriptor, LOCK_EX | LOCK_NB) == 0
+  }
 
   /// The permissions of a file or folder below.
   func permissions(_ path: String = "") throws -> Int? {

@@ -19,7 +19,7 @@ struct `A media loader` {
     origin = try LoopbackOrigin()
     loader = MediaLoader(
       directory: folder.url,
-      transport: URLSessionTransport(timeout: 120),
+      transport: URLSessionTransport(timeout: 600),
       retry: .never
     )
     origin.route("/a.jpg") { [ranges, answer] request in
@@ -27,6 +27,11 @@ struct `A media loader` {
       ranges.withLock { $0.append(range.map { $0 + " " + (request.headers["If-Range"] ?? "-") }) }
       return answer.withLock { $0 }
     }
+  }
+
+  /// A loader of the same folder, with the retries that loaders have by default.
+  private func anotherLoader() -> MediaLoader {
+    MediaLoader(directory: folder.url, transport: URLSessionTransport(timeout: 600))
   }
 
   private var body: Data { Data(answer.withLock { $0.body }) }
@@ -43,7 +48,7 @@ struct `A media loader` {
     #expect(file.pathExtension == "jpg")
     #expect(try loader.cachedFile(for: url()) == file)
     #expect(try await loader.request(url("/a.jpg#top")) == file)
-    let another = MediaLoader(directory: folder.url)
+    let another = anotherLoader()
     #expect(try await another[url()].request() == file)
     #expect(origin.statistics.requestCount == 1)
     #expect(folder.files.count == 1)
@@ -95,7 +100,7 @@ struct `A media loader` {
     origin.inject(.truncation(afterBytes: 20_000), for: "/a.jpg")
     await #expect(throws: URLError.self) { try await loader.request(url()) }
     #expect(folder.files.count == 1 && folder.parts.count == 1)
-    let another = MediaLoader(directory: folder.url)
+    let another = anotherLoader()
     #expect(try Data(contentsOf: await another.request(url())) == body)
     #expect(ranges.withLock { $0 } == [nil, "bytes=20000- \"v1\""])
     #expect(folder.files.count == 1 && folder.parts.isEmpty)
@@ -273,7 +278,7 @@ struct `A media loader` {
     let failing = Recorder(loader.progress(of: try url()))
     await #expect(throws: HTTPStatusError.self) { try await loader.request(url()) }
     _ = await failing.finished()
-    var another: MediaLoader? = MediaLoader(directory: folder.url)
+    var another: MediaLoader? = anotherLoader()
     let orphan = Recorder(try #require(another).progress(of: try url()))
     another = nil
     #expect(await orphan.finished().isEmpty)
@@ -310,7 +315,7 @@ struct `A media loader` {
 
   @Test func `two loaders on one folder do not disturb each other`() async throws {
     tag("\"v1\"")
-    let another = MediaLoader(directory: folder.url)
+    let another = anotherLoader()
     let url = try url()
     origin.inject(.drip(bytes: 5_000, every: .milliseconds(2)), for: "/a.jpg", count: 2)
     async let first = loader.request(url)
@@ -326,13 +331,13 @@ struct `A media loader` {
     origin.inject(.truncation(afterBytes: 20_000), for: "/a.jpg")
     await #expect(throws: URLError.self) { try await loader.request(url()) }
     origin.route("/b.jpg") { _ in OriginResponse(text: "b") }
-    _ = try await MediaLoader(directory: folder.url).request(url("/b.jpg"))
+    _ = try await anotherLoader().request(url("/b.jpg"))
     #expect(folder.parts.count == 1)
     let part = folder.url.appending(path: try #require(folder.parts.first)).path
     let date = Date(timeIntervalSinceNow: -90_000)
     try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: part)
     origin.route("/c.jpg") { _ in OriginResponse(text: "c") }
-    _ = try await MediaLoader(directory: folder.url).request(url("/c.jpg"))
+    _ = try await anotherLoader().request(url("/c.jpg"))
     #expect(folder.parts.isEmpty)
   }
 

@@ -22,7 +22,7 @@ struct `A media loader and servers` {
     origin = try LoopbackOrigin()
     loader = MediaLoader(
       directory: folder.url,
-      transport: URLSessionTransport(timeout: 120),
+      transport: URLSessionTransport(timeout: 600),
       retry: .never
     )
     origin.route("/a.bin", methods: Set(OriginRequest.Method.allCases)) { [asked, answer] request in
@@ -120,7 +120,7 @@ struct `A media loader and servers` {
   ) async throws {
     let loader = MediaLoader(
       directory: folder.url,
-      transport: URLSessionTransport(timeout: 2),
+      transport: URLSessionTransport(timeout: 1),
       retry: .never
     )
     answer.withLock { $0.etag = "\"v1\"" }
@@ -133,7 +133,7 @@ struct `A media loader and servers` {
     // A server that is busy answers late, and that is a fault as well.
     let patient = MediaLoader(
       directory: folder.url,
-      transport: URLSessionTransport(timeout: 120),
+      transport: URLSessionTransport(timeout: 600),
       retry: .never
     )
     #expect(try Data(contentsOf: await patient.request(url())) == body)
@@ -190,7 +190,12 @@ struct `A media loader and servers` {
   @Test func `the file of what cannot be decoded no longer counts, and one that comes again stays`()
     async throws
   {
-    let loader = MediaLoader(directory: folder.url, byteLimit: 60_000, retry: .never)
+    let loader = MediaLoader(
+      directory: folder.url,
+      transport: URLSessionTransport(timeout: 600),
+      byteLimit: 60_000,
+      retry: .never
+    )
     origin.route("/small/*") { _ in OriginResponse(body: Array(repeating: 1, count: 1_000)) }
     for number in 0..<9 { _ = try await loader.request(url("/small/\(number)")) }
     let images = ImageLoader<Int>(media: loader) { data in

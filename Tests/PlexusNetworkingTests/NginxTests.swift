@@ -5,6 +5,10 @@ import PlexusTesting
 import TestSupport
 import Testing
 
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
 /// With a server that was not written together with its client.
 @Suite(
   .fewAtOnce,
@@ -18,8 +22,11 @@ struct `With a real nginx` {
   /// How often a body was read.
   let bodies = Guarded(0)
 
-  private static let text = String(repeating: "Values in motion. ", count: 1_000)
-  private static let bytes = Data((0..<60_000).map { UInt8(truncatingIfNeeded: $0 * 7 / 3) })
+  // Made each time: the address sanitizer does not find what a constant of these types refers to.
+  private static var text: String { String(repeating: "Values in motion. ", count: 1_000) }
+  private static var bytes: Data {
+    Data((0..<60_000).map { UInt8(truncatingIfNeeded: $0 * 7 / 3) })
+  }
 
   init() throws {
     server = try Nginx(
@@ -58,22 +65,28 @@ struct `With a real nginx` {
   }
 
   private func cache(_ path: String) throws -> Multiplexer<String> {
-    let fetcher = HTTPFetcher(try url(path), session: patientSession) { [bodies] data in
-      bodies.withLock { $0 += 1 }
-      return String(decoding: data, as: UTF8.self)
-    }
+    // An age that this machine's clock would tell depends on how busy it is.
+    let start = Date()
+    let fetcher = HTTPFetcher(
+      URLRequest(url: try url(path)),
+      session: patientSession,
+      now: { start },
+      decode: { [bodies] data in
+        bodies.withLock { $0 += 1 }
+        return String(decoding: data, as: UTF8.self)
+      }
+    )
     return Multiplexer(policy: .http, clock: clock, onFetch: fetcher.fetch)
   }
 
   @Test func `a value is fresh as long as it says, and renewed by 304`() async throws {
     let cache = try cache("/minute/value.txt")
     #expect(try await cache.request() == "one")
-    // The clocks of both may be between two seconds.
-    clock.advance(by: .seconds(40))
+    clock.advance(by: .seconds(59))
     #expect(try await cache.response().source == .memory)
-    clock.advance(by: .seconds(20))
+    clock.advance(by: .seconds(1))
     #expect(try await cache.response().source == .fetch)
-    clock.advance(by: .seconds(40))
+    clock.advance(by: .seconds(59))
     #expect(try await cache.response().source == .memory)
     #expect(bodies.withLock { $0 } == 1)
     let log = server.stop()
@@ -134,13 +147,15 @@ struct `With a real nginx` {
     for await state in progress where state.receivedBytes > 0 { break }
     download.cancel()
     _ = await download.result
-    #expect(folder.parts.count == 1)
+    // The caller leaves at once; what it has begun gives up the part a little later.
+    let part = try #require(folder.parts.first)
+    while !folder.isFree(part) { await Task.detached {}.value }
   }
 
   private func loader(_ headers: [String: String] = [:]) -> MediaLoader {
     MediaLoader(
       directory: folder.url,
-      transport: URLSessionTransport(timeout: 120, headers: headers),
+      transport: URLSessionTransport(timeout: 600, headers: headers),
       retry: .never
     )
   }
@@ -151,10 +166,11 @@ struct `With a real nginx` {
     let file = try await loader().request(url)
     #expect(try Data(contentsOf: file) == Self.bytes)
     #expect(folder.parts.isEmpty)
-    let last = try #require(server.stop().last)
-    #expect(last.hasPrefix("206 "))
-    #expect(last.contains("bytes="))
-    #expect(last.hasSuffix("\""), "With If-Range")
+    // The server may notice that the first download broke off after it has answered the second.
+    let lines = server.stop().filter { $0.contains("bytes=") }
+    #expect(lines.count == 1)
+    #expect(lines.first?.hasPrefix("206 ") == true)
+    #expect(lines.first?.hasSuffix("\"") == true, "With If-Range")
   }
 
   @Test func `a download that broke off begins anew when the file has changed`() async throws {
@@ -168,7 +184,8 @@ struct `With a real nginx` {
       modified: Date(timeIntervalSince1970: 1_000_000_000)
     )
     #expect(try Data(contentsOf: await loader.request(url)) == content)
-    #expect(server.stop().last?.hasPrefix("200 ") == true)
+    let lines = server.stop().filter { $0.contains("bytes=") }
+    #expect(lines.map { $0.prefix(3) } == ["200"])
   }
 
   @Test func `a part that the server refuses is dropped`() async throws {
@@ -177,7 +194,9 @@ struct `With a real nginx` {
     let loader = loader(["Hurry": "yes"])
     #expect(try Data(contentsOf: await loader.request(url)) == Self.bytes)
     #expect(folder.parts.isEmpty)
-    #expect(server.stop().map { $0.prefix(3) }.suffix(2) == ["416", "200"])
+    let lines = server.stop()
+    #expect(lines.filter { $0.contains("bytes=") }.map { $0.prefix(3) } == ["416"])
+    #expect(lines.allSatisfy { $0.contains("bytes=") || $0.hasPrefix("200 ") })
   }
 
   @Test func `a file is loaded as it is, though the server would compress it`() async throws {

@@ -13,6 +13,8 @@ import FoundationNetworking
 final class OriginClient: Sendable {
   /// The address of the origin, without a path.
   let address: String
+  /// How many seconds a request waits for its answer.
+  let timeout: Double
   private let session: URLSession
 
   /// Creates a client of an origin on this machine.
@@ -20,15 +22,17 @@ final class OriginClient: Sendable {
   /// - Parameters:
   ///   - port: The port of the origin.
   ///   - latency: How long the origin takes to answer, as far as that is known.
-  ///   - timeout: How many seconds to wait for an answer beyond that.
-  init(port: UInt16, latency: Duration = .zero, timeout: Double = 30) {
+  ///   - timeout: How many seconds to wait for an answer beyond that. An origin on the same machine that
+  ///     does not answer is busy, as the machine is: one that is away refuses connections at once.
+  init(port: UInt16, latency: Duration = .zero, timeout: Double = 300) {
     address = "http://127.0.0.1:\(port)"
     let configuration = URLSessionConfiguration.ephemeral
     configuration.urlCache = nil
     configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
     configuration.httpMaximumConnectionsPerHost = 8
     // A request that has to wait for a connection is being waited for as well.
-    configuration.timeoutIntervalForRequest = timeout + Self.queue * (latency / .seconds(1))
+    self.timeout = timeout + Self.queue * (latency / .seconds(1))
+    configuration.timeoutIntervalForRequest = self.timeout
     session = URLSession(configuration: configuration)
   }
 

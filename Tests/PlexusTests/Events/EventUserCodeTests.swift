@@ -156,6 +156,8 @@ import Testing
       }
     }
     known.withLock { $0 = nil }
+    // The bus keeps an event that keeps the bus.
+    bus.removePendingEvents(of: Curious.self)
   }
 }
 

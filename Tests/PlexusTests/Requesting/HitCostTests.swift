@@ -48,7 +48,11 @@ private var mayExhaust: Bool {
   return dlsym(program, "__asan_init") == nil && dlsym(program, "__tsan_init") == nil
 }
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)), .enabled(if: mayExhaust))
+@Suite(
+  .fewAtOnce,
+  .timeLimit(.minutes(20)),
+  .enabled(if: mayExhaust, "a sanitizer does not bear a process without memory")
+)
 struct `A hit when all memory is taken` {
   /// Makes an object, which the optimiser cannot do without.
   @inline(never) private static func makeParcel() -> AnyObject { Parcel(1) }
