@@ -4,17 +4,18 @@ import Testing
 @testable import DepartureBoard
 
 @Suite(.fewAtOnce) struct `The script` {
-  @Test func `announces a flight an hour before it should leave, and that it has left`() {
-    let flight = Flight.sample(0, at: "10:00", departed: "09:55")
+  @Test(arguments: ["09:55", "10:00"])
+  func `announces a flight an hour before it should leave, and that it has left`(time: String) {
+    let flight = Flight.sample(0, at: "10:00", departed: time)
     let script = Script(flights: [flight])
     #expect(
       script.entries == [
         .init(time: .at("09:00"), change: .scheduled(flight)),
-        .init(time: .at("09:55"), change: .departed(0, at: .at("09:55"))),
+        .init(time: .at(time), change: .departed(0, at: .at(time))),
       ]
     )
     #expect(script.begin == .at("09:00"))
-    #expect(script.end == .at("09:55"))
+    #expect(script.end == .at(time))
   }
 
   @Test func `calls a flight delayed when it should have left`() {

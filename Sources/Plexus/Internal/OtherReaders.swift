@@ -15,6 +15,8 @@ final class OtherReaders<Element: Sendable>: OtherReadersBase, @unchecked Sendab
   var window = Ring<Element>()
   var windowLimits = WindowLimits()
   var mailboxes: ContiguousArray<Mailbox<Element>> = []
+  /// Whether a mailbox may have taken the place of an older one.
+  private var isShuffled = false
   /// The synchronous handlers, by the id of the first one on each actor.
   private(set) var groups: ContiguousArray<HandlerGroup<Element>> = []
   private var groupsByActor: [ObjectIdentifier?: HandlerGroup<Element>] = [:]
@@ -45,6 +47,8 @@ final class OtherReaders<Element: Sendable>: OtherReadersBase, @unchecked Sendab
       if let lost = mailbox.deliver(element, from: sender) { delivery.displaced.append(lost) }
       if let task = mailbox.takeReader()?.takeTask() { delivery.woken.append(task) }
     }
+    // Tasks are resumed in subscription order.
+    if isShuffled { delivery.woken.sort { $0.id < $1.id } }
     for group in groups { delivery.displaced += group.enqueue(element, sequence: sequence) }
   }
 
@@ -87,6 +91,7 @@ final class OtherReaders<Element: Sendable>: OtherReadersBase, @unchecked Sendab
 
   /// Adds a mailbox.
   func insert(_ mailbox: Mailbox<Element>) {
+    if mailboxes.isEmpty { isShuffled = false }
     mailbox.slot = mailboxes.count
     mailboxes.append(mailbox)
   }
@@ -98,6 +103,7 @@ final class OtherReaders<Element: Sendable>: OtherReadersBase, @unchecked Sendab
     if last !== mailbox {
       mailboxes[mailbox.slot] = last
       last.slot = mailbox.slot
+      isShuffled = true
     }
     mailbox.slot = -1
   }

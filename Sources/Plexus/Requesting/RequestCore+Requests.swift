@@ -124,7 +124,6 @@ extension RequestCore {
     case .failed(let error):
       throw error
     case .waits(let flight, let place):
-      flight.work.raise(to: inquiry.priority)
       guard let scope, let chain = WaitGraph.wait(scope, for: flight.mark) else {
         return .waits(flight, place, scope: scope)
       }

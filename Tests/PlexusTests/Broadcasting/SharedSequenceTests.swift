@@ -80,6 +80,28 @@ import Testing
     #expect(log.entries == Array(repeating: ["started", "stopped"], count: 5).flatMap(\.self))
   }
 
+  @Test func `goes on for a subscriber that comes while the last one leaves`() async throws {
+    let (source, log) = (Messenger<Int>(), Log<String>())
+    let shared = Tracked(source: source, log: log).broadcast()
+    let followers = Guarded<[Subscription<Int>]>([])
+    let subscription = shared.subscription()
+    // It is resumed, and subscribes once more, inside the call that cancels it.
+    let loop = begin {
+      for await _ in subscription {}
+      followers.withLock { $0.append(shared.subscription()) }
+    }
+    await log.first(1)
+    loop.cancel()
+    try await loop.value
+    #expect(shared.subscriberCount == 1)
+    #expect(source.subscriberCount == 1, "The iteration is not stopped")
+    source.send(1)
+    source.finish()
+    #expect(await log.first(2) == ["started", "ended"])
+    let follower = try #require(followers.withLock { $0.first })
+    #expect(await follower.all() == [1])
+  }
+
   @Test func `tells nobody what an iteration that was stopped still yields`() async {
     // It yields its number, on demand, and does not care to be cancelled.
     final class Deaf: AsyncSequence, Sendable {

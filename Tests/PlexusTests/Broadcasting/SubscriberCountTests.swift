@@ -18,6 +18,12 @@ import Testing
     #expect(messenger.subscriberCount == 0)
   }
 
+  @Test func `does not begin with a handler whose owner has been released`() async {
+    let messenger = Messenger<Int>()
+    messenger.observe(as: Parcel(0)) { (_: Parcel, _: Int) in }
+    #expect(await messenger.subscriberCounts().first(1) == [0])
+  }
+
   @Test func `counts streams and handlers alike, and does not count itself`() async {
     let messenger = Messenger<Int>()
     let counts = messenger.subscriberCounts()

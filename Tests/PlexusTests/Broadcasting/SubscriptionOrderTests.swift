@@ -5,14 +5,19 @@ import Testing
 /// Rule 0.2, where the order in which waiting tasks are resumed can be seen: on an executor that runs
 /// them on the spot.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Subscription order` {
-  @Test func `rule 0.2: is the order in which loops that wait get elements and the end`()
-    async throws
-  {
+  static let policies: [[Policy]] = [
+    [.oldest(2), .unbounded, .newest(0), .newest(2), .oldest(1), .unbounded, .newest(1)],
+    Array(repeating: .unbounded, count: 5),
+    Array(repeating: .newest(1), count: 5),
+    Array(repeating: .oldest(1), count: 5),
+  ]
+
+  @Test(arguments: policies)
+  func `rule 0.2: is the order in which loops that wait get elements and the end`(
+    policies: [Policy]
+  ) async throws {
     let messenger = Messenger<Int>()
     let log = Log<String>()
-    let policies: [Policy] = [
-      .oldest(2), .unbounded, .newest(0), .newest(2), .oldest(1), .unbounded, .newest(1),
-    ]
     let subscriptions = policies.map { messenger.subscription(bufferingPolicy: $0()) }
     // They begin to wait in another order.
     let loops = subscriptions.enumerated().reversed().map { index, subscription in
@@ -27,6 +32,31 @@ import Testing
     }
     messenger.finish()
     #expect(log.entries.suffix(policies.count) == policies.indices.map { "end of \($0)" })
+    for loop in loops { try await loop.value }
+  }
+
+  @Test(arguments: policies)
+  func `rule 0.2: stays the order for loops that wait when subscribers before them leave`(
+    policies: [Policy]
+  ) async throws {
+    let messenger = Messenger<Int>()
+    let log = Log<String>()
+    var subscriptions: [Subscription<Int>?] = policies.map {
+      messenger.subscription(bufferingPolicy: $0())
+    }
+    for index in [0, 2] { subscriptions[index] = nil }
+    let remaining = policies.indices.filter { $0 != 0 && $0 != 2 }
+    let loops = remaining.map { index in
+      begin { [subscription = subscriptions[index]] in
+        guard let subscription else { return }
+        for await number in subscription { log.append("\(number) at \(index)") }
+      }
+    }
+    for number in 1...3 {
+      messenger.send(number)
+      #expect(log.entries.suffix(remaining.count) == remaining.map { "\(number) at \($0)" })
+    }
+    messenger.finish()
     for loop in loops { try await loop.value }
   }
 }

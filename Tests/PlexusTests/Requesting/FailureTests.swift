@@ -200,6 +200,19 @@ import Testing
     #expect(forgotten == nil)
     await #expect(throws: Broken()) { try await map.request(1) }
   }
+
+  @Test func `of a key with a subscriber is told to later ones, however many keys fail`()
+    async throws
+  {
+    let map = MultiplexerMap<Int, Int>(capacity: .count(1)) { _ in throw Broken() }
+    let subscription = map.subscription(to: 0)
+    for number in 0...1_000 {
+      await #expect(throws: Broken()) { try await map.request(number) }
+    }
+    #expect(await map.subscription(to: 0).first(1).map(\.name) == ["failed Broken"])
+    #expect(await map.subscription(to: 1).first(1).map(\.name) == ["unknown"], "It is forgotten")
+    withExtendedLifetime(subscription) {}
+  }
 }
 
 /// A key that can be seen to die.

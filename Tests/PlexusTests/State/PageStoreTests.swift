@@ -246,6 +246,24 @@ import Testing
     withExtendedLifetime(unread) {}
   }
 
+  @Test func `tells of the app's state before what a subscriber of the app does to the page`()
+    async throws
+  {
+    let app = Store<Int, Int>(0) { $0 = $1 }
+    let page = app.page({ _ in 0 }, reducer: { $0 += $1 })
+    let states = page.subscription(bufferingPolicy: .unbounded)
+    let appStates = app.subscription(bufferingPolicy: .unbounded)
+    // It is resumed, and dispatches to the page, inside the call that dispatches to the app.
+    let loop = begin {
+      for await state in appStates where state > 0 { page.dispatch(10) }
+    }
+    for number in 1...2 { app.dispatch(number) }
+    let seen = await states.first(5).map { [$0.app, $0.page] }
+    #expect(seen == [[0, 0], [1, 0], [1, 10], [2, 10], [2, 20]])
+    loop.cancel()
+    try await loop.value
+  }
+
   @Test func `shows both states in one order, whoever dispatches`() async {
     var page: Page? = makePage()
     guard let states = page?.subscription(bufferingPolicy: .unbounded) else { return }

@@ -1,0 +1,153 @@
+// Copies the package with the bugs of .ci/mutations.txt planted in it, each behind a switch.
+// Usage: swift .ci/mutations.swift FOLDER ONLY, where ONLY is empty or numbers with commas in between.
+//
+// The environment variable PLEXUS_PLANTED has the number of the bug that is planted while a program runs. Prints the
+// number, the file, the bug and the tests of each entry on one line, with tabs in between.
+
+import Foundation
+
+struct Entry {
+  let number: Int
+  let file: String
+  var bug = ""
+  var tests = ""
+  var text: [Substring] = []
+  var replacement: [Substring] = []
+
+  var module: String { String(file.split(separator: "/").dropFirst().first ?? "") }
+
+  /// What stands in place of the text in the copy.
+  var plant: String {
+    let text = text.joined(separator: "\n")
+    let replacement = replacement.joined(separator: "\n")
+    if replacement.isEmpty { return "if !planted(\(number)) { \(text) }" }
+    guard replacement.contains("planted") else {
+      return "(planted(\(number)) ? (\(replacement)) : (\(text)))"
+    }
+    return replacement.replacingOccurrences(of: "planted", with: "planted(\(number))")
+  }
+}
+
+var problems: [String] = []
+
+func entries(in path: String) throws -> [Entry] {
+  var entries: [Entry] = []
+  let content = try String(contentsOfFile: path, encoding: .utf8)
+  for (index, line) in content.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+    let words = line.split(separator: " ")
+    let rest = words.dropFirst().joined(separator: " ")
+    let last = entries.count - 1
+    switch words.first {
+    case nil, "#": break
+    case let word? where line.hasPrefix(word) && Int(word) != nil && words.count == 2:
+      entries.append(Entry(number: Int(word) ?? 0, file: rest))
+    case "bug:" where last >= 0: entries[last].bug = rest
+    case "tests:" where last >= 0: entries[last].tests = rest
+    case _ where line.hasPrefix("-") && last >= 0: entries[last].text.append(line.dropFirst())
+    case _ where line.hasPrefix("+") && last >= 0: entries[last].replacement.append(line.dropFirst())
+    case _ where line.hasPrefix("#"): break
+    default: problems.append("\(path):\(index + 1): not a line of an entry: \(line)")
+    }
+  }
+  for (number, group) in Dictionary(grouping: entries, by: \.number) where group.count > 1 {
+    problems.append("\(path): there are \(group.count) entries with the number \(number)")
+  }
+  return entries
+}
+
+/// The source text of a file with its bugs planted.
+func planted(_ source: String, _ entries: [Entry]) -> String {
+  var places: [(range: Range<String.Index>, entry: Entry)] = []
+  for entry in entries {
+    let text = entry.text.joined(separator: "\n")
+    let count = text.isEmpty ? 0 : source.components(separatedBy: text).count - 1
+    guard count == 1, let range = source.range(of: text) else {
+      problems.append("entry \(entry.number) is out of date: its text occurs \(count) times in \(entry.file)")
+      continue
+    }
+    places.append((range, entry))
+  }
+  places.sort { $0.range.lowerBound < $1.range.lowerBound }
+  for (one, next) in zip(places, places.dropFirst()) where next.range.lowerBound < one.range.upperBound {
+    problems.append("entries \(one.entry.number) and \(next.entry.number) overlap in \(one.entry.file)")
+  }
+  guard problems.isEmpty else { return source }
+  var result = source
+  for (range, entry) in places.reversed() { result.replaceSubrange(range, with: entry.plant) }
+  return result
+}
+
+/// What the plants of a module call.
+let helper = """
+  #if canImport(Darwin)
+  internal import Darwin
+  #elseif canImport(Glibc)
+  internal import Glibc
+  #elseif canImport(Musl)
+  internal import Musl
+  #endif
+
+  /// The number of the bug that is planted; 0 if there is none.
+  @usableFromInline let plantedNumber = unsafe getenv("PLEXUS_PLANTED").flatMap { unsafe Int(String(cString: $0)) } ?? 0
+
+  @usableFromInline func planted(_ number: Int) -> Bool { number == plantedNumber }
+
+  """
+
+func output(of arguments: [String]) throws -> String {
+  let process = Process()
+  let pipe = Pipe()
+  process.executableURL = URL(filePath: "/usr/bin/env")
+  process.arguments = arguments
+  process.standardOutput = pipe
+  try process.run()
+  let data = try pipe.fileHandleForReading.readToEnd() ?? Data()
+  process.waitUntilExit()
+  return String(decoding: data, as: UTF8.self)
+}
+
+let folder = URL(filePath: CommandLine.arguments[1], directoryHint: .isDirectory)
+let only = Set(CommandLine.arguments[2].split(separator: ",").compactMap { Int($0) })
+let all = try entries(in: ".ci/mutations.txt")
+for number in only.sorted() where !all.contains(where: { $0.number == number }) {
+  problems.append("there is no entry \(number)")
+}
+
+// All of them are planted, so that another choice needs no other build.
+let entriesByFile = Dictionary(grouping: all, by: \.file)
+// The benchmarks and the examples are packages of their own.
+let tracked = try output(of: [
+  "git", "ls-files", "-z", "Package.swift", "Sources", "Tests", ":!Tests/Benchmarks", ":!Tests/Examples",
+])
+  .split(separator: "\0").map(String.init)
+  .filter { FileManager.default.fileExists(atPath: $0) }
+var contents: [String: Data] = [:]
+for path in tracked {
+  let data = try Data(contentsOf: URL(filePath: path))
+  contents[path] = entriesByFile[path].map { Data(planted(String(decoding: data, as: UTF8.self), $0).utf8) } ?? data
+}
+for entry in all {
+  if contents[entry.file] == nil { problems.append("entry \(entry.number) is out of date: there is no \(entry.file)") }
+  if entry.bug.isEmpty || entry.tests.isEmpty { problems.append("entry \(entry.number) has no bug, or no tests") }
+  let path = "Sources/\(entry.module)/PlantedBug.swift"
+  contents[path] = Data(helper.utf8)
+}
+guard problems.isEmpty else {
+  print(problems.joined(separator: "\n"))
+  exit(1)
+}
+
+// What has not changed is left alone, so that it is not compiled again.
+var former = Set(try output(of: ["find", folder.path, "-type", "f"]).split(separator: "\n").map(String.init))
+for (path, data) in contents {
+  let file = folder.appending(path: path)
+  former.remove(file.path)
+  if (try? Data(contentsOf: file)) == data { continue }
+  try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+  try data.write(to: file)
+}
+for path in former { try FileManager.default.removeItem(atPath: path) }
+
+for entry in all.sorted(by: { $0.number < $1.number }) where only.isEmpty || only.contains(entry.number) {
+  print(entry.number, entry.file, entry.bug, entry.tests, separator: "\t")
+}
