@@ -84,7 +84,7 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
       return (result, effects, garbage)
     }
     effects.delivery?.deliver()
-    effects.departure?.carryOut()
+    effects.departure?.perform()
     for task in effects.cancelledTasks { task.cancel() }
     if let alarm = effects.startedAlarm { start(alarm) }
     withExtendedLifetime(garbage) {}

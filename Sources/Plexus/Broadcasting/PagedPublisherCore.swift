@@ -53,7 +53,7 @@ final class PagedPublisherCore<Item: Sendable, Cursor: Sendable>: Sendable {
       return (result, effects, garbage)
     }
     effects.delivery?.deliver()
-    effects.departure?.carryOut()
+    effects.departure?.perform()
     withExtendedLifetime(garbage) {}
     return result
   }

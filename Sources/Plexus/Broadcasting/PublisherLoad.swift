@@ -1,74 +1,64 @@
-/// One run of an operation that loads a value, and the tasks that wait for it.
+// `unsafeDowncast` replaces a cast: only this class finishes its flight, and with outcomes of its own type.
+
+/// One run of an operation that loads a value for a publisher, and the callers that wait for it.
 ///
 /// Callers join and leave under the lock of the publisher, so that one who joins is never left alone by
 /// a load that has just been abandoned.
 final class PublisherLoad<Value: Sendable>: Sendable {
-  private struct State {
-    var outcome: Result<Value, any Error>?
-  }
-
-  /// What the departure of a caller has to be followed by, with no lock held.
+  /// What has to follow the departure of a caller, with no lock held.
   struct Departure: Sendable {
-    fileprivate let place: WaitList.Departure
-    fileprivate var work: FlightWork?
+    fileprivate let departure: Flight.Departure
+    fileprivate var flight: Flight?
 
     /// Whether the caller was there until now.
-    var hasLeft: Bool { place.hasLeft }
-    /// Whether nobody waits any more.
-    var isLast: Bool { place.isLast }
+    var hasLeft: Bool { departure.hasLeft }
+    /// Whether it was the last one.
+    var isLast: Bool { departure.isLast }
 
-    /// Lets the caller go on, and cancels the operation if it was the last.
-    func carryOut() {
-      place.resume()
-      work?.cancel()
+    /// Resumes the caller, and cancels the operation if it was the last one.
+    func perform() {
+      departure.resume()
+      flight?.cancel()
     }
   }
 
   let id: LoadID
-  private let mark = LoadMark()
-  private let work: FlightWork
-  private let waiters: WaitList
-  private let state = Locked(State())
+  private let flight = Flight()
 
   init(id: LoadID) {
-    let work = FlightWork()
     self.id = id
-    self.work = work
-    waiters = WaitList(raising: work)
   }
 
-  /// Adds a caller.
+  /// Takes a place for a caller.
   func join() -> WaitPlace {
-    waiters.join()
+    flight.join()
   }
 
-  /// Starts the operation.
+  /// Starts the operation in a task of its own.
   ///
   /// - Parameters:
-  ///   - operation: What to run, in a task of its own.
-  ///   - completion: What to do with the result.
+  ///   - operation: The operation.
+  ///   - completion: Called with its result.
   func start(
     _ operation: @escaping @concurrent @Sendable () async throws -> Value,
     completion: @escaping @Sendable (Result<Value, any Error>) -> Void
   ) {
-    work.raise(to: Task.currentPriority)
-    work.start { [mark] in
-      let result: Result<Value, any Error>
+    flight.raise(to: Task.currentPriority)
+    flight.start { [flight] in
       do {
-        result = .success(try await FlightScope.$current.withValue(mark, operation: operation))
+        completion(.success(try await FlightScope.local.withValue(flight, operation: operation)))
       } catch {
-        result = .failure(error)
+        completion(.failure(error))
       }
-      completion(result)
     }
   }
 
   /// Waits for the outcome.
   ///
   /// - Parameters:
-  ///   - place: Where the caller has joined.
-  ///   - begin: What to do before, if the caller may wait.
-  ///   - leave: What to do when the caller has to leave: see ``leave(_:)``. It returns whether the caller
+  ///   - place: The place that the caller has taken.
+  ///   - begin: Called before, if the caller may wait.
+  ///   - leave: Called when the caller has to leave: see ``leave(_:)``. It returns whether the caller
   ///     was there until then.
   /// - Returns: The value.
   /// - Throws: The error of the operation; a `CancellationError` if the caller has left;
@@ -79,45 +69,45 @@ final class PublisherLoad<Value: Sendable>: Sendable {
     leave: @Sendable () -> Bool
   ) async throws -> Value {
     let scope = FlightScope.awaited
-    if let scope, WaitGraph.wait(scope, for: mark) != nil {
+    if let scope, WaitGraph.wait(scope, for: flight) != nil {
       _ = leave()
-      waiters.giveBack(place)
+      flight.withdraw(place)
       throw LoadError.recursiveLoad
     }
     begin()
-    let ending = await waiters.wait(
+    let outcome = await flight.wait(
       in: place,
       onCancel: {
-        if leave(), let scope { WaitGraph.stopWaiting(scope, for: mark) }
+        if leave(), let scope { WaitGraph.stopWaiting(scope, for: flight) }
       }
     )
-    guard ending == .finished else { throw CancellationError() }
-    if let scope { WaitGraph.stopWaiting(scope, for: mark) }
-    guard let outcome = state.withLock({ $0.outcome }) else { throw CancellationError() }
-    return try outcome.get()
+    guard let outcome else { throw CancellationError() }
+    if let scope { WaitGraph.stopWaiting(scope, for: flight) }
+    return unsafe unsafeDowncast(try outcome.get(), to: ValueOutcome<Value>.self).value
   }
 
-  /// A caller leaves, unless the outcome is there already; the last one gives the load up.
+  /// Removes a caller, unless the outcome is there already; the last one gives the load up.
   func leave(_ place: WaitPlace) -> Departure {
-    var departure = Departure(place: waiters.leave(place))
-    guard departure.isLast else { return departure }
-    mark.settle()
+    let departure = flight.leave(place)
+    guard departure.isLast else { return Departure(departure: departure) }
+    flight.settle()
     // It is cancelled with no lock held; if it has not started yet, it is as soon as it does.
-    departure.work = work
-    return departure
+    return Departure(departure: departure, flight: flight)
   }
 
-  /// The operation has ended: nobody need wait any more, although some have not noticed yet.
+  /// Marks the outcome as known, although some callers have not been resumed yet.
   ///
-  /// It is called before anybody can see what the load has come to.
+  /// It is called before any task can see the outcome.
   func settle() {
-    mark.settle()
+    flight.settle()
   }
 
-  /// Hands the outcome to everybody who waits; called with no lock held.
-  func finish(_ outcome: Result<Value, any Error>) {
-    state.withLock { $0.outcome = outcome }
-    work.finish()
-    waiters.finish()
+  /// Gives every caller the outcome; called with no lock held.
+  func finish(_ result: Result<Value, any Error>) {
+    flight.end()
+    switch result {
+    case .success(let value): flight.finish(ValueOutcome(value))
+    case .failure(let error): flight.finish(Outcome(.failure, error: error))
+    }
   }
 }

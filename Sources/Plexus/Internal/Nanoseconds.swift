@@ -6,6 +6,7 @@ typealias Nanoseconds = Int64
 
 extension Nanoseconds {
   /// Creates a number of nanoseconds, the nearest representable one if the duration is too long.
+  @usableFromInline
   init(saturating duration: Duration) {
     // Beyond that even the number of seconds may have no room in the components.
     guard duration < .seconds(9_223_372_036) else {
@@ -25,6 +26,13 @@ extension Nanoseconds {
   func addingSaturating(_ other: Nanoseconds) -> Nanoseconds {
     let (sum, overflows) = addingReportingOverflow(other)
     return overflows ? (other < 0 ? .min : .max) : sum
+  }
+
+  /// Returns the difference, or the nearest representable number.
+  @inlinable
+  func subtractingSaturating(_ other: Nanoseconds) -> Nanoseconds {
+    let (difference, overflows) = subtractingReportingOverflow(other)
+    return overflows ? (other < 0 ? .max : .min) : difference
   }
 
   /// Returns the product with a factor that is not negative, or the nearest representable number.

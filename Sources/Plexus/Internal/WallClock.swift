@@ -11,6 +11,7 @@ internal import Android
 /// The time since 1970-01-01T00:00Z, which may be set forwards and backwards by anybody.
 ///
 /// It serves only what has to mean something after a restart.
+@usableFromInline
 func wallClockTime() -> Duration {
   var time = timespec()
   unsafe clock_gettime(CLOCK_REALTIME, &time)

@@ -31,6 +31,7 @@ public enum CacheCapacity<Value: Sendable>: Sendable {
   case cost(Int, of: @Sendable (Value) -> Int)
 
   /// Stops the program where the limit makes no sense.
+  @usableFromInline
   func validate() {
     switch self {
     case .unbounded:
@@ -44,7 +45,7 @@ public enum CacheCapacity<Value: Sendable>: Sendable {
   }
 
   /// What all values may cost together, if there is a limit.
-  var limit: Int? {
+  @usableFromInline var limit: Int? {
     switch self {
     case .unbounded: nil
     // Two of them still have a sum.
@@ -52,18 +53,11 @@ public enum CacheCapacity<Value: Sendable>: Sendable {
     }
   }
 
-  /// What a value costs.
-  func cost(of value: Value) -> Int {
-    guard case .cost(_, let cost) = self else { return 1 }
-    // No dearer than the largest limit.
-    return min(max(0, cost(value)), .max / 4)
-  }
-
-  /// Over how many locks a map of this capacity is spread: a power of two.
+  /// The number of shards of a map of this capacity: a power of two.
   ///
   /// A limit is divided among them. There are few as long as that could be noticed, and one where a single
   /// value may take all of it.
-  var stripeCount: Int {
+  @usableFromInline var shardCount: Int {
     switch self {
     case .unbounded:
       return 16

@@ -51,13 +51,14 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
   /// What subscribers receive.
   public typealias Element = LoadState<Value>
 
-  @usableFromInline let core: RequestCore<SingleKey, Value>
+  @usableFromInline let cache: KeyedCache<SingleKey, Value>
   /// The refresh that requests through this reference insist on.
   @usableFromInline let ticket: RefreshTicket
-  private let owner: CoreOwner<SingleKey, Value>
+  @usableFromInline let owner: CacheOwner<SingleKey, Value>
 
-  private init(owner: CoreOwner<SingleKey, Value>, ticket: RefreshTicket) {
-    core = owner.core
+  @usableFromInline
+  init(owner: CacheOwner<SingleKey, Value>, ticket: RefreshTicket) {
+    cache = owner.cache
     self.owner = owner
     self.ticket = ticket
   }
@@ -72,6 +73,7 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
   ///   - clock: What measures the age of values, waits and timeouts.
   ///   - onFetch: What fetches the value. It is released with the multiplexer.
   /// - Precondition: The policy's expiry jitter lies between 0 and 1, and its fetch timeout is positive.
+  @inlinable
   public init(
     id: String? = nil,
     policy: CachePolicy = CachePolicy(),
@@ -79,9 +81,16 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
     clock: any Clock<Duration> = ContinuousClock(),
     onFetch: @escaping @concurrent @Sendable () async throws -> Value
   ) {
-    self.init(id: id, policy: policy, cacher: cacher, clock: clock) { (_: FetchContext<Value>) in
-      .value(try await onFetch())
-    }
+    let name = id ?? "\(Multiplexer<Value>.self)"
+    let cache = KeyedCache<SingleKey, Value>(
+      name: name,
+      namesKeys: false,
+      policy: policy,
+      storage: cacher.map { Storage(cacher: $0, onlyName: name) },
+      clock: clock,
+      fetch: KeyedCache.fetch { (_: SingleKey) in try await onFetch() }
+    )
+    self.init(owner: CacheOwner(cache), ticket: .none)
   }
 
   /// Creates a multiplexer of what a closure fetches that knows of the value it renews.
@@ -104,6 +113,7 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
   ///   - clock: What measures the age of values, waits and timeouts.
   ///   - onFetch: What fetches the value. It is released with the multiplexer.
   /// - Precondition: The policy's expiry jitter lies between 0 and 1, and its fetch timeout is positive.
+  @inlinable
   public init(
     id: String? = nil,
     policy: CachePolicy = CachePolicy(),
@@ -113,16 +123,17 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
       @escaping @concurrent @Sendable (FetchContext<Value>) async throws -> FetchResult<Value>
   ) {
     let name = id ?? "\(Multiplexer<Value>.self)"
-    let core = RequestCore<SingleKey, Value>(
+    let cache = KeyedCache<SingleKey, Value>(
       name: name,
       namesKeys: false,
       policy: policy,
       storage: cacher.map { Storage(cacher: $0, onlyName: name) },
-      clock: clock
-    ) { _, context in
-      try await onFetch(context)
-    }
-    self.init(owner: CoreOwner(core), ticket: .none)
+      clock: clock,
+      fetch: KeyedCache.fetch { (_: SingleKey, context: FetchContext<Value>) in
+        try await onFetch(context)
+      }
+    )
+    self.init(owner: CacheOwner(cache), ticket: .none)
   }
 
   // MARK: - Requests
@@ -136,23 +147,24 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
   ///   come to wait for itself.
   @inlinable
   public nonisolated func request() async throws -> Value {
-    if let value = core.hit(SingleKey(), hash: 0, ticket: ticket) { return value }
-    return try await core.settle(SingleKey(), hash: 0, ticket: ticket).value
+    if let value = cache.hit(SingleKey(), hash: 0, ticket: ticket) { return value }
+    return try await cache.settle(SingleKey(), hash: 0, ticket: ticket).value
   }
 
   /// Returns the value, where it comes from and how old it is.
   ///
   /// - Returns: The value, and what is known of it.
   /// - Throws: As ``request()``.
+  @inlinable
   public nonisolated func response() async throws -> Response<Value> {
-    try await core.response(SingleKey(), hash: 0, ticket: ticket)
+    try await cache.response(SingleKey(), hash: 0, ticket: ticket)
   }
 
   /// The value in memory, fresh or stale; it is `nil` if there is none.
   ///
   /// Reading it fetches nothing and does not count in the statistics.
   @inlinable public nonisolated var cachedValue: Value? {
-    core.value(of: SingleKey(), hash: 0)
+    cache.value(of: SingleKey(), hash: 0)
   }
 
   // MARK: - Commands
@@ -172,9 +184,10 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
   ///
   /// - Returns: A reference to the same multiplexer whose requests are answered with what was fetched or
   ///   stored after this call only.
+  @inlinable
   @discardableResult
   public nonisolated func refresh() -> Self {
-    Self(owner: owner, ticket: core.refresh(SingleKey(), hash: 0))
+    Self(owner: owner, ticket: cache.refresh(SingleKey(), hash: 0))
   }
 
   /// Forgets the value.
@@ -187,7 +200,7 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
   /// - Throws: The cacher's error if the stored copy may still be there. This multiplexer does not use it
   ///   any more, and tries again to remove it at the next ``flush()`` or `clear()`.
   public nonisolated func clear() async throws {
-    try await core.clear()
+    try await cache.clear()
   }
 
   /// Writes the value to the cacher, if it has changed since it was written.
@@ -196,7 +209,7 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
   ///
   /// - Throws: A ``CacherError`` that names the keys that failed. They are tried again at the next call.
   public nonisolated func flush() async throws {
-    try await core.flush()
+    try await cache.flush()
   }
 
   /// Forgets the value in memory, for instance when memory is short.
@@ -204,7 +217,7 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
   /// `.unknown` is published. A fetch that is under way goes on, and its value will be kept. A value that
   /// the cacher does not have yet is written to it.
   public nonisolated func clearMemory() {
-    core.clearMemory()
+    cache.clearMemory()
   }
 
   /// Brings a value, as fresh as one that was just fetched.
@@ -213,8 +226,9 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
   /// and ends a remembered failure.
   ///
   /// - Parameter value: The value.
+  @inlinable
   public nonisolated func store(_ value: Value) {
-    core.store(value, for: SingleKey(), hash: 0)
+    cache.store(value, for: SingleKey(), hash: 0)
   }
 
   // MARK: - Streams
@@ -243,7 +257,7 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
 
   /// The number of subscribers at this moment, streams and handlers alike.
   public nonisolated var subscriberCount: Int {
-    core.subscriberCount(of: SingleKey(), hash: 0)
+    cache.subscriberCount(of: SingleKey(), hash: 0)
   }
 
   // MARK: - Housekeeping
@@ -256,12 +270,12 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
   public nonisolated func events(
     bufferingPolicy: BufferingPolicy<CacheEvent> = .unbounded
   ) -> AsyncStream<CacheEvent> {
-    AsyncStream(core.events.subscription(bufferingPolicy: bufferingPolicy))
+    cache.subscribe(bufferingPolicy: bufferingPolicy)
   }
 
   /// What has happened so far.
   public nonisolated var statistics: CacheStatistics {
-    core.statistics
+    cache.statistics
   }
 
   /// Adds the multiplexer to a repository, which does not keep it alive.
@@ -270,7 +284,7 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
   /// - Returns: The multiplexer itself.
   @discardableResult
   public nonisolated func register(in repository: MuxRepository = .shared) -> Self {
-    repository.register(core)
+    repository.register(cache)
     return self
   }
 }
@@ -279,7 +293,7 @@ extension Multiplexer: HubBacked {
   nonisolated func withHub<Result>(
     _ body: (_ hub: BroadcastHub<LoadState<Value>>, _ replay: [LoadState<Value>]) -> Result
   ) -> Result {
-    core.withHub(of: SingleKey(), hash: 0, body)
+    cache.withHub(of: SingleKey(), hash: 0, body)
   }
 }
 

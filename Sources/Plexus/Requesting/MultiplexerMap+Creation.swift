@@ -9,6 +9,7 @@ extension MultiplexerMap {
   ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
   /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
   ///   capacity is not negative.
+  @inlinable
   public init(
     id: String? = nil,
     policy: CachePolicy = CachePolicy(),
@@ -16,10 +17,15 @@ extension MultiplexerMap {
     clock: any Clock<Duration> = ContinuousClock(),
     onKeyFetch: @escaping @concurrent @Sendable (Key) async throws -> Value
   ) {
-    self.init(id: id, policy: policy, capacity: capacity, clock: clock) {
-      (key: Key, _: FetchContext<Value>) in
-      .value(try await onKeyFetch(key))
-    }
+    let cache = KeyedCache<Key, Value>(
+      name: id ?? "\(MultiplexerMap<Key, Value>.self)",
+      namesKeys: true,
+      policy: policy,
+      capacity: capacity,
+      clock: clock,
+      fetch: KeyedCache.fetch(onKeyFetch)
+    )
+    self.init(owner: CacheOwner(cache), ticket: .none)
   }
 
   /// Creates a map of what a closure fetches that knows of the value it renews.
@@ -35,6 +41,7 @@ extension MultiplexerMap {
   ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
   /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
   ///   capacity is not negative.
+  @inlinable
   public init(
     id: String? = nil,
     policy: CachePolicy = CachePolicy(),
@@ -43,16 +50,15 @@ extension MultiplexerMap {
     onKeyFetch:
       @escaping @concurrent @Sendable (Key, FetchContext<Value>) async throws -> FetchResult<Value>
   ) {
-    let core = RequestCore<Key, Value>(
+    let cache = KeyedCache<Key, Value>(
       name: id ?? "\(MultiplexerMap<Key, Value>.self)",
       namesKeys: true,
       policy: policy,
       capacity: capacity,
-      storage: nil,
       clock: clock,
-      fetch: onKeyFetch
+      fetch: KeyedCache.fetch(onKeyFetch)
     )
-    self.init(owner: CoreOwner(core), ticket: .none)
+    self.init(owner: CacheOwner(cache), ticket: .none)
   }
 
   /// Creates a map of what a closure fetches for several keys at once.
@@ -70,6 +76,7 @@ extension MultiplexerMap {
   /// - Returns: The map.
   /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
   ///   capacity is not negative.
+  @inlinable
   public static func bulk(
     id: String? = nil,
     policy: CachePolicy = CachePolicy(),
@@ -77,21 +84,16 @@ extension MultiplexerMap {
     clock: any Clock<Duration> = ContinuousClock(),
     onFetch: @escaping @concurrent @Sendable ([Key]) async throws -> [Key: Value]
   ) -> MultiplexerMap {
-    let core = RequestCore<Key, Value>(
+    let cache = KeyedCache<Key, Value>(
       name: id ?? "\(MultiplexerMap<Key, Value>.self)",
       namesKeys: true,
       policy: policy,
       capacity: capacity,
-      storage: nil,
       clock: clock,
-      bulkFetch: onFetch
-    ) { key, _ in
-      guard let value = try await onFetch([key])[key] else {
-        throw MultiplexerError.missingKey("\(key)")
-      }
-      return .value(value)
-    }
-    return MultiplexerMap(owner: CoreOwner(core), ticket: .none)
+      bulkFetch: onFetch,
+      fetch: KeyedCache.fetch(together: onFetch)
+    )
+    return MultiplexerMap(owner: CacheOwner(cache), ticket: .none)
   }
 }
 
@@ -108,6 +110,7 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
   /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
   ///   capacity is not negative.
+  @inlinable
   public init(
     id: String? = nil,
     policy: CachePolicy = CachePolicy(),
@@ -116,10 +119,16 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
     clock: any Clock<Duration> = ContinuousClock(),
     onKeyFetch: @escaping @concurrent @Sendable (Key) async throws -> Value
   ) {
-    self.init(id: id, policy: policy, capacity: capacity, cacher: cacher, clock: clock) {
-      (key: Key, _: FetchContext<Value>) in
-      .value(try await onKeyFetch(key))
-    }
+    let cache = KeyedCache<Key, Value>(
+      name: id ?? "\(MultiplexerMap<Key, Value>.self)",
+      namesKeys: true,
+      policy: policy,
+      capacity: capacity,
+      storage: cacher.map { Storage(cacher: $0) { $0.description } },
+      clock: clock,
+      fetch: KeyedCache.fetch(onKeyFetch)
+    )
+    self.init(owner: CacheOwner(cache), ticket: .none)
   }
 
   /// Creates a map of what a closure fetches that knows of the value it renews, with stored copies.
@@ -137,6 +146,7 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
   /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
   ///   capacity is not negative.
+  @inlinable
   public init(
     id: String? = nil,
     policy: CachePolicy = CachePolicy(),
@@ -146,16 +156,16 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
     onKeyFetch:
       @escaping @concurrent @Sendable (Key, FetchContext<Value>) async throws -> FetchResult<Value>
   ) {
-    let core = RequestCore<Key, Value>(
+    let cache = KeyedCache<Key, Value>(
       name: id ?? "\(MultiplexerMap<Key, Value>.self)",
       namesKeys: true,
       policy: policy,
       capacity: capacity,
       storage: cacher.map { Storage(cacher: $0) { $0.description } },
       clock: clock,
-      fetch: onKeyFetch
+      fetch: KeyedCache.fetch(onKeyFetch)
     )
-    self.init(owner: CoreOwner(core), ticket: .none)
+    self.init(owner: CacheOwner(cache), ticket: .none)
   }
 
   /// Creates a map of what a closure fetches for several keys at once, with stored copies.
@@ -175,6 +185,7 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   /// - Returns: The map.
   /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
   ///   capacity is not negative.
+  @inlinable
   public static func bulk(
     id: String? = nil,
     policy: CachePolicy = CachePolicy(),
@@ -183,20 +194,16 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
     clock: any Clock<Duration> = ContinuousClock(),
     onFetch: @escaping @concurrent @Sendable ([Key]) async throws -> [Key: Value]
   ) -> MultiplexerMap {
-    let core = RequestCore<Key, Value>(
+    let cache = KeyedCache<Key, Value>(
       name: id ?? "\(MultiplexerMap<Key, Value>.self)",
       namesKeys: true,
       policy: policy,
       capacity: capacity,
       storage: cacher.map { Storage(cacher: $0) { $0.description } },
       clock: clock,
-      bulkFetch: onFetch
-    ) { key, _ in
-      guard let value = try await onFetch([key])[key] else {
-        throw MultiplexerError.missingKey("\(key)")
-      }
-      return .value(value)
-    }
-    return MultiplexerMap(owner: CoreOwner(core), ticket: .none)
+      bulkFetch: onFetch,
+      fetch: KeyedCache.fetch(together: onFetch)
+    )
+    return MultiplexerMap(owner: CacheOwner(cache), ticket: .none)
   }
 }

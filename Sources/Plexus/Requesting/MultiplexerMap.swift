@@ -24,13 +24,14 @@
 ///
 /// Any hashable type will do; integers and strings are the fastest. Their `==` must not use the map.
 public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
-  @usableFromInline let core: RequestCore<Key, Value>
+  @usableFromInline let cache: KeyedCache<Key, Value>
   /// The refresh that requests through this reference insist on.
   @usableFromInline let ticket: RefreshTicket
-  private let owner: CoreOwner<Key, Value>
+  @usableFromInline let owner: CacheOwner<Key, Value>
 
-  init(owner: CoreOwner<Key, Value>, ticket: RefreshTicket) {
-    core = owner.core
+  @usableFromInline
+  init(owner: CacheOwner<Key, Value>, ticket: RefreshTicket) {
+    cache = owner.cache
     self.owner = owner
     self.ticket = ticket
   }
@@ -48,9 +49,9 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   ///   come to wait for itself.
   @inlinable
   public nonisolated func request(_ key: Key) async throws -> Value {
-    let hash = core.hasher.hash(key)
-    if let value = core.hit(key, hash: hash, ticket: ticket) { return value }
-    return try await core.settle(key, hash: hash, ticket: ticket).value
+    let hash = cache.hasher.hash(key)
+    if let value = cache.hit(key, hash: hash, ticket: ticket) { return value }
+    return try await cache.settle(key, hash: hash, ticket: ticket).value
   }
 
   /// Returns the value of a key, where it comes from and how old it is.
@@ -58,8 +59,9 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   /// - Parameter key: The key.
   /// - Returns: Its value, and what is known of it.
   /// - Throws: As ``request(_:)->Value``.
+  @inlinable
   public nonisolated func response(_ key: Key) async throws -> Response<Value> {
-    try await core.response(key, hash: core.hasher.hash(key), ticket: ticket)
+    try await cache.response(key, hash: cache.hasher.hash(key), ticket: ticket)
   }
 
   /// Returns the value of a key in memory, fresh or stale.
@@ -70,7 +72,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   /// - Returns: Its value; `nil` if there is none.
   @inlinable
   public nonisolated func cachedValue(_ key: Key) -> Value? {
-    core.value(of: key, hash: core.hasher.hash(key))
+    cache.value(of: key, hash: cache.hasher.hash(key))
   }
 
   /// Returns the values of several keys, as if each of them were requested at the same time.
@@ -93,10 +95,11 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   /// - Parameter keys: The keys; one that occurs twice is asked for once.
   /// - Returns: The value of each key, or the error that ``request(_:)-(Key)`` would throw. A key that a
   ///   fetch for several keys returned nothing for fails with ``MultiplexerError/missingKey(_:)``.
+  @inlinable
   public nonisolated func request(
     _ keys: some Collection<Key> & Sendable
   ) async -> [Key: Result<Value, any Error>] {
-    await core.settle(keys, ticket: ticket)
+    await cache.settle(keys, ticket: ticket)
   }
 
   /// A request of one key, for instance for a ``Zipper``.
@@ -118,8 +121,9 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   /// - Parameters:
   ///   - value: The value.
   ///   - key: Its key.
+  @inlinable
   public nonisolated func store(_ value: Value, for key: Key) {
-    core.store(value, for: key, hash: core.hasher.hash(key))
+    cache.store(value, for: key, hash: cache.hasher.hash(key))
   }
 
   /// Says that the value of a key has changed at its origin.
@@ -129,9 +133,10 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   /// - Parameter key: The key.
   /// - Returns: A reference to the same map. Its requests are answered with what was fetched or stored
   ///   after the key's own newest refresh, of those up to this call.
+  @inlinable
   @discardableResult
   public nonisolated func refresh(_ key: Key) -> Self {
-    Self(owner: owner, ticket: core.refresh(key, hash: core.hasher.hash(key)))
+    Self(owner: owner, ticket: cache.refresh(key, hash: cache.hasher.hash(key)))
   }
 
   /// Says that the values of all keys have changed at their origin.
@@ -143,7 +148,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   ///   after this call only.
   @discardableResult
   public nonisolated func refreshAll() -> Self {
-    Self(owner: owner, ticket: core.refreshAll())
+    Self(owner: owner, ticket: cache.refreshAll())
   }
 
   /// Forgets the value of a key.
@@ -156,8 +161,9 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   /// - Parameter key: The key.
   /// - Throws: A ``CacherError`` if the stored copy may still be there. This map does not use it any more,
   ///   and tries again to remove it at the next ``flush()`` or `clear`.
+  @inlinable
   public nonisolated func clear(_ key: Key) async throws {
-    try await core.clear(key, hash: core.hasher.hash(key))
+    try await cache.clear(key, hash: cache.hasher.hash(key))
   }
 
   /// Forgets the values of all keys, as ``clear(_:)`` does, and removes everything that its cacher has.
@@ -165,7 +171,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   /// - Throws: The cacher's error if stored copies may still be there. This map does not use them any
   ///   more, and tries again to remove them at the next ``flush()`` or `clear`.
   public nonisolated func clear() async throws {
-    try await core.clear()
+    try await cache.clear()
   }
 
   /// Writes the values to the cacher that have changed since they were written.
@@ -175,7 +181,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   /// - Throws: A ``CacherError`` that names the keys that failed. They are tried again at the next call,
   ///   except for values that had to make room in memory and could not be written, which are lost.
   public nonisolated func flush() async throws {
-    try await core.flush()
+    try await cache.flush()
   }
 
   /// Forgets the values in memory, for instance when memory is short.
@@ -183,7 +189,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   /// `.unknown` is published. Fetches that are under way go on, and their values will be kept. Values that
   /// the cacher does not have yet are written to it.
   public nonisolated func clearMemory() {
-    core.clearMemory()
+    cache.clearMemory()
   }
 
   // MARK: - Streams
@@ -211,7 +217,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
     to key: Key,
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
   ) -> Subscription<LoadState<Value>> {
-    core.withHub(of: key, hash: core.hasher.hash(key)) { hub, replay in
+    cache.withHub(of: key, hash: cache.hasher.hash(key)) { hub, replay in
       hub.subscription(bufferingPolicy: bufferingPolicy, replaying: replay)
     }
   }
@@ -221,7 +227,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   /// - Parameter key: The key.
   /// - Returns: The number.
   public nonisolated func subscriberCount(of key: Key) -> Int {
-    core.subscriberCount(of: key, hash: core.hasher.hash(key))
+    cache.subscriberCount(of: key, hash: cache.hasher.hash(key))
   }
 
   // MARK: - Housekeeping
@@ -234,12 +240,12 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   public nonisolated func events(
     bufferingPolicy: BufferingPolicy<CacheEvent> = .unbounded
   ) -> AsyncStream<CacheEvent> {
-    AsyncStream(core.events.subscription(bufferingPolicy: bufferingPolicy))
+    cache.subscribe(bufferingPolicy: bufferingPolicy)
   }
 
   /// What has happened so far, over all keys.
   public nonisolated var statistics: CacheStatistics {
-    core.statistics
+    cache.statistics
   }
 
   /// Adds the map to a repository, which does not keep it alive.
@@ -248,7 +254,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   /// - Returns: The map itself.
   @discardableResult
   public nonisolated func register(in repository: MuxRepository = .shared) -> Self {
-    repository.register(core)
+    repository.register(cache)
     return self
   }
 }

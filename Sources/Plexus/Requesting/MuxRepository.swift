@@ -68,14 +68,14 @@ public final actor MuxRepository {
   ///
   /// - Parameter multiplexer: The multiplexer; nothing happens if it is not there.
   public nonisolated func unregister<Value>(_ multiplexer: Multiplexer<Value>) {
-    unregister(multiplexer.core)
+    unregister(multiplexer.cache)
   }
 
   /// Takes a map out.
   ///
   /// - Parameter map: The map; nothing happens if it is not there.
   public nonisolated func unregister<Key, Value>(_ map: MultiplexerMap<Key, Value>) {
-    unregister(map.core)
+    unregister(map.cache)
   }
 
   /// Takes a member out.

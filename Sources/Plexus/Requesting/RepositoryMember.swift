@@ -65,21 +65,21 @@ protocol CopyKeeper: AnyObject, Sendable {
   func releaseCopies()
 }
 
-extension RequestCore: CopyKeeper {
+extension KeyedCache: CopyKeeper {
   func withholdCopies() {
-    stripes.withEachLock { $0.ledger?.readBlocks += 1 }
+    shards.withEachLock { $0.ledger?.readBlocks += 1 }
   }
 
   func releaseCopies() {
-    stripes.withEachLock { $0.ledger?.readBlocks -= 1 }
+    shards.withEachLock { $0.ledger?.readBlocks -= 1 }
   }
 }
 
-extension RequestCore: RepositoryMember {
+extension KeyedCache: RepositoryMember {
   @usableFromInline var name: String { source.name }
 
   @usableFromInline
   func removeStored() async throws {
-    try await removeStored(nil)
+    try await removeStored(named: nil)
   }
 }

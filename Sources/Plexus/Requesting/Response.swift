@@ -1,14 +1,17 @@
+/// The origin of the value in a response.
+public enum ResponseSource: Hashable, Sendable {
+  /// A fetch that the caller waited for.
+  case fetch
+  /// Memory.
+  case memory
+  /// The stored copy.
+  case cacher
+}
+
 /// A value together with where it comes from and how old it is.
 public struct Response<Value: Sendable>: Sendable {
-  /// Where a value comes from.
-  public enum Source: Hashable, Sendable {
-    /// From a fetch that the caller waited for.
-    case fetch
-    /// From memory.
-    case memory
-    /// From the stored copy.
-    case cacher
-  }
+  /// The origin of a value.
+  public typealias Source = ResponseSource
 
   /// The value.
   public let value: Value
@@ -29,6 +32,7 @@ public struct Response<Value: Sendable>: Sendable {
   ///   - age: The time since it was fetched or stored.
   ///   - isStale: Whether it is past its time to live or stands in for a newer one.
   ///   - error: Why it could not be renewed.
+  @inlinable
   public init(
     value: Value,
     source: Source,

@@ -10,7 +10,7 @@ import Testing
     let place = load.join()
     let departure = load.leave(place)
     #expect(departure.isLast)
-    departure.carryOut()
+    departure.perform()
     let caller = begin { [load] in try await load.value(in: place, begin: {}, leave: { false }) }
     load.finish(.success(1))
     await #expect(throws: CancellationError.self) { try await caller.value }

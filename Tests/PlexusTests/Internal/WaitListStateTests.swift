@@ -6,52 +6,68 @@ import Testing
 @Suite(.fewAtOnce) struct `A wait list` {
   typealias State = WaitListState<Int>
 
-  @Test func `hands out everybody who is parked when the event comes`() {
+  @Test(arguments: 0..<5) func `hands out every parked caller once, when the event comes`(late: Int)
+  {
     var state = State()
     let places = (0..<5).map { _ in state.join() }
     #expect(state.count == 5)
-    for (number, place) in places.enumerated() where number != 2 {
-      #expect(state.park(number, in: place) == true)
+    for (number, place) in places.enumerated() where number != late {
+      #expect(state.park(number, in: place) == .parked)
     }
-    #expect(Array(state.finish()) == [0, 1, 3, 4])
+    #expect(parked(state.finish()) == (0..<5).filter { $0 != late })
     #expect(state.count == 0)
-    #expect(state.park(2, in: places[2]) == false, "The event came before it suspended")
-    for place in places { #expect(state.giveBack(place) == false) }
-    #expect(state.finish().isEmpty == true, "Nobody is resumed twice")
+    #expect(!state.isOver, "One caller has yet to be told")
+    #expect(state.park(late, in: places[late]) == .finished, "The event came before it parked")
+    #expect(state.isOver)
+    #expect(parked(state.finish()).isEmpty, "No caller is resumed twice")
   }
 
-  @Test func `lets one leave while it is parked`() {
+  @Test(arguments: 0..<3) func `lets a parked caller leave`(leaving: Int) {
     var state = State()
-    let first = state.join()
-    let second = state.join()
-    _ = state.park(1, in: first)
-    _ = state.park(2, in: second)
-    let departure = state.leave(first)
+    let places = (0..<3).map { _ in state.join() }
+    for (number, place) in places.enumerated() { _ = state.park(number, in: place) }
+    let departure = state.leave(places[leaving])
     #expect(departure.hasLeft)
-    #expect(departure.parked == 1)
-    #expect(state.count == 1)
-    #expect(state.leave(first) == (false, nil), "It leaves once")
-    #expect(Array(state.finish()) == [2])
-    #expect(state.giveBack(first) == true, "It learns that it has left, also after the event")
-    #expect(state.giveBack(second) == false)
+    #expect(departure.parked == leaving)
+    #expect(state.count == 2)
+    #expect(state.leave(places[leaving]) == (false, nil), "It leaves once")
+    #expect(parked(state.finish()) == (0..<3).filter { $0 != leaving })
+    #expect(state.isOver)
   }
 
-  @Test func `lets one leave before it is parked`() {
+  @Test(arguments: [false, true])
+  func `tells a caller that has left before it parks`(eventComes: Bool) {
     var state = State()
     let place = state.join()
     #expect(state.leave(place) == (true, nil))
     #expect(state.count == 0)
-    #expect(state.park(1, in: place) == false)
-    #expect(state.giveBack(place) == true)
+    if eventComes { _ = state.finish() }
+    #expect(state.park(1, in: place) == .left, "It learns that it has left, also after the event")
+    #expect(state.isOver == eventComes)
   }
 
-  @Test func `keeps those from leaving who have what they waited for`() {
+  @Test func `keeps no place of a caller that withdraws`() {
+    var state = State()
+    let first = state.join()
+    let second = state.join()
+    state.withdraw(first)
+    #expect(state.count == 1)
+    #expect(state.join() == first, "Its place is handed out again")
+    _ = state.leave(second)
+    state.withdraw(second)
+    #expect(state.count == 1, "One that had left is not counted twice")
+    _ = state.finish()
+    state.withdraw(first)
+    #expect(state.isOver)
+  }
+
+  @Test func `ignores a caller that leaves after the event`() {
     var state = State()
     let place = state.join()
     _ = state.park(1, in: place)
     _ = state.finish()
     #expect(state.leave(place) == (false, nil))
-    #expect(state.giveBack(place) == false)
+    #expect(state.count == 0)
   }
 
   @Test func `hands places out again, and never two for one`() {
@@ -62,11 +78,26 @@ import Testing
       if taken.count < 50, Bool.random(using: &random) {
         #expect(taken.insert(state.join()).inserted)
       } else if let place = taken.randomElement(using: &random) {
-        if Bool.random(using: &random) { _ = state.leave(place) }
-        _ = state.giveBack(place)
+        switch Int.random(in: 0..<3, using: &random) {
+        case 0:
+          _ = state.leave(place)
+          #expect(state.park(1, in: place) == .left)
+        case 1:
+          #expect(state.park(1, in: place) == .parked)
+          #expect(state.leave(place).parked == 1)
+        default:
+          state.withdraw(place)
+        }
         taken.remove(place)
       }
+      #expect(state.count == taken.count)
     }
-    #expect(MemoryLayout<State>.size < 64)
+    #expect(MemoryLayout<State>.size <= 64)
+  }
+
+  private func parked(_ waiting: State.Waiting) -> [Int] {
+    var numbers: [Int] = []
+    waiting.each { numbers.append($0) }
+    return numbers
   }
 }

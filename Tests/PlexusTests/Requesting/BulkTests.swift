@@ -68,6 +68,21 @@ import Testing
     #expect(map.statistics == CacheStatistics(misses: 5, fetches: 2, failures: 2))
   }
 
+  @Test(arguments: [[1], [1, 2]])
+  func `does not ask again for a key that the fetch returned nothing for`(keys: [Int]) async throws
+  {
+    var policy = CachePolicy()
+    policy.retry = .exponential(attempts: 3, base: .seconds(1), cap: .seconds(1), jitter: 0)
+    let map = MultiplexerMap<Int, Int>.bulk(policy: policy, clock: clock) { keys in
+      Dictionary(uniqueKeysWithValues: keys.filter { $0 != 1 }.map { ($0, $0) })
+    }
+    let results = await map.request(keys)
+    #expect(throws: MultiplexerError.missingKey("1")) { try results[1]?.get() }
+    await #expect(throws: MultiplexerError.missingKey("1")) { try await map.request(1) }
+    #expect(map.statistics.fetches == 2)
+    #expect(map.statistics.failures == 2)
+  }
+
   @Test func `keeps nothing that it did not ask for`() async {
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { _ in [1: 1, 2: 2, 3: 3] }
     #expect(outcomes(await map.request([1, 2])) == [1: "1", 2: "2"])

@@ -244,20 +244,31 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [UnobservedFetch.finishAndStore, .cancel])
-  func `R6: is not shown, remembered or counted when a fetch gives up by itself`(
+  func `R6: a CancellationError of the fetch itself is a failure like any other`(
     kind: CacheKind,
     whenUnobserved: UnobservedFetch
   ) async throws {
+    let clock = ManualClock()
     var policy = policy(whenUnobserved)
     policy.failureTimeToLive = .seconds(1_000)
-    policy.retry = .exponential(attempts: 5, base: .seconds(1), cap: .seconds(1), jitter: 0)
-    let origin = ScriptedFetcher<Int>([.failure(CancellationError()), .success(2)])
-    let cache = kind.make(policy: policy) { try await origin.fetch() }
+    policy.retry = .exponential(attempts: 2, base: .seconds(1), cap: .seconds(1), jitter: 0)
+    let origin = ScriptedFetcher<Int>([
+      .failure(CancellationError()), .failure(CancellationError()), .success(3),
+    ])
+    let cache = kind.make(policy: policy, clock: clock) { try await origin.fetch() }
     let states = Recorder(cache.subscribe())
-    await #expect(throws: CancellationError.self) { try await cache.request() }
-    #expect(await states.first(3).map(\.name) == ["unknown", "loading", "unknown"])
-    #expect(cache.statistics == CacheStatistics(misses: 1, fetches: 1))
-    #expect(try await cache.request() == 2)
+    let caller = begin { try await cache.request() }
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(1))
+    await #expect(throws: CancellationError.self) { try await caller.value }
+    #expect(
+      await states.first(3).map(\.name) == ["unknown", "loading", "failed CancellationError"]
+    )
+    #expect(cache.statistics == CacheStatistics(misses: 1, fetches: 1, failures: 1))
+    await #expect(throws: CancellationError.self, "It is remembered") { try await cache.request() }
+    #expect(origin.count == 2)
+    clock.advance(by: .seconds(1_000))
+    #expect(try await cache.request() == 3)
   }
 
   @Test(arguments: CacheKind.allCases)

@@ -19,6 +19,7 @@ import Testing
       cap: .seconds(2),
       jitter: 0
     )
+    policy.maximumRetryAfter = .seconds(90)
     return policy
   }
 
@@ -87,6 +88,7 @@ import Testing
   ) async throws {
     var policy = Self.policy()
     policy.whenUnobserved = .cancel
+    policy.maximumRetryAfter = advice
     let origin = ScriptedFetcher<Int>([.failure(Busy(retryAfter: advice)), .success(2)])
     let cache = kind.make(policy: policy, clock: clock) { try await origin.fetch() }
     let caller = begin { try await cache.request() }
@@ -96,6 +98,25 @@ import Testing
     caller.cancel()
     await #expect(throws: CancellationError.self) { try await caller.value }
     #expect(try await cache.request() == 2)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `is not tried again if it would have to wait longer than the policy accepts`(
+    kind: CacheKind
+  ) async throws {
+    let origin = ScriptedFetcher<Int>([
+      .failure(Busy(retryAfter: .seconds(90) + .nanoseconds(1))), .success(2),
+    ])
+    let cache = kind.make(policy: Self.policy(attempts: 9), clock: clock) {
+      try await origin.fetch()
+    }
+    await #expect(throws: Busy.self) { try await cache.request() }
+    #expect(cache.statistics.failures == 1)
+    #expect(try await cache.request() == 2)
+  }
+
+  @Test func `is told for a minute at most by default`() {
+    #expect(CachePolicy().maximumRetryAfter == .seconds(60))
   }
 
   @Test func `for several keys waits as long for all of them`() async throws {

@@ -99,13 +99,13 @@ private struct World {
   /// - Returns: Whether it can happen now.
   mutating func apply(_ event: Event) -> Bool {
     history.append(event)
-    var garbage = Ledger.Garbage()
+    var effects = Effects(tellsEvents: false)
     switch event {
-    case .store, .tooEarly: noteValue(isNewest: event == .store, &garbage)
+    case .store, .tooEarly: noteValue(isNewest: event == .store, &effects)
     case .forget:
       guard let value = memory else { return false }
       let leaving = copy(value)
-      ledger.depart(0, hash: 0, leaving, &garbage)
+      ledger.depart(0, hash: 0, leaving, &effects)
       if !isWritten { departed = value }
       memory = nil
     case .refresh, .refreshAll:
@@ -119,15 +119,15 @@ private struct World {
       memory = nil
       departed = nil
       if event == .clear {
-        ledger.remove(0, hash: 0, name: name, &garbage)
+        ledger.remove(0, hash: 0, name: name, &effects)
       } else {
-        ledger.removeAll(&garbage)
+        ledger.removeAll(&effects)
       }
     case .beginWriting:
       guard writing == nil, removing == nil, beginWriting() else { return false }
     case .endWriting, .failWriting:
       guard let writing else { return false }
-      end(writing, fails: event == .failWriting, &garbage)
+      end(writing, fails: event == .failWriting, &effects)
     case .beginRemoving:
       guard writing == nil, removing == nil, ledger.hasRemovals else { return false }
       removing = Removing(removals: ledger.removals, complete: ledger.completeRemoval)
@@ -145,16 +145,16 @@ private struct World {
     return true
   }
 
-  private func copy(_ value: Int) -> StoredCopy<Int> {
-    StoredCopy(value: value, validator: nil, storedAt: 0, deadline: 0)
+  private func copy(_ value: Int) -> ValueOutcome<Int> {
+    ValueOutcome(value)
   }
 
-  private mutating func noteValue(isNewest: Bool, _ garbage: inout Ledger.Garbage) {
+  private mutating func noteValue(isNewest: Bool, _ effects: inout Effects) {
     last += 1
     memory = last
     isWritten = false
     departed = nil
-    ledger.noteValue(0, hash: 0, name: name, isNewest: isNewest, &garbage)
+    ledger.noteValue(0, hash: 0, name: name, isNewest: isNewest, &effects)
     if isNewest {
       hasMark = false
     } else if hasMark || hasMarkOfAll {
@@ -192,11 +192,11 @@ private struct World {
     return true
   }
 
-  private mutating func end(_ writing: Writing, fails: Bool, _ garbage: inout Ledger.Garbage) {
+  private mutating func end(_ writing: Writing, fails: Bool, _ effects: inout Effects) {
     self.writing = nil
     if fails {
       guard writing.isDeparture else { return }
-      let isLost = ledger.loseDeparture(name, revision: writing.revision, at: now, &garbage)
+      let isLost = ledger.loseDeparture(name, revision: writing.revision, at: now, &effects)
       expect(isLost == (departed == writing.value), "a value was lost, or not")
       if isLost {
         departed = nil
@@ -207,10 +207,10 @@ private struct World {
     }
     stored = (writing.value, writing.time)
     if writing.isDeparture {
-      ledger.endDeparture(name, revision: writing.revision, &garbage)
+      ledger.endDeparture(name, revision: writing.revision, &effects)
       if departed == writing.value { departed = nil }
     } else {
-      ledger.confirm(0, hash: 0, revision: writing.revision, &garbage)
+      ledger.confirm(0, hash: 0, revision: writing.revision, &effects)
       if memory == writing.value { isWritten = true }
     }
   }

@@ -1,0 +1,309 @@
+// @unchecked Sendable: what changes is atomic or behind locks; subclasses add constants and locked shards.
+
+internal import Synchronization
+
+/// The part of a cache that does not depend on the types of its keys and values: launching fetches, attempts,
+/// timeouts, waiting, leaving, and the detection of circles.
+///
+/// ``KeyedCache`` is the rest of it: the table of keys and values. What the engine needs of that it calls through
+/// ``Operations``, which are closures made once, where both types are known.
+@usableFromInline
+class CacheEngine: @unchecked Sendable {
+  /// The steps that depend on the types of keys and values.
+  ///
+  /// Each of them is given the cache, so that none keeps it alive.
+  @usableFromInline
+  struct Operations: Sendable {
+    @usableFromInline typealias Fetch =
+      @concurrent @Sendable (_ flight: Flight, _ attempt: Int) async throws -> Outcome
+
+    /// Calls the user's fetch for the key of a flight.
+    let fetch: Fetch
+    /// Ends a flight, and returns the flights to launch.
+    let finish: @Sendable (CacheEngine, Flight, Outcome) -> [Flight]
+    /// Cancels a flight without callers, unless it goes on for another reason.
+    let abandon: @Sendable (CacheEngine, Flight) -> Void
+    /// Counts a fetch that is about to begin.
+    let countFetch: @Sendable (CacheEngine, Flight) -> Void
+    /// Reads the stored copy for a flight, if there is a cacher.
+    @usableFromInline var readCopy: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome?)?
+    /// Writes values that have left memory, if there is a cacher.
+    @usableFromInline var scheduleWriting: (@Sendable (CacheEngine) -> Void)?
+    /// Launches several flights as one fetch, if there is a fetch for several keys.
+    @usableFromInline var launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?
+
+    @usableFromInline
+    init(
+      fetch: @escaping Fetch,
+      finish: @escaping @Sendable (CacheEngine, Flight, Outcome) -> [Flight],
+      abandon: @escaping @Sendable (CacheEngine, Flight) -> Void,
+      countFetch: @escaping @Sendable (CacheEngine, Flight) -> Void
+    ) {
+      self.fetch = fetch
+      self.finish = finish
+      self.abandon = abandon
+      self.countFetch = countFetch
+    }
+  }
+
+  @usableFromInline final let source: FlightSource
+  @usableFromInline final let policy: CachePolicy
+  @usableFromInline final let staleTime: Nanoseconds
+  private final let timeToLive: Nanoseconds
+  @usableFromInline final let time: TimeSource
+  final let clock: any Clock<Duration>
+  final let operations: Operations
+  final let events = BroadcastHub<CacheEvent>()
+  private final let hasListeners = Atomic<Bool>(false)
+  private final let lastTicket = Atomic<UInt64>(0)
+
+  @usableFromInline
+  init(
+    source: FlightSource,
+    policy: CachePolicy,
+    clock: any Clock<Duration>,
+    operations: Operations
+  ) {
+    policy.validate()
+    self.source = source
+    self.policy = policy
+    self.clock = clock
+    self.operations = operations
+    staleTime = Nanoseconds(saturating: policy.staleWhileRevalidate)
+    timeToLive = Nanoseconds(saturating: policy.timeToLive)
+    time = TimeSource(clock)
+  }
+
+  /// The place of the next refresh in the order of all of them.
+  @usableFromInline
+  final func drawTicket() -> RefreshTicket {
+    RefreshTicket(rawValue: lastTicket.add(1, ordering: .relaxed).newValue)
+  }
+
+  /// The time for which a value is fresh: its own time to live, or that of the policy with jitter.
+  @usableFromInline
+  final func lifetime(_ terms: ValueTerms = ValueTerms()) -> EntryState.Lifetime {
+    if let own = terms.timeToLive { return .init(duration: own, terms: terms) }
+    guard policy.expiryJitter > 0 else { return .init(duration: timeToLive, terms: terms) }
+    let factor = 1 + policy.expiryJitter * .random(in: -1...1)
+    return .init(duration: timeToLive.scaled(by: factor), terms: terms)
+  }
+
+  /// The time since a moment, or the longest that can be expressed.
+  @usableFromInline
+  final func age(of moment: Nanoseconds) -> Nanoseconds {
+    let now = time.now()
+    guard now > moment else { return 0 }
+    let (age, overflows) = now.subtractingReportingOverflow(moment)
+    return overflows ? .max : age
+  }
+
+  // MARK: - Events
+
+  /// A stream of the events of the cache.
+  final func subscribe(
+    bufferingPolicy: BufferingPolicy<CacheEvent>
+  ) -> AsyncStream<CacheEvent> {
+    hasListeners.store(true, ordering: .relaxed)
+    return AsyncStream(events.subscription(bufferingPolicy: bufferingPolicy))
+  }
+
+  /// Tells the listeners.
+  @usableFromInline
+  final func tell(_ event: CacheEvent) {
+    events.send(event)
+  }
+
+  /// The empty list of what a change leaves to be done.
+  @usableFromInline
+  final func makeEffects() -> Effects {
+    Effects(
+      tellsEvents: hasListeners.load(ordering: .relaxed)
+        && events.state.withLock { $0.subscriberCount > 0 }
+    )
+  }
+
+  @usableFromInline
+  final func scheduleWriting() {
+    operations.scheduleWriting?(self)
+  }
+}
+
+// MARK: - Waiting
+
+extension CacheEngine {
+  /// Waits for a flight.
+  ///
+  /// - Parameters:
+  ///   - flight: The flight.
+  ///   - place: The place that the caller has taken.
+  ///   - scope: The fetch or load that the caller works for.
+  /// - Returns: An outcome with a value.
+  /// - Throws: The error of the fetch; a `CancellationError` if the caller is cancelled;
+  ///   ``MultiplexerError/recursiveRequest(chain:)``.
+  @usableFromInline
+  final func wait(
+    for flight: Flight,
+    in place: WaitPlace,
+    scope: WaitNode?
+  ) async throws -> Outcome {
+    if let scope { try enter(scope, waitingFor: flight, in: place) }
+    let outcome = await flight.wait(in: place) { self.leave(flight, place, scope: scope) }
+    guard let outcome else { throw CancellationError() }
+    if let scope { WaitGraph.stopWaiting(scope, for: flight) }
+    return try outcome.get()
+  }
+
+  /// Records that a fetch or load waits for a flight.
+  ///
+  /// - Throws: ``MultiplexerError/recursiveRequest(chain:)`` if it would wait for itself; the place is given
+  ///   back then.
+  @usableFromInline
+  final func enter(_ scope: WaitNode, waitingFor flight: Flight, in place: WaitPlace) throws {
+    guard let chain = WaitGraph.wait(scope, for: flight) else { return }
+    leave(flight, place, scope: nil)
+    flight.withdraw(place)
+    throw MultiplexerError.recursiveRequest(chain: chain)
+  }
+
+  /// Removes a caller that does not wait any longer.
+  final func leave(_ flight: Flight, _ place: WaitPlace, scope: WaitNode?) {
+    let departure = flight.leave(place)
+    if departure.hasLeft, let scope { WaitGraph.stopWaiting(scope, for: flight) }
+    if departure.isLast, policy.whenUnobserved == .cancel { operations.abandon(self, flight) }
+    departure.resume()
+  }
+
+  /// The error of a request that may not wait.
+  @usableFromInline
+  final func refusal(isOwn: Bool, scope: WaitNode?) -> any Error {
+    guard isOwn, let label = scope?.label else { return CancellationError() }
+    return MultiplexerError.recursiveRequest(chain: [label, label])
+  }
+}
+
+extension Outcome {
+  /// Returns an outcome with a value, or throws the error.
+  final func get() throws -> Outcome {
+    switch kind {
+    case .value, .transient, .restored: return self
+    case .failure, .cancelled: throw error ?? CancellationError()
+    }
+  }
+}
+
+// MARK: - Fetching
+
+extension CacheEngine {
+  /// Launches flights: from here on they end by themselves, each exactly once.
+  @usableFromInline
+  final func launch(_ flights: [Flight]) {
+    if flights.count > 1, let launchTogether = operations.launchTogether {
+      return launchTogether(self, flights)
+    }
+    for flight in flights {
+      flight.begin()
+      if !flight.isCounted, !flight.readsFirst { operations.countFetch(self, flight) }
+      flight.start { [self] in launch(operations.finish(self, flight, await outcome(of: flight))) }
+    }
+  }
+
+  /// Does the work of a flight: the stored copy, the fetch, its timeout and its retries.
+  private final func outcome(of flight: Flight) async -> Outcome {
+    if flight.isCancelled { return Outcome(.cancelled, error: CancellationError()) }
+    var copy: Outcome?
+    if flight.readsFirst {
+      copy = await operations.readCopy?(self, flight)
+      if let copy {
+        if isAnswer(copy, for: flight) { return copy }
+        flight.previous = copy
+      }
+      operations.countFetch(self, flight)
+    }
+    do {
+      let outcome = try await attempts(of: flight) { [operations] attempt in
+        try await operations.fetch(flight, attempt)
+      }
+      guard outcome.kind == .failure, let error = outcome.error else { return outcome }
+      return await failure(error, of: flight, copy: copy)
+    } catch {
+      return await failure(error, of: flight, copy: copy)
+    }
+  }
+
+  /// Tries as often as the policy allows.
+  @usableFromInline
+  final func attempts<Result: Sendable>(
+    of flight: Flight,
+    _ attempt: @escaping @concurrent @Sendable (Int) async throws -> Result
+  ) async throws -> Result {
+    try await RetryLoop(engine: self, flight: flight).run(attempt)
+  }
+
+  /// Whether a stored copy is the answer of a flight; it is marked as such then.
+  @usableFromInline
+  final func isAnswer(_ copy: Outcome, for flight: Flight) -> Bool {
+    guard flight.takesStoredCopy, !copy.isOutdated else { return false }
+    let now = time.now()
+    if now >= copy.deadline {
+      let staleTime = copy.terms.staleTime(staleTime)
+      guard now < copy.deadline.addingSaturating(staleTime) else { return false }
+      copy.isStale = true
+    }
+    copy.kind = .restored
+    return true
+  }
+
+  private final func failure(
+    _ error: any Error,
+    of flight: Flight,
+    copy: Outcome?
+  ) async -> Outcome {
+    let grounds = grounds(of: error)
+    var stored = copy
+    if stored == nil, needsFallback(flight, grounds) {
+      stored = await operations.readCopy?(self, flight)
+    }
+    return failure(error, grounds, of: flight, stored: stored, isRead: copy != nil)
+  }
+
+  /// The reasons why an older value may be the answer in place of an error, as the policy decides.
+  final func grounds(of error: any Error) -> FallbackGrounds {
+    var grounds = FallbackGrounds()
+    grounds.policyAllows = policy.usesCachedValue(error)
+    grounds.isOriginFailure = (error as? any OriginFailure)?.isOriginFailure ?? true
+    return grounds
+  }
+
+  /// Whether the stored copy has to be read as the answer in place of an error.
+  final func needsFallback(_ flight: Flight, _ grounds: FallbackGrounds) -> Bool {
+    !flight.isCancelled && flight.previous == nil && grounds.policyAllows
+  }
+
+  /// The outcome of a flight whose attempts have failed.
+  ///
+  /// - Parameters:
+  ///   - error: The error of the last attempt.
+  ///   - grounds: The reasons why an older value may be the answer.
+  ///   - flight: The flight.
+  ///   - stored: The stored copy, if there is one.
+  ///   - isRead: Whether the copy was read before the fetch.
+  /// - Returns: The outcome.
+  final func failure(
+    _ error: any Error,
+    _ grounds: FallbackGrounds,
+    of flight: Flight,
+    stored: Outcome?,
+    isRead: Bool
+  ) -> Outcome {
+    guard !flight.isCancelled else { return Outcome(.cancelled, error: error) }
+    let outcome = Outcome(.failure, error: error)
+    outcome.failure = FailureDetails(
+      grounds: grounds,
+      memory: Nanoseconds(saturating: policy.failureTimeToLive),
+      previous: isRead ? nil : flight.previous,
+      stored: stored
+    )
+    return outcome
+  }
+}

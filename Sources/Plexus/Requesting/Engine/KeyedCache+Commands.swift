@@ -1,0 +1,225 @@
+extension KeyedCache {
+  /// Stores a value from outside.
+  @inlinable
+  func store(_ value: Value, for key: Key, hash: UInt64) {
+    let now = time.now()
+    let lifetime = lifetime()
+    // Both are the user's code.
+    let cost = cost(of: value)
+    let name = storage?.name(of: key)
+    var effects = makeEffects()
+    var old: Value?
+    var details: EntryDetails.Box?
+    shards.withLock(hash: hash) { shard in
+      let index = shard.place(of: key, hash: hash)
+      if !shard[index].state.isAtRest {
+        settle(index, with: value, at: now, &shard, &effects)
+      }
+      old = shard[index].value
+      details = shard[index].state.box
+      shard[index].value = value
+      shard[index].state.store(lifetime, at: now)
+      shard.publish(index, &effects)
+      if let name {
+        shard.ledger?.noteValue(key, hash: hash, name: name, isNewest: true, &effects)
+      }
+      if effects.tellsEvents { shard.note(key, &effects, in: self) { .stored(key: $0) } }
+      shard.keep(index, cost: cost, &effects, in: self)
+    }
+    effects.perform(in: self)
+    withExtendedLifetime((old, details)) {}
+  }
+
+  /// Gives those that wait for the flights of a place a value that was stored.
+  @usableFromInline
+  @inline(never)
+  func settle(
+    _ index: Int,
+    with value: Value,
+    at now: Nanoseconds,
+    _ shard: inout Shard<Key, Value>,
+    _ effects: inout Effects
+  ) {
+    let state = shard[index].state
+    let outcome = ValueOutcome(value)
+    outcome.source = .memory
+    outcome.storedAt = now
+    for flight in [state.running, state.queued] {
+      guard let flight else { continue }
+      if let predecessor = flight.settle() { effects.released.append(predecessor) }
+      effects.settled.append((flight, outcome))
+      if policy.whenUnobserved == .cancel { effects.cancelled.append(flight) }
+    }
+  }
+
+  /// Notes that the value of a key has changed at its origin.
+  @inlinable
+  func refresh(_ key: Key, hash: UInt64) -> RefreshTicket {
+    let priority = Task.currentPriority
+    let name = storage?.name(of: key)
+    var details: EntryDetails.Box?
+    let ticket = shards.withLock(hash: hash) { shard in
+      let ticket = drawTicket()
+      if let name { shard.ledger?.refresh(name, at: wallClockTime()) }
+      if let index = shard.keys.index(of: key, hash: hash) {
+        details = shard[index].state.box
+        refresh(index, ticket, priority, &shard)
+      }
+      return ticket
+    }
+    withExtendedLifetime(details) {}
+    return ticket
+  }
+
+  /// Notes that every value has changed at its origin.
+  func refreshAll() -> RefreshTicket {
+    let priority = Task.currentPriority
+    let ticket = drawTicket()
+    var details: [EntryDetails.Box] = []
+    shards.withEachLock { shard in
+      shard.ledger?.refreshAll(at: wallClockTime())
+      for index in shard.keys.entries.indices {
+        if !shard[index].state.hasNoDetails { details.append(shard[index].state.box) }
+        refresh(index, ticket, priority, &shard)
+      }
+    }
+    withExtendedLifetime(details) {}
+    return ticket
+  }
+
+  @inlinable
+  func refresh(
+    _ index: Int,
+    _ ticket: RefreshTicket,
+    _ priority: TaskPriority,
+    _ shard: inout Shard<Key, Value>
+  ) {
+    guard shard[index].state.refresh(ticket, hasValue: shard.hasValue(index)) else { return }
+    let flight = shard.makeFlight(
+      index,
+      source: source,
+      priority: priority,
+      predecessor: shard[index].state.running
+    )
+    shard[index].state.enqueue(flight)
+  }
+
+  // MARK: - Clearing
+
+  /// Forgets a key, cuts its flights off, and removes its stored copy.
+  ///
+  /// - Throws: The reason why the copy may still be there.
+  @inlinable
+  func clear(_ key: Key, hash: UInt64) async throws {
+    let name = storage?.name(of: key)
+    cutOff(key, hash: hash, name: name)
+    if let name { try await removeStored(named: name) }
+  }
+
+  /// Forgets a key and cuts its flights off.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - hash: Its hash.
+  ///   - name: The name of the stored copy, which is not used any more, if there is a cacher.
+  @inlinable
+  func cutOff(_ key: Key, hash: UInt64, name: String? = nil) {
+    var effects = makeEffects()
+    shards.withLock(hash: hash) { shard in
+      if let index = shard.keys.index(of: key, hash: hash) {
+        cutOff(index, &shard, &effects)
+        effects.release(shard.remove(at: index))
+      }
+      if let name { shard.ledger?.remove(key, hash: hash, name: name, &effects) }
+      if effects.tellsEvents { shard.note(key, &effects, in: self) { .cleared(key: $0) } }
+    }
+    effects.perform(in: self)
+  }
+
+  /// Cuts the flights of a place off; the caller removes the place.
+  @inlinable
+  func cutOff(_ index: Int, _ shard: inout Shard<Key, Value>, _ effects: inout Effects) {
+    if !shard[index].state.isAtRest {
+      let state = shard[index].state
+      if policy.whenUnobserved == .cancel, let running = state.running, running.callerCount == 0 {
+        effects.cancelled.append(running)
+      }
+      // Callers that wait for a flight that has not begun get its outcome, which is stored nowhere.
+      if let queued = state.queued, queued.callerCount > 0 { effects.launched.append(queued) }
+    }
+    if !shard.hubs.isEmpty {
+      shard.publish(
+        .unknown,
+        shard.keys.entries[index].key,
+        shard.keys.entries[index].hash,
+        &effects
+      )
+    }
+  }
+
+  /// Forgets everything, cuts all flights off, and removes all stored copies.
+  ///
+  /// - Throws: The reason why some copies may still be there.
+  @usableFromInline
+  func clear() async throws {
+    cutOff()
+    try await removeStored(named: nil)
+  }
+
+  /// Forgets everything, and cuts all flights off.
+  @usableFromInline
+  func cutOff() {
+    cutOffAll(holds: 0)
+  }
+
+  /// Forgets everything, and keeps nothing of what begins until it is released.
+  @usableFromInline
+  func hold() {
+    cutOffAll(holds: 1)
+  }
+
+  private func cutOffAll(holds: Int) {
+    var effects = makeEffects()
+    shards.withEachLock { shard in
+      shard.holds += holds
+      for index in shard.keys.entries.indices { cutOff(index, &shard, &effects) }
+      effects.release(shard.removeAll())
+      shard.ledger?.removeAll(&effects)
+    }
+    effects.perform(in: self)
+    tell(.cleared(key: nil))
+  }
+
+  /// Keeps the results of what begins from now on.
+  @usableFromInline
+  func release() {
+    shards.withEachLock { $0.holds -= 1 }
+  }
+
+  /// Forgets everything in memory; flights go on.
+  @usableFromInline
+  func clearMemory() {
+    var effects = makeEffects()
+    shards.withEachLock { shard in
+      let old = shard.removeAll()
+      for entry in old {
+        let isAtRest = entry.element.state.isAtRest
+        if let value = entry.element.value, shard.ledger != nil {
+          let copy = ValueOutcome(value)
+          entry.element.state.describe(copy)
+          shard.ledger?.depart(entry.key, hash: entry.hash, copy, &effects)
+          if shard.ledger?.hasDepartures == true { effects.callsCacher = true }
+        }
+        guard !shard.hubs.isEmpty || !isAtRest else { continue }
+        shard.publish(.unknown, entry.key, entry.hash, &effects)
+        guard !isAtRest else { continue }
+        var kept = CachedEntry<Value>()
+        kept.state = entry.element.state
+        kept.state.clearMemory()
+        shard.publish(shard.insert(kept, for: entry.key, hash: entry.hash), &effects)
+      }
+      effects.release(old)
+    }
+    effects.perform(in: self)
+  }
+}

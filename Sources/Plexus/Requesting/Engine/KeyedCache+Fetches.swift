@@ -1,0 +1,91 @@
+// `unsafeDowncast` as in `KeyedCache`. The closures are made where the types are known, so that a fetch looks no
+// type up; each sets the flight as the task-local value by which a request of its own key is detected.
+
+extension KeyedCache {
+  /// Makes the fetch of a cache out of a closure that returns the value of a key.
+  @inlinable
+  static func fetch(
+    _ onKeyFetch: @escaping @concurrent @Sendable (Key) async throws -> Value
+  ) -> Operations.Fetch {
+    { flight, _ in
+      let key = unsafe unsafeDowncast(flight, to: KeyFlight<Key>.self).key
+      return ValueOutcome(
+        try await FlightScope.local.withValue(flight) { try await onKeyFetch(key) }
+      )
+    }
+  }
+
+  /// Makes the fetch of a cache out of a closure that is told about the value to renew.
+  @inlinable
+  static func fetch(
+    _ onKeyFetch:
+      @escaping @concurrent @Sendable (Key, FetchContext<Value>) async throws -> FetchResult<Value>
+  ) -> Operations.Fetch {
+    { flight, attempt in
+      let key = unsafe unsafeDowncast(flight, to: KeyFlight<Key>.self).key
+      let previous = flight.previous.map { previous in
+        unsafe unsafeDowncast(previous, to: ValueOutcome<Value>.self)
+      }
+      let context = FetchContext(
+        previousValue: previous?.value,
+        validator: previous?.validator,
+        attempt: attempt
+      )
+      let result = try await FlightScope.local.withValue(flight) {
+        try await onKeyFetch(key, context)
+      }
+      return try ValueOutcome(result, renewing: previous)
+    }
+  }
+
+  /// Makes the fetch of a cache out of a closure that returns the values of several keys.
+  @inlinable
+  static func fetch(together onFetch: @escaping BulkFetch) -> Operations.Fetch {
+    { flight, _ in
+      let key = unsafe unsafeDowncast(flight, to: KeyFlight<Key>.self).key
+      let values = try await FlightScope.local.withValue(flight) { try await onFetch([key]) }
+      guard let value = values[key] else {
+        // As in a fetch of several keys, this is an answer, and no reason for another attempt.
+        return Outcome(.failure, error: MultiplexerError.missingKey("\(key)"))
+      }
+      return ValueOutcome(value)
+    }
+  }
+}
+
+extension ValueOutcome {
+  /// Makes the outcome of a fetch.
+  ///
+  /// - Parameters:
+  ///   - result: What the fetch has returned.
+  ///   - previous: The value that it was to renew.
+  /// - Throws: ``MultiplexerError/notModifiedWithoutValue``.
+  @inlinable
+  convenience init(_ result: FetchResult<Value>, renewing previous: ValueOutcome?) throws {
+    switch result {
+    case .value(let value, let timeToLive, let validator):
+      self.init(value)
+      if let timeToLive {
+        terms = ValueTerms(timeToLive: Nanoseconds(saturating: timeToLive))
+      }
+      self.validator = validator
+    case .fetched(let value, let directives, let validator):
+      self.init(value)
+      terms = ValueTerms(directives)
+      self.validator = validator
+    case .transient(let value):
+      self.init(value, .transient)
+    case .notModified(let timeToLive):
+      guard let previous else { throw MultiplexerError.notModifiedWithoutValue }
+      self.init(previous.value)
+      terms = previous.terms
+      if let timeToLive { terms.timeToLive = Nanoseconds(saturating: timeToLive) }
+      validator = previous.validator
+    case .revalidated(let directives, let validator):
+      guard let previous else { throw MultiplexerError.notModifiedWithoutValue }
+      self.init(previous.value)
+      terms = ValueTerms(directives)
+      self.validator = validator ?? previous.validator
+    }
+  }
+}

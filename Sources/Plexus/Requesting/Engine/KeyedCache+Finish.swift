@@ -1,0 +1,202 @@
+extension KeyedCache {
+  /// Ends a flight: its outcome counts if it is still the one under way.
+  ///
+  /// - Parameters:
+  ///   - flight: The flight.
+  ///   - outcome: Its outcome.
+  ///   - countsFailure: Whether a failure counts; that of a fetch of several keys counts once.
+  ///   - isBulk: Whether what has to be launched is launched together with others.
+  /// - Returns: The flights to launch.
+  @inlinable
+  func finish(
+    _ flight: Flight,
+    with outcome: Outcome,
+    countsFailure: Bool = true,
+    isBulk: Bool = false
+  ) -> [Flight] {
+    let batch = flight.end()
+    flight.settle()
+    let now = time.now()
+    let key = key(of: flight)
+    if outcome.isNew {
+      outcome.storedAt = now
+    } else if outcome.kind == .restored {
+      outcome.source = .cacher
+    }
+    // Both are the user's code.
+    let cost = cost == nil ? 1 : candidate(of: outcome).map { self.cost(of: $0) } ?? 0
+    let name = outcome.isNew ? storage?.name(of: key) : nil
+    var effects = makeEffects()
+    // What is replaced is released once the lock is.
+    var old: Value?
+    var details: EntryDetails.Box?
+    let answer = shards.withLock(hash: flight.hash) { shard -> Outcome in
+      count(outcome, of: key, countsFailure: countsFailure, &shard, &effects)
+      guard let index = shard.keys.index(of: key, hash: flight.hash),
+        shard[index].state.running === flight
+      else { return outcome }
+      let answer = self.answer(outcome, shard, index, at: now)
+      details = shard[index].state.box
+      let hadValue = shard.hasValue(index)
+      let hadQueued = shard[index].state.queued != nil
+      let next = apply(outcome, to: &shard, index, flight, at: now, &old, &effects)
+      if outcome.kind == .transient {
+        if let name {
+          // An older copy must not come back in its place.
+          shard.ledger?.remove(key, hash: flight.hash, name: name, &effects)
+          effects.callsCacher = true
+        }
+        if !shard.hubs.isEmpty {
+          shard.publish(.loaded(valued(outcome).value), key, flight.hash, &effects)
+        }
+      } else if next != nil, !shard.hubs.isEmpty {
+        shard.publish(shard.restingState(index), key, flight.hash, &effects)
+      }
+      let isRestoredByFailure = outcome.kind == .failure && !hadValue && shard.hasValue(index)
+      if isRestoredByFailure {
+        shard.statistics.restorations &+= 1
+        if effects.tellsEvents { shard.note(key, &effects, in: self) { .restored(key: $0) } }
+      }
+      end(index, next: next, &shard, isBulk: isBulk, &effects)
+      if outcome.kind == .value || outcome.kind == .restored || isRestoredByFailure {
+        if let name {
+          // A refresh since the flight began has queued another one.
+          shard.ledger?.noteValue(
+            key,
+            hash: flight.hash,
+            name: name,
+            isNewest: !hadQueued,
+            &effects
+          )
+        }
+        shard.keep(index, cost: cost, &effects, in: self)
+      }
+      if outcome.kind == .failure { shard.noteFailure(at: now, &effects) }
+      return answer
+    }
+    let launched = effects.launched
+    effects.launched = []
+    effects.settled.append((flight, answer))
+    effects.perform(in: self)
+    // Only now: it may cancel the task that this runs in.
+    batch?.leave()
+    withExtendedLifetime((old, details)) {}
+    return launched
+  }
+
+  /// The value that an outcome can bring into memory.
+  @inlinable
+  func candidate(of outcome: Outcome) -> Value? {
+    switch outcome.kind {
+    case .value, .restored: valued(outcome).value
+    case .failure: outcome.failure?.stored.map { valued($0).value }
+    case .transient, .cancelled: nil
+    }
+  }
+
+  /// Counts the end of a fetch.
+  @inlinable
+  func count(
+    _ outcome: Outcome,
+    of key: Key,
+    countsFailure: Bool,
+    _ shard: inout Shard<Key, Value>,
+    _ effects: inout Effects
+  ) {
+    switch outcome.kind {
+    case .value, .transient:
+      if effects.tellsEvents { shard.note(key, &effects, in: self) { .fetched(key: $0) } }
+    case .restored:
+      shard.statistics.restorations &+= 1
+      if effects.tellsEvents { shard.note(key, &effects, in: self) { .restored(key: $0) } }
+    case .failure:
+      if countsFailure { shard.statistics.failures &+= 1 }
+      if effects.tellsEvents, let error = outcome.error {
+        shard.note(key, &effects, in: self) { .fetchFailed(key: $0, error: error) }
+      }
+    case .cancelled:
+      break
+    }
+  }
+
+  /// The outcome that the callers of a flight get, given what was known before it ended.
+  @inlinable
+  func answer(
+    _ outcome: Outcome,
+    _ shard: Shard<Key, Value>,
+    _ index: Int,
+    at now: Nanoseconds
+  ) -> Outcome {
+    guard outcome.kind == .failure, let failure = outcome.failure else { return outcome }
+    let state = shard[index].state
+    var older: Outcome? = shard.copy(index)
+    var source = ResponseSource.memory
+    if older == nil, state.allowsPrevious { older = failure.previous }
+    if older == nil {
+      older = failure.stored
+      source = .cacher
+    }
+    guard let older, older.allowsFallback(failure.grounds, at: now) else { return outcome }
+    let answer = ValueOutcome(valued(older).value)
+    answer.storedAt = older.storedAt
+    answer.source = source
+    answer.isStale = true
+    answer.error = outcome.error
+    return answer
+  }
+
+  /// Gives a key what its flight has come to.
+  ///
+  /// - Returns: The flight that begins now.
+  @inlinable
+  func apply(
+    _ outcome: Outcome,
+    to shard: inout Shard<Key, Value>,
+    _ index: Int,
+    _ flight: Flight,
+    at now: Nanoseconds,
+    _ old: inout Value?,
+    _ effects: inout Effects
+  ) -> Flight? {
+    switch outcome.kind {
+    case .value:
+      old = shard[index].value
+      shard[index].value = valued(outcome).value
+      return shard[index].state.succeed(
+        validator: outcome.validator,
+        lifetime: lifetime(outcome.terms),
+        at: now
+      )
+    case .transient:
+      old = shard[index].value
+      shard[index].value = nil
+      shard.eviction?.discard(index)
+      return shard[index].state.pass()
+    case .restored:
+      old = shard[index].value
+      shard[index].value = valued(outcome).value
+      if let queued = shard[index].state.restore(outcome) { return queued }
+      guard outcome.isStale else { return nil }
+      let renewal = shard.makeFlight(index, source: source, priority: flight.priority ?? .medium)
+      shard[index].state.begin(renewal, inBackground: true)
+      return renewal
+    case .failure:
+      guard let failure = outcome.failure, let error = outcome.error else { return nil }
+      if !shard.hasValue(index), let stored = failure.stored,
+        stored.allowsFallback(failure.grounds, at: now)
+      {
+        shard[index].value = valued(stored).value
+        shard[index].state.fallBack(to: stored, at: now)
+      }
+      return shard[index].state.fail(
+        with: error,
+        grounds: failure.grounds,
+        memory: failure.memory,
+        hasValue: shard.hasValue(index),
+        at: now
+      )
+    case .cancelled:
+      return shard[index].state.giveUp(hasValue: shard.hasValue(index))
+    }
+  }
+}

@@ -1,0 +1,69 @@
+extension KeyedCache {
+  /// Calls the body with the hub of a key and what a new subscriber gets first, such that nothing can
+  /// happen to the key in between.
+  ///
+  /// The hub stays while it has subscribers.
+  func withHub<Result>(
+    of key: Key,
+    hash: UInt64,
+    _ body: (BroadcastHub<LoadState<Value>>, [LoadState<Value>]) -> Result
+  ) -> Result {
+    shards.withLock(hash: hash) { shard in
+      let state = shard.keys.index(of: key, hash: hash).map { shard.loadState($0) } ?? .unknown
+      if let index = shard.hubs.index(of: key, hash: hash) {
+        return body(shard.hubs.entries[index].element, [state])
+      }
+      let hub = BroadcastHub<LoadState<Value>> { [weak self] in
+        self?.removeHub(of: key, hash: hash)
+      }
+      _ = shard.hubs.insert(hub, for: key, hash: hash)
+      return body(hub, [state])
+    }
+  }
+
+  /// The number of subscribers of a key.
+  func subscriberCount(of key: Key, hash: UInt64) -> Int {
+    let hub = shards.withLock(hash: hash) { shard in
+      shard.hubs.index(of: key, hash: hash).map { shard.hubs.entries[$0].element }
+    }
+    return hub?.subscriberCount ?? 0
+  }
+
+  /// Ends every stream, because no reference is left through which a task could subscribe.
+  func finishStreams() {
+    var hubs: [ContiguousArray<KeyTable<Key, BroadcastHub<LoadState<Value>>>.Entry>] = []
+    shards.withEachLock { shard in
+      if !shard.hubs.isEmpty { hubs.append(shard.hubs.removeAll()) }
+    }
+    for entry in hubs.joined() { entry.element.finish() }
+    events.finish()
+  }
+
+  /// Removes the hub of a key without subscribers, unless there is a new one since.
+  private func removeHub(of key: Key, hash: UInt64) {
+    let removed = shards.withLock(hash: hash) { shard in
+      guard let index = shard.hubs.index(of: key, hash: hash),
+        shard.hubs.entries[index].element.state.withLock({ $0.subscriberCount == 0 })
+      else { return KeyTable<Key, BroadcastHub<LoadState<Value>>>.Entry?.none }
+      return shard.hubs.remove(at: index)
+    }
+    withExtendedLifetime(removed) {}
+  }
+}
+
+/// The owners of a cache: the multiplexer itself, and every reference that a refresh has returned.
+///
+/// The streams end with the last of them.
+@usableFromInline
+final class CacheOwner<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  @usableFromInline let cache: KeyedCache<Key, Value>
+
+  @usableFromInline
+  init(_ cache: KeyedCache<Key, Value>) {
+    self.cache = cache
+  }
+
+  deinit {
+    cache.finishStreams()
+  }
+}

@@ -1,0 +1,385 @@
+// @unchecked Sendable: constants, and shards behind their locks. `unsafeDowncast` replaces casts whose proof is
+// that only a cache makes its flights and their outcomes, and always with its own types of keys and values.
+
+/// The cache behind a multiplexer or a map: the table of keys and values on top of ``CacheEngine``.
+///
+/// What every request needs is `@inlinable`, so that it is compiled for the types of the cache.
+@usableFromInline
+final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, @unchecked Sendable
+{
+  @usableFromInline typealias BulkFetch =
+    @concurrent @Sendable ([Key]) async throws -> [Key: Value]
+
+  @usableFromInline let shards: Shards<Shard<Key, Value>>
+  @usableFromInline let hasher = KeyHasher()
+  /// The cost of a value, if they are not all the same.
+  @usableFromInline let cost: (@Sendable (Value) -> Int)?
+  @usableFromInline let storage: Storage<Key, Value>?
+  /// Fetches several keys at once, if there is such a fetch.
+  @usableFromInline let bulkFetch: BulkFetch?
+
+  @inlinable
+  init(
+    name: String,
+    namesKeys: Bool,
+    policy: CachePolicy,
+    capacity: CacheCapacity<Value> = .unbounded,
+    storage: Storage<Key, Value>? = nil,
+    clock: any Clock<Duration>,
+    bulkFetch: BulkFetch? = nil,
+    fetch: @escaping Operations.Fetch
+  ) {
+    capacity.validate()
+    let shardCount = namesKeys ? capacity.shardCount : 1
+    let limit = capacity.limit
+    var rest = limit.map { $0 % shardCount } ?? 0
+    shards = Shards(count: shardCount) {
+      rest -= 1
+      return Shard(
+        limit: limit.map { $0 / shardCount + (rest >= 0 ? 1 : 0) },
+        ledger: storage.map {
+          StorageLedger(isReadFirst: policy.cacherRead == .beforeFetch, onlyName: $0.onlyName)
+        }
+      )
+    }
+    if case .cost(_, let cost) = capacity { self.cost = cost } else { cost = nil }
+    self.storage = storage
+    self.bulkFetch = bulkFetch
+    // Called with this cache only, which is what the downcasts rely on.
+    super.init(
+      source: FlightSource(name: name, namesKeys: namesKeys),
+      policy: policy,
+      clock: clock,
+      operations: Self.operations(fetch: fetch, storage: storage, bulkFetch: bulkFetch)
+    )
+  }
+
+  /// Makes the closures by which the engine calls this class; they are called with caches of this type only.
+  @inlinable
+  static func operations(
+    fetch: @escaping Operations.Fetch,
+    storage: Storage<Key, Value>?,
+    bulkFetch: BulkFetch?
+  ) -> Operations {
+    var operations = Operations(
+      fetch: fetch,
+      finish: { engine, flight, outcome in
+        unsafe unsafeDowncast(engine, to: KeyedCache.self).finish(flight, with: outcome)
+      },
+      abandon: { engine, flight in
+        unsafe unsafeDowncast(engine, to: KeyedCache.self).abandon(flight)
+      },
+      countFetch: { engine, flight in
+        unsafe unsafeDowncast(engine, to: KeyedCache.self).countFetch(flight)
+      }
+    )
+    if let storage {
+      operations.readCopy = { engine, flight in
+        let cache = unsafe unsafeDowncast(engine, to: KeyedCache.self)
+        return await cache.readCopy(for: flight, from: storage)
+      }
+      operations.scheduleWriting = { engine in
+        storage.scheduleWriting(in: unsafe unsafeDowncast(engine, to: KeyedCache.self))
+      }
+    }
+    if let bulkFetch {
+      operations.launchTogether = { engine, flights in
+        let cache = unsafe unsafeDowncast(engine, to: KeyedCache.self)
+        cache.launchTogether(flights, with: bulkFetch)
+      }
+    }
+    return operations
+  }
+
+  /// The key of one of this cache's flights.
+  @inlinable
+  func key(of flight: Flight) -> Key {
+    unsafe unsafeDowncast(flight, to: KeyFlight<Key>.self).key
+  }
+
+  /// One of this cache's outcomes that has a value.
+  @inlinable
+  func valued(_ outcome: Outcome) -> ValueOutcome<Value> {
+    unsafe unsafeDowncast(outcome, to: ValueOutcome<Value>.self)
+  }
+
+  /// The cost of a value, such that two of them still have a sum.
+  @inlinable
+  func cost(of value: Value) -> Int {
+    guard let cost else { return 1 }
+    return min(max(0, cost(value)), .max / 4)
+  }
+
+  @usableFromInline var statistics: CacheStatistics {
+    var sum = CacheStatistics()
+    shards.withEachLock { sum = sum + $0.statistics }
+    return sum
+  }
+
+  // MARK: - Hits
+
+  /// The value of a key, if it is fresh and satisfies a caller that insists on a refresh.
+  @inlinable
+  func hit(_ key: Key, hash: UInt64, ticket: RefreshTicket) -> Value? {
+    let now = time.now()
+    return shards.withLock(hash: hash) { $0.hit(key, hash: hash, ticket: ticket, at: now) }
+  }
+
+  /// The value of a key, fresh or stale.
+  @inlinable
+  func value(of key: Key, hash: UInt64) -> Value? {
+    shards.withLock(hash: hash) { $0.value(of: key, hash: hash) }
+  }
+
+  // MARK: - Requests
+
+  /// Answers a request, after a wait if there is no value.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - hash: Its hash.
+  ///   - ticket: The newest refresh that the caller insists on.
+  /// - Returns: The value, with what is known of it.
+  /// - Throws: The error of the fetch; a `CancellationError` if the caller's task is cancelled and
+  ///   would have to wait; ``MultiplexerError/recursiveRequest(chain:)``.
+  @inlinable
+  @inline(never)
+  func settle(
+    _ key: Key,
+    hash: UInt64,
+    ticket: RefreshTicket
+  ) async throws -> ValueOutcome<Value> {
+    let scope = FlightScope.awaited
+    var effects = makeEffects()
+    let admission = admit(key, hash: hash, ticket: ticket, scope: scope, &effects)
+    effects.perform(in: self)
+    switch admission {
+    case .answered(let outcome):
+      return outcome
+    case .failed(let error):
+      throw error
+    case .waits(let flight, let place):
+      return valued(try await wait(for: flight, in: place, scope: scope))
+    }
+  }
+
+  /// Answers a request with all that is known of the value.
+  @inlinable
+  func response(
+    _ key: Key,
+    hash: UInt64,
+    ticket: RefreshTicket
+  ) async throws -> Response<Value> {
+    let now = time.now()
+    let hit = shards.withLock(hash: hash) { shard -> Response<Value>? in
+      guard let index = shard.hitIndex(key, hash: hash, ticket: ticket, at: now),
+        let value = shard[index].value
+      else { return nil }
+      let storedAt = shard[index].state.storedAt
+      return Response(
+        value: value,
+        source: .memory,
+        age: now > storedAt ? .nanoseconds(now.subtractingSaturating(storedAt)) : .zero
+      )
+    }
+    if let hit { return hit }
+    let outcome = try await settle(key, hash: hash, ticket: ticket)
+    return Response(
+      value: outcome.value,
+      source: outcome.source,
+      age: .nanoseconds(outcome.source == .fetch ? 0 : age(of: outcome.storedAt)),
+      isStale: outcome.isStale,
+      error: outcome.error
+    )
+  }
+
+  /// What a request comes to before it suspends.
+  @usableFromInline
+  enum Admission: Sendable {
+    case answered(ValueOutcome<Value>)
+    case failed(any Error)
+    case waits(Flight, WaitPlace)
+  }
+
+  /// Answers a request, or gives it a place in a flight.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - hash: Its hash.
+  ///   - ticket: The newest refresh that the caller insists on.
+  ///   - scope: The fetch or load that the caller works for.
+  ///   - isBulk: Whether what has to be launched is launched together with others.
+  ///   - effects: The work that is left to be done, also if the request fails.
+  /// - Returns: The answer, or the flight to wait for.
+  @inlinable
+  func admit(
+    _ key: Key,
+    hash: UInt64,
+    ticket: RefreshTicket,
+    scope: WaitNode?,
+    isBulk: Bool = false,
+    _ effects: inout Effects
+  ) -> Admission {
+    let isOwn = scope.map { isFlight($0, of: key, hash: hash) } ?? false
+    let mayWait = !isOwn && !Task.isCancelled
+    let priority = Task.currentPriority
+    let now = time.now()
+    return shards.withLock(hash: hash) { shard -> Admission in
+      let index = shard.place(of: key, hash: hash)
+      let hasValue = shard.hasValue(index)
+      if hasValue { shard.eviction?.use(index) }
+      switch shard[index].state.decide(
+        hasValue: hasValue,
+        ticket: ticket,
+        at: now,
+        staleTime: staleTime,
+        mayWait: mayWait
+      ) {
+      case .fresh:
+        shard.statistics.hits &+= 1
+        return answer(from: shard, index, isStale: false)
+      case .stale(let renews):
+        shard.statistics.staleHits &+= 1
+        let answer = answer(from: shard, index, isStale: true)
+        if renews {
+          _ = begin(&shard, index, priority, ticket, now, inBackground: true, isBulk, &effects)
+        }
+        return answer
+      case .failure:
+        return shard.fallBack(index, at: now)
+      case .waits(let flight):
+        shard.statistics.joins &+= 1
+        return .waits(flight, flight.join())
+      case .begins:
+        shard.statistics.misses &+= 1
+        let flight = begin(
+          &shard,
+          index,
+          priority,
+          ticket,
+          now,
+          inBackground: false,
+          isBulk,
+          &effects
+        )
+        return .waits(flight, flight.join())
+      case .refused:
+        shard.removeIfEmpty(index, &effects)
+        return .failed(refusal(isOwn: isOwn, scope: scope))
+      }
+    }
+  }
+
+  /// The value at a place as an answer.
+  @inlinable
+  func answer(from shard: Shard<Key, Value>, _ index: Int, isStale: Bool) -> Admission {
+    // Only a place with a value is taken for fresh or stale.
+    guard let copy = shard.copy(index) else { return .failed(CancellationError()) }
+    copy.source = .memory
+    copy.isStale = isStale
+    if isStale { copy.error = shard[index].state.failure?.error }
+    return .answered(copy)
+  }
+
+  /// Begins a flight, which is launched once the lock is released.
+  @inlinable
+  func begin(
+    _ shard: inout Shard<Key, Value>,
+    _ index: Int,
+    _ priority: TaskPriority,
+    _ ticket: RefreshTicket,
+    _ now: Nanoseconds,
+    inBackground: Bool,
+    _ isBulk: Bool,
+    _ effects: inout Effects
+  ) -> Flight {
+    let flight = shard.makeFlight(index, source: source, priority: priority)
+    if effects.tellsEvents, shard.hasValue(index), shard[index].state.isExpired(at: now) {
+      shard.note(shard.keys.entries[index].key, &effects, in: self) { .expired(key: $0) }
+    }
+    shard[index].state.begin(flight, inBackground: inBackground)
+    shard.launch(flight, index, takesStoredCopy: ticket.isNone, isBulk: isBulk, &effects)
+    if shard.holds > 0 {
+      // It is cut off from its beginning: its outcome is for the callers that wait now.
+      _ = shard[index].state.giveUp(hasValue: shard.hasValue(index))
+      shard.removeIfEmpty(index, &effects)
+    } else {
+      shard.publish(index, &effects)
+    }
+    return flight
+  }
+
+  /// Whether a fetch or load is the fetch of this key of this cache.
+  @inlinable
+  func isFlight(_ node: WaitNode, of key: Key, hash: UInt64) -> Bool {
+    guard let flight = node as? Flight, flight.source === source, flight.hash == hash else {
+      return false
+    }
+    return self.key(of: flight) == key
+  }
+
+  /// Counts a fetch that is about to begin.
+  @inlinable
+  func countFetch(_ flight: Flight) {
+    shards.withLock(hash: flight.hash) { $0.statistics.fetches &+= 1 }
+  }
+
+  /// Cancels a flight that no caller waits for, unless it goes on for another reason.
+  @inlinable
+  func abandon(_ flight: Flight) {
+    var effects = makeEffects()
+    shards.withLock(hash: flight.hash) { abandon(flight, &$0, &effects) }
+    effects.perform(in: self)
+  }
+
+  @inlinable
+  func abandon(_ flight: Flight, _ shard: inout Shard<Key, Value>, _ effects: inout Effects) {
+    // Another caller may have come since.
+    guard flight.callerCount == 0, !flight.isFinished else { return }
+    guard let index = shard.keys.index(of: key(of: flight), hash: flight.hash),
+      shard[index].state.running === flight || shard[index].state.queued === flight
+    else {
+      effects.cancelled.append(flight)
+      return
+    }
+    guard shard[index].state.running === flight, !shard[index].state.isInBackground else { return }
+    let next = shard[index].state.giveUp(hasValue: shard.hasValue(index))
+    effects.cancelled.append(flight)
+    end(index, next: next, &shard, isBulk: false, &effects)
+  }
+
+  /// Announces the state after the end of a flight, and begins what was queued.
+  @inlinable
+  func end(
+    _ index: Int,
+    next: Flight?,
+    _ shard: inout Shard<Key, Value>,
+    isBulk: Bool,
+    _ effects: inout Effects
+  ) {
+    if let next { shard.launch(next, index, isBulk: isBulk, &effects) }
+    shard.publish(index, &effects)
+    if next == nil { shard.removeIfEmpty(index, &effects) }
+  }
+}
+
+extension Shard {
+  /// Answers a request with the remembered failure, or with the value in its place.
+  @inlinable
+  mutating func fallBack(_ index: Int, at now: Nanoseconds) -> KeyedCache<Key, Value>.Admission {
+    guard let failure = keys.entries[index].element.state.failure else {
+      return .failed(CancellationError())
+    }
+    guard keys.entries[index].element.state.allowsFallback(failure.grounds, at: now),
+      let copy = copy(index)
+    else {
+      statistics.misses &+= 1
+      return .failed(failure.error)
+    }
+    statistics.staleHits &+= 1
+    copy.source = .memory
+    copy.isStale = true
+    copy.error = failure.error
+    return .answered(copy)
+  }
+}

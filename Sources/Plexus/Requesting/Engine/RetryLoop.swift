@@ -1,0 +1,101 @@
+/// The attempts of one fetch: each under its time limit, with waits in between.
+struct RetryLoop: Sendable {
+  let engine: CacheEngine
+  let flight: Flight
+
+  private var policy: CachePolicy { engine.policy }
+  private var clock: any Clock<Duration> { engine.clock }
+
+  /// Tries as often as the policy allows.
+  ///
+  /// It gives up early when no caller needs another attempt, because a value was stored or the flight was
+  /// cancelled, and when the origin asks for a longer wait than the policy accepts.
+  ///
+  /// - Parameter attempt: The fetch; it is given the number of the attempt, beginning with 1.
+  /// - Returns: What the first successful attempt returns.
+  /// - Throws: The error of the last attempt.
+  func run<Result: Sendable>(
+    _ attempt: @escaping @concurrent @Sendable (Int) async throws -> Result
+  ) async throws -> Result {
+    var number = 1
+    while true {
+      if flight.isCancelled { throw CancellationError() }
+      do {
+        return try await limited(attempt, number)
+      } catch {
+        guard !flight.isCancelled, !flight.isSettled, let wait = wait(after: number, error),
+          await sleep(for: wait), !flight.isSettled
+        else { throw error }
+        number += 1
+      }
+    }
+  }
+
+  private func wait(after number: Int, _ error: any Error) -> Duration? {
+    let chance = policy.retry.jitter > 0 ? Double.random(in: -1...1) : 0
+    let advice = (error as? any RetryAdvice)?.retryAfter
+    if let advice, advice > policy.maximumRetryAfter { return nil }
+    return policy.retry.wait(after: number, chance: chance, advice: advice)
+  }
+
+  /// Waits, unless the fetch is cancelled before.
+  private func sleep(for duration: Duration) async -> Bool {
+    do {
+      try await clock.wait(for: duration)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  /// Runs one attempt for as long as it may take, whether it heeds cancellation or not.
+  private func limited<Result: Sendable>(
+    _ attempt: @escaping @concurrent @Sendable (Int) async throws -> Result,
+    _ number: Int
+  ) async throws -> Result {
+    guard let timeout = policy.fetchTimeout else { return try await attempt(number) }
+    let first = OneShot<Swift.Result<Result, any Error>>()
+    let timer = clock.timer(timeout) {
+      first.set(.failure(MultiplexerError.fetchTimedOut(after: timeout)))
+    }
+    let task = flight.start {
+      do {
+        first.set(.success(try await attempt(number)))
+      } catch {
+        first.set(.failure(error))
+      }
+    }
+    defer {
+      timer.cancel()
+      task.cancel()
+      flight.remove(task)
+    }
+    return try await withTaskCancellationHandler(
+      operation: { await first.value() },
+      onCancel: { first.set(.failure(CancellationError())) }
+    ).get()
+  }
+}
+
+extension Clock<Duration> {
+  /// Sleeps for some time, however long.
+  fileprivate func wait(for duration: Duration) async throws {
+    try await sleep(until: deadline(after: duration), tolerance: nil)
+  }
+
+  /// Calls a closure when so much time has passed since this call, unless the task is cancelled.
+  fileprivate func timer(
+    _ duration: Duration,
+    _ fire: @escaping @Sendable () -> Void
+  ) -> Task<Void, Never> {
+    let deadline = deadline(after: duration)
+    return Task.detached {
+      do {
+        try await sleep(until: deadline, tolerance: nil)
+        fire()
+      } catch {
+        // The fetch was faster, or was cancelled.
+      }
+    }
+  }
+}

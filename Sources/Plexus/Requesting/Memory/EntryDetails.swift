@@ -1,0 +1,62 @@
+/// The part of a key's state that is rarely there.
+@usableFromInline
+struct EntryDetails: Sendable {
+  /// The flight under way.
+  @usableFromInline
+  struct Running: Sendable {
+    @usableFromInline let flight: Flight
+    /// The first refresh before it began that no flight has served yet.
+    var serves = RefreshTicket.none
+    /// The first refresh since it began.
+    var unserved = RefreshTicket.none
+    /// The flight that begins when it has ended, because of a refresh since it began.
+    var queued: Flight?
+    /// Whether the value that it began with may be the answer if it fails: until memory is cleared.
+    var allowsPrevious = true
+    /// Whether it began without a caller.
+    let isInBackground: Bool
+
+    init(flight: Flight, serves: RefreshTicket, isInBackground: Bool) {
+      self.flight = flight
+      self.serves = serves
+      self.isInBackground = isInBackground
+    }
+  }
+
+  /// The outcome of the last flight, if it failed.
+  @usableFromInline
+  struct Failure: Sendable {
+    @usableFromInline let error: any Error
+    /// The reasons why the value may be the answer.
+    @usableFromInline let grounds: FallbackGrounds
+    /// The time until which requests get it; in the past if it is not remembered.
+    var until: Nanoseconds
+  }
+
+  @usableFromInline var running: Running?
+  var failure: Failure?
+  /// The validator that came with the value.
+  var validator: String?
+  /// What came with the value.
+  var terms = ValueTerms()
+  /// The time until which the value is fresh by itself, if it is only a fallback and stale before that.
+  var ownDeadline: Nanoseconds?
+
+  var isEmpty: Bool {
+    running == nil && failure == nil && validator == nil && ownDeadline == nil && terms.isEmpty
+  }
+
+  /// Details that take one word while there are none.
+  @usableFromInline
+  enum Box: Sendable {
+    case empty
+    indirect case full(EntryDetails)
+
+    var details: EntryDetails {
+      switch self {
+      case .empty: EntryDetails()
+      case .full(let details): details
+      }
+    }
+  }
+}

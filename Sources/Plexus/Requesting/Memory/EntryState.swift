@@ -1,0 +1,370 @@
+/// The state of one key, apart from its value: how old that is, the flight that fetches it, the last failure.
+///
+/// Each event is one call, which takes flights and instants and returns what has to be done about it. What
+/// a key at rest needs is stored in place; the rest is in ``EntryDetails``, which take one word while
+/// there is nothing in them.
+///
+/// Invariants:
+///
+/// - At most one flight is under way, and at most one is queued behind it.
+/// - The result of any other flight than the one under way changes nothing: that one was cut off.
+/// - A refresh that no successful flight has served yet is noted in one of three places: in
+///   ``unserved`` while no flight is under way, as served by the one under way, or as a reason for the
+///   queued one. Of several refreshes noted in one place only the first matters.
+@usableFromInline
+struct EntryState: Sendable {
+  /// When the value was fetched or stored.
+  @usableFromInline private(set) var storedAt = Nanoseconds.min
+  /// The time from which the value is stale; in the past if there is no value.
+  @usableFromInline private(set) var deadline = Nanoseconds.min
+  /// The first refresh that the value does not satisfy and that no flight is about to serve.
+  @usableFromInline private(set) var unserved = RefreshTicket.none
+  @usableFromInline private(set) var box = EntryDetails.Box.empty
+
+  @inlinable
+  init() {}
+
+  private(set) var details: EntryDetails {
+    get { box.details }
+    set { box = newValue.isEmpty ? .empty : .full(newValue) }
+  }
+
+  /// Whether a request is answered with the value at once, whatever else is going on.
+  @inlinable
+  func isFresh(at now: Nanoseconds) -> Bool {
+    now < deadline && unserved.isNone
+  }
+
+  /// Whether the value is past its time to live.
+  @usableFromInline
+  func isExpired(at now: Nanoseconds) -> Bool {
+    now >= deadline
+  }
+
+  /// Whether no flight is under way.
+  @inlinable var isAtRest: Bool {
+    if case .full(let details) = box { details.running == nil } else { true }
+  }
+
+  /// Whether nothing is known but perhaps a value.
+  @usableFromInline var hasNoDetails: Bool {
+    if case .empty = box { true } else { false }
+  }
+
+  /// Whether a request could not tell a key in this state, and without a value, from a new one.
+  @usableFromInline
+  func isForgettable(at now: Nanoseconds) -> Bool {
+    let details = details
+    return details.running == nil && now >= (details.failure?.until ?? .min)
+  }
+
+  /// The flight under way.
+  @usableFromInline var running: Flight? {
+    if case .full(let details) = box { details.running?.flight } else { nil }
+  }
+
+  /// The flight that begins when the one under way has ended.
+  @usableFromInline var queued: Flight? { details.running?.queued }
+
+  /// Whether the flight under way has to serve a refresh, so that no stored copy is new enough.
+  @usableFromInline var servesRefresh: Bool {
+    details.running.map { !$0.serves.isNone } ?? false
+  }
+
+  /// Whether the value that the flight under way began with may be the answer if it fails.
+  @usableFromInline var allowsPrevious: Bool { details.running?.allowsPrevious == true }
+
+  /// The remembered or last failure.
+  @usableFromInline var failure: EntryDetails.Failure? { details.failure }
+
+  /// Until when the value is fresh by itself.
+  ///
+  /// A copy that is only a fallback is revalidated at once, though its own time may not be over.
+  var ownDeadline: Nanoseconds { details.ownDeadline ?? deadline }
+
+  /// Whether a failed fetch may be answered with the value.
+  @usableFromInline
+  func allowsFallback(_ grounds: FallbackGrounds, at now: Nanoseconds) -> Bool {
+    details.terms.allowsFallback(grounds, until: ownDeadline, at: now)
+  }
+
+  /// Gives a copy of the value what belongs to it.
+  @usableFromInline
+  func describe(_ copy: Outcome) {
+    let details = details
+    copy.storedAt = storedAt
+    copy.deadline = details.ownDeadline ?? deadline
+    copy.validator = details.validator
+    copy.terms = details.terms
+  }
+}
+
+// MARK: - Requests
+
+extension EntryState {
+  /// The answers to a request.
+  @usableFromInline
+  enum Decision: Hashable, Sendable {
+    /// The value, which is fresh.
+    case fresh
+    /// The value, which is stale; a flight has to begin in the background if it `renews`.
+    case stale(renews: Bool)
+    /// The remembered failure.
+    case failure
+    /// The outcome of this flight.
+    case waits(Flight)
+    /// The outcome of a flight that has to begin.
+    case begins
+    /// None, because the caller would have to wait and may not.
+    case refused
+  }
+
+  /// Decides how a request is answered.
+  ///
+  /// - Parameters:
+  ///   - hasValue: Whether there is a value.
+  ///   - ticket: The newest refresh that the caller insists on.
+  ///   - now: The present time.
+  ///   - staleTime: How long a stale value is an answer while it is renewed, if it has no time of its own.
+  ///   - mayWait: Whether the caller may wait for a flight or begin one.
+  /// - Returns: The answer.
+  @usableFromInline
+  func decide(
+    hasValue: Bool,
+    ticket: RefreshTicket = .none,
+    at now: Nanoseconds,
+    staleTime: Nanoseconds,
+    mayWait: Bool = true
+  ) -> Decision {
+    guard case .full(let details) = box else {
+      if isFresh(at: now) { return .fresh }
+      if hasValue, unserved.isNone, now < deadline.addingSaturating(max(staleTime, 0)) {
+        return .stale(renews: mayWait)
+      }
+      return mayWait ? .begins : .refused
+    }
+    let usableUntil = deadline.addingSaturating(details.terms.staleTime(staleTime))
+    if let running = details.running {
+      if running.unserved.isDemanded(by: ticket), let queued = running.queued {
+        return mayWait ? .waits(queued) : .refused
+      }
+      if !running.serves.isDemanded(by: ticket) {
+        if now < deadline { return .fresh }
+        if hasValue, now < usableUntil { return .stale(renews: false) }
+      }
+      return mayWait ? .waits(running.flight) : .refused
+    }
+
+    let isFailureRemembered = details.failure.map { now < $0.until } ?? false
+    if isFresh(at: now) { return .fresh }
+    if hasValue, unserved.isNone, now < usableUntil {
+      return .stale(renews: mayWait && !isFailureRemembered)
+    }
+    if isFailureRemembered { return .failure }
+    return mayWait ? .begins : .refused
+  }
+
+  /// Begins a flight, which serves every refresh so far.
+  @usableFromInline
+  mutating func begin(_ flight: Flight, inBackground: Bool) {
+    let running = EntryDetails.Running(
+      flight: flight,
+      serves: unserved,
+      isInBackground: inBackground
+    )
+    if case .empty = box {
+      box = .full(EntryDetails(running: running))
+    } else {
+      details.running = running
+    }
+    unserved = .none
+  }
+}
+
+// MARK: - The end of a flight
+
+extension EntryState {
+  /// The time for which a value is fresh.
+  @usableFromInline
+  struct Lifetime: Hashable, Sendable {
+    /// The time until its deadline.
+    @usableFromInline var duration: Nanoseconds
+    /// What came with the value.
+    @usableFromInline var terms: ValueTerms
+
+    @usableFromInline
+    init(duration: Nanoseconds, terms: ValueTerms = ValueTerms()) {
+      self.duration = duration
+      self.terms = terms
+    }
+  }
+
+  /// Ends a flight that brings a value.
+  ///
+  /// - Parameters:
+  ///   - validator: The validator that came with the value.
+  ///   - lifetime: How long the value is fresh.
+  ///   - now: The present time.
+  /// - Returns: The queued flight, which begins now.
+  @usableFromInline
+  mutating func succeed(
+    validator: String? = nil,
+    lifetime: Lifetime,
+    at now: Nanoseconds
+  ) -> Flight? {
+    let running = details.running
+    setTimes(lifetime, at: now)
+    if validator == nil, lifetime.terms.isEmpty {
+      box = .empty
+    } else {
+      details = EntryDetails(validator: validator, terms: lifetime.terms)
+    }
+    unserved = running?.unserved ?? .none
+    return beginQueued(of: running)
+  }
+
+  /// Ends a flight that brings a value that must not be kept, and that is newer than the one there is, which
+  /// the caller removes.
+  @usableFromInline
+  mutating func pass() -> Flight? {
+    let running = details.running
+    self = EntryState()
+    unserved = running?.unserved ?? .none
+    return beginQueued(of: running)
+  }
+
+  /// Ends a flight that has failed.
+  ///
+  /// - Parameters:
+  ///   - error: The error.
+  ///   - grounds: The reasons why the value may be the answer.
+  ///   - memory: How long the failure is remembered.
+  ///   - hasValue: Whether there is a value.
+  ///   - now: The present time.
+  /// - Returns: The queued flight, which begins now.
+  @usableFromInline
+  mutating func fail(
+    with error: any Error,
+    grounds: FallbackGrounds = FallbackGrounds(),
+    memory: Nanoseconds = 0,
+    hasValue: Bool,
+    at now: Nanoseconds
+  ) -> Flight? {
+    // A refresh that came while the flight was under way has ended the memory of it in advance.
+    let isRemembered = memory > 0 && details.running?.queued == nil
+    details.failure = EntryDetails.Failure(
+      error: error,
+      grounds: grounds,
+      until: isRemembered ? now.addingSaturating(memory) : .min
+    )
+    return giveUp(hasValue: hasValue)
+  }
+
+  /// Ends a flight without a result, as if it had never begun.
+  @usableFromInline
+  mutating func giveUp(hasValue: Bool) -> Flight? {
+    guard let running = details.running else { return nil }
+    details.running = nil
+    unserved =
+      !hasValue && running.queued == nil
+      ? .none : RefreshTicket.earlier(running.serves, running.unserved)
+    return beginQueued(of: running)
+  }
+
+  /// Whether the flight under way goes on without callers, because it began without one.
+  @usableFromInline var isInBackground: Bool { details.running?.isInBackground == true }
+
+  /// Ends a flight that has found a stored copy in place of a new value.
+  ///
+  /// - Parameter copy: The copy.
+  /// - Returns: The queued flight, which begins now.
+  @usableFromInline
+  mutating func restore(_ copy: Outcome) -> Flight? {
+    let running = details.running
+    storedAt = copy.storedAt
+    deadline = copy.deadline
+    details = EntryDetails(validator: copy.validator, terms: copy.terms)
+    unserved = running?.unserved ?? .none
+    return beginQueued(of: running)
+  }
+
+  /// Takes a stored copy as the value, because the flight is about to fail.
+  ///
+  /// The next request fetches: nothing says that the copy is still the right one.
+  @usableFromInline
+  mutating func fallBack(to copy: Outcome, at now: Nanoseconds) {
+    storedAt = copy.storedAt
+    deadline = min(copy.deadline, now)
+    details.validator = copy.validator
+    details.terms = copy.terms
+    details.ownDeadline = copy.deadline > now ? copy.deadline : nil
+  }
+
+  private mutating func beginQueued(of running: EntryDetails.Running?) -> Flight? {
+    guard let queued = running?.queued else { return nil }
+    begin(queued, inBackground: true)
+    return queued
+  }
+
+  private mutating func setTimes(_ lifetime: Lifetime, at now: Nanoseconds) {
+    storedAt = now
+    deadline = now.addingSaturating(max(lifetime.duration, 0))
+  }
+}
+
+// MARK: - Commands
+
+extension EntryState {
+  /// Notes that the value has changed at its origin.
+  ///
+  /// - Parameters:
+  ///   - ticket: The place of this refresh among all of them.
+  ///   - hasValue: Whether there is a value.
+  /// - Returns: Whether a flight has to be queued behind the one under way: see ``enqueue(_:)``.
+  @usableFromInline
+  mutating func refresh(_ ticket: RefreshTicket, hasValue: Bool) -> Bool {
+    if case .empty = box {
+      // Without a value the next flight begins after this refresh anyway.
+      if hasValue { unserved = .earlier(unserved, ticket) }
+      return false
+    }
+    if details.failure != nil { details.failure?.until = .min }
+    guard var running = details.running else {
+      if hasValue { unserved = .earlier(unserved, ticket) }
+      return false
+    }
+    running.unserved = .earlier(running.unserved, ticket)
+    details.running = running
+    return running.queued == nil
+  }
+
+  /// Queues a flight behind the one under way.
+  @usableFromInline
+  mutating func enqueue(_ flight: Flight) {
+    details.running?.queued = flight
+  }
+
+  /// Notes that the caller replaces the value, which is newer than anything a flight can bring; the flights
+  /// have nothing to do with the key any more.
+  @usableFromInline
+  mutating func store(_ lifetime: Lifetime, at now: Nanoseconds) {
+    setTimes(lifetime, at: now)
+    unserved = .none
+    box = .empty
+  }
+
+  /// Forgets the value, because memory is cleared; the flight under way goes on.
+  mutating func clearMemory() {
+    dropValue()
+    if details.running != nil { details.running?.allowsPrevious = false }
+  }
+
+  /// Forgets the value, because it is evicted; the flight under way goes on, and the value may still be the
+  /// answer if it fails.
+  @usableFromInline
+  mutating func dropValue() {
+    let running = details.running
+    self = EntryState()
+    if running != nil { details.running = running }
+  }
+}

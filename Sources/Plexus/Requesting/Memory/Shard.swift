@@ -1,0 +1,331 @@
+/// The value of a key, and the state of the key.
+@usableFromInline
+struct CachedEntry<Value: Sendable>: Sendable {
+  @usableFromInline var value: Value?
+  @usableFromInline var state = EntryState()
+
+  @inlinable
+  init() {}
+}
+
+/// The keys that share one lock: their values and states, and the streams of their subscribers.
+///
+/// No task is resumed, no user code is called and nothing is released here; ``Effects`` carry what is left to
+/// be done. What every request needs is `@inlinable`, so that it is compiled for the types of the cache; what
+/// few need is not.
+@usableFromInline
+struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  @usableFromInline typealias Table = KeyTable<Key, CachedEntry<Value>>
+  @usableFromInline typealias Hub = BroadcastHub<LoadState<Value>>
+
+  // A hit counts first and then looks at the keys: beside the lock, and beside each other, these three
+  // words share a cache line with it.
+  @usableFromInline var statistics = CacheStatistics()
+  @usableFromInline var keys = Table()
+  /// The eviction policy, if there is a limit.
+  @usableFromInline var eviction: S3FIFO?
+  /// The changes that the cacher has yet to be told, if there is one.
+  @usableFromInline var ledger: StorageLedger<Key, Value>?
+  /// The streams of the keys that have subscribers.
+  @usableFromInline var hubs = KeyTable<Key, Hub>()
+  /// The number of reasons to keep nothing of what begins now.
+  @usableFromInline var holds = 0
+  @usableFromInline var failuresSinceSweep = 0
+
+  /// - Parameters:
+  ///   - limit: The largest cost of all values together, if there is a limit.
+  ///   - ledger: The changes that the cacher has yet to be told, if there is one.
+  @inlinable
+  init(limit: Int?, ledger: StorageLedger<Key, Value>?) {
+    eviction = limit.map { S3FIFO(limit: $0) }
+    self.ledger = ledger
+  }
+
+  /// The value of a key, if it is fresh; counted as a hit.
+  @inlinable
+  mutating func hit(
+    _ key: Key,
+    hash: UInt64,
+    ticket: RefreshTicket,
+    at now: Nanoseconds
+  ) -> Value? {
+    guard let index = hitIndex(key, hash: hash, ticket: ticket, at: now) else { return nil }
+    return keys.entries[index].element.value
+  }
+
+  /// The place of a key with a fresh value; counted as a hit.
+  @inlinable
+  mutating func hitIndex(
+    _ key: Key,
+    hash: UInt64,
+    ticket: RefreshTicket,
+    at now: Nanoseconds
+  ) -> Int? {
+    guard let index = keys.index(of: key, hash: hash) else { return nil }
+    guard keys.entries[index].element.state.isFresh(at: now) else { return nil }
+    // While a flight is under way it depends on the refresh.
+    guard ticket.isNone || keys.entries[index].element.state.isAtRest else { return nil }
+    statistics.hits &+= 1
+    eviction?.use(index)
+    return index
+  }
+
+  /// The value of a key, however old.
+  @inlinable
+  func value(of key: Key, hash: UInt64) -> Value? {
+    guard let index = keys.index(of: key, hash: hash) else { return nil }
+    return keys.entries[index].element.value
+  }
+
+  // MARK: - Keys
+
+  /// The place of a key, which is added if it is not there.
+  @inlinable
+  mutating func place(of key: Key, hash: UInt64) -> Int {
+    keys.index(of: key, hash: hash) ?? insert(CachedEntry(), for: key, hash: hash)
+  }
+
+  /// Adds a key that is not there.
+  @inlinable
+  mutating func insert(_ entry: CachedEntry<Value>, for key: Key, hash: UInt64) -> Int {
+    eviction?.append()
+    return keys.insert(entry, for: key, hash: hash)
+  }
+
+  /// Removes a key; the last one takes its place.
+  @inlinable
+  mutating func remove(at index: Int) -> Table.Entry {
+    eviction?.remove(at: index)
+    return keys.remove(at: index)
+  }
+
+  /// Removes all keys.
+  @inlinable
+  mutating func removeAll() -> ContiguousArray<Table.Entry> {
+    eviction?.removeAll()
+    return keys.removeAll()
+  }
+
+  /// The entry at a place.
+  @inlinable
+  subscript(index: Int) -> CachedEntry<Value> {
+    get { keys.entries[index].element }
+    _modify { yield &keys.entries[index].element }
+  }
+
+  /// Whether there is a value at a place.
+  @inlinable
+  func hasValue(_ index: Int) -> Bool {
+    keys.entries[index].element.value != nil
+  }
+
+  /// A copy of the value at a place, with all that belongs to it.
+  @inlinable
+  func copy(_ index: Int) -> ValueOutcome<Value>? {
+    guard let value = keys.entries[index].element.value else { return nil }
+    let copy = ValueOutcome(value)
+    keys.entries[index].element.state.describe(copy)
+    return copy
+  }
+
+  /// Removes a key of which nothing is known.
+  @inlinable
+  mutating func removeIfEmpty(_ index: Int, _ effects: inout Effects) {
+    guard !hasValue(index), keys.entries[index].element.state.hasNoDetails else { return }
+    effects.release(remove(at: index))
+  }
+
+  /// Forgets keys that merely failed, once there are many of them.
+  ///
+  /// A key with subscribers stays, so that later subscribers are told the same as they were. In a bounded
+  /// cache, remembered failures are bounded, too: the oldest are forgotten before their time.
+  @inlinable
+  mutating func noteFailure(at now: Nanoseconds, _ effects: inout Effects) {
+    failuresSinceSweep += 1
+    guard failuresSinceSweep > 32 + keys.count / 2 else { return }
+    failuresSinceSweep = 0
+    sweepFailures(at: now, &effects)
+  }
+
+  @usableFromInline
+  @inline(never)
+  mutating func sweepFailures(at now: Nanoseconds, _ effects: inout Effects) {
+    var remembered: [Nanoseconds] = []
+    for index in keys.entries.indices.reversed() where !hasValue(index) {
+      let entry = keys.entries[index]
+      guard hubs.index(of: entry.key, hash: entry.hash) == nil else { continue }
+      if entry.element.state.isForgettable(at: now) {
+        effects.release(remove(at: index))
+      } else if let failure = entry.element.state.failure, entry.element.state.isAtRest {
+        remembered.append(failure.until)
+      }
+    }
+    // Anyone who asks for keys that do not exist would otherwise fill the memory of a bounded cache.
+    guard let eviction else { return }
+    let limit = max(64, min(eviction.count, eviction.limit))
+    guard remembered.count > limit else { return }
+    remembered.sort()
+    let earliest = remembered[remembered.count - limit / 2]
+    for index in keys.entries.indices.reversed() where !hasValue(index) {
+      let entry = keys.entries[index]
+      guard let failure = entry.element.state.failure, entry.element.state.isAtRest,
+        failure.until < earliest, hubs.index(of: entry.key, hash: entry.hash) == nil
+      else { continue }
+      effects.release(remove(at: index))
+    }
+  }
+
+  // MARK: - Capacity
+
+  /// Makes room for the value that a key has got, or evicts it if it costs more than the limit.
+  ///
+  /// Places have changed afterwards.
+  @inlinable
+  mutating func keep(_ index: Int, cost: Int, _ effects: inout Effects, in engine: CacheEngine) {
+    guard let limit = eviction?.limit else { return }
+    guard cost <= limit else { return evict(index, &effects) }
+    eviction?.keep(index, hash: keys.entries[index].hash, cost: cost)
+    while let victim = nextVictim() {
+      statistics.evictions += 1
+      if effects.tellsEvents {
+        note(keys.entries[victim].key, &effects, in: engine) { .evicted(key: $0) }
+      }
+      evict(victim, &effects)
+    }
+  }
+
+  @inlinable
+  mutating func nextVictim() -> Int? {
+    let entries = keys.entries
+    return eviction?.nextVictim { entries[$0].hash }?.index
+  }
+
+  /// Removes a value from memory; the cacher is told first, and the flight under way goes on.
+  @inlinable
+  mutating func evict(_ index: Int, _ effects: inout Effects) {
+    if ledger != nil { depart(index, &effects) }
+    if !keys.entries[index].element.state.isAtRest {
+      effects.release(keys.entries[index].element)
+      keys.entries[index].element.value = nil
+      keys.entries[index].element.state.dropValue()
+      eviction?.discard(index)
+      publish(index, &effects)
+    } else {
+      if !hubs.isEmpty {
+        publish(.unknown, keys.entries[index].key, keys.entries[index].hash, &effects)
+      }
+      effects.release(remove(at: index))
+    }
+  }
+
+  /// Notes what an entry that leaves memory has to tell the cacher.
+  @usableFromInline
+  @inline(never)
+  mutating func depart(_ index: Int, _ effects: inout Effects) {
+    let entry = keys.entries[index]
+    guard let copy = copy(index) else { return }
+    ledger?.depart(entry.key, hash: entry.hash, copy, &effects)
+    if ledger?.hasDepartures == true { effects.callsCacher = true }
+  }
+
+  // MARK: - Flights
+
+  /// Makes the flight of a key.
+  @inlinable
+  func makeFlight(
+    _ index: Int,
+    source: FlightSource,
+    priority: TaskPriority?,
+    predecessor: WaitNode? = nil
+  ) -> KeyFlight<Key> {
+    KeyFlight(
+      keys.entries[index].key,
+      source: source,
+      hash: keys.entries[index].hash,
+      priority: priority,
+      predecessor: predecessor
+    )
+  }
+
+  /// Gives a flight that has just begun what its fetch has to be told.
+  ///
+  /// - Parameters:
+  ///   - flight: The flight.
+  ///   - index: The place of its key.
+  ///   - takesStoredCopy: Whether a stored copy is an answer, unless a refresh has to be served.
+  ///   - isBulk: Whether it may become part of a fetch of several keys, which is counted once.
+  ///   - effects: The work that is left to be done.
+  @inlinable
+  mutating func launch(
+    _ flight: Flight,
+    _ index: Int,
+    takesStoredCopy: Bool = true,
+    isBulk: Bool,
+    _ effects: inout Effects
+  ) {
+    flight.previous = copy(index)
+    if let ledger {
+      flight.readsFirst = flight.previous == nil && ledger.isReadFirst
+      flight.takesStoredCopy =
+        takesStoredCopy && !keys.entries[index].element.state.servesRefresh
+    }
+    if !isBulk, !flight.readsFirst {
+      statistics.fetches &+= 1
+      flight.isCounted = true
+    }
+    effects.launched.append(flight)
+  }
+
+  // MARK: - Streams
+
+  /// Announces the state of a key to its subscribers.
+  @inlinable
+  mutating func publish(_ index: Int, _ effects: inout Effects) {
+    guard !hubs.isEmpty else { return }
+    publish(loadState(index), keys.entries[index].key, keys.entries[index].hash, &effects)
+  }
+
+  /// Announces a state to the subscribers of a key.
+  @usableFromInline
+  @inline(never)
+  mutating func publish(
+    _ state: LoadState<Value>,
+    _ key: Key,
+    _ hash: UInt64,
+    _ effects: inout Effects
+  ) {
+    guard let index = hubs.index(of: key, hash: hash) else { return }
+    let delivery = hubs.entries[index].element.prepare(state)
+    effects.deliveries.append { delivery.deliver() }
+  }
+
+  /// The state that subscribers of a key are told.
+  @usableFromInline
+  func loadState(_ index: Int) -> LoadState<Value> {
+    let entry = keys.entries[index].element
+    return entry.state.isAtRest ? restingState(index) : .loading(previous: entry.value)
+  }
+
+  /// The state that subscribers of a key are told once no flight is under way.
+  @usableFromInline
+  func restingState(_ index: Int) -> LoadState<Value> {
+    let entry = keys.entries[index].element
+    if let failure = entry.state.failure { return .failed(failure.error, previous: entry.value) }
+    return entry.value.map { .loaded($0) } ?? .unknown
+  }
+
+  // MARK: - Events
+
+  /// Notes an event for listeners.
+  @usableFromInline
+  @inline(never)
+  func note(
+    _ key: Key,
+    _ effects: inout Effects,
+    in engine: CacheEngine,
+    _ event: @escaping @Sendable (_ key: String) -> CacheEvent
+  ) {
+    guard effects.tellsEvents else { return }
+    effects.events.append { engine.tell(event(engine.source.name(of: key))) }
+  }
+}

@@ -1,0 +1,327 @@
+// MARK: - Reading
+
+extension KeyedCache {
+  /// Reads the stored copy for a flight.
+  ///
+  /// - Returns: The copy, or `nil` if there is none that may be used. A cacher that fails has none.
+  @usableFromInline
+  @concurrent
+  func readCopy(for flight: Flight, from storage: Storage<Key, Value>) async -> Outcome? {
+    let name = storage.name(of: key(of: flight))
+    switch shards.withLock(hash: flight.hash, { $0.ledger?.lookUp(name) }) {
+    case .departing(let copy, let isOutdated):
+      return restored(copy, isOutdated: isOutdated)
+    case .removed, nil:
+      return nil
+    case .elsewhere(let outdatedUntil):
+      do {
+        // A cacher that requests what it is being asked for is detected like a fetch that does.
+        let scope = flight.predecessor ?? flight
+        let entry = try await FlightScope.local.withValue(scope) {
+          try await storage.cacher.entry(forKey: name)
+        }
+        return entry.map { restored($0, outdatedUntil: outdatedUntil) }
+      } catch {
+        if !(error is CancellationError && Task.isCancelled) { noteCacherError([name: error]) }
+        return nil
+      }
+    }
+  }
+
+  /// Reads the stored copies for several flights, some of them at once.
+  @usableFromInline
+  func readCopies(for flights: [Flight]) async -> [ObjectIdentifier: Outcome] {
+    guard let storage, !flights.isEmpty else { return [:] }
+    return await withTaskGroup { group in
+      var copies: [ObjectIdentifier: Outcome] = [:]
+      var rest = flights[...]
+      var running = 0
+      while true {
+        // Storage is not asked for any number of entries at once.
+        while running < 16, let flight = rest.popFirst() {
+          running += 1
+          group.addTask { (flight, await self.readCopy(for: flight, from: storage)) }
+        }
+        guard let (flight, copy) = await group.next() else { return copies }
+        running -= 1
+        copies[ObjectIdentifier(flight)] = copy
+      }
+    }
+  }
+
+  /// A copy that has not been written yet, for one flight.
+  private func restored(_ copy: ValueOutcome<Value>, isOutdated: Bool) -> Outcome {
+    let restored = ValueOutcome(copy.value)
+    restored.storedAt = copy.storedAt
+    restored.deadline = copy.deadline
+    restored.validator = copy.validator
+    restored.terms = copy.terms
+    restored.isOutdated = isOutdated
+    return restored
+  }
+
+  private func restored(_ entry: CacheEntry<Value>, outdatedUntil: Duration?) -> Outcome {
+    // What a cacher returns may be damaged: times before all times must not overflow.
+    let age = wallClockTime() - max(entry.storedAt, .zero - .longest)
+    let isFromTheFuture = age < .zero
+    let now = time.now()
+    // More than 126 years are as good as for ever, and leave room to reckon with.
+    let known = Nanoseconds(saturating: min(age, .longest))
+    let copy = ValueOutcome(entry.value)
+    copy.validator = entry.validator
+    copy.terms = ValueTerms(entry.directives)
+    copy.storedAt = isFromTheFuture ? now : now.addingSaturating(-known)
+    // A clock that was set back does not make values fresh for ever.
+    copy.deadline =
+      isFromTheFuture
+      ? now : copy.storedAt.addingSaturating(max(lifetime(copy.terms).duration, 0))
+    copy.isOutdated = outdatedUntil.map { entry.storedAt <= $0 || isFromTheFuture } ?? false
+    return copy
+  }
+}
+
+// MARK: - Writing and removing
+
+extension KeyedCache {
+  /// Writes what the cacher does not have.
+  ///
+  /// - Throws: A ``CacherError`` that names what could not be written or removed.
+  @usableFromInline
+  func flush() async throws {
+    guard let storage else { return }
+    let report = await turn(of: storage, flushing: true)
+    var failures = storage.takeLosses()
+    failures.merge(report.failedRemovals) { _, newer in newer }
+    failures.merge(report.failedWrites) { _, newer in newer }
+    if !failures.isEmpty { throw CacherError(failures: failures) }
+    if let error = report.completeRemovalError { throw error }
+  }
+
+  /// Removes the stored copies that are to be removed.
+  ///
+  /// - Parameter name: The one that the caller wants to be sure of; all of them if there is none.
+  /// - Throws: Why it may still be there.
+  @usableFromInline
+  func removeStored(named name: String?) async throws {
+    guard let storage else { return }
+    let report = await turn(of: storage, flushing: false)
+    if let error = report.completeRemovalError { throw error }
+    let failures =
+      name.map { name in report.failedRemovals.filter { $0.key == name } } ?? report.failedRemovals
+    if !failures.isEmpty { throw CacherError(failures: failures) }
+  }
+
+  private func turn(of storage: Storage<Key, Value>, flushing: Bool) async -> StorageReport {
+    let report = Locked(StorageReport())
+    let turn = storage.lane.add { [self] in
+      let result = await synchronize(storage, flushing: flushing)
+      report.withLock { $0 = result }
+    }
+    // A cacher that calls for its own multiplexer's turn would wait for itself.
+    if !storage.lane.isCurrent { await turn.value }
+    return report.withLock { $0 }
+  }
+
+  /// Removes what is to be removed, and then writes what has left memory.
+  ///
+  /// When flushing, everything else that the cacher does not have is written, too. Called in the lane of the
+  /// storage.
+  func synchronize(_ storage: Storage<Key, Value>, flushing: Bool) async -> StorageReport {
+    var report = StorageReport()
+    // What is cleared while something else is being removed would otherwise be removed after what is
+    // stored in its place has been written. A cacher that clears whenever it removes comes to no end.
+    for _ in 0..<8 where report.hasRemoved {
+      guard await removeCopies(storage, &report) else { break }
+    }
+    let (items, blocked) = unwritten(flushing: flushing)
+    for item in blocked {
+      // What is written now would be removed together with the older copy later.
+      guard let error = report.completeRemovalError ?? report.failedRemovals[item.name] else {
+        continue
+      }
+      if flushing { report.failedWrites[item.name] = error }
+      if item.key == nil { lose(item, error, storage) }
+    }
+    if !items.isEmpty { await write(items, to: storage, &report) }
+    return report
+  }
+
+  /// Removes what is to be removed at this moment.
+  ///
+  /// - Returns: Whether there was something.
+  private func removeCopies(
+    _ storage: Storage<Key, Value>,
+    _ report: inout StorageReport
+  ) async -> Bool {
+    var names: [(name: String, revision: UInt64)] = []
+    var isComplete = false
+    var revisions: [UInt64?] = []
+    shards.withEachLock { shard in
+      revisions.append(shard.ledger?.completeRemoval)
+      if shard.ledger?.completeRemoval != nil { isComplete = true }
+      for (name, revision) in shard.ledger?.removals ?? [:] { names.append((name, revision)) }
+    }
+    if isComplete {
+      do {
+        try await storage.cacher.removeAllEntries()
+        var remaining = revisions[...]
+        shards.withEachLock { shard in
+          if let revision = remaining.popFirst() ?? nil {
+            shard.ledger?.confirmCompleteRemoval(revision)
+          }
+        }
+      } catch {
+        report.completeRemovalError = error
+        noteCacherError([:], error)
+      }
+      return true
+    }
+    guard !names.isEmpty else { return false }
+    do {
+      try await storage.cacher.removeEntries(forKeys: Set(names.map(\.name)))
+    } catch {
+      report.failedRemovals = failures(in: error, of: names.map(\.name))
+      noteCacherError(report.failedRemovals)
+    }
+    let removed = names.filter { report.failedRemovals[$0.name] == nil }
+    shards.withEachLock { shard in shard.ledger?.confirmRemoval(of: removed) }
+    return true
+  }
+
+  /// A value that the cacher does not have.
+  private struct Unwritten: Sendable {
+    let name: String
+    let revision: UInt64
+    let entry: CacheEntry<Value>
+    /// The key and its hash, if it is in memory.
+    let key: (key: Key, hash: UInt64)?
+  }
+
+  /// What is to be written, and what cannot be because an older copy has to be removed first.
+  private func unwritten(flushing: Bool) -> (items: [Unwritten], blocked: [Unwritten]) {
+    var items: [Unwritten] = []
+    var blocked: [Unwritten] = []
+    let wallTime = wallClockTime()
+    shards.withEachLock { shard in
+      guard let ledger = shard.ledger else { return }
+      func add(
+        _ name: String,
+        _ revision: UInt64,
+        _ copy: ValueOutcome<Value>,
+        _ key: (key: Key, hash: UInt64)?
+      ) {
+        let entry = CacheEntry(copy, age: .nanoseconds(age(of: copy.storedAt)), at: wallTime)
+        let item = Unwritten(name: name, revision: revision, entry: entry, key: key)
+        if ledger.isToBeRemoved(name) { return blocked.append(item) }
+        items.append(item)
+        shard.ledger?.noteWrite(at: entry.storedAt)
+        // By the time at which it is written it may look newer than the refresh that it does not satisfy.
+        if ledger.isOutdated(name, revision: revision) {
+          shard.ledger?.outdate(name, until: entry.storedAt)
+        }
+      }
+      for (name, departure) in ledger.departures {
+        add(name, departure.revision, departure.copy, nil)
+      }
+      guard flushing else { return }
+      for entry in ledger.unflushed.entries {
+        guard let index = shard.keys.index(of: entry.key, hash: entry.hash),
+          let copy = shard.copy(index)
+        else { continue }
+        let note = entry.element
+        add(note.name, note.revision, copy, (entry.key, entry.hash))
+      }
+    }
+    return (items, blocked)
+  }
+
+  private func write(
+    _ items: [Unwritten],
+    to storage: Storage<Key, Value>,
+    _ report: inout StorageReport
+  ) async {
+    let entries = Dictionary(items.map { ($0.name, $0.entry) }) { _, newer in newer }
+    var failures: [String: any Error] = [:]
+    do {
+      try await storage.cacher.store(entries)
+    } catch {
+      failures = self.failures(in: error, of: Array(entries.keys))
+      noteCacherError(failures)
+    }
+    report.failedWrites.merge(failures) { _, newer in newer }
+    storage.forgetLosses(entries.keys.lazy.filter { failures[$0] == nil })
+    if entries.count > failures.count { tell(.flushed(count: entries.count - failures.count)) }
+    for item in items {
+      if let error = failures[item.name] {
+        if item.key == nil { lose(item, error, storage) }
+        continue
+      }
+      var effects = makeEffects()
+      if let (key, hash) = item.key {
+        shards.withLock(hash: hash) {
+          $0.ledger?.confirm(key, hash: hash, revision: item.revision, &effects)
+        }
+      } else {
+        // It is in one of the stripes; there are few of them, and few such values.
+        shards.withEachLock {
+          $0.ledger?.endDeparture(item.name, revision: item.revision, &effects)
+        }
+      }
+    }
+  }
+
+  /// A value that has left memory cannot be written.
+  private func lose(_ item: Unwritten, _ error: any Error, _ storage: Storage<Key, Value>) {
+    let time = wallClockTime()
+    var effects = makeEffects()
+    var isLost = false
+    shards.withEachLock { shard in
+      if let departure = shard.ledger?.departures[item.name], departure.revision == item.revision,
+        let index = shard.keys.index(of: departure.key, hash: departure.hash),
+        shard.hasValue(index)
+      {
+        // A newer value would have taken its place: it has come back.
+        shard.ledger?.reclaim(item.name, departure, &effects)
+        return
+      }
+      let wasThere = shard.ledger?.loseDeparture(
+        item.name,
+        revision: item.revision,
+        at: time,
+        &effects
+      )
+      if wasThere == true { isLost = true }
+    }
+    if isLost { storage.noteLoss(item.name, error) }
+  }
+
+  /// Which of the names a cacher has failed with, and why.
+  private func failures(in error: any Error, of names: [String]) -> [String: any Error] {
+    var failures: [String: any Error] = [:]
+    if let error = error as? CacherError {
+      for name in names { failures[name] = error.failures[name] }
+    }
+    // An error that names none of them is about all of them.
+    if failures.isEmpty { for name in names { failures[name] = error } }
+    return failures
+  }
+
+  /// Counts what a cacher failed with.
+  private func noteCacherError(_ failures: [String: any Error], _ error: (any Error)? = nil) {
+    shards.withLock(hash: 0) { $0.statistics.cacherErrors += max(1, failures.count) }
+    for (name, error) in failures { tell(.cacherFailed(key: name, error: error)) }
+    if let error { tell(.cacherFailed(key: nil, error: error)) }
+  }
+}
+
+extension CacheEntry {
+  /// Creates the entry that a copy of some age is at some time.
+  fileprivate init(_ copy: ValueOutcome<Value>, age: Duration, at time: Duration) {
+    self.init(
+      value: copy.value,
+      storedAt: time - age,
+      validator: copy.validator,
+      directives: copy.terms.directives
+    )
+  }
+}

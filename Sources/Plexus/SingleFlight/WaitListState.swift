@@ -1,0 +1,149 @@
+/// A place in a list of waiting callers.
+@usableFromInline
+struct WaitPlace: Hashable, Sendable {
+  fileprivate let index: Int32
+}
+
+/// The callers that wait for one event.
+///
+/// The first of them needs no array.
+/// A caller takes a place with ``join()``, and then either parks in it or withdraws. A place is free again
+/// as soon as its caller has been handed out or told that there is nothing to wait for.
+///
+/// Invariants:
+///
+/// - ``count`` is the number of callers that have joined and not left.
+/// - A parked caller is handed out exactly once: when it leaves, or when the event comes.
+/// - A caller that has left before it parks is told so when it tries to park.
+struct WaitListState<Parked: Sendable>: Sendable {
+  private enum Place: Sendable {
+    case free(next: Int32)
+    case taken
+    case parked(Parked)
+    case left
+  }
+
+  /// The outcome of an attempt to park.
+  enum Parking: Hashable, Sendable {
+    case parked
+    /// The event has come.
+    case finished
+    /// The caller has left before.
+    case left
+  }
+
+  private var first = Place.free(next: -1)
+  private var others: ContiguousArray<Place> = []
+  private var firstFree: Int32 = 0
+
+  /// The number of callers that have joined and not left.
+  private(set) var count = 0
+
+  /// The number of callers that have a place and have not parked in it yet.
+  private var underWay = 0
+
+  /// Whether the event has come.
+  private(set) var isFinished = false
+
+  /// Whether the event has come and every caller has been told.
+  var isOver: Bool { isFinished && underWay == 0 }
+
+  private subscript(index: Int32) -> Place {
+    get { index == 0 ? first : others[Int(index) - 1] }
+    set { if index == 0 { first = newValue } else { others[Int(index) - 1] = newValue } }
+  }
+
+  /// Takes a place for a caller, which is not parked yet.
+  mutating func join() -> WaitPlace {
+    count += 1
+    underWay += 1
+    guard firstFree >= 0, case .free(let next) = self[firstFree] else {
+      others.append(.taken)
+      return WaitPlace(index: Int32(others.count))
+    }
+    let index = firstFree
+    firstFree = next
+    self[index] = .taken
+    return WaitPlace(index: index)
+  }
+
+  /// Parks a caller.
+  mutating func park(_ parked: Parked, in place: WaitPlace) -> Parking {
+    underWay -= 1
+    if case .left = self[place.index] {
+      free(place)
+      return .left
+    }
+    guard !isFinished else { return .finished }
+    self[place.index] = .parked(parked)
+    return .parked
+  }
+
+  /// Removes a caller that has joined, and does not park after all.
+  mutating func withdraw(_ place: WaitPlace) {
+    underWay -= 1
+    if case .taken = self[place.index] { count -= 1 }
+    free(place)
+  }
+
+  /// Removes a caller early, unless the event has come.
+  ///
+  /// - Returns: Whether it was there until now, and the caller itself if it was parked.
+  mutating func leave(_ place: WaitPlace) -> (hasLeft: Bool, parked: Parked?) {
+    guard !isFinished else { return (false, nil) }
+    switch self[place.index] {
+    case .taken:
+      self[place.index] = .left
+      count -= 1
+      return (true, nil)
+    case .parked(let parked):
+      free(place)
+      count -= 1
+      return (true, parked)
+    case .free, .left:
+      return (false, nil)
+    }
+  }
+
+  private mutating func free(_ place: WaitPlace) {
+    guard !isFinished else { return }
+    self[place.index] = .free(next: firstFree)
+    firstFree = place.index
+  }
+
+  /// Takes all parked callers out, because the event has come.
+  ///
+  /// - Returns: The parked callers, the first one apart from the others.
+  mutating func finish() -> Waiting {
+    guard !isFinished else { return Waiting() }
+    isFinished = true
+    count = 0
+    var waiting = Waiting()
+    if case .parked(let parked) = first {
+      waiting.first = parked
+      first = .taken
+    }
+    guard !others.isEmpty else { return waiting }
+    waiting.others.reserveCapacity(others.count)
+    for index in others.indices {
+      guard case .parked(let parked) = others[index] else { continue }
+      waiting.others.append(parked)
+      others[index] = .taken
+    }
+    return waiting
+  }
+
+  /// Callers that are to be resumed.
+  struct Waiting: Sendable {
+    fileprivate(set) var first: Parked?
+    fileprivate(set) var others: ContiguousArray<Parked> = []
+
+    init() {}
+
+    /// Calls the body for each of them.
+    func each(_ body: (Parked) -> Void) {
+      if let first { body(first) }
+      for parked in others { body(parked) }
+    }
+  }
+}

@@ -1,0 +1,235 @@
+import TestSupport
+import Testing
+
+@testable import Plexus
+
+@Suite(.fewAtOnce) struct `Every sequence of events of a key` {
+  @Test func `keeps every promise, with all kinds of events`() throws {
+    try walk(World(), events: World.Event.allCases, depth: 5)
+  }
+
+  @Test func `keeps every promise, with refreshes and endings in greater depth`() throws {
+    try walk(
+      World(),
+      events: [.request, .insist, .refresh, .succeed, .fail, .advance],
+      depth: 7
+    )
+  }
+
+  private func walk(_ world: World, events: [World.Event], depth: Int) throws {
+    guard depth > 0 else { return }
+    for event in events {
+      var next = world
+      guard next.apply(event) else { continue }
+      try #require(next.brokenPromise == nil, "after \(next.history)")
+      try walk(next, events: events, depth: depth - 1)
+    }
+  }
+}
+
+/// The state of a key, and what somebody believes who sees its effects only.
+private struct World {
+  enum Event: CaseIterable {
+    case request, insist, leave, succeed, pass, fail, giveUp, lateResult
+    case refresh, store, clear, clearMemory, advance
+  }
+
+  /// A flight as seen from outside.
+  private struct FlightBelieved {
+    let id: Flight
+    /// When it began, in the order of all things that happened.
+    var beganAt: Int
+    var isInBackground: Bool
+  }
+
+  private static let timeToLive: Nanoseconds = 3
+  private static let staleTime: Nanoseconds = 1
+  private static let memory: Nanoseconds = 2
+
+  private(set) var history: [Event] = []
+  private(set) var brokenPromise: String?
+  private var state = EntryUnderTest()
+  private var now: Nanoseconds = 0
+
+  // What is believed. The value is the moment at which what brought it began.
+  private var value: Int?
+  private var deadline: Nanoseconds = .min
+  private var running: FlightBelieved?
+  private var queued: Flight?
+  private var cutOff: Flight?
+  private var rememberedUntil: Nanoseconds = .min
+  private var moment = 0
+  private var refreshes: [(ticket: RefreshTicket, moment: Int)] = []
+
+  /// Lets something happen.
+  ///
+  /// - Returns: Whether it can happen now.
+  mutating func apply(_ event: Event) -> Bool {
+    history.append(event)
+    moment += 1
+    switch event {
+    case .request: request(insisting: false)
+    case .insist:
+      guard !refreshes.isEmpty else { return false }
+      request(insisting: true)
+    case .leave, .succeed, .pass, .fail, .giveUp:
+      guard let running else { return false }
+      end(running, by: event)
+    case .lateResult:
+      guard let cutOff else { return false }
+      let effects = state.succeed(cutOff, with: -1, lifetime: lifetime, at: now)
+      expect(effects == .init(), "a flight that was cut off had an effect")
+    case .refresh: refresh()
+    case .store: store()
+    case .clear: clear()
+    case .clearMemory: clearMemory()
+    case .advance: now += 1
+    }
+    compare()
+    return true
+  }
+
+  private var lifetime: EntryState.Lifetime { .init(duration: Self.timeToLive) }
+
+  private mutating func expect(_ condition: Bool, _ promise: String) {
+    if !condition, brokenPromise == nil { brokenPromise = promise }
+  }
+
+  private func isServed(_ refresh: Int, by beginning: Int?) -> Bool {
+    beginning.map { $0 > refresh } ?? false
+  }
+
+  private mutating func request(insisting: Bool) {
+    let next = Flight()
+    let wish = insisting ? refreshes[refreshes.count / 2] : nil
+    let effects = state.request(
+      ticket: wish?.ticket ?? .none,
+      at: now,
+      staleTime: Self.staleTime,
+      next: next
+    )
+    let lastRefresh = refreshes.last?.moment ?? -1
+    let isUnserved = value != nil && !isServed(lastRefresh, by: value)
+    let isBeingServed = queued != nil || isServed(lastRefresh, by: running?.beganAt)
+    let satisfiesWish = wish.map { isServed($0.moment, by: value) } ?? true
+    let mayUseValue = value != nil && satisfiesWish && (!isUnserved || isBeingServed)
+
+    switch effects.answer {
+    case .fresh:
+      expect(mayUseValue && now < deadline, "a value was taken for fresh")
+    case .stale:
+      expect(mayUseValue, "a stale value was handed out that must not be")
+      expect(now >= deadline && now < deadline + Self.staleTime, "a value was taken for stale")
+      let mayBegin = running == nil && now >= rememberedUntil
+      expect(effects.startsFlight == mayBegin, "a stale value is renewed by one flight")
+    case .failure:
+      expect(running == nil && now < rememberedUntil, "a failure was remembered too long")
+      expect(!(mayUseValue && now < deadline), "a failure hid a fresh value")
+    case .waits(let id):
+      expect(!(mayUseValue && now < deadline + Self.staleTime), "a request waits for nothing")
+      if id == running?.id {
+        expect(!effects.startsFlight, "a flight began twice")
+        let serves = wish.map { isServed($0.moment, by: running?.beganAt) || satisfiesWish } ?? true
+        expect(serves, "a request waits for a flight that began too early")
+      } else if id == queued {
+        expect(wish != nil, "a plain request waits for the queue")
+        expect(!isServed(wish?.moment ?? -1, by: running?.beganAt), "a request waits too long")
+      } else {
+        expect(id == next && effects.startsFlight, "a request waits for a flight that is not there")
+        expect(now >= rememberedUntil, "a remembered failure was forgotten")
+      }
+    case .refused:
+      expect(false, "a request was refused")
+    }
+    if effects.startsFlight {
+      expect(running == nil, "two flights at once")
+      running = FlightBelieved(id: next, beganAt: moment, isInBackground: effects.answer == .stale)
+    }
+  }
+
+  private mutating func end(_ flight: FlightBelieved, by event: Event) {
+    let effects: EntryUnderTest.EndEffects
+    switch event {
+    case .succeed:
+      effects = state.succeed(flight.id, with: flight.beganAt, lifetime: lifetime, at: now)
+      value = flight.beganAt
+      deadline = now + Self.timeToLive
+      rememberedUntil = .min
+    case .pass:
+      effects = state.pass(flight.id)
+      value = nil
+      deadline = .min
+      rememberedUntil = .min
+    case .fail:
+      effects = state.fail(flight.id, with: CancellationError(), memory: Self.memory, at: now)
+      rememberedUntil = queued == nil ? now + Self.memory : .min
+    case .leave:
+      effects = state.abandon(flight.id)
+      if flight.isInBackground {
+        expect(effects == .init(), "a flight in the background was abandoned")
+        return
+      }
+    default:
+      effects = state.giveUp(flight.id)
+    }
+    expect(effects.isCurrent, "the end of the flight under way had no effect")
+    expect(effects.startsFlight == queued, "the queued flight does not begin after the other one")
+    running = queued.map { FlightBelieved(id: $0, beganAt: moment, isInBackground: true) }
+    queued = nil
+  }
+
+  private mutating func refresh() {
+    let ticket = RefreshTicket(rawValue: UInt64(refreshes.count + 1))
+    let next = Flight()
+    let isQueued = state.refresh(ticket, next: next)
+    refreshes.append((ticket, moment))
+    rememberedUntil = .min
+    expect(isQueued == (running != nil && queued == nil), "a refresh queues one flight")
+    guard isQueued else { return }
+    queued = next
+  }
+
+  private mutating func store() {
+    let effects = state.store(moment, lifetime: lifetime, at: now)
+    expect(effects == .init(cutsOff: running?.id, drops: queued), "a store cuts flights off")
+    forget()
+    value = moment
+    deadline = now + Self.timeToLive
+  }
+
+  private mutating func clear() {
+    let effects = state.cut
+    expect(effects == .init(cutsOff: running?.id, drops: queued), "a clear cuts flights off")
+    state = EntryUnderTest()
+    forget()
+  }
+
+  private mutating func clearMemory() {
+    state.clearMemory()
+    value = nil
+    deadline = .min
+    rememberedUntil = .min
+  }
+
+  private mutating func forget() {
+    cutOff = running?.id ?? cutOff
+    running = nil
+    queued = nil
+    value = nil
+    deadline = .min
+    rememberedUntil = .min
+  }
+
+  private mutating func compare() {
+    expect(state.value == value, "the value is another one than believed")
+    expect(value == nil || state.deadline == deadline, "the deadline is another one than believed")
+    expect(state.running == running?.id, "another flight is under way than believed")
+    expect(state.queued == queued, "another flight is queued than believed")
+    expect(!state.isFresh(at: now) || (value != nil && now < deadline), "nothing was fresh")
+    if running == nil, value == nil, now >= rememberedUntil {
+      expect(state.isForgettable(at: now), "something is kept for no reason")
+    } else {
+      expect(!state.isForgettable(at: now), "something would be forgotten")
+    }
+  }
+}

@@ -1,0 +1,45 @@
+import PlexusTesting
+import TestSupport
+import Testing
+
+@testable import Plexus
+
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A flight that was left` {
+  @Test func `R6: goes on for a caller who has come since the last one left`() async throws {
+    var policy = CachePolicy()
+    policy.whenUnobserved = .cancel
+    let gate = Gate()
+    let cache = KeyedCache<Int, Int>(
+      name: "numbers",
+      namesKeys: true,
+      policy: policy,
+      clock: ManualClock(),
+      fetch: KeyedCache.fetch { (key: Int) in
+        try await gate.wait()
+        return key
+      }
+    )
+    let hash = cache.hasher.hash(7)
+    func join() throws -> (Flight, WaitPlace) {
+      var effects = cache.makeEffects()
+      let admission = cache.admit(7, hash: hash, ticket: .none, scope: nil, &effects)
+      effects.perform(in: cache)
+      guard case .waits(let flight, let place) = admission else {
+        throw Broken(reason: "There was nothing to wait for")
+      }
+      return (flight, place)
+    }
+    func abandon(_ flight: Flight) -> Bool {
+      cache.abandon(flight)
+      return flight.isCancelled
+    }
+    let (flight, first) = try join()
+    #expect(flight.leave(first).isLast)
+    // The last caller is about to abandon the flight when another one comes.
+    let (same, second) = try join()
+    #expect(same === flight)
+    #expect(!abandon(flight))
+    #expect(flight.leave(second).isLast)
+    #expect(abandon(flight))
+  }
+}
