@@ -77,7 +77,7 @@ import Testing
     ])
     // It is written while the day goes on, not at its end, which does not come while nobody reads on.
     #expect(await program.someOutput() != "")
-    await Program.wait { [folder] in folder.byteCount >= 2000 }
+    await Program.wait { [folder] in folder.hasLog }
     program.send(SIGKILL)
     #expect(await program.ending().status == -1)
     let next = try await run()

@@ -20,11 +20,27 @@ final class TemporaryFolder: Sendable {
 
   /// The bytes of all files in the folder and those below it.
   var byteCount: Int {
-    let paths = (try? FileManager.default.subpathsOfDirectory(atPath: path)) ?? []
-    return paths.reduce(0) { sum, name in
+    names.reduce(0) { sum, name in
       var status = stat()
       let isFile = stat(path + name, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
       return sum + (isFile ? Int(status.st_size) : 0)
     }
+  }
+
+  /// Whether there is a log of more than its first line to which nobody is writing at the moment.
+  var hasLog: Bool {
+    names.contains { name in
+      guard name.hasSuffix(".log") else { return false }
+      let descriptor = open(path + name, O_RDONLY | O_CLOEXEC)
+      guard descriptor >= 0 else { return false }
+      defer { close(descriptor) }
+      var status = stat()
+      return flock(descriptor, LOCK_SH | LOCK_NB) == 0 && fstat(descriptor, &status) == 0
+        && status.st_size > 500
+    }
+  }
+
+  private var names: [String] {
+    (try? FileManager.default.subpathsOfDirectory(atPath: path)) ?? []
   }
 }

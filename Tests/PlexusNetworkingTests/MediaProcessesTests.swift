@@ -160,7 +160,9 @@ struct `Processes that share media` {
       }
     }
     let loader = makeLoader(path)
-    for number in 0..<round + 2 {
+    // How far the process has come until it was killed is up to the system.
+    let asked = origin.statistics.requestCount
+    for number in 0..<max(asked, round) + 1 {
       if let file = try loader.cachedFile(for: url(number)) {
         #expect(try Data(contentsOf: file) == Data(body))
       }
