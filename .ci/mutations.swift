@@ -1,4 +1,4 @@
-// Copies the package with the bugs of .ci/mutations.txt planted in it, each behind a switch.
+// Copies the package, as far as git tracks it, with the bugs of .ci/mutations.txt planted in it, each behind a switch.
 // Usage: swift .ci/mutations.swift FOLDER ONLY, where ONLY is empty or numbers with commas in between.
 //
 // The environment variable PLEXUS_PLANTED has the number of the bug that is planted while a program runs. Prints the
