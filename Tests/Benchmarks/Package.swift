@@ -1,6 +1,17 @@
 // swift-tools-version: 6.3
 import PackageDescription
 
+let swiftSettings: [SwiftSetting] = [
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+  .treatAllWarnings(as: .error),
+]
+
+let linkerSettings: [LinkerSetting] = [
+  // Valgrind, which counts instructions, does not understand what is in there.
+  .unsafeFlags(["-Xlinker", "--strip-debug"], .when(platforms: [.linux]))
+]
+
 let package = Package(
   name: "plexus-benchmarks",
   platforms: [.macOS(.v15)],
@@ -24,15 +35,19 @@ let package = Package(
         .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"),
         .product(name: "OpenCombine", package: "OpenCombine"),
       ],
-      swiftSettings: [
-        .enableUpcomingFeature("ExistentialAny"),
-        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
-        .treatAllWarnings(as: .error),
+      swiftSettings: swiftSettings,
+      linkerSettings: linkerSettings
+    ),
+    .executableTarget(
+      name: "CostSheet",
+      dependencies: [
+        .product(name: "Plexus", package: "plexus"),
+        .product(name: "PlexusNetworking", package: "plexus"),
+        .product(name: "PlexusStorage", package: "plexus"),
+        .product(name: "PlexusTesting", package: "plexus"),
       ],
-      linkerSettings: [
-        // Valgrind, which counts some rows, does not understand what is in there.
-        .unsafeFlags(["-Xlinker", "--strip-debug"], .when(platforms: [.linux]))
-      ]
+      swiftSettings: swiftSettings,
+      linkerSettings: linkerSettings
     ),
   ],
   swiftLanguageModes: [.v6]

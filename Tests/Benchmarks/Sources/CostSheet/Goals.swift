@@ -1,0 +1,257 @@
+import Foundation
+import Plexus
+
+/// The operations with a goal, each followed by its peer, if there is one.
+let goalOperations: [Operation] = requestGoals + eventGoals + publisherAndStoreGoals
+
+// MARK: - Requests
+
+private let requestGoals: [Operation] = [
+  Operation("map: miss", goal: 15_000, count: 300) { count in
+    let map = articles()
+    for key in 0..<count { use(try await map.request(key)) }
+  },
+  Operation("map: miss, by a hand-written actor") { count in
+    let cache = HandWrittenCache { Article($0) }
+    for key in 0..<count { use(try await cache.request(key)) }
+  },
+  Operation("map: miss, bounded by 100", goal: 16_000, count: 300) { count in
+    let map = MultiplexerMap<Int, Article>(capacity: .count(100)) { Article($0) }
+    for key in 0..<count { use(try await map.request(key)) }
+  },
+  Operation("map: refresh + request", goal: 18_000, count: 300) { count in
+    let map = articles()
+    for _ in 0..<count { use(try await map.refresh(1).request(1)) }
+  },
+  Operation("map: bulk miss, a key of 100", goal: 4_000, count: 3_000) { count in
+    let map = bulkArticles()
+    for first in stride(from: 0, to: count, by: 100) {
+      use(await map.request(first..<min(first + 100, count)).count)
+    }
+  },
+  Operation("map: request(keys), a hit, a key of 100", goal: 600, count: 30_000) { count in
+    let map = filledArticles(100)
+    for _ in 0..<count / 100 { use(await map.request(0..<100).count) }
+  },
+  Operation("map: response, a hit", goal: 900, count: 600) { count in
+    let map = filledArticles(8)
+    for number in 0..<count { use(try await map.response(number & 7).value) }
+  },
+  Operation("map: store a new key", goal: 2_500) { count in
+    let map = articles()
+    for key in 0..<count { map.store(Article(key), for: key) }
+  },
+  Operation("map: store the same key", goal: 1_200) { count in
+    let map = articles()
+    for number in 0..<count { map.store(Article(number), for: 1) }
+  },
+  Operation("map: store + clear(key)", goal: 5_000, count: 300) { count in
+    let map = articles()
+    for key in 0..<count {
+      map.store(Article(key), for: key)
+      try await map.clear(key)
+    }
+  },
+  Operation("map: subscription(to:) and drop", goal: 6_000) { count in
+    let map = articles()
+    for _ in 0..<count { _ = map.subscription(to: 1) }
+  },
+  Operation("map: init", goal: 30_000, count: 300) { count in
+    for _ in 0..<count { _ = articles() }
+  },
+  Operation("multiplexer: init", goal: 8_000, count: 600) { count in
+    for _ in 0..<count { _ = Multiplexer<Article> { Article(1) } }
+  },
+  Operation("Zipper of 3 hits", goal: 4_000, count: 600) { count in
+    let (first, second, third) = (filledMultiplexer(), filledMultiplexer(), filledMultiplexer())
+    for _ in 0..<count {
+      let (one, two, three) = try await Zipper(first, second, third).values()
+      use(one.number + two.number + three.number)
+    }
+  },
+  Operation("Zipper of 3 hits, by async let", count: 600) { count in
+    let (first, second, third) = (filledMultiplexer(), filledMultiplexer(), filledMultiplexer())
+    for _ in 0..<count {
+      async let one = first.request()
+      async let two = second.request()
+      async let three = third.request()
+      use(try await one.number + two.number + three.number)
+    }
+  },
+  Operation("map: hit", goal: 265, count: 30_000) { count in
+    let map = filledArticles(8)
+    for number in 0..<count { use(try await map.request(number & 7)) }
+  },
+  Operation("multiplexer: hit", goal: 220, count: 30_000) { count in
+    let multiplexer = filledMultiplexer()
+    for _ in 0..<count { use(try await multiplexer.request()) }
+  },
+]
+
+func articles() -> MultiplexerMap<Int, Article> {
+  MultiplexerMap<Int, Article> { Article($0) }
+}
+
+func bulkArticles() -> MultiplexerMap<Int, Article> {
+  .bulk { keys in Dictionary(uniqueKeysWithValues: keys.map { ($0, Article($0)) }) }
+}
+
+func filledArticles(_ count: Int) -> MultiplexerMap<Int, Article> {
+  let map = articles()
+  for key in 0..<count { map.store(Article(key), for: key) }
+  return map
+}
+
+func filledMultiplexer() -> Multiplexer<Article> {
+  let multiplexer = Multiplexer<Article> { Article(1) }
+  multiplexer.store(Article(1))
+  return multiplexer
+}
+
+/// The peer of a map: an actor with a dictionary of values and one of tasks.
+private actor HandWrittenCache {
+  private var values: [Int: Article] = [:]
+  private var tasks: [Int: Task<Article, any Error>] = [:]
+  private let fetch: @Sendable (Int) async throws -> Article
+
+  init(_ fetch: @escaping @Sendable (Int) async throws -> Article) {
+    self.fetch = fetch
+  }
+
+  func request(_ key: Int) async throws -> Article {
+    if let value = values[key] { return value }
+    if let task = tasks[key] { return try await task.value }
+    let task = Task { try await fetch(key) }
+    tasks[key] = task
+    defer { tasks[key] = nil }
+    let value = try await task.value
+    values[key] = value
+    return value
+  }
+}
+
+// MARK: - Events and messages
+
+/// An event.
+struct Tick: Event {
+  let number: Int
+}
+
+/// An event that is kept for later subscribers.
+struct KeptTick: Event {
+  let number: Int
+
+  var persistence: EventPersistence { .persistent(.neverClear, limit: 1) }
+}
+
+private let eventGoals: [Operation] = [
+  postToHandlers(1, goal: 2_000),
+  postByNotificationCenter(1),
+  postToHandlers(10, goal: 5_000),
+  postByNotificationCenter(10),
+  Operation("bus: post to 1 stream", goal: 1_500, count: 600) { count in
+    let bus = EventBus()
+    let reader = Reader(bus.subscription(to: Tick.self), count: count)
+    await settle()
+    for number in 0..<count { bus.post(Tick(number: number)) }
+    await reader.finish()
+  },
+  Operation("bus: postAndWait, 1 handler", goal: 9_000, count: 600) { count in
+    let bus = EventBus()
+    let token = bus.observe(Tick.self) { _ in }
+    for number in 0..<count { _ = await bus.postAndWait(Tick(number: number)) }
+    withExtendedLifetime(token) {}
+  },
+  Operation("bus: post, kept", goal: 4_000, count: 600) { count in
+    let bus = EventBus()
+    for number in 0..<count { bus.post(KeptTick(number: number)) }
+  },
+  Operation("bus: observe and drop", goal: 10_000, count: 600) { count in
+    let bus = EventBus()
+    for _ in 0..<count { _ = bus.observe(Tick.self) { _ in } }
+  },
+  Operation("messenger: observe and drop", goal: 9_000, count: 600) { count in
+    let messenger = Messenger<Int>()
+    for _ in 0..<count { _ = messenger.observe { _ in } }
+  },
+  sendToHandlers(1, goal: 1_500),
+  Operation("messenger: init", goal: 3_000) { count in
+    for _ in 0..<count { _ = Messenger<Int>() }
+  },
+  Operation("messenger: send, no reader", goal: 200, count: 30_000) { count in
+    let messenger = Messenger<Int>()
+    for number in 0..<count { messenger.send(number) }
+  },
+]
+
+private func postToHandlers(_ handlers: Int, goal: Int) -> Operation {
+  Operation("bus: post to \(handlers) handler\(handlers == 1 ? "" : "s")", goal: goal, count: 300) {
+    count in
+    let bus = EventBus()
+    let calls = Countdown(count * handlers)
+    let tokens = (0..<handlers).map { _ in bus.observe(Tick.self) { _ in calls.signal() } }
+    for number in 0..<count { bus.post(Tick(number: number)) }
+    await calls.wait()
+    withExtendedLifetime(tokens) {}
+  }
+}
+
+private func postByNotificationCenter(_ handlers: Int) -> Operation {
+  let name = "bus: post to \(handlers) handler\(handlers == 1 ? "" : "s"), by NotificationCenter"
+  return Operation(name) { count in
+    let center = NotificationCenter()
+    let calls = Countdown(count * handlers)
+    let name = Notification.Name("tick")
+    let tokens = (0..<handlers).map { _ in
+      center.addObserver(forName: name, object: nil, queue: nil) { _ in calls.signal() }
+    }
+    for number in 0..<count { center.post(name: name, object: nil, userInfo: ["number": number]) }
+    await calls.wait()
+    for token in tokens { center.removeObserver(token) }
+  }
+}
+
+func sendToHandlers(_ handlers: Int, goal: Int? = nil) -> Operation {
+  Operation("messenger: send to \(handlers) handler\(handlers == 1 ? "" : "s")", goal: goal) {
+    count in
+    let messenger = Messenger<Int>()
+    let calls = Countdown(count * handlers)
+    let tokens = (0..<handlers).map { _ in messenger.observe { _ in calls.signal() } }
+    for number in 0..<count { messenger.send(number) }
+    await calls.wait()
+    withExtendedLifetime(tokens) {}
+  }
+}
+
+// MARK: - Publishers and stores
+
+private let publisherAndStoreGoals: [Operation] = [
+  Operation("publisher: update, no reader", goal: 900) { count in
+    let publisher = DataPublisher<Article>()
+    for number in 0..<count { publisher.update(Article(number)) }
+  },
+  Operation("publisher: update, 1 reader", goal: 2_500, count: 600) { count in
+    let publisher = DataPublisher<Article>()
+    var states = publisher.subscription().makeAsyncIterator()
+    for number in 0..<count {
+      publisher.update(Article(number))
+      use(await states.next(isolation: nil)?.value)
+    }
+  },
+  Operation("publisher: load", goal: 12_000, count: 600) { count in
+    let publisher = DataPublisher<Article>()
+    for number in 0..<count { use(try await publisher.load { Article(number) }) }
+  },
+  Operation("store: dispatch, 1 reader of states", goal: 2_500, count: 600) { count in
+    let store = Store<Int, Int>(0) { $0 += $1 }
+    var states = store.subscription().makeAsyncIterator()
+    for _ in 0..<count {
+      store.dispatch(1)
+      use(await states.next(isolation: nil) ?? 0)
+    }
+  },
+  Operation("store: subscription(toChangesOf:) and drop", goal: 9_000, count: 600) { count in
+    let store = Store<Int, Int>(0) { $0 += $1 }
+    for _ in 0..<count { _ = store.subscription(toChangesOf: { $0 }) }
+  },
+]
