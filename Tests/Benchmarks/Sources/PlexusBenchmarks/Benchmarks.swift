@@ -54,7 +54,7 @@ struct Benchmarks {
     var rows = broadcastingComparisons() + peerComparisons() + eventComparisons()
     rows += requestingComparisons() + crowdComparisons() + capacityComparisons()
     rows += storageComparisons() + timingComparisons() + stateComparisons()
-    rows += mediaComparisons() + countedComparisons()
+    rows += mediaComparisons() + fairnessComparisons() + countedComparisons()
     if !arguments.isEmpty {
       rows.removeAll { row in !arguments.contains { row.name.hasPrefix($0) } }
     }
@@ -101,6 +101,9 @@ struct Benchmarks {
 
     The rows that begin with "instructions" and "allocations" are counted by valgrind, and are the
     same however busy the machine is. Without valgrind they say that they are not measured.
+
+    The rows that begin with "main actor held" and "longest" are limits of processor time, which other
+    programs do not add to.
 
     hit-ratios replays the traces web07.txt and web12.txt of a folder, one number a line, through maps
     of limited capacity; its exit code is 1 if a goal is not reached. They are page views of an online

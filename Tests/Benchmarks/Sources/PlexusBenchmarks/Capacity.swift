@@ -1,5 +1,6 @@
 import Foundation
 import Plexus
+import Synchronization
 
 /// What a limit costs a hit, and what very many entries cost.
 func capacityComparisons() -> [Comparison] {
@@ -7,6 +8,7 @@ func capacityComparisons() -> [Comparison] {
     boundedHits(),
     hitsAmongMany(inOrder: true),
     hitsAmongMany(inOrder: false),
+    hitsAmongManyOfATable(),
     bytesOfAnEntry(isBounded: false),
     bytesOfAnEntry(isBounded: true),
   ]
@@ -77,6 +79,44 @@ private func hitsAmongMany(inOrder: Bool) -> Comparison {
     ours: { try await hits(in: await many.map, count: 1_000_000, inOrder: inOrder) },
     theirs: { try await hits(in: await few.map, count: 1_000, inOrder: inOrder) }
   )
+}
+
+private func hitsAmongManyOfATable() -> Comparison {
+  let count = 1_000_000
+  let many = LazyMap(count: count, capacity: .unbounded)
+  let table = Task { LockedTable(count: count) }
+  return Comparison(
+    name: "hit/1,000,000 entries/scattered/Mutex",
+    peer: "Mutex<Dictionary>",
+    goal: 1,
+    ours: { try await hits(in: await many.map, count: count, inOrder: false) },
+    theirs: {
+      let table = await table.value
+      let step = 7_368_787 % count
+      var number = 0
+      var sum = 0
+      let time = await nanoseconds(per: hitsInARun) {
+        for _ in 0..<hitsInARun {
+          sum &+= table.value(of: key(number))
+          number += step
+          if number >= count { number -= count }
+        }
+      }
+      precondition(sum == hitsInARun, "A value was lost")
+      return time
+    }
+  )
+}
+
+/// The peer of a map with very many entries.
+private final class LockedTable: Sendable {
+  private let table: Mutex<[Int: Int]>
+
+  init(count: Int) {
+    table = Mutex(Dictionary(uniqueKeysWithValues: (0..<count).map { (key($0), 1) }))
+  }
+
+  func value(of key: Int) -> Int { table.withLock { $0[key] ?? 0 } }
 }
 
 /// What an entry needs beyond its key and its value.

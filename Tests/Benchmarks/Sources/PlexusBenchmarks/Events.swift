@@ -41,7 +41,10 @@ private final class Calls: Sendable {
 /// How long a post takes for each handler or stream, from the post to the end of the last of them.
 func eventComparisons() -> [Comparison] {
   let counts = [1, 10, 1000]
-  return counts.map { blocks(handlers: $0) } + counts.map { asyncHandlers($0) }
+  let goals = [(1, 1.0), (10, 1.5), (1000, 2)]
+  return goals.map { blocks(handlers: $0, goal: $1) }
+    + goals.map { messages(handlers: $0, goal: $1) }
+    + counts.map { asyncHandlers($0) }
     + counts.map { streams($0) }
     + [residents(), residentsAgainstNone(), keptEvents()]
 }
@@ -50,12 +53,31 @@ private let eventDeliveries = 200_000
 /// The peer starts a task for each delivery.
 private let asyncDeliveries = 20_000
 
-private func blocks(handlers: Int) -> Comparison {
+private func blocks(handlers: Int, goal: Double) -> Comparison {
   Comparison(
     name: "post/handlers/\(handlers)",
     peer: "NotificationCenter blocks",
-    goal: 1,
+    goal: goal,
     ours: { await postToHandlers(EventBus(), handlers: handlers) },
+    theirs: { await postToBlocks(NotificationCenter(), blocks: handlers) }
+  )
+}
+
+private func messages(handlers: Int, goal: Double) -> Comparison {
+  Comparison(
+    name: "send/handlers/\(handlers)",
+    peer: "NotificationCenter blocks",
+    goal: goal,
+    ours: {
+      let (messenger, calls) = (Messenger<Tick>(), Calls())
+      let posts = eventDeliveries / handlers
+      let tokens = (0..<handlers).map { _ in messenger.observe { _ in calls.add() } }
+      defer { withExtendedLifetime(tokens) {} }
+      return await nanoseconds(per: handlers * posts) {
+        for number in 0..<posts { messenger.send(Tick(number: number)) }
+        await calls.reach(handlers * posts)
+      }
+    },
     theirs: { await postToBlocks(NotificationCenter(), blocks: handlers) }
   )
 }

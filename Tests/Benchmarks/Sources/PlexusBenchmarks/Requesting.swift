@@ -17,7 +17,7 @@ func requestingComparisons() -> [Comparison] {
     hits(of: names, kind: "String", tasks: 2, goal: 1.9, peer: .aLock),
     hitsOnMainActor(of: numbers),
     joiners(),
-  ]
+  ] + missComparisons()
 }
 
 private enum Peer: String {
@@ -132,8 +132,10 @@ private func inParallel(
 actor ActorCache<Key: Hashable & Sendable> {
   private var values: [Key: (value: Int, deadline: ContinuousClock.Instant)] = [:]
   private var tasks: [Key: Task<Int, any Error>] = [:]
+  private let fetch: @Sendable (Key) async throws -> Int
 
-  init(_ keys: [Key]) {
+  init(_ keys: [Key], fetch: @escaping @Sendable (Key) async throws -> Int = { _ in 1 }) {
+    self.fetch = fetch
     let deadline = ContinuousClock.now.advanced(by: .seconds(1800))
     for key in keys { values[key] = (1, deadline) }
   }
@@ -141,7 +143,7 @@ actor ActorCache<Key: Hashable & Sendable> {
   func request(_ key: Key) async throws -> Int {
     if let (value, deadline) = values[key], ContinuousClock.now < deadline { return value }
     if let task = tasks[key] { return try await task.value }
-    let task = Task<Int, any Error> { 1 }
+    let task = Task<Int, any Error> { try await fetch(key) }
     tasks[key] = task
     defer { tasks[key] = nil }
     let value = try await task.value
@@ -160,6 +162,59 @@ private final class TableBox<Key: Hashable & Sendable>: Sendable {
 
   func withLock<Result: Sendable>(_ body: ([Key: Int]) -> Result) -> Result {
     table.withLock { body($0) }
+  }
+}
+
+/// What a fetch costs that brings its value at once, for keys that are asked for by one task only.
+private func missComparisons() -> [Comparison] {
+  [1, 2, 100].map { misses("\($0)", tasks: $0) }
+    + [
+      misses("bounded", tasks: 1, capacity: .count(100)),
+      misses("a fetch that suspends", tasks: 1) { _ in
+        await Task.yield()
+        return 1
+      },
+    ]
+}
+
+private func misses(
+  _ name: String,
+  tasks: Int,
+  capacity: CacheCapacity<Int> = .unbounded,
+  _ fetch: @escaping @Sendable (Int) async throws -> Int = { _ in 1 }
+) -> Comparison {
+  let keys = 40_000 / tasks
+  return Comparison(
+    name: "miss/\(name)",
+    peer: Peer.anActor.rawValue,
+    goal: 0.7,
+    ours: {
+      let map = MultiplexerMap<Int, Int>(capacity: capacity) { try await fetch($0) }
+      return try await misses(keys: keys, tasks: tasks) { try await map.request($0) }
+    },
+    theirs: {
+      let cache = ActorCache<Int>([]) { try await fetch($0) }
+      return try await misses(keys: keys, tasks: tasks) { try await cache.request($0) }
+    }
+  )
+}
+
+private func misses(
+  keys: Int,
+  tasks: Int,
+  _ request: @escaping @Sendable (Int) async throws -> Int
+) async throws -> Double {
+  try await nanoseconds(per: keys * tasks) {
+    try await withThrowingTaskGroup(of: Int.self) { group in
+      for task in 0..<tasks {
+        group.addTask {
+          var sum = 0
+          for key in task * keys..<(task + 1) * keys { sum += try await request(key) }
+          return sum
+        }
+      }
+      for try await sum in group { precondition(sum == keys, "A value was lost") }
+    }
   }
 }
 

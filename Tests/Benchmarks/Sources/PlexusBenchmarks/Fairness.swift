@@ -1,0 +1,208 @@
+import Foundation
+import Plexus
+import Synchronization
+
+/// The longest time that one call, or one turn on the main actor, takes while there is a lot to do.
+///
+/// It is processor time, so that other programs on the machine do not count.
+func fairnessComparisons() -> [Comparison] {
+  let work = "main actor held/"
+  return [
+    .limit(work + "Messenger.observe", atMost: longestHold, unit: .nanoseconds) {
+      await holdByMessengerHandler()
+    },
+    .limit(work + "EventBus.observe", atMost: longestHold, unit: .nanoseconds) {
+      await holdByEventHandler()
+    },
+    .limit(work + "Subscription", atMost: longestHold, unit: .nanoseconds) {
+      await holdBySubscription()
+    },
+    Comparison(
+      name: work + "Subscription/AsyncStream",
+      peer: "AsyncStream",
+      goal: 0,
+      ours: { await holdBySubscription() },
+      theirs: { await holdByStream() }
+    ),
+    .limit("longest/Store.dispatch", atMost: longestCall, unit: .nanoseconds) {
+      let store = Store<Int, Int>(0) { $0 = handle($0 &+ $1) }
+      return await longestCallBesideAnother { store.dispatch($0) }
+    },
+    .limit("longest/StateConsumer.consume", atMost: longestCall, unit: .nanoseconds) {
+      let consumer = StateConsumer(initialState: 0)
+      for offset in 0..<10 { consumer.add({ handle($0 &+ offset) == 0 }) { _, _ in } }
+      return await longestCallBesideAnother { consumer.consume($0) }
+    },
+    Comparison(
+      name: "longest/Store.dispatch/Mutex",
+      peer: "a state behind a Mutex",
+      goal: 0,
+      ours: {
+        let store = Store<Int, Int>(0) { $0 = handle($0 &+ $1) }
+        return await longestCallBesideAnother { store.dispatch($0) }
+      },
+      theirs: {
+        let state = LockedState()
+        return await longestCallBesideAnother { state.dispatch($0) }
+      }
+    ),
+  ]
+}
+
+/// 10 ms: a screen that is drawn 60 times in a second loses no frame.
+private let longestHold = 10_000_000.0
+
+/// A millisecond for the actions of others, and as much again for the action itself and the measurement.
+private let longestCall = 2_000_000.0
+
+// MARK: - The main actor
+
+private let queuedMessages = 50_000
+
+/// Handles a message, or an action, for about a microsecond: longer than it takes to queue one.
+@inline(never)
+private func handle(_ number: Int) -> Int {
+  var value = number
+  for _ in 0..<500 {
+    value ^= value << 13
+    value ^= value >> 7
+  }
+  return value
+}
+
+/// An event of the same kind.
+private struct Work: Event {
+  let number: Int
+}
+
+/// The number of messages that have been handled, on the main actor.
+@MainActor
+private final class Progress {
+  private(set) var handled = 0
+  private var sum = 0
+
+  func handle(_ number: Int) {
+    sum &+= PlexusBenchmarks.handle(number)
+    handled += 1
+  }
+}
+
+/// Returns the longest time between two turns of a task that yields the main actor without pause.
+@MainActor
+private func longestHold(until progress: Progress) async -> Double {
+  var longest: UInt64 = 0
+  var last = processTime()
+  while progress.handled < queuedMessages {
+    await Task.yield()
+    let now = processTime()
+    longest = max(longest, now - last)
+    last = now
+  }
+  return Double(longest)
+}
+
+@MainActor
+private func holdByMessengerHandler() async -> Double {
+  let messenger = Messenger<Int>()
+  let progress = Progress()
+  let token = messenger.observe { @MainActor number in progress.handle(number) }
+  for number in 0..<queuedMessages { messenger.send(number) }
+  defer { withExtendedLifetime(token) {} }
+  return await longestHold(until: progress)
+}
+
+@MainActor
+private func holdByEventHandler() async -> Double {
+  let bus = EventBus()
+  let progress = Progress()
+  let token = bus.observe(Work.self) { @MainActor event in progress.handle(event.number) }
+  for number in 0..<queuedMessages { bus.post(Work(number: number)) }
+  defer { withExtendedLifetime(token) {} }
+  return await longestHold(until: progress)
+}
+
+@MainActor
+private func holdBySubscription() async -> Double {
+  let messenger = Messenger<Int>()
+  return await hold(by: messenger.subscription()) { messenger.send($0) }
+}
+
+@MainActor
+private func holdByStream() async -> Double {
+  let (stream, continuation) = AsyncStream.makeStream(of: Int.self)
+  return await hold(by: stream) { continuation.yield($0) }
+}
+
+@MainActor
+private func hold<S: AsyncSequence & Sendable>(
+  by sequence: S,
+  _ send: (Int) -> Void
+) async -> Double where S.Element == Int, S.Failure == Never {
+  let progress = Progress()
+  for number in 0..<queuedMessages { send(number) }
+  let loop = Task { @MainActor in
+    for await number in sequence { progress.handle(number) }
+  }
+  let longest = await longestHold(until: progress)
+  loop.cancel()
+  await loop.value
+  return longest
+}
+
+// MARK: - One call
+
+/// The peer of a store: a state behind the standard library's lock.
+private final class LockedState: Sendable {
+  private let state = Mutex(0)
+
+  func dispatch(_ action: Int) {
+    state.withLock { $0 = handle($0 &+ action) }
+  }
+}
+
+/// Returns the longest time that one of two threads needs for twenty calls, while the other one makes the same
+/// call without pause.
+///
+/// The twenty actions themselves take at most a fifth of a millisecond: reading the clock after each of them
+/// would slow the threads down so much that nothing is queued. Both stop after a tenth of a second, unless a
+/// call keeps one of them for longer. Whether a call meets one of the other thread is a matter of luck on a busy
+/// machine: the longest of five such contests counts.
+private func longestCallBesideAnother(_ call: @escaping @Sendable (Int) -> Void) async -> Double {
+  var longest = 0.0
+  for _ in 0..<5 {
+    async let one = longestCall(call)
+    async let other = longestCall(call)
+    longest = await max(longest, one, other)
+  }
+  return longest
+}
+
+private func longestCall(_ call: @escaping @Sendable (Int) -> Void) async -> Double {
+  await withCheckedContinuation { continuation in
+    Thread.detachNewThread {
+      let end = ContinuousClock.now + .milliseconds(100)
+      var longest: UInt64 = 0
+      var number = 0
+      while ContinuousClock.now < end {
+        let begin = time(of: CLOCK_THREAD_CPUTIME_ID)
+        for _ in 0..<20 {
+          call(number)
+          number += 1
+        }
+        longest = max(longest, time(of: CLOCK_THREAD_CPUTIME_ID) - begin)
+      }
+      continuation.resume(returning: Double(longest))
+    }
+  }
+}
+
+// MARK: - Processor time
+
+/// The processor time of all threads of this process, in nanoseconds.
+private func processTime() -> UInt64 { time(of: CLOCK_PROCESS_CPUTIME_ID) }
+
+private func time(of clock: clockid_t) -> UInt64 {
+  var time = timespec()
+  clock_gettime(clock, &time)
+  return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+}
