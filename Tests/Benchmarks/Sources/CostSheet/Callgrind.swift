@@ -98,7 +98,11 @@ struct Callgrind {
     try process.run()
     guard end.wait(timeout: .now() + 300) == .success else {
       process.terminate()
-      throw CostError("did not end within 300 s")
+      _ = end.wait(timeout: .now() + 10)
+      let isOver = !output.fileHandleForReading.availableData.isEmpty
+      throw CostError(
+        "did not end within 300 s, \(isOver ? "after" : "before") its last operation was over"
+      )
     }
     guard process.terminationReason == .exit, process.terminationStatus == 0 else {
       let text = String(decoding: errors.fileHandleForReading.availableData, as: UTF8.self)
