@@ -356,6 +356,11 @@ public struct CachePolicy : Sendable {
     /// Whether and when a failed fetch is tried again before it counts as failed.
     public var retry: Plexus.RetryPolicy
 
+    /// The longest wait that an error may ask for, such as the `Retry-After` of a server: ``RetryAdvice``.
+    ///
+    /// An error that asks for a longer one ends the attempts. Default: a minute.
+    public var maximumRetryAfter: Duration
+
     /// How long one attempt of a fetch may take; `nil` for as long as it likes.
     ///
     /// An attempt that takes longer is cancelled and fails with ``MultiplexerError/fetchTimedOut(after:)``
@@ -1878,7 +1883,7 @@ final public actor Multiplexer<Value> : Plexus.Broadcaster, Plexus.Requestable w
     ///   - clock: What measures the age of values, waits and timeouts.
     ///   - onFetch: What fetches the value. It is released with the multiplexer.
     /// - Precondition: The policy's expiry jitter lies between 0 and 1, and its fetch timeout is positive.
-    public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), cacher: (any Plexus.Cacher<Value>)? = nil, clock: any Clock<Duration> = ContinuousClock(), onFetch: @escaping @Sendable () async throws -> Value)
+    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), cacher: (any Plexus.Cacher<Value>)? = nil, clock: any Clock<Duration> = ContinuousClock(), onFetch: @escaping @Sendable () async throws -> Value)
 
     /// Creates a multiplexer of what a closure fetches that knows of the value it renews.
     ///
@@ -1900,7 +1905,7 @@ final public actor Multiplexer<Value> : Plexus.Broadcaster, Plexus.Requestable w
     ///   - clock: What measures the age of values, waits and timeouts.
     ///   - onFetch: What fetches the value. It is released with the multiplexer.
     /// - Precondition: The policy's expiry jitter lies between 0 and 1, and its fetch timeout is positive.
-    public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), cacher: (any Plexus.Cacher<Value>)? = nil, clock: any Clock<Duration> = ContinuousClock(), onFetch: @escaping @Sendable (Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>)
+    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), cacher: (any Plexus.Cacher<Value>)? = nil, clock: any Clock<Duration> = ContinuousClock(), onFetch: @escaping @Sendable (Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>)
 
     /// Returns the value: at once if it is fresh, else after the one fetch that everybody waits for.
     ///
@@ -1915,7 +1920,7 @@ final public actor Multiplexer<Value> : Plexus.Broadcaster, Plexus.Requestable w
     ///
     /// - Returns: The value, and what is known of it.
     /// - Throws: As ``request()``.
-    public func response() async throws -> Plexus.Response<Value>
+    @inlinable public func response() async throws -> Plexus.Response<Value>
 
     /// The value in memory, fresh or stale; it is `nil` if there is none.
     ///
@@ -1938,7 +1943,7 @@ final public actor Multiplexer<Value> : Plexus.Broadcaster, Plexus.Requestable w
     /// - Returns: A reference to the same multiplexer whose requests are answered with what was fetched or
     ///   stored after this call only.
     @discardableResult
-    nonisolated public func refresh() -> Self
+    @inlinable nonisolated public func refresh() -> Self
 
     /// Forgets the value.
     ///
@@ -1970,7 +1975,7 @@ final public actor Multiplexer<Value> : Plexus.Broadcaster, Plexus.Requestable w
     /// and ends a remembered failure.
     ///
     /// - Parameter value: The value.
-    nonisolated public func store(_ value: Value)
+    @inlinable nonisolated public func store(_ value: Value)
 
     /// Registers a subscriber and returns the current state of the value and those that follow.
     ///
@@ -2082,7 +2087,7 @@ final public actor MultiplexerMap<Key, Value> where Key : Hashable, Key : Sendab
     /// - Parameter key: The key.
     /// - Returns: Its value, and what is known of it.
     /// - Throws: As ``request(_:)->Value``.
-    public func response(_ key: Key) async throws -> Plexus.Response<Value>
+    @inlinable public func response(_ key: Key) async throws -> Plexus.Response<Value>
 
     /// Returns the value of a key in memory, fresh or stale.
     ///
@@ -2112,7 +2117,7 @@ final public actor MultiplexerMap<Key, Value> where Key : Hashable, Key : Sendab
     /// - Parameter keys: The keys; one that occurs twice is asked for once.
     /// - Returns: The value of each key, or the error that ``request(_:)-(Key)`` would throw. A key that a
     ///   fetch for several keys returned nothing for fails with ``MultiplexerError/missingKey(_:)``.
-    public func request(_ keys: some Collection<Key> & Sendable) async -> [Key : Result<Value, any Error>]
+    @inlinable public func request(_ keys: some Collection<Key> & Sendable) async -> [Key : Result<Value, any Error>]
 
     /// A request of one key, for instance for a ``Zipper``.
     ///
@@ -2129,7 +2134,7 @@ final public actor MultiplexerMap<Key, Value> where Key : Hashable, Key : Sendab
     /// - Parameters:
     ///   - value: The value.
     ///   - key: Its key.
-    nonisolated public func store(_ value: Value, for key: Key)
+    @inlinable nonisolated public func store(_ value: Value, for key: Key)
 
     /// Says that the value of a key has changed at its origin.
     ///
@@ -2139,7 +2144,7 @@ final public actor MultiplexerMap<Key, Value> where Key : Hashable, Key : Sendab
     /// - Returns: A reference to the same map. Its requests are answered with what was fetched or stored
     ///   after the key's own newest refresh, of those up to this call.
     @discardableResult
-    nonisolated public func refresh(_ key: Key) -> Self
+    @inlinable nonisolated public func refresh(_ key: Key) -> Self
 
     /// Says that the values of all keys have changed at their origin.
     ///
@@ -2161,7 +2166,7 @@ final public actor MultiplexerMap<Key, Value> where Key : Hashable, Key : Sendab
     /// - Parameter key: The key.
     /// - Throws: A ``CacherError`` if the stored copy may still be there. This map does not use it any more,
     ///   and tries again to remove it at the next ``flush()`` or `clear`.
-    public func clear(_ key: Key) async throws
+    @inlinable public func clear(_ key: Key) async throws
 
     /// Forgets the values of all keys, as ``clear(_:)`` does, and removes everything that its cacher has.
     ///
@@ -2235,7 +2240,7 @@ extension MultiplexerMap {
     ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
     /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
     ///   capacity is not negative.
-    public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key) async throws -> Value)
+    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key) async throws -> Value)
 
     /// Creates a map of what a closure fetches that knows of the value it renews.
     ///
@@ -2250,7 +2255,7 @@ extension MultiplexerMap {
     ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
     /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
     ///   capacity is not negative.
-    public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key, Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>)
+    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key, Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>)
 
     /// Creates a map of what a closure fetches for several keys at once.
     ///
@@ -2267,7 +2272,7 @@ extension MultiplexerMap {
     /// - Returns: The map.
     /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
     ///   capacity is not negative.
-    public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, clock: any Clock<Duration> = ContinuousClock(), onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Value]) -> Plexus.MultiplexerMap<Key, Value>
+    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, clock: any Clock<Duration> = ContinuousClock(), onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Value]) -> Plexus.MultiplexerMap<Key, Value>
 }
 
 extension MultiplexerMap where Key : LosslessStringConvertible {
@@ -2284,7 +2289,7 @@ extension MultiplexerMap where Key : LosslessStringConvertible {
     ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
     /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
     ///   capacity is not negative.
-    public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key) async throws -> Value)
+    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key) async throws -> Value)
 
     /// Creates a map of what a closure fetches that knows of the value it renews, with stored copies.
     ///
@@ -2301,7 +2306,7 @@ extension MultiplexerMap where Key : LosslessStringConvertible {
     ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
     /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
     ///   capacity is not negative.
-    public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key, Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>)
+    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key, Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>)
 
     /// Creates a map of what a closure fetches for several keys at once, with stored copies.
     ///
@@ -2320,7 +2325,7 @@ extension MultiplexerMap where Key : LosslessStringConvertible {
     /// - Returns: The map.
     /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
     ///   capacity is not negative.
-    public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, clock: any Clock<Duration> = ContinuousClock(), onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Value]) -> Plexus.MultiplexerMap<Key, Value>
+    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, clock: any Clock<Duration> = ContinuousClock(), onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Value]) -> Plexus.MultiplexerMap<Key, Value>
 }
 
 /// Multiplexers and the like that are cleared together, for instance when somebody signs out, and
@@ -3227,18 +3232,8 @@ public protocol Requestable<Value> : Sendable {
 /// A value together with where it comes from and how old it is.
 public struct Response<Value> : Sendable where Value : Sendable {
 
-    /// Where a value comes from.
-    public enum Source : Hashable, Sendable {
-
-        /// From a fetch that the caller waited for.
-        case fetch
-
-        /// From memory.
-        case memory
-
-        /// From the stored copy.
-        case cacher
-    }
+    /// The origin of a value.
+    public typealias Source = Plexus.ResponseSource
 
     /// The value.
     public let value: Value
@@ -3263,7 +3258,20 @@ public struct Response<Value> : Sendable where Value : Sendable {
     ///   - age: The time since it was fetched or stored.
     ///   - isStale: Whether it is past its time to live or stands in for a newer one.
     ///   - error: Why it could not be renewed.
-    public init(value: Value, source: Plexus.Response<Value>.Source, age: Duration = .zero, isStale: Bool = false, error: (any Error)? = nil)
+    @inlinable public init(value: Value, source: Plexus.Response<Value>.Source, age: Duration = .zero, isStale: Bool = false, error: (any Error)? = nil)
+}
+
+/// The origin of the value in a response.
+public enum ResponseSource : Hashable, Sendable {
+
+    /// A fetch that the caller waited for.
+    case fetch
+
+    /// Memory.
+    case memory
+
+    /// The stored copy.
+    case cacher
 }
 
 /// An error that knows when trying again makes sense, such as an HTTP response with a Retry-After

@@ -1,3 +1,5 @@
+// Unsafe because the C library fills a structure through a pointer, which is not kept.
+
 #if canImport(Darwin)
 internal import Darwin
 #elseif canImport(Glibc)
