@@ -126,9 +126,13 @@ for path in tracked {
   let data = try Data(contentsOf: URL(filePath: path))
   contents[path] = entriesByFile[path].map { Data(planted(String(decoding: data, as: UTF8.self), $0).utf8) } ?? data
 }
+let testFiles = tracked.filter { $0.hasPrefix("Tests/") }.compactMap { $0.split(separator: "/").last }
 for entry in all {
   if contents[entry.file] == nil { problems.append("entry \(entry.number) is out of date: there is no \(entry.file)") }
   if entry.bug.isEmpty || entry.tests.isEmpty { problems.append("entry \(entry.number) has no bug, or no tests") }
+  for name in entry.tests.split(separator: " ") where !testFiles.contains(where: { $0.contains(name) }) {
+    problems.append("entry \(entry.number) is out of date: no test file has \(name) in its name")
+  }
   let path = "Sources/\(entry.module)/PlantedBug.swift"
   contents[path] = Data(helper.utf8)
 }
