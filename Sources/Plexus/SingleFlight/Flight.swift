@@ -1,4 +1,4 @@
-// @unchecked Sendable: the fields that change are behind a lock or are atomic; `previous`, `readsFirst` and
+// @unchecked Sendable and unchecked exclusivity: the fields that change are behind a lock or are atomic; `previous`, `readsFirst` and
 // `takesStoredCopy` are set under the lock of the key's shard before the flight is launched, and read by the
 // flight's own task afterwards. Unsafe because a checked continuation would allocate for each of many
 // callers: a parked task is resumed exactly once, since the pure state hands it out once, under the lock.
@@ -30,18 +30,24 @@ class Flight: WaitNode, @unchecked Sendable {
   private let highestPriority: Atomic<UInt8>
   private let hasSettled = Atomic<Bool>(false)
   private let hasBeenCancelled = Atomic<Bool>(false)
+  /// Whether the callers have been given the outcome; it orders their reading after its making.
+  private let hasFinished = Atomic<Bool>(false)
 
   /// The cache that the flight belongs to, if it belongs to one.
   @usableFromInline final let source: FlightSource?
   /// The hash of the key.
   @usableFromInline final let hash: UInt64
   /// The value in memory that the fetch renews.
+  @exclusivity(unchecked) @safe
   @usableFromInline final var previous: Outcome?
   /// Whether the stored copy is read before anything is fetched.
+  @exclusivity(unchecked) @safe
   @usableFromInline final var readsFirst = false
   /// Whether the fetch is counted in the statistics already.
+  @exclusivity(unchecked) @safe
   @usableFromInline final var isCounted = false
   /// Whether a stored copy is an answer in place of a new value.
+  @exclusivity(unchecked) @safe
   @usableFromInline final var takesStoredCopy = false
 
   /// - Parameters:
@@ -171,9 +177,12 @@ extension Flight {
   /// Waits in a place for the outcome; cancellation is the caller's affair.
   @inline(__always)
   final func park(in place: WaitPlace) async -> Outcome? {
-    await unsafe withUnsafeContinuation(isolation: #isolation) { continuation in
+    let outcome = await unsafe withUnsafeContinuation(isolation: #isolation) { continuation in
       unsafe park(ParkedCaller(continuation: continuation), in: place)
     }
+    // A caller that is resumed before it has suspended goes on without any barrier of its own.
+    _ = hasFinished.load(ordering: .acquiring)
+    return outcome
   }
 
   private final func park(_ caller: ParkedCaller, in place: WaitPlace) {
@@ -228,6 +237,7 @@ extension Flight {
     let waiting = state.withLock { state -> WaitListState<ParkedCaller>.Waiting in
       guard !state.waiters.isFinished else { return .init() }
       let waiting = state.waiters.finish()
+      hasFinished.store(true, ordering: .releasing)
       if !state.waiters.isOver { state.outcome = outcome }
       return waiting
     }

@@ -1,5 +1,5 @@
-// @unchecked Sendable: the fields are set by the task that makes the object, and do not change any more once
-// another task can see it.
+// @unchecked Sendable and unchecked exclusivity: the fields are set by the task that makes the object, and do
+// not change any more once another task can see it.
 
 /// The outcome of a fetch, of reading a stored copy, or of a load: one object for all that wait for it.
 ///
@@ -22,21 +22,31 @@ class Outcome: @unchecked Sendable {
     case cancelled
   }
 
+  @exclusivity(unchecked) @safe
   @usableFromInline final var kind: Kind
   /// The error of the fetch, also beside a stale value that is the answer in its place.
+  @exclusivity(unchecked) @safe
   @usableFromInline final var error: (any Error)?
+  @exclusivity(unchecked) @safe
   @usableFromInline final var source = ResponseSource.fetch
   /// Whether the value is past its time to live.
+  @exclusivity(unchecked) @safe
   @usableFromInline final var isStale = false
   /// Whether the value has changed at its origin since, so that it is a fallback only.
+  @exclusivity(unchecked) @safe
   @usableFromInline final var isOutdated = false
   /// The time at which the value was fetched or stored.
+  @exclusivity(unchecked) @safe
   @usableFromInline final var storedAt = Nanoseconds.min
   /// The time until which the value is fresh.
+  @exclusivity(unchecked) @safe
   @usableFromInline final var deadline = Nanoseconds.min
+  @exclusivity(unchecked) @safe
   @usableFromInline final var validator: String?
+  @exclusivity(unchecked) @safe
   @usableFromInline final var terms = ValueTerms()
   /// What is known of a failed fetch.
+  @exclusivity(unchecked) @safe
   @usableFromInline final var failure: FailureDetails?
 
   @usableFromInline

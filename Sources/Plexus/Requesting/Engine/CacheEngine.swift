@@ -13,7 +13,7 @@ class CacheEngine: @unchecked Sendable {
   ///
   /// Each of them is given the cache, so that none keeps it alive.
   @usableFromInline
-  struct Operations: Sendable {
+  final class Operations: Sendable {
     @usableFromInline typealias Fetch =
       @concurrent @Sendable (_ flight: Flight, _ attempt: Int) async throws -> Outcome
 
@@ -26,23 +26,29 @@ class CacheEngine: @unchecked Sendable {
     /// Counts a fetch that is about to begin.
     let countFetch: @Sendable (CacheEngine, Flight) -> Void
     /// Reads the stored copy for a flight, if there is a cacher.
-    @usableFromInline var readCopy: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome?)?
+    let readCopy: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome?)?
     /// Writes values that have left memory, if there is a cacher.
-    @usableFromInline var scheduleWriting: (@Sendable (CacheEngine) -> Void)?
+    let scheduleWriting: (@Sendable (CacheEngine) -> Void)?
     /// Launches several flights as one fetch, if there is a fetch for several keys.
-    @usableFromInline var launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?
+    let launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?
 
     @usableFromInline
     init(
       fetch: @escaping Fetch,
       finish: @escaping @Sendable (CacheEngine, Flight, Outcome) -> [Flight],
       abandon: @escaping @Sendable (CacheEngine, Flight) -> Void,
-      countFetch: @escaping @Sendable (CacheEngine, Flight) -> Void
+      countFetch: @escaping @Sendable (CacheEngine, Flight) -> Void,
+      readCopy: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome?)?,
+      scheduleWriting: (@Sendable (CacheEngine) -> Void)?,
+      launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?
     ) {
       self.fetch = fetch
       self.finish = finish
       self.abandon = abandon
       self.countFetch = countFetch
+      self.readCopy = readCopy
+      self.scheduleWriting = scheduleWriting
+      self.launchTogether = launchTogether
     }
   }
 
@@ -221,13 +227,31 @@ extension CacheEngine {
       operations.countFetch(self, flight)
     }
     do {
-      let outcome = try await attempts(of: flight) { [operations] attempt in
-        try await operations.fetch(flight, attempt)
-      }
+      let outcome = try await fetched(by: flight)
       guard outcome.kind == .failure, let error = outcome.error else { return outcome }
       return await failure(error, of: flight, copy: copy)
     } catch {
       return await failure(error, of: flight, copy: copy)
+    }
+  }
+
+  /// Fetches as often as the policy allows; an attempt without a time limit needs no task of its own.
+  private final func fetched(by flight: Flight) async throws -> Outcome {
+    guard policy.fetchTimeout == nil else {
+      return try await attempts(of: flight) { [operations] attempt in
+        try await operations.fetch(flight, attempt)
+      }
+    }
+    var number = 1
+    while true {
+      do {
+        return try await operations.fetch(flight, number)
+      } catch {
+        guard await RetryLoop(engine: self, flight: flight).waits(after: number, error) else {
+          throw error
+        }
+        number += 1
+      }
     }
   }
 

@@ -76,8 +76,8 @@ extension KeyedCache {
     }
     let launched = effects.launched
     effects.launched = []
-    effects.settled.append((flight, answer))
     effects.perform(in: self)
+    flight.finish(answer)
     // Only now: it may cancel the task that this runs in.
     batch?.leave()
     withExtendedLifetime((old, details)) {}

@@ -61,7 +61,25 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     storage: Storage<Key, Value>?,
     bulkFetch: BulkFetch?
   ) -> Operations {
-    var operations = Operations(
+    var readCopy: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome?)?
+    var scheduleWriting: (@Sendable (CacheEngine) -> Void)?
+    var launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?
+    if let storage {
+      readCopy = { engine, flight in
+        let cache = unsafe unsafeDowncast(engine, to: KeyedCache.self)
+        return await cache.readCopy(for: flight, from: storage)
+      }
+      scheduleWriting = { engine in
+        storage.scheduleWriting(in: unsafe unsafeDowncast(engine, to: KeyedCache.self))
+      }
+    }
+    if let bulkFetch {
+      launchTogether = { engine, flights in
+        let cache = unsafe unsafeDowncast(engine, to: KeyedCache.self)
+        cache.launchTogether(flights, with: bulkFetch)
+      }
+    }
+    return Operations(
       fetch: fetch,
       finish: { engine, flight, outcome in
         unsafe unsafeDowncast(engine, to: KeyedCache.self).finish(flight, with: outcome)
@@ -71,24 +89,11 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       },
       countFetch: { engine, flight in
         unsafe unsafeDowncast(engine, to: KeyedCache.self).countFetch(flight)
-      }
+      },
+      readCopy: readCopy,
+      scheduleWriting: scheduleWriting,
+      launchTogether: launchTogether
     )
-    if let storage {
-      operations.readCopy = { engine, flight in
-        let cache = unsafe unsafeDowncast(engine, to: KeyedCache.self)
-        return await cache.readCopy(for: flight, from: storage)
-      }
-      operations.scheduleWriting = { engine in
-        storage.scheduleWriting(in: unsafe unsafeDowncast(engine, to: KeyedCache.self))
-      }
-    }
-    if let bulkFetch {
-      operations.launchTogether = { engine, flights in
-        let cache = unsafe unsafeDowncast(engine, to: KeyedCache.self)
-        cache.launchTogether(flights, with: bulkFetch)
-      }
-    }
-    return operations
   }
 
   /// The key of one of this cache's flights.

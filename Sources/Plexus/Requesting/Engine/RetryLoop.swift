@@ -23,12 +23,23 @@ struct RetryLoop: Sendable {
       do {
         return try await limited(attempt, number)
       } catch {
-        guard !flight.isCancelled, !flight.isSettled, let wait = wait(after: number, error),
-          await sleep(for: wait), !flight.isSettled
-        else { throw error }
+        guard await waits(after: number, error) else { throw error }
         number += 1
       }
     }
+  }
+
+  /// Waits for the time of the next attempt.
+  ///
+  /// - Parameters:
+  ///   - number: The number of the attempt that has failed.
+  ///   - error: Its error.
+  /// - Returns: Whether there is another attempt.
+  func waits(after number: Int, _ error: any Error) async -> Bool {
+    guard !flight.isCancelled, !flight.isSettled, let wait = wait(after: number, error),
+      await sleep(for: wait)
+    else { return false }
+    return !flight.isCancelled && !flight.isSettled
   }
 
   private func wait(after number: Int, _ error: any Error) -> Duration? {
