@@ -38,6 +38,27 @@ import Testing
     #expect(count(map, of: keys) == limit, "All the room is used")
   }
 
+  @Test(arguments: [CacheCapacity<Int>.count(100), .cost(100, of: { _ in 1 })])
+  func `remembers no more failures than it has room for values, and the latest of them`(
+    capacity: CacheCapacity<Int>
+  ) async {
+    var policy = CachePolicy()
+    policy.failureTimeToLive = .seconds(100_000)
+    let map = MultiplexerMap<Int, Int>(policy: policy, capacity: capacity, clock: clock) { _ in
+      throw Broken()
+    }
+    for key in 0..<5_000 {
+      clock.advance(by: .milliseconds(1))
+      _ = try? await map.request(key)
+    }
+    let fetches = map.statistics.fetches
+    #expect(fetches == 5_000)
+    for key in (4_980..<5_000).reversed() { _ = try? await map.request(key) }
+    #expect(map.statistics.fetches == fetches, "The latest failures are remembered")
+    for key in 0..<4_000 { _ = try? await map.request(key) }
+    #expect(map.statistics.fetches == fetches + 4_000, "Older ones are forgotten")
+  }
+
   @Test func `never keeps more than it may when many threads use it`() async {
     let map = MultiplexerMap<Int, Int>(capacity: .count(50), clock: clock) { $0 }
     for round in UInt64(0)..<10 {
