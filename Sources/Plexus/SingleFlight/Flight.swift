@@ -140,7 +140,7 @@ extension Flight {
 
   /// Whether the callers have been given the outcome.
   @usableFromInline final var isFinished: Bool {
-    state.withLock { $0.waiters.isFinished }
+    hasFinished.load(ordering: .acquiring)
   }
 
   /// Waits in a place for the outcome, and raises the priority of the flight to that of the caller, also if

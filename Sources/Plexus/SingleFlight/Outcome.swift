@@ -12,7 +12,7 @@ class Outcome: @unchecked Sendable {
   enum Kind: UInt8, Sendable {
     /// A value that takes the place of whatever is in memory.
     case value
-    /// A value for those who wait, which is not kept.
+    /// A value for the waiting callers, which is not kept.
     case transient
     /// A stored copy in place of a fetched value.
     case restored

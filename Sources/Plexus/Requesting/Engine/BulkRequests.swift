@@ -83,7 +83,7 @@ extension CacheEngine {
 
   /// Waits for several flights.
   ///
-  /// - Returns: Their outcomes in the same order; `nil` for those that had not ended when the caller was
+  /// - Returns: Their outcomes in the same order; `nil` for flights that had not ended when the caller was
   ///   cancelled.
   @usableFromInline
   final func wait(for places: [PendingPlace], scope: WaitNode?) async -> [Outcome?] {
@@ -191,7 +191,7 @@ extension KeyedCache {
   /// The flights of a fetch that have failed.
   @usableFromInline
   struct Failures: Sendable {
-    /// Those that a stored copy may be the answer for, which has to be read first.
+    /// Flights whose stored copy may be the answer, which has to be read first.
     fileprivate var waiting: [(flight: Flight, error: any Error, grounds: FallbackGrounds)] = []
     /// Whether the failure has been counted: that of a fetch of several keys counts once.
     fileprivate var isCounted = false

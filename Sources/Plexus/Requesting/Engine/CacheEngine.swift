@@ -227,31 +227,13 @@ extension CacheEngine {
       operations.countFetch(self, flight)
     }
     do {
-      let outcome = try await fetched(by: flight)
+      let outcome = try await attempts(of: flight) { [operations] attempt in
+        try await operations.fetch(flight, attempt)
+      }
       guard outcome.kind == .failure, let error = outcome.error else { return outcome }
       return await failure(error, of: flight, copy: copy)
     } catch {
       return await failure(error, of: flight, copy: copy)
-    }
-  }
-
-  /// Fetches as often as the policy allows; an attempt without a time limit needs no task of its own.
-  private final func fetched(by flight: Flight) async throws -> Outcome {
-    guard policy.fetchTimeout == nil else {
-      return try await attempts(of: flight) { [operations] attempt in
-        try await operations.fetch(flight, attempt)
-      }
-    }
-    var number = 1
-    while true {
-      do {
-        return try await operations.fetch(flight, number)
-      } catch {
-        guard await RetryLoop(engine: self, flight: flight).waits(after: number, error) else {
-          throw error
-        }
-        number += 1
-      }
     }
   }
 

@@ -30,7 +30,7 @@ extension KeyedCache {
     withExtendedLifetime((old, details)) {}
   }
 
-  /// Gives those that wait for the flights of a place a value that was stored.
+  /// Gives the callers that wait for the flights of a place a value that was stored.
   @usableFromInline
   @inline(never)
   func settle(

@@ -35,7 +35,7 @@ struct RetryLoop: Sendable {
   ///   - number: The number of the attempt that has failed.
   ///   - error: Its error.
   /// - Returns: Whether there is another attempt.
-  func waits(after number: Int, _ error: any Error) async -> Bool {
+  private func waits(after number: Int, _ error: any Error) async -> Bool {
     guard !flight.isCancelled, !flight.isSettled, let wait = wait(after: number, error),
       await sleep(for: wait)
     else { return false }
