@@ -28,18 +28,22 @@ let package = Package(
   ],
   targets: [
     .target(name: "Plexus", swiftSettings: librarySettings),
-    .target(name: "PlexusHashing", swiftSettings: librarySettings),
+    .target(name: "PlexusSupport", swiftSettings: librarySettings),
     .target(
       name: "PlexusStorage",
-      dependencies: ["Plexus", "PlexusHashing"],
+      dependencies: ["Plexus", "PlexusSupport"],
       swiftSettings: librarySettings
     ),
     .target(
       name: "PlexusNetworking",
-      dependencies: ["Plexus", "PlexusHashing"],
+      dependencies: ["Plexus", "PlexusSupport"],
       swiftSettings: librarySettings
     ),
-    .target(name: "PlexusTesting", swiftSettings: librarySettings),
+    .target(
+      name: "PlexusTesting",
+      dependencies: ["PlexusSupport"],
+      swiftSettings: librarySettings
+    ),
     .target(name: "LoopbackOrigin", swiftSettings: librarySettings),
     .executableTarget(
       name: "DepartureBoard",
@@ -60,7 +64,7 @@ let package = Package(
     ),
     .testTarget(
       name: "PlexusStorageTests",
-      dependencies: ["Plexus", "PlexusHashing", "PlexusStorage", "TestSupport"],
+      dependencies: ["Plexus", "PlexusSupport", "PlexusStorage", "TestSupport"],
       swiftSettings: settings
     ),
     .testTarget(

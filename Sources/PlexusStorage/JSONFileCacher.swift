@@ -28,8 +28,8 @@ public import Foundation
 /// The directory is created at the first store, with those above it, for the owner's eyes only (0700; files
 /// 0600). A directory that exists keeps its permissions. Several cachers can share one, also with cachers of
 /// other types: a file's name begins with the type's, followed by the key or, if it could not be a file name
-/// everywhere, by its SHA-256 digest. Two keys that are spelled differently in Unicode have two files even if
-/// `==` calls them equal.
+/// everywhere, by its SHA-256 digest. Keys that are equal have one file, also if they are spelled differently in
+/// Unicode.
 ///
 /// ## Failing
 ///
@@ -52,7 +52,7 @@ public import Foundation
 ///
 /// - Important: Cachers in one directory whose values have one type share their entries, and one that is
 ///   cleared clears those of all. Give each a directory of its own; the default one is that of the program.
-public struct JSONFileCacher<Value: Codable & Sendable>: Cacher {
+public struct JSONFileCacher<Value: Codable & Sendable>: BatchReadingCacher {
   private let folder: EntryFolder
   private let envelope: Envelope<Value>
 
@@ -94,8 +94,22 @@ public struct JSONFileCacher<Value: Codable & Sendable>: Cacher {
   /// - Throws: A ``StorageError`` if its file cannot be read.
   @concurrent
   public func entry(forKey key: String) async throws -> CacheEntry<Value>? {
+    let key = key.canonicalSpelling
     guard let bytes = try await folder.read(key) else { return nil }
     return envelope.decode(bytes, key: key)
+  }
+
+  /// Returns the entries of some keys.
+  ///
+  /// - Parameter keys: The keys.
+  /// - Returns: The entries, however old they are, without those that are damaged or of another schema.
+  /// - Throws: A ``StorageError`` if a file cannot be read.
+  @concurrent
+  public func entries(forKeys keys: Set<String>) async throws -> [String: CacheEntry<Value>] {
+    let contents = try await folder.read(Set(keys.map(\.canonicalSpelling)))
+    var entries: [String: CacheEntry<Value>] = [:]
+    for (key, bytes) in contents { entries[key] = envelope.decode(bytes, key: key) }
+    return entries
   }
 
   /// Stores entries, durably when it returns.
@@ -108,6 +122,7 @@ public struct JSONFileCacher<Value: Codable & Sendable>: Cacher {
     var failures: [String: any Error] = [:]
     var files: [EntryFolder.File] = []
     for (key, entry) in entries {
+      let key = key.canonicalSpelling
       do {
         let bytes = try envelope.encode(entry, key: key)
         files.append(EntryFolder.File(key: key, bytes: bytes, storedAt: entry.storedAt))
@@ -127,7 +142,7 @@ public struct JSONFileCacher<Value: Codable & Sendable>: Cacher {
   @concurrent
   public func removeEntries(forKeys keys: Set<String>) async throws {
     guard !keys.isEmpty else { return }
-    let failures = await folder.remove(keys)
+    let failures = await folder.remove(Set(keys.map(\.canonicalSpelling)))
     if !failures.isEmpty { throw CacherError(failures: failures) }
   }
 
@@ -138,5 +153,33 @@ public struct JSONFileCacher<Value: Codable & Sendable>: Cacher {
   @concurrent
   public func removeAllEntries() async throws {
     try await folder.removeAll()
+  }
+
+  /// Removes every entry of this type in the directory whose key begins with some characters, durably when it
+  /// returns, also if the task is cancelled.
+  ///
+  /// Files whose names do not show the key are read for that.
+  ///
+  /// - Parameter prefix: The beginning of the keys.
+  /// - Throws: A ``StorageError`` if something may still be there.
+  @concurrent
+  public func removeEntries(withPrefix prefix: String) async throws {
+    let prefix = prefix.canonicalSpelling
+    try await folder.removeAll { bytes in
+      // Nothing can be said of a damaged file, which is no entry of any key.
+      envelope.key(in: bytes)?.utf8.starts(with: prefix.utf8) ?? true
+    }
+  }
+}
+
+extension JSONFileCacher: Hashable {
+  /// Returns whether two cachers share their files.
+  public static func == (left: Self, right: Self) -> Bool {
+    left.folder.id == right.folder.id
+  }
+
+  /// Hashes what tells the files of the cacher from those of others.
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(folder.id)
   }
 }

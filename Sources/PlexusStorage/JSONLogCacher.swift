@@ -42,13 +42,15 @@ public import Foundation
 ///
 /// What returns is durable, and at any time each key has its old entry or the new one, whole. Any number of
 /// instances and processes may use one directory at once, and see what the others have stored and removed:
-/// the file is locked while one of them writes, and never for longer.
+/// the file is locked while one of them writes, and never for longer. Reading waits for no lock: a process that
+/// is stopped while it writes keeps others from writing, and not from reading.
 ///
 /// ## Failing
 ///
 /// Operations throw a ``StorageError``, or a `CacherError` with one for each key, if the system fails: no
-/// permission, no space, or somebody who keeps the file locked for more than ten seconds. The older entry
-/// of a key that could not be stored stays.
+/// permission, no space, or another process that keeps the file locked for more than ten seconds. The older
+/// entry of a key that could not be stored stays. Entries can be removed, and the file made smaller, also on a full
+/// disk.
 ///
 /// ## Slow disks
 ///
@@ -57,7 +59,7 @@ public import Foundation
 ///
 /// - Important: Cachers in one directory whose values have one type share their entries, and one that is
 ///   cleared clears those of all. Give each a directory of its own; the default one is that of the program.
-public final actor JSONLogCacher<Value: Codable & Sendable>: Cacher {
+public final actor JSONLogCacher<Value: Codable & Sendable>: BatchReadingCacher {
   private nonisolated let log: LogStore
 
   /// Opens the log of a directory, or creates one.
@@ -102,8 +104,23 @@ public final actor JSONLogCacher<Value: Codable & Sendable>: Cacher {
   /// - Throws: A ``StorageError`` if the file cannot be read.
   @concurrent
   public nonisolated func entry(forKey key: String) async throws -> CacheEntry<Value>? {
+    try await log.read(key.canonicalSpelling).flatMap(Self.entry(of:))
+  }
+
+  /// Returns the entries of some keys.
+  ///
+  /// - Parameter keys: The keys.
+  /// - Returns: The entries, however old they are, without those that are damaged or cannot be decoded.
+  /// - Throws: A ``StorageError`` if the file cannot be read.
+  @concurrent
+  public nonisolated func entries(
+    forKeys keys: Set<String>
+  ) async throws -> [String: CacheEntry<Value>] {
+    try await log.read(Set(keys.map(\.canonicalSpelling))).compactMapValues(Self.entry(of:))
+  }
+
+  private static func entry(of record: LogRecord) -> CacheEntry<Value>? {
     guard
-      let record = try await log.read(key),
       let payload = LogPayload.decode(record.payload),
       let value = try? JSONDecoder().decode(Value.self, from: payload.json)
     else { return nil }
@@ -128,6 +145,7 @@ public final actor JSONLogCacher<Value: Codable & Sendable>: Cacher {
     var records: [LogStore.Entry] = []
     records.reserveCapacity(entries.count)
     for (key, entry) in entries {
+      let key = key.canonicalSpelling
       do {
         let json = try encoder.encode(entry.value)
         let payload = LogPayload.encode(json, directives: entry.directives)
@@ -160,7 +178,7 @@ public final actor JSONLogCacher<Value: Codable & Sendable>: Cacher {
   public nonisolated func removeEntries(forKeys keys: Set<String>) async throws {
     guard !keys.isEmpty else { return }
     do {
-      try await log.remove(keys)
+      try await log.remove(Set(keys.map(\.canonicalSpelling)))
     } catch {
       throw CacherError(failures: Dictionary(uniqueKeysWithValues: keys.map { ($0, error) }))
     }
@@ -172,5 +190,27 @@ public final actor JSONLogCacher<Value: Codable & Sendable>: Cacher {
   @concurrent
   public nonisolated func removeAllEntries() async throws {
     try await log.removeAll()
+  }
+
+  /// Removes every entry whose key begins with some characters, durably when it returns, also if the task is
+  /// cancelled.
+  ///
+  /// - Parameter prefix: The beginning of the keys.
+  /// - Throws: A ``StorageError`` if something may still be there.
+  @concurrent
+  public nonisolated func removeEntries(withPrefix prefix: String) async throws {
+    try await log.remove(withPrefix: prefix.canonicalSpelling)
+  }
+}
+
+extension JSONLogCacher: Hashable {
+  /// Returns whether two cachers share their file.
+  public static func == (left: JSONLogCacher, right: JSONLogCacher) -> Bool {
+    left.log.path == right.log.path
+  }
+
+  /// Hashes the path of the file.
+  public nonisolated func hash(into hasher: inout Hasher) {
+    hasher.combine(log.path)
   }
 }

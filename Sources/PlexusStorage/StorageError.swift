@@ -26,3 +26,10 @@ extension StorageError: CustomStringConvertible {
     }
   }
 }
+
+extension StorageError {
+  /// Whether the disk is full, or the user's share of it.
+  var isLackOfSpace: Bool {
+    if case .system(_, _, let code) = self { lacksSpace(code) } else { false }
+  }
+}

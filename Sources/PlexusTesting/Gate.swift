@@ -1,3 +1,5 @@
+internal import PlexusSupport
+
 /// A gate that holds tasks until a test lets them through.
 ///
 /// Put one into the code under test where a test has to know that it has got there, and to decide

@@ -1,10 +1,10 @@
-/// Runs a scenario in first-come-first-served order, and in every order of its jobs that strays from
-/// it at most so many times.
+/// Runs a scenario in every order of its jobs up to a number of deviations from first come, first served;
+/// calls that wait for one actor stay in the order of their arrival unless it adopts ``InterleavedExecutor``.
 ///
 /// A job is what a task does between two suspension points. Which of the jobs that are ready runs
-/// next is all that can differ between two runs of a scenario whose state is kept by actors and
-/// locks. A promise that holds in every order holds; a race that a thousand repetitions miss is found
-/// at once, and always in the same way:
+/// next is all that can differ between two runs of a scenario whose state is kept by locks and by actors
+/// with that executor. A promise that holds in every order holds; a race that a thousand repetitions miss is
+/// found at once, and always in the same way:
 ///
 /// ```swift
 /// actor Account {
@@ -39,11 +39,14 @@
 ///
 /// Tasks, groups, `async let`, actors, continuations, streams, cancellation, ``ManualClock``, ``Gate``,
 /// ``Recorder`` and everything made from these. Where it needs one more place to be interrupted, it
-/// calls ``hop()``. A task that goes to an actor stands in the queue of the actor from then on; a hop
-/// before the call is a place where another task can overtake it.
+/// calls ``hop()``.
 ///
 /// ## Limits
 ///
+/// - What waits in the queue of one actor is one job: the actor runs it in the order of arrival, without
+///   another job in between. Give an actor of the scenario an ``InterleavedExecutor``, and each call that
+///   waits for it is a job of its own. For an actor that cannot adopt one, a hop before the call is a place
+///   where another task can overtake it.
 /// - What leaves the calling thread is not ordered, and looks like a task that never finishes: the
 ///   main actor, executors of one's own, real clocks, other threads, and `Task.yield()`.
 /// - Only the order of jobs is tried. Two threads in the same function at once, which a lock or an

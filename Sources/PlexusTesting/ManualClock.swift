@@ -1,3 +1,5 @@
+internal import PlexusSupport
+
 /// A clock that stands still until a test moves it.
 ///
 /// Code that takes an `any Clock<Duration>` sleeps on it as on any other clock. The test decides

@@ -1,3 +1,5 @@
+internal import PlexusSupport
+
 /// A source that answers from a script: the first fetch gets the first result, and so on.
 ///
 /// ```swift

@@ -23,7 +23,10 @@ let package = Package(
   targets: [
     // A link to LoopbackOrigin under a name of its own: the package has no product for it, and names of
     // targets must differ across packages.
-    .target(name: "BenchmarkOrigin"),
+    .target(
+      name: "BenchmarkOrigin",
+      swiftSettings: swiftSettings + [.enableUpcomingFeature("InternalImportsByDefault")]
+    ),
     .executableTarget(
       name: "PlexusBenchmarks",
       dependencies: [

@@ -35,6 +35,98 @@ extension `Every order of jobs` {
       #expect(Set(outcomes.entries) == Set(letters.flatMap { [$0 + "12", $0 + "21"] }))
     }
 
+    /// An actor that notes its calls.
+    private actor Notebook {
+      private let executor: InterleavedExecutor?
+      private(set) var text = ""
+
+      init(isInterleaved: Bool) {
+        executor = isInterleaved ? InterleavedExecutor() : nil
+      }
+
+      nonisolated var unownedExecutor: UnownedSerialExecutor {
+        executor?.asUnownedSerialExecutor() ?? plain.unownedExecutor
+      }
+
+      private let plain = Plain()
+
+      func note(_ name: String, thenAfterAHop second: String? = nil) async {
+        text += name
+        guard let second else { return }
+        await hop()
+        text += second
+      }
+    }
+
+    private actor Plain {}
+
+    /// The orders in which an actor runs three calls that wait for it.
+    private func orders(isInterleaved: Bool) throws -> Set<String> {
+      let outcomes = Journal()
+      try forEveryInterleaving {
+        let notebook = Notebook(isInterleaved: isInterleaved)
+        await withTaskGroup { group in
+          // All of them wait for the actor before it runs the first one.
+          for name in ["a", "b", "c"] { group.addTask { await notebook.note(name) } }
+        }
+        outcomes.append(await notebook.text)
+      }
+      return Set(outcomes.entries)
+    }
+
+    @Test func `runs what waits for an actor in every order if it adopts the executor`() throws {
+      let all: Set = ["abc", "acb", "bac", "bca", "cab", "cba"]
+      #expect(try orders(isInterleaved: true) == all)
+    }
+
+    @Test func `splits what waits in the queue of an actor that adopts the executor`() throws {
+      let outcomes = Journal()
+      try forEveryInterleaving {
+        let notebook = Notebook(isInterleaved: true)
+        let log = Journal()
+        // A call that is in the queue of the actor, and then a task beside it.
+        let first = Task {
+          await notebook.note("")
+          log.append("a")
+        }
+        let second = Task {
+          await notebook.note("")
+          log.append("b")
+        }
+        let beside = Task { log.append("x") }
+        _ = await (first.value, second.value, beside.value)
+        outcomes.append(log.text)
+      }
+      #expect(Set(outcomes.entries) == ["abx", "axb", "xab", "bax", "bxa", "xba"])
+    }
+
+    @Test func `runs one call of an actor with the executor at a time`() throws {
+      try forEveryInterleaving {
+        let notebook = Notebook(isInterleaved: true)
+        async let first: Void = notebook.note("a", thenAfterAHop: "b")
+        async let second: Void = notebook.note("1", thenAfterAHop: "2")
+        _ = await (first, second)
+        let text = await notebook.text
+        guard ["ab12", "a1b2", "a12b", "1ab2", "1a2b", "12ab"].contains(text) else {
+          throw Unexpected(text: text)
+        }
+      }
+    }
+
+    private struct Unexpected: Error {
+      let text: String
+    }
+
+    @Test func `the executor serves an actor outside a scenario, in order`() async {
+      let notebook = Notebook(isInterleaved: true)
+      for name in ["a", "b", "c"] { await notebook.note(name, thenAfterAHop: name) }
+      #expect(await notebook.text == "aabbcc")
+      await withTaskGroup { group in
+        for _ in 0..<100 { group.addTask { await notebook.note("x") } }
+      }
+      #expect(await notebook.text.count == 106)
+    }
+
     // First come, first served is abc. One deviation: the second or the third of three jobs first, or
     // the second of the two that are left. Two: both. There is no third choice.
     @Test(arguments: [

@@ -60,6 +60,48 @@ extension `Every order of jobs` {
       return policy
     }
 
+    /// A cacher without entries that records whether the caller had left before the read ended.
+    private final class EmptyCacher: Cacher {
+      let hasLeft = Atomic(false)
+      let wasReadInVain = Atomic(false)
+
+      func entry(forKey key: String) async -> CacheEntry<Int>? {
+        await hop()
+        if hasLeft.load(ordering: .relaxed) { wasReadInVain.store(true, ordering: .relaxed) }
+        return nil
+      }
+
+      func store(_ new: [String: CacheEntry<Int>]) async {}
+      func removeEntries(forKeys keys: Set<String>) async {}
+      func removeAllEntries() async {}
+    }
+
+    @Test func `R6: no fetch begins for a caller that left while the stored copy was read`()
+      throws
+    {
+      let readsInVain = Guarded(0)
+      let fetchesInVain = Guarded(0)
+      try forEveryInterleaving(deviations: 3) {
+        let cacher = EmptyCacher()
+        var policy = Self.readingFirst
+        policy.whenUnobserved = .cancel
+        let cache = Multiplexer<Int>(id: "key", policy: policy, cacher: cacher) {
+          if cacher.wasReadInVain.load(ordering: .relaxed) { fetchesInVain.withLock { $0 += 1 } }
+          return 1
+        }
+        let request = Task { try await cache.request() }
+        await hop()
+        request.cancel()
+        _ = try? await request.value
+        cacher.hasLeft.store(true, ordering: .relaxed)
+        await hop()
+        await hop()
+        if cacher.wasReadInVain.load(ordering: .relaxed) { readsInVain.withLock { $0 += 1 } }
+      }
+      #expect(readsInVain.withLock { $0 } > 0, "No order leaves during the read")
+      #expect(fetchesInVain.withLock { $0 } == 0)
+    }
+
     @Test func `R7: clearing outlives every flush and fetch`() throws {
       try forEveryInterleaving(deviations: 3) {
         let origin = Origin()

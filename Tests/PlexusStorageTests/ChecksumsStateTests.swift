@@ -1,4 +1,4 @@
-import PlexusHashing
+import PlexusSupport
 import TestSupport
 import Testing
 

@@ -1,4 +1,4 @@
-import PlexusHashing
+import PlexusSupport
 import TestSupport
 import Testing
 
@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `File names` {
   private let names = FileNames(type: "Person")
-  private let allowed = Set("abcdefghijklmnopqrstuvwxyz0123456789.-_~".unicodeScalars)
+  private let allowed = Set("abcdefghijklmnopqrstuvwxyz0123456789.-_~=".unicodeScalars)
 
   @Test func `R16 each key has a name of its own, of at most 120 safe bytes`() {
     var seen: [String: String] = [:]
@@ -25,6 +25,10 @@ import Testing
 
   @Test func `a plain key can be read in its name`() {
     #expect(names.file(forKey: "user-1.profile_x") == "person-6007db63.user-1.profile_x.json")
+  }
+
+  @Test func `a plain key with a namespace can be read in its name`() {
+    #expect(names.file(forKey: "users/42") == "person-6007db63.users=42.json")
   }
 
   @Test func `another key has its beginning and its digest in its name`() {

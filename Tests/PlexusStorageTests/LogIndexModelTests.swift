@@ -76,6 +76,19 @@ import Testing
     }
   }
 
+  @Test func `R17 what another process is writing is not taken for damage`() throws {
+    let records = bytes([(.entry, "a", "1"), (.entry, "b", "2"), (.entry, "c", "3")])
+    for length in 0..<records[1].count {
+      // Of two records that are being written the second can be seen before the first.
+      let hole = [UInt8](repeating: 0, count: records[1].count - length)
+      let log = records[0] + records[1].prefix(length) + hole + records[2]
+      var index = LogIndex()
+      var window = LogWindow(size: log.count) { Array(log[$0..<$0 + $1]) }
+      #expect(try index.scan(&window, from: 0, stopsAtDamage: true) == records[0].count)
+      #expect(Array(index.places.keys) == ["a"])
+    }
+  }
+
   @Test func `damage to a payload costs that entry, damage to a label all before it`() throws {
     let records = bytes([
       (.entry, "a", "1"), (.entry, "b", "2"), (.entry, "a", "3"), (.entry, "c", "4"),

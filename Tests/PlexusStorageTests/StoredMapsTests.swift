@@ -78,6 +78,142 @@ struct `Multiplexers with files` {
   }
 
   @Test(arguments: Kind.allCases)
+  private func `R17: requests are answered while a stopped process keeps the log locked`(
+    kind: Kind
+  ) async throws {
+    let map = MultiplexerMap<Int, Person>(policy: policy, cacher: try kind.open(folder.path)) {
+      Person(name: "\($0)", age: $0)
+    }
+    for key in 0..<3 { _ = try await map.request(key) }
+    try await map.flush()
+    // What a process holds that was stopped while it wrote.
+    let handles = try folder.files.map { try FileHandle(forUpdating: $0) }
+    for handle in handles { #expect(flock(handle.fileDescriptor, LOCK_EX) == 0) }
+    let reader = MultiplexerMap<Int, Person>(policy: policy, cacher: try kind.open(folder.path)) {
+      _ in throw Fetched()
+    }
+    for key in 0..<3 { #expect(try await reader.request(key).name == "\(key)") }
+    for handle in handles { try handle.close() }
+  }
+
+  private struct Name: LosslessStringConvertible, Hashable, Sendable {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+  }
+
+  /// Two descriptions that are equal, of keys that are not.
+  private struct Bytes: LosslessStringConvertible, Hashable, Sendable {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+
+    static func == (left: Self, right: Self) -> Bool {
+      left.description.utf8.elementsEqual(right.description.utf8)
+    }
+
+    func hash(into hasher: inout Hasher) {
+      for byte in description.utf8 { hasher.combine(byte) }
+    }
+  }
+
+  private func store<Key: Hashable & Sendable & LosslessStringConvertible>(
+    _ keys: [Key],
+    _ kind: Kind
+  ) async throws -> MultiplexerMap<Key, Person> {
+    let map = MultiplexerMap<Key, Person>(id: "map", cacher: try kind.open(folder.path)) { _ in
+      throw Fetched()
+    }
+    for (index, key) in keys.enumerated() {
+      map.store(Person(name: "\(index)", age: nil), for: key)
+      try await map.flush()
+    }
+    return MultiplexerMap(id: "map", policy: policy, cacher: try kind.open(folder.path)) { _ in
+      throw Fetched()
+    }
+  }
+
+  @Test(arguments: Kind.allCases)
+  private func `R16: equal keys have one entry, however they are spelled`(
+    kind: Kind
+  ) async throws {
+    let composed = "caf\u{e9} \u{212b} \u{ac01}"
+    let decomposed = "cafe\u{301} A\u{30a} \u{1100}\u{1161}\u{11a8}"
+    let texts = try await store([composed, decomposed], kind)
+    #expect(try await texts.request(composed).name == "1")
+    #expect(try await texts.request(decomposed).name == "1")
+    try await texts.clear(decomposed)
+    await #expect(throws: Fetched.self) { try await texts.request(composed) }
+    let names = try await store([Name(composed), Name(decomposed)], kind)
+    #expect(try await names.request(Name(composed)).name == "1")
+    try await names.clear()
+    let numbers = try await store([0.0, -0.0], kind)
+    #expect(try await numbers.request(0.0).name == "1")
+    #expect(try await numbers.request(-0.0).name == "1")
+    try await numbers.clear(0.0)
+    await #expect(throws: Fetched.self) { try await numbers.request(-0.0) }
+  }
+
+  @Test(arguments: Kind.allCases)
+  private func `R16: keys that are not equal have an entry each, also with equal descriptions`(
+    kind: Kind
+  ) async throws {
+    let scalars: [Unicode.Scalar] = ["\u{212b}", "\u{c5}", "a", "A", "%", "/"]
+    let map = try await store(scalars, kind)
+    for (index, key) in scalars.enumerated() {
+      #expect(try await map.request(key).name == "\(index)")
+    }
+    try await map.clear()
+    let bytes = [
+      "\u{212b}", "\u{c5}", "A\u{30a}", "%\u{c5}", "%%c3%85", "%c3%85", "-0.0", "0.0", "%", "%%25",
+    ].map { Bytes($0) }
+    let others = try await store(bytes, kind)
+    for (index, key) in bytes.enumerated() {
+      #expect(try await others.request(key).name == "\(index)")
+    }
+  }
+
+  @Test(arguments: Kind.allCases)
+  private func `R16: maps with different ids have namespaces, which they clear alone`(
+    kind: Kind
+  ) async throws {
+    let ids: [String?] = [nil, "a", "A", "a/b", "a%2Fb", "", "%", "caf\u{e9}"]
+    func make(_ id: String?) throws -> MultiplexerMap<String, Person> {
+      MultiplexerMap(id: id, policy: policy, cacher: try kind.open(folder.path)) { _ in
+        throw Fetched()
+      }
+    }
+    let keys = ["1", "b/1", "a/1", "/1", "/a/1", "%/1", ""]
+    for (index, id) in ids.enumerated() {
+      let map = try make(id)
+      for key in keys { map.store(Person(name: "\(index) \(key)", age: index), for: key) }
+      try await map.flush()
+    }
+    let single = Multiplexer(id: "a/1", policy: policy, cacher: try kind.open(folder.path)) {
+      Person(name: "single", age: nil)
+    }
+    for (index, id) in ids.enumerated() {
+      let map = try make(id)
+      for key in keys { #expect(try await map.request(key).name == "\(index) \(key)") }
+    }
+    _ = try await single.refresh().request()
+    try await single.flush()
+    #expect(try await make("a").request("1").name == "1 1")
+    for (index, id) in ids.enumerated().reversed() where id != nil {
+      try await make(id).clear()
+      for (other, id) in ids.enumerated() {
+        let map = try make(id)
+        for key in keys where (id, key) != (nil, "a/1") {
+          let name = try? await map.request(key).name
+          let isThere = other < index || id == nil
+          #expect(name == (isThere ? "\(other) \(key)" : nil), "\(id ?? "nil") \(key)")
+        }
+      }
+      if index == 1 { break }
+    }
+  }
+
+  @Test(arguments: Kind.allCases)
   private func `R16: hostile keys have a value each, inside the directory`(
     kind: Kind
   ) async throws {

@@ -199,6 +199,8 @@ extension CachePolicy {
     var policy = CachePolicy()
     policy.timeToLive = .seconds(hours * 60 * 60)
     policy.failureTimeToLive = .seconds(15 * 60)
+    // By the clock of the board, on which hours pass while the disk is read.
+    policy.storageTimeout = .seconds(365 * 24 * 60 * 60)
     return policy
   }
 }

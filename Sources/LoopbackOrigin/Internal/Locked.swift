@@ -1,1 +1,1 @@
-../../PlexusNetworking/Internal/Locked.swift
+../../PlexusSupport/Locked.swift

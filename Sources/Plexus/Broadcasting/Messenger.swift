@@ -35,6 +35,7 @@ public final actor Messenger<Message: Sendable>: Broadcaster {
   @usableFromInline let hub = BroadcastHub<Message>()
 
   /// Creates a messenger without subscribers.
+  @inlinable
   public init() {}
 
   deinit {

@@ -3,22 +3,27 @@ extension Broadcaster {
   ///
   /// The synchronous handlers of one source that share an actor run one after another, in
   /// subscription order, message by message: everybody sees one message before anybody sees the
-  /// next. What a handler sends itself comes afterwards.
+  /// next. What a handler sends itself comes afterwards. Handlers that have run for about a millisecond let
+  /// others have their actor before they go on.
   ///
   /// - Parameters:
   ///   - bufferingPolicy: Which elements the handler may miss while it is behind.
   ///   - handler: What to call. It is released when the token is cancelled.
   /// - Returns: The token that keeps the handler registered. Dropping it removes the handler.
+  @inlinable
   public nonisolated func observe(
     bufferingPolicy: BufferingPolicy<Element> = .unbounded,
     @_inheritActorContext _ handler: @escaping @isolated(any) @Sendable (Element) -> Void
   ) -> ObservationToken {
-    let registration = add(
-      .plain(handler),
+    let call = directly(handler)
+    let recipe = HandlerRecipe(
       isolation: handler.isolation,
-      bufferingPolicy: bufferingPolicy
+      .synchronous { box in
+        call(Box<Element>.element(of: box))
+        return .succeeded
+      }
     )
-    return ObservationToken(onCancel: registration.cancel)
+    return ObservationToken(subscription(bufferingPolicy: bufferingPolicy).handler(recipe))
   }
 
   /// Calls an asynchronous closure for every element, on the actor that the closure belongs to.
@@ -31,17 +36,19 @@ extension Broadcaster {
   ///   - handler: What to call. When the token is cancelled, so is the task that a running handler
   ///     is in; the closure is released when it has returned.
   /// - Returns: The token that keeps the handler registered. Dropping it removes the handler.
+  @inlinable
   public nonisolated func observe(
     bufferingPolicy: BufferingPolicy<Element> = .unbounded,
     @_inheritActorContext _ handler: @escaping @isolated(any) @Sendable (Element) async -> Void
   ) -> ObservationToken {
-    let subscription = subscription(bufferingPolicy: bufferingPolicy)
-    let loop = HandlerLoop(subscription) { element, _ in
-      await handler(element)
-      return true
-    }
-    loop.start(isolation: handler.isolation)
-    return ObservationToken { loop.cancel() }
+    let recipe = HandlerRecipe(
+      isolation: handler.isolation,
+      .suspending { box in
+        await handler(Box<Element>.element(of: box))
+        return .succeeded
+      }
+    )
+    return ObservationToken(subscription(bufferingPolicy: bufferingPolicy).handler(recipe))
   }
 
   /// Calls a closure for every element as long as its owner lives.
@@ -54,22 +61,24 @@ extension Broadcaster {
   ///   - owner: Whose life decides. The closure must not capture it strongly: it is handed in.
   ///   - bufferingPolicy: Which elements the handler may miss while it is behind.
   ///   - handler: What to call, with the owner and the element.
+  @inlinable
   public nonisolated func observe<Owner: AnyObject & Sendable>(
     as owner: Owner,
     bufferingPolicy: BufferingPolicy<Element> = .unbounded,
     @_inheritActorContext _ handler: @escaping @isolated(any) @Sendable (Owner, Element) -> Void
   ) {
     weak let weakOwner = owner
-    let registration = add(
-      .owned { element, _ in
-        guard let owner = weakOwner else { return false }
-        await handler(owner, element)
-        return true
-      },
+    let call = directly(handler)
+    let recipe = HandlerRecipe(
       isolation: handler.isolation,
-      bufferingPolicy: bufferingPolicy
+      isOrphaned: { weakOwner == nil },
+      .synchronous { box in
+        guard let owner = weakOwner else { return .unreached }
+        call(owner, Box<Element>.element(of: box))
+        return .succeeded
+      }
     )
-    registration.end(with: owner)
+    _ = subscription(bufferingPolicy: bufferingPolicy).handler(recipe)
   }
 
   /// Calls an asynchronous closure for every element as long as its owner lives.
@@ -80,6 +89,7 @@ extension Broadcaster {
   ///   - owner: Whose life decides. The closure must not capture it strongly: it is handed in.
   ///   - bufferingPolicy: Which elements the handler may miss while it is behind.
   ///   - handler: What to call, with the owner and the element.
+  @inlinable
   public nonisolated func observe<Owner: AnyObject & Sendable>(
     as owner: Owner,
     bufferingPolicy: BufferingPolicy<Element> = .unbounded,
@@ -87,43 +97,15 @@ extension Broadcaster {
       @escaping @isolated(any) @Sendable (Owner, Element) async -> Void
   ) {
     weak let weakOwner = owner
-    let loop = HandlerLoop(subscription(bufferingPolicy: bufferingPolicy)) { element, _ in
-      guard let owner = weakOwner else { return false }
-      await handler(owner, element)
-      return true
-    }
-    loop.start(isolation: handler.isolation)
-    loop.registration.end(with: owner)
-  }
-
-  /// Adds a synchronous handler to the hub, or in a loop of its own if the broadcaster is not one of ours.
-  private nonisolated func add(
-    _ body: HandlerEntry<Element>.Body,
-    isolation: (any Actor)?,
-    bufferingPolicy: BufferingPolicy<Element>
-  ) -> HandlerRegistration<Element> {
-    if let source = self as? any HubBacked<Element> {
-      let added = source.withHub { hub, replay in
-        hub.addHandler(
-          body,
-          isolation: isolation,
-          bufferingPolicy: bufferingPolicy,
-          replaying: replay
-        )
+    let recipe = HandlerRecipe(
+      isolation: handler.isolation,
+      isOrphaned: { weakOwner == nil },
+      .suspending { box in
+        guard let owner = weakOwner else { return .unreached }
+        await handler(owner, Box<Element>.element(of: box))
+        return .succeeded
       }
-      added.registration.hub.start(added)
-      return added.registration
-    }
-    let loop = HandlerLoop(subscription(bufferingPolicy: bufferingPolicy)) { element, isolation in
-      switch body {
-      case .plain(let handler):
-        await handler(element)
-        return true
-      case .owned(let handler):
-        return await handler(element, isolation)
-      }
-    }
-    loop.start(isolation: isolation)
-    return loop.registration
+    )
+    _ = subscription(bufferingPolicy: bufferingPolicy).handler(recipe)
   }
 }

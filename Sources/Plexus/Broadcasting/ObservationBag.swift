@@ -7,7 +7,7 @@ public final class ObservationBag: Sendable {
     var tokens: Set<ObservationToken> = []
     /// In order of insertion.
     var order: [ObservationToken] = []
-    /// How many tokens there may be before the cancelled ones are looked for.
+    /// How many tokens there can be before those that have ended are looked for.
     var threshold = 16
   }
 
@@ -20,11 +20,14 @@ public final class ObservationBag: Sendable {
     cancelAll()
   }
 
-  /// Adds a token; one that is in the bag already, or cancelled, is not added.
+  /// Adds a token; one that is in the bag already, or has ended, is not added.
+  ///
+  /// The bag forgets tokens that have ended: those that were cancelled one by one, and those whose source has
+  /// finished or was released.
   ///
   /// - Parameter token: What to cancel with the others.
   public func insert(_ token: ObservationToken) {
-    guard !token.isCancelled else { return }
+    guard !token.isOver else { return }
     let isCrowded = state.withLock { state in
       guard state.tokens.insert(token).inserted else { return false }
       state.order.append(token)
@@ -42,19 +45,22 @@ public final class ObservationBag: Sendable {
     for token in state.order { token.cancel() }
   }
 
-  /// The number of tokens that have not been cancelled.
+  /// The number of tokens that have not ended.
   public var count: Int {
-    state.withLock { $0.order }.count { !$0.isCancelled }
+    prune()
+    return state.withLock { $0.order.count }
   }
 
-  /// Lets go of tokens that were cancelled one by one, so that a bag in use for long does not grow.
+  /// Lets go of tokens that have ended, so that a bag in use for long does not grow.
   private func prune() {
-    let cancelled = state.withLock { $0.order }.filter(\.isCancelled)
+    let ended = state.withLock { $0.order }.filter(\.isOver)
     state.withLock { state in
-      state.tokens.subtract(cancelled)
-      state.order.removeAll { !state.tokens.contains($0) }
+      if !ended.isEmpty {
+        state.tokens.subtract(ended)
+        state.order.removeAll { !state.tokens.contains($0) }
+      }
       state.threshold = max(16, state.order.count * 2)
     }
-    withExtendedLifetime(cancelled) {}
+    withExtendedLifetime(ended) {}
   }
 }

@@ -13,7 +13,7 @@ extension Messenger {
     hub.counts(bufferingPolicy: bufferingPolicy)
   }
 
-  /// Waits until somebody is subscribed, streams and handlers alike; returns at once if there is somebody.
+  /// Waits until there is a subscriber, a stream or a handler; returns at once if there is one.
   ///
   /// ```swift
   /// let messenger = Messenger<String>()
@@ -33,52 +33,6 @@ extension Messenger {
   }
 }
 
-extension DataPublisher {
-  /// Returns the number of subscribers at this moment and whenever it changes, each number in order.
-  ///
-  /// The rules are those of ``Messenger/subscriberCounts(bufferingPolicy:)``: it is not a subscriber, and
-  /// ends with the publisher.
-  ///
-  /// - Parameter bufferingPolicy: What is kept while the reader is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
-  public nonisolated func subscriberCounts(
-    bufferingPolicy: BufferingPolicy<Int> = .unbounded
-  ) -> AsyncStream<Int> {
-    core.hub.counts(bufferingPolicy: bufferingPolicy)
-  }
-
-  /// Waits until somebody is subscribed, streams and handlers alike; returns at once if there is somebody.
-  ///
-  /// - Throws: A `CancellationError` if the calling task is cancelled.
-  public nonisolated func waitForSubscriber() async throws {
-    try await core.hub.waitForSubscriber()
-    withExtendedLifetime(self) {}
-  }
-}
-
-extension PagedPublisher {
-  /// Returns the number of subscribers at this moment and whenever it changes, each number in order.
-  ///
-  /// The rules are those of ``Messenger/subscriberCounts(bufferingPolicy:)``: it is not a subscriber, and
-  /// ends with the publisher.
-  ///
-  /// - Parameter bufferingPolicy: What is kept while the reader is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
-  public nonisolated func subscriberCounts(
-    bufferingPolicy: BufferingPolicy<Int> = .unbounded
-  ) -> AsyncStream<Int> {
-    core.hub.counts(bufferingPolicy: bufferingPolicy)
-  }
-
-  /// Waits until somebody is subscribed, streams and handlers alike; returns at once if there is somebody.
-  ///
-  /// - Throws: A `CancellationError` if the calling task is cancelled.
-  public nonisolated func waitForSubscriber() async throws {
-    try await core.hub.waitForSubscriber()
-    withExtendedLifetime(self) {}
-  }
-}
-
 extension SharedSequence {
   /// Returns the number of subscribers at this moment and whenever it changes, each number in order.
   ///
@@ -93,7 +47,7 @@ extension SharedSequence {
     core.hub.counts(bufferingPolicy: bufferingPolicy)
   }
 
-  /// Waits until somebody is subscribed, streams and handlers alike; returns at once if there is somebody.
+  /// Waits until there is a subscriber, a stream or a handler; returns at once if there is one.
   ///
   /// - Throws: A `CancellationError` if the calling task is cancelled, ``BroadcastError/finished`` if the
   ///   sequence has ended.

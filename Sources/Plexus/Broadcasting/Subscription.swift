@@ -23,7 +23,15 @@ public import Synchronization
 /// with `break` can be continued by another one. Two tasks must not iterate at once: each task takes
 /// a subscription of its own.
 ///
-/// - Precondition: `next()` is not called while another task is suspended in it.
+/// - Precondition: One task iterates at a time. A second one that is noticed stops the program, also in
+///   release builds: at the latest when one of them has to wait for an element. Until then each of them can
+///   miss elements or receive them twice, but neither receives one that was not sent.
+///
+/// ## Fairness
+///
+/// A loop that finds one element after the other gives its actor to other tasks from time to time: when it has
+/// read at least 16 elements in a row, or fewer if they last long, and the system's coarse clock has ticked since
+/// it began. That clock ticks every 1 to 4 milliseconds on most systems.
 ///
 /// ## Ending
 ///
@@ -41,7 +49,7 @@ public import Synchronization
 ///
 /// Under `.unbounded` everything that a subscriber has not read is kept for it, in chunks of 16
 /// elements that all subscribers of the source share. A chunk is released when the slowest
-/// subscriber has passed it.
+/// subscriber has passed it. When every subscriber has read everything and waits, all elements are released.
 public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
   /// A subscription does not throw.
   public typealias Failure = Never
@@ -72,8 +80,10 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
     @usableFromInline let subscriber: Subscriber<Element>
     /// The elements at hand, if the log is read.
     @usableFromInline var run: LogRun<Element>?
-    /// The sequence number after them.
-    @usableFromInline var end = Int.min
+    /// The sequence number of the first element at hand.
+    @usableFromInline var start = 0
+    /// The number of elements at hand, read or not.
+    @usableFromInline var count = 0
 
     @inlinable
     init(subscriber: Subscriber<Element>) {
@@ -96,7 +106,8 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
     @inlinable
     public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
       let sequence = subscriber.position.load(ordering: .relaxed)
-      if sequence < end, let run {
+      // Only elements of the run can be read, whatever another iterator does with the position.
+      if UInt(bitPattern: sequence &- start) < UInt(bitPattern: count), let run {
         subscriber.position.store(sequence &+ 1, ordering: .relaxed)
         return run[sequence]
       }
@@ -105,6 +116,7 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
       case .element(let element): return element
       case .ended: return nil
       case .empty: return await wait(isolation: actor)
+      case .spent: return await giveWay(isolation: actor)
       }
     }
 
@@ -114,6 +126,8 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
       case element(Element)
       /// Nothing at the moment; the position is still claimed.
       case empty
+      /// Other tasks come first; the position is still claimed.
+      case spent
       case ended
     }
 
@@ -123,8 +137,10 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
     mutating func look() -> Sight {
       subscriber.claim()
       let sight = take()
-      if case .empty = sight { return sight }
-      subscriber.unclaim()
+      switch sight {
+      case .empty, .spent: break
+      case .element, .ended: subscriber.unclaim()
+      }
       return sight
     }
 
@@ -132,15 +148,20 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
     @inlinable
     mutating func take() -> Sight {
       if !Task.isCancelled {
+        if subscriber.hasSpentBudget() { return .spent }
         switch subscriber.step() {
         case .element(let element):
+          subscriber.budget.spend(1, now: subscriber.core.coarseTime())
           return .element(element)
         case .run(let found, let end):
           let sequence = subscriber.position.load(ordering: .relaxed)
+          let count = Swift.min(end &- sequence, Int(subscriber.budget.remaining))
+          subscriber.budget.spend(count, now: subscriber.core.coarseTime())
           subscriber.position.store(sequence &+ 1, ordering: .relaxed)
           let element = found[sequence]
           run = found
-          self.end = end
+          start = sequence
+          self.count = count
           return .element(element)
         case .empty:
           // A reader that waits keeps nothing alive but the place where it goes on.
@@ -158,19 +179,34 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
     @inlinable
     mutating func forget() {
       run = nil
-      end = .min
+      count = 0
     }
 
     /// Waits for the next element, with the position claimed.
     @inlinable
     mutating func wait(isolation: isolated (any Actor)?) async -> Element? {
+      await subscriber.park(isolation: isolation)
+      return await goOn(isolation: isolation)
+    }
+
+    /// Gives the actor to other tasks before the next element, with the position claimed.
+    @inlinable
+    @inline(never)
+    mutating func giveWay(isolation: isolated (any Actor)?) async -> Element? {
+      await subscriber.giveWay(isolation: isolation)
+      return await goOn(isolation: isolation)
+    }
+
+    /// Reads on after a suspension, with the position claimed.
+    @inlinable
+    mutating func goOn(isolation: isolated (any Actor)?) async -> Element? {
       defer { subscriber.unclaim() }
       while true {
-        await subscriber.park(isolation: isolation)
         switch take() {
         case .element(let element): return element
         case .ended: return nil
-        case .empty: continue
+        case .empty: await subscriber.park(isolation: isolation)
+        case .spent: await subscriber.giveWay(isolation: isolation)
         }
       }
     }

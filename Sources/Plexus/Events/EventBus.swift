@@ -31,11 +31,26 @@
 /// events of other types or scopes and, as long as the events of its own type are not persistent, no
 /// other subscriber.
 ///
+/// ## Handlers
+///
+/// `observe` calls a closure for each event, on the actor that the closure belongs to. There are three ways to
+/// register one, by lifetime, each for closures that suspend and for those that do not:
+///
+/// | Call | The handler lives |
+/// |---|---|
+/// | `observe(E.self) { event in ... }` | as long as the token that is returned |
+/// | `observe(as: owner, E.self) { owner, event in ... }` | as long as the owner, which is held weakly |
+/// | `observe(id: id, E.self) { event in ... }` | until it is removed by the id |
+///
+/// The closure returns nothing, or a ``HandlerResult`` if the events are persistent. All of them take a scope and a
+/// buffering policy.
+///
 /// ## Persistent events
 ///
 /// An event may be kept for those who come later. It is then offered to one subscriber after the
 /// other, in subscription order, each waiting for the result of the one before; what is posted
-/// meanwhile with the same type and scope waits. <doc:persistent-events> tells the rules.
+/// meanwhile with the same type and scope waits. A handler that hangs holds them up until it is removed.
+/// <doc:persistent-events> tells the rules.
 ///
 /// ## Lifetimes
 ///
@@ -72,7 +87,7 @@ public final actor EventBus {
   /// Parts that can be handed a bus are easier to test with one of their own.
   public static let shared = EventBus()
 
-  nonisolated let core: EventBusCore
+  @usableFromInline nonisolated let core: EventBusCore
 
   /// Creates a bus without subscribers.
   ///
@@ -96,15 +111,29 @@ public final actor EventBus {
   /// - Parameters:
   ///   - event: What has happened.
   ///   - scope: Where; `nil` reaches those who have subscribed without a scope.
+  @inlinable
   public nonisolated func post<E: Event>(_ event: E, scope: EventScope? = nil) {
-    core.post(event, scope: scope, ticket: nil)
+    let type = ObjectIdentifier(E.self)
+    let persistence = event.persistence
+    // What is not kept needs no channel where there is none.
+    if persistence.rule == nil {
+      let known =
+        if case .none = scope { core.channel(of: type) } else { core.channel(of: type, in: scope) }
+      guard let known else { return }
+      let box = Box(event)
+      if !known.post(box) { core.post(box, of: type, persistence, in: scope) }
+    } else {
+      core.post(Box(event), of: type, persistence, in: scope)
+    }
   }
 
   /// Posts an event and waits until every handler that gets it has ended.
   ///
-  /// The event is posted before this suspends, in order with what the caller posts otherwise. Handlers
-  /// run to their end even if the caller is cancelled, and the counts tell of all of them: cancellation
-  /// does not end this wait. A handler that is removed before its turn is not waited for.
+  /// The event is posted before this suspends, in order with what the caller posts otherwise. A handler that is
+  /// removed before its turn is not waited for. The handlers run with the caller's priority at least.
+  ///
+  /// Cancelling the caller's task ends the wait at once, and ``PostOutcome/isIncomplete`` is true: the counts are
+  /// those of the handlers that had ended by then. The handlers run all the same.
   ///
   /// Inside a handler, the wait might be one for the handler itself: if the event stands behind the one
   /// that is being handled, directly or because handlers of several types wait for each other, the call
@@ -115,12 +144,14 @@ public final actor EventBus {
   ///   - event: What has happened.
   ///   - scope: Where; `nil` reaches those who have subscribed without a scope.
   /// - Returns: Whom the event has reached, and whether it is kept.
+  @inlinable
   @discardableResult
   public nonisolated func postAndWait<E: Event>(
     _ event: E,
     scope: EventScope? = nil
   ) async -> PostOutcome {
-    await core.postAndWait(event, scope: scope)
+    let persistence = event.persistence
+    return await core.postAndWait(Box(event), of: ObjectIdentifier(E.self), persistence, in: scope)
   }
 
   // MARK: - Reading
@@ -135,6 +166,7 @@ public final actor EventBus {
   ///   - bufferingPolicy: What is kept for the subscriber while it is behind. An event for which there
   ///     is no room under `.bufferingOldest` does not count as handled.
   /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  @inlinable
   public nonisolated func subscribe<E: Event>(
     to type: E.Type,
     scope: EventScope? = nil,
@@ -153,13 +185,20 @@ public final actor EventBus {
   ///   - bufferingPolicy: What is kept for the subscriber while it is behind. An event for which there
   ///     is no room under `.bufferingOldest` does not count as handled.
   /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  @inlinable
   public nonisolated func subscription<E: Event>(
     to type: E.Type,
     scope: EventScope? = nil,
     bufferingPolicy: BufferingPolicy<E> = .unbounded
   ) -> Subscription<E> {
-    core.withChannel(of: type, in: scope) { channel in
-      channel.subscription(bufferingPolicy: bufferingPolicy)
+    core.withChannel(of: ObjectIdentifier(type), in: scope) { channel in
+      var subscription: Subscription<E>?
+      let isInserted = channel.insert { id in
+        let hub = BroadcastHub<E>(onEmpty: { [weak channel] in channel?.removeStream(id) })
+        subscription = hub.subscription(bufferingPolicy: bufferingPolicy)
+        return EventStream(id: id, hub: hub, mayRefuse: bufferingPolicy.mayRefuse)
+      }
+      return isInserted ? subscription : nil
     }
   }
 
@@ -171,11 +210,12 @@ public final actor EventBus {
   ///   - type: The type of events, exactly.
   ///   - scope: The scope, exactly; `nil` counts those who have subscribed without one.
   /// - Returns: Their number.
+  @inlinable
   public nonisolated func subscriberCount<E: Event>(
     for type: E.Type,
     scope: EventScope? = nil
   ) -> Int {
-    core.channel(of: type, in: scope)?.subscriberCount ?? 0
+    core.channel(of: ObjectIdentifier(type), in: scope)?.subscriberCount ?? 0
   }
 
   // MARK: - Kept events
@@ -188,11 +228,14 @@ public final actor EventBus {
   ///   - type: The type of events, exactly.
   ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
   /// - Returns: The events, oldest first.
+  @inlinable
   public nonisolated func pendingEvents<E: Event>(
     of type: E.Type,
     scope: EventScope? = nil
   ) -> [E] {
-    core.channel(of: type, in: scope)?.pendingEvents ?? []
+    core.channel(of: ObjectIdentifier(type), in: scope)?.pendingEvents.map {
+      Box<E>.element(of: $0)
+    } ?? []
   }
 
   /// Keeps the events posted so far no longer, whatever their rule.
@@ -206,7 +249,7 @@ public final actor EventBus {
     of type: E.Type,
     scope: EventScope? = nil
   ) {
-    core.channel(of: type, in: scope)?.removePendingEvents()
+    core.channel(of: ObjectIdentifier(type), in: scope)?.removePendingEvents()
   }
 
   // MARK: - Removing handlers
@@ -235,7 +278,7 @@ public final actor EventBus {
     of type: E.Type,
     scope: EventScope? = nil
   ) {
-    guard let channel = core.channel(of: type, in: scope) else { return }
+    guard let channel = core.channel(of: ObjectIdentifier(type), in: scope) else { return }
     core.removeHandlers(id: AnyID(id), channel: channel.id)
   }
 }

@@ -2,72 +2,65 @@ extension EventBusCore {
   /// Posts an event.
   ///
   /// - Parameters:
-  ///   - event: What has happened.
-  ///   - scope: Where.
-  ///   - ticket: Who waits for the end.
-  /// - Returns: Whether the event is kept now.
-  @discardableResult
-  func post<E: Event>(_ event: E, scope: EventScope?, ticket: PostTicket?) -> Bool {
-    let persistence = event.persistence
-    while true {
-      guard let channel = channel(for: E.self, persistence, in: scope) else {
-        ticket?.end(with: PostOutcome(notified: 0, handled: 0))
-        return false
-      }
-      if case .isDone(let isKept) = channel.post(event, persistence, ticket: ticket) {
-        return isKept
-      }
+  ///   - box: The event.
+  ///   - type: The type of the event.
+  ///   - persistence: Whether and how the event is kept.
+  ///   - scope: The scope.
+  @usableFromInline
+  func post(
+    _ box: AnyBox,
+    of type: ObjectIdentifier,
+    _ persistence: EventPersistence,
+    in scope: EventScope?
+  ) {
+    while let channel = channel(of: type, persistence, in: scope) {
+      if case .isDone = channel.post(box, persistence, ticket: nil) { return }
     }
   }
 
   /// Posts an event and waits until it has been handled, unless it would wait for its own caller.
-  func postAndWait<E: Event>(_ event: E, scope: EventScope?) async -> PostOutcome {
-    guard HandlerRun.current != nil else {
-      let ticket = PostTicket()
-      post(event, scope: scope, ticket: ticket)
-      return await ticket.outcome()
-    }
-    // What is recorded as waited for is the very channel that gets the event, even if others come to
-    // subscribe, or leave, at the same time.
-    let persistence = event.persistence
-    while true {
-      guard let channel = channel(for: E.self, persistence, in: scope) else {
-        return PostOutcome(notified: 0, handled: 0)
-      }
-      guard let wait = HandlerRun.wait(for: channel.id) else {
-        guard case .isDone(let isKept) = channel.post(event, persistence, ticket: nil) else {
+  @usableFromInline
+  func postAndWait(
+    _ box: AnyBox,
+    of type: ObjectIdentifier,
+    _ persistence: EventPersistence,
+    in scope: EventScope?
+  ) async -> PostOutcome {
+    let isHandling = HandlerRun.current != nil
+    // What is recorded as waited for is the very channel that gets the event, even if subscribers come and go
+    // at the same time.
+    while let channel = channel(of: type, persistence, in: scope) {
+      let wait = isHandling ? HandlerRun.wait(for: channel.id) : nil
+      if isHandling, wait == nil {
+        guard case .isDone(let isKept) = channel.post(box, persistence, ticket: nil) else {
           continue
         }
         return PostOutcome(notified: 0, handled: 0, isPersisted: isKept, isDeferred: true)
       }
-      defer { wait.end() }
+      defer { wait?.end() }
       let ticket = PostTicket()
-      guard case .isDone = channel.post(event, persistence, ticket: ticket) else { continue }
-      return await ticket.outcome()
+      guard case .isDone = channel.post(box, persistence, ticket: ticket) else { continue }
+      return await ticket.outcome(in: channel)
     }
+    return PostOutcome(notified: 0, handled: 0)
   }
 
   /// The channel that an event goes to, made if the event is to be kept.
-  private func channel<E: Event>(
-    for type: E.Type,
+  private func channel(
+    of type: ObjectIdentifier,
     _ persistence: EventPersistence,
     in scope: EventScope?
-  ) -> EventChannel<E>? {
+  ) -> EventChannel? {
     if let known = channel(of: type, in: scope) { return known }
     // What is not kept needs no channel where there is none.
     return persistence.rule == nil ? nil : makeChannel(of: type, in: scope)
   }
 
-  /// Adds a handler that lives as long as a token.
-  func add<E: Event>(_ recipe: EventHandlerRecipe<E>, scope: EventScope?) -> ObservationToken {
-    let handler = insert(recipe, scope: scope)
-    return ObservationToken { handler.remove() }
-  }
-
-  /// Adds a handler that lives until its owner has gone.
+  /// Adds a handler that lives until it is cancelled, or its owner is released.
+  @usableFromInline
   @discardableResult
-  func insert<E: Event>(_ recipe: EventHandlerRecipe<E>, scope: EventScope?) -> EventHandler<E> {
-    let added = withChannel(of: E.self, in: scope) { $0.add(recipe, at: time.now()) }
+  func add(_ recipe: HandlerRecipe, of type: ObjectIdentifier, in scope: EventScope?) -> Handler {
+    let added = withChannel(of: type, in: scope) { $0.add(recipe, at: time.now()) }
     added.start()
     return added.handler
   }

@@ -2,6 +2,7 @@
 ///
 /// Scopes and ids are values of a user, whose comparison must not run under the lock. The tables are
 /// therefore indexed by their hash values; whatever has the right one is compared without the lock.
+@usableFromInline
 final class EventBusCore: Sendable {
   private struct ScopedKey: Hashable, Sendable {
     let type: ObjectIdentifier
@@ -9,8 +10,8 @@ final class EventBusCore: Sendable {
   }
 
   private struct Tables: Sendable {
-    var unscoped: [ObjectIdentifier: any AnyEventChannel] = [:]
-    var scoped: [ScopedKey: ContiguousArray<any AnyEventChannel>] = [:]
+    var unscoped: [ObjectIdentifier: EventChannel] = [:]
+    var scoped: [ScopedKey: ContiguousArray<EventChannel>] = [:]
     /// How many scoped channels there are, and may be before those without use are looked for.
     var scopedCount = 0
     var crowd = 64
@@ -35,36 +36,38 @@ final class EventBusCore: Sendable {
 
   // MARK: - Channels
 
+  /// The channel of a type without a scope, if there is one.
+  @usableFromInline
+  func channel(of type: ObjectIdentifier) -> EventChannel? {
+    tables.withLock { $0.unscoped[type] }
+  }
+
   /// The channel of a type and scope, if there is one.
-  func channel<E: Event>(of type: E.Type, in scope: EventScope?) -> EventChannel<E>? {
-    let type = ObjectIdentifier(type)
-    guard let scope else {
-      return tables.withLock { $0.unscoped[type] } as? EventChannel<E>
-    }
+  @usableFromInline
+  func channel(of type: ObjectIdentifier, in scope: EventScope?) -> EventChannel? {
+    guard let scope else { return channel(of: type) }
     let key = ScopedKey(type: type, hash: scope.hashValue)
     let candidates = tables.withLock { $0.scoped[key] }
-    return candidates?.first { $0.scope == scope } as? EventChannel<E>
+    return candidates?.first { $0.scope == scope }
   }
 
   /// The channel of a type and scope, made if there is none.
-  func makeChannel<E: Event>(of type: E.Type, in scope: EventScope?) -> EventChannel<E> {
+  func makeChannel(of type: ObjectIdentifier, in scope: EventScope?) -> EventChannel {
     if let channel = channel(of: type, in: scope) { return channel }
-    let new = EventChannel<E>(scope: scope, core: self)
-    let type = ObjectIdentifier(type)
+    let new = EventChannel(type: type, scope: scope, core: self)
     guard let scope else {
-      let channel = tables.withLock { tables in
+      return tables.withLock { tables in
         if let known = tables.unscoped[type] { return known }
         tables.unscoped[type] = new
         return new
       }
-      return channel as? EventChannel<E> ?? new
     }
     let key = ScopedKey(type: type, hash: scope.hashValue)
-    var compared: ContiguousArray<any AnyEventChannel> = []
+    var compared: ContiguousArray<EventChannel> = []
     while true {
       // `nil` once the new one is there: all those that it was compared with may have gone meanwhile.
       let (candidates, isCrowded) = tables.withLock {
-        tables -> (ContiguousArray<any AnyEventChannel>?, Bool) in
+        tables -> (ContiguousArray<EventChannel>?, Bool) in
         let candidates = tables.scoped[key, default: []]
         guard candidates.elementsEqual(compared, by: ===) else { return (candidates, false) }
         tables.scoped[key, default: []].append(new)
@@ -75,9 +78,7 @@ final class EventBusCore: Sendable {
         if isCrowded { sweep() }
         return new
       }
-      if let known = candidates.first(where: { $0.scope == scope }) as? EventChannel<E> {
-        return known
-      }
+      if let known = candidates.first(where: { $0.scope == scope }) { return known }
       compared = candidates
     }
   }
@@ -90,10 +91,11 @@ final class EventBusCore: Sendable {
   ///   - body: What to do. It returns `nil` if the bus has forgotten the channel meanwhile, and is called
   ///     with another one then.
   /// - Returns: What the body returns.
-  func withChannel<E: Event, Result>(
-    of type: E.Type,
+  @usableFromInline
+  func withChannel<Result>(
+    of type: ObjectIdentifier,
     in scope: EventScope?,
-    _ body: (EventChannel<E>) -> Result?
+    _ body: (EventChannel) -> Result?
   ) -> Result {
     while true {
       if let result = body(makeChannel(of: type, in: scope)) { return result }
@@ -101,9 +103,9 @@ final class EventBusCore: Sendable {
   }
 
   /// Forgets the channel of a scope if it has come out of use; called with no lock held.
-  func forget(_ channel: any AnyEventChannel, scope: EventScope) {
-    let key = ScopedKey(type: channel.eventType, hash: scope.hashValue)
-    let removed = tables.withLock { tables -> (any AnyEventChannel)? in
+  func forget(_ channel: EventChannel, scope: EventScope) {
+    let key = ScopedKey(type: channel.type, hash: scope.hashValue)
+    let removed = tables.withLock { tables -> (EventChannel)? in
       guard let index = tables.scoped[key]?.firstIndex(where: { $0 === channel }),
         channel.retire()
       else { return nil }
@@ -132,44 +134,45 @@ final class EventBusCore: Sendable {
 
   /// A handler that lives until it is removed by its id.
   private final class IdentifiedHandler: Sendable {
-    let id: AnyID
+    let id: WeakID
     let channel: UInt64
-    let handler: any Sendable & AnyObject
-    let remove: @Sendable () -> Void
+    let handler: Handler
 
-    init<E: Event>(id: AnyID, channel: EventChannel<E>, handler: EventHandler<E>) {
+    init(id: WeakID, channel: EventChannel, handler: Handler) {
       self.id = id
       self.channel = channel.id
       self.handler = handler
-      remove = { handler.remove() }
     }
   }
 
   /// Adds a handler that lives until it is removed by its id.
   ///
   /// - Parameters:
-  ///   - recipe: What to make it from.
+  ///   - recipe: The parts of the handler.
   ///   - id: The id.
+  ///   - type: The type of events.
   ///   - scope: The scope.
   ///   - replacing: Whether those of the same id, type and scope are removed in the same moment.
-  func add<E: Event>(
-    _ recipe: EventHandlerRecipe<E>,
+  @usableFromInline
+  func add(
+    _ recipe: HandlerRecipe,
     id: AnyID,
-    scope: EventScope?,
+    of type: ObjectIdentifier,
+    in scope: EventScope?,
     replacing: Bool
   ) {
     let hash = id.hashValue
+    let weakID = WeakID(id)
     while true {
-      let channel = makeChannel(of: E.self, in: scope)
+      let channel = makeChannel(of: type, in: scope)
       let known = replacing ? tables.withLock { $0.identified[hash, default: []] } : []
-      let replaced = known.filter { $0.channel == channel.id && $0.id == id }
-      let handlers = replaced.compactMap { $0.handler as? EventHandler<E> }
+      let replaced = known.filter { $0.channel == channel.id && $0.id.matches(id) }
       let now = time.now()
-      let added = tables.withLock { tables -> AddedEventHandler<E>? in
+      let added = tables.withLock { tables -> AddedEventHandler? in
         guard !replacing || tables.identified[hash, default: []].elementsEqual(known, by: ===),
-          let added = channel.add(recipe, at: now, replacing: handlers)
+          let added = channel.add(recipe, at: now, replacing: replaced.map(\.handler))
         else { return nil }
-        let entry = IdentifiedHandler(id: id, channel: channel, handler: added.handler)
+        let entry = IdentifiedHandler(id: weakID, channel: channel, handler: added.handler)
         tables.remove(replaced, hash: hash)
         tables.identified[hash, default: []].append(entry)
         return added
@@ -186,10 +189,10 @@ final class EventBusCore: Sendable {
   func removeHandlers(id: AnyID, channel: UInt64?) {
     let hash = id.hashValue
     let known = tables.withLock { $0.identified[hash, default: []] }
-    let removed = known.filter { (channel ?? $0.channel) == $0.channel && $0.id == id }
+    let removed = known.filter { (channel ?? $0.channel) == $0.channel && $0.id.matches(id) }
     guard !removed.isEmpty else { return }
+    for handler in removed { handler.handler.cancel() }
     tables.withLock { $0.remove(removed, hash: hash) }
-    for handler in removed { handler.remove() }
   }
 
   // MARK: - Ending
@@ -203,25 +206,4 @@ final class EventBusCore: Sendable {
     for channel in tables.unscoped.values { channel.finish() }
     for channel in tables.scoped.values.joined() { channel.finish() }
   }
-}
-
-/// A channel of whatever type of events.
-protocol AnyEventChannel: AnyObject, Sendable {
-  /// The type of events.
-  var eventType: ObjectIdentifier { get }
-  /// The scope; `nil` is none.
-  var scope: EventScope? { get }
-
-  /// Removes the handlers whose owners have gone, and what has been kept too long.
-  func prune()
-  /// Lets the bus forget the channel if nothing would be lost; called under the lock of the bus.
-  ///
-  /// - Returns: Whether it may.
-  func retire() -> Bool
-  /// The bus has been released.
-  func finish()
-}
-
-extension EventChannel {
-  var eventType: ObjectIdentifier { ObjectIdentifier(E.self) }
 }

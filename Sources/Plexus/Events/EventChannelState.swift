@@ -15,14 +15,6 @@
 ///   deadline, or by request.
 /// - Whatever leaves goes through ``released``, so that it can be freed without a lock.
 struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
-  /// How an offer has ended.
-  enum Ending: Hashable, Sendable {
-    case succeeded
-    case failed
-    /// The subscriber has gone before it got the event.
-    case unreached
-  }
-
   /// An event for one subscriber.
   struct Offer: Sendable {
     let number: Int
@@ -105,14 +97,18 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
     replayCount += 1
   }
 
-  /// Removes a subscriber; an offer that it has not begun to handle is withdrawn.
+  /// Removes a subscriber; an offer that it has not begun to handle is withdrawn, and one that it has begun
+  /// with has failed.
   ///
+  /// - Parameters:
+  ///   - id: The place of the subscriber.
+  ///   - answers: Whether the subscriber still answers an offer that it has begun to handle.
   /// - Returns: The subscriber, to be released without a lock, if it was there.
-  mutating func remove(_ id: Int) -> Member? {
+  mutating func remove(_ id: Int, answers: Bool = false) -> Member? {
     let index = firstPlace(from: id)
     guard index < places.count, places[index].id == id else { return nil }
-    if let offer = openOffer, offer.receiver == id, !offer.isStarted {
-      finish(offer.number, as: .unreached)
+    if let offer = openOffer, offer.receiver == id, !(answers && offer.isStarted) {
+      finish(offer.number, as: offer.isStarted ? .failed : .unreached)
     }
     let member = places.remove(at: index).member
     // While a handler takes long, others may come and go behind it.
@@ -172,7 +168,7 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
   }
 
   /// An offer has ended; one that was withdrawn is ignored.
-  mutating func finish(_ offer: Int, as ending: Ending) {
+  mutating func finish(_ offer: Int, as ending: HandlerEnding) {
     guard openOffer?.number == offer else { return }
     openOffer = nil
     switch current {
@@ -193,6 +189,19 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
   /// Whether the event of a post is kept.
   func isKept(post: Int, at now: Nanoseconds) -> Bool {
     kept.contains(post: post, at: now)
+  }
+
+  /// How far the post of a kept event has got.
+  func progress(of post: Int, at now: Nanoseconds) -> PostOutcome {
+    var (notified, handled) = (0, 0)
+    if case .delivery(let delivery) = current, delivery.post == post {
+      (notified, handled) = (delivery.notified, delivery.handled)
+    }
+    return PostOutcome(
+      notified: notified,
+      handled: handled,
+      isPersisted: isKept(post: post, at: now)
+    )
   }
 
   /// The kept events in posting order.

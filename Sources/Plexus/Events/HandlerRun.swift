@@ -10,10 +10,20 @@ final class HandlerRun: Sendable {
 
   /// The channel whose event is handled.
   private let channel: UInt64
+  /// The place of the handler in subscription order.
+  private let handler: Int
   private let hasEnded = Atomic<Bool>(false)
 
-  init(channel: UInt64) {
+  init(channel: UInt64, handler: Int) {
     self.channel = channel
+    self.handler = handler
+  }
+
+  /// Returns whether the current task belongs to a call of a handler that has not returned.
+  static func isCurrent(channel: UInt64, handler: Int) -> Bool {
+    guard let run = current else { return false }
+    return run.channel == channel && run.handler == handler
+      && !run.hasEnded.load(ordering: .acquiring)
   }
 
   /// The handler has returned.

@@ -12,11 +12,22 @@ public struct PostOutcome: Sendable, Hashable {
   /// It was posted inside a handler that the post would have had to wait for: nobody has been notified
   /// yet.
   public let isDeferred: Bool
+  /// Whether the caller was cancelled before the post had ended.
+  ///
+  /// The counts are those of the subscribers that had been reached, and of the handlers that had ended, by then.
+  public let isIncomplete: Bool
 
-  init(notified: Int, handled: Int, isPersisted: Bool = false, isDeferred: Bool = false) {
+  init(
+    notified: Int,
+    handled: Int,
+    isPersisted: Bool = false,
+    isDeferred: Bool = false,
+    isIncomplete: Bool = false
+  ) {
     self.notified = notified
     self.handled = handled
     self.isPersisted = isPersisted
     self.isDeferred = isDeferred
+    self.isIncomplete = isIncomplete
   }
 }

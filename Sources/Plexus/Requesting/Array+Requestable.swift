@@ -10,8 +10,9 @@ extension Array where Element: Requestable {
   /// - Returns: Their results, in the order of the array. If the calling task is cancelled those that
   ///   had to wait have failed with a `CancellationError`.
   public func results() async -> [Result<Element.Value, any Error>] {
-    await withTaskGroup(of: (Int, Result<Element.Value, any Error>).self) { group in
-      for (index, request) in enumerated() {
+    let immediate = map { $0.requestImmediately() }
+    return await withTaskGroup(of: (Int, Result<Element.Value, any Error>).self) { group in
+      for (index, request) in enumerated() where immediate[index] == nil {
         group.addTask {
           do {
             return (index, .success(try await request.request()))
@@ -20,10 +21,9 @@ extension Array where Element: Requestable {
           }
         }
       }
-      var results = [Result<Element.Value, any Error>](
-        repeating: .failure(CancellationError()),
-        count: count
-      )
+      var results = immediate.map { value -> Result<Element.Value, any Error> in
+        value.map { .success($0) } ?? .failure(CancellationError())
+      }
       for await (index, result) in group { results[index] = result }
       return results
     }
@@ -34,11 +34,11 @@ extension Array where Element: Requestable {
   /// - Returns: Their values, in the order of the array.
   /// - Throws: The first error. The other requests are cancelled then.
   public func values() async throws -> [Element.Value] {
-    try await withThrowingTaskGroup(of: (Int, Element.Value).self) { group in
-      for (index, request) in enumerated() {
+    var values = map { $0.requestImmediately() }
+    return try await withThrowingTaskGroup(of: (Int, Element.Value).self) { group in
+      for (index, request) in enumerated() where values[index] == nil {
         group.addTask { (index, try await request.request()) }
       }
-      var values = [Element.Value?](repeating: nil, count: count)
       for try await (index, value) in group { values[index] = value }
       return values.compactMap { $0 }
     }

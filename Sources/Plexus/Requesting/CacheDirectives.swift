@@ -83,3 +83,23 @@ extension CacheDirectives: Codable {
     case timeToLive, staleWhileRevalidate, staleIfError, requiresRevalidation
   }
 }
+
+extension ValueTerms {
+  @usableFromInline
+  init(_ directives: CacheDirectives) {
+    self.init()
+    timeToLive = directives.timeToLive.map { Nanoseconds(saturating: $0) }
+    staleWhileRevalidate = directives.staleWhileRevalidate.map { Nanoseconds(saturating: $0) }
+    staleIfError = directives.staleIfError.map { Nanoseconds(saturating: $0) }
+    requiresRevalidation = directives.requiresRevalidation
+  }
+
+  var directives: CacheDirectives {
+    CacheDirectives(
+      timeToLive: timeToLive.map { .nanoseconds($0) },
+      staleWhileRevalidate: staleWhileRevalidate.map { .nanoseconds($0) },
+      staleIfError: staleIfError.map { .nanoseconds($0) },
+      requiresRevalidation: requiresRevalidation
+    )
+  }
+}

@@ -77,4 +77,36 @@ public protocol Cacher<Value>: Sendable {
   ///
   /// - Throws: An error of the storage, which may still have entries then.
   func removeAllEntries() async throws
+
+  /// Removes every entry whose key begins with some characters.
+  ///
+  /// A ``MultiplexerMap`` with an id calls it to clear its own entries. The default implementation removes all
+  /// entries: implement it in a cacher that several maps share.
+  ///
+  /// - Parameter prefix: The beginning of the keys.
+  /// - Throws: An error of the storage, which may still have such entries then.
+  func removeEntries(withPrefix prefix: String) async throws
+}
+
+extension Cacher {
+  /// Removes every entry.
+  ///
+  /// - Parameter prefix: The beginning of the keys that have to be removed.
+  /// - Throws: An error of the storage, which may still have entries then.
+  public func removeEntries(withPrefix prefix: String) async throws {
+    try await removeAllEntries()
+  }
+}
+
+/// A cacher that reads several entries with one call, such as a database.
+///
+/// A map that fetches several keys at once reads their stored copies with one call. From other cachers it
+/// reads up to 16 entries at a time.
+public protocol BatchReadingCacher<Value>: Cacher {
+  /// Returns the entries of some keys.
+  ///
+  /// - Parameter keys: The keys.
+  /// - Returns: The entries as they were stored, without the keys that have none that can be used.
+  /// - Throws: An error of the storage itself.
+  func entries(forKeys keys: Set<String>) async throws -> [String: CacheEntry<Value>]
 }

@@ -72,7 +72,7 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
   ///   - cacher: Where the value outlives the process, if it shall.
   ///   - clock: What measures the age of values, waits and timeouts.
   ///   - onFetch: What fetches the value. It is released with the multiplexer.
-  /// - Precondition: The policy's expiry jitter lies between 0 and 1, and its fetch timeout is positive.
+  /// - Precondition: The policy's expiry jitter lies between 0 and 1, and its timeouts are positive.
   @inlinable
   public init(
     id: String? = nil,
@@ -86,7 +86,7 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
       name: name,
       namesKeys: false,
       policy: policy,
-      storage: cacher.map { Storage(cacher: $0, onlyName: name) },
+      storage: cacher.map { Storage(cacher: $0, onlyName: name, policy: policy, clock: clock) },
       clock: clock,
       fetch: KeyedCache.fetch { (_: SingleKey) in try await onFetch() }
     )
@@ -112,7 +112,7 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
   ///   - cacher: Where the value outlives the process, if it shall.
   ///   - clock: What measures the age of values, waits and timeouts.
   ///   - onFetch: What fetches the value. It is released with the multiplexer.
-  /// - Precondition: The policy's expiry jitter lies between 0 and 1, and its fetch timeout is positive.
+  /// - Precondition: The policy's expiry jitter lies between 0 and 1, and its timeouts are positive.
   @inlinable
   public init(
     id: String? = nil,
@@ -127,7 +127,7 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
       name: name,
       namesKeys: false,
       policy: policy,
-      storage: cacher.map { Storage(cacher: $0, onlyName: name) },
+      storage: cacher.map { Storage(cacher: $0, onlyName: name, policy: policy, clock: clock) },
       clock: clock,
       fetch: KeyedCache.fetch { (_: SingleKey, context: FetchContext<Value>) in
         try await onFetch(context)
@@ -149,6 +149,14 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
   public nonisolated func request() async throws -> Value {
     if let value = cache.hit(SingleKey(), hash: 0, ticket: ticket) { return value }
     return try await cache.settle(SingleKey(), hash: 0, ticket: ticket).value
+  }
+
+  /// Returns the value in memory if it is fresh, and counts it as a hit.
+  ///
+  /// - Returns: The value; `nil` if ``request()`` would fetch it or wait for it.
+  @inlinable
+  public nonisolated func requestImmediately() -> Value? {
+    cache.hit(SingleKey(), hash: 0, ticket: ticket)
   }
 
   /// Returns the value, where it comes from and how old it is.

@@ -7,7 +7,12 @@ public enum MultiplexerError: Error, Hashable, Sendable {
   ///
   /// The chain names the fetches in the order in which they would wait for each other; it begins and
   /// ends with the one that asked. A fetch is named by the id of its multiplexer, or its type if it
-  /// has none, and by its key. Loads of publishers that stand in between are left out.
+  /// has none, and by its key. Loads of publishers and actions of debouncers that stand in between are left out.
+  ///
+  /// A fetch is recognized by a task-local value. A task that it creates with `Task { }` has that value, too, and
+  /// nothing tells whether the fetch is going to wait for that task: a request of the fetch's own key in there
+  /// throws until the fetch has ended. Use `Task.detached` for work that the fetch does not wait for. A fetch
+  /// that waits for itself through a detached task is not recognized; ``CachePolicy/fetchTimeout`` ends it.
   case recursiveRequest(chain: [String])
   /// An attempt to fetch took longer than the policy allows.
   case fetchTimedOut(after: Duration)
@@ -15,13 +20,18 @@ public enum MultiplexerError: Error, Hashable, Sendable {
   case missingKey(String)
   /// A fetch said that the value has not changed when there was none.
   case notModifiedWithoutValue
+  /// The cacher has not returned from a call, or from one before it, in the time that the policy allows.
+  case storageTimedOut(after: Duration)
+  /// Values left memory faster than the cacher stores them, and one was given up.
+  case storageOverloaded
 }
 
 extension MultiplexerError: OriginFailure {
   /// Whether the origin has failed: not if the fetch itself is wrong, which no stale value is to hide.
   public var isOriginFailure: Bool {
     switch self {
-    case .recursiveRequest, .notModifiedWithoutValue: false
+    case .recursiveRequest, .notModifiedWithoutValue, .storageTimedOut, .storageOverloaded:
+      false
     case .fetchTimedOut, .missingKey: true
     }
   }
@@ -44,6 +54,17 @@ extension MultiplexerError: CustomStringConvertible {
       """
       The fetch returned .notModified without a previous value. Send no validator when the context \
       has none.
+      """
+    case .storageTimedOut(let duration):
+      """
+      The cacher did not return within \(duration). What was to be removed may still be stored, but is not \
+      used; what was to be written may not be stored. Call clear() or flush() again, or raise the policy's \
+      storageTimeout if the cacher is that slow.
+      """
+    case .storageOverloaded:
+      """
+      Values left memory faster than the cacher stores them, and this one is lost. Raise the capacity, or call \
+      flush() before memory is full.
       """
     }
   }

@@ -7,7 +7,7 @@ extension MultiplexerMap {
   ///   - capacity: How much is kept in memory.
   ///   - clock: What measures the age of values, waits and timeouts.
   ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
-  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
+  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its timeouts are positive, and the
   ///   capacity is not negative.
   @inlinable
   public init(
@@ -39,7 +39,7 @@ extension MultiplexerMap {
   ///   - capacity: How much is kept in memory.
   ///   - clock: What measures the age of values, waits and timeouts.
   ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
-  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
+  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its timeouts are positive, and the
   ///   capacity is not negative.
   @inlinable
   public init(
@@ -74,7 +74,7 @@ extension MultiplexerMap {
   ///   - onFetch: What fetches the values of keys, each of them once; a key that it returns nothing for
   ///     fails with ``MultiplexerError/missingKey(_:)``. It is released with the map.
   /// - Returns: The map.
-  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
+  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its timeouts are positive, and the
   ///   capacity is not negative.
   @inlinable
   public static func bulk(
@@ -101,14 +101,15 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   /// Creates a map of what a closure fetches, with stored copies.
   ///
   /// - Parameters:
-  ///   - id: The name by which it appears in errors; its type if there is none.
+  ///   - id: The name by which it appears in errors, and the namespace of its entries in the cacher. A map
+  ///     without one appears by its type, shares its entries with others like it, and clears the whole cacher.
   ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
   ///   - capacity: How much is kept in memory.
-  ///   - cacher: Where values outlive the process, if they shall; it knows keys by their description. Maps
-  ///     that share one share their entries.
+  ///   - cacher: Persistent storage for the values, if any. Their keys there are made of the id and the
+  ///     description of each key.
   ///   - clock: What measures the age of values, waits and timeouts.
   ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
-  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
+  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its timeouts are positive, and the
   ///   capacity is not negative.
   @inlinable
   public init(
@@ -124,7 +125,9 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
       namesKeys: true,
       policy: policy,
       capacity: capacity,
-      storage: cacher.map { Storage(cacher: $0) { $0.description } },
+      storage: cacher.map {
+        Storage(cacher: $0, id: id, policy: policy, clock: clock) { StoredNames.text(of: $0) }
+      },
       clock: clock,
       fetch: KeyedCache.fetch(onKeyFetch)
     )
@@ -137,14 +140,15 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   /// new one is fresh.
   ///
   /// - Parameters:
-  ///   - id: The name by which it appears in errors; its type if there is none.
+  ///   - id: The name by which it appears in errors, and the namespace of its entries in the cacher. A map
+  ///     without one appears by its type, shares its entries with others like it, and clears the whole cacher.
   ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
   ///   - capacity: How much is kept in memory.
-  ///   - cacher: Where values outlive the process, if they shall; it knows keys by their description. Maps
-  ///     that share one share their entries.
+  ///   - cacher: Persistent storage for the values, if any. Their keys there are made of the id and the
+  ///     description of each key.
   ///   - clock: What measures the age of values, waits and timeouts.
   ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
-  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
+  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its timeouts are positive, and the
   ///   capacity is not negative.
   @inlinable
   public init(
@@ -161,7 +165,9 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
       namesKeys: true,
       policy: policy,
       capacity: capacity,
-      storage: cacher.map { Storage(cacher: $0) { $0.description } },
+      storage: cacher.map {
+        Storage(cacher: $0, id: id, policy: policy, clock: clock) { StoredNames.text(of: $0) }
+      },
       clock: clock,
       fetch: KeyedCache.fetch(onKeyFetch)
     )
@@ -174,16 +180,17 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   /// single key calls it with that key alone, or joins a call that fetches the key already.
   ///
   /// - Parameters:
-  ///   - id: The name by which it appears in errors; its type if there is none.
+  ///   - id: The name by which it appears in errors, and the namespace of its entries in the cacher. A map
+  ///     without one appears by its type, shares its entries with others like it, and clears the whole cacher.
   ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
   ///   - capacity: How much is kept in memory.
-  ///   - cacher: Where values outlive the process, if they shall; it knows keys by their description. Maps
-  ///     that share one share their entries.
+  ///   - cacher: Persistent storage for the values, if any. Their keys there are made of the id and the
+  ///     description of each key.
   ///   - clock: What measures the age of values, waits and timeouts.
   ///   - onFetch: What fetches the values of keys, each of them once; a key that it returns nothing for
   ///     fails with ``MultiplexerError/missingKey(_:)``. It is released with the map.
   /// - Returns: The map.
-  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its fetch timeout is positive, and the
+  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its timeouts are positive, and the
   ///   capacity is not negative.
   @inlinable
   public static func bulk(
@@ -199,7 +206,9 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
       namesKeys: true,
       policy: policy,
       capacity: capacity,
-      storage: cacher.map { Storage(cacher: $0) { $0.description } },
+      storage: cacher.map {
+        Storage(cacher: $0, id: id, policy: policy, clock: clock) { StoredNames.text(of: $0) }
+      },
       clock: clock,
       bulkFetch: onFetch,
       fetch: KeyedCache.fetch(together: onFetch)

@@ -107,8 +107,12 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   /// It keeps the map alive.
   ///
   /// - Parameter key: The key.
+  @inlinable
   public nonisolated subscript(key: Key) -> Request<Value> {
-    Request { try await self.request(key) }
+    Request(
+      lookUp: { self.cache.hit(key, hash: self.cache.hasher.hash(key), ticket: self.ticket) },
+      operation: { try await self.request(key) }
+    )
   }
 
   // MARK: - Commands

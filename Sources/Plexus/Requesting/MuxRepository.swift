@@ -8,7 +8,8 @@
 /// try await MuxRepository.shared.clearAll()
 /// ```
 ///
-/// Members are held weakly: one that nobody else holds is gone by itself.
+/// Members are held weakly, and are released when no other reference to them is left. What a released member has
+/// stored is removed by the next ``clearAll()``; until then the repository keeps its cacher.
 public final actor MuxRepository {
   /// A repository for the whole process.
   public static let shared = MuxRepository()
@@ -18,14 +19,21 @@ public final actor MuxRepository {
   /// The entry itself tells which member it was, even after its death.
   private final class Entry: Sendable {
     weak let member: (any RepositoryMember)?
+    /// The stored copies of the member, if it has any, and its name for errors.
+    let copies: (any StoredCopies)?
+    let name: String
 
     init(_ member: any RepositoryMember) {
       self.member = member
+      copies = (member as? any CopyKeeper)?.copies
+      name = member.name
     }
   }
 
   private struct Registry: Sendable {
     var entries: [ObjectIdentifier: Entry] = [:]
+    /// The entries of members that were released, whose stored copies may still be there.
+    var released: [StoredCopiesID: Entry] = [:]
     /// How many entries there may be before the dead ones are looked for.
     var limit = 64
   }
@@ -53,14 +61,13 @@ public final actor MuxRepository {
   ///
   /// - Parameter member: The member. It is not kept alive.
   public nonisolated func register(_ member: any RepositoryMember) {
+    let entry = Entry(member)
     let (replaced, isCrowded) = registry.withLock { registry in
-      let replaced = registry.entries.updateValue(
-        Entry(member),
-        forKey: ObjectIdentifier(member)
-      )
+      let replaced = registry.entries.updateValue(entry, forKey: ObjectIdentifier(member))
       return (replaced, registry.entries.count > registry.limit)
     }
-    withExtendedLifetime(replaced) {}
+    // Another member may have had the same address before.
+    if let replaced, replaced.member == nil { retain([replaced]) }
     if isCrowded { _ = members() }
   }
 
@@ -99,19 +106,47 @@ public final actor MuxRepository {
   /// way are not stored any more, nor are those that begin before the last member is cut off, since
   /// they may have read what it held. Then the stored copies are removed. A request that is made
   /// after this call has returned never gets a value whose fetch began before the call; those who
-  /// already waited for such a fetch get its result.
+  /// already waited for such a fetch get its result. The stored copies of members that were released before are
+  /// removed, too.
   ///
   /// - Throws: ``MuxRepositoryError`` with the errors of the members that failed. The others are
   ///   cleared all the same.
   public nonisolated func clearAll() async throws {
     let members = members()
+    let released = registry.withLock { $0.released }
     let keepers = members.compactMap { $0 as? any CopyKeeper }
     // Members may share a cacher: what one has removed another may still be writing, until all are done.
     for keeper in keepers { keeper.withholdCopies() }
     defer { for keeper in keepers { keeper.releaseCopies() } }
     for member in members { member.hold() }
     for member in members { member.release() }
-    try await Self.ask(members) { try await $0.removeStored() }
+    let living = Set(keepers.compactMap { $0.copies?.id })
+    async let removals = Self.removeCopies(released.filter { !living.contains($0.key) })
+    var failures = await Self.ask(members) { try await $0.removeStored() }
+    let failedRemovals = await removals
+    failures += failedRemovals.values
+    registry.withLock { registry in
+      for (id, entry) in released where failedRemovals[id] == nil {
+        if registry.released[id] === entry { registry.released[id] = nil }
+      }
+    }
+    withExtendedLifetime(released) {}
+    guard failures.isEmpty else { throw MuxRepositoryError(failures: failures) }
+  }
+
+  /// Removes the stored copies of members that were released.
+  private nonisolated static func removeCopies(
+    _ entries: [StoredCopiesID: Entry]
+  ) async -> [StoredCopiesID: MuxRepositoryError.Failure] {
+    let tasks = entries.compactMapValues { entry in
+      entry.copies.map { copies in Task.detached { try await copies.removeAll() } }
+    }
+    var failures: [StoredCopiesID: MuxRepositoryError.Failure] = [:]
+    for (id, task) in tasks {
+      guard case .failure(let error) = await task.result else { continue }
+      failures[id] = MuxRepositoryError.Failure(id: entries[id]?.name ?? "", error: error)
+    }
+    return failures
   }
 
   /// Writes what the members hold to where it outlives the process, as far as it has changed.
@@ -137,14 +172,15 @@ public final actor MuxRepository {
   /// - Throws: ``MuxRepositoryError`` with the ids of the members that failed; the error of each of them
   ///   names the keys.
   public nonisolated func flushAll() async throws {
-    try await Self.ask(members()) { try await $0.flush() }
+    let failures = await Self.ask(members()) { try await $0.flush() }
+    guard failures.isEmpty else { throw MuxRepositoryError(failures: failures) }
   }
 
   /// Asks all members for something at the same time.
   private nonisolated static func ask(
     _ members: [any RepositoryMember],
     _ question: @escaping @concurrent @Sendable (any RepositoryMember) async throws -> Void
-  ) async throws {
+  ) async -> [MuxRepositoryError.Failure] {
     let tasks = members.map { member in Task.detached { try await question(member) } }
     var failures: [MuxRepositoryError.Failure] = []
     for (member, task) in zip(members, tasks) {
@@ -154,7 +190,7 @@ public final actor MuxRepository {
         failures.append(MuxRepositoryError.Failure(id: member.name, error: error))
       }
     }
-    guard failures.isEmpty else { throw MuxRepositoryError(failures: failures) }
+    return failures
   }
 
   /// Forgets what the members hold in memory; fetches that are under way go on.
@@ -173,11 +209,23 @@ public final actor MuxRepository {
     for (id, entry) in snapshot {
       if let member = entry.member { living.append(member) } else { dead.append((id, entry)) }
     }
+    // Before they are taken out, so that a clear at the same moment finds their copies here or there.
+    retain(dead.map(\.1))
     registry.withLock { registry in
       for (id, entry) in dead where registry.entries[id] === entry { registry.entries[id] = nil }
       // Not at every registration: that would take longer and longer.
       registry.limit = max(64, 2 * registry.entries.count)
     }
     return living
+  }
+
+  /// Keeps what is needed to remove the stored copies of members that were released.
+  private nonisolated func retain(_ entries: [Entry]) {
+    let entries = entries.compactMap { entry in entry.copies.map { (id: $0.id, entry: entry) } }
+    guard !entries.isEmpty else { return }
+    let replaced = registry.withLock { registry in
+      entries.map { registry.released.updateValue($0.entry, forKey: $0.id) }
+    }
+    withExtendedLifetime(replaced) {}
   }
 }

@@ -1,3 +1,5 @@
+// @unchecked Sendable: an identity holds a `Sendable` value, of which `AnyHashable` does not say that it is.
+
 /// Something that a ``MuxRepository`` can clear together with others.
 ///
 /// Multiplexers and maps need not be told about it: they are registered as they are. Conform a cache
@@ -63,12 +65,53 @@ protocol CopyKeeper: AnyObject, Sendable {
 
   /// Called once for each call of ``withholdCopies()``.
   func releaseCopies()
+
+  /// The stored copies, if there is a cacher.
+  var copies: (any StoredCopies)? { get }
+}
+
+/// The stored copies of a member, which can be removed after its release.
+protocol StoredCopies: AnyObject, Sendable {
+  /// The same for all that have the same copies, as far as that can be told.
+  var id: StoredCopiesID { get }
+
+  /// Removes the copies.
+  func removeAll() async throws
+}
+
+/// A cacher, and the part of its entries that belongs to one member.
+struct StoredCopiesID: Hashable, @unchecked Sendable {
+  private let cacher: AnyHashable
+  private let part: String?
+
+  init(_ cacher: any Cacher, part: String?, owner: AnyObject) {
+    // Other values cannot be compared: each counts as a cacher of its own.
+    self.cacher =
+      (cacher as? any Hashable).map { AnyHashable($0) }
+      ?? AnyHashable(
+        type(of: cacher) is AnyClass
+          ? ObjectIdentifier(cacher as AnyObject) : ObjectIdentifier(owner)
+      )
+    self.part = part
+  }
+}
+
+extension Storage: StoredCopies {
+  var id: StoredCopiesID {
+    StoredCopiesID(cacher, part: onlyName ?? prefix, owner: self)
+  }
+
+  func removeAll() async throws {
+    try await calls.run(.removal) { try await self.removeAllEntries() }
+  }
 }
 
 extension KeyedCache: CopyKeeper {
   func withholdCopies() {
     shards.withEachLock { $0.ledger?.readBlocks += 1 }
   }
+
+  var copies: (any StoredCopies)? { storage }
 
   func releaseCopies() {
     shards.withEachLock { $0.ledger?.readBlocks -= 1 }

@@ -14,13 +14,25 @@
 /// The closure runs as part of the calling task, off its actor. It is told of a cancellation as
 /// every asynchronous function is.
 public struct Request<Value: Sendable>: Requestable {
-  private let operation: @concurrent @Sendable () async throws -> Value
+  @usableFromInline let operation: @concurrent @Sendable () async throws -> Value
+  /// Gets the value if it is in memory.
+  @usableFromInline let lookUp: (@Sendable () -> Value?)?
 
   /// Creates a request that runs a closure.
   ///
   /// - Parameter operation: What gets the value. It is released with the request.
   public init(_ operation: @escaping @concurrent @Sendable () async throws -> Value) {
     self.operation = operation
+    lookUp = nil
+  }
+
+  @inlinable
+  init(
+    lookUp: @escaping @Sendable () -> Value?,
+    operation: @escaping @concurrent @Sendable () async throws -> Value
+  ) {
+    self.operation = operation
+    self.lookUp = lookUp
   }
 
   /// Runs the closure.
@@ -29,5 +41,13 @@ public struct Request<Value: Sendable>: Requestable {
   /// - Throws: What the closure throws.
   public func request() async throws -> Value {
     try await operation()
+  }
+
+  /// Returns the value of a key that is fresh in memory; always `nil` for a request made of a closure.
+  ///
+  /// - Returns: The value, if there is no need to wait for it.
+  @inlinable
+  public func requestImmediately() -> Value? {
+    lookUp?()
   }
 }

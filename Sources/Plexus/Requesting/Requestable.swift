@@ -11,4 +11,18 @@ public protocol Requestable<Value>: Sendable {
   /// - Throws: Why there is none; a `CancellationError` if the calling task is cancelled while it
   ///   waits.
   func request() async throws -> Value
+
+  /// Returns the value if ``request()`` would return it without suspending.
+  ///
+  /// A ``Zipper`` calls it before it starts a task for the request. A request without values in memory
+  /// needs no implementation of its own: the default returns `nil`.
+  ///
+  /// - Returns: The value; `nil` if it has to be waited for, or if there is an error.
+  func requestImmediately() -> Value?
+}
+
+extension Requestable {
+  /// Returns `nil`: the value has to be waited for.
+  @inlinable
+  public func requestImmediately() -> Value? { nil }
 }

@@ -1,13 +1,3 @@
-/// The origin of the value in a response.
-public enum ResponseSource: Hashable, Sendable {
-  /// A fetch that the caller waited for.
-  case fetch
-  /// Memory.
-  case memory
-  /// The stored copy.
-  case cacher
-}
-
 /// A value together with where it comes from and how old it is.
 public struct Response<Value: Sendable>: Sendable {
   /// The origin of a value.

@@ -14,11 +14,12 @@
 ///
 /// Cancelling the calling task cancels all requests.
 public struct Zipper<each R: Requestable>: Sendable {
-  private let requests: (repeat each R)
+  @usableFromInline let requests: (repeat each R)
 
   /// Creates a zipper of requests.
   ///
   /// - Parameter request: The requests; nothing is asked for yet.
+  @inlinable
   public init(_ request: repeat each R) {
     requests = (repeat each request)
   }
@@ -35,10 +36,18 @@ public struct Zipper<each R: Requestable>: Sendable {
   ///
   /// - Returns: Their results, in the order in which they were added. If the calling task is cancelled
   ///   those that had to wait have failed with a `CancellationError`.
+  @inlinable
   public func results() async -> (repeat Result<(each R).Value, any Error>) {
-    let zipped = (repeat ZippedRequest(each requests))
+    let immediate = (repeat (each requests).requestImmediately())
+    if Self.areComplete(repeat each immediate) {
+      return (repeat Result { try Self.unwrap(each immediate) })
+    }
+    let zipped = (repeat ZippedRequest(each requests, each immediate))
     await withTaskGroup(of: Void.self) { group in
+      // Loops over packs have no `where` clause.
+      // swift-format-ignore: UseWhereClausesInForLoops
       for request in repeat each zipped {
+        guard !request.hasResult else { continue }
         group.addTask { await request.receive() }
       }
     }
@@ -49,10 +58,18 @@ public struct Zipper<each R: Requestable>: Sendable {
   ///
   /// - Returns: Their values, in the order in which they were added.
   /// - Throws: The first error. The other requests are cancelled then.
+  @inlinable
   public func values() async throws -> (repeat (each R).Value) {
-    let zipped = (repeat ZippedRequest(each requests))
+    let immediate = (repeat (each requests).requestImmediately())
+    if Self.areComplete(repeat each immediate) {
+      return (repeat try Self.unwrap(each immediate))
+    }
+    let zipped = (repeat ZippedRequest(each requests, each immediate))
     try await withThrowingTaskGroup(of: Void.self) { group in
+      // Loops over packs have no `where` clause.
+      // swift-format-ignore: UseWhereClausesInForLoops
       for request in repeat each zipped {
+        guard !request.hasResult else { continue }
         group.addTask { try await request.receiveValue() }
       }
       // Unlike waitForAll(), which would wait for the rest before it throws.
@@ -60,23 +77,49 @@ public struct Zipper<each R: Requestable>: Sendable {
     }
     return (repeat try (each zipped).result.get())
   }
+
+  /// Whether each of the values is there.
+  @inlinable
+  static func areComplete<each Value>(_ value: repeat (each Value)?) -> Bool {
+    var areComplete = true
+    for value in repeat each value { areComplete = areComplete && value != nil }
+    return areComplete
+  }
+
+  @inlinable
+  static func unwrap<Value>(_ value: Value?) throws -> Value {
+    guard let value else { throw CancellationError() }
+    return value
+  }
 }
 
 /// A request and, in the end, its result.
-private final class ZippedRequest<R: Requestable>: Sendable {
+@usableFromInline
+final class ZippedRequest<R: Requestable>: Sendable {
   private let request: R
-  private let state = Locked<Result<R.Value, any Error>>(.failure(CancellationError()))
+  private let state: Locked<Result<R.Value, any Error>?>
 
-  init(_ request: R) {
+  /// - Parameters:
+  ///   - request: The request.
+  ///   - value: Its value, if it did not have to be waited for.
+  @usableFromInline
+  init(_ request: R, _ value: R.Value?) {
     self.request = request
+    state = Locked(value.map { .success($0) })
+  }
+
+  /// Whether nothing is left to be done.
+  @usableFromInline var hasResult: Bool {
+    state.withLock { $0 != nil }
   }
 
   /// The result; a `CancellationError` as long as there is none.
-  var result: Result<R.Value, any Error> {
-    state.withLock { $0 }
+  @usableFromInline var result: Result<R.Value, any Error> {
+    state.withLock { $0 } ?? .failure(CancellationError())
   }
 
   /// Makes the request.
+  @usableFromInline
   func receive() async {
     try? await receiveValue()
   }
@@ -84,6 +127,7 @@ private final class ZippedRequest<R: Requestable>: Sendable {
   /// Makes the request.
   ///
   /// - Throws: What the request throws.
+  @usableFromInline
   func receiveValue() async throws {
     do {
       let value = try await request.request()

@@ -9,7 +9,7 @@ final class ConsumerCore<State: Sendable>: Sendable {
     case noteRemoval
   }
 
-  /// What belongs to whoever has the turn.
+  /// What only the draining thread accesses.
   private struct Machine {
     var state: State?
     /// In the order in which they were added.
@@ -31,15 +31,15 @@ final class ConsumerCore<State: Sendable>: Sendable {
     var lanes: [ObjectIdentifier?: (lane: Lane, users: Int)] = [:]
   }
 
-  private let turns: Turns<Item, Machine>
+  private let queue: DrainQueue<Item, Machine>
   private let registry = Locked(Registry())
 
   init(_ state: State?) {
-    turns = Turns(Machine(state: state)) { $0.closures = [] }
+    queue = DrainQueue(Machine(state: state)) { $0.closures = [] }
   }
 
   func consume(_ state: State) {
-    _ = turns.take(.consume(state, from: nil), perform)
+    _ = queue.add(.consume(state, from: nil), handOver: handOver, perform)
   }
 
   private func perform(_ item: Item, _ machine: inout Machine) {
@@ -77,20 +77,20 @@ final class ConsumerCore<State: Sendable>: Sendable {
     }
     guard !isClosed else { return token.cancel() }
     bag?.insert(token)
-    _ = turns.take(.install(closure), atMost: 64, handOver: handOver, perform)
+    _ = queue.add(.install(closure), handOver: handOver, perform)
   }
 
-  /// Sees to it that what was handed over is done, even if nobody comes any more.
+  /// Starts a task that processes what was handed over.
   private func handOver() {
     Task.detached(priority: Task.currentPriority) { [self] in
-      while turns.resume(atMost: 1_024, perform) { await Task.yield() }
+      while queue.resume(perform) { await Task.yield() }
     }
   }
 
   private func forget(_ id: Int) {
     let token = registry.withLock { $0.tokens.removeValue(forKey: id) }
     withExtendedLifetime(token) {}
-    _ = turns.take(.noteRemoval, atMost: 64, handOver: handOver, perform)
+    _ = queue.add(.noteRemoval, handOver: handOver, perform)
   }
 
   func removeAll() {
@@ -106,7 +106,7 @@ final class ConsumerCore<State: Sendable>: Sendable {
       registry.lastSource += 1
       return registry.lastSource
     }
-    _ = turns.take(.follow(number), atMost: 64, handOver: handOver, perform)
+    _ = queue.add(.follow(number), handOver: handOver, perform)
     let token: ObservationToken
     if let source = source as? any HubBacked<State> {
       token = follow(source, number: number)
@@ -123,22 +123,24 @@ final class ConsumerCore<State: Sendable>: Sendable {
 
   /// Looks at what there is now, and at what comes in a task.
   private func follow(_ source: some HubBacked<State>, number: Int) -> ObservationToken {
-    let (subscription, present) = source.withHub { hub, replay in
-      (hub.subscription(bufferingPolicy: .unbounded), replay)
+    let recipe = HandlerRecipe(
+      isolation: nil,
+      .suspending { [weak self] box in
+        guard let self else { return .unreached }
+        self.consume(Box<State>.element(of: box), from: number)
+        return .succeeded
+      }
+    )
+    let (hub, added, present) = source.withHub { hub, replay in
+      (hub, hub.add(recipe), replay)
     }
-    subscription.subscriber.core.announceCount()
     for state in present { consume(state, from: number) }
-    let loop = HandlerLoop(subscription) { [weak self] state, _ in
-      self?.consume(state, from: number)
-      return self != nil
-    }
-    loop.start(isolation: nil)
-    return ObservationToken { loop.cancel() }
+    return ObservationToken(hub.start(added))
   }
 
   /// Looks at a state of a source, unless another one is followed by now.
   func consume(_ state: State, from source: Int) {
-    _ = turns.take(.consume(state, from: source), perform)
+    _ = queue.add(.consume(state, from: source), handOver: handOver, perform)
   }
 
   /// The consumer has gone: nothing is called any more.
@@ -150,7 +152,7 @@ final class ConsumerCore<State: Sendable>: Sendable {
     }
     source?.cancel()
     removeAll()
-    turns.close()
+    queue.close()
   }
 
   /// Returns where the synchronous closures of an actor are called, for one more of them.

@@ -97,13 +97,17 @@ struct ConsumerCall<Value: Sendable>: Sendable {
   static func task(
     _ onChange: @escaping @isolated(any) @Sendable (Value?, Value) async -> Void
   ) -> Self {
-    let hub = BroadcastHub<Change<Value>>()
-    let loop = HandlerLoop(hub.subscription(bufferingPolicy: .unbounded)) { change, _ in
-      await onChange(change.old, change.new)
-      return true
-    }
-    loop.start(isolation: onChange.isolation)
-    return Self(fire: { hub.send($0) }, end: { loop.cancel() })
+    let recipe = HandlerRecipe(
+      isolation: onChange.isolation,
+      .suspending { box in
+        let change = Box<Change<Value>>.element(of: box)
+        await onChange(change.old, change.new)
+        return .succeeded
+      }
+    )
+    let handler = HandlerQueue.handler(recipe)
+    handler.queue.start(isolation: recipe.isolation)
+    return Self(fire: { handler.queue.send(Box($0)) }, end: { handler.cancel() })
   }
 }
 

@@ -17,11 +17,11 @@ final class EvaluationBlock<State: Sendable>: Sendable {
     }
 
     /// What takes the place of a selector.
-    static var none: Self { Self { _ in } }
+    @inlinable static var none: Self { Self { _ in } }
   }
 
   /// How many selectors there is room for.
-  static var capacity: Int { 8 }
+  @inlinable static var capacity: Int { 8 }
 
   @usableFromInline let first: Evaluation
   @usableFromInline let second: Evaluation
@@ -34,16 +34,19 @@ final class EvaluationBlock<State: Sendable>: Sendable {
 
   /// Creates a block.
   ///
-  /// - Parameter evaluation: Returns the selector at an index, less than ``capacity``, if there is one.
-  init(_ evaluation: (Int) -> Evaluation?) {
-    first = evaluation(0) ?? .none
-    second = evaluation(1) ?? .none
-    third = evaluation(2) ?? .none
-    fourth = evaluation(3) ?? .none
-    fifth = evaluation(4) ?? .none
-    sixth = evaluation(5) ?? .none
-    seventh = evaluation(6) ?? .none
-    eighth = evaluation(7) ?? .none
+  /// - Parameter evaluations: The selectors, no more than ``capacity``, with gaps.
+  @inlinable
+  init(_ evaluations: ArraySlice<Evaluation?>) {
+    let start = evaluations.startIndex
+    let count = evaluations.count
+    first = (count > 0 ? evaluations[start] : nil) ?? .none
+    second = (count > 1 ? evaluations[start + 1] : nil) ?? .none
+    third = (count > 2 ? evaluations[start + 2] : nil) ?? .none
+    fourth = (count > 3 ? evaluations[start + 3] : nil) ?? .none
+    fifth = (count > 4 ? evaluations[start + 4] : nil) ?? .none
+    sixth = (count > 5 ? evaluations[start + 5] : nil) ?? .none
+    seventh = (count > 6 ? evaluations[start + 6] : nil) ?? .none
+    eighth = (count > 7 ? evaluations[start + 7] : nil) ?? .none
   }
 
   /// Lets every selector look at a state.

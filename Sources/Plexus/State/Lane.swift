@@ -7,32 +7,33 @@ final class Lane: Sendable {
   ///
   /// No other actor gets this identity as long as the task is there, which holds this one.
   let key: ObjectIdentifier?
-  private let hub = BroadcastHub<Call>()
-  private let handler: AddedHandler<Call>
+  private let isolation: (any Actor)?
+  private let handler: Handler
 
   init(isolation: (any Actor)?) {
+    self.isolation = isolation
     key = isolation.map { ObjectIdentifier($0) }
-    handler = hub.addHandler(
-      .owned { call, _ in
-        await call()
-        return true
-      },
-      isolation: isolation,
-      bufferingPolicy: .unbounded,
-      replaying: []
+    handler = HandlerQueue.handler(
+      HandlerRecipe(
+        isolation: isolation,
+        .suspending { box in
+          await Box<Call>.element(of: box)()
+          return .succeeded
+        }
+      )
     )
   }
 
   deinit {
-    hub.finish()
+    handler.queue.close()
   }
 
   /// Starts the task, once, with no lock held.
   func start() {
-    hub.start(handler)
+    handler.queue.start(isolation: isolation)
   }
 
   func append(_ call: @escaping Call) {
-    hub.send(call)
+    handler.queue.send(Box(call))
   }
 }

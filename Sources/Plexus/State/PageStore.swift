@@ -65,8 +65,8 @@ public final actor PageStore<
   public nonisolated let parent: Store<AppState, AppAction>
 
   @usableFromInline let engine: StoreEngine<PageState, PageAction>
-  @usableFromInline let feeds: ChangeFeeds
-  @usableFromInline let appFeeds = ChangeFeeds()
+  @usableFromInline let feeds: ChangeSubscriptions
+  @usableFromInline let appFeeds = ChangeSubscriptions()
   @usableFromInline let cell: PageCell<AppState, PageState>
 
   @inlinable
@@ -79,16 +79,17 @@ public final actor PageStore<
     self.parent = parent
     let cell = PageCell(state, app: parent.cell)
     self.cell = cell
-    let feeds = ChangeFeeds()
+    let feeds = ChangeSubscriptions()
     self.feeds = feeds
     engine = StoreEngine(cell, feeds: feeds, middleware: middleware, reducer: reducer)
     cell.join()
   }
 
   deinit {
-    engine.close()
-    // In turn: what has been dispatched to the store before is seen to the end.
-    parent.engine.run { [appFeeds] selectors, _ in
+    engine.effects.close()
+    // In turn: the states that the app's store has yet to reach are seen by the page's subscribers, too.
+    parent.engine.run { [engine, appFeeds] selectors, _ in
+      engine.close()
       for feed in appFeeds.finish() { selectors.remove(feed) }
     }
   }

@@ -1,99 +1,129 @@
 /// The name of one subscriber to the changes of a selected value.
 @usableFromInline
-struct FeedID: Hashable, Sendable {
+struct SubscriptionID: Hashable, Sendable {
   let rawValue = UniqueID.next()
 
   @usableFromInline
   init() {}
 }
 
-/// The selectors of a store, in subscription order; touched by whoever has the turn.
+/// The selectors of a store, in subscription order; accessed by the thread that drains its queue.
 @usableFromInline
 struct SelectorTable<State: Sendable> {
   @usableFromInline typealias Evaluation = EvaluationBlock<State>.Evaluation
 
-  private struct Entry {
-    let box: ChangeBoxBase
-    let evaluation: Evaluation
-  }
-
   /// With gaps where selectors were removed.
-  private var entries: ContiguousArray<Entry?> = []
-  private var gaps = 0
+  @usableFromInline var evaluations: [Evaluation?] = []
   /// The same selectors, eight by eight.
   @usableFromInline var blocks: ContiguousArray<EvaluationBlock<State>> = []
-  private var placeOfFeed: [FeedID: (box: ChangeBoxBase, place: Int)] = [:]
-  private var boxOfPath: [AnyKeyPath: ChangeBoxBase] = [:]
+  @usableFromInline var index = SelectorIndex()
 
-  @usableFromInline
+  @inlinable
   init() {}
 
-  /// Lets every selector look at a state, once.
+  /// Evaluates every selector for a state, once.
   @inlinable
   func evaluate(_ state: State) {
     for block in blocks { block.evaluate(state) }
   }
 
-  /// Returns what those who select a key path share, if there is somebody.
-  @usableFromInline
-  func box<Value>(for path: AnyKeyPath, of type: Value.Type) -> ChangeBox<Value>? {
-    boxOfPath[path] as? ChangeBox<Value>
-  }
-
   /// Adds a selector behind the others.
   ///
   /// - Parameters:
-  ///   - box: Its value.
+  ///   - selector: The selector.
   ///   - evaluation: What to do for each state.
-  @usableFromInline
-  mutating func add(_ box: ChangeBoxBase, _ evaluation: Evaluation) {
-    box.slot = entries.count
-    entries.append(Entry(box: box, evaluation: evaluation))
-    updateBlock(at: box.slot)
-    if let path = box.path { boxOfPath[path] = box }
+  @inlinable
+  mutating func add(_ selector: SelectorBase, _ evaluation: Evaluation) {
+    evaluations.append(evaluation)
+    index.add(selector)
+    updateBlock(at: selector.slot)
   }
 
-  /// Notes that a subscriber follows a selector, and its place there.
-  @usableFromInline
-  mutating func connect(_ feed: FeedID, to box: ChangeBoxBase, at place: Int) {
-    placeOfFeed[feed] = (box, place)
-  }
-
-  /// Lets a subscriber go, and its selector if it was the last.
-  mutating func remove(_ feed: FeedID) {
-    guard let (box, place) = placeOfFeed.removeValue(forKey: feed), box.remove(at: place) else {
-      return
-    }
-    if let path = box.path { boxOfPath[path] = nil }
-    entries[box.slot] = nil
-    gaps += 1
-    if gaps > 16, gaps > entries.count / 2 {
-      closeGaps()
+  /// Removes a subscriber, and its selector if it was the last.
+  @inlinable
+  mutating func remove(_ subscription: SubscriptionID) {
+    guard let slot = index.remove(subscription) else { return }
+    evaluations[slot] = nil
+    if index.hasManyGaps {
+      index.closeGaps()
+      evaluations.removeAll { $0 == nil }
+      blocks = []
+      for start in stride(from: 0, to: evaluations.count, by: EvaluationBlock<State>.capacity) {
+        updateBlock(at: start)
+      }
     } else {
-      updateBlock(at: box.slot)
+      updateBlock(at: slot)
     }
   }
 
   /// Makes the block anew that a selector belongs to.
-  private mutating func updateBlock(at slot: Int) {
+  @inlinable
+  mutating func updateBlock(at slot: Int) {
     let index = slot / EvaluationBlock<State>.capacity
     let start = index * EvaluationBlock<State>.capacity
-    let block = EvaluationBlock { [entries] offset in
-      start + offset < entries.count ? entries[start + offset]?.evaluation : nil
-    }
+    let block = EvaluationBlock(evaluations[start...].prefix(EvaluationBlock<State>.capacity))
     if index == blocks.count { blocks.append(block) } else { blocks[index] = block }
-  }
-
-  private mutating func closeGaps() {
-    entries.removeAll { $0 == nil }
-    gaps = 0
-    blocks = []
-    for (slot, entry) in entries.enumerated() { entry?.box.slot = slot }
-    for start in stride(from: 0, to: entries.count, by: EvaluationBlock<State>.capacity) {
-      updateBlock(at: start)
-    }
   }
 }
 
 @available(*, unavailable)
 extension SelectorTable: Sendable {}
+
+/// The part of a table of selectors that depends on no type.
+@usableFromInline
+struct SelectorIndex {
+  /// With gaps where selectors were removed.
+  private var selectors: ContiguousArray<SelectorBase?> = []
+  private var gaps = 0
+  private var places: [SubscriptionID: (selector: SelectorBase, place: Int)] = [:]
+  private var selectorOfPath: [AnyKeyPath: SelectorBase] = [:]
+
+  @usableFromInline
+  init() {}
+
+  /// Returns the selector that all who select a key path share, if there is one.
+  @usableFromInline
+  func selector(for path: AnyKeyPath) -> SelectorBase? {
+    selectorOfPath[path]
+  }
+
+  @usableFromInline
+  mutating func add(_ selector: SelectorBase) {
+    selector.slot = selectors.count
+    selectors.append(selector)
+    if let path = selector.path { selectorOfPath[path] = selector }
+  }
+
+  /// Notes which selector a subscriber follows, and its place there.
+  @usableFromInline
+  mutating func connect(_ id: SubscriptionID, to selector: SelectorBase, at place: Int) {
+    places[id] = (selector, place)
+  }
+
+  /// Removes a subscriber.
+  ///
+  /// - Returns: The slot of its selector if it was the last subscriber, which is a gap now.
+  @usableFromInline
+  mutating func remove(_ id: SubscriptionID) -> Int? {
+    guard let (selector, place) = places.removeValue(forKey: id) else { return nil }
+    let (isEmpty, hub) = selector.remove(at: place)
+    withExtendedLifetime(hub) {}
+    guard isEmpty else { return nil }
+    if let path = selector.path { selectorOfPath[path] = nil }
+    selectors[selector.slot] = nil
+    gaps += 1
+    return selector.slot
+  }
+
+  @usableFromInline var hasManyGaps: Bool { gaps > 16 && gaps > selectors.count / 2 }
+
+  @usableFromInline
+  mutating func closeGaps() {
+    selectors.removeAll { $0 == nil }
+    gaps = 0
+    for (slot, selector) in selectors.enumerated() { selector?.slot = slot }
+  }
+}
+
+@available(*, unavailable)
+extension SelectorIndex: Sendable {}

@@ -24,7 +24,8 @@
 /// were added. One that suspends has a task of its own and holds up nobody else.
 ///
 /// A selector is called once for each state, on the thread that feeds, outside every lock. A state that
-/// arrives while another one is looked at, from a selector or another thread, follows it.
+/// arrives while another one is looked at, from a selector or another thread, follows it. A thread looks at the
+/// states of others for about a millisecond; the rest is left to the next call or to a task.
 ///
 /// ## Removal
 ///

@@ -27,10 +27,10 @@
 /// There is one order of actions, which everybody sees. An action has been reduced when
 /// ``dispatch(_:)`` returns, unless another one is under way: one dispatched from a reducer, from
 /// middleware or from a selector, or while another thread dispatches, is carried out after those before
-/// it by whoever is at it. Nothing is nested, however long the chain, and nobody waits. The same holds
-/// while another thread begins or ends to follow changes, for the moment that this takes: it is not kept
-/// there by others who go on dispatching. What they have left is carried out by the next who dispatches, or
-/// by a task.
+/// it by the thread that processes actions. Nothing is nested, however long the chain, and no thread waits.
+/// The same holds while another thread begins or ends to follow changes, for the moment that this takes. A
+/// thread processes the actions of others for about a millisecond; the rest is left to the next call or to a
+/// task.
 ///
 /// ## States and changes
 ///
@@ -73,7 +73,7 @@ public final actor Store<State: Sendable, Action: Sendable>: Broadcaster {
   public typealias Element = State
 
   @usableFromInline let engine: StoreEngine<State, Action>
-  @usableFromInline let feeds: ChangeFeeds
+  @usableFromInline let feeds: ChangeSubscriptions
   @usableFromInline let cell: AppCell<State>
 
   /// Creates a store.
@@ -90,7 +90,7 @@ public final actor Store<State: Sendable, Action: Sendable>: Broadcaster {
   ) {
     let cell = AppCell(initialState)
     self.cell = cell
-    let feeds = ChangeFeeds()
+    let feeds = ChangeSubscriptions()
     self.feeds = feeds
     engine = StoreEngine(cell, feeds: feeds, middleware: middleware, reducer: reducer)
   }
@@ -109,8 +109,8 @@ public final actor Store<State: Sendable, Action: Sendable>: Broadcaster {
   /// It has passed middleware, reducer and subscribers' buffers when this returns, unless another action
   /// is under way, on this thread (a reducer, middleware or a selector dispatches) or on another one, or
   /// another thread begins or ends to follow changes in this moment. Then it follows those dispatched
-  /// before it, carried out by whoever is at it, or by a task. For the same reason this call may carry out
-  /// actions that others dispatch meanwhile.
+  /// before it, and is carried out by that thread, by a later call or by a task. For the same reason this
+  /// call can carry out actions that others dispatch meanwhile, for about a millisecond.
   ///
   /// - Parameter action: What is to happen.
   @inlinable

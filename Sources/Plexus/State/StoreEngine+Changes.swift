@@ -11,25 +11,25 @@ extension StoreEngine {
   func changes<Value: Equatable & Sendable>(
     of select: @escaping @Sendable (State) -> Value,
     path: (any AnyKeyPath & Sendable)? = nil,
-    countedBy feeds: ChangeFeeds,
+    countedBy feeds: ChangeSubscriptions,
     bufferingPolicy: BufferingPolicy<Change<Value>>
   ) -> Subscription<Change<Value>> {
-    let id = FeedID()
+    let id = SubscriptionID()
     let hub: BroadcastHub<Change<Value>> = makeHub(id, countedBy: feeds)
     let subscription = hub.subscription(bufferingPolicy: bufferingPolicy)
-    run { selectors, state in
-      if let path, let box = selectors.box(for: path, of: Value.self) {
-        return selectors.connect(id, to: box, at: box.insert(hub))
+    run { table, state in
+      if let path, let selector = table.index.selector(for: path) as? Selector<Value> {
+        return table.index.connect(id, to: selector, at: selector.insert(hub))
       }
-      let box = ChangeBox(select(state))
-      box.path = path
+      let selector = Selector(select(state))
+      selector.path = path
       // In the client's module this knows the types, and may know the selector.
       let evaluation = EvaluationBlock<State>.Evaluation { state in
         let value = select(state)
-        if value != box.value { box.change(to: value) }
+        if value != selector.value { selector.change(to: value) }
       }
-      selectors.add(box, evaluation)
-      selectors.connect(id, to: box, at: box.insert(hub))
+      table.add(selector, evaluation)
+      table.index.connect(id, to: selector, at: selector.insert(hub))
     }
     return subscription
   }
@@ -44,7 +44,7 @@ extension StoreEngine {
   @inlinable
   func changes<Value: Equatable & Sendable>(
     of path: any KeyPath<State, Value> & Sendable,
-    countedBy feeds: ChangeFeeds,
+    countedBy feeds: ChangeSubscriptions,
     bufferingPolicy: BufferingPolicy<Change<Value>>
   ) -> Subscription<Change<Value>> {
     changes(
@@ -56,10 +56,10 @@ extension StoreEngine {
   }
 
   /// Makes the hub of one subscriber, which leaves when it is dropped or cancelled.
-  @usableFromInline
+  @inlinable
   func makeHub<Value: Sendable>(
-    _ id: FeedID,
-    countedBy feeds: ChangeFeeds
+    _ id: SubscriptionID,
+    countedBy feeds: ChangeSubscriptions
   ) -> BroadcastHub<Change<Value>> {
     let hub = BroadcastHub<Change<Value>> { [weak self, weak feeds] in
       feeds?.remove(id)
@@ -70,7 +70,8 @@ extension StoreEngine {
   }
 
   /// Forgets a subscriber, now or after the action that is under way.
-  func remove(_ id: FeedID) {
+  @inlinable
+  func remove(_ id: SubscriptionID) {
     run { selectors, _ in selectors.remove(id) }
   }
 }

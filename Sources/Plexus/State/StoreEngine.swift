@@ -12,7 +12,7 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
     case job(Job)
   }
 
-  /// What belongs to whoever has the turn.
+  /// What only the draining thread accesses.
   @usableFromInline
   struct Machine {
     @usableFromInline var state: State
@@ -37,20 +37,20 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
   /// Makes a state the newest one and tells the subscribers.
   @usableFromInline let publish: @Sendable (State) -> Void
   @usableFromInline let effects = EffectPool()
-  @usableFromInline let turns: Turns<Item, Machine>
+  @usableFromInline let queue: DrainQueue<Item, Machine>
 
   // A client's module knows the types of the cell, and so of the closures that use it.
   @inlinable
   init(
     _ cell: some StateCell<State>,
-    feeds: ChangeFeeds,
+    feeds: ChangeSubscriptions,
     middleware: [Middleware<State, Action>],
     reducer: @escaping Reducer<State, Action>
   ) {
     read = { cell.state }
     publish = { cell.publish($0) }
     let machine = Machine(state: cell.state, middleware: middleware, reducer: reducer)
-    turns = Turns(machine) { machine in
+    queue = DrainQueue(machine) { machine in
       // A context that somebody keeps must not keep what belongs to the user.
       machine.middleware = []
       machine.reducer = { _, _ in }
@@ -64,7 +64,7 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
   ///
   /// What has been dispatched before is carried out by whoever is at it. Then the streams end.
   func close() {
-    turns.close()
+    queue.close()
     effects.close()
   }
 
@@ -75,7 +75,7 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
   ///   - scope: What it is part of, which counts it already.
   @inlinable
   func dispatch(_ action: Action, in scope: EffectScope?) {
-    if !turns.take(.action(action, scope), perform) { scope?.leave() }
+    if !queue.add(.action(action, scope), handOver: handOver, perform) { scope?.leave() }
   }
 
   /// Carries out an action and waits until it, its effects, and what these dispatch are over.
@@ -87,19 +87,16 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
   }
 
   /// Does something about the selectors between two actions.
-  ///
-  /// Whoever follows changes, or ceases to, is not kept by others who dispatch without a pause: what they
-  /// leave is handed over after a while.
   @inlinable
   func run(_ job: @escaping Job) {
-    _ = turns.take(.job(job), atMost: 64, handOver: handOver, perform)
+    _ = queue.add(.job(job), handOver: handOver, perform)
   }
 
-  /// Sees to it that what was handed over is done, even if nobody comes any more.
+  /// Starts a task that processes what was handed over.
   @usableFromInline
   func handOver() {
     Task.detached(priority: Task.currentPriority) { [self] in
-      while turns.resume(atMost: 1_024, perform) { await Task.yield() }
+      while queue.resume(perform) { await Task.yield() }
     }
   }
 

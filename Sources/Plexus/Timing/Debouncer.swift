@@ -116,8 +116,7 @@ public final actor Debouncer: Broadcaster {
   /// It waits for an action that is running even if nothing is pending, and returns at once if there
   /// is neither, if the action that was to come is cancelled, and when the calling task is cancelled;
   /// what was pending has fired even then. Called from inside the action it fires and does not wait,
-  /// since it would wait for itself. Two debouncers whose actions flush each other wait until one of
-  /// them is released.
+  /// since it would wait for itself. The same holds for a fetch or an action that the action waits for.
   public nonisolated func flush() async {
     await core.flush()
     withExtendedLifetime(self) {}

@@ -8,7 +8,7 @@ extension FiringCore {
 
     var deliveries: [Delivery<Value>] = []
     /// The runs that are over, or will not take place.
-    var endedRuns: [ActionQueueState<Value, WaitList>.Run] = []
+    var endedRuns: [ActionQueueState<Value, ActionRun>.Run] = []
     var cancelledTasks: [Task<Void, Never>] = []
     var startedAlarm: Alarm?
     var startedRunner: Runner?
@@ -84,7 +84,8 @@ extension FiringCore.State {
     }
     guard action != nil else { return }
     let id = UniqueID.next()
-    let (isCurrent, displaced) = actions.add(value, id: id, ticket: WaitList())
+    let current = actions.current?.ticket
+    let (isCurrent, displaced) = actions.add(value, id: id, ticket: ActionRun(after: current))
     change.take(displaced)
     guard isCurrent else { return }
     let newRunner = FiringCore.Runner(id: id)

@@ -27,7 +27,7 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
     var revision = 0
     /// What wakes when a firing is due.
     var alarm: Alarm?
-    var actions = ActionQueueState<Value, WaitList>()
+    var actions = ActionQueueState<Value, ActionRun>()
     var action: Action?
     var runner: Runner?
     var isReleased = false
@@ -103,9 +103,10 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
 
   /// Fires what is pending and waits for the end of the last run of the action.
   ///
-  /// Returns without waiting inside the action, which would wait for itself.
+  /// Returns without waiting inside the action, and inside a fetch that the action waits for: both would wait for
+  /// themselves.
   func flush() async {
-    var awaited: WaitList?
+    var awaited: ActionRun?
     change { state, change in
       if state.schedule.expire(at: change.now) { state.fire(&change) }
       let isInside = state.actions.current?.id == ActionContext.run
@@ -186,16 +187,18 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
 
   private func runActions(_ first: UInt64) async {
     var id: UInt64? = first
-    while let run = id, let (action, value) = begin(run) {
-      await ActionContext.$run.withValue(run) { await action(value) }
+    while let run = id, let (action, value, ticket) = begin(run) {
+      await FlightScope.local.withValue(ticket) {
+        await ActionContext.$run.withValue(run) { await action(value) }
+      }
       id = end(run)
     }
   }
 
-  private func begin(_ run: UInt64) -> (Action, Value)? {
+  private func begin(_ run: UInt64) -> (Action, Value, ActionRun)? {
     state.withLock { state in
       guard let action = state.action, let run = state.actions.begin(run) else { return nil }
-      return (action, run.value)
+      return (action, run.value, run.ticket)
     }
   }
 

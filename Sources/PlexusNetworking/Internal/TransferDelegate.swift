@@ -5,6 +5,7 @@ internal import Plexus
 
 #if canImport(FoundationNetworking)
 internal import FoundationNetworking
+internal import PlexusSupport
 #endif
 
 /// A request whose answer is awaited.

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Plexus
+internal import PlexusSupport
 
 /// What keeps the complete files of a folder within a number of bytes.
 ///

@@ -1,3 +1,5 @@
+internal import PlexusSupport
+
 /// Lets so many transfers a host go on at once; those that somebody asks for go first, and are told how
 /// urgent they are.
 final class HostGate<Key: Hashable & Sendable>: Sendable {

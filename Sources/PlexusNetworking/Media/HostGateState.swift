@@ -1,3 +1,5 @@
+internal import PlexusSupport
+
 /// Who may go on at a host, who waits, and who is next.
 ///
 /// Each step takes time in proportion to the logarithm of those who wait at the host.
@@ -143,42 +145,28 @@ struct HostGateState<Key: Hashable & Sendable>: Sendable {
   }
 }
 
-/// The line at one host: a heap, the most urgent entry first, of these the one that came first.
+/// The waiting requests at one host, the most urgent first, of equally urgent ones the earliest.
 struct HostLine: Sendable {
-  struct Entry: Hashable, Sendable {
+  struct Entry: Comparable, Sendable {
     let urgency: Int
     let id: Int
 
-    func goes(before other: Entry) -> Bool {
-      urgency != other.urgency ? urgency > other.urgency : id < other.id
+    static func < (one: Entry, other: Entry) -> Bool {
+      one.urgency != other.urgency ? one.urgency > other.urgency : one.id < other.id
     }
   }
 
-  /// How many wait; some have several entries.
+  /// The number of waiting requests; some have several entries.
   var count = 0
-  private(set) var entries: [Entry] = []
+  private var heap = Heap<Entry>()
+
+  var entries: [Entry] { heap.elements }
 
   mutating func append(_ entry: Entry) {
-    entries.append(entry)
-    var index = entries.count - 1
-    while index > 0, entries[index].goes(before: entries[(index - 1) / 2]) {
-      entries.swapAt(index, (index - 1) / 2)
-      index = (index - 1) / 2
-    }
+    heap.insert(entry)
   }
 
   mutating func popFirst() -> Entry? {
-    guard let first = entries.first, let last = entries.popLast() else { return nil }
-    guard !entries.isEmpty else { return first }
-    entries[0] = last
-    var index = 0
-    while true {
-      var best = index
-      for child in [2 * index + 1, 2 * index + 2]
-      where child < entries.count && entries[child].goes(before: entries[best]) { best = child }
-      guard best != index else { return first }
-      entries.swapAt(index, best)
-      index = best
-    }
+    heap.popFirst()
   }
 }

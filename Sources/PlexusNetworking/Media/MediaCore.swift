@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Plexus
+internal import PlexusSupport
 
 /// A download that several may join.
 ///

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import PlexusHashing
+internal import PlexusSupport
 
 /// The folder of a loader: complete files, and parts that may be continued.
 ///

@@ -1,6 +1,6 @@
 public import Foundation
 public import Plexus
-internal import PlexusHashing
+internal import PlexusSupport
 
 /// The local files of remote files that never change.
 ///

@@ -2,6 +2,7 @@ internal import Foundation
 
 #if canImport(FoundationNetworking)
 internal import FoundationNetworking
+internal import PlexusSupport
 #endif
 
 /// The part that there is no longer fits: it has to be loaded from the beginning.

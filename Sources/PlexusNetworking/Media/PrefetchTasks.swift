@@ -1,3 +1,5 @@
+internal import PlexusSupport
+
 /// The prefetching that goes on for a loader.
 final class PrefetchTasks: Sendable {
   private struct State: Sendable {

@@ -1,3 +1,5 @@
+internal import PlexusSupport
+
 /// Who wants to know how far downloads are, and how far they are.
 final class ProgressTable<Key: Hashable & Sendable>: Sendable {
   private typealias Continuation = AsyncStream<DownloadProgress>.Continuation

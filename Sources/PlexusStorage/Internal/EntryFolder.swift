@@ -29,6 +29,9 @@ final actor EntryFolder {
     self.fileSystem = fileSystem
   }
 
+  /// The same for all that share their files.
+  nonisolated var id: String { "\(path)/\(names.tag)" }
+
   nonisolated var unownedExecutor: UnownedSerialExecutor {
     unsafe lane.asUnownedSerialExecutor()
   }
@@ -39,10 +42,18 @@ final actor EntryFolder {
     return try fileSystem.contents(ofFile: path(ofKey: key))
   }
 
+  /// Returns the contents of the files of some keys.
+  func read(_ keys: Set<String>) throws -> [String: [UInt8]] {
+    sweepOnce()
+    var contents: [String: [UInt8]] = [:]
+    for key in keys { contents[key] = try fileSystem.contents(ofFile: path(ofKey: key)) }
+    return contents
+  }
+
   /// Writes files, the oldest entries first.
   ///
   /// - Returns: Why which keys could not be stored.
-  func write(_ files: [File]) -> [String: any Error] {
+  func write(_ files: [File]) async -> [String: any Error] {
     var failures: [String: any Error] = [:]
     // A lock is held for a part of a large batch only, so that others get their turn.
     let length = 64
@@ -51,7 +62,7 @@ final actor EntryFolder {
       do {
         if Task.isCancelled { throw CancellationError() }
         sweepOnce()
-        failures.merge(try writePart(part)) { first, _ in first }
+        failures.merge(try await writePart(part)) { first, _ in first }
       } catch {
         for file in part { failures[file.key] = error }
       }
@@ -84,17 +95,26 @@ final actor EntryFolder {
   }
 
   /// Removes the files of all keys, and those left behind by writers that are no more.
-  func removeAll() throws {
+  ///
+  /// - Parameter accepts: Decides by the content of a file whether it is removed; all are if it is `nil`.
+  /// - Throws: The error of the file system if some may still be there.
+  func removeAll(where accepts: (@Sendable ([UInt8]) -> Bool)? = nil) async throws {
     guard let folder = try fileSystem.open(path, .folder) else { return }
     defer { fileSystem.close(folder) }
     // A writer that is stuck must not keep others from removing what is theirs to remove.
     var firstError: (any Error)?
     do {
-      try fileSystem.lock(folder, .exclusive)
+      try await fileSystem.lock(folder, .exclusive)
     } catch StorageError.locked {
     }
     for name in try fileSystem.names(inFolder: path) where isOurs(name) {
       do {
+        if let accepts, names.isEntry(name),
+          let bytes = try fileSystem.contents(ofFile: path(of: name)),
+          !accepts(bytes)
+        {
+          continue
+        }
         _ = try fileSystem.remove(path(of: name))
       } catch {
         firstError = firstError ?? error
@@ -106,10 +126,10 @@ final actor EntryFolder {
 
   // MARK: - Writing
 
-  private func writePart(_ files: ArraySlice<File>) throws -> [String: any Error] {
+  private func writePart(_ files: ArraySlice<File>) async throws -> [String: any Error] {
     let folder = try fileSystem.openOrMakeFolder(path)
     defer { fileSystem.close(folder) }
-    try fileSystem.lock(folder, byteLimit == nil ? .shared : .exclusive)
+    try await fileSystem.lock(folder, byteLimit == nil ? .shared : .exclusive)
     var room = try byteLimit.map { try Room(limit: $0, files: survey(), now: fileSystem.now()) }
     var failures: [String: any Error] = [:]
     for file in files {

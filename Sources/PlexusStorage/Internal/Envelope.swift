@@ -46,19 +46,13 @@ struct Envelope<Value: Codable & Sendable>: Sendable {
   ///
   /// - Returns: `nil` if the file is damaged, of another format or schema, or another key's.
   func decode(_ bytes: [UInt8], key: String) -> CacheEntry<Value>? {
-    let size = Self.opening(for: []).count + Self.closing.count
-    guard bytes.count > size else { return nil }
-    let content = bytes.dropFirst(size - Self.closing.count).dropLast(Self.closing.count)
-    guard
-      bytes.starts(with: Self.opening(for: content)),
-      bytes.suffix(Self.closing.count).elementsEqual(Self.closing)
-    else { return nil }
     let decoder = JSONDecoder()
     guard
-      let label = try? decoder.decode(Label.self, from: Data(content)),
+      let content = Self.content(of: bytes),
+      let label = try? decoder.decode(Label.self, from: content),
       label.schema == schema,
       label.key.utf8.elementsEqual(key.utf8),
-      let content = try? decoder.decode(Content.self, from: Data(content))
+      let content = try? decoder.decode(Content.self, from: content)
     else { return nil }
     return CacheEntry(
       value: content.value,
@@ -74,6 +68,26 @@ struct Envelope<Value: Codable & Sendable>: Sendable {
         requiresRevalidation: content.requiresRevalidation ?? false
       )
     )
+  }
+
+  /// Returns the key of the entry in a file.
+  ///
+  /// - Returns: `nil` if the file is damaged or of another format.
+  func key(in bytes: [UInt8]) -> String? {
+    guard let content = Self.content(of: bytes) else { return nil }
+    return (try? JSONDecoder().decode(Label.self, from: content))?.key
+  }
+
+  /// The object that is the entry, if it is whole.
+  private static func content(of bytes: [UInt8]) -> Data? {
+    let size = opening(for: []).count + closing.count
+    guard bytes.count > size else { return nil }
+    let content = bytes.dropFirst(size - closing.count).dropLast(closing.count)
+    guard
+      bytes.starts(with: opening(for: content)),
+      bytes.suffix(closing.count).elementsEqual(closing)
+    else { return nil }
+    return Data(content)
   }
 
   private static func opening(for content: some Collection<UInt8>) -> [UInt8] {

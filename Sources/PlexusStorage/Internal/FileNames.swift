@@ -1,15 +1,14 @@
-internal import PlexusHashing
+internal import PlexusSupport
 
 /// The names of the files in which the values of one type are kept.
 ///
 /// All names begin with a tag of that type, so that cachers of several types can share a directory. A
-/// name consists of lower-case ASCII letters, digits and `.-_~`, has at most 120 bytes and is the same
+/// name consists of lower-case ASCII letters, digits and `.-_~=`, has at most 120 bytes and is the same
 /// whether a file system tells upper from lower case or not.
 ///
-/// A key of up to 80 bytes that consists of lower-case letters, digits and `.-_` stands in its name as it
-/// is. Of any other key the name has a few readable characters and the SHA-256 digest of its UTF-8 bytes.
-/// `~` marks those, so no two keys share a name. Keys are told apart by their bytes: two spellings of
-/// one character in Unicode are two keys.
+/// A key of up to 80 bytes that consists of lower-case letters, digits and `.-_`, and of at most one slash,
+/// stands in its name as it is, with `=` for the slash. Of any other key the name has a few readable characters and
+/// the SHA-256 digest of its UTF-8 bytes. `~` marks those, so no two keys share a name.
 struct FileNames: Sendable {
   /// What the names begin with.
   let tag: String
@@ -44,8 +43,12 @@ struct FileNames: Sendable {
   /// Returns the name of the file for a key.
   func file(forKey key: String) -> String {
     let bytes = key.utf8
-    guard bytes.count > 80 || bytes.isEmpty || !bytes.allSatisfy(Self.isPlain) else {
-      return "\(tag).\(key)\(Self.entrySuffix)"
+    if !bytes.isEmpty, bytes.count <= 80 {
+      let parts = bytes.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+      if parts.count <= 2, parts.allSatisfy({ $0.allSatisfy(Self.isPlain) }) {
+        return "\(tag).\(parts.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "="))"
+          + Self.entrySuffix
+      }
     }
     let excerpt = Self.excerpt(of: key, limit: 20)
     return "\(tag).~\(excerpt)-\(SHA256.hexadecimalDigest(bytes))\(Self.entrySuffix)"

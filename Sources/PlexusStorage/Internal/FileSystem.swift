@@ -40,8 +40,8 @@ protocol FileSystem: Sendable {
   func tryLock(_ descriptor: Descriptor, _ kind: LockKind) throws -> Bool
   /// Gives up a lock.
   func unlock(_ descriptor: Descriptor)
-  /// Waits about a millisecond for somebody else to give up a lock.
-  func pause()
+  /// Suspends for about a millisecond, also if the task is cancelled.
+  func pause() async
   /// The wall clock: the time since 1970-01-01T00:00Z.
   func now() -> Duration
 }
@@ -91,11 +91,13 @@ struct FileStatus: Hashable, Sendable {
 extension FileSystem {
   /// Locks an open file or folder, waiting for others up to about ten seconds.
   ///
+  /// Other operations of the calling actor run meanwhile.
+  ///
   /// - Throws: ``StorageError/locked(path:)`` if they do not give it up.
-  func lock(_ descriptor: Descriptor, _ kind: LockKind) throws {
+  func lock(_ descriptor: Descriptor, _ kind: LockKind) async throws {
     for _ in 0..<10_000 {
       if try tryLock(descriptor, kind) { return }
-      pause()
+      await pause()
     }
     throw StorageError.locked(path: descriptor.path)
   }

@@ -32,15 +32,22 @@ struct LogIndex: Sendable {
   /// - Parameters:
   ///   - window: The file.
   ///   - start: How far it is known.
+  ///   - stopsAtDamage: Whether the end is the first record that is not whole. It may be one that is just being
+  ///     written, if the file is not locked.
   /// - Returns: Where its last whole record ends.
   /// - Throws: What reading the file throws; the index must not be used any more then.
-  mutating func scan(_ window: inout LogWindow, from start: Int) throws -> Int {
+  mutating func scan(
+    _ window: inout LogWindow,
+    from start: Int,
+    stopsAtDamage: Bool = false
+  ) throws -> Int {
     var end = start
     var position = start
     var damagedKeys: [String] = []
     var isDamagedAnywhere = false
     while position < window.size {
       guard let label = try LogRecord.Label(at: position, in: &window) else {
+        if stopsAtDamage { break }
         isDamagedAnywhere = true
         position += 1
         continue
@@ -49,6 +56,7 @@ struct LogIndex: Sendable {
       position += label.recordByteCount
       let payload = try window.bytes(at: place + label.byteCount, count: label.payloadCount)
       guard CRC32C.checksum(payload) == label.payloadChecksum else {
+        if stopsAtDamage { break }
         damagedKeys.append(label.key)
         continue
       }

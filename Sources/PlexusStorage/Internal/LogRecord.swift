@@ -64,6 +64,17 @@ struct LogRecord: Hashable, Sendable {
     return bytes
   }
 
+  /// Returns the bytes of the removal of an entry, of the length of that entry's record.
+  static func encode(removalInPlaceOf record: LogRecord) -> [UInt8] {
+    encode(
+      .removal,
+      key: record.label.key,
+      storedAt: record.label.storedAt,
+      validator: record.label.validator,
+      payload: record.payload
+    )
+  }
+
   /// Reads a record.
   ///
   /// - Returns: `nil` if these are not the bytes of exactly one whole record.

@@ -9,7 +9,38 @@ extension LogStore {
   func compactIfWorthwhile() {
     let dead = end - header.count - index.liveByteCount
     guard dead > index.liveByteCount, end > 4096 else { return }
-    try? rewrite(dropping: [], adding: [])
+    do {
+      try rewrite(dropping: [], adding: [])
+    } catch let error as StorageError where error.isLackOfSpace {
+      try? compactInPlace()
+    } catch {
+      // The old file is still in place.
+    }
+  }
+
+  /// Moves the records that are left to the beginning of the file, and cuts off the rest.
+  ///
+  /// It takes no space. An entry is overwritten before what has replaced or removed it, which comes after it, so
+  /// that a crash can lose entries but brings none back.
+  private func compactInPlace() throws {
+    let survivors = index.places.sorted { $0.value.offset < $1.value.offset }
+    var index = LogIndex()
+    var end = header.count
+    for (key, place) in survivors {
+      let record = try fileSystem.read(file.descriptor, at: place.offset, count: place.byteCount)
+      guard LogRecord.decode(record)?.label.key == key else { continue }
+      if end != place.offset { try fileSystem.write(record, to: file.descriptor, at: end) }
+      index.put(Entry(key: key, storedAt: place.storedAt, record: record), at: end)
+      end += record.count
+    }
+    try fileSystem.synchronize(file.descriptor)
+    try fileSystem.setLength(of: file.descriptor, to: end)
+    try fileSystem.synchronize(file.descriptor)
+    self.index = index
+    self.end = end
+    isSynchronized = true
+    // Now there is room for a new file, by which other instances see that records have moved.
+    try rewrite(dropping: [], adding: [])
   }
 
   /// Replaces the file, as one step, by one with the entries that are left and some new ones.
@@ -28,8 +59,10 @@ extension LogStore {
     let descriptor = Descriptor(number: temporary.number, path: path)
     do {
       let replacement = try OpenLog.adopt(descriptor, fileSystem: fileSystem)
-      // Locked before anybody can find it.
-      try fileSystem.lock(descriptor, .exclusive)
+      // Locked before another instance can find it.
+      guard try fileSystem.tryLock(descriptor, .exclusive) else {
+        throw StorageError.locked(path: path)
+      }
       let (newIndex, newEnd) = try fill(replacement, dropping: keys, adding: entries)
       try fileSystem.synchronize(descriptor)
       try fileSystem.rename(temporaryPath, to: path)

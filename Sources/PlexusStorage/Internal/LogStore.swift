@@ -1,13 +1,12 @@
 // Unsafe code: an actor names its executor by an unowned reference; the actor keeps the executor.
 
-internal import PlexusHashing
+internal import PlexusSupport
 
 /// A file of records that is only ever appended to or replaced: what ``JSONLogCacher`` does on disk.
 ///
-/// Any number of instances and processes may use one file. Each operation that writes, or finds that
-/// others have written, holds an exclusive lock on the file, and first takes up what others have
-/// appended; if they have replaced the file, it goes over to the new one. Reading an entry takes no lock
-/// while nothing has changed.
+/// Any number of instances and processes may use one file. Each operation that writes holds an exclusive lock on the file, and first takes up what others have
+/// appended; if they have replaced the file, it goes over to the new one. Reading an entry waits for no lock:
+/// while another instance writes, it takes up the records that are whole.
 final actor LogStore {
   /// An entry on its way to disk.
   struct Entry: Sendable {
@@ -56,20 +55,31 @@ final actor LogStore {
 
   /// Returns the record of a key's entry.
   func read(_ key: String) throws -> LogRecord? {
-    let status = try fileSystem.status(atPath: path)
-    if end == 0 || status?.identity != file.identity || status?.size != end {
-      try withLock { try catchUp() }
-    }
+    try catchUpForReading()
+    return try record(of: key)
+  }
+
+  /// Returns the records of the entries of some keys.
+  func read(_ keys: Set<String>) throws -> [String: LogRecord] {
+    try catchUpForReading()
+    var records: [String: LogRecord] = [:]
+    for key in keys { records[key] = try record(of: key) }
+    return records
+  }
+
+  private func record(of key: String) throws -> LogRecord? {
     guard let place = index.places[key] else { return nil }
     let bytes = try fileSystem.read(file.descriptor, at: place.offset, count: place.byteCount)
-    guard let record = LogRecord.decode(bytes), record.label.key == key else { return nil }
+    guard let record = LogRecord.decode(bytes), record.label.kind == .entry,
+      record.label.key == key
+    else { return nil }
     return record
   }
 
   /// Stores entries, the first ones first.
   ///
   /// - Returns: Why which keys could not be stored.
-  func store(_ entries: [Entry]) -> [String: any Error] {
+  func store(_ entries: [Entry]) async -> [String: any Error] {
     var failures: [String: any Error] = [:]
     var part: [Entry] = []
     var byteCount = 0
@@ -85,52 +95,86 @@ final actor LogStore {
         continue
       }
       if byteCount + entry.record.count > partLimit {
-        failures.merge(store(part: part)) { first, _ in first }
+        failures.merge(await store(part: part)) { first, _ in first }
         part = []
         byteCount = 0
       }
       part.append(entry)
       byteCount += entry.record.count
     }
-    return failures.merging(store(part: part)) { first, _ in first }
+    return failures.merging(await store(part: part)) { first, _ in first }
   }
 
   /// Removes the entries of some keys.
-  func remove(_ keys: Set<String>) throws {
-    try withLock {
+  func remove(_ keys: Set<String>) async throws {
+    try await withLock {
       try catchUp()
-      let present = keys.filter { index.places[$0] != nil }
-      guard !present.isEmpty else {
-        // Somebody may have removed them and been killed before that was durable.
-        return try synchronize()
-      }
-      var bytes: [UInt8] = []
-      for key in present { bytes += LogRecord.encode(.removal, key: key) }
-      bytes += LogRecord.encode(.seal, key: "")
+      try removePresent(keys)
+    }
+  }
+
+  /// Removes the entries whose keys begin with some characters.
+  func remove(withPrefix prefix: String) async throws {
+    try await withLock {
+      try catchUp()
+      try removePresent(index.places.keys.filter { $0.hasPrefix(prefix) })
+    }
+  }
+
+  private func removePresent(_ keys: some Sequence<String>) throws {
+    let present = Set(keys.filter { index.places[$0] != nil })
+    guard !present.isEmpty else {
+      // Another process may have removed them and been killed before that was durable.
+      return try synchronize()
+    }
+    var bytes: [UInt8] = []
+    for key in present { bytes += LogRecord.encode(.removal, key: key) }
+    bytes += LogRecord.encode(.seal, key: "")
+    do {
       if let limit = byteLimit, end + bytes.count > limit {
         return try rewrite(dropping: present, adding: [])
       }
       try append(bytes)
-      for key in present { index.remove(key) }
-      compactIfWorthwhile()
+    } catch let error as StorageError where error.isLackOfSpace {
+      try removeInPlace(present)
     }
+    for key in present { index.remove(key) }
+    compactIfWorthwhile()
+  }
+
+  /// Removes entries without taking any space: their records become removals of the same length.
+  private func removeInPlace(_ keys: Set<String>) throws {
+    for key in keys {
+      guard let place = index.places[key], let record = try record(of: key) else { continue }
+      let removal = LogRecord.encode(removalInPlaceOf: record)
+      try fileSystem.write(removal, to: file.descriptor, at: place.offset)
+      isSynchronized = false
+    }
+    try synchronize()
   }
 
   /// Removes all entries, whatever state the file is in.
-  func removeAll() throws {
-    try withLock {
+  func removeAll() async throws {
+    try await withLock {
       forget()
-      try rewrite(dropping: [], adding: [])
+      do {
+        try rewrite(dropping: [], adding: [])
+      } catch let error as StorageError where error.isLackOfSpace {
+        // What is cut off makes room.
+        try fileSystem.setLength(of: file.descriptor, to: 0)
+        try fileSystem.synchronize(file.descriptor)
+        try rewrite(dropping: [], adding: [])
+      }
     }
   }
 
   // MARK: - Appending
 
-  private func store(part: [Entry]) -> [String: any Error] {
+  private func store(part: [Entry]) async -> [String: any Error] {
     guard !part.isEmpty else { return [:] }
     do {
       if Task.isCancelled { throw CancellationError() }
-      try withLock {
+      try await withLock {
         try catchUp()
         try append(part)
       }
@@ -197,18 +241,57 @@ final actor LogStore {
   // MARK: - Sharing the file
 
   /// Calls the body with the file locked that has the name at present.
-  private func withLock(_ body: () throws -> Void) throws {
+  ///
+  /// Other operations of this instance run while it waits for the lock. They may open a new file.
+  private func withLock(_ body: () throws -> Void) async throws {
+    var pauses = 0
     for _ in 0..<100 {
-      try fileSystem.lock(file.descriptor, .exclusive)
+      while try !fileSystem.tryLock(file.descriptor, .exclusive) {
+        guard pauses < 10_000 else { throw StorageError.locked(path: path) }
+        pauses += 1
+        await fileSystem.pause()
+      }
       if try isCurrent() {
         defer { fileSystem.unlock(file.descriptor) }
         return try body()
       }
       fileSystem.unlock(file.descriptor)
-      forget()
-      file = try OpenLog.open(path, folder: folder, fileSystem: fileSystem)
+      try reopen()
     }
     throw StorageError.locked(path: path)
+  }
+
+  private func reopen() throws {
+    forget()
+    file = try OpenLog.open(path, folder: folder, fileSystem: fileSystem)
+  }
+
+  /// Takes up what others have written, without waiting for one that is writing.
+  private func catchUpForReading() throws {
+    let status = try fileSystem.status(atPath: path)
+    if end != 0, status?.identity == file.identity, status?.size == end { return }
+    if status?.identity != file.identity { try reopen() }
+    guard try fileSystem.tryLock(file.descriptor, .exclusive) else { return try catchUpUnlocked() }
+    // It may have been replaced a moment ago: then this is what was there until then.
+    guard try isCurrent() else {
+      fileSystem.unlock(file.descriptor)
+      try reopen()
+      return try catchUpUnlocked()
+    }
+    defer { fileSystem.unlock(file.descriptor) }
+    try catchUp()
+  }
+
+  /// Takes up the whole records of a file that another instance has locked.
+  private func catchUpUnlocked() throws {
+    let size = try fileSystem.status(of: file.descriptor).size
+    if size < end { forget() }
+    if end == 0 {
+      let found = try fileSystem.read(file.descriptor, at: 0, count: header.count)
+      guard found == header else { return }
+      end = header.count
+    }
+    try scan(to: size, stopsAtDamage: true)
   }
 
   private func isCurrent() throws -> Bool {
@@ -231,6 +314,11 @@ final actor LogStore {
       guard found == header else { return try rewrite(dropping: [], adding: []) }
       end = header.count
     }
+    try scan(to: size, stopsAtDamage: false)
+    if end < size { try fileSystem.setLength(of: file.descriptor, to: end) }
+  }
+
+  private func scan(to size: Int, stopsAtDamage: Bool) throws {
     guard size > end else { return }
     isSynchronized = false
     do {
@@ -238,12 +326,11 @@ final actor LogStore {
       var window = LogWindow(size: size) { offset, count in
         try fileSystem.read(descriptor, at: offset, count: count)
       }
-      end = try index.scan(&window, from: end)
+      end = try index.scan(&window, from: end, stopsAtDamage: stopsAtDamage)
     } catch {
       forget()
       throw error
     }
-    if end < size { try fileSystem.setLength(of: file.descriptor, to: end) }
   }
 
   private func forget() {

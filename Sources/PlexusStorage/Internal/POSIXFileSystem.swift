@@ -1,6 +1,8 @@
 // The only file that calls the system. The calls are unsafe because they take pointers: to strings and
 // buffers that outlive the call, and to structures on the stack that the call fills.
 
+internal import Dispatch
+
 #if canImport(Darwin)
 internal import Darwin
 #elseif canImport(Glibc)
@@ -165,9 +167,12 @@ struct POSIXFileSystem: FileSystem {
     _ = flock(descriptor.number, LOCK_UN)
   }
 
-  func pause() {
-    var time = timespec(tv_sec: 0, tv_nsec: 1_000_000)
-    unsafe nanosleep(&time, nil)
+  func pause() async {
+    await withCheckedContinuation { continuation in
+      DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) {
+        continuation.resume()
+      }
+    }
   }
 
   func now() -> Duration {
@@ -189,6 +194,11 @@ func vanished(_ path: String) -> StorageError {
 /// The error for something that is no file in the place of one.
 func notAFile(_ path: String) -> StorageError {
   .system(operation: "open", path: path, code: EINVAL)
+}
+
+/// Returns whether an error code means that there is no space left.
+func lacksSpace(_ code: Int32) -> Bool {
+  code == ENOSPC || code == EDQUOT
 }
 
 /// The system's words for an error code.

@@ -1,3 +1,5 @@
+internal import PlexusSupport
+
 /// An order to be tried, and how many jobs were ready at each choice of the run that it strays from.
 struct InterleavingBranch {
   let schedule: [Int]

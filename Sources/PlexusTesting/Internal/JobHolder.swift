@@ -2,6 +2,7 @@
 // pointer: it is written under a lock, once as a rule, and holds a function from then on that is
 // always there. The bits of a job are compared and never followed.
 
+internal import PlexusSupport
 import Synchronization
 
 #if canImport(Darwin)
@@ -22,9 +23,15 @@ import Android
 final class JobHolder: TaskExecutor, Sendable {
   private static let shared = JobHolder()
 
+  /// A job, and the actor's executor that it belongs to, if it is one that a scenario knows.
+  private struct ReadyJob {
+    let job: UnownedJob
+    var executor: InterleavedExecutor?
+  }
+
   private struct State {
     /// What could run now, oldest first.
-    var ready: [UnownedJob] = []
+    var ready: [ReadyJob] = []
     var running: UnownedJob?
     /// What the running job called itself before it was run.
     var runningTask = ""
@@ -35,7 +42,7 @@ final class JobHolder: TaskExecutor, Sendable {
       if let running, job.isSameTask(as: running, described: runningTask) {
         continues = true
       } else {
-        ready.append(job)
+        ready.append(ReadyJob(job: job))
       }
     }
 
@@ -43,7 +50,7 @@ final class JobHolder: TaskExecutor, Sendable {
     mutating func continuesRunning(after count: Int, limit: Int) -> Bool {
       defer { continues = false }
       if continues, count < limit { return true }
-      if continues, let running { ready.append(running) }
+      if continues, let running { ready.append(ReadyJob(job: running)) }
       running = nil
       return false
     }
@@ -103,15 +110,20 @@ final class JobHolder: TaskExecutor, Sendable {
   ///   - limit: How often to run it at most; a job that is not done by then is ready again.
   /// - Returns: How often it has been run.
   func runJob(at index: Int, limit: Int) -> Int {
-    let job = state.withLock { state in
-      let job = state.ready.remove(at: index)
-      state.running = job
-      state.runningTask = job.description
-      return job
+    let (job, executor) = state.withLock { state in
+      let ready = state.ready.remove(at: index)
+      state.running = ready.job
+      state.runningTask = ready.job.description
+      return (ready.job, ready.executor)
     }
     var count = 0
     repeat {
-      unsafe job.runSynchronously(on: asUnownedTaskExecutor())
+      // A task that leaves its actor asks to be run again, and goes on without the actor.
+      if count == 0, let executor {
+        unsafe job.runSynchronously(on: executor.asUnownedSerialExecutor())
+      } else {
+        unsafe job.runSynchronously(on: asUnownedTaskExecutor())
+      }
       count += 1
     } while state.withLock({ $0.continuesRunning(after: count, limit: limit) })
     return count
@@ -126,6 +138,20 @@ final class JobHolder: TaskExecutor, Sendable {
   private func takes(_ job: UnownedJob) -> Bool {
     guard controlledThread.load(ordering: .acquiring) == currentThread else { return false }
     state.withLock { $0.insert(job) }
+    return true
+  }
+
+  /// Keeps a job of an actor back if the calling thread is the controlled one.
+  ///
+  /// A task that goes to an actor can be overtaken on its way, even if the actor is idle.
+  ///
+  /// - Parameters:
+  ///   - job: The job.
+  ///   - executor: The executor of the actor.
+  /// - Returns: Whether it is kept back.
+  static func takes(_ job: UnownedJob, on executor: InterleavedExecutor) -> Bool {
+    guard shared.controlledThread.load(ordering: .acquiring) == currentThread else { return false }
+    shared.state.withLock { $0.ready.append(ReadyJob(job: job, executor: executor)) }
     return true
   }
 

@@ -1,3 +1,5 @@
+internal import PlexusSupport
+
 /// A state whose level tasks can wait for.
 protocol Leveled: Sendable {
   /// What the waiting tasks compare theirs with.
@@ -41,7 +43,7 @@ struct LevelWaiters: Sendable {
 
 extension Locked where Value: Leveled {
   /// Waits until the level is at least the given one, or the calling task is cancelled.
-  borrowing func reach(_ level: Int) async {
+  func reach(_ level: Int) async {
     let id = withLock { $0.levelWaiters.makeID() }
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
@@ -59,7 +61,7 @@ extension Locked where Value: Leveled {
   }
 
   /// Changes the state and resumes the tasks that waited for the level it then has.
-  borrowing func update(_ change: (inout Value) -> Void) {
+  func update(_ change: (inout Value) -> Void) {
     let reached = withLock { state in
       change(&state)
       return state.levelWaiters.removeAll(upTo: state.level)

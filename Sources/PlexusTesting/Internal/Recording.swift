@@ -1,3 +1,5 @@
+internal import PlexusSupport
+
 /// What a recorder and the task that iterates for it share.
 final class Recording<Element: Sendable>: Sendable {
   private struct State: Leveled {

@@ -94,6 +94,24 @@ import Testing
 }
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An observation bag` {
+  @Test func `forgets tokens whose source has ended`() async {
+    let bag = ObservationBag()
+    let bus = EventBus()
+    for number in 0..<200 {
+      let messenger = Messenger<Int>()
+      messenger.observe { (_: Int) in }.store(in: bag)
+      messenger.observe { (_: Int) async in }.store(in: bag)
+      if number.isMultiple(of: 2) { messenger.finish() }
+    }
+    while bag.count > 0 { await Task.detached {}.value }
+    let kept = bus.observe(Ping.self) { _ in }
+    kept.store(in: bag)
+    #expect(bag.count == 1)
+    #expect(!kept.isCancelled)
+    bag.cancelAll()
+    #expect(kept.isCancelled)
+  }
+
   @Test func `cancels what is in it in order of insertion, and can be used again`() {
     let calls = Log<Int>()
     let bag = ObservationBag()

@@ -187,9 +187,11 @@ import Testing
       }
       await #expect(throws: CancellationError.self) { try await task.value }
     }
-    publisher.reset()
-    #expect(await states.first(2).map(words) == ["unknown", "unknown"])
     #expect(catalog.asked.count == 0)
+    let caller = first()
+    #expect(await states.first(2).map(words) == ["unknown", "loading(-)"])
+    catalog.gate.open()
+    try? await caller.value
   }
 
   @Test func `runs off the caller's actor and apart from the caller's task`() async throws {

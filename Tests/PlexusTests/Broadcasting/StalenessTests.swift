@@ -88,8 +88,8 @@ import Testing
     #expect(clock.sleeperCount == 0)
     let states = publisher.subscription(bufferingPolicy: .unbounded)
     clock.advance(by: .seconds(1000))
-    publisher.reset()
-    #expect(await states.first(2).map(words).last == "unknown")
+    publisher.update(2)
+    #expect(await states.first(2).map(words).last == "loaded(2)")
   }
 
   @Test func `goes on with the old age when a reload was abandoned`() async {

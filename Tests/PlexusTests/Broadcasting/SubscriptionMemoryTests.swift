@@ -171,4 +171,68 @@ import Testing
     #expect(census.living <= 64)
     withExtendedLifetime(subscription) {}
   }
+
+  @Test(arguments: [Policy.unbounded, .newest(3)], 1...15)
+  func `keeps nothing that every reader has read once they wait`(
+    policy: Policy,
+    count: Int
+  ) async {
+    let (messenger, census) = (Messenger<Parcel>(), Census())
+    let readers = [SteppedReader(), SteppedReader()]
+    let tasks = readers.map { reader in
+      let subscription = messenger.subscription(bufferingPolicy: policy())
+      return Task { await reader.discard(subscription) }
+    }
+    for reader in readers { await reader.executor.step() }
+    for _ in 0..<3 {
+      for number in 0..<count { messenger.send(census.parcel(number)) }
+      await readers[0].executor.step()
+      #expect(census.living > 0, "The second reader has not read anything")
+      await readers[1].executor.step()
+      #expect(census.living == 0)
+    }
+    messenger.finish()
+    for reader in readers { await reader.executor.step() }
+    for task in tasks { await task.value }
+  }
+
+  @Test(arguments: [Policy.unbounded, .newest(3)])
+  func `keeps nothing for readers that wait when the one that was behind leaves`(
+    policy: Policy
+  ) async {
+    let (messenger, census) = (Messenger<Parcel>(), Census())
+    let reader = SteppedReader()
+    let task = Task { [subscription = messenger.subscription(bufferingPolicy: policy())] in
+      await reader.discard(subscription)
+    }
+    await reader.executor.step()
+    var other: Subscription<Parcel>? = messenger.subscription(bufferingPolicy: policy())
+    for number in 0..<3 { messenger.send(census.parcel(number)) }
+    await reader.executor.step()
+    #expect(census.living == 3)
+    #expect(other?.droppedCount == 0)
+    other = nil
+    #expect(census.living == 0)
+    messenger.finish()
+    await reader.executor.step()
+    await task.value
+  }
+
+  @Test func `still reads what an iterator holds that was left alone`() async {
+    let (messenger, census) = (Messenger<Parcel>(), Census())
+    let subscription = messenger.subscription()
+    var iterator = subscription.makeAsyncIterator()
+    for number in 0..<3 { messenger.send(census.parcel(number)) }
+    #expect(await iterator.next()?.number == 0)
+    let reader = SteppedReader()
+    let task = Task { await reader.discard(subscription) }
+    await reader.executor.step()
+    #expect(census.living == 3, "The iterator holds them")
+    messenger.send(census.parcel(3))
+    messenger.finish()
+    await reader.executor.step()
+    await task.value
+    #expect(await iterator.next() == nil)
+    #expect(census.living == 0)
+  }
 }

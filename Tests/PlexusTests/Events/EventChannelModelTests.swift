@@ -72,9 +72,12 @@ import Testing
       case .unsubscribe(let member):
         members.removeAll { $0 == member }
         expect(state.remove(member) == member, "the wrong one was removed")
-        if let offer = open, offer.member == member, !offer.isStarted {
-          posts[offer.post].offeredTo.removeLast()
-          seen[member]?.removeLast()
+        if let offer = open, offer.member == member {
+          if !offer.isStarted {
+            posts[offer.post].offeredTo.removeLast()
+            seen[member]?.removeLast()
+          }
+          // One that has begun has failed.
           open = nil
         }
       case .post(let rule):

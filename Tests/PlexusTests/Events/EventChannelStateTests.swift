@@ -56,7 +56,8 @@ import Testing
   }
 
   @Test
-  func `a subscriber that goes before it begins is passed over, and one that has begun is not`() {
+  func `a subscriber that goes before it begins is passed over, and one that has begun has failed`()
+  {
     var state = withMembers(7, 8)
     _ = state.post("a", .persistent(.neverClear), at: 0)
     #expect(offer(&state) == "a to 7")
@@ -68,13 +69,54 @@ import Testing
     #expect(isInTime)
     #expect(state.remove(2) == 8)
     #expect(state.remove(2) == nil)
-    #expect(state.next(at: 0) == nil)
-    state.finish(2, as: .succeeded)
     guard case .end(_, let outcome) = state.next(at: 0) else {
       Issue.record("no end")
       return
     }
-    #expect(outcome == PostOutcome(notified: 1, handled: 1, isPersisted: true))
+    #expect(outcome == PostOutcome(notified: 1, handled: 0, isPersisted: true))
+    // The result that comes after that is ignored.
+    state.finish(2, as: .succeeded)
+    #expect(state.isIdle)
+  }
+
+  @Test func `a subscriber that removes itself while it handles an offer still answers`() {
+    var state = withMembers(7, 8)
+    _ = state.post("a", .persistent(.clearImmediately), at: 0)
+    #expect(offer(&state) == "a to 7")
+    let isInTime = state.start(1)
+    #expect(isInTime)
+    #expect(state.remove(1, answers: true) == 7)
+    #expect(state.next(at: 0) == nil)
+    state.finish(1, as: .succeeded)
+    guard case .end(_, let outcome) = state.next(at: 0) else {
+      Issue.record("no end")
+      return
+    }
+    #expect(outcome == PostOutcome(notified: 1, handled: 1))
+    // What has not begun is withdrawn in any case.
+    _ = state.post("b", .persistent(.clearImmediately), at: 0)
+    #expect(offer(&state) == "b to 8")
+    #expect(state.remove(2, answers: true) == 8)
+    guard case .end(_, let other) = state.next(at: 0) else {
+      Issue.record("no end")
+      return
+    }
+    #expect(other == PostOutcome(notified: 0, handled: 0, isPersisted: true))
+  }
+
+  @Test func `the progress of a post is that of the handlers that have ended`() {
+    var state = withMembers(7, 8)
+    let post = state.post("a", .persistent(.clearAfterAllCurrentSubscribersNotified), at: 0)
+    #expect(
+      state.progress(of: post, at: 0) == PostOutcome(notified: 0, handled: 0, isPersisted: true)
+    )
+    #expect(offer(&state) == "a to 7")
+    state.finish(1, as: .failed)
+    #expect(offer(&state) == "a to 8")
+    #expect(
+      state.progress(of: post, at: 0) == PostOutcome(notified: 1, handled: 0, isPersisted: true)
+    )
+    #expect(state.progress(of: post + 1, at: 0) == PostOutcome(notified: 0, handled: 0))
   }
 
   @Test func `a replay stands behind the posts before it and in front of those after it`() {

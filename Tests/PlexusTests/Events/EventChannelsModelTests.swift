@@ -71,9 +71,12 @@ import Testing
 
   @Test(arguments: [true, false])
   func `exchange a handler for another one in one moment`(suspends: Bool) {
-    let channel = bus.core.makeChannel(of: Ping.self, in: nil)
-    func recipe() -> EventHandlerRecipe<Ping> {
-      EventHandlerRecipe(suspends: suspends) { @Sendable (_: Ping) async throws in }
+    let channel = bus.core.makeChannel(of: ObjectIdentifier(Ping.self), in: nil)
+    func recipe() -> HandlerRecipe {
+      HandlerRecipe(
+        isolation: nil,
+        suspends ? .suspending { _ in .succeeded } : .synchronous { _ in .succeeded }
+      )
     }
     let old = channel.add(recipe(), at: 0)
     old?.start()
@@ -110,7 +113,7 @@ import Testing
     looks.withLock { $0 = 0 }
     bus.post(Ping(1), scope: target)
     #expect(looks.withLock { $0 } == 2, "One hash and one comparison")
-    let channel = bus.core.channel(of: Ping.self, in: target)
+    let channel = bus.core.channel(of: ObjectIdentifier(Ping.self), in: target)
     #expect(channel?.state.withLock { $0.outlets.count } == 2)
     #expect(await bus.postAndWait(Ping(2), scope: target).notified == 2)
     withExtendedLifetime((stream, token, strangers, unscoped)) {}

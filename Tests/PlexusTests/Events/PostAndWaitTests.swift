@@ -44,17 +44,64 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `of a caller who is cancelled tells the truth all the same`() async {
-    let (bus, gate) = (EventBus(), Gate())
-    let token = bus.observe(Ping.self) { _ async throws in
-      #expect(!Task.isCancelled)
+  @Test(arguments: [nil, PersistenceRule.neverClear])
+  func `ends at once when the caller is cancelled, with what has happened so far`(
+    rule: PersistenceRule?
+  ) async {
+    let (bus, gate, log) = (EventBus(), Gate(), Log<String>())
+    let first = bus.observe(Notice.self) { _ in .handledSuccessfully }
+    let second = bus.observe(Notice.self) { _ async throws in
       try await gate.wait()
+      log.append("second")
     }
-    let waiting = Task { await bus.postAndWait(Ping(1)) }
+    let waiting = Task { await bus.postAndWait(Notice(1, rule)) }
     await gate.arrivals(1)
     waiting.cancel()
+    let outcome = await waiting.value
+    #expect(outcome.isIncomplete)
+    #expect(outcome.handled <= 1 && outcome.notified == outcome.handled)
+    #expect(outcome.isPersisted == (rule != nil))
+    #expect(!outcome.isDeferred)
+    #expect(log.count == 0)
+    // The handlers run all the same, and are not cancelled.
     gate.open()
-    #expect(await waiting.value == PostOutcome.of(notified: 1, handled: 1, isPersisted: false))
+    #expect(await log.first(1) == ["second"])
+    withExtendedLifetime((first, second)) {}
+  }
+
+  @Test func `counts the handlers that had ended when the caller was cancelled`() async {
+    let (bus, gate) = (EventBus(), Gate())
+    let first = bus.observe(Notice.self) { _ in .handledSuccessfully }
+    let second = bus.observe(Notice.self) { _ in .failed }
+    let third = bus.observe(Notice.self) { _ async in try? await gate.wait() }
+    let waiting = Task {
+      await bus.postAndWait(Notice(1, .clearAfterAllCurrentSubscribersNotified))
+    }
+    await gate.arrivals(1)
+    waiting.cancel()
+    let outcome = await waiting.value
+    #expect(outcome.isIncomplete)
+    #expect(outcome.notified == 2)
+    #expect(outcome.handled == 1)
+    #expect(outcome.isPersisted)
+    gate.open()
+    withExtendedLifetime((first, second, third)) {}
+  }
+
+  @Test func `of a caller that is cancelled already posts, and does not wait`() async {
+    let (bus, gate) = (EventBus(), Gate())
+    let token = bus.observe(Ping.self) { _ async in try? await gate.wait() }
+    let outcome = await Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      return await bus.postAndWait(Ping(1))
+    }.value
+    #expect(outcome.isIncomplete)
+    #expect(outcome.notified == 0)
+    await gate.arrivals(1)
+    gate.open()
+    let complete = await bus.postAndWait(Ping(2))
+    #expect(complete == PostOutcome.of(notified: 1, handled: 1, isPersisted: false))
+    #expect(!complete.isIncomplete)
     withExtendedLifetime(token) {}
   }
 

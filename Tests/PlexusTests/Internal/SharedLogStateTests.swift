@@ -135,12 +135,14 @@ import Testing
     let counts = Log<Int>()
     func addHandler() {
       let parcel = Parcel(1) { withoutLocks { counts.append(hub.subscriberCount) } }
-      _ = hub.addHandler(
-        .plain { _ in withExtendedLifetime(parcel) {} },
+      let recipe = HandlerRecipe(
         isolation: nil,
-        bufferingPolicy: .unbounded,
-        replaying: []
+        .synchronous { _ in
+          withExtendedLifetime(parcel) {}
+          return .succeeded
+        }
       )
+      _ = hub.add(recipe)
     }
     addHandler()
     addHandler()

@@ -183,6 +183,11 @@ final class Tally: Sendable {
   func increment() -> Int {
     count.add(1, ordering: .sequentiallyConsistent).newValue
   }
+
+  /// Counts one less.
+  func decrement() {
+    count.subtract(1, ordering: .sequentiallyConsistent)
+  }
 }
 
 /// A recorder together with the way to send it something.

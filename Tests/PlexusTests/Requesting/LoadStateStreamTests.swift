@@ -19,6 +19,8 @@ import Testing
     _ = try? await cache.request()
     _ = try await cache.request()
     cache.store(7)
+    // States that have not been read are skipped after a clear.
+    _ = await states.first(8)
     try await cache.clear()
     cache.store(8)
     cache.clearMemory()

@@ -288,6 +288,31 @@ import Testing
     #expect(last == [6003, 6030])
   }
 
+  @Test func `has a snapshot of both states at one moment, beside dispatches to both`() async {
+    let app = Store<Int, Int>(0) { $0 = $1 }
+    let page = app.page({ _ in 0 }, reducer: { $0 = $1 })
+    let isFinished = Guarded(false)
+    let dispatching = Task.detached {
+      var number = 0
+      // The page is never ahead of the app, and at most one step behind it.
+      while !isFinished.withLock({ $0 }) {
+        number += 1
+        app.dispatch(number)
+        page.dispatch(number)
+      }
+      return number
+    }
+    var torn = 0
+    for _ in 0..<400_000 {
+      let (app, page) = page.snapshot
+      if !(0...1).contains(app - page) { torn += 1 }
+    }
+    isFinished.withLock { $0 = true }
+    let last = await dispatching.value
+    #expect(torn == 0)
+    #expect(page.snapshot == (last, last))
+  }
+
   @Test func `can be stored as any broadcaster, and calls handlers`() async {
     let page = makePage()
     let source: any Broadcaster<(app: Shelf, page: Int)> = page

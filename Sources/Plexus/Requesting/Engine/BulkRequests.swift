@@ -144,35 +144,38 @@ extension KeyedCache {
     in batch: BulkFlight,
     with bulkFetch: @escaping BulkFetch
   ) async {
-    defer { batch.end() }
-    let copies = await readCopies(for: flights.filter(\.readsFirst))
-    var launched: [Flight] = []
-    var remaining: [Flight] = []
-    for flight in flights {
-      let copy = copies[ObjectIdentifier(flight)]
-      if flight.isCancelled || flight.isSettled {
-        // No caller waits for it any more.
-        let outcome = Outcome(.cancelled, error: CancellationError())
-        launched += finish(flight, with: outcome, isBulk: true)
-      } else if let copy, isAnswer(copy, for: flight) {
-        launched += finish(flight, with: copy, isBulk: true)
-      } else {
-        if let copy { flight.previous = copy }
-        remaining.append(flight)
+    if flights.contains(where: \.readsFirst) {
+      await readAndFetch(flights, in: batch) { flights, copies in
+        await self.fetch(flights, copies, in: batch, with: bulkFetch)
       }
+    } else {
+      await fetch(flights, [:], in: batch, with: bulkFetch)
     }
-    // Stale copies are renewed at once.
-    launch(launched)
-    guard let first = remaining.first else { return }
-    if flights.contains(where: \.readsFirst) { countFetch(first) }
-    let keys = remaining.map { key(of: $0) }
-    launched = []
+    batch.end()
+  }
+
+  /// Fetches the values of several flights.
+  ///
+  /// - Parameters:
+  ///   - flights: The flights.
+  ///   - copies: The stored copies that were read before.
+  ///   - batch: The fetch that they are part of.
+  ///   - bulkFetch: The user's fetch.
+  @inlinable
+  func fetch(
+    _ flights: [Flight],
+    _ copies: [ObjectIdentifier: Outcome],
+    in batch: BulkFlight,
+    with bulkFetch: @escaping BulkFetch
+  ) async {
+    let keys = flights.map { key(of: $0) }
+    var launched: [Flight] = []
     var failures = Failures()
     do {
       let values = try await attempts(of: batch) { _ in
         try await FlightScope.local.withValue(batch) { try await bulkFetch(keys) }
       }
-      for flight in remaining {
+      for flight in flights {
         let key = key(of: flight)
         if let value = values[key] {
           launched += finish(flight, with: ValueOutcome(value), isBulk: true)
@@ -182,10 +185,57 @@ extension KeyedCache {
         }
       }
     } catch {
-      for flight in remaining { launched += fail(flight, with: error, copies, &failures) }
+      for flight in flights { launched += fail(flight, with: error, copies, &failures) }
     }
-    launched += await finish(failures)
     launch(launched)
+    await finish(failures)
+  }
+
+  /// Reads the stored copies of several flights, and fetches the rest.
+  ///
+  /// A flight with a fresh copy ends at once. The fetch begins when all copies are known; after a short while it
+  /// begins without the copies that are still being read, which are then fetched together.
+  @usableFromInline
+  func readAndFetch(
+    _ flights: [Flight],
+    in batch: BulkFlight,
+    _ fetch: @escaping @concurrent @Sendable ([Flight], [ObjectIdentifier: Outcome]) async -> Void
+  ) async {
+    let departure = BulkDeparture(flights.filter { !$0.readsFirst })
+    let depart: @concurrent @Sendable () async -> Void = { [self] in
+      let rest = departure.takeRest()
+      var launched = rest.renewals
+      var remaining: [Flight] = []
+      for flight in flights where rest.flights.contains(ObjectIdentifier(flight)) {
+        if flight.isCancelled || flight.isSettled {
+          // No caller waits for it any more.
+          let outcome = Outcome(.cancelled, error: CancellationError())
+          launched += finish(flight, with: outcome, isBulk: true)
+        } else {
+          remaining.append(flight)
+        }
+      }
+      launch(launched)
+      guard let first = remaining.first else { return }
+      countFetch(first)
+      await fetch(remaining, rest.copies)
+    }
+    let early = OneShot<Task<Void, Never>>()
+    let timer = clock.timer(BulkDeparture.patience) {
+      if departure.beginEarly() { early.set(batch.start(depart)) }
+    }
+    await readCopies(for: flights.filter(\.readsFirst)) { flight, copy in
+      if !flight.isCancelled, !flight.isSettled, let copy, isAnswer(copy, for: flight) {
+        departure.renew(finish(flight, with: copy, isBulk: true))
+      } else {
+        if let copy { flight.previous = copy }
+        departure.add(flight, copy)
+      }
+    }
+    timer.cancel()
+    let hasBegun = departure.hasBegunEarly()
+    await depart()
+    if hasBegun { await early.value().value }
   }
 
   /// The flights of a fetch that have failed.
@@ -218,18 +268,21 @@ extension KeyedCache {
     return finish(flight, with: outcome, &failures)
   }
 
-  /// Ends the flights whose stored copies have to be read first, all at once.
+  /// Ends the flights whose stored copies have to be read first.
   @usableFromInline
-  func finish(_ failures: consuming Failures) async -> [Flight] {
-    guard !failures.waiting.isEmpty else { return [] }
-    let copies = await readCopies(for: failures.waiting.map(\.flight))
+  func finish(_ failures: consuming Failures) async {
+    guard !failures.waiting.isEmpty else { return }
+    var failures = failures
     var launched: [Flight] = []
-    for (flight, error, grounds) in failures.waiting {
-      let copy = copies[ObjectIdentifier(flight)]
+    let waiting = Dictionary(
+      uniqueKeysWithValues: failures.waiting.map { (ObjectIdentifier($0.flight), $0) }
+    )
+    await readCopies(for: failures.waiting.map(\.flight)) { flight, copy in
+      guard let (_, error, grounds) = waiting[ObjectIdentifier(flight)] else { return }
       let outcome = failure(error, grounds, of: flight, stored: copy, isRead: false)
       launched += finish(flight, with: outcome, &failures)
     }
-    return launched
+    launch(launched)
   }
 
   private func finish(
@@ -239,5 +292,66 @@ extension KeyedCache {
   ) -> [Flight] {
     defer { if outcome.kind == .failure { failures.isCounted = true } }
     return finish(flight, with: outcome, countsFailure: !failures.isCounted, isBulk: true)
+  }
+}
+
+/// The flights of a fetch of several keys that have no stored copy for an answer, as they become known.
+private final class BulkDeparture: Sendable {
+  /// The time that the fetch waits for stored copies.
+  static var patience: Duration { .milliseconds(50) }
+
+  struct Rest: Sendable {
+    var flights: Set<ObjectIdentifier> = []
+    var copies: [ObjectIdentifier: Outcome] = [:]
+    /// Flights that renew stale copies.
+    var renewals: [Flight] = []
+  }
+
+  private struct State: Sendable {
+    var rest = Rest()
+    var hasBegunEarly = false
+    var isOver = false
+  }
+
+  private let state: Locked<State>
+
+  init(_ flights: [Flight]) {
+    state = Locked(State(rest: Rest(flights: Set(flights.map { ObjectIdentifier($0) }))))
+  }
+
+  func add(_ flight: Flight, _ copy: Outcome?) {
+    state.withLock { state in
+      state.rest.flights.insert(ObjectIdentifier(flight))
+      if let copy { state.rest.copies[ObjectIdentifier(flight)] = copy }
+    }
+  }
+
+  func renew(_ flights: [Flight]) {
+    guard !flights.isEmpty else { return }
+    state.withLock { $0.rest.renewals += flights }
+  }
+
+  func takeRest() -> Rest {
+    state.withLock { state in
+      let rest = state.rest
+      state.rest = Rest()
+      return rest
+    }
+  }
+
+  /// Notes that the fetch begins without the copies that are still being read, unless there are none.
+  func beginEarly() -> Bool {
+    state.withLock { state in
+      if !state.isOver { state.hasBegunEarly = true }
+      return !state.isOver
+    }
+  }
+
+  /// Returns whether the fetch has begun early; from now on it does not.
+  func hasBegunEarly() -> Bool {
+    state.withLock { state in
+      state.isOver = true
+      return state.hasBegunEarly
+    }
   }
 }

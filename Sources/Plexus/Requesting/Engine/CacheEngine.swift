@@ -61,6 +61,8 @@ class CacheEngine: @unchecked Sendable {
   final let operations: Operations
   final let events = BroadcastHub<CacheEvent>()
   private final let hasListeners = Atomic<Bool>(false)
+  /// Whether any key has ever had a subscriber.
+  final let hasHadSubscribers = Atomic<Bool>(false)
   private final let lastTicket = Atomic<UInt64>(0)
 
   @usableFromInline
@@ -77,7 +79,9 @@ class CacheEngine: @unchecked Sendable {
     self.operations = operations
     staleTime = Nanoseconds(saturating: policy.staleWhileRevalidate)
     timeToLive = Nanoseconds(saturating: policy.timeToLive)
-    time = TimeSource(clock)
+    // A few ticks of the coarse clock would be a large part of so short a time.
+    let isShort = policy.timeToLive > .zero && policy.timeToLive < .milliseconds(200)
+    time = TimeSource(clock, isExact: isShort)
   }
 
   /// The place of the next refresh in the order of all of them.

@@ -126,8 +126,10 @@ extension KeyedCache {
   func cutOff(_ key: Key, hash: UInt64, name: String? = nil) {
     var effects = makeEffects()
     shards.withLock(hash: hash) { shard in
+      // Also without an entry: states that subscribers have not read may hold a value.
+      if !shard.hubs.isEmpty { shard.publishReset(key, hash, &effects) }
       if let index = shard.keys.index(of: key, hash: hash) {
-        cutOff(index, &shard, &effects)
+        cutOff(shard[index].state, &effects)
         effects.release(shard.remove(at: index))
       }
       if let name { shard.ledger?.remove(key, hash: hash, name: name, &effects) }
@@ -136,25 +138,15 @@ extension KeyedCache {
     effects.perform(in: self)
   }
 
-  /// Cuts the flights of a place off; the caller removes the place.
+  /// Cuts the flights of a key off; the caller removes its place and tells the subscribers.
   @inlinable
-  func cutOff(_ index: Int, _ shard: inout Shard<Key, Value>, _ effects: inout Effects) {
-    if !shard[index].state.isAtRest {
-      let state = shard[index].state
-      if policy.whenUnobserved == .cancel, let running = state.running, running.callerCount == 0 {
-        effects.cancelled.append(running)
-      }
-      // Callers that wait for a flight that has not begun get its outcome, which is stored nowhere.
-      if let queued = state.queued, queued.callerCount > 0 { effects.launched.append(queued) }
+  func cutOff(_ state: EntryState, _ effects: inout Effects) {
+    guard !state.isAtRest else { return }
+    if policy.whenUnobserved == .cancel, let running = state.running, running.callerCount == 0 {
+      effects.cancelled.append(running)
     }
-    if !shard.hubs.isEmpty {
-      shard.publish(
-        .unknown,
-        shard.keys.entries[index].key,
-        shard.keys.entries[index].hash,
-        &effects
-      )
-    }
+    // Callers that wait for a flight that has not begun get its outcome, which is stored nowhere.
+    if let queued = state.queued, queued.callerCount > 0 { effects.launched.append(queued) }
   }
 
   /// Forgets everything, cuts all flights off, and removes all stored copies.
@@ -180,12 +172,17 @@ extension KeyedCache {
 
   private func cutOffAll(holds: Int) {
     var effects = makeEffects()
-    shards.withEachLock { shard in
+    var removed: [ContiguousArray<Shard<Key, Value>.Table.Entry>] = []
+    // One change for all shards: otherwise the removal of the stored copies could begin for the first shards, and
+    // remove once more, for the last ones, what has been stored and flushed in the meantime.
+    shards.withAllLocks { shard in
       shard.holds += holds
-      for index in shard.keys.entries.indices { cutOff(index, &shard, &effects) }
-      effects.release(shard.removeAll())
+      for hub in shard.hubs.entries { shard.publishReset(hub.key, hub.hash, &effects) }
+      removed.append(shard.removeAll())
       shard.ledger?.removeAll(&effects)
     }
+    for entry in removed.joined() { cutOff(entry.element.state, &effects) }
+    effects.release(removed)
     effects.perform(in: self)
     tell(.cleared(key: nil))
   }
@@ -202,12 +199,13 @@ extension KeyedCache {
     var effects = makeEffects()
     shards.withEachLock { shard in
       let old = shard.removeAll()
+      let limit = shard.eviction.map { _ in max(1024, 4 * old.count) }
       for entry in old {
         let isAtRest = entry.element.state.isAtRest
         if let value = entry.element.value, shard.ledger != nil {
           let copy = ValueOutcome(value)
           entry.element.state.describe(copy)
-          shard.ledger?.depart(entry.key, hash: entry.hash, copy, &effects)
+          shard.ledger?.depart(entry.key, hash: entry.hash, copy, limit: limit, &effects)
           if shard.ledger?.hasDepartures == true { effects.callsCacher = true }
         }
         guard !shard.hubs.isEmpty || !isAtRest else { continue }

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 extension KeyedCache {
   /// Calls the body with the hub of a key and what a new subscriber gets first, such that nothing can
   /// happen to the key in between.
@@ -8,12 +10,13 @@ extension KeyedCache {
     hash: UInt64,
     _ body: (BroadcastHub<LoadState<Value>>, [LoadState<Value>]) -> Result
   ) -> Result {
-    shards.withLock(hash: hash) { shard in
+    hasHadSubscribers.store(true, ordering: .relaxed)
+    return shards.withLock(hash: hash) { shard in
       let state = shard.keys.index(of: key, hash: hash).map { shard.loadState($0) } ?? .unknown
       if let index = shard.hubs.index(of: key, hash: hash) {
         return body(shard.hubs.entries[index].element, [state])
       }
-      let hub = BroadcastHub<LoadState<Value>> { [weak self] in
+      let hub = BroadcastHub<LoadState<Value>>(isResettable: true) { [weak self] in
         self?.removeHub(of: key, hash: hash)
       }
       _ = shard.hubs.insert(hub, for: key, hash: hash)
@@ -31,12 +34,13 @@ extension KeyedCache {
 
   /// Ends every stream, because no reference is left through which a task could subscribe.
   func finishStreams() {
+    defer { events.finish() }
+    guard hasHadSubscribers.load(ordering: .relaxed) else { return }
     var hubs: [ContiguousArray<KeyTable<Key, BroadcastHub<LoadState<Value>>>.Entry>] = []
     shards.withEachLock { shard in
       if !shard.hubs.isEmpty { hubs.append(shard.hubs.removeAll()) }
     }
     for entry in hubs.joined() { entry.element.finish() }
-    events.finish()
   }
 
   /// Removes the hub of a key without subscribers, unless there is a new one since.

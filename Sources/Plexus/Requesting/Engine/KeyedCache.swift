@@ -38,7 +38,11 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       return Shard(
         limit: limit.map { $0 / shardCount + (rest >= 0 ? 1 : 0) },
         ledger: storage.map {
-          StorageLedger(isReadFirst: policy.cacherRead == .beforeFetch, onlyName: $0.onlyName)
+          StorageLedger(
+            isReadFirst: policy.cacherRead == .beforeFetch,
+            onlyName: $0.onlyName,
+            isBounded: limit != nil
+          )
         }
       )
     }

@@ -94,8 +94,8 @@ extension Clock<Duration> {
     try await sleep(until: deadline(after: duration), tolerance: nil)
   }
 
-  /// Calls a closure when so much time has passed since this call, unless the task is cancelled.
-  fileprivate func timer(
+  /// Calls a closure when so much time has passed since this call, unless the returned task is cancelled.
+  func timer(
     _ duration: Duration,
     _ fire: @escaping @Sendable () -> Void
   ) -> Task<Void, Never> {
@@ -105,7 +105,7 @@ extension Clock<Duration> {
         try await sleep(until: deadline, tolerance: nil)
         fire()
       } catch {
-        // The fetch was faster, or was cancelled.
+        // The work was faster, or was cancelled.
       }
     }
   }

@@ -224,7 +224,9 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   mutating func depart(_ index: Int, _ effects: inout Effects) {
     let entry = keys.entries[index]
     guard let copy = copy(index) else { return }
-    ledger?.depart(entry.key, hash: entry.hash, copy, &effects)
+    // With a slow cacher, a few times as many are on their way to it as there are in memory.
+    let limit = eviction.map { max(1024, 4 * min($0.count, $0.limit)) }
+    ledger?.depart(entry.key, hash: entry.hash, copy, limit: limit, &effects)
     if ledger?.hasDepartures == true { effects.callsCacher = true }
   }
 
@@ -296,6 +298,22 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ) {
     guard let index = hubs.index(of: key, hash: hash) else { return }
     let delivery = hubs.entries[index].element.prepare(state)
+    effects.deliveries.append { delivery.deliver() }
+  }
+
+  /// Announces `.unknown` to the subscribers of a key, in place of what they have not read.
+  ///
+  /// Without an entry `.unknown` is the last state that they were sent.
+  @usableFromInline
+  @inline(never)
+  func publishReset(_ key: Key, _ hash: UInt64, _ effects: inout Effects) {
+    guard let index = hubs.index(of: key, hash: hash) else { return }
+    let hub = hubs.entries[index].element
+    guard keys.index(of: key, hash: hash) != nil else {
+      let unread = hub.takeUnread(upTo: .unknown)
+      return effects.deliveries.append { withExtendedLifetime(unread) {} }
+    }
+    let delivery = hub.prepareReset(.unknown)
     effects.deliveries.append { delivery.deliver() }
   }
 

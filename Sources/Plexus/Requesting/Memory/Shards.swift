@@ -41,6 +41,27 @@ struct Shards<Shard: Sendable>: ~Copyable, @unchecked Sendable {
     return unsafe try base[index].withLock(body)
   }
 
+  /// Calls the body with exclusive access to each shard in turn, and gives up none of them before the body has
+  /// had all: no other task sees the change of one shard without that of the others.
+  @inlinable
+  borrowing func withAllLocks(_ body: (inout Shard) -> Void) {
+    unsafe Self.withLocks(base, count, body)
+  }
+
+  /// Always in the same order, so that two tasks cannot wait for each other.
+  @usableFromInline
+  static func withLocks(
+    _ base: UnsafeMutablePointer<Locked<Shard>>,
+    _ count: Int,
+    _ body: (inout Shard) -> Void
+  ) {
+    guard count > 0 else { return }
+    unsafe base.pointee.withLock { shard in
+      body(&shard)
+      unsafe withLocks(base + 1, count - 1, body)
+    }
+  }
+
   /// Calls the body with exclusive access to each shard in turn.
   @inlinable
   borrowing func withEachLock(_ body: (inout Shard) -> Void) {

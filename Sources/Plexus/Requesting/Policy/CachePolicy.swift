@@ -13,33 +13,28 @@
 public struct CachePolicy: Sendable {
   /// How long a value is fresh, from the end of its fetch.
   ///
-  /// A value is stale at exactly that age. With zero or less a value is never fresh: it serves only where a
-  /// stale one does.
-  public var timeToLive: Duration = .seconds(30 * 60)
+  /// A value is stale at exactly that age, by the clock of the cache. The default clock goes on while the machine
+  /// sleeps, and is read with the precision of the system's tick, which takes 1 to 10 milliseconds; with less than
+  /// 200 milliseconds it is read exactly. With zero or less a value is never fresh: it serves only where a stale one
+  /// does.
+  public var timeToLive: Duration
 
   /// How long after its time to live a stale value is still handed out at once, while one fetch
   /// renews it in the background.
-  public var staleWhileRevalidate: Duration = .zero
+  public var staleWhileRevalidate: Duration
 
   /// Whether the value that there is, however old, is handed out after a fetch failed with this error.
   ///
   /// By default after a ``ConnectivityFailure`` that says it is one. It is asked once a failed fetch. A value
   /// may stand in without it for the time of its ``CacheDirectives/staleIfError``, and none that is stale
   /// does against its ``CacheDirectives/requiresRevalidation``.
-  public var usesCachedValue: @Sendable (any Error) -> Bool = { error in
-    (error as? any ConnectivityFailure)?.isConnectivityFailure == true
-  }
+  public var usesCachedValue: @Sendable (any Error) -> Bool
 
   /// How long a failure is remembered: requests get it at once instead of a new fetch.
-  public var failureTimeToLive: Duration = .zero
+  public var failureTimeToLive: Duration
 
   /// Whether and when a failed fetch is tried again before it counts as failed.
-  public var retry: RetryPolicy = .never
-
-  /// The longest wait that an error may ask for, such as the `Retry-After` of a server: ``RetryAdvice``.
-  ///
-  /// An error that asks for a longer one ends the attempts. Default: a minute.
-  public var maximumRetryAfter: Duration = .seconds(60)
+  public var retry: RetryPolicy
 
   /// How long one attempt of a fetch may take; `nil` for as long as it likes.
   ///
@@ -48,25 +43,70 @@ public struct CachePolicy: Sendable {
   public var fetchTimeout: Duration?
 
   /// What happens to a fetch when the last caller that waited for it has left.
-  public var whenUnobserved: UnobservedFetch = .finishAndStore
+  public var whenUnobserved: UnobservedFetch
 
   /// When the stored copy is read.
-  public var cacherRead: CacherRead = .afterConnectivityError
+  public var cacherRead: CacherRead
 
   /// The share by which the time to live of each value is made longer or shorter at random, so that
   /// keys stored together do not expire together: 0.1 is up to 10 %.
   ///
   /// A time to live that the fetch itself gives is kept exactly.
-  public var expiryJitter: Double = 0
+  public var expiryJitter: Double
 
-  /// Creates the policy that every property describes as its default.
-  public init() {}
-
-  /// Creates the default policy, but for how long a value is fresh.
+  /// How long one call of the cacher may take, by the clock of the cache.
   ///
-  /// - Parameter timeToLive: How long a value is fresh.
-  public init(timeToLive: Duration) {
+  /// Default: five seconds. A request goes on after that time as if there were no stored copy, and for 30 seconds no stored copies are
+  /// read. Then one call tries again. ``Multiplexer/clear()`` and ``Multiplexer/flush()`` throw
+  /// ``MultiplexerError/storageTimedOut(after:)``. What could not be removed is not used, and is removed as soon as
+  /// the cacher returns, or at the next call.
+  public var storageTimeout: Duration
+
+  /// The longest wait that an error may ask for, such as the `Retry-After` of a server: ``RetryAdvice``.
+  ///
+  /// An error that asks for a longer one ends the attempts. Default: a minute.
+  public var maximumRetryAfter: Duration
+
+  /// Creates a policy, with the default for every property that is left out.
+  ///
+  /// - Parameters:
+  ///   - timeToLive: How long a value is fresh.
+  ///   - staleWhileRevalidate: How long after that a stale value is still the answer while it is renewed.
+  ///   - usesCachedValue: Decides whether a failed fetch may be answered with the cached value, however old.
+  ///   - failureTimeToLive: How long a failure is remembered.
+  ///   - retry: Whether and when a failed fetch is tried again.
+  ///   - fetchTimeout: How long one attempt of a fetch may take.
+  ///   - whenUnobserved: What happens to a fetch when its last caller has left.
+  ///   - cacherRead: When the stored copy is read.
+  ///   - expiryJitter: The share by which the time to live is made longer or shorter at random.
+  ///   - storageTimeout: How long one call of the cacher may take.
+  ///   - maximumRetryAfter: The longest wait that an error may ask for.
+  public init(
+    timeToLive: Duration = .seconds(30 * 60),
+    staleWhileRevalidate: Duration = .zero,
+    usesCachedValue: @escaping @Sendable (any Error) -> Bool = { error in
+      (error as? any ConnectivityFailure)?.isConnectivityFailure == true
+    },
+    failureTimeToLive: Duration = .zero,
+    retry: RetryPolicy = .never,
+    fetchTimeout: Duration? = nil,
+    whenUnobserved: UnobservedFetch = .finishAndStore,
+    cacherRead: CacherRead = .afterConnectivityError,
+    expiryJitter: Double = 0,
+    storageTimeout: Duration = .seconds(5),
+    maximumRetryAfter: Duration = .seconds(60)
+  ) {
     self.timeToLive = timeToLive
+    self.staleWhileRevalidate = staleWhileRevalidate
+    self.usesCachedValue = usesCachedValue
+    self.failureTimeToLive = failureTimeToLive
+    self.retry = retry
+    self.fetchTimeout = fetchTimeout
+    self.whenUnobserved = whenUnobserved
+    self.cacherRead = cacherRead
+    self.expiryJitter = expiryJitter
+    self.storageTimeout = storageTimeout
+    self.maximumRetryAfter = maximumRetryAfter
   }
 
   /// Stops the program where the policy makes no sense.
@@ -75,6 +115,10 @@ public struct CachePolicy: Sendable {
     precondition(
       (0...1).contains(expiryJitter),
       "The expiry jitter of a cache policy must lie between 0 and 1"
+    )
+    precondition(
+      storageTimeout > .zero,
+      "The storage timeout of a cache policy must be positive"
     )
     if let fetchTimeout {
       precondition(

@@ -3,22 +3,24 @@
 extension KeyedCache {
   /// Reads the stored copy for a flight.
   ///
-  /// - Returns: The copy, or `nil` if there is none that may be used. A cacher that fails has none.
+  /// - Returns: The copy, or `nil` if there is none that may be used. A cacher that fails, or takes too long, has
+  ///   none.
   @usableFromInline
   @concurrent
   func readCopy(for flight: Flight, from storage: Storage<Key, Value>) async -> Outcome? {
     let name = storage.name(of: key(of: flight))
-    switch shards.withLock(hash: flight.hash, { $0.ledger?.lookUp(name) }) {
+    switch lookUp(name, hash: flight.hash) {
     case .departing(let copy, let isOutdated):
       return restored(copy, isOutdated: isOutdated)
     case .removed, nil:
       return nil
     case .elsewhere(let outdatedUntil):
+      guard storage.calls.allowsReading() else { return nil }
       do {
         // A cacher that requests what it is being asked for is detected like a fetch that does.
         let scope = flight.predecessor ?? flight
         let entry = try await FlightScope.local.withValue(scope) {
-          try await storage.cacher.entry(forKey: name)
+          try await storage.calls.run(.read) { try await storage.cacher.entry(forKey: name) }
         }
         return entry.map { restored($0, outdatedUntil: outdatedUntil) }
       } catch {
@@ -28,12 +30,32 @@ extension KeyedCache {
     }
   }
 
-  /// Reads the stored copies for several flights, some of them at once.
-  @usableFromInline
-  func readCopies(for flights: [Flight]) async -> [ObjectIdentifier: Outcome] {
-    guard let storage, !flights.isEmpty else { return [:] }
-    return await withTaskGroup { group in
-      var copies: [ObjectIdentifier: Outcome] = [:]
+  private func lookUp(_ name: String, hash: UInt64) -> StorageLedger<Key, Value>.Lookup? {
+    shards.withLock(hash: hash) { $0.ledger?.lookUp(name) }
+  }
+
+  /// Reads the stored copies for several flights, with one call if the cacher can do that, else some of them at
+  /// once.
+  ///
+  /// - Parameters:
+  ///   - flights: The flights.
+  ///   - onRead: Called with each flight and its copy, one after another, as soon as the copy is known.
+  func readCopies(
+    for flights: [Flight],
+    _ onRead: (Flight, Outcome?) -> Void
+  ) async {
+    guard let storage else {
+      for flight in flights { onRead(flight, nil) }
+      return
+    }
+    guard !flights.isEmpty else { return }
+    if let reader = storage.batchReader {
+      for (flight, copy) in await readCopies(for: flights, by: reader, from: storage) {
+        onRead(flight, copy)
+      }
+      return
+    }
+    await withTaskGroup(of: (Flight, Outcome?).self) { group in
       var rest = flights[...]
       var running = 0
       while true {
@@ -42,11 +64,49 @@ extension KeyedCache {
           running += 1
           group.addTask { (flight, await self.readCopy(for: flight, from: storage)) }
         }
-        guard let (flight, copy) = await group.next() else { return copies }
+        guard let (flight, copy) = await group.next() else { return }
         running -= 1
-        copies[ObjectIdentifier(flight)] = copy
+        onRead(flight, copy)
       }
     }
+  }
+
+  private func readCopies(
+    for flights: [Flight],
+    by reader: any BatchReadingCacher<Value>,
+    from storage: Storage<Key, Value>
+  ) async -> [(Flight, Outcome?)] {
+    var copies: [(Flight, Outcome?)] = []
+    var wanted: [String: (flight: Flight, outdatedUntil: Duration?)] = [:]
+    for flight in flights {
+      let name = storage.name(of: key(of: flight))
+      switch lookUp(name, hash: flight.hash) {
+      case .departing(let copy, let isOutdated):
+        copies.append((flight, restored(copy, isOutdated: isOutdated)))
+      case .removed, nil:
+        copies.append((flight, nil))
+      case .elsewhere(let outdatedUntil):
+        wanted[name] = (flight, outdatedUntil)
+      }
+    }
+    guard !wanted.isEmpty else { return copies }
+    var entries: [String: CacheEntry<Value>] = [:]
+    if storage.calls.allowsReading(), let first = flights.first {
+      let names = Set(wanted.keys)
+      do {
+        entries = try await FlightScope.local.withValue(first.predecessor ?? first) {
+          try await storage.calls.run(.read) { try await reader.entries(forKeys: names) }
+        }
+      } catch {
+        if !(error is CancellationError && Task.isCancelled) {
+          noteCacherError(failures(in: error, of: Array(names)))
+        }
+      }
+    }
+    for (name, (flight, outdatedUntil)) in wanted {
+      copies.append((flight, entries[name].map { restored($0, outdatedUntil: outdatedUntil) }))
+    }
+    return copies
   }
 
   /// A copy that has not been written yet, for one flight.
@@ -134,6 +194,7 @@ extension KeyedCache {
       guard await removeCopies(storage, &report) else { break }
     }
     let (items, blocked) = unwritten(flushing: flushing)
+    noteOverflow(storage)
     for item in blocked {
       // What is written now would be removed together with the older copy later.
       guard let error = report.completeRemovalError ?? report.failedRemovals[item.name] else {
@@ -156,14 +217,15 @@ extension KeyedCache {
     var names: [(name: String, revision: UInt64)] = []
     var isComplete = false
     var revisions: [UInt64?] = []
-    shards.withEachLock { shard in
+    // A complete removal is seen in all shards or in none.
+    shards.withAllLocks { shard in
       revisions.append(shard.ledger?.completeRemoval)
       if shard.ledger?.completeRemoval != nil { isComplete = true }
       for (name, revision) in shard.ledger?.removals ?? [:] { names.append((name, revision)) }
     }
     if isComplete {
       do {
-        try await storage.cacher.removeAllEntries()
+        try await remove(from: storage) { try await storage.removeAllEntries() }
         var remaining = revisions[...]
         shards.withEachLock { shard in
           if let revision = remaining.popFirst() ?? nil {
@@ -178,7 +240,8 @@ extension KeyedCache {
     }
     guard !names.isEmpty else { return false }
     do {
-      try await storage.cacher.removeEntries(forKeys: Set(names.map(\.name)))
+      let keys = Set(names.map(\.name))
+      try await remove(from: storage) { try await storage.cacher.removeEntries(forKeys: keys) }
     } catch {
       report.failedRemovals = failures(in: error, of: names.map(\.name))
       noteCacherError(report.failedRemovals)
@@ -186,6 +249,23 @@ extension KeyedCache {
     let removed = names.filter { report.failedRemovals[$0.name] == nil }
     shards.withEachLock { shard in shard.ledger?.confirmRemoval(of: removed) }
     return true
+  }
+
+  /// Removes something from the cacher.
+  ///
+  /// - Throws: The error of the cacher; ``MultiplexerError/storageTimedOut(after:)`` if it takes too long, or if
+  ///   a write that was given up may still bring back what was removed: it is removed again then.
+  private func remove(
+    from storage: Storage<Key, Value>,
+    _ operation: @escaping @concurrent @Sendable () async throws -> Void
+  ) async throws {
+    try await storage.calls.run(.removal, onLateReturn: retry(in: storage), operation)
+    if storage.calls.hasUnreturnedWrites { throw storage.calls.timeoutError }
+  }
+
+  /// What remains to be done when a call returns that was given up.
+  private func retry(in storage: Storage<Key, Value>) -> @Sendable () -> Void {
+    { [self] in storage.scheduleWriting(in: self) }
   }
 
   /// A value that the cacher does not have.
@@ -235,6 +315,17 @@ extension KeyedCache {
     return (items, blocked)
   }
 
+  /// Notes the values that were given up because too many others were on their way.
+  private func noteOverflow(_ storage: Storage<Key, Value>) {
+    var names: Set<String> = []
+    shards.withEachLock { shard in
+      if shard.ledger?.overflow.isEmpty == false {
+        names.formUnion(shard.ledger?.takeOverflow() ?? [])
+      }
+    }
+    for name in names { storage.noteLoss(name, MultiplexerError.storageOverloaded) }
+  }
+
   private func write(
     _ items: [Unwritten],
     to storage: Storage<Key, Value>,
@@ -243,7 +334,11 @@ extension KeyedCache {
     let entries = Dictionary(items.map { ($0.name, $0.entry) }) { _, newer in newer }
     var failures: [String: any Error] = [:]
     do {
-      try await storage.cacher.store(entries)
+      // It could be replaced by what is still being written, or removed by what is still being removed.
+      if storage.calls.hasUnreturnedChanges { throw storage.calls.timeoutError }
+      try await storage.calls.run(.write, onLateReturn: retry(in: storage)) {
+        try await storage.cacher.store(entries)
+      }
     } catch {
       failures = self.failures(in: error, of: Array(entries.keys))
       noteCacherError(failures)

@@ -7,26 +7,70 @@ internal import Synchronization
 @usableFromInline
 final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let cacher: any Cacher<Value>
-  /// The only key that there is, as the cacher knows it; others may keep entries of their own there.
+  /// The cacher, if it reads several entries with one call.
+  let batchReader: (any BatchReadingCacher<Value>)?
+  /// The only name that there is; others may have entries of their own in the cacher.
   @usableFromInline let onlyName: String?
+  /// What all names begin with; others may have entries of their own in the cacher.
+  let prefix: String?
+  let calls: CacherCalls
   let lane = SerialLane()
   private let makeName: @Sendable (Key) -> String
   private let isWriting = Atomic<Bool>(false)
-  /// The values that had left memory and could not be written, until somebody is told.
+  /// The values that had left memory and could not be written, until a flush reports them.
   private let losses = Locked<[String: any Error]>([:])
 
+  /// Creates the storage of a map.
+  ///
+  /// - Parameters:
+  ///   - cacher: The cacher.
+  ///   - id: The id of the map, which is the namespace of its entries; `nil` if it has the whole cacher.
+  ///   - policy: The policy of the map.
+  ///   - clock: The clock of the map.
+  ///   - text: Makes the text of a key: equal for equal keys, and for no others.
   @usableFromInline
-  init(cacher: any Cacher<Value>, name: @escaping @Sendable (Key) -> String) {
+  init(
+    cacher: any Cacher<Value>,
+    id: String?,
+    policy: CachePolicy,
+    clock: any Clock<Duration>,
+    text: @escaping @Sendable (Key) -> String
+  ) {
     self.cacher = cacher
+    batchReader = cacher as? any BatchReadingCacher<Value>
+    let prefix = StoredNames.prefix(ofID: id)
+    self.prefix = prefix
     onlyName = nil
-    makeName = name
+    calls = CacherCalls(timeout: policy.storageTimeout, clock: clock)
+    makeName = { StoredNames.name(of: text($0), prefix: prefix) }
   }
 
+  /// Creates the storage of a multiplexer.
   @usableFromInline
-  init(cacher: any Cacher<Value>, onlyName: String) {
+  init(
+    cacher: any Cacher<Value>,
+    onlyName: String,
+    policy: CachePolicy,
+    clock: any Clock<Duration>
+  ) {
     self.cacher = cacher
-    self.onlyName = onlyName
-    makeName = { _ in onlyName }
+    batchReader = nil
+    prefix = nil
+    let name = StoredNames.name(of: StoredNames.text(of: onlyName), prefix: nil)
+    self.onlyName = name
+    calls = CacherCalls(timeout: policy.storageTimeout, clock: clock)
+    makeName = { _ in name }
+  }
+
+  /// Removes every entry that can be one of this storage's.
+  func removeAllEntries() async throws {
+    if let onlyName {
+      try await cacher.removeEntries(forKeys: [onlyName])
+    } else if let prefix {
+      try await cacher.removeEntries(withPrefix: prefix)
+    } else {
+      try await cacher.removeAllEntries()
+    }
   }
 
   /// The key as the cacher knows it.

@@ -33,7 +33,7 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// From when on a value has to be to count, in both orders: that of the wall clock, which other
   /// processes share, and that of the changes here, which no clock can mix up.
-  private struct Mark: Sendable {
+  struct Mark: Sendable {
     var time: Duration
     var revision: UInt64
   }
@@ -42,6 +42,8 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline let isReadFirst: Bool
   /// The only name that there is, if so: then nothing else may be removed.
   let onlyName: String?
+  /// Whether the cache has a capacity, so that what is noted here is bounded, too.
+  let isBounded: Bool
   /// For how many reasons no stored copy may be used that was not written here.
   var readBlocks = 0
   private(set) var unflushed = KeyTable<Key, Note>()
@@ -50,15 +52,18 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private(set) var removals: [String: UInt64] = [:]
   /// Whether all copies are to be removed.
   private(set) var completeRemoval: UInt64?
-  private var refreshes: [String: Mark] = [:]
+  private(set) var refreshes: [String: Mark] = [:]
+  /// The names of values that had to leave memory and were given up, since too many others were on their way.
+  private(set) var overflow: Set<String> = []
   private var lastRefresh: Mark?
   /// The latest time of all entries written here: the clock may have been set back since.
   private var newestWrite = Duration.zero
   private var lastRevision: UInt64 = 0
 
   @usableFromInline
-  init(isReadFirst: Bool, onlyName: String? = nil) {
+  init(isReadFirst: Bool, onlyName: String? = nil, isBounded: Bool = false) {
     self.isReadFirst = isReadFirst
+    self.isBounded = isBounded
     self.onlyName = onlyName
   }
 
@@ -122,18 +127,32 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       refreshes[name] = nil
     } else if let mark = mark(of: name) {
       refreshes[name] = Mark(time: mark.time, revision: nextRevision())
+      boundRefreshes()
     }
   }
 
   /// A value leaves memory; if the cacher does not have it, a copy is kept here until it has.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - hash: Its hash.
+  ///   - copy: The value.
+  ///   - limit: The largest number of copies. Others are given up, and no older copy takes their place.
+  ///   - effects: The work that is left to be done.
   mutating func depart(
     _ key: Key,
     hash: UInt64,
     _ copy: ValueOutcome<Value>,
+    limit: Int? = nil,
     _ effects: inout Effects
   ) {
     guard let index = unflushed.index(of: key, hash: hash) else { return }
     let entry = unflushed.remove(at: index)
+    if let limit, departures.count >= limit {
+      if overflow.count < 1024 { overflow.insert(entry.element.name) }
+      refresh(entry.element.name, at: wallClockTime())
+      return effects.release((entry, copy))
+    }
     let departure = Departure(
       key: entry.key,
       hash: hash,
@@ -153,6 +172,12 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     removeDeparture(name, &effects)
     refreshes[name] = nil
     removals[name] = nextRevision()
+    // A cacher that fails at removing is asked to remove everything in the end.
+    if isBounded, onlyName == nil, removals.count > Self.limit {
+      effects.release(removals)
+      removals = [:]
+      completeRemoval = nextRevision()
+    }
   }
 
   /// Everything is cleared, as far as it is ours.
@@ -161,6 +186,7 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     effects.release(departures)
     departures = [:]
     refreshes = [:]
+    overflow = []
     if let onlyName {
       removals[onlyName] = nextRevision()
     } else {
@@ -175,6 +201,28 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   mutating func refresh(_ name: String, at time: Duration) {
     guard isReadFirst else { return }
     refreshes[name] = Mark(time: max(time, newestWrite), revision: nextRevision())
+    boundRefreshes()
+  }
+
+  /// The largest number of refreshes, and of copies to remove, that are noted one by one in a bounded cache.
+  static var limit: Int { 1024 }
+
+  /// Takes many refreshes for one of all values: any key can be refreshed, whether it was ever requested or not.
+  private mutating func boundRefreshes() {
+    guard isBounded, refreshes.count > Self.limit else { return }
+    for mark in refreshes.values {
+      lastRefresh = Mark(
+        time: max(mark.time, lastRefresh?.time ?? .zero),
+        revision: max(mark.revision, lastRefresh?.revision ?? 0)
+      )
+    }
+    refreshes = [:]
+  }
+
+  /// Returns the names of the values that were given up since the last call.
+  mutating func takeOverflow() -> Set<String> {
+    defer { overflow = [] }
+    return overflow
   }
 
   /// All values have changed at their origin.
@@ -193,6 +241,7 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   mutating func outdate(_ name: String, until time: Duration) {
     guard let mark = mark(of: name) else { return }
     refreshes[name] = Mark(time: max(mark.time, time), revision: mark.revision)
+    boundRefreshes()
   }
 
   private mutating func removeNote(_ key: Key, hash: UInt64, _ effects: inout Effects) {

@@ -77,6 +77,32 @@ actor SteppedHost {
     await observe(source, policy) { log.append($0) }
   }
 
+  /// Registers a handler of either kind on this actor, and leaves the jobs that call it to later steps.
+  nonisolated func observe<Source: Broadcaster>(
+    _ source: Source,
+    isAsync: Bool,
+    _ body: @escaping @Sendable (Source.Element) -> Void
+  ) async -> ObservationToken {
+    guard isAsync else { return await observe(source, .unbounded, body) }
+    let registered = Log<ObservationToken>()
+    let registration = Task { await self.registerAsync(source, registered, body) }
+    while registered.count == 0, !Task.isCancelled { await executor.step(atMost: 1) }
+    await registration.value
+    return registered.entries[0]
+  }
+
+  private func registerAsync<Source: Broadcaster>(
+    _ source: Source,
+    _ registered: Log<ObservationToken>,
+    _ body: @escaping @Sendable (Source.Element) -> Void
+  ) {
+    let token = source.observe { (element: Source.Element) async in
+      self.callCount += 1
+      body(element)
+    }
+    registered.append(token)
+  }
+
   private func register<Source: Broadcaster>(
     _ source: Source,
     _ policy: BufferingPolicy<Source.Element>,

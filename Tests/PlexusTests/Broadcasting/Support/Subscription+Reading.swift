@@ -55,6 +55,11 @@ actor SteppedReader {
     for await element in subscription { log.append(element) }
   }
 
+  /// Reads elements without keeping them.
+  func discard<Element>(_ subscription: Subscription<Element>) async {
+    for await _ in subscription {}
+  }
+
   func read<Element>(
     _ stream: AsyncStream<Element>,
     into log: Log<Element>

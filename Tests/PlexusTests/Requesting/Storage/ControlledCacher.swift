@@ -7,7 +7,7 @@ import TestSupport
 /// operation.
 final class ControlledCacher<Value: Sendable>: Cacher {
   enum Operation: Hashable, Sendable, CaseIterable {
-    case read, store, remove, removeAll
+    case read, store, remove, removeAll, removePrefix
   }
 
   struct Call: Hashable, Sendable {
@@ -62,6 +62,11 @@ final class ControlledCacher<Value: Sendable>: Cacher {
     return gate
   }
 
+  /// Holds nothing from now on; what is held stays so until its gate is open.
+  func release() {
+    state.withLock { $0.gates = [:] }
+  }
+
   /// Does something at each call.
   func onCall(_ body: @escaping @Sendable (Call) async throws -> Void) {
     state.withLock { $0.onCall = body }
@@ -97,6 +102,14 @@ final class ControlledCacher<Value: Sendable>: Cacher {
     try await begin(Call(operation: .removeAll))
     try check(.removeAll, [])
     state.withLock { $0.entries = [:] }
+  }
+
+  func removeEntries(withPrefix prefix: String) async throws {
+    try await begin(Call(operation: .removePrefix, keys: [prefix]))
+    try check(.removePrefix, [])
+    state.withLock { state in
+      state.entries = state.entries.filter { !$0.key.hasPrefix(prefix) }
+    }
   }
 
   private func begin(_ call: Call) async throws {
@@ -197,7 +210,7 @@ extension CacheKind {
       )
     case .map:
       .map(
-        MultiplexerMap(id: "map", policy: policy, cacher: cacher, clock: clock) {
+        MultiplexerMap(policy: policy, cacher: cacher, clock: clock) {
           (_: String, context: FetchContext<Value>) in try await onFetch(context)
         }
       )

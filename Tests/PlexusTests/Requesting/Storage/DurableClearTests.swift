@@ -225,6 +225,31 @@ import Testing
     }
   }
 
+  @Test func `R7: what is stored and flushed while everything is being cleared stays stored`()
+    async throws
+  {
+    for round in 0..<300 {
+      let cacher = ControlledCacher<Int>()
+      let map = MultiplexerMap<Int, Int>(cacher: cacher) { $0 }
+      for key in 0..<800 { map.store(-1, for: key) }
+      // The first key that is seen to be forgotten, most likely while others still are in memory.
+      let storing = begin { () -> Int in
+        var found: Int?
+        while found == nil {
+          found = (0..<64).first { map.cachedValue($0) == nil }
+          if found == nil { await Task.detached {}.value }
+        }
+        let key = try #require(found)
+        map.store(round, for: key)
+        try await map.flush()
+        return key
+      }
+      try await map.clear()
+      let key = try await storing.value
+      #expect(cacher.entries.mapValues(\.value) == ["\(key)": round])
+    }
+  }
+
   @Test func `R7: a multiplexer removes its own entry only, a map everything`() async throws {
     let repository = MuxRepository()
     let me = Multiplexer(id: "me", cacher: cacher) { 1 }.register(in: repository)
@@ -306,6 +331,57 @@ import Testing
     #expect(cache.cachedValue == nil)
   }
 
+  @Test func `R8: removes the copies of members that were released before`() async throws {
+    let cacher = ControlledCacher<Int>()
+    let entry = CacheEntry(7, age: .seconds(10))
+    cacher.entries = ["me": entry, "users/1": entry, "others/1": entry, "you": entry]
+    do {
+      let me = Multiplexer(id: "me", cacher: cacher) { 1 }.register(in: repository)
+      let users = MultiplexerMap<Int, Int>(id: "users", cacher: cacher) { $0 }
+        .register(in: repository)
+      // A second one, of the same entries.
+      let again = Multiplexer(id: "me", cacher: cacher) { 1 }.register(in: repository)
+      withExtendedLifetime((me, users, again)) {}
+    }
+    #expect(repository.count == 0)
+    try await repository.clearAll()
+    #expect(Set(cacher.entries.keys) == ["others/1", "you"])
+    #expect(cacher.count(of: .remove) == 1)
+    #expect(cacher.count(of: .removePrefix) == 1)
+    try await repository.clearAll()
+    #expect(cacher.calls.count == 2, "Nothing is left to be removed")
+  }
+
+  @Test func `R8: tries again to remove the copies of released members, and names them`()
+    async throws
+  {
+    let cacher = ControlledCacher<Int>()
+    cacher.entries["me"] = CacheEntry(7, age: .seconds(10))
+    do {
+      let me = Multiplexer(id: "me", cacher: cacher) { 1 }.register(in: repository)
+      withExtendedLifetime(me) {}
+    }
+    cacher.fail(.remove)
+    let error = try await #require(throws: MuxRepositoryError.self) {
+      try await repository.clearAll()
+    }
+    #expect(error.failures.map(\.id) == ["me"])
+    cacher.mend()
+    try await repository.clearAll()
+    #expect(cacher.entries.isEmpty)
+  }
+
+  @Test func `R8: a released member's copies are left alone if it was unregistered`() async throws {
+    let cacher = ControlledCacher<Int>()
+    cacher.entries["me"] = CacheEntry(7, age: .seconds(10))
+    do {
+      let me = Multiplexer(id: "me", cacher: cacher) { 1 }.register(in: repository)
+      repository.unregister(me)
+    }
+    try await repository.clearAll()
+    #expect(cacher.value("me") == 7)
+  }
+
   @Test func `R8: names the members whose copies may be left, which they never use again`()
     async throws
   {
@@ -313,7 +389,7 @@ import Testing
     cacher.entries["bad"] = CacheEntry(7, age: .seconds(10))
     cacher.fail(.remove)
     let good = ControlledCacher<Int>()
-    good.entries["1"] = CacheEntry(7, age: .seconds(10))
+    good.entries["map/1"] = CacheEntry(7, age: .seconds(10))
     let bad = Multiplexer(id: "bad", policy: .readingFirst(), cacher: cacher) { 1 }
     let map = MultiplexerMap<Int, Int>(id: "map", policy: .readingFirst(), cacher: good) { $0 }
     repository.register(bad)
@@ -328,7 +404,7 @@ import Testing
 
   @Test func `flushes all members, and tells which of them failed with which keys`() async throws {
     let failing = ControlledCacher<Int>()
-    failing.fail(.store, with: ["2"])
+    failing.fail(.store, with: ["users/2"])
     let working = ControlledCacher<Int>()
     let users = MultiplexerMap<Int, Int>(id: "users", cacher: failing) { $0 }
     let me = Multiplexer(id: "me", cacher: working) { 1 }
@@ -343,12 +419,12 @@ import Testing
       try await repository.flushAll()
     }
     #expect(error.failures.map(\.id) == ["users"])
-    #expect((error.errors.first as? CacherError)?.keys == ["2"])
-    #expect(Set(failing.entries.keys) == ["1", "3"])
+    #expect((error.errors.first as? CacherError)?.keys == ["users/2"])
+    #expect(Set(failing.entries.keys) == ["users/1", "users/3"])
     #expect(working.value("me") == 1)
     failing.mend()
     try await repository.flushAll()
-    #expect(failing.value("2") == 2)
+    #expect(failing.value("users/2") == 2)
   }
 
   @Test func `flushes to the end when the caller is cancelled, all members at the same time`()

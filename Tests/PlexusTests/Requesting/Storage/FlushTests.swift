@@ -298,7 +298,7 @@ import Testing
         try await cache.flush()
         try await cache.clear()
         _ = try await cache.request()
-      case .remove, .removeAll:
+      case .remove, .removeAll, .removePrefix:
         _ = try await cache.request()
         try await cache.flush()
       }

@@ -37,6 +37,37 @@ import Testing
   }
 }
 
+@Suite(.fewAtOnce) struct `A ledger of a bounded cache` {
+  @Test func `notes many refreshes as one, which outdates what they did`() {
+    var ledger = StorageLedger<Int, Int>(isReadFirst: true, isBounded: true)
+    for key in 0..<100_000 {
+      ledger.refresh("\(key)", at: .seconds(key))
+      #expect(ledger.refreshes.count <= 1024)
+    }
+    for key in [0, 1_000, 99_999, 200_000] {
+      guard case .elsewhere(let time?) = ledger.lookUp("\(key)") else {
+        Issue.record("It is not known that \(key) was refreshed")
+        return
+      }
+      #expect(time >= .seconds(min(key, 98_000)))
+    }
+  }
+
+  @Test func `asks for everything to be removed if too many removals fail`() {
+    var ledger = StorageLedger<Int, Int>(isReadFirst: true, isBounded: true)
+    var effects = Effects(tellsEvents: false)
+    for key in 0..<100_000 {
+      ledger.remove(key, hash: UInt64(key), name: "\(key)", &effects)
+      #expect(ledger.removals.count <= 1024)
+    }
+    #expect(ledger.completeRemoval != nil)
+    guard case .removed = ledger.lookUp("1") else {
+      Issue.record("A copy is used that was to be removed")
+      return
+    }
+  }
+}
+
 /// A ledger, a cacher that does as it is told, and what an outsider believes of both.
 ///
 /// Values are numbered in the order in which they come to be; the number is what a copy holds. The time of

@@ -1,0 +1,312 @@
+// @unchecked Sendable because every field of the table is guarded by the lock of the hub that owns it.
+
+public import Synchronization
+
+/// The handlers of a hub.
+@usableFromInline
+final class HandlerTable: @unchecked Sendable {
+  /// In the order of the first handler of each.
+  private(set) var queues: ContiguousArray<HandlerQueue> = []
+  /// The queues of synchronous handlers.
+  private var queuesByActor: [ObjectIdentifier?: HandlerQueue] = [:]
+  /// The number of handlers that live as long as an owner.
+  var ownedCount = 0
+
+  /// Queues an element for the handlers.
+  ///
+  /// - Parameters:
+  ///   - box: What was sent.
+  ///   - sequence: Its number.
+  ///   - last: The last subscriber that gets it.
+  ///   - sender: The sender, or 0.
+  ///   - woken: Where to leave the tasks to be resumed with no lock held.
+  ///   - discarded: Where to leave what no handler wants any more, to be released with no lock held.
+  @usableFromInline
+  func enqueue(
+    _ box: AnyBox,
+    sequence: Int,
+    last: Int,
+    from sender: UInt64,
+    _ woken: inout ContiguousArray<ParkedTask>,
+    discarding discarded: inout ContiguousArray<HandlerQueue.Item>
+  ) {
+    for queue in queues {
+      let item = HandlerQueue.Item(box: box, sequence: sequence, last: last, sender: sender)
+      if let task = queue.enqueue(item, discarding: &discarded) {
+        woken.append(ParkedTask(id: queue.id, task: task))
+      }
+    }
+  }
+
+  /// Returns the queue of a new handler, if it shares one.
+  func queue(for recipe: HandlerRecipe) -> HandlerQueue? {
+    recipe.suspends ? nil : queuesByActor[recipe.isolation.map { ObjectIdentifier($0) }]
+  }
+
+  /// Adds the queue of a new handler.
+  func insert(_ queue: HandlerQueue) {
+    queues.append(queue)
+    if !queue.suspends { queuesByActor[queue.key] = queue }
+  }
+
+  /// Removes a queue that has no handlers any more.
+  func remove(_ queue: HandlerQueue) {
+    if !queue.suspends, queuesByActor[queue.key] === queue { queuesByActor[queue.key] = nil }
+    let index = queues.firstSortedIndex { $0.id >= queue.id }
+    if index < queues.count, queues[index] === queue { queues.remove(at: index) }
+  }
+
+  /// The handlers that live as long as an owner.
+  var owned: [Handler] {
+    ownedCount == 0 ? [] : queues.flatMap(\.owned)
+  }
+
+  /// Skips what the handlers have not handled of the elements before one.
+  ///
+  /// - Parameters:
+  ///   - sequence: The number of the first element that is still to be handled.
+  ///   - discarded: Where to leave what was queued, to be released with no lock held.
+  @usableFromInline
+  func discard(before sequence: Int, into discarded: inout ContiguousArray<HandlerQueue.Item>) {
+    for queue in queues { queue.discard(before: sequence, into: &discarded) }
+  }
+
+  /// Ends the queues after what was sent before; called with no lock held.
+  func close() {
+    for queue in queues { queue.close() }
+  }
+}
+
+extension HubCore: HandlerSource {
+  /// Adds a handler.
+  ///
+  /// It can be called under a lock of the caller's.
+  ///
+  /// - Parameters:
+  ///   - recipe: The parts of the handler.
+  ///   - replay: What the handler gets before everything sent from now on, oldest first.
+  /// - Returns: The handler, to be started with no lock held.
+  final func add(_ recipe: HandlerRecipe, replaying replay: [AnyBox] = []) -> AddedHandler {
+    state.withLock { state in
+      let isOpen = state.register()
+      return add(recipe, isOpen: isOpen, &state, replaying: replay)
+    }
+  }
+
+  /// Adds a handler that is counted already.
+  final func add(
+    _ recipe: HandlerRecipe,
+    isOpen: Bool,
+    _ state: inout State,
+    replaying replay: [AnyBox]
+  ) -> AddedHandler {
+    let id = state.lastID
+    let handlers = state.handlers ?? HandlerTable()
+    let known = isOpen ? handlers.queue(for: recipe) : nil
+    let queue = known ?? HandlerQueue(id: id, recipe: recipe)
+    if isOpen {
+      state.handlers = handlers
+      if known == nil { handlers.insert(queue) }
+      if recipe.isOrphaned != nil { handlers.ownedCount += 1 }
+    }
+    let handler = Handler(
+      id: id,
+      start: state.sequence,
+      queue: queue,
+      recipe: recipe,
+      source: self
+    )
+    let parked = queue.add(handler, recipe.call, replaying: replay)
+    return AddedHandler(
+      handler: handler,
+      isolation: recipe.isolation,
+      isFirst: known == nil,
+      isOpen: isOpen,
+      parked: parked
+    )
+  }
+
+  /// Lets an added handler see its first elements; called with no lock held.
+  @usableFromInline
+  @discardableResult
+  final func start(_ added: AddedHandler) -> Handler {
+    added.parked?.resume()
+    announceCount()
+    let queue = added.handler.queue
+    if added.isFirst { queue.start(isolation: added.isolation) }
+    // A hub that has finished has nothing more for it.
+    if !added.isOpen { queue.close() }
+    return added.handler
+  }
+
+  /// Removes a handler; its closure is released now, or after the batch that is running.
+  final func remove(_ handler: Handler) {
+    let (removal, isLast) = state.withLock { state in
+      let removal = handler.queue.remove(handler)
+      guard removal.isFirst, let handlers = state.handlers else { return (removal, false) }
+      if handler.isOrphaned != nil { handlers.ownedCount -= 1 }
+      if removal.isLast { handlers.remove(handler.queue) }
+      return (removal, state.unregister())
+    }
+    removal.perform()
+    announceCount()
+    if isLast { onEmpty?() }
+  }
+}
+
+/// A handler that has been added, to be started with no lock held.
+@usableFromInline
+struct AddedHandler: Sendable {
+  let handler: Handler
+  let isolation: (any Actor)?
+  /// Whether its queue is new, and has to be started.
+  let isFirst: Bool
+  /// Whether the hub has not finished.
+  let isOpen: Bool
+  /// The task of its queue, if it has to be resumed.
+  let parked: SuspendedTask?
+}
+
+// MARK: - Handlers in place of subscriptions
+
+extension Subscription {
+  /// Ends the subscription, which has just been made, and registers a handler in its place.
+  ///
+  /// The handler gets what the subscription would have got. It is one of the source that has made the
+  /// subscription, even if a broadcaster has only forwarded that: all handlers of a source have one order.
+  ///
+  /// - Parameter recipe: The parts of the handler.
+  /// - Returns: The handler, which has started.
+  @inlinable
+  func handler(_ recipe: HandlerRecipe) -> Handler {
+    if subscriber.readsLog, subscriber.replay.isEmpty,
+      let added = subscriber.core.replace(
+        subscriber,
+        at: subscriber.position.load(ordering: .relaxed),
+        with: recipe
+      )
+    {
+      return subscriber.core.start(added)
+    }
+    return subscriber.core.start(subscriber.hub.replace(subscriber, with: recipe))
+  }
+}
+
+extension HubCore {
+  /// Registers a handler in the place of a reader of the log, unless something has been sent since.
+  @usableFromInline
+  final func replace(
+    _ reader: Reader,
+    at position: Int,
+    with recipe: HandlerRecipe
+  ) -> AddedHandler? {
+    var garbage = LogGarbage()
+    defer { garbage.release() }
+    return state.withLock { state in
+      guard reader.isRegistered, state.sequence == position else { return nil }
+      garbage = removeFromLog(reader, &state)
+      state.lastID &+= 1
+      return add(recipe, isOpen: true, &state, replaying: [])
+    }
+  }
+
+  /// What a reader of the log leaves behind, to be released with no lock held.
+  fileprivate struct LogGarbage {
+    var link: LogLink?
+    var retired: (any RetiredElements)?
+
+    func release() {
+      retired?.release()
+    }
+  }
+
+  /// Takes a reader out of the log, which still counts as a subscriber.
+  ///
+  /// - Returns: What is to be released with no lock held.
+  fileprivate final func removeFromLog(_ reader: Reader, _ state: inout State) -> LogGarbage {
+    reader.isRegistered = false
+    reader.isCancelled.store(true, ordering: .releasing)
+    state.logReaders -= 1
+    var garbage = LogGarbage()
+    if state.logReaders > 0, state.hasOnlyParkedReaders { garbage.retired = state.tail?.retire() }
+    if state.logReaders == 0, state.tailStart != state.sequence { garbage.link = state.tail.take() }
+    return garbage
+  }
+}
+
+extension BroadcastHub {
+  /// Registers a handler in the place of a subscriber that has not been read yet.
+  @usableFromInline
+  func replace(_ subscriber: Subscriber<Element>, with recipe: HandlerRecipe) -> AddedHandler {
+    var recipe = recipe
+    var log = LogGarbage()
+    var garbage: (ContiguousArray<Element>, Ring<Element>) = ([], Ring())
+    defer {
+      log.release()
+      withExtendedLifetime(garbage) {}
+    }
+    return state.withLock { state in
+      let isOpen = subscriber.isRegistered
+      var elements = ContiguousArray(subscriber.replay.reversed())
+      var position = subscriber.position.load(ordering: .relaxed)
+      let cutoff = cutoff.load(ordering: .relaxed)
+      if position <= cutoff {
+        // A reset since the registration has taken back what came before it.
+        garbage.0 = elements
+        elements = []
+        position = cutoff
+      }
+      switch subscriber.source {
+      case .log:
+        var chunk = subscriber.chunk
+        for sequence in position..<max(position, state.sequence) {
+          while let run = chunk?.run, sequence >= run.limit { chunk = chunk?.follower }
+          if let run = chunk?.run { elements.append(run[sequence]) }
+        }
+        if isOpen { log = removeFromLog(subscriber, &state) }
+      case .window(let limit):
+        recipe.limits.newest = limit
+        guard isOpen else { break }
+        let others = readers(&state)
+        for unread in (0..<min(state.sequence - position, limit)).reversed() {
+          if let element = others.window[others.window.count - 1 - unread] {
+            elements.append(element)
+          }
+        }
+        state.windowReaders -= 1
+        others.windowLimits.remove(limit)
+        garbage.0 += others.trimWindow()
+        if state.windowReaders > 0, state.hasOnlyParkedReaders { others.emptyWindow(&garbage.0) }
+      case .mailbox(let mailbox):
+        recipe.limits = mailbox.handlerLimits
+        for offset in 0..<mailbox.buffer.count {
+          if let element = mailbox.buffer[offset] { elements.append(element) }
+        }
+        guard isOpen else { break }
+        garbage.1 = mailbox.buffer
+        mailbox.buffer = Ring()
+        readers(&state).remove(mailbox)
+      }
+      subscriber.isRegistered = false
+      subscriber.isCancelled.store(true, ordering: .releasing)
+      state.lastID &+= 1
+      return add(recipe, isOpen: isOpen, &state, replaying: elements.map { Box($0) })
+    }
+  }
+}
+
+extension Mailbox {
+  /// The limits of a handler that gets what the mailbox would have got.
+  fileprivate var handlerLimits: HandlerLimits {
+    var limits: HandlerLimits
+    switch overflow {
+    case .none: limits = HandlerLimits()
+    case .dropsNewest(let limit):
+      limits = HandlerLimits(BufferingPolicy<Element>.bufferingOldest(limit))
+    case .dropsOldest(let limit):
+      limits = HandlerLimits(BufferingPolicy<Element>.bufferingNewest(limit))
+    }
+    limits.ignoredSender = ignoredSender
+    return limits
+  }
+}

@@ -1,0 +1,289 @@
+public import Synchronization
+
+extension BroadcastHub {
+  /// Registers a subscriber, from now on and without a gap.
+  ///
+  /// It may be called under a lock of the caller's, who announces the new number of subscribers without.
+  ///
+  /// - Parameters:
+  ///   - bufferingPolicy: How much is kept for a slow reader.
+  ///   - replay: What the subscriber gets before everything sent from now on, oldest first.
+  /// - Returns: The subscription; dropping it ends it.
+  @inlinable
+  func subscription(
+    bufferingPolicy: BufferingPolicy<Element>,
+    replaying replay: [Element] = []
+  ) -> Subscription<Element> {
+    switch bufferingPolicy {
+    case .unbounded:
+      return Subscription(subscriber: logReader(replaying: replay))
+    // The window keeps what everybody has read, too: whoever wants much has another buffer.
+    case .bufferingNewest(let limit) where 1...64 ~= limit:
+      return Subscription(subscriber: windowReader(limit: limit, replaying: replay))
+    case .bufferingNewest(let limit):
+      return mailboxSubscription(overflow: .dropsOldest(beyond: max(limit, 0)), replaying: replay)
+    case .bufferingOldest(let limit):
+      return mailboxSubscription(overflow: .dropsNewest(beyond: max(limit, 0)), replaying: replay)
+    @unknown default:
+      return Subscription(subscriber: logReader(replaying: replay))
+    }
+  }
+
+  /// Registers a subscriber that does not hear one of the senders.
+  ///
+  /// - Parameters:
+  ///   - sender: Who is not heard.
+  ///   - bufferingPolicy: How much is kept for a slow reader.
+  /// - Returns: The subscription; dropping it ends it.
+  func subscription(
+    ignoring sender: UInt64,
+    bufferingPolicy: BufferingPolicy<Element>
+  ) -> Subscription<Element> {
+    let overflow: Mailbox<Element>.Overflow =
+      switch bufferingPolicy {
+      case .unbounded: .none
+      case .bufferingNewest(let limit): .dropsOldest(beyond: max(limit, 0))
+      case .bufferingOldest(let limit): .dropsNewest(beyond: max(limit, 0))
+      @unknown default: .none
+      }
+    return mailboxSubscription(overflow: overflow, ignoring: sender)
+  }
+
+  @inlinable
+  func logReader(replaying replay: [Element]) -> Subscriber<Element> {
+    state.withLock { state in
+      let isOpen = state.register()
+      var chunk: LogChunk<Element>?
+      if isOpen {
+        state.logReaders &+= 1
+        // One that is left over is empty, but others may have read on without the log.
+        if let tail = state.tail, LogChunk<Element>.of(tail).run.end == state.sequence {
+          chunk = .of(tail)
+        } else {
+          chunk = LogChunk(start: state.sequence)
+          state.tail = chunk
+          state.tailStart = state.sequence
+        }
+      }
+      let subscriber = Subscriber(
+        id: state.lastID,
+        hub: self,
+        source: .log,
+        position: state.sequence,
+        chunk: chunk,
+        replay: replay.count > 1 ? replay.reversed() : replay
+      )
+      subscriber.isRegistered = isOpen
+      return subscriber
+    }
+  }
+
+  @inlinable
+  func windowReader(limit: Int, replaying replay: [Element]) -> Subscriber<Element> {
+    let kept = replay.count > 1 ? Array(replay.suffix(limit).reversed()) : replay
+    return state.withLock { state in
+      let isOpen = state.register()
+      if isOpen {
+        state.windowReaders &+= 1
+        readers(&state).windowLimits.insert(limit)
+      }
+      let subscriber = Subscriber(
+        id: state.lastID,
+        hub: self,
+        source: .window(limit),
+        position: state.sequence,
+        chunk: nil,
+        replay: kept
+      )
+      subscriber.droppedCount = replay.count - kept.count
+      subscriber.isRegistered = isOpen
+      return subscriber
+    }
+  }
+
+  @inlinable
+  func mailboxSubscription(
+    overflow: Mailbox<Element>.Overflow,
+    ignoring sender: UInt64 = 0,
+    replaying replay: [Element] = []
+  ) -> Subscription<Element> {
+    let mailbox = Mailbox<Element>(overflow: overflow, ignoredSender: sender)
+    for element in replay { _ = mailbox.deliver(element, from: 0) }
+    let subscriber = state.withLock { state in
+      let isOpen = state.register()
+      if isOpen { readers(&state).insert(mailbox) }
+      let subscriber = Subscriber(
+        id: state.lastID,
+        hub: self,
+        source: .mailbox(mailbox),
+        position: state.sequence,
+        chunk: nil,
+        replay: []
+      )
+      subscriber.isRegistered = isOpen
+      return subscriber
+    }
+    return Subscription(subscriber: subscriber)
+  }
+
+  /// Parks a reader that has found nothing, or resumes it at once if that has changed.
+  ///
+  /// - Parameters:
+  ///   - subscriber: The reader.
+  ///   - task: Its task.
+  @inlinable
+  func park(_ subscriber: Subscriber<Element>, task: SuspendedTask) {
+    var retired: RetiredRun<Element>?
+    var read: ContiguousArray<Element> = []
+    let isParked = state.withLock { state in
+      guard !subscriber.isCancelled.load(ordering: .relaxed), !state.isFinished else {
+        return false
+      }
+      if case .mailbox(let mailbox) = subscriber.source {
+        return mailbox.park(subscriber, task: task)
+      }
+      guard state.sequence == subscriber.position.load(ordering: .relaxed) else { return false }
+      state.parked.park(subscriber, task: task)
+      state.parkedReaders &+= 1
+      // The last reader that was still at work releases what all have read, unless it is mere bits.
+      if !_isPOD(Element.self), state.hasOnlyParkedReaders {
+        if state.logReaders > 0, let tail = state.tail {
+          retired = LogChunk<Element>.of(tail).retired()
+        }
+        if state.windowReaders > 0, let others = state.others {
+          readers(others).emptyWindow(&read)
+        }
+      }
+      return true
+    }
+    if !isParked { task.resume() }
+    retired?.release()
+    withExtendedLifetime(read) {}
+  }
+
+  /// Reads the window; called by the task that has claimed the reader's position.
+  ///
+  /// - Parameters:
+  ///   - subscriber: The reader.
+  ///   - limit: How many of the newest elements it wants.
+  /// - Returns: The oldest of them that it has not read.
+  @inlinable
+  func readWindow(_ subscriber: Subscriber<Element>, limit: Int) -> Subscriber<Element>.Step {
+    var overwritten: [Element] = []
+    defer { withExtendedLifetime(overwritten) {} }
+    return state.withLock { state in
+      guard subscriber.isRegistered, let others = state.others else {
+        // The hub had ended before: all there will ever be is what was replayed.
+        return subscriber.replay.popLast().map { .element($0) } ?? .ended
+      }
+      var sequence = subscriber.position.load(ordering: .relaxed)
+      if sequence <= cutoff.load(ordering: .relaxed) {
+        overwritten = skipUnread(of: subscriber, limit: limit)
+        sequence = subscriber.position.load(ordering: .relaxed)
+      }
+      let unread = state.sequence &- sequence
+      if !subscriber.replay.isEmpty {
+        // What was replayed is older than everything sent, and gives way to it.
+        let room = max(limit &- unread, 0)
+        if subscriber.replay.count > room {
+          subscriber.droppedCount += subscriber.replay.count - room
+          overwritten = subscriber.replay
+          subscriber.replay.removeSubrange(room...)
+        }
+        if let element = subscriber.replay.popLast() { return .element(element) }
+      }
+      if unread > limit {
+        subscriber.droppedCount += unread - limit
+        sequence = state.sequence &- limit
+      }
+      let window = readers(others)
+      let offset = window.window.count &- (state.sequence &- sequence)
+      guard sequence < state.sequence, let element = window.window[offset] else {
+        return state.isFinished ? .ended : .empty
+      }
+      subscriber.position.store(sequence &+ 1, ordering: .relaxed)
+      return .element(element)
+    }
+  }
+
+  /// Skips what a reader of the window has not read before a reset.
+  ///
+  /// - Returns: What was to be replayed, to be released without the lock.
+  @usableFromInline
+  func skipUnread(of subscriber: Subscriber<Element>, limit: Int) -> [Element] {
+    let cutoff = cutoff.load(ordering: .relaxed)
+    subscriber.droppedCount += overwrittenCount(of: subscriber, at: cutoff, limit: limit)
+    if subscriber.position.load(ordering: .relaxed) < cutoff {
+      subscriber.position.store(cutoff, ordering: .relaxed)
+    }
+    defer { subscriber.replay = [] }
+    return subscriber.replay
+  }
+
+  /// Reads a mailbox.
+  ///
+  /// - Parameter mailbox: Whose oldest element to take.
+  /// - Returns: The element, if there is one.
+  @inlinable
+  func read(_ mailbox: Mailbox<Element>) -> Subscriber<Element>.Step {
+    state.withLock { state in
+      if let element = mailbox.buffer.popFirst() { return .element(element) }
+      return mailbox.slot < 0 || state.isFinished ? .ended : .empty
+    }
+  }
+
+  /// Counts the elements that the buffering policy has cost a subscriber so far.
+  ///
+  /// - Parameter subscriber: The subscriber.
+  /// - Returns: Their number, those included that it has not noticed yet.
+  func droppedCount(of subscriber: Subscriber<Element>) -> Int {
+    state.withLock { state in
+      switch subscriber.source {
+      case .log: 0
+      case .mailbox(let mailbox): mailbox.droppedCount
+      case .window(let limit):
+        subscriber.droppedCount + overwritten(of: subscriber, at: state.sequence, limit: limit)
+      }
+    }
+  }
+
+  /// How many elements a reader of the window has lost since it last read.
+  @inlinable
+  func overwritten(
+    of subscriber: Subscriber<Element>,
+    at sequence: Int,
+    limit: Int
+  ) -> Int {
+    guard subscriber.isRegistered else { return 0 }
+    let cutoff = cutoff.load(ordering: .relaxed)
+    guard subscriber.position.load(ordering: .relaxed) <= cutoff else {
+      return overwrittenCount(of: subscriber, at: sequence, limit: limit)
+    }
+    // What a reset has taken back was not lost to the policy.
+    return overwrittenCount(of: subscriber, at: cutoff, limit: limit)
+      + max(sequence - cutoff - limit, 0)
+  }
+
+  /// How many elements before a number a reader of the window has lost since it last read.
+  @inlinable
+  func overwrittenCount(
+    of subscriber: Subscriber<Element>,
+    at sequence: Int,
+    limit: Int
+  ) -> Int {
+    let unread = max(sequence - subscriber.position.load(ordering: .relaxed), 0)
+    let room = max(limit - unread, 0)
+    return max(unread - limit, 0) + max(subscriber.replay.count - room, 0)
+  }
+
+  /// Counts what a reader of the window has lost, before it is removed.
+  ///
+  /// - Returns: What it was to get first, to be released without the lock.
+  @inlinable
+  func noteOverwritten(of reader: Reader, at sequence: Int, limit: Int) -> [Element] {
+    let subscriber = subscriber(reader)
+    subscriber.droppedCount += overwritten(of: subscriber, at: sequence, limit: limit)
+    defer { subscriber.replay = [] }
+    return subscriber.replay
+  }
+}

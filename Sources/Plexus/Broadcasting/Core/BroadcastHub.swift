@@ -1,0 +1,194 @@
+public import Synchronization
+
+extension BroadcastHub {
+  /// Sends an element to all subscribers.
+  ///
+  /// - Parameters:
+  ///   - element: What to send.
+  ///   - sender: Who sends it; mailboxes may ignore it. 0 is nobody.
+  @inlinable
+  func send(_ element: Element, from sender: UInt64 = 0) {
+    prepare(element, from: sender).deliver()
+  }
+
+  /// Appends an element for all subscribers without resuming anybody yet.
+  ///
+  /// - Parameters:
+  ///   - element: What to append.
+  ///   - sender: Who sends it; mailboxes may ignore it. 0 is nobody.
+  /// - Returns: What remains to be done once the caller holds no lock.
+  @inlinable
+  func prepare(_ element: Element, from sender: UInt64 = 0) -> Delivery<Element> {
+    state.withLock { state in
+      var delivery = Delivery<Element>()
+      guard state.subscriberCount > 0, !state.isFinished else { return delivery }
+      append(element, from: sender, to: &state, &delivery)
+      return delivery
+    }
+  }
+
+  /// Takes back what subscribers have not read, and appends an element in its place, without resuming
+  /// anybody yet.
+  ///
+  /// A subscriber whose next element is looked for after this call does not get one from before.
+  ///
+  /// - Parameter element: What to append.
+  /// - Returns: What remains to be done once the caller holds no lock.
+  @inlinable
+  func prepareReset(_ element: Element) -> Delivery<Element> {
+    state.withLock { state in
+      var delivery = Delivery<Element>()
+      guard state.subscriberCount > 0, !state.isFinished else { return delivery }
+      cutoff.store(state.sequence, ordering: .releasing)
+      if let others = state.others { readers(others).takeUnread(&delivery.displaced) }
+      state.handlers?.discard(before: state.sequence, into: &delivery.discarded)
+      append(element, from: 0, to: &state, &delivery)
+      return delivery
+    }
+  }
+
+  /// Takes back what subscribers have not read, up to the last element.
+  ///
+  /// - Parameter last: What was appended last.
+  /// - Returns: What was taken back, to be released once the caller holds no lock.
+  @usableFromInline
+  func takeUnread(upTo last: Element) -> Delivery<Element> {
+    state.withLock { state in
+      var unread = Delivery<Element>()
+      guard state.subscriberCount > 0, !state.isFinished, state.sequence > 0 else { return unread }
+      cutoff.store(state.sequence - 1, ordering: .releasing)
+      if let others = state.others { readers(others).takeUnread(&unread.displaced, upTo: last) }
+      state.handlers?.discard(before: state.sequence - 1, into: &unread.discarded)
+      return unread
+    }
+  }
+
+  /// Appends an element under the lock.
+  @inlinable
+  @inline(__always)
+  func append(
+    _ element: Element,
+    from sender: UInt64,
+    to state: inout State,
+    _ delivery: inout Delivery<Element>
+  ) {
+    if state.logReaders > 0, let tail = state.tail {
+      if let follower = LogChunk<Element>.of(tail).append(element) {
+        delivery.filled = tail
+        state.tail = follower
+        state.tailStart = follower.run.start
+      }
+    }
+    if let others = state.others {
+      readers(others).append(element, from: sender, to: &delivery)
+    }
+    if let handlers = state.handlers {
+      handlers.enqueue(
+        Box(element),
+        sequence: state.sequence,
+        last: state.lastID,
+        from: sender,
+        &delivery.woken,
+        discarding: &delivery.discarded
+      )
+    }
+    state.sequence &+= 1
+    if !state.parked.isEmpty {
+      if delivery.woken.isEmpty {
+        delivery.woken = state.unparkAll()
+      } else {
+        delivery.woken += state.unparkAll()
+        delivery.woken.sort { $0.id < $1.id }
+      }
+    }
+  }
+
+  /// Ends every stream after what has been sent; called with no lock held.
+  @usableFromInline
+  func finish() {
+    // Compiled for no type, as in the deinit of a messenger, the rest costs many look-ups of metadata.
+    guard !finishWithoutSubscribers() else { return }
+    let (delivery, garbage) = state.withLock { state in
+      var delivery = Delivery<Element>()
+      var garbage = Garbage()
+      guard !state.isFinished else { return (delivery, garbage) }
+      state.isFinished = true
+      isFinished.store(true, ordering: .releasing)
+      garbage.counts = state.counts
+      if state.subscriberCount > 0 { state.counts?.record(0) }
+      garbage.feeders = state.feeders
+      state.feeders = [:]
+      delivery.filled = state.tail
+      state.tail = nil
+      garbage.handlers = state.handlers.take()
+      delivery.woken = state.unparkAll()
+      guard let others = state.others.map(readers) else { return (delivery, garbage) }
+      for mailbox in others.mailboxes {
+        if let task = mailbox.parkedReader?.takeTask() { delivery.woken.append(task) }
+        mailbox.parkedReader = nil
+      }
+      delivery.woken.sort { $0.id < $1.id }
+      return (delivery, garbage)
+    }
+    delivery.deliver()
+    announceCount()
+    garbage.handlers?.close()
+    garbage.counts?.hub.finish()
+    for feeder in garbage.feeders.values { feeder.task?.cancel() }
+    withExtendedLifetime(garbage) {}
+  }
+
+  /// Ends the subscription of one that reads the window or a mailbox.
+  ///
+  /// - Parameter reader: The subscriber, registered or not.
+  @inlinable
+  func removeBoundedReader(_ reader: Reader) {
+    var mailboxBuffer: Ring<Element>?
+    var displaced: ContiguousArray<Element> = []
+    var overwritten: [Element] = []
+    let (parked, isLast) = state.withLock { state in
+      reader.isCancelled.store(true, ordering: .releasing)
+      guard reader.isRegistered else { return (Waiter?.none, false) }
+      var parked: Waiter?
+      let others = readers(&state)
+      switch subscriber(reader).source {
+      case .log:
+        break
+      case .window(let limit):
+        if state.unpark(reader) { parked = reader }
+        state.windowReaders -= 1
+        overwritten = noteOverwritten(of: reader, at: state.sequence, limit: limit)
+        others.windowLimits.remove(limit)
+        displaced = others.trimWindow()
+        if state.windowReaders > 0, state.hasOnlyParkedReaders { others.emptyWindow(&displaced) }
+      case .mailbox(let mailbox):
+        parked = mailbox.parkedReader
+        mailbox.parkedReader = nil
+        mailboxBuffer = mailbox.buffer
+        mailbox.buffer = Ring()
+        others.remove(mailbox)
+      }
+      reader.isRegistered = false
+      return (parked, state.unregister())
+    }
+    parked?.resume()
+    announceCount()
+    if isLast { onEmpty?() }
+    withExtendedLifetime((mailboxBuffer, displaced, overwritten)) {}
+  }
+
+  /// The number of subscribers, handlers included.
+  ///
+  /// Handlers whose owner has gone are removed first.
+  @usableFromInline var subscriberCount: Int {
+    removeOrphans()
+    return state.withLock { $0.isFinished ? 0 : $0.subscriberCount }
+  }
+
+  /// What was taken out under the lock, to be released without it.
+  private struct Garbage {
+    var handlers: HandlerTable?
+    var counts: CountFeed?
+    var feeders: [UInt64: Feeder] = [:]
+  }
+}

@@ -1,0 +1,23 @@
+/// What remains to be done after an element was appended, once no lock is held any more.
+///
+/// Tasks are resumed and whatever the append replaced is released here: both may run a user's code.
+@usableFromInline
+struct Delivery<Element: Sendable>: Sendable {
+  /// The parked tasks that have something to read now, in subscription order.
+  @usableFromInline var woken: ContiguousArray<ParkedTask> = []
+  /// The chunk that the log has filled.
+  @usableFromInline var filled: LogLink?
+  /// The elements that had to give way.
+  @usableFromInline var displaced: ContiguousArray<Element> = []
+  /// The elements that no handler wants any more.
+  @usableFromInline var discarded: ContiguousArray<HandlerQueue.Item> = []
+
+  @inlinable
+  init() {}
+
+  /// Resumes the tasks; called once, with no lock held.
+  @inlinable
+  consuming func deliver() {
+    for task in woken { task.resume() }
+  }
+}

@@ -1,0 +1,527 @@
+// @unchecked Sendable because Swift asks for it of a class with subclasses: a report changes nothing itself.
+
+internal import Synchronization
+
+/// The elements on their way to handlers that are called one after another, on one actor: the synchronous
+/// handlers of a source that share an actor, or a single one that can suspend.
+///
+/// One task calls them, element by element, and for each element handler by handler in subscription order. It
+/// is parked in between, and gives its actor to others after about a millisecond of calls.
+///
+/// Nothing here depends on the type of the elements.
+@usableFromInline
+final class HandlerQueue: Sendable {
+  /// An element on its way.
+  @usableFromInline
+  struct Item: Sendable {
+    let box: AnyBox
+    /// The number of the element; a replay has the number before the first element that follows it.
+    let sequence: Int
+    /// The last handler that was there when the element was sent.
+    var last = Int.max
+    /// The sender, or 0.
+    var sender: UInt64 = 0
+    /// The only handler that gets the element, if it is meant for one.
+    var receiver: Handler?
+    /// What has to be told how the calls have ended, if anything.
+    var report: DeliveryReport?
+
+    /// Whether the element is offered to one handler, whose answer is waited for.
+    var isOffer: Bool { receiver != nil && report != nil }
+    /// Whether the element is for all handlers, and nothing is reported of it.
+    var isPlain: Bool { receiver == nil && report == nil }
+  }
+
+  /// A handler, and what to call.
+  struct Entry: Sendable {
+    let handler: Handler
+    /// `nil` once the handler has been removed.
+    var call: HandlerCall?
+  }
+
+  private struct State {
+    var items = Ring<Item>()
+    /// In subscription order; handlers that were removed leave gaps for a while.
+    var entries: ContiguousArray<Entry> = []
+    /// The number of entries that are no gaps.
+    var count = 0
+    /// The number of handlers that want all elements.
+    var unlimited = 0
+    /// How many of the newest elements the other handlers want.
+    var limits = WindowLimits()
+    /// How many of the oldest elements the handlers want, all together.
+    var oldest = 0
+    var parked: SuspendedTask?
+    /// Whether handlers are being called.
+    var isCalling = false
+    /// Whether the task ends after what is queued.
+    var isClosed = false
+    /// The task, from its start to its end.
+    var task: Task<Void, Never>?
+    var hasEnded = false
+    /// The highest priority that a caller has waited with.
+    var priority = TaskPriority.background
+
+    /// How many of the newest elements the handlers want.
+    var newest: Int { unlimited > 0 ? .max : limits.largest }
+
+    /// Counts what a handler wants.
+    mutating func note(_ handler: Handler) {
+      count += 1
+      if let accepted = handler.oldest {
+        oldest += bounded(accepted.limit)
+      } else if handler.newest == .max {
+        unlimited += 1
+      } else {
+        limits.insert(handler.newest)
+      }
+    }
+
+    /// Counts no longer what a handler wants.
+    mutating func forget(_ handler: Handler) {
+      count -= 1
+      if let accepted = handler.oldest {
+        oldest -= bounded(accepted.limit)
+      } else if handler.newest == .max {
+        unlimited -= 1
+      } else {
+        limits.remove(handler.newest)
+      }
+    }
+
+    /// Removes all handlers.
+    mutating func takeEntries() -> ContiguousArray<Entry> {
+      defer { (entries, count, unlimited, limits, oldest) = ([], 0, 0, WindowLimits(), 0) }
+      return entries
+    }
+
+    func index(of handler: Handler) -> Int? {
+      let index = entries.firstSortedIndex { $0.handler.id >= handler.id }
+      return index < entries.count && entries[index].handler === handler ? index : nil
+    }
+  }
+
+  /// The place in subscription order of the first handler.
+  let id: Int
+  /// The actor of the handlers; `nil` if they belong to none.
+  let key: ObjectIdentifier?
+  /// Whether the queue is for a single handler, which can suspend.
+  let suspends: Bool
+  private let state = Locked(State())
+  /// The number of the element after the last.
+  private let latest = Atomic<Int>(0)
+  /// The number of the first element that is still to be handled.
+  private let floor = Atomic<Int>(.min)
+
+  init(id: Int, recipe: HandlerRecipe) {
+    self.id = id
+    key = recipe.isolation.map { ObjectIdentifier($0) }
+    suspends = recipe.suspends
+  }
+
+  // MARK: - Handlers
+
+  /// Adds a handler behind the others.
+  ///
+  /// - Parameters:
+  ///   - handler: The handler.
+  ///   - call: What to call.
+  ///   - replay: What the handler gets first, oldest first.
+  /// - Returns: The task to be resumed with no lock held.
+  func add(_ handler: Handler, _ call: HandlerCall, replaying replay: [AnyBox]) -> SuspendedTask? {
+    state.withLock { state in
+      latest.store(handler.start, ordering: .relaxed)
+      state.entries.append(Entry(handler: handler, call: call))
+      state.note(handler)
+      guard !replay.isEmpty else { return nil }
+      let sequence = handler.start - 1
+      for box in replay.suffix(handler.newest)
+      where handler.oldest?.offer(sequence, isAwaited: true) ?? true {
+        state.items.append(Item(box: box, sequence: sequence, receiver: handler))
+      }
+      return state.parked.take()
+    }
+  }
+
+  /// The handlers that live as long as an owner.
+  var owned: [Handler] {
+    state.withLock { state in
+      state.entries.lazy.filter { $0.call != nil }.map(\.handler).filter { $0.isOrphaned != nil }
+    }
+  }
+
+  /// What remains of a handler that was removed, to be dealt with and released with no lock held.
+  struct Removal: Sendable {
+    /// Whether the handler was there until now.
+    var isFirst = false
+    /// Whether the queue has no handlers any more, and has ended.
+    var isLast = false
+    fileprivate var call: HandlerCall?
+    fileprivate var items: ContiguousArray<Item> = []
+    fileprivate var parked: SuspendedTask?
+    fileprivate var task: Task<Void, Never>?
+
+    /// Cancels the task of a handler that is running, and ends what waited for it.
+    func perform() {
+      task?.cancel()
+      parked?.resume()
+      for item in items { item.report?.end(notified: 0, handled: 0) }
+    }
+  }
+
+  /// Removes a handler; with the last one the queue ends.
+  func remove(_ handler: Handler) -> Removal {
+    state.withLock { state in
+      var removal = Removal()
+      guard let index = state.index(of: handler), let call = state.entries[index].call else {
+        return removal
+      }
+      removal.isFirst = true
+      removal.call = call
+      state.entries[index].call = nil
+      state.forget(handler)
+      // Many are removed in a time that is proportional to their number.
+      if state.count < state.entries.count / 2 { state.entries.removeAll { $0.call == nil } }
+      guard state.count == 0 else { return removal }
+      removal.isLast = true
+      removal.items = state.items.popFirst(atMost: state.items.count)
+      removal.parked = state.parked.take()
+      if suspends { removal.task = state.task }
+      state.isClosed = true
+      return removal
+    }
+  }
+
+  /// Lets the task end after what is queued; called with no lock held.
+  func close() {
+    let (parked, entries) = state.withLock { state in
+      state.isClosed = true
+      // With nothing to come the closures are released now.
+      let isIdle = state.items.isEmpty && !state.isCalling
+      return (state.parked.take(), isIdle ? state.takeEntries() : [])
+    }
+    parked?.resume()
+    for entry in entries { entry.handler.end() }
+  }
+
+  // MARK: - Elements
+
+  /// Queues an element for all handlers that want it.
+  ///
+  /// - Parameters:
+  ///   - item: The element.
+  ///   - discarded: Where to leave what no handler wants any more, to be released with no lock held.
+  /// - Returns: The task to be resumed with no lock held.
+  func enqueue(
+    _ item: Item,
+    discarding discarded: inout ContiguousArray<Item>
+  ) -> SuspendedTask? {
+    state.withLock { state in
+      latest.store(item.sequence &+ 1, ordering: .relaxed)
+      guard state.count > 0 else { return nil }
+      var isWanted = state.newest > 0
+      if state.oldest > 0 {
+        let isAwaited = state.parked != nil && state.items.isEmpty
+        for entry in state.entries
+        where entry.handler.oldest?.offer(item.sequence, isAwaited: isAwaited) == true {
+          isWanted = true
+        }
+      }
+      guard isWanted else {
+        discarded.append(item)
+        return nil
+      }
+      state.items.append(item)
+      if state.newest < .max { discardUnwanted(&state, &discarded) }
+      return state.parked.take()
+    }
+  }
+
+  /// Queues an element for one handler, which gets it whatever its limits.
+  ///
+  /// - Returns: The task to be resumed with no lock held.
+  func enqueue(_ item: Item) -> SuspendedTask? {
+    state.withLock { state in
+      state.items.append(item)
+      return state.parked.take()
+    }
+  }
+
+  /// Takes out what is neither among the newest elements nor was accepted among the oldest.
+  private func discardUnwanted(_ state: inout State, _ discarded: inout ContiguousArray<Item>) {
+    let first = latest.load(ordering: .relaxed) - state.newest
+    guard state.oldest > 0 else {
+      while state.items.count > 0, let oldest = state.items[0], oldest.sequence < first,
+        !oldest.isOffer, let item = state.items.popFirst()
+      {
+        discarded.append(item)
+      }
+      return
+    }
+    let most = bounded(state.newest) + state.oldest
+    guard state.items.count / 2 > most else { return }
+    for item in state.items.popFirst(atMost: state.items.count) {
+      let isWanted =
+        item.sequence >= first || item.isOffer
+        || state.entries.contains { $0.handler.oldest?.contains(item.sequence) == true }
+      if isWanted { state.items.append(item) } else { discarded.append(item) }
+    }
+  }
+
+  /// Skips the elements before one: they are not handled any more.
+  ///
+  /// - Parameters:
+  ///   - sequence: The number of the first element that is still to be handled.
+  ///   - discarded: Where to leave the others, to be released with no lock held.
+  func discard(before sequence: Int, into discarded: inout ContiguousArray<Item>) {
+    state.withLock { state in
+      floor.store(sequence, ordering: .releasing)
+      while state.items.count > 0, let oldest = state.items[0], oldest.sequence < sequence,
+        let item = state.items.popFirst()
+      {
+        discarded.append(item)
+      }
+      guard state.oldest > 0 else { return }
+      for entry in state.entries { entry.handler.oldest?.discard(before: sequence) }
+    }
+  }
+
+  // MARK: - The task
+
+  /// Starts the task; called once, with no lock held.
+  ///
+  /// - Parameter isolation: The actor of the handlers.
+  func start(isolation: (any Actor)?) {
+    let priority = Task.currentPriority
+    let task = Task.detached(priority: priority) { await self.drain(isolation: isolation) }
+    let (isRemoved, highest) = state.withLock { state in
+      if !state.hasEnded { state.task = task }
+      let highest = state.priority
+      state.priority = max(priority, highest)
+      return (suspends && state.isClosed && state.count == 0, highest)
+    }
+    if isRemoved { task.cancel() }
+    if highest > priority { Self.escalate(task, to: highest) }
+  }
+
+  /// Raises the priority of the handlers to that of a caller that waits for them.
+  func raise(to priority: TaskPriority) {
+    let task = state.withLock { state -> Task<Void, Never>? in
+      guard priority > state.priority else { return nil }
+      state.priority = priority
+      return state.task
+    }
+    if let task { Self.escalate(task, to: priority) }
+  }
+
+  private static func escalate(_ task: Task<Void, Never>, to priority: TaskPriority) {
+    if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
+      task.escalatePriority(to: priority)
+    }
+  }
+
+  private func drain(isolation: isolated (any Actor)?) async {
+    var budget = TurnBudget()
+    while true {
+      // Of what a handler that suspends has not begun nothing is held here: it can be removed meanwhile.
+      let (items, entries, isClosed) = state.withLock { state in
+        let items = state.items.popFirst(atMost: suspends ? 1 : 64)
+        state.isCalling = !items.isEmpty
+        return (items, items.isEmpty ? [] : state.entries, state.isClosed)
+      }
+      guard items.isEmpty else {
+        if suspends {
+          await call(entries.first, with: items[0])
+          if isolation != nil, budget.isSpent() {
+            await TurnBudget.leaveActor()
+            budget = TurnBudget()
+          }
+          continue
+        }
+        var progress = Progress()
+        while perform(items, entries, &progress, &budget, isBounded: isolation != nil) {
+          await TurnBudget.leaveActor()
+          budget = TurnBudget()
+        }
+        continue
+      }
+      if isClosed { break }
+      await SuspendedTask.suspend(isolation: isolation) { task in
+        let isParked = state.withLock { state in
+          guard state.items.isEmpty, !state.isClosed else { return false }
+          state.parked = task
+          return true
+        }
+        if !isParked { task.resume() }
+      }
+      budget = TurnBudget()
+    }
+    let (entries, task) = state.withLock { state in
+      state.hasEnded = true
+      return (state.takeEntries(), state.task.take())
+    }
+    withExtendedLifetime(task) {}
+    for entry in entries { entry.handler.end() }
+  }
+
+  /// How far a batch has been handled.
+  private struct Progress {
+    var item = 0
+    var entry = 0
+    var notified = 0
+    var handled = 0
+
+    mutating func note(_ ending: HandlerEnding) {
+      if ending != .unreached { notified &+= 1 }
+      if ending == .succeeded { handled &+= 1 }
+    }
+  }
+
+  /// Calls synchronous handlers, on their actor.
+  ///
+  /// - Returns: Whether others should have the actor before the rest is handled.
+  private func perform(
+    _ items: ContiguousArray<Item>,
+    _ entries: ContiguousArray<Entry>,
+    _ progress: inout Progress,
+    _ budget: inout TurnBudget,
+    isBounded: Bool
+  ) -> Bool {
+    while progress.item < items.count {
+      if items[progress.item].isPlain {
+        if perform(plain: items[progress.item], entries, &progress, &budget, isBounded) {
+          return true
+        }
+        progress.item &+= 1
+        progress.entry = 0
+        continue
+      }
+      let item = items[progress.item]
+      if progress.entry == 0, let report = item.report, !report.begin() {
+        progress.item += 1
+        continue
+      }
+      if let receiver = item.receiver {
+        // It is behind all that were there when it was added.
+        let index = entries.firstSortedIndex { $0.handler.id >= receiver.id }
+        if progress.entry == 0, index < entries.count, entries[index].handler === receiver {
+          progress.note(call(entries[index], with: item))
+          progress.entry = entries.count
+          if isBounded, budget.isSpent() { return true }
+        }
+      } else {
+        while progress.entry < entries.count {
+          let entry = entries[progress.entry]
+          guard entry.handler.id <= item.last else { break }
+          progress.entry += 1
+          progress.note(call(entry, with: item))
+          if isBounded, budget.isSpent() { return true }
+        }
+      }
+      item.report?.end(notified: progress.notified, handled: progress.handled)
+      progress = Progress(item: progress.item + 1)
+    }
+    return false
+  }
+
+  /// Calls synchronous handlers with an element that is for all, and of which nothing is reported.
+  ///
+  /// - Returns: Whether others should have the actor before the rest is handled.
+  private func perform(
+    plain item: Item,
+    _ entries: ContiguousArray<Entry>,
+    _ progress: inout Progress,
+    _ budget: inout TurnBudget,
+    _ isBounded: Bool
+  ) -> Bool {
+    while progress.entry < entries.count {
+      let entry = entries[progress.entry]
+      guard entry.handler.id <= item.last else { break }
+      progress.entry &+= 1
+      guard case .synchronous(let call) = entry.call, wants(item, entry.handler) else { continue }
+      if call(item.box) == .unreached { entry.handler.cancel() }
+      if isBounded, budget.isSpent() { return true }
+    }
+    return false
+  }
+
+  private func call(_ entry: Entry, with item: Item) -> HandlerEnding {
+    guard case .synchronous(let call) = entry.call, wants(item, entry.handler) else {
+      return .unreached
+    }
+    let ending = call(item.box)
+    if ending == .unreached { removeOrphan(entry.handler, item) }
+    return ending
+  }
+
+  /// Removes a handler whose owner has been released; what it was offered has not reached it.
+  private func removeOrphan(_ handler: Handler, _ item: Item) {
+    if item.isOffer { item.report?.end(notified: 0, handled: 0) }
+    handler.cancel()
+  }
+
+  /// Calls the handler that can suspend.
+  nonisolated(nonsending) private func call(_ entry: Entry?, with item: Item) async {
+    if let report = item.report, !report.begin() { return }
+    var progress = Progress()
+    if let entry, case .suspending(let call) = entry.call,
+      item.receiver != nil || entry.handler.id <= item.last, wants(item, entry.handler)
+    {
+      let ending = await call(item.box)
+      if ending == .unreached { removeOrphan(entry.handler, item) }
+      progress.note(ending)
+    }
+    item.report?.end(notified: progress.notified, handled: progress.handled)
+  }
+
+  /// Returns whether a handler still is to get an element.
+  private func wants(_ item: Item, _ handler: Handler) -> Bool {
+    guard !handler.isCancelled, item.sequence >= floor.load(ordering: .acquiring) else {
+      return false
+    }
+    guard item.sender == 0 || item.sender != handler.ignoredSender else { return false }
+    // What is offered to one handler alone waits for its answer.
+    if item.isOffer { return true }
+    guard latest.load(ordering: .relaxed) &- item.sequence <= handler.newest else { return false }
+    return handler.oldest?.take(item.sequence) ?? true
+  }
+}
+
+/// Returns a limit as one of which sums can be made: no queue ever gets that long.
+private func bounded(_ limit: Int) -> Int {
+  min(max(limit, 1), 1 << 32)
+}
+
+// MARK: - Queues without a source
+
+extension HandlerQueue {
+  /// Creates a handler with a queue of its own, to which elements are handed one by one; the caller starts it.
+  static func handler(_ recipe: HandlerRecipe) -> Handler {
+    let queue = HandlerQueue(id: 0, recipe: recipe)
+    let handler = Handler(id: 0, start: 0, queue: queue, recipe: recipe, source: nil)
+    _ = queue.add(handler, recipe.call, replaying: [])
+    return handler
+  }
+
+  /// Hands an element to the handler; called with no lock held.
+  func send(_ box: AnyBox) {
+    var discarded: ContiguousArray<Item> = []
+    enqueue(Item(box: box, sequence: 0), discarding: &discarded)?.resume()
+  }
+}
+
+/// What has to be told how the calls of handlers for one element have ended.
+@usableFromInline
+class DeliveryReport: @unchecked Sendable {
+  /// The first handler is about to be called.
+  ///
+  /// - Returns: Whether the element is still to be handled.
+  func begin() -> Bool { true }
+
+  /// The last handler has returned; called with no lock held.
+  ///
+  /// - Parameters:
+  ///   - notified: The number of handlers that were called.
+  ///   - handled: The number of successes among them.
+  func end(notified: Int, handled: Int) {}
+}

@@ -1,0 +1,194 @@
+// @unchecked Sendable and unsafe because elements are written by one thread at a time, under the lock of
+// the hub, while others read them: a slot is initialised before the count that covers it is published
+// with release semantics, readers load the count with acquire semantics, and a published slot never
+// changes. `next` is written once, before the count reaches the capacity. `first` is guarded by the lock
+// of the hub: the elements before it belong to the thread that has moved it, which did so when no reader
+// held the run. The cast restores the type of a chain whose links all hold elements of one type.
+
+public import Synchronization
+
+/// A chunk of a shared log, as far as it does not depend on the type of its elements.
+///
+/// Readers keep the chunk that they stand in alive, and with it all that follow; what every reader has
+/// passed is freed by reference counting alone.
+@usableFromInline
+class LogLink: @unchecked Sendable {
+  @exclusivity(unchecked) @safe
+  @usableFromInline var next: LogLink?
+
+  @inlinable
+  init() {}
+
+  deinit {
+    // One after the other: a long backlog released recursively would overflow the stack.
+    var following = detachNext()
+    while following != nil, isKnownUniquelyReferenced(&following) {
+      following = following?.detachNext()
+    }
+  }
+
+  /// Cuts the chain behind this chunk and returns what followed.
+  private func detachNext() -> LogLink? {
+    defer { next = nil }
+    return next
+  }
+
+  /// Takes out the elements so far; called under the lock of the hub, when all its readers are parked.
+  ///
+  /// - Returns: The elements, to be released without the lock; `nil` if there are none.
+  @usableFromInline
+  func retire() -> (any RetiredElements)? { nil }
+}
+
+/// Elements that every reader has read, to be released without the lock.
+@usableFromInline
+protocol RetiredElements: Sendable {
+  /// Releases the elements; called once.
+  func release()
+}
+
+/// A chunk of a shared log.
+@usableFromInline
+@safe
+final class LogChunk<Element: Sendable>: LogLink, @unchecked Sendable {
+  /// Set once; a variable because only those can be asked whether they hold the last reference.
+  @exclusivity(unchecked) @safe
+  @usableFromInline var run: LogRun<Element>
+
+  @inlinable
+  init(start: Int) {
+    run = LogRun(start: start)
+    super.init()
+  }
+
+  /// Takes out the elements so far, unless an iterator that was left alone holds them.
+  @inlinable
+  func retired() -> RetiredRun<Element>? {
+    guard isKnownUniquelyReferenced(&run) else { return nil }
+    return run.retire()
+  }
+
+  @usableFromInline
+  override func retire() -> (any RetiredElements)? { retired() }
+
+  /// The chunk that follows; present once this one is full.
+  @inlinable var follower: LogChunk? {
+    next.map { Self.of($0) }
+  }
+
+  /// Appends an element; called under the lock of the hub, and never when the chunk is full.
+  ///
+  /// - Parameter element: What to append.
+  /// - Returns: The empty chunk that follows if this one is full now.
+  @inlinable
+  func append(_ element: Element) -> LogChunk? {
+    var follower: LogChunk?
+    if run.fillsUpNext {
+      follower = LogChunk(start: run.limit)
+      next = follower
+    }
+    run.append(element)
+    return follower
+  }
+
+  /// Returns a link of a log as what it is, a chunk of elements of its type.
+  @inlinable
+  static func of(_ link: LogLink) -> LogChunk {
+    unsafe unsafeDowncast(link, to: LogChunk.self)
+  }
+}
+
+/// A fixed number of consecutive elements of a shared log.
+///
+/// It knows nothing of what follows: an iterator that holds it and is left alone keeps no more than
+/// these elements alive.
+@usableFromInline
+@safe
+final class LogRun<Element: Sendable>: @unchecked Sendable {
+  /// How many elements fit.
+  @inlinable static var capacity: Int { 16 }
+
+  /// The sequence number of the first element.
+  @usableFromInline let start: Int
+  @usableFromInline let published = Atomic<Int>(0)
+  /// The index of the first element that was not released early; guarded by the lock of the hub.
+  @exclusivity(unchecked) @safe
+  @usableFromInline var first = 0
+  @usableFromInline let slots: UnsafeMutablePointer<Element>
+
+  @inlinable
+  init(start: Int) {
+    self.start = start
+    unsafe slots = .allocate(capacity: Self.capacity)
+  }
+
+  @inlinable
+  deinit {
+    unsafe (slots + first).deinitialize(count: published.load(ordering: .acquiring) &- first)
+    unsafe slots.deallocate()
+  }
+
+  /// The sequence number after the last published element.
+  @inlinable var end: Int { start &+ published.load(ordering: .acquiring) }
+
+  /// The sequence number after the last element that fits.
+  @inlinable var limit: Int { start &+ Self.capacity }
+
+  /// Whether there is room for one more element only.
+  @inlinable var fillsUpNext: Bool {
+    published.load(ordering: .relaxed) == Self.capacity &- 1
+  }
+
+  /// Returns a published element.
+  ///
+  /// - Parameter sequence: Its number, between ``start`` and ``end``.
+  @inlinable
+  subscript(sequence: Int) -> Element {
+    unsafe slots[sequence &- start]
+  }
+
+  /// Appends an element; called under the lock of the hub, and never when there is no room.
+  ///
+  /// - Parameter element: What to append.
+  @inlinable
+  func append(_ element: Element) {
+    let count = published.load(ordering: .relaxed)
+    unsafe (slots + count).initialize(to: element)
+    published.store(count &+ 1, ordering: .releasing)
+  }
+
+  /// Takes out the elements so far; called under the lock of the hub, when no reader holds the run.
+  ///
+  /// - Returns: The elements; `nil` if there are none.
+  @inlinable
+  func retire() -> RetiredRun<Element>? {
+    let end = published.load(ordering: .relaxed)
+    guard end > first else { return nil }
+    defer { first = end }
+    return RetiredRun(run: self, indices: first..<end)
+  }
+
+  /// Releases elements that were taken out.
+  @inlinable
+  func release(_ indices: Range<Int>) {
+    unsafe (slots + indices.lowerBound).deinitialize(count: indices.count)
+  }
+}
+
+/// The elements of a run that were taken out, to be released once.
+@usableFromInline
+struct RetiredRun<Element: Sendable>: RetiredElements {
+  @usableFromInline let run: LogRun<Element>
+  @usableFromInline let indices: Range<Int>
+
+  @inlinable
+  init(run: LogRun<Element>, indices: Range<Int>) {
+    self.run = run
+    self.indices = indices
+  }
+
+  @inlinable
+  func release() {
+    run.release(indices)
+  }
+}

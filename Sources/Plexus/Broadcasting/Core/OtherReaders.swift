@@ -1,0 +1,143 @@
+// @unchecked Sendable because every field is guarded by the lock of the hub that owns the object.
+
+/// Those subscribers of a hub that do not read the log, as far as they do not depend on the type of
+/// its elements.
+@usableFromInline
+class OtherReadersBase: @unchecked Sendable {
+  @usableFromInline
+  init() {}
+}
+
+/// Those subscribers of a hub that do not read the log.
+@usableFromInline
+final class OtherReaders<Element: Sendable>: OtherReadersBase, @unchecked Sendable {
+  /// The newest elements, as many as the most demanding reader of the window wants.
+  @exclusivity(unchecked) @safe
+  @usableFromInline var window = Ring<Element>()
+  @exclusivity(unchecked) @safe
+  @usableFromInline var windowLimits = WindowLimits()
+  @exclusivity(unchecked) @safe
+  @usableFromInline var mailboxes: ContiguousArray<Mailbox<Element>> = []
+  /// Whether a mailbox may have taken the place of an older one.
+  @usableFromInline var isShuffled = false
+
+  @usableFromInline
+  override init() {
+    super.init()
+  }
+
+  /// Appends an element for everybody.
+  ///
+  /// - Parameters:
+  ///   - element: What was sent.
+  ///   - sender: Who sent it, or 0.
+  ///   - delivery: Where to leave what has to be done without the lock.
+  @inlinable
+  func append(
+    _ element: Element,
+    from sender: UInt64,
+    to delivery: inout Delivery<Element>
+  ) {
+    if windowLimits.largest > 0 {
+      // A window of one, for states, is full as a rule: the new element takes the place of the old one.
+      if window.count == windowLimits.largest {
+        if let old = window.popFirst() { delivery.displaced.append(old) }
+      }
+      window.append(element)
+    }
+    if !mailboxes.isEmpty { appendToMailboxes(element, from: sender, to: &delivery) }
+  }
+
+  @usableFromInline
+  func appendToMailboxes(
+    _ element: Element,
+    from sender: UInt64,
+    to delivery: inout Delivery<Element>
+  ) {
+    for mailbox in mailboxes {
+      if let lost = mailbox.deliver(element, from: sender) { delivery.displaced.append(lost) }
+      if let task = mailbox.takeReader()?.takeTask() { delivery.woken.append(task) }
+    }
+    // Tasks are resumed in subscription order.
+    if isShuffled { delivery.woken.sort { $0.id < $1.id } }
+  }
+
+  /// Shortens the window to what is still wanted.
+  ///
+  /// - Returns: What nobody wants any more, to be released without the lock.
+  @inlinable
+  func trimWindow() -> ContiguousArray<Element> {
+    let excess = window.count - windowLimits.largest
+    return excess > 0 ? window.popFirst(atMost: excess) : []
+  }
+
+  /// Takes out what all readers of the window have read.
+  ///
+  /// - Parameter read: Receives the elements, to be released without the lock.
+  @inlinable
+  func emptyWindow(_ read: inout ContiguousArray<Element>) {
+    while let element = window.popFirst() { read.append(element) }
+  }
+
+  /// Takes out what readers have not read.
+  ///
+  /// - Parameters:
+  ///   - unread: Receives the elements, to be released without the lock.
+  ///   - last: The last element, which stays for readers that have not read it; `nil` if none stays.
+  @usableFromInline
+  func takeUnread(_ unread: inout ContiguousArray<Element>, upTo last: Element? = nil) {
+    while window.count > (last == nil ? 0 : 1), let element = window.popFirst() {
+      unread.append(element)
+    }
+    for mailbox in mailboxes where !mailbox.buffer.isEmpty {
+      while let element = mailbox.buffer.popFirst() { unread.append(element) }
+      if let last { mailbox.buffer.append(last) }
+    }
+  }
+
+  /// Adds a mailbox.
+  @inlinable
+  func insert(_ mailbox: Mailbox<Element>) {
+    if mailboxes.isEmpty { isShuffled = false }
+    mailbox.slot = mailboxes.count
+    mailboxes.append(mailbox)
+  }
+
+  /// Removes a mailbox.
+  @inlinable
+  func remove(_ mailbox: Mailbox<Element>) {
+    guard mailbox.slot >= 0 else { return }
+    let last = mailboxes.removeLast()
+    if last !== mailbox {
+      mailboxes[mailbox.slot] = last
+      last.slot = mailbox.slot
+      isShuffled = true
+    }
+    mailbox.slot = -1
+  }
+}
+
+/// How many of the newest elements the readers of the window want.
+@usableFromInline
+struct WindowLimits: Sendable {
+  /// The most that a reader wants; 0 without readers.
+  @usableFromInline private(set) var largest = 0
+  private var counts: [Int: Int] = [:]
+
+  @usableFromInline
+  init() {}
+
+  @usableFromInline
+  mutating func insert(_ limit: Int) {
+    counts[limit, default: 0] += 1
+    largest = max(largest, limit)
+  }
+
+  @usableFromInline
+  mutating func remove(_ limit: Int) {
+    counts[limit, default: 0] -= 1
+    guard counts[limit] == 0 else { return }
+    counts[limit] = nil
+    if limit == largest { largest = counts.keys.max() ?? 0 }
+  }
+}

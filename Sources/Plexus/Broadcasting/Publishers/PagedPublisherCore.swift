@@ -1,0 +1,141 @@
+/// What a ``PagedPublisher`` consists of, apart from its life: loads that are under way use it without
+/// keeping the publisher.
+final class PagedPublisherCore<Item: Sendable, Cursor: Sendable>: Sendable {
+  typealias Fetch = @concurrent @Sendable (Cursor?) async throws -> Page<Item, Cursor>
+
+  private struct State {
+    var published = PagedPublisherState<Item, Cursor>()
+    /// The load that belongs to the current one of the state.
+    var load: PublisherLoad?
+  }
+
+  let hub = BroadcastHub<LoadState<Pages<Item>>>(isResettable: true)
+  private let state = Locked(State())
+  private let fetch: Fetch
+
+  init(fetch: @escaping Fetch) {
+    self.fetch = fetch
+  }
+
+  var current: LoadState<Pages<Item>> {
+    state.withLock { $0.published.current }
+  }
+
+  func withHub<Result>(
+    _ body: (_ hub: BroadcastHub<LoadState<Pages<Item>>>, _ replay: [LoadState<Pages<Item>>]) ->
+      Result
+  ) -> Result {
+    state.withLock { body(hub, [$0.published.current]) }
+  }
+
+  /// Forgets everything, and publishes that in place of what subscribers have not read.
+  func reset() {
+    perform { state, effects in
+      state.published.reset()
+      state.load = nil
+      effects.delivery = hub.prepareReset(state.published.current)
+    }
+  }
+
+  /// What a change leaves to be done without a lock, in this order.
+  private struct Effects {
+    var delivery: Delivery<LoadState<Pages<Item>>>?
+    var departure: LoadDeparture?
+  }
+
+  /// Changes the state, and does what follows from that once the lock is given back.
+  private func perform<Result>(_ body: (inout State, inout Effects) -> Result) -> Result {
+    let (result, effects, garbage) = state.withLock { state in
+      let garbage = state
+      var effects = Effects()
+      let result = body(&state, &effects)
+      return (result, effects, garbage)
+    }
+    effects.delivery?.deliver()
+    effects.departure?.perform()
+    withExtendedLifetime(garbage) {}
+    return result
+  }
+}
+
+// MARK: - Loading
+
+extension PagedPublisherCore {
+  typealias Request = PagedPublisherState<Item, Cursor>.Request
+
+  /// Joins the current load or begins one, and waits for it, unless there is nothing to load.
+  ///
+  /// - Parameter request: Which page is asked for.
+  /// - Throws: The error of the fetch; a `CancellationError` if the caller is cancelled;
+  ///   ``LoadError/recursiveLoad`` if it would wait for itself.
+  func load(_ request: Request) async throws {
+    try Task.checkCancellation()
+    switch admit(request) {
+    case .nothing:
+      return
+    case .joined(let load, let place):
+      try await wait(for: load, place) {}
+    case .began(let load, let place, let cursor):
+      try await wait(for: load, place) {
+        load.start { [fetch] in
+          try await fetch(cursor)
+        } completion: {
+          self.finish(load, with: $0)
+        }
+      }
+    }
+  }
+
+  private func wait(for load: PublisherLoad, _ place: WaitPlace, begin: () -> Void) async throws {
+    _ = try await load.outcome(in: place, begin: begin) { self.leave(load, place) }
+  }
+
+  /// How a caller gets its page.
+  private enum Admission {
+    case nothing
+    case joined(PublisherLoad, WaitPlace)
+    case began(PublisherLoad, WaitPlace, at: Cursor?)
+  }
+
+  private func admit(_ request: Request) -> Admission {
+    perform { state, effects in
+      switch state.published.ask(for: request) {
+      case .nothing:
+        return .nothing
+      case .joins:
+        guard let load = state.load else { return .nothing }
+        return .joined(load, load.join())
+      case .begins(let id, let cursor):
+        let load = PublisherLoad(id: id)
+        state.load = load
+        effects.delivery = hub.prepare(state.published.current)
+        return .began(load, load.join(), at: cursor)
+      }
+    }
+  }
+
+  /// A caller leaves; the last one takes the load with it.
+  ///
+  /// - Returns: Whether it was there until now.
+  private func leave(_ load: PublisherLoad, _ place: WaitPlace) -> Bool {
+    perform { state, effects in
+      let departure = load.depart(place)
+      effects.departure = departure
+      if departure.isLast, state.published.abandonLoad(load.id) {
+        state.load = nil
+        effects.delivery = hub.prepare(state.published.current)
+      }
+      return departure.hasLeft
+    }
+  }
+
+  private func finish(_ load: PublisherLoad, with result: Result<Page<Item, Cursor>, any Error>) {
+    load.settle()
+    perform { state, effects in
+      guard state.published.finishLoad(load.id, with: result) else { return }
+      state.load = nil
+      effects.delivery = hub.prepare(state.published.current)
+    }
+    load.finish(result)
+  }
+}

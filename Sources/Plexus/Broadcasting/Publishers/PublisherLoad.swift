@@ -1,0 +1,121 @@
+// `unsafeDowncast` replaces a cast: only the publisher that has made a load finishes it, and with outcomes of its
+// own type.
+
+/// One run of an operation that loads a value for a publisher, and the callers that wait for it.
+///
+/// Callers join and leave under the lock of the publisher, so that one who joins is never left alone by
+/// a load that has just been abandoned.
+@usableFromInline
+final class PublisherLoad: Flight, @unchecked Sendable {
+  @usableFromInline let id: LoadID
+
+  @usableFromInline
+  init(id: LoadID) {
+    self.id = id
+    super.init()
+  }
+
+  /// Starts the operation in a task of its own.
+  ///
+  /// - Parameters:
+  ///   - operation: The operation.
+  ///   - completion: Called with its result.
+  @inlinable
+  func start<Value: Sendable>(
+    _ operation: @escaping @concurrent @Sendable () async throws -> Value,
+    completion: @escaping @Sendable (Result<Value, any Error>) -> Void
+  ) {
+    raise(to: Task.currentPriority)
+    start { [self] in
+      do {
+        completion(.success(try await FlightScope.local.withValue(self, operation: operation)))
+      } catch {
+        completion(.failure(error))
+      }
+    }
+  }
+
+  /// Waits for the outcome.
+  ///
+  /// - Parameters:
+  ///   - place: The place that the caller has taken.
+  ///   - begin: Called before, if the caller may wait.
+  ///   - leave: Called when the caller has to leave: see ``depart(_:)``. It returns whether the caller
+  ///     was there until then.
+  /// - Returns: An outcome with a value.
+  /// - Throws: The error of the operation; a `CancellationError` if the caller has left;
+  ///   ``LoadError/recursiveLoad`` if it would wait for itself.
+  @usableFromInline
+  func outcome(
+    in place: WaitPlace,
+    begin: () -> Void,
+    leave: @Sendable () -> Bool
+  ) async throws -> Outcome {
+    let scope = FlightScope.awaited
+    if let scope, WaitGraph.wait(scope, for: self) != nil {
+      _ = leave()
+      withdraw(place)
+      throw LoadError.recursiveLoad
+    }
+    begin()
+    let outcome = await wait(
+      in: place,
+      onCancel: {
+        if leave(), let scope { WaitGraph.stopWaiting(scope, for: self) }
+      }
+    )
+    guard let outcome else { throw CancellationError() }
+    if let scope { WaitGraph.stopWaiting(scope, for: self) }
+    if let error = outcome.error { throw error }
+    return outcome
+  }
+
+  /// Removes a caller, unless the outcome is there already; the last one gives the load up.
+  ///
+  /// - Returns: What has to follow with no lock held.
+  @usableFromInline
+  func depart(_ place: WaitPlace) -> LoadDeparture {
+    let departure = leave(place)
+    guard departure.isLast else { return LoadDeparture(departure: departure) }
+    settle()
+    // It is cancelled with no lock held; if it has not started yet, it is as soon as it does.
+    return LoadDeparture(departure: departure, flight: self)
+  }
+
+  /// Gives every caller the outcome; called with no lock held.
+  @inlinable
+  func finish<Value: Sendable>(_ result: Result<Value, any Error>) {
+    end()
+    switch result {
+    case .success(let value): finish(ValueOutcome(value))
+    case .failure(let error): finish(Outcome(.failure, error: error))
+    }
+  }
+}
+
+/// What has to follow the departure of a caller, with no lock held.
+@usableFromInline
+struct LoadDeparture: Sendable {
+  fileprivate let departure: Flight.Departure
+  fileprivate var flight: Flight?
+
+  /// Whether the caller was there until now.
+  @usableFromInline var hasLeft: Bool { departure.hasLeft }
+  /// Whether it was the last one.
+  @usableFromInline var isLast: Bool { departure.isLast }
+
+  /// Resumes the caller, and cancels the operation if it was the last one.
+  @usableFromInline
+  func perform() {
+    departure.resume()
+    flight?.cancel()
+  }
+}
+
+extension Outcome {
+  /// Returns the value of a load.
+  @inlinable
+  func value<Value: Sendable>(of type: Value.Type) -> Value {
+    unsafe unsafeDowncast(self, to: ValueOutcome<Value>.self).value
+  }
+}

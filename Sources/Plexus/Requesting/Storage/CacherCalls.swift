@@ -1,0 +1,139 @@
+internal import Synchronization
+
+/// Keeps the calls of a cacher within the time that the policy allows.
+///
+/// A call that takes longer is cancelled and given up. It may still take effect later, so that no removal counts as
+/// done, and nothing is written, before it has returned. After it no stored copies are read for a while.
+@usableFromInline
+final class CacherCalls: Sendable {
+  enum Kind: Sendable { case read, write, removal }
+
+  /// The calls that were given up and have not returned, and the end of the pause.
+  private struct State: Sendable {
+    var writes = 0
+    var removals = 0
+    var pauseEnd: Nanoseconds?
+  }
+
+  private enum Phase: UInt8, AtomicRepresentable {
+    case running, givenUp, ended
+  }
+
+  /// One call, whose result or time limit comes first.
+  private final class Call<Result: Sendable>: Sendable {
+    let outcome = OneShot<Swift.Result<Result, any Error>>()
+    let phase = Atomic(Phase.running)
+  }
+
+  /// The time without reads after a call that was given up.
+  static var pause: Duration { .seconds(30) }
+
+  private let timeout: Duration
+  private let clock: any Clock<Duration>
+  private let time: TimeSource
+  private let state = Locked(State())
+
+  init(timeout: Duration, clock: any Clock<Duration>) {
+    self.timeout = timeout
+    self.clock = clock
+    time = TimeSource(clock)
+  }
+
+  /// The error of a call that takes too long, and of one that cannot be made because of it.
+  var timeoutError: MultiplexerError { .storageTimedOut(after: timeout) }
+
+  /// Whether a write that was given up may still take effect.
+  var hasUnreturnedWrites: Bool { state.withLock { $0.writes > 0 } }
+
+  /// Whether a call that was given up may still write or remove.
+  var hasUnreturnedChanges: Bool { state.withLock { $0.writes > 0 || $0.removals > 0 } }
+
+  /// Returns whether stored copies can be read at present.
+  ///
+  /// At the end of a pause one call finds out, and the others go on as before until it has returned.
+  func allowsReading() -> Bool {
+    let now = time.now()
+    return state.withLock { state in
+      guard let end = state.pauseEnd else { return true }
+      guard now >= end else { return false }
+      state.pauseEnd = now.addingSaturating(Nanoseconds(saturating: Self.pause))
+      return true
+    }
+  }
+
+  /// Calls the cacher.
+  ///
+  /// - Parameters:
+  ///   - kind: The kind of the call.
+  ///   - onLateReturn: Called when a call returns that was given up, unless it is a removal that has failed.
+  ///   - operation: The call.
+  /// - Returns: What the call returns.
+  /// - Throws: What the call throws; ``MultiplexerError/storageTimedOut(after:)`` if it takes too long.
+  func run<Result: Sendable>(
+    _ kind: Kind,
+    onLateReturn: @escaping @Sendable () -> Void = {},
+    _ operation: @escaping @concurrent @Sendable () async throws -> Result
+  ) async throws -> Result {
+    // A limit of more than a century is none, and costs nothing.
+    guard timeout < .longest else { return try await operation() }
+    let call = Call<Result>()
+    let timer = clock.timer(timeout) { [self] in
+      let (isFirst, _) = call.phase.compareExchange(
+        expected: .running,
+        desired: .givenUp,
+        ordering: .acquiringAndReleasing
+      )
+      guard isFirst else { return }
+      giveUp(kind)
+      call.outcome.set(.failure(timeoutError))
+    }
+    // It inherits task-local values, by which a cacher that calls its own multiplexer is detected.
+    let task = Task { [self] in
+      let result: Swift.Result<Result, any Error>
+      do {
+        result = .success(try await operation())
+      } catch {
+        result = .failure(error)
+      }
+      if call.phase.exchange(.ended, ordering: .acquiringAndReleasing) == .running {
+        state.withLock { $0.pauseEnd = nil }
+        call.outcome.set(result)
+      } else {
+        count(kind, -1)
+        // A removal that has failed after all is tried again by the next flush or clear, not in a circle.
+        if kind != .removal { onLateReturn() } else if case .success = result { onLateReturn() }
+      }
+    }
+    let result = await withTaskCancellationHandler {
+      if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
+        await withTaskPriorityEscalationHandler(
+          operation: { await call.outcome.value() },
+          onPriorityEscalated: { _, priority in task.escalatePriority(to: priority) }
+        )
+      } else {
+        await call.outcome.value()
+      }
+    } onCancel: {
+      task.cancel()
+    }
+    timer.cancel()
+    if call.phase.load(ordering: .acquiring) != .ended { task.cancel() }
+    return try result.get()
+  }
+
+  private func giveUp(_ kind: Kind) {
+    count(kind, 1)
+    let end = time.now().addingSaturating(Nanoseconds(saturating: Self.pause))
+    state.withLock { $0.pauseEnd = end }
+  }
+
+  private func count(_ kind: Kind, _ change: Int) {
+    state.withLock { state in
+      switch kind {
+      case .read: break
+      case .write: state.writes += change
+      case .removal: state.removals += change
+      }
+    }
+  }
+}

@@ -1,0 +1,40 @@
+// @unchecked Sendable: what changes is atomic or behind a lock.
+
+internal import Synchronization
+
+/// One run of an action, which tasks can wait for.
+///
+/// The tasks of the action carry it, so that a fetch is detected that waits for an action that waits for the fetch.
+final class ActionRun: WaitNode, @unchecked Sendable {
+  private let waiters = WaitList()
+  private let hasEnded = Atomic<Bool>(false)
+  private let previous: Locked<ActionRun?>
+
+  /// - Parameter previous: The run that has to end before this one begins, if there is one.
+  init(after previous: ActionRun?) {
+    self.previous = Locked(previous)
+    super.init()
+  }
+
+  override var predecessor: WaitNode? { previous.withLock { $0 } }
+
+  override var isSettled: Bool { hasEnded.load(ordering: .acquiring) }
+
+  /// Waits for the end of the run, or until the calling task is cancelled.
+  ///
+  /// Returns at once if the run waits for the fetch that the calling task belongs to.
+  func wait() async {
+    guard let scope = FlightScope.awaited else { return await waiters.wait() }
+    guard WaitGraph.wait(scope, for: self) == nil else { return }
+    await waiters.wait()
+    WaitGraph.stopWaiting(scope, for: self)
+  }
+
+  /// The run is over, or will not take place.
+  func finish() {
+    hasEnded.store(true, ordering: .releasing)
+    let previous = previous.withLock { $0.take() }
+    withExtendedLifetime(previous) {}
+    waiters.finish()
+  }
+}

@@ -1,0 +1,207 @@
+import Plexus
+import PlexusTesting
+import TestSupport
+import Testing
+
+/// Handlers that hang, and what is removed, skipped or raised around them.
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A handler of events that hangs` {
+  /// How a handler is removed.
+  enum Removal: CaseIterable {
+    case token, id, replacement
+  }
+
+  @Test(arguments: Removal.allCases, PersistenceRule.allCases)
+  func `does not hold up persistent events any more when it is removed`(
+    removal: Removal,
+    rule: PersistenceRule
+  ) async {
+    let (bus, deaf, log) = (EventBus(), Gate(), Log<Int>())
+    let handle: @Sendable (Notice) async -> HandlerResult = { _ in
+      // Deaf to cancellation.
+      await Task.detached { try? await deaf.wait() }.value
+      return .handledSuccessfully
+    }
+    var token: ObservationToken?
+    if removal == .token {
+      token = bus.observe(Notice.self) { notice async in await handle(notice) }
+    } else {
+      bus.observe(id: 1, Notice.self) { notice async in await handle(notice) }
+    }
+    let next = bus.observe(Notice.self) { notice in
+      log.append(notice.number)
+      return .failed
+    }
+    let waiting = Task { await bus.postAndWait(Notice(1, rule)) }
+    await deaf.arrivals(1)
+    switch removal {
+    case .token: token?.cancel()
+    case .id: bus.removeObserver(id: 1)
+    case .replacement: bus.observe(id: 1, Notice.self, replacing: true) { _ in .failed }
+    }
+    // The offer has failed, so that the event goes on to the next handler and is kept.
+    let outcome = await waiting.value
+    #expect(outcome == PostOutcome.of(notified: 2, handled: 0, isPersisted: true))
+    #expect(log.entries == [1])
+    await bus.postAndWait(Notice(2))
+    #expect(log.entries == [1, 2])
+    // The success that comes after the removal does not count.
+    deaf.open()
+    await bus.settle()
+    #expect(bus.pendingNumbers() == [1])
+    withExtendedLifetime(next) {}
+  }
+
+  @Test func `does not hold up a replay any more when it is removed`() async {
+    let (bus, deaf, log) = (EventBus(), Gate(), Log<Int>())
+    bus.post(Notice(1, .clearImmediately))
+    let token = bus.observe(Notice.self) { _ async in
+      await Task.detached { try? await deaf.wait() }.value
+      return .handledSuccessfully
+    }
+    await deaf.arrivals(1)
+    let late = bus.observe(Notice.self) { notice in
+      log.append(notice.number)
+      return .handledSuccessfully
+    }
+    token.cancel()
+    #expect(await log.first(1) == [1])
+    await bus.settle()
+    #expect(bus.pendingNumbers() == [])
+    deaf.open()
+    withExtendedLifetime(late) {}
+  }
+
+  @Test(arguments: [nil, PersistenceRule.neverClear])
+  func `is raised to the priority of a caller that waits for it`(rule: PersistenceRule?) async {
+    let (bus, gate) = (EventBus(), Gate())
+    let token = await Task.detached(priority: .background) {
+      bus.observe(Notice.self) { _ async in
+        try? await gate.wait()
+        // A priority is raised by another thread, which can take its time.
+        while Task.currentPriority < .high { await Task.detached {}.value }
+      }
+    }.value
+    bus.post(Notice(1))
+    await gate.arrivals(1)
+    let waiting = Task.detached(priority: .high) { await bus.postAndWait(Notice(2, rule)) }
+    gate.open()
+    #expect(await waiting.value.handled == 1)
+    withExtendedLifetime(token) {}
+  }
+}
+
+/// Handlers of the bus with a limited buffer.
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A buffering policy of a handler of events` {
+  @Test func `lets a handler that is behind skip what it does not want`() async {
+    let (bus, gate) = (EventBus(), Gate())
+    let logs = (0..<4).map { _ in Log<Int>() }
+    func note(_ log: Log<Int>) -> @Sendable (Ping) async -> Void {
+      { ping in
+        log.append(ping.number)
+        try? await gate.wait()
+      }
+    }
+    let owner = Parcel(0)
+    let notes = logs.map(note)
+    let tokens = [
+      bus.observe(Ping.self, bufferingPolicy: .bufferingNewest(2)) { ping async in
+        await notes[0](ping)
+      },
+      bus.observe(Ping.self, bufferingPolicy: .bufferingOldest(2)) { ping async in
+        await notes[1](ping)
+      },
+    ]
+    bus.observe(as: owner, Ping.self, bufferingPolicy: .bufferingNewest(1)) { _, ping async in
+      await notes[2](ping)
+    }
+    bus.observe(id: 1, Ping.self, bufferingPolicy: .unbounded) { ping async in
+      await notes[3](ping)
+    }
+    bus.post(Ping(0))
+    await gate.arrivals(4)
+    for number in 1...5 { bus.post(Ping(number)) }
+    gate.open()
+    #expect(await logs[0].first(3) == [0, 4, 5])
+    #expect(await logs[1].first(3) == [0, 1, 2])
+    #expect(await logs[2].first(2) == [0, 5])
+    #expect(await logs[3].first(6) == Array(0...5))
+    // Nothing else is on its way.
+    await bus.postAndWait(Ping(6))
+    #expect(logs.map(\.count) == [4, 4, 3, 7])
+    withExtendedLifetime((tokens, owner)) {}
+  }
+
+  @Test func `of a post that is waited for ends the wait although the event was skipped`() async {
+    let (bus, gate, log) = (EventBus(), Gate(), Log<Int>())
+    let token = bus.observe(Ping.self, bufferingPolicy: .bufferingNewest(1)) { ping async in
+      log.append(ping.number)
+      try? await gate.wait()
+    }
+    bus.post(Ping(0))
+    await gate.arrivals(1)
+    // It is in the queue when a stream has it.
+    let stream = bus.subscription(to: Ping.self)
+    let skipped = Task { await bus.postAndWait(Ping(1)) }
+    #expect(await stream.first(1) == [Ping(1)])
+    bus.post(Ping(2))
+    let outcome = await skipped.value
+    #expect(outcome == PostOutcome.of(notified: 1, handled: 1, isPersisted: false))
+    gate.open()
+    #expect(await log.first(2) == [0, 2])
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func `does not keep a persistent event from a handler`() async {
+    let (bus, gate, log) = (EventBus(), Gate(), Log<Int>())
+    let token = bus.observe(Notice.self, bufferingPolicy: .bufferingOldest(0)) { notice async in
+      log.append(notice.number)
+      try? await gate.wait()
+      return .handledSuccessfully
+    }
+    bus.post(Notice(1, .clearImmediately))
+    await gate.arrivals(1)
+    for number in 2...4 { bus.post(Notice(number, .clearImmediately)) }
+    gate.open()
+    #expect(await log.first(4) == [1, 2, 3, 4])
+    withExtendedLifetime(token) {}
+  }
+}
+
+/// Objects that serve as ids and equal only themselves.
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An object that serves as an id` {
+  final class Screen: Hashable, Sendable {
+    static func == (left: Screen, right: Screen) -> Bool { left === right }
+    func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+  }
+
+  @Test func `is not kept alive by the handlers`() async {
+    let (bus, log) = (EventBus(), Log<Int>())
+    weak var released: Screen?
+    do {
+      let screen = Screen()
+      released = screen
+      bus.observe(id: screen, Ping.self) { log.append($0.number) }
+      bus.observe(id: screen, Ping.self, scope: "left") { _ async in }
+    }
+    #expect(released == nil)
+    // The handlers live until they are removed, or the bus is released.
+    await bus.postAndWait(Ping(1))
+    #expect(log.entries == [1])
+    #expect(bus.subscriberCount(for: Ping.self) == 1)
+  }
+
+  @Test func `removes and replaces its own handlers, and no others`() async {
+    let (bus, log) = (EventBus(), Log<String>())
+    let (first, second) = (Screen(), Screen())
+    bus.observe(id: first, Ping.self) { _ in log.append("first") }
+    bus.observe(id: second, Ping.self) { _ in log.append("second") }
+    bus.observe(id: first, Ping.self, replacing: true) { _ in log.append("new first") }
+    #expect(bus.subscriberCount(for: Ping.self) == 2)
+    await bus.postAndWait(Ping(1))
+    #expect(log.entries == ["second", "new first"])
+    bus.removeObserver(id: second, of: Ping.self)
+    #expect(bus.subscriberCount(for: Ping.self) == 1)
+    bus.removeObserver(id: first)
+    #expect(bus.subscriberCount(for: Ping.self) == 0)
+  }
+}

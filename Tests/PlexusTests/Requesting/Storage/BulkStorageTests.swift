@@ -1,0 +1,104 @@
+import Plexus
+import PlexusTesting
+import TestSupport
+import Testing
+
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Stored copies of several keys` {
+  let cacher = ControlledCacher<Int>()
+  let clock = ManualClock()
+  let policy = CachePolicy(cacherRead: .beforeFetch, storageTimeout: .seconds(2))
+
+  private func map(_ fetches: RecordedChannel<[Int]>) -> MultiplexerMap<Int, Int> {
+    .bulk(policy: policy, cacher: cacher, clock: clock) { keys in
+      fetches.send(keys.sorted())
+      return Dictionary(uniqueKeysWithValues: keys.map { ($0, 10 * $0) })
+    }
+  }
+
+  @Test func `that cannot be read soon hold up no other key of the fetch`() async throws {
+    cacher.entries["2"] = CacheEntry(7, age: .seconds(10))
+    let gate = Gate()
+    cacher.onCall { if $0.keys == ["1"] { await waitUnmoved(gate) } }
+    let fetches = RecordedChannel<[Int]>()
+    let map = map(fetches)
+    let all = begin { await map.request([1, 2, 3, 4]) }
+    await gate.arrivals(1)
+    #expect(try await map.request(2) == 7)
+    while cacher.count(of: .read) < 4 { await Task.detached {}.value }
+    // The limit of the call that is held, and the time that the fetch waits for it.
+    await clock.sleepers(2)
+    clock.advance(by: .seconds(1))
+    #expect(try await map.request(3) == 30)
+    #expect(try await map.request(4) == 40)
+    gate.open()
+    #expect(try await all.value.mapValues { try $0.get() } == [1: 10, 2: 7, 3: 30, 4: 40])
+    #expect(await fetches.recorder.first(2).flatMap { $0 }.sorted() == [1, 3, 4])
+  }
+
+  @Test func `are fetched together if none of them can be used`() async throws {
+    let fetches = RecordedChannel<[Int]>()
+    let map = map(fetches)
+    _ = await map.request(Array(0..<40))
+    #expect(await fetches.recorder.first(1) == [Array(0..<40)])
+    #expect(map.statistics.fetches == 1)
+  }
+
+  @Test func `have one storage timeout`() async throws {
+    let gate = cacher.hold(.read)
+    let fetches = RecordedChannel<[Int]>()
+    let map = map(fetches)
+    let all = begin { await map.request([1, 2, 3]) }
+    await gate.arrivals(3)
+    await clock.sleepers(4)
+    clock.advance(by: .seconds(2))
+    #expect(try await all.value.mapValues { try $0.get() } == [1: 10, 2: 20, 3: 30])
+    gate.open()
+  }
+
+  @Test func `are read with one call if the cacher can do that`() async throws {
+    let reader = BatchReader()
+    let map = MultiplexerMap<Int, Int>.bulk(
+      id: "users",
+      policy: policy,
+      cacher: reader,
+      clock: clock
+    ) { keys in Dictionary(uniqueKeysWithValues: keys.map { ($0, 10 * $0) }) }
+    let values = await map.request([1, 2, 3])
+    #expect(try values.mapValues { try $0.get() } == [1: 7, 2: 20, 3: 30])
+    #expect(await reader.calls == [["users/1", "users/2", "users/3"]])
+  }
+
+  @Test func `are misses with a cacher that fails to read them together`() async throws {
+    let reader = BatchReader(error: Broken())
+    let map = MultiplexerMap<Int, Int>.bulk(policy: policy, cacher: reader, clock: clock) { keys in
+      Dictionary(uniqueKeysWithValues: keys.map { ($0, 10 * $0) })
+    }
+    let values = await map.request([1, 2, 3])
+    #expect(try values.mapValues { try $0.get() } == [1: 10, 2: 20, 3: 30])
+    #expect(map.statistics.cacherErrors == 3)
+  }
+}
+
+/// A cacher that has one entry and reads several with one call.
+private actor BatchReader: BatchReadingCacher {
+  private(set) var calls: [Set<String>] = []
+  private let error: (any Error)?
+
+  init(error: (any Error)? = nil) {
+    self.error = error
+  }
+
+  func entry(forKey key: String) throws -> CacheEntry<Int>? { throw Broken() }
+
+  func entries(forKeys keys: Set<String>) throws -> [String: CacheEntry<Int>] {
+    calls.append(keys)
+    if let error { throw error }
+    return ["users/1": CacheEntry(7, age: .seconds(10))]
+  }
+
+  func store(_ entries: [String: CacheEntry<Int>]) {}
+
+  func removeEntries(forKeys keys: Set<String>) {}
+
+  func removeAllEntries() {}
+}

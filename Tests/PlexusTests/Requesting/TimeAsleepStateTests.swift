@@ -1,0 +1,55 @@
+import TestSupport
+import Testing
+
+@testable import Plexus
+
+@Suite(.fewAtOnce) struct `The time that the machine has slept` {
+  private let second: Nanoseconds = 1_000_000_000
+  private let tick: Nanoseconds = 4_000_000
+
+  @Test func `R14: is added to the coarse clock, which stood still meanwhile`() {
+    let time = TimeAsleep()
+    #expect(time.value(at: 0) { 0 } == 0)
+    #expect(time.value(at: tick) { tick + 100 * second } == 100 * second)
+    #expect(time.value(at: 2 * tick) { 2 * tick + 250 * second } == 250 * second)
+    #expect(time.value(at: 3 * tick) { 3 * tick + 250 * second } == 250 * second)
+  }
+
+  @Test func `R14: is not what the coarse clock lags behind`() {
+    let time = TimeAsleep()
+    for number in 0..<100 {
+      let now = tick * Nanoseconds(number)
+      #expect(time.value(at: now) { now + Nanoseconds(number) * 100_000 } == 0)
+    }
+    #expect(time.value(at: 100 * tick) { 110 * tick + second } == 10 * tick + second)
+    #expect(time.value(at: 101 * tick) { 101 * tick + second } == 10 * tick + second, "Never less")
+  }
+
+  @Test func `R14: is looked at once a tick`() {
+    let time = TimeAsleep()
+    var looks = 0
+    for now in [0, 0, 0, tick, tick, 2 * tick, 2 * tick] {
+      _ = time.value(at: now) {
+        looks += 1
+        return now
+      }
+    }
+    #expect(looks == 3)
+  }
+
+  @Test(arguments: [1, 199])
+  func `R14: a short time to live is measured exactly`(milliseconds: Int) async throws {
+    let policy = CachePolicy(timeToLive: .milliseconds(milliseconds))
+    let cache = KeyedCache<Int, Int>(
+      name: "",
+      namesKeys: true,
+      policy: policy,
+      clock: ContinuousClock(),
+      fetch: KeyedCache.fetch { (key: Int) in key }
+    )
+    #expect(cache.time.clock != nil)
+    let reading = cache.time.now()
+    while cache.time.now() == reading {}
+    #expect(cache.time.now() - reading < 100_000_000)
+  }
+}
