@@ -203,14 +203,14 @@ extension `Every order of jobs` {
         let bag = ObservationBag()
         let host = Host()
         await host.add(to: consumer, isAsync: isAsync, in: bag)
-        let feeder = Task {
+        let sourceTask = Task {
           consumer.consume(1)
           await hop()
           consumer.consume(2)
         }
         let canceller = Task { await host.empty(bag) }
         let seen = await canceller.value
-        await feeder.value
+        await sourceTask.value
         for _ in 0..<3 { await hop() }
         let later = await host.seen
         try Wrong.unless(seen == later, "\(later) instead of \(seen)")

@@ -175,7 +175,7 @@ struct `A media loader in bad company` {
     let transport = ClosureTransport { _, request, receiver in try receiver.take(request, "abc") }
     let loader = loader(transport)
     let request = try await requestUnseen(loader)
-    loader.cutOff()
+    loader.invalidate()
     await #expect(throws: MediaError.cleared) { try await request.value }
     try await loader.removeStored()
     #expect(folder.files.isEmpty)

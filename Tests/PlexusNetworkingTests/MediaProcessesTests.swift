@@ -235,7 +235,7 @@ struct `Processes that share media` {
       #expect(!FileManager.default.fileExists(atPath: file.path))
       _ = try await loader.request(url)
       chmod(path, 0o500)
-      loader.cutOff()
+      loader.invalidate()
       chmod(path, 0o700)
       // The next request sets aside what could not be.
       #expect(loader.cachedFile(for: url) == nil)

@@ -18,7 +18,7 @@ import Testing
     let cacher = try open()
     try await cacher.store(["a": CacheEntry("old a"), "b": CacheEntry("old b")])
     let size = disk.byteCount
-    // Room for one of the two records, which is written and taken back.
+    // SizeLimit for one of the two records, which is written and taken back.
     disk.setCapacity(size + 100)
     let error = try await #require(throws: CacherError.self) {
       try await cacher.store(["a": CacheEntry("new a"), "c": CacheEntry("new c")])

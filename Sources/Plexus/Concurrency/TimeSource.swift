@@ -20,13 +20,13 @@ internal import Android
 @usableFromInline
 struct TimeSource: Sendable {
   /// The clock; `nil` if the coarse reading takes its place.
-  @usableFromInline let clock: (any AlarmClock)?
+  @usableFromInline let clock: (any ErasedClock)?
 
   /// - Parameters:
   ///   - clock: The clock.
   ///   - isExact: Whether a tick of the coarse reading is too long.
   init(_ clock: any Clock<Duration>, isExact: Bool = false) {
-    self.clock = clock is ContinuousClock && !isExact ? nil : clock.alarmClock()
+    self.clock = clock is ContinuousClock && !isExact ? nil : clock.erased()
   }
 
   /// The reading at this moment, which is never before an earlier one.

@@ -1,11 +1,11 @@
 /// What the origin of a value says about keeping it, which holds for that value in place of the policy.
 ///
-/// A fetch returns it with ``FetchResult/fetched(_:directives:validator:)``. What it leaves out is up to the
+/// A fetch returns it with ``FetchResult/value(_:directives:validator:)``. What it leaves out is up to the
 /// ``CachePolicy``.
 ///
 /// ```swift
 /// let rates = Multiplexer { (_: FetchContext<[String]>) in
-///   .fetched(
+///   .value(
 ///     ["EUR"],
 ///     directives: CacheDirectives(timeToLive: .seconds(60), staleIfError: .seconds(3_600))
 ///   )

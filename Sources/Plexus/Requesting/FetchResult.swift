@@ -1,31 +1,40 @@
-/// What a fetch has found out.
+/// The result of a successful fetch: a new value, or a confirmation of the value that was already there.
 public enum FetchResult<Value: Sendable>: Sendable {
-  /// A new value.
+  /// A new value, with what its origin says about caching it.
   ///
-  /// A time to live given here holds in place of the policy's, exactly and also after
-  /// ``notModified(timeToLive:)``. The validator is handed to the next fetch.
-  case value(_ value: Value, timeToLive: Duration? = nil, validator: String? = nil)
-  /// The value that the context named is still the right one: it counts as fetched just now.
+  /// The directives replace the policy for this value, also after it was confirmed. The validator is
+  /// passed to the next fetch.
+  case value(_ value: Value, directives: CacheDirectives, validator: String? = nil)
+  /// The value in ``FetchContext/previousValue`` is still current. It counts as fetched now.
   ///
-  /// It fails with ``MultiplexerError/notModifiedWithoutValue`` if the context named none. Without a time to
-  /// live the one that the fetch of the value gave holds again, or else the policy's. Other directives that
-  /// came with the value hold again, too.
-  case notModified(timeToLive: Duration? = nil)
-  /// A new value, with all that its origin says about keeping it.
+  /// Directives replace all of those that came with the value; without any, those apply again. A time to live
+  /// given here replaces the one of the directives. Without a validator, the previous one stays. If the context
+  /// has no previous value, the fetch fails with ``MultiplexerError/notModifiedWithoutValue``.
+  case notModified(
+    timeToLive: Duration? = nil,
+    directives: CacheDirectives? = nil,
+    validator: String? = nil
+  )
+  /// A value for the callers of this fetch only, which must not be cached.
   ///
-  /// The directives hold in place of the policy, also after ``notModified(timeToLive:)``. The validator is
-  /// handed to the next fetch.
-  case fetched(_ value: Value, directives: CacheDirectives, validator: String? = nil)
-  /// The value that the context named is still the right one, with all that its origin says about keeping it
-  /// from now on.
-  ///
-  /// The directives take the place of those that the value came with; a validator that is not given stays. It
-  /// fails with ``MultiplexerError/notModifiedWithoutValue`` if the context named no value.
-  case revalidated(directives: CacheDirectives, validator: String? = nil)
-  /// A value for those who wait for this fetch, which must not be kept.
-  ///
-  /// They get it, and subscribers are told that it was loaded; one that keeps the newest state only, as by
-  /// default, may miss that. Then it is forgotten: no later request is answered with it, and no cacher gets
-  /// it. It is newer than what was there before, which goes, too: the value in memory and the stored copy.
+  /// Subscribers are told that it was loaded; one that keeps the newest state only, which is the default, may
+  /// miss it. No later request is answered with it, and no cacher stores it. It also replaces what was cached
+  /// before: the value in memory and the stored copy are removed.
   case transient(_ value: Value)
+
+  /// Returns a new value.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - timeToLive: How long the value is fresh, exactly; `nil` for the time to live of the policy.
+  ///   - validator: Passed to the next fetch, such as an entity tag.
+  /// - Returns: The result.
+  @inlinable
+  public static func value(
+    _ value: Value,
+    timeToLive: Duration? = nil,
+    validator: String? = nil
+  ) -> FetchResult {
+    .value(value, directives: CacheDirectives(timeToLive: timeToLive), validator: validator)
+  }
 }

@@ -118,8 +118,8 @@ public final actor MuxRepository {
     // Members may share a cacher: what one has removed another may still be writing, until all are done.
     for keeper in keepers { keeper.withholdCopies() }
     defer { for keeper in keepers { keeper.releaseCopies() } }
-    for member in members { member.hold() }
-    for member in members { member.release() }
+    for member in members { member.pause() }
+    for member in members { member.resume() }
     let living = Set(keepers.compactMap { $0.copies?.id })
     async let removals = Self.removeCopies(released.filter { !living.contains($0.key) })
     var failures = await Self.ask(members) { try await $0.removeStored() }

@@ -5,20 +5,20 @@
 /// Multiplexers and maps need not be told about it: they are registered as they are. Conform a cache
 /// of your own to it.
 public protocol RepositoryMember: AnyObject, Sendable {
-  /// Forgets everything in memory, and sees to it that nothing that began before will be kept.
+  /// Discards everything in memory, and the results of all work that is in progress.
   ///
-  /// It must not wait.
-  nonisolated func cutOff()
+  /// Must not block.
+  nonisolated func invalidate()
 
-  /// The same, and from now on until ``release()`` nothing is kept of what begins.
+  /// Discards everything in memory, and the results of all work that is in progress or starts before ``resume()``.
   ///
-  /// What begins now may still read what other members hold of before. It must not wait.
-  nonisolated func hold()
+  /// Work that starts now may still read values that other members have not discarded yet. Must not block.
+  nonisolated func pause()
 
-  /// What begins from now on is kept again: nobody holds anything of before any more.
+  /// Resumes storing the results of work that starts after this call.
   ///
-  /// Called once for each call of ``hold()``. It must not wait.
-  nonisolated func release()
+  /// Called once for each call of ``pause()``. Must not block.
+  nonisolated func resume()
 
   /// The name by which the member appears in the errors of a repository.
   nonisolated var name: String { get }
@@ -38,14 +38,14 @@ public protocol RepositoryMember: AnyObject, Sendable {
 }
 
 extension RepositoryMember {
-  /// Cuts off what there is.
-  public nonisolated func hold() {
-    cutOff()
+  /// Calls ``invalidate()``.
+  public nonisolated func pause() {
+    invalidate()
   }
 
-  /// Cuts off what has begun since ``hold()``.
-  public nonisolated func release() {
-    cutOff()
+  /// Calls ``invalidate()``, which discards work that has started since ``pause()``.
+  public nonisolated func resume() {
+    invalidate()
   }
 
   /// The name of the type.
@@ -108,13 +108,13 @@ extension Storage: StoredCopies {
 
 extension KeyedCache: CopyKeeper {
   func withholdCopies() {
-    shards.withEachLock { $0.ledger?.readBlocks += 1 }
+    shards.withEachLock { $0.pendingWrites?.readBlocks += 1 }
   }
 
   var copies: (any StoredCopies)? { storage }
 
   func releaseCopies() {
-    shards.withEachLock { $0.ledger?.readBlocks -= 1 }
+    shards.withEachLock { $0.pendingWrites?.readBlocks -= 1 }
   }
 }
 

@@ -28,7 +28,7 @@ final class ConsumerCore<State: Sendable>: Sendable {
     var source: ObservationToken?
     /// The number of the newest source.
     var lastSource = 0
-    var lanes: [ObjectIdentifier?: (lane: Lane, users: Int)] = [:]
+    var queues: [ObjectIdentifier?: (queue: ActorQueue, users: Int)] = [:]
   }
 
   private let queue: DrainQueue<Item, Machine>
@@ -156,27 +156,27 @@ final class ConsumerCore<State: Sendable>: Sendable {
   }
 
   /// Returns where the synchronous closures of an actor are called, for one more of them.
-  func lane(of isolation: (any Actor)?) -> Lane {
+  func queue(of isolation: (any Actor)?) -> ActorQueue {
     let key = isolation.map { ObjectIdentifier($0) }
-    let (lane, isNew) = registry.withLock { registry in
-      let known = registry.lanes[key]
-      let lane = known?.lane ?? Lane(isolation: isolation)
-      registry.lanes[key] = (lane, (known?.users ?? 0) + 1)
-      return (lane, known == nil)
+    let (queue, isNew) = registry.withLock { registry in
+      let known = registry.queues[key]
+      let queue = known?.queue ?? ActorQueue(isolation: isolation)
+      registry.queues[key] = (queue, (known?.users ?? 0) + 1)
+      return (queue, known == nil)
     }
-    if isNew { lane.start() }
-    return lane
+    if isNew { queue.start() }
+    return queue
   }
 
-  /// A closure does not need its lane any more.
-  func leave(_ lane: Lane) {
-    let unused = registry.withLock { registry -> Lane? in
-      guard let (known, users) = registry.lanes[lane.key], known === lane else { return nil }
+  /// A closure does not need its queue any more.
+  func leave(_ queue: ActorQueue) {
+    let unused = registry.withLock { registry -> ActorQueue? in
+      guard let (known, users) = registry.queues[queue.key], known === queue else { return nil }
       guard users == 1 else {
-        registry.lanes[lane.key] = (known, users - 1)
+        registry.queues[queue.key] = (known, users - 1)
         return nil
       }
-      registry.lanes[lane.key] = nil
+      registry.queues[queue.key] = nil
       return known
     }
     withExtendedLifetime(unused) {}

@@ -76,19 +76,19 @@ struct ConsumerCall<Value: Sendable>: Sendable {
   let end: @Sendable () -> Void
 
   /// In one task with the others that belong to its actor.
-  static func lane<State>(
+  static func queue<State>(
     _ core: ConsumerCore<State>,
     _ onChange: @escaping @isolated(any) @Sendable (Value?, Value) -> Void
   ) -> Self {
-    let lane = core.lane(of: onChange.isolation)
+    let queue = core.queue(of: onChange.isolation)
     let held = HeldClosure(onChange)
     return Self(
       fire: { change in
-        lane.append { await held.closure?(change.old, change.new) }
+        queue.append { await held.closure?(change.old, change.new) }
       },
       end: { [weak core] in
         held.release()
-        core?.leave(lane)
+        core?.leave(queue)
       }
     )
   }

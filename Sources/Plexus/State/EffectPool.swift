@@ -33,7 +33,7 @@ final class EffectPool: Sendable {
     scope?.enter()
     let task = Task.detached(priority: Task.currentPriority) {
       if let scope {
-        await FlightScope.local.withValue(scope.flight, operation: effect)
+        await WaitScope.local.withValue(scope.flight, operation: effect)
       } else {
         await effect()
       }

@@ -5,7 +5,7 @@ internal import Synchronization
 final class EffectScope: Sendable {
   /// For which flight the caller works, which its effects go on with: one that waits for itself is told
   /// so instead of hanging.
-  let flight = FlightScope.current
+  let flight = WaitScope.current
 
   private let running = Atomic<Int>(1)
   private let waiters = WaitList()

@@ -13,7 +13,7 @@ class SelectorBase: @unchecked Sendable {
   @usableFromInline final var path: AnyKeyPath?
   /// The hubs of the subscribers, in subscription order.
   @exclusivity(unchecked) @safe
-  @usableFromInline final var hubs = Roster<HubCore>()
+  @usableFromInline final var hubs = StableList<HubCore>()
 
   @inlinable
   init() {}

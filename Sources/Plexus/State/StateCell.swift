@@ -18,7 +18,7 @@ final class AppCell<State: Sendable>: StateCell {
   struct Current: Sendable {
     @usableFromInline var state: State
     /// In order of creation.
-    @usableFromInline var pages = Roster<any AppFollower<State>>()
+    @usableFromInline var pages = StableList<any AppFollower<State>>()
 
     @inlinable
     init(state: State) {

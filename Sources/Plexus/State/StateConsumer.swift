@@ -78,7 +78,7 @@ public final actor StateConsumer<State: Sendable> {
       @escaping @isolated(any) @Sendable (_ old: V?, _ new: V) -> Void
   ) {
     core.add(
-      ConsumerEntry(select, firesImmediately: firesImmediately, call: .lane(core, onChange)),
+      ConsumerEntry(select, firesImmediately: firesImmediately, call: .queue(core, onChange)),
       in: bag
     )
   }

@@ -24,7 +24,7 @@ final class ActionRun: WaitNode, @unchecked Sendable {
   ///
   /// Returns at once if the run waits for the fetch that the calling task belongs to.
   func wait() async {
-    guard let scope = FlightScope.awaited else { return await waiters.wait() }
+    guard let scope = WaitScope.awaited else { return await waiters.wait() }
     guard WaitGraph.wait(scope, for: self) == nil else { return }
     await waiters.wait()
     WaitGraph.stopWaiting(scope, for: self)

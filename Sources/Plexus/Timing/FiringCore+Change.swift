@@ -10,7 +10,7 @@ extension FiringCore {
     /// The runs that are over, or will not take place.
     var endedRuns: [ActionQueueState<Value, ActionRun>.Run] = []
     var cancelledTasks: [Task<Void, Never>] = []
-    var startedAlarm: Alarm?
+    var startedTimer: Timer?
     var startedRunner: Runner?
     /// The values that have given way to others.
     var values: [Value] = []
@@ -94,17 +94,17 @@ extension FiringCore.State {
   }
 
   /// Sees to it that a task wakes when what is pending is due, or before.
-  mutating func adjustAlarm(_ change: inout Change) {
+  mutating func adjustTimer(_ change: inout Change) {
     let deadline = schedule.deadline
-    if let alarm {
-      if let deadline, alarm.wake <= deadline { return }
-      if let task = alarm.task { change.cancelledTasks.append(task) }
-      self.alarm = nil
+    if let timer {
+      if let deadline, timer.wake <= deadline { return }
+      if let task = timer.task { change.cancelledTasks.append(task) }
+      self.timer = nil
     }
     guard let deadline else { return }
-    let newAlarm = Alarm(wake: deadline)
-    alarm = newAlarm
-    change.startedAlarm = newAlarm
+    let newAlarm = Timer(wake: deadline)
+    timer = newAlarm
+    change.startedTimer = newAlarm
   }
 
   /// Drops the runs of the action that have not begun.

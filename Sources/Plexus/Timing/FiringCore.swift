@@ -26,7 +26,7 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
     /// How often one of the two has changed.
     var revision = 0
     /// What wakes when a firing is due.
-    var alarm: Alarm?
+    var timer: Timer?
     var actions = ActionQueueState<Value, ActionRun>()
     var action: Action?
     var runner: Runner?
@@ -34,7 +34,7 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
   }
 
   let hub = BroadcastHub<Value>()
-  let clock: any AlarmClock
+  let clock: any ErasedClock
   /// Whether a value is still there when it has been fired.
   private let keepsValue: Bool
   let state: Locked<State>
@@ -45,7 +45,7 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
     clock: any Clock<Duration>,
     action: Action?
   ) {
-    self.clock = clock.alarmClock()
+    self.clock = clock.erased()
     keepsValue = value != nil
     state = Locked(State(schedule: schedule, value: value, lastFired: value, action: action))
   }
@@ -93,7 +93,7 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
         }
         state.latest = change.now
         body(&state, &change)
-        state.adjustAlarm(&change)
+        state.adjustTimer(&change)
         return nil
       }
       guard let latest else { return perform(change) }
@@ -138,39 +138,39 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
     for delivery in change.deliveries { delivery.deliver() }
     for run in change.endedRuns { run.ticket.finish() }
     for task in change.cancelledTasks { task.cancel() }
-    if let alarm = change.startedAlarm { start(alarm) }
+    if let timer = change.startedTimer { start(timer) }
     if let runner = change.startedRunner { start(runner) }
   }
 
-  private func start(_ alarm: Alarm) {
-    let task = alarm.start(on: clock) { [weak self] hasSlept in
-      self?.wake(alarm.id, hasFailed: !hasSlept)
+  private func start(_ timer: Timer) {
+    let task = timer.start(on: clock) { [weak self] hasSlept in
+      self?.wake(timer.id, hasFailed: !hasSlept)
     }
     let isCurrent = state.withLock { state in
-      guard state.alarm?.id == alarm.id else { return false }
-      state.alarm?.task = task
+      guard state.timer?.id == timer.id else { return false }
+      state.timer?.task = task
       return true
     }
     if !isCurrent { task.cancel() }
   }
 
-  /// The alarm goes off.
+  /// The timer goes off.
   ///
   /// - Parameters:
-  ///   - alarm: Which one.
+  ///   - timer: Which one.
   ///   - hasFailed: Whether the clock would not let it sleep; that counts as if it were time.
   /// - Returns: When it has to go off again, if it has to.
-  private func wake(_ alarm: UInt64, hasFailed: Bool) -> Duration? {
+  private func wake(_ timer: UInt64, hasFailed: Bool) -> Duration? {
     var deadline: Duration?
     change { state, change in
-      guard state.alarm?.id == alarm else { return }
+      guard state.timer?.id == timer else { return }
       let isDue =
         hasFailed
         ? state.schedule.expire(at: change.now) : state.schedule.elapse(at: change.now)
       if isDue { state.fire(&change) }
       deadline = state.schedule.deadline
       // The task that is at work here goes on or comes to its end: nobody has to see to it.
-      if let deadline { state.alarm?.wake = deadline } else { state.alarm = nil }
+      if let deadline { state.timer?.wake = deadline } else { state.timer = nil }
     }
     return deadline
   }
@@ -188,7 +188,7 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
   private func runActions(_ first: UInt64) async {
     var id: UInt64? = first
     while let run = id, let (action, value, ticket) = begin(run) {
-      await FlightScope.local.withValue(ticket) {
+      await WaitScope.local.withValue(ticket) {
         await ActionContext.$run.withValue(run) { await action(value) }
       }
       id = end(run)

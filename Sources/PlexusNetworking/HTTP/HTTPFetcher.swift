@@ -122,7 +122,7 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
     let freshness = exchange.freshness { exchange[$0] ?? known[$0] }
     if isKeptNowhere(freshness) { return .transient(value) }
     let validator = exchange.validator(freshness, renewing: known)
-    return .revalidated(directives: freshness.directives, validator: validator.text)
+    return .notModified(directives: freshness.directives, validator: validator.text)
   }
 
   /// What an answer comes to that is not about the value that there is.
@@ -145,7 +145,7 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
     let value = try await decode(exchange.body)
     let freshness = exchange.freshness { exchange[$0] }
     if isKeptNowhere(freshness) { return .transient(value) }
-    return .fetched(
+    return .value(
       value,
       directives: freshness.directives,
       validator: exchange.validator(freshness).text

@@ -112,7 +112,7 @@ public final actor ImageLoader<Image: Sendable> {
   public nonisolated func clear() async throws {
     tasks.cancel()
     // First the files: what is decoded from now on is from a new one.
-    media.cutOff()
+    media.invalidate()
     try await images.clear()
     try await media.removeStored()
   }

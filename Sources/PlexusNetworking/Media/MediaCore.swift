@@ -127,7 +127,7 @@ final class MediaCore: Sendable {
   }
 
   /// Removes everything: what is under way is not kept.
-  func cutOff() {
+  func invalidate() {
     clearing.withLock { clearing in
       clearing.epoch += 1
       do {

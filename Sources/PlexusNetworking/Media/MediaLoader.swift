@@ -229,7 +229,7 @@ public final actor MediaLoader {
   /// - Throws: The system's error if something is left, which this loader does not use any more; the next
   ///   call tries again.
   public nonisolated func clear() async throws {
-    cutOff()
+    invalidate()
     try await removeStored()
   }
 
@@ -269,8 +269,8 @@ public final actor MediaLoader {
 
 extension MediaLoader: RepositoryMember {
   /// Sets all files aside, so that nothing finds them, and keeps no download that has begun.
-  public nonisolated func cutOff() {
-    core.cutOff()
+  public nonisolated func invalidate() {
+    core.invalidate()
     prefetches.cancel()
   }
 

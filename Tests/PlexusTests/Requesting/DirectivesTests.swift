@@ -15,7 +15,7 @@ import Testing
   ) async throws -> CacheUnderTest<Int> {
     let origin = ScriptedFetcher<Int>(steps)
     let cache = kind.makeInformed(policy: policy, clock: clock) { (context: FetchContext<Int>) in
-      if context.previousValue == nil { return .fetched(1, directives: directives) }
+      if context.previousValue == nil { return .value(1, directives: directives) }
       return .value(try await origin.fetch())
     }
     #expect(try await cache.request() == 1)
@@ -179,7 +179,7 @@ import Testing
     let cache = kind.makeInformed(clock: clock) { (_: FetchContext<Int>) in
       switch fetches.increment() {
       case 1:
-        .fetched(
+        .value(
           1,
           directives: CacheDirectives(timeToLive: .seconds(60), staleWhileRevalidate: .seconds(30)),
           validator: "tag"
@@ -209,13 +209,13 @@ import Testing
     let cache = kind.makeInformed(clock: clock) { (context: FetchContext<Int>) in
       contexts.send(context)
       guard context.previousValue != nil else {
-        return .fetched(
+        return .value(
           1,
           directives: CacheDirectives(timeToLive: .seconds(60), requiresRevalidation: true),
           validator: "old"
         )
       }
-      return .revalidated(
+      return .notModified(
         directives: CacheDirectives(staleIfError: .seconds(10)),
         validator: validator
       )
@@ -235,7 +235,7 @@ import Testing
   @Test(arguments: CacheKind.allCases)
   func `is a failure where no value is revalidated`(kind: CacheKind) async throws {
     let cache = kind.makeInformed(Int.self, clock: clock) { _ in
-      .revalidated(directives: CacheDirectives())
+      .notModified(directives: CacheDirectives())
     }
     await #expect(throws: MultiplexerError.notModifiedWithoutValue) { try await cache.request() }
   }
@@ -284,7 +284,7 @@ import Testing
     )
     let map = MultiplexerMap<Int, Int>(capacity: .count(1), clock: clock) {
       (_: Int, context: FetchContext<Int>) in
-      guard context.previousValue != nil else { return .fetched(1, directives: directives) }
+      guard context.previousValue != nil else { return .value(1, directives: directives) }
       try await gate.wait()
       throw Broken()
     }
@@ -310,7 +310,7 @@ import Testing
     let own = Guarded<CacheUnderTest<Int>?>(nil)
     let directives = CacheDirectives(timeToLive: .seconds(60), staleIfError: .seconds(100))
     let cache = kind.makeInformed(clock: clock) { (context: FetchContext<Int>) in
-      if context.previousValue == nil { return .fetched(1, directives: directives) }
+      if context.previousValue == nil { return .value(1, directives: directives) }
       return .value(try await #require(own.withLock { $0 }).request())
     }
     own.withLock { $0 = cache }

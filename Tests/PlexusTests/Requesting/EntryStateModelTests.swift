@@ -56,7 +56,7 @@ private struct World {
   private var deadline: Nanoseconds = .min
   private var running: FlightBelieved?
   private var queued: Flight?
-  private var cutOff: Flight?
+  private var invalidate: Flight?
   private var rememberedUntil: Nanoseconds = .min
   private var moment = 0
   private var refreshes: [(ticket: RefreshTicket, moment: Int)] = []
@@ -76,8 +76,8 @@ private struct World {
       guard let running else { return false }
       end(running, by: event)
     case .lateResult:
-      guard let cutOff else { return false }
-      let effects = state.succeed(cutOff, with: -1, lifetime: lifetime, at: now)
+      guard let invalidate else { return false }
+      let effects = state.succeed(invalidate, with: -1, lifetime: lifetime, at: now)
       expect(effects == .init(), "a flight that was cut off had an effect")
     case .refresh: refresh()
     case .store: store()
@@ -212,7 +212,7 @@ private struct World {
   }
 
   private mutating func forget() {
-    cutOff = running?.id ?? cutOff
+    invalidate = running?.id ?? invalidate
     running = nil
     queued = nil
     value = nil

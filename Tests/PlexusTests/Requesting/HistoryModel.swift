@@ -23,7 +23,7 @@ struct HistoryModel {
   private var failure: (error: any Error, until: Int)?
   private var running: Fetch?
   private var queued: [Int]?
-  private var cutOff: [Fetch] = []
+  private var invalidate: [Fetch] = []
   private var lastRefresh = 0
   private var stores = 0
 
@@ -43,11 +43,11 @@ struct HistoryModel {
   var cachedValue: Int? { value?.content }
 
   /// The fetches under way.
-  var flying: [Int] { (running.map { [$0.number] } ?? []) + cutOff.map(\.number) }
+  var flying: [Int] { (running.map { [$0.number] } ?? []) + invalidate.map(\.number) }
 
   /// The callers that wait.
   var waiting: [Int] {
-    (running?.callers ?? []) + (queued ?? []) + cutOff.flatMap(\.callers)
+    (running?.callers ?? []) + (queued ?? []) + invalidate.flatMap(\.callers)
   }
 
   mutating func takeNewResults() -> [(caller: Int, name: String)] {
@@ -91,8 +91,8 @@ struct HistoryModel {
   mutating func end(_ number: Int) {
     moment += 1
     let error = Self.error(of: number)
-    if let index = cutOff.firstIndex(where: { $0.number == number }) {
-      let fetch = cutOff.remove(at: index)
+    if let index = invalidate.firstIndex(where: { $0.number == number }) {
+      let fetch = invalidate.remove(at: index)
       answer(fetch.callers, error.map { "\(type(of: $0))" } ?? "\(number)")
       return
     }
@@ -115,7 +115,7 @@ struct HistoryModel {
     moment += 1
     answer([caller], "CancellationError")
     queued?.removeAll { $0 == caller }
-    for index in cutOff.indices { cutOff[index].callers.removeAll { $0 == caller } }
+    for index in invalidate.indices { invalidate[index].callers.removeAll { $0 == caller } }
     guard let fetch = running, fetch.callers.contains(caller) else { return }
     running?.callers.removeAll { $0 == caller }
     guard running?.callers.isEmpty == true, policy.whenUnobserved == .cancel,
@@ -148,7 +148,9 @@ struct HistoryModel {
     cutOffRunning()
     if !callers.isEmpty {
       fetches += 1
-      cutOff.append(Fetch(number: fetches, moment: moment, isInBackground: true, callers: callers))
+      invalidate.append(
+        Fetch(number: fetches, moment: moment, isInBackground: true, callers: callers)
+      )
     }
     value = nil
     failure = nil
@@ -180,7 +182,7 @@ struct HistoryModel {
   }
 
   private mutating func cutOffRunning() {
-    if let running { cutOff.append(running) }
+    if let running { invalidate.append(running) }
     running = nil
   }
 

@@ -51,11 +51,11 @@ private final class Meddler: RepositoryMember {
 
   init(_ meddle: @escaping @Sendable () -> Void) { self.meddle = meddle }
 
-  func cutOff() {}
+  func invalidate() {}
 
-  func hold() { meddle() }
+  func pause() { meddle() }
 
-  func release() {}
+  func resume() {}
 
   func clearMemory() {}
 }

@@ -162,7 +162,7 @@ private final class Member: RepositoryMember {
     self.onCutOff = onCutOff
   }
 
-  func cutOff() {
+  func invalidate() {
     cutOffs.increment()
     onCutOff()
   }

@@ -277,15 +277,15 @@ extension BroadcastHub {
         others.windowLimits.remove(limit)
         garbage.0 += others.trimWindow()
         if state.windowReaders > 0, state.hasOnlyParkedReaders { others.emptyWindow(&garbage.0) }
-      case .mailbox(let mailbox):
-        recipe.limits = mailbox.handlerLimits
-        for offset in 0..<mailbox.buffer.count {
-          if let element = mailbox.buffer[offset] { elements.append(element) }
+      case .buffer(let buffer):
+        recipe.limits = buffer.handlerLimits
+        for offset in 0..<buffer.elements.count {
+          if let element = buffer.elements[offset] { elements.append(element) }
         }
         guard isOpen else { break }
-        garbage.1 = mailbox.buffer
-        mailbox.buffer = Ring()
-        readers(&state).remove(mailbox)
+        garbage.1 = buffer.elements
+        buffer.elements = Ring()
+        readers(&state).remove(buffer)
       }
       subscriber.isRegistered = false
       subscriber.isCancelled.store(true, ordering: .releasing)
@@ -295,8 +295,8 @@ extension BroadcastHub {
   }
 }
 
-extension Mailbox {
-  /// The limits of a handler that gets what the mailbox would have got.
+extension SubscriberBuffer {
+  /// The limits of a handler that gets what the buffer would have got.
   fileprivate var handlerLimits: HandlerLimits {
     var limits: HandlerLimits
     switch overflow {

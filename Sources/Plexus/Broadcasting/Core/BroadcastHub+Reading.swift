@@ -39,7 +39,7 @@ extension BroadcastHub {
     ignoring sender: UInt64,
     bufferingPolicy: BufferingPolicy<Element>
   ) -> Subscription<Element> {
-    let overflow: Mailbox<Element>.Overflow =
+    let overflow: SubscriberBuffer<Element>.Overflow =
       switch bufferingPolicy {
       case .unbounded: .none
       case .bufferingNewest(let limit): .dropsOldest(beyond: max(limit, 0))
@@ -103,19 +103,19 @@ extension BroadcastHub {
 
   @inlinable
   func mailboxSubscription(
-    overflow: Mailbox<Element>.Overflow,
+    overflow: SubscriberBuffer<Element>.Overflow,
     ignoring sender: UInt64 = 0,
     replaying replay: [Element] = []
   ) -> Subscription<Element> {
-    let mailbox = Mailbox<Element>(overflow: overflow, ignoredSender: sender)
-    for element in replay { _ = mailbox.deliver(element, from: 0) }
+    let buffer = SubscriberBuffer<Element>(overflow: overflow, ignoredSender: sender)
+    for element in replay { _ = buffer.deliver(element, from: 0) }
     let subscriber = state.withLock { state in
       let isOpen = state.register()
-      if isOpen { readers(&state).insert(mailbox) }
+      if isOpen { readers(&state).insert(buffer) }
       let subscriber = Subscriber(
         id: state.lastID,
         hub: self,
-        source: .mailbox(mailbox),
+        source: .buffer(buffer),
         position: state.sequence,
         chunk: nil,
         replay: []
@@ -139,8 +139,8 @@ extension BroadcastHub {
       guard !subscriber.isCancelled.load(ordering: .relaxed), !state.isFinished else {
         return false
       }
-      if case .mailbox(let mailbox) = subscriber.source {
-        return mailbox.park(subscriber, task: task)
+      if case .buffer(let buffer) = subscriber.source {
+        return buffer.park(subscriber, task: task)
       }
       guard state.sequence == subscriber.position.load(ordering: .relaxed) else { return false }
       state.parked.park(subscriber, task: task)
@@ -220,15 +220,15 @@ extension BroadcastHub {
     return subscriber.replay
   }
 
-  /// Reads a mailbox.
+  /// Reads a buffer.
   ///
-  /// - Parameter mailbox: Whose oldest element to take.
+  /// - Parameter buffer: Whose oldest element to take.
   /// - Returns: The element, if there is one.
   @inlinable
-  func read(_ mailbox: Mailbox<Element>) -> Subscriber<Element>.Step {
+  func read(_ buffer: SubscriberBuffer<Element>) -> Subscriber<Element>.Step {
     state.withLock { state in
-      if let element = mailbox.buffer.popFirst() { return .element(element) }
-      return mailbox.slot < 0 || state.isFinished ? .ended : .empty
+      if let element = buffer.elements.popFirst() { return .element(element) }
+      return buffer.slot < 0 || state.isFinished ? .ended : .empty
     }
   }
 
@@ -240,7 +240,7 @@ extension BroadcastHub {
     state.withLock { state in
       switch subscriber.source {
       case .log: 0
-      case .mailbox(let mailbox): mailbox.droppedCount
+      case .buffer(let buffer): buffer.droppedCount
       case .window(let limit):
         subscriber.droppedCount + overwritten(of: subscriber, at: state.sequence, limit: limit)
       }

@@ -5,7 +5,7 @@ extension BroadcastHub {
   ///
   /// - Parameters:
   ///   - element: What to send.
-  ///   - sender: Who sends it; mailboxes may ignore it. 0 is nobody.
+  ///   - sender: Who sends it; buffers may ignore it. 0 is nobody.
   @inlinable
   func send(_ element: Element, from sender: UInt64 = 0) {
     prepare(element, from: sender).deliver()
@@ -15,7 +15,7 @@ extension BroadcastHub {
   ///
   /// - Parameters:
   ///   - element: What to append.
-  ///   - sender: Who sends it; mailboxes may ignore it. 0 is nobody.
+  ///   - sender: Who sends it; buffers may ignore it. 0 is nobody.
   /// - Returns: What remains to be done once the caller holds no lock.
   @inlinable
   func prepare(_ element: Element, from sender: UInt64 = 0) -> Delivery<Element> {
@@ -123,9 +123,9 @@ extension BroadcastHub {
       garbage.handlers = state.handlers.take()
       delivery.woken = state.unparkAll()
       guard let others = state.others.map(readers) else { return (delivery, garbage) }
-      for mailbox in others.mailboxes {
-        if let task = mailbox.parkedReader?.takeTask() { delivery.woken.append(task) }
-        mailbox.parkedReader = nil
+      for buffer in others.buffers {
+        if let task = buffer.parkedReader?.takeTask() { delivery.woken.append(task) }
+        buffer.parkedReader = nil
       }
       delivery.woken.sort { $0.id < $1.id }
       return (delivery, garbage)
@@ -134,11 +134,11 @@ extension BroadcastHub {
     announceCount()
     garbage.handlers?.close()
     garbage.counts?.hub.finish()
-    for feeder in garbage.feeders.values { feeder.task?.cancel() }
+    for sourceTask in garbage.feeders.values { sourceTask.task?.cancel() }
     withExtendedLifetime(garbage) {}
   }
 
-  /// Ends the subscription of one that reads the window or a mailbox.
+  /// Ends the subscription of one that reads the window or a buffer.
   ///
   /// - Parameter reader: The subscriber, registered or not.
   @inlinable
@@ -161,12 +161,12 @@ extension BroadcastHub {
         others.windowLimits.remove(limit)
         displaced = others.trimWindow()
         if state.windowReaders > 0, state.hasOnlyParkedReaders { others.emptyWindow(&displaced) }
-      case .mailbox(let mailbox):
-        parked = mailbox.parkedReader
-        mailbox.parkedReader = nil
-        mailboxBuffer = mailbox.buffer
-        mailbox.buffer = Ring()
-        others.remove(mailbox)
+      case .buffer(let buffer):
+        parked = buffer.parkedReader
+        buffer.parkedReader = nil
+        mailboxBuffer = buffer.elements
+        buffer.elements = Ring()
+        others.remove(buffer)
       }
       reader.isRegistered = false
       return (parked, state.unregister())
@@ -188,7 +188,7 @@ extension BroadcastHub {
   /// What was taken out under the lock, to be released without it.
   private struct Garbage {
     var handlers: HandlerTable?
-    var counts: CountFeed?
-    var feeders: [UInt64: Feeder] = [:]
+    var counts: SubscriberCountHub?
+    var feeders: [UInt64: SourceTask] = [:]
   }
 }

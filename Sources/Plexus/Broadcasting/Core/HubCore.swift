@@ -25,13 +25,13 @@ class HubCore: @unchecked Sendable {
     @usableFromInline var logReaders = 0
     @usableFromInline var windowReaders = 0
     /// Those who do not read the log, if there has been one.
-    @usableFromInline var others: OtherReadersBase?
+    @usableFromInline var others: BoundedReadersBase?
     /// The handlers, if there has been one.
     @usableFromInline var handlers: HandlerTable?
     /// Where the number of subscribers is announced, if anybody has asked for it.
-    @usableFromInline var counts: CountFeed?
+    @usableFromInline var counts: SubscriberCountHub?
     /// The tasks that carry other sequences into the hub, by number.
-    @usableFromInline var feeders: [UInt64: Feeder] = [:]
+    @usableFromInline var feeders: [UInt64: SourceTask] = [:]
 
     @inlinable
     init() {}
@@ -91,7 +91,7 @@ class HubCore: @unchecked Sendable {
   ///
   /// Nothing before it is given to a subscriber, nor what was to be replayed to one that was there already.
   @usableFromInline let cutoff = Atomic<Int>(-1)
-  /// Ends the subscription of a reader of the window or of a mailbox.
+  /// Ends the subscription of a reader of the window or of a buffer.
   ///
   /// A method of the generic half would be compiled for no type: this is compiled for the type of a client.
   @usableFromInline let removeBounded: @Sendable (HubCore, Reader) -> Void
@@ -220,7 +220,7 @@ class Reader: Waiter, @unchecked Sendable {
 /// touches only the subscribers that are parked. A subscriber without a limit is a position in the
 /// log and reads without a lock. Subscribers that want the newest elements only share one window of
 /// them, so that a slow one keeps nothing alive. The few that need more (their own limit from the
-/// old end, a sender that they ignore) have a mailbox each.
+/// old end, a sender that they ignore) have a buffer each.
 ///
 /// Whoever owns a hub may call ``prepare(_:from:)`` and ``subscription(bufferingPolicy:replaying:)``
 /// under a lock of its own, so that its state and what it announces change together. What is left to
@@ -253,15 +253,15 @@ final class BroadcastHub<Element: Sendable>: HubCore, @unchecked Sendable {
 extension BroadcastHub {
   /// Returns those who do not read the log as what they are, readers of elements of its type.
   @inlinable
-  func readers(_ readers: OtherReadersBase) -> OtherReaders<Element> {
-    unsafe unsafeDowncast(readers, to: OtherReaders<Element>.self)
+  func readers(_ readers: BoundedReadersBase) -> BoundedReaders<Element> {
+    unsafe unsafeDowncast(readers, to: BoundedReaders<Element>.self)
   }
 
   /// Returns those who do not read the log, of whom there may be the first one now.
   @inlinable
-  func readers(_ state: inout State) -> OtherReaders<Element> {
+  func readers(_ state: inout State) -> BoundedReaders<Element> {
     if let others = state.others { return readers(others) }
-    let others = OtherReaders<Element>()
+    let others = BoundedReaders<Element>()
     state.others = others
     return others
   }

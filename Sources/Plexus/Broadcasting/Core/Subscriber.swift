@@ -9,7 +9,7 @@ public import Synchronization
 ///
 /// There are three ways to read, by buffering policy. Without a limit, a subscriber walks along the
 /// shared log and touches no lock. With the newest elements only, it reads them from the hub's window
-/// under the hub's lock. Everything else has a mailbox of its own.
+/// under the hub's lock. Everything else has a buffer of its own.
 @usableFromInline
 @safe
 final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
@@ -21,7 +21,7 @@ final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
     /// The newest elements, as many as given.
     case window(Int)
     /// Its own buffer.
-    case mailbox(Mailbox<Element>)
+    case buffer(SubscriberBuffer<Element>)
   }
 
   /// What reading came to.
@@ -114,7 +114,7 @@ final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
     return switch source {
     case .log: readLog()
     case .window(let limit): hub.readWindow(self, limit: limit)
-    case .mailbox(let mailbox): hub.read(mailbox)
+    case .buffer(let buffer): hub.read(buffer)
     }
   }
 

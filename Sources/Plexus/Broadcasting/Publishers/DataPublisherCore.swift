@@ -8,7 +8,7 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
     /// The load that belongs to the current one of the state.
     @usableFromInline var load: PublisherLoad?
     /// What wakes when the loaded value goes stale.
-    var alarm: Alarm?
+    var timer: Timer?
     /// Whether the publisher has gone: there is nobody to be told what goes stale.
     var isClosed = false
 
@@ -22,7 +22,7 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
     @usableFromInline var delivery: Delivery<LoadState<Value>>?
     @usableFromInline var departure: LoadDeparture?
     var cancelledTask: Task<Void, Never>?
-    var startedAlarm: Alarm?
+    var startedTimer: Timer?
     /// What was replaced, to be released.
     @usableFromInline var former: DataPublisherState<Value>?
     @usableFromInline var formerLoad: PublisherLoad?
@@ -35,13 +35,13 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
   @usableFromInline let state = Locked(State())
   @usableFromInline let staleAfter: Duration?
   @usableFromInline let publishesStaleness: Bool
-  private let clock: any AlarmClock
+  private let clock: any ErasedClock
 
   @usableFromInline
   init(staleAfter: Duration?, publishesStaleness: Bool, clock: any Clock<Duration>) {
     self.staleAfter = staleAfter
     self.publishesStaleness = publishesStaleness && staleAfter != nil
-    self.clock = clock.alarmClock()
+    self.clock = clock.erased()
   }
 
   @inlinable var current: LoadState<Value> {
@@ -100,7 +100,7 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
       body(&state.published, now)
       if state.published.load == nil { effects.formerLoad = state.load.take() }
       effects.delivery = hub.prepare(state.published.current)
-      adjustAlarm(of: &state, &effects, now)
+      adjustTimer(of: &state, &effects, now)
     }
     perform(effects)
   }
@@ -115,7 +115,7 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
       state.published.reset()
       effects.formerLoad = state.load.take()
       effects.delivery = hub.prepareReset(state.published.current)
-      if publishesStaleness { adjustAlarm(of: &state, &effects, now) }
+      if publishesStaleness { adjustTimer(of: &state, &effects, now) }
     }
     perform(effects)
   }
@@ -124,11 +124,11 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
   @usableFromInline
   func close() {
     hub.finish()
-    let alarm = state.withLock { state in
+    let timer = state.withLock { state in
       state.isClosed = true
-      return state.alarm.take()
+      return state.timer.take()
     }
-    alarm?.task?.cancel()
+    timer?.task?.cancel()
   }
 
   /// Does what follows from a change, once the lock is given back.
@@ -193,7 +193,7 @@ extension DataPublisherCore {
       let load = PublisherLoad(id: state.published.beginLoad())
       state.load = load
       effects.delivery = hub.prepare(state.published.current)
-      if publishesStaleness { adjustAlarm(of: &state, &effects, now) }
+      if publishesStaleness { adjustTimer(of: &state, &effects, now) }
       return .waits(load, load.join(), isNew: true)
     }
     perform(effects)
@@ -215,7 +215,7 @@ extension DataPublisherCore {
         effects.formerLoad = state.load.take()
         effects.delivery = hub.prepare(state.published.current)
       }
-      if publishesStaleness { adjustAlarm(of: &state, &effects, now) }
+      if publishesStaleness { adjustTimer(of: &state, &effects, now) }
       return departure.hasLeft
     }
     perform(effects)
@@ -233,7 +233,7 @@ extension DataPublisherCore {
         effects.formerLoad = state.load.take()
         effects.delivery = hub.prepare(state.published.current)
       }
-      if publishesStaleness { adjustAlarm(of: &state, &effects, now) }
+      if publishesStaleness { adjustTimer(of: &state, &effects, now) }
     }
     perform(effects)
     load.finish(result)
@@ -245,62 +245,62 @@ extension DataPublisherCore {
 extension DataPublisherCore {
   /// Sees to it that a task wakes when the loaded value goes stale, or before.
   @usableFromInline
-  func adjustAlarm(of state: inout State, _ effects: inout Effects, _ now: Duration) {
+  func adjustTimer(of state: inout State, _ effects: inout Effects, _ now: Duration) {
     guard !state.isClosed else { return }
     let time = state.published.timeUntilStale(after: staleAfter, at: now)
     let wake = time.map { now + $0.limited }
-    if let alarm = state.alarm {
+    if let timer = state.timer {
       // One that wakes too early sleeps again: updates in quick succession start no task.
-      if let wake, alarm.wake <= wake { return }
-      // The value has gone stale, and the alarm is about to say so.
+      if let wake, timer.wake <= wake { return }
+      // The value has gone stale, and the timer is about to say so.
       if state.published.isStale(after: staleAfter, at: now) { return }
-      effects.cancelledTask = alarm.task
-      state.alarm = nil
+      effects.cancelledTask = timer.task
+      state.timer = nil
     }
     guard let wake else { return }
-    let alarm = Alarm(wake: wake)
-    state.alarm = alarm
-    effects.startedAlarm = alarm
+    let timer = Timer(wake: wake)
+    state.timer = timer
+    effects.startedTimer = timer
   }
 
   /// Cancels and starts the tasks that a change has left.
   @usableFromInline
   func performAlarms(_ effects: borrowing Effects) {
     effects.cancelledTask?.cancel()
-    if let alarm = effects.startedAlarm { start(alarm) }
+    if let timer = effects.startedTimer { start(timer) }
   }
 
-  private func start(_ alarm: Alarm) {
-    let task = alarm.start(on: clock) { [weak self] hasSlept in
-      self?.wake(alarm.id, hasSlept: hasSlept)
+  private func start(_ timer: Timer) {
+    let task = timer.start(on: clock) { [weak self] hasSlept in
+      self?.wake(timer.id, hasSlept: hasSlept)
     }
     let isCurrent = state.withLock { state in
-      guard state.alarm?.id == alarm.id else { return false }
-      state.alarm?.task = task
+      guard state.timer?.id == timer.id else { return false }
+      state.timer?.task = task
       return true
     }
     if !isCurrent { task.cancel() }
   }
 
-  /// The alarm goes off.
+  /// The timer goes off.
   ///
   /// - Parameters:
-  ///   - alarm: Which one.
+  ///   - timer: Which one.
   ///   - hasSlept: Whether the clock let it sleep. If not, it gives up until the next change.
   /// - Returns: When it has to go off again, if it has to.
-  private func wake(_ alarm: UInt64, hasSlept: Bool) -> Duration? {
+  private func wake(_ timer: UInt64, hasSlept: Bool) -> Duration? {
     let now = clock.now()
     let (next, delivery, garbage) = state.withLock { state in
-      guard state.alarm?.id == alarm else {
-        return (Duration?.none, Delivery<LoadState<Value>>?.none, Alarm?.none)
+      guard state.timer?.id == timer else {
+        return (Duration?.none, Delivery<LoadState<Value>>?.none, Timer?.none)
       }
-      let garbage = state.alarm
+      let garbage = state.timer
       if hasSlept, let time = state.published.timeUntilStale(after: staleAfter, at: now) {
         let next = now + time.limited
-        state.alarm?.wake = next
+        state.timer?.wake = next
         return (next, nil, garbage)
       }
-      state.alarm = nil
+      state.timer = nil
       let isStale = state.published.isStale(after: staleAfter, at: now)
       return (nil, isStale ? hub.prepare(state.published.current) : nil, garbage)
     }

@@ -28,7 +28,7 @@ final class PublisherLoad: Flight, @unchecked Sendable {
     raise(to: Task.currentPriority)
     start { [self] in
       do {
-        completion(.success(try await FlightScope.local.withValue(self, operation: operation)))
+        completion(.success(try await WaitScope.local.withValue(self, operation: operation)))
       } catch {
         completion(.failure(error))
       }
@@ -51,7 +51,7 @@ final class PublisherLoad: Flight, @unchecked Sendable {
     begin: () -> Void,
     leave: @Sendable () -> Bool
   ) async throws -> Outcome {
-    let scope = FlightScope.awaited
+    let scope = WaitScope.awaited
     if let scope, WaitGraph.wait(scope, for: self) != nil {
       _ = leave()
       withdraw(place)

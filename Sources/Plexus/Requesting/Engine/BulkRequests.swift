@@ -18,7 +18,7 @@ extension KeyedCache {
     results.reserveCapacity(keys.count)
     var pending: [Key] = []
     var places: [CacheEngine.PendingPlace] = []
-    let scope = FlightScope.awaited
+    let scope = WaitScope.awaited
     var effects = makeEffects()
     for key in keys where results.index(forKey: key) == nil {
       let hash = hasher.hash(key)
@@ -173,7 +173,7 @@ extension KeyedCache {
     var failures = Failures()
     do {
       let values = try await attempts(of: batch) { _ in
-        try await FlightScope.local.withValue(batch) { try await bulkFetch(keys) }
+        try await WaitScope.local.withValue(batch) { try await bulkFetch(keys) }
       }
       for flight in flights {
         let key = key(of: flight)

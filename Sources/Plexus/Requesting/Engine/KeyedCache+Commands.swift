@@ -21,7 +21,7 @@ extension KeyedCache {
       shard[index].state.store(lifetime, at: now)
       shard.publish(index, &effects)
       if let name {
-        shard.ledger?.noteValue(key, hash: hash, name: name, isNewest: true, &effects)
+        shard.pendingWrites?.noteValue(key, hash: hash, name: name, isNewest: true, &effects)
       }
       if effects.tellsEvents { shard.note(key, &effects, in: self) { .stored(key: $0) } }
       shard.keep(index, cost: cost, &effects, in: self)
@@ -60,7 +60,7 @@ extension KeyedCache {
     var details: EntryDetails.Box?
     let ticket = shards.withLock(hash: hash) { shard in
       let ticket = drawTicket()
-      if let name { shard.ledger?.refresh(name, at: wallClockTime()) }
+      if let name { shard.pendingWrites?.refresh(name, at: wallClockTime()) }
       if let index = shard.keys.index(of: key, hash: hash) {
         details = shard[index].state.box
         refresh(index, ticket, priority, &shard)
@@ -77,7 +77,7 @@ extension KeyedCache {
     let ticket = drawTicket()
     var details: [EntryDetails.Box] = []
     shards.withEachLock { shard in
-      shard.ledger?.refreshAll(at: wallClockTime())
+      shard.pendingWrites?.refreshAll(at: wallClockTime())
       for index in shard.keys.entries.indices {
         if !shard[index].state.hasNoDetails { details.append(shard[index].state.box) }
         refresh(index, ticket, priority, &shard)
@@ -112,7 +112,7 @@ extension KeyedCache {
   @inlinable
   func clear(_ key: Key, hash: UInt64) async throws {
     let name = storage?.name(of: key)
-    cutOff(key, hash: hash, name: name)
+    invalidate(key, hash: hash, name: name)
     if let name { try await removeStored(named: name) }
   }
 
@@ -123,16 +123,16 @@ extension KeyedCache {
   ///   - hash: Its hash.
   ///   - name: The name of the stored copy, which is not used any more, if there is a cacher.
   @inlinable
-  func cutOff(_ key: Key, hash: UInt64, name: String? = nil) {
+  func invalidate(_ key: Key, hash: UInt64, name: String? = nil) {
     var effects = makeEffects()
     shards.withLock(hash: hash) { shard in
       // Also without an entry: states that subscribers have not read may hold a value.
       if !shard.hubs.isEmpty { shard.publishReset(key, hash, &effects) }
       if let index = shard.keys.index(of: key, hash: hash) {
-        cutOff(shard[index].state, &effects)
+        invalidate(shard[index].state, &effects)
         effects.release(shard.remove(at: index))
       }
-      if let name { shard.ledger?.remove(key, hash: hash, name: name, &effects) }
+      if let name { shard.pendingWrites?.remove(key, hash: hash, name: name, &effects) }
       if effects.tellsEvents { shard.note(key, &effects, in: self) { .cleared(key: $0) } }
     }
     effects.perform(in: self)
@@ -140,7 +140,7 @@ extension KeyedCache {
 
   /// Cuts the flights of a key off; the caller removes its place and tells the subscribers.
   @inlinable
-  func cutOff(_ state: EntryState, _ effects: inout Effects) {
+  func invalidate(_ state: EntryState, _ effects: inout Effects) {
     guard !state.isAtRest else { return }
     if policy.whenUnobserved == .cancel, let running = state.running, running.callerCount == 0 {
       effects.cancelled.append(running)
@@ -154,43 +154,43 @@ extension KeyedCache {
   /// - Throws: The reason why some copies may still be there.
   @usableFromInline
   func clear() async throws {
-    cutOff()
+    invalidate()
     try await removeStored(named: nil)
   }
 
   /// Forgets everything, and cuts all flights off.
   @usableFromInline
-  func cutOff() {
-    cutOffAll(holds: 0)
+  func invalidate() {
+    invalidateAll(pauses: 0)
   }
 
-  /// Forgets everything, and keeps nothing of what begins until it is released.
+  /// Forgets everything, and stores no result of work that starts before it is resumed.
   @usableFromInline
-  func hold() {
-    cutOffAll(holds: 1)
+  func pause() {
+    invalidateAll(pauses: 1)
   }
 
-  private func cutOffAll(holds: Int) {
+  private func invalidateAll(pauses: Int) {
     var effects = makeEffects()
     var removed: [ContiguousArray<Shard<Key, Value>.Table.Entry>] = []
     // One change for all shards: otherwise the removal of the stored copies could begin for the first shards, and
     // remove once more, for the last ones, what has been stored and flushed in the meantime.
     shards.withAllLocks { shard in
-      shard.holds += holds
+      shard.pauseCount += pauses
       for hub in shard.hubs.entries { shard.publishReset(hub.key, hub.hash, &effects) }
       removed.append(shard.removeAll())
-      shard.ledger?.removeAll(&effects)
+      shard.pendingWrites?.removeAll(&effects)
     }
-    for entry in removed.joined() { cutOff(entry.element.state, &effects) }
+    for entry in removed.joined() { invalidate(entry.element.state, &effects) }
     effects.release(removed)
     effects.perform(in: self)
     tell(.cleared(key: nil))
   }
 
-  /// Keeps the results of what begins from now on.
+  /// Stores the results of work that starts from now on.
   @usableFromInline
-  func release() {
-    shards.withEachLock { $0.holds -= 1 }
+  func resume() {
+    shards.withEachLock { $0.pauseCount -= 1 }
   }
 
   /// Forgets everything in memory; flights go on.
@@ -202,11 +202,11 @@ extension KeyedCache {
       let limit = shard.eviction.map { _ in max(1024, 4 * old.count) }
       for entry in old {
         let isAtRest = entry.element.state.isAtRest
-        if let value = entry.element.value, shard.ledger != nil {
+        if let value = entry.element.value, shard.pendingWrites != nil {
           let copy = ValueOutcome(value)
           entry.element.state.describe(copy)
-          shard.ledger?.depart(entry.key, hash: entry.hash, copy, limit: limit, &effects)
-          if shard.ledger?.hasDepartures == true { effects.callsCacher = true }
+          shard.pendingWrites?.depart(entry.key, hash: entry.hash, copy, limit: limit, &effects)
+          if shard.pendingWrites?.hasDepartures == true { effects.callsCacher = true }
         }
         guard !shard.hubs.isEmpty || !isAtRest else { continue }
         shard.publish(.unknown, entry.key, entry.hash, &effects)

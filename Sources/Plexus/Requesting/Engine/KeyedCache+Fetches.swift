@@ -10,7 +10,7 @@ extension KeyedCache {
     { flight, _ in
       let key = unsafe unsafeDowncast(flight, to: KeyFlight<Key>.self).key
       return ValueOutcome(
-        try await FlightScope.local.withValue(flight) { try await onKeyFetch(key) }
+        try await WaitScope.local.withValue(flight) { try await onKeyFetch(key) }
       )
     }
   }
@@ -31,7 +31,7 @@ extension KeyedCache {
         validator: previous?.validator,
         attempt: attempt
       )
-      let result = try await FlightScope.local.withValue(flight) {
+      let result = try await WaitScope.local.withValue(flight) {
         try await onKeyFetch(key, context)
       }
       return try ValueOutcome(result, renewing: previous)
@@ -43,7 +43,7 @@ extension KeyedCache {
   static func fetch(together onFetch: @escaping BulkFetch) -> Operations.Fetch {
     { flight, _ in
       let key = unsafe unsafeDowncast(flight, to: KeyFlight<Key>.self).key
-      let values = try await FlightScope.local.withValue(flight) { try await onFetch([key]) }
+      let values = try await WaitScope.local.withValue(flight) { try await onFetch([key]) }
       guard let value = values[key] else {
         // As in a fetch of several keys, this is an answer, and no reason for another attempt.
         return Outcome(.failure, error: MultiplexerError.missingKey("\(key)"))
@@ -63,28 +63,17 @@ extension ValueOutcome {
   @inlinable
   convenience init(_ result: FetchResult<Value>, renewing previous: ValueOutcome?) throws {
     switch result {
-    case .value(let value, let timeToLive, let validator):
-      self.init(value)
-      if let timeToLive {
-        terms = ValueTerms(timeToLive: Nanoseconds(saturating: timeToLive))
-      }
-      self.validator = validator
-    case .fetched(let value, let directives, let validator):
+    case .value(let value, let directives, let validator):
       self.init(value)
       terms = ValueTerms(directives)
       self.validator = validator
     case .transient(let value):
       self.init(value, .transient)
-    case .notModified(let timeToLive):
+    case .notModified(let timeToLive, let directives, let validator):
       guard let previous else { throw MultiplexerError.notModifiedWithoutValue }
       self.init(previous.value)
-      terms = previous.terms
+      terms = directives.map { ValueTerms($0) } ?? previous.terms
       if let timeToLive { terms.timeToLive = Nanoseconds(saturating: timeToLive) }
-      validator = previous.validator
-    case .revalidated(let directives, let validator):
-      guard let previous else { throw MultiplexerError.notModifiedWithoutValue }
-      self.init(previous.value)
-      terms = ValueTerms(directives)
       self.validator = validator ?? previous.validator
     }
   }

@@ -43,7 +43,7 @@ extension KeyedCache {
       if outcome.kind == .transient {
         if let name {
           // An older copy must not come back in its place.
-          shard.ledger?.remove(key, hash: flight.hash, name: name, &effects)
+          shard.pendingWrites?.remove(key, hash: flight.hash, name: name, &effects)
           effects.callsCacher = true
         }
         if !shard.hubs.isEmpty {
@@ -61,7 +61,7 @@ extension KeyedCache {
       if outcome.kind == .value || outcome.kind == .restored || isRestoredByFailure {
         if let name {
           // A refresh since the flight began has queued another one.
-          shard.ledger?.noteValue(
+          shard.pendingWrites?.noteValue(
             key,
             hash: flight.hash,
             name: name,

@@ -37,8 +37,8 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       rest -= 1
       return Shard(
         limit: limit.map { $0 / shardCount + (rest >= 0 ? 1 : 0) },
-        ledger: storage.map {
-          StorageLedger(
+        pendingWrites: storage.map {
+          PendingWrites(
             isReadFirst: policy.cacherRead == .beforeFetch,
             onlyName: $0.onlyName,
             isBounded: limit != nil
@@ -158,7 +158,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     hash: UInt64,
     ticket: RefreshTicket
   ) async throws -> ValueOutcome<Value> {
-    let scope = FlightScope.awaited
+    let scope = WaitScope.awaited
     var effects = makeEffects()
     let admission = admit(key, hash: hash, ticket: ticket, scope: scope, &effects)
     effects.perform(in: self)
@@ -308,7 +308,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     }
     shard[index].state.begin(flight, inBackground: inBackground)
     shard.launch(flight, index, takesStoredCopy: ticket.isNone, isBulk: isBulk, &effects)
-    if shard.holds > 0 {
+    if shard.pauseCount > 0 {
       // It is cut off from its beginning: its outcome is for the callers that wait now.
       _ = shard[index].state.giveUp(hasValue: shard.hasValue(index))
       shard.removeIfEmpty(index, &effects)

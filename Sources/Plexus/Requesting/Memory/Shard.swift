@@ -25,20 +25,20 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// The eviction policy, if there is a limit.
   @usableFromInline var eviction: S3FIFO?
   /// The changes that the cacher has yet to be told, if there is one.
-  @usableFromInline var ledger: StorageLedger<Key, Value>?
+  @usableFromInline var pendingWrites: PendingWrites<Key, Value>?
   /// The streams of the keys that have subscribers.
   @usableFromInline var hubs = KeyTable<Key, Hub>()
   /// The number of reasons to keep nothing of what begins now.
-  @usableFromInline var holds = 0
+  @usableFromInline var pauseCount = 0
   @usableFromInline var failuresSinceSweep = 0
 
   /// - Parameters:
   ///   - limit: The largest cost of all values together, if there is a limit.
-  ///   - ledger: The changes that the cacher has yet to be told, if there is one.
+  ///   - pendingWrites: The changes that the cacher has yet to be told, if there is one.
   @inlinable
-  init(limit: Int?, ledger: StorageLedger<Key, Value>?) {
+  init(limit: Int?, pendingWrites: PendingWrites<Key, Value>?) {
     eviction = limit.map { S3FIFO(limit: $0) }
-    self.ledger = ledger
+    self.pendingWrites = pendingWrites
   }
 
   /// The value of a key, if it is fresh; counted as a hit.
@@ -203,7 +203,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Removes a value from memory; the cacher is told first, and the flight under way goes on.
   @inlinable
   mutating func evict(_ index: Int, _ effects: inout Effects) {
-    if ledger != nil { depart(index, &effects) }
+    if pendingWrites != nil { depart(index, &effects) }
     if !keys.entries[index].element.state.isAtRest {
       effects.release(keys.entries[index].element)
       keys.entries[index].element.value = nil
@@ -226,8 +226,8 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     guard let copy = copy(index) else { return }
     // With a slow cacher, a few times as many are on their way to it as there are in memory.
     let limit = eviction.map { max(1024, 4 * min($0.count, $0.limit)) }
-    ledger?.depart(entry.key, hash: entry.hash, copy, limit: limit, &effects)
-    if ledger?.hasDepartures == true { effects.callsCacher = true }
+    pendingWrites?.depart(entry.key, hash: entry.hash, copy, limit: limit, &effects)
+    if pendingWrites?.hasDepartures == true { effects.callsCacher = true }
   }
 
   // MARK: - Flights
@@ -266,8 +266,8 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ effects: inout Effects
   ) {
     flight.previous = copy(index)
-    if let ledger {
-      flight.readsFirst = flight.previous == nil && ledger.isReadFirst
+    if let pendingWrites {
+      flight.readsFirst = flight.previous == nil && pendingWrites.isReadFirst
       flight.takesStoredCopy =
         takesStoredCopy && !keys.entries[index].element.state.servesRefresh
     }

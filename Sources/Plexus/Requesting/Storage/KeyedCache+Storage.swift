@@ -19,7 +19,7 @@ extension KeyedCache {
       do {
         // A cacher that requests what it is being asked for is detected like a fetch that does.
         let scope = flight.predecessor ?? flight
-        let entry = try await FlightScope.local.withValue(scope) {
+        let entry = try await WaitScope.local.withValue(scope) {
           try await storage.calls.run(.read) { try await storage.cacher.entry(forKey: name) }
         }
         return entry.map { restored($0, outdatedUntil: outdatedUntil) }
@@ -30,8 +30,8 @@ extension KeyedCache {
     }
   }
 
-  private func lookUp(_ name: String, hash: UInt64) -> StorageLedger<Key, Value>.Lookup? {
-    shards.withLock(hash: hash) { $0.ledger?.lookUp(name) }
+  private func lookUp(_ name: String, hash: UInt64) -> PendingWrites<Key, Value>.Lookup? {
+    shards.withLock(hash: hash) { $0.pendingWrites?.lookUp(name) }
   }
 
   /// Reads the stored copies for several flights, with one call if the cacher can do that, else some of them at
@@ -94,7 +94,7 @@ extension KeyedCache {
     if storage.calls.allowsReading(), let first = flights.first {
       let names = Set(wanted.keys)
       do {
-        entries = try await FlightScope.local.withValue(first.predecessor ?? first) {
+        entries = try await WaitScope.local.withValue(first.predecessor ?? first) {
           try await storage.calls.run(.read) { try await reader.entries(forKeys: names) }
         }
       } catch {
@@ -173,18 +173,18 @@ extension KeyedCache {
 
   private func turn(of storage: Storage<Key, Value>, flushing: Bool) async -> StorageReport {
     let report = Locked(StorageReport())
-    let turn = storage.lane.add { [self] in
+    let turn = storage.queue.add { [self] in
       let result = await synchronize(storage, flushing: flushing)
       report.withLock { $0 = result }
     }
     // A cacher that calls for its own multiplexer's turn would wait for itself.
-    if !storage.lane.isCurrent { await turn.value }
+    if !storage.queue.isCurrent { await turn.value }
     return report.withLock { $0 }
   }
 
   /// Removes what is to be removed, and then writes what has left memory.
   ///
-  /// When flushing, everything else that the cacher does not have is written, too. Called in the lane of the
+  /// When flushing, everything else that the cacher does not have is written, too. Called in the queue of the
   /// storage.
   func synchronize(_ storage: Storage<Key, Value>, flushing: Bool) async -> StorageReport {
     var report = StorageReport()
@@ -219,9 +219,11 @@ extension KeyedCache {
     var revisions: [UInt64?] = []
     // A complete removal is seen in all shards or in none.
     shards.withAllLocks { shard in
-      revisions.append(shard.ledger?.completeRemoval)
-      if shard.ledger?.completeRemoval != nil { isComplete = true }
-      for (name, revision) in shard.ledger?.removals ?? [:] { names.append((name, revision)) }
+      revisions.append(shard.pendingWrites?.completeRemoval)
+      if shard.pendingWrites?.completeRemoval != nil { isComplete = true }
+      for (name, revision) in shard.pendingWrites?.removals ?? [:] {
+        names.append((name, revision))
+      }
     }
     if isComplete {
       do {
@@ -229,7 +231,7 @@ extension KeyedCache {
         var remaining = revisions[...]
         shards.withEachLock { shard in
           if let revision = remaining.popFirst() ?? nil {
-            shard.ledger?.confirmCompleteRemoval(revision)
+            shard.pendingWrites?.confirmCompleteRemoval(revision)
           }
         }
       } catch {
@@ -247,7 +249,7 @@ extension KeyedCache {
       noteCacherError(report.failedRemovals)
     }
     let removed = names.filter { report.failedRemovals[$0.name] == nil }
-    shards.withEachLock { shard in shard.ledger?.confirmRemoval(of: removed) }
+    shards.withEachLock { shard in shard.pendingWrites?.confirmRemoval(of: removed) }
     return true
   }
 
@@ -283,7 +285,7 @@ extension KeyedCache {
     var blocked: [Unwritten] = []
     let wallTime = wallClockTime()
     shards.withEachLock { shard in
-      guard let ledger = shard.ledger else { return }
+      guard let pendingWrites = shard.pendingWrites else { return }
       func add(
         _ name: String,
         _ revision: UInt64,
@@ -292,19 +294,19 @@ extension KeyedCache {
       ) {
         let entry = CacheEntry(copy, age: .nanoseconds(age(of: copy.storedAt)), at: wallTime)
         let item = Unwritten(name: name, revision: revision, entry: entry, key: key)
-        if ledger.isToBeRemoved(name) { return blocked.append(item) }
+        if pendingWrites.isToBeRemoved(name) { return blocked.append(item) }
         items.append(item)
-        shard.ledger?.noteWrite(at: entry.storedAt)
+        shard.pendingWrites?.noteWrite(at: entry.storedAt)
         // By the time at which it is written it may look newer than the refresh that it does not satisfy.
-        if ledger.isOutdated(name, revision: revision) {
-          shard.ledger?.outdate(name, until: entry.storedAt)
+        if pendingWrites.isOutdated(name, revision: revision) {
+          shard.pendingWrites?.outdate(name, until: entry.storedAt)
         }
       }
-      for (name, departure) in ledger.departures {
+      for (name, departure) in pendingWrites.departures {
         add(name, departure.revision, departure.copy, nil)
       }
       guard flushing else { return }
-      for entry in ledger.unflushed.entries {
+      for entry in pendingWrites.dirty.entries {
         guard let index = shard.keys.index(of: entry.key, hash: entry.hash),
           let copy = shard.copy(index)
         else { continue }
@@ -319,8 +321,8 @@ extension KeyedCache {
   private func noteOverflow(_ storage: Storage<Key, Value>) {
     var names: Set<String> = []
     shards.withEachLock { shard in
-      if shard.ledger?.overflow.isEmpty == false {
-        names.formUnion(shard.ledger?.takeOverflow() ?? [])
+      if shard.pendingWrites?.overflow.isEmpty == false {
+        names.formUnion(shard.pendingWrites?.takeOverflow() ?? [])
       }
     }
     for name in names { storage.noteLoss(name, MultiplexerError.storageOverloaded) }
@@ -354,12 +356,12 @@ extension KeyedCache {
       var effects = makeEffects()
       if let (key, hash) = item.key {
         shards.withLock(hash: hash) {
-          $0.ledger?.confirm(key, hash: hash, revision: item.revision, &effects)
+          $0.pendingWrites?.confirm(key, hash: hash, revision: item.revision, &effects)
         }
       } else {
         // It is in one of the stripes; there are few of them, and few such values.
         shards.withEachLock {
-          $0.ledger?.endDeparture(item.name, revision: item.revision, &effects)
+          $0.pendingWrites?.endDeparture(item.name, revision: item.revision, &effects)
         }
       }
     }
@@ -371,15 +373,16 @@ extension KeyedCache {
     var effects = makeEffects()
     var isLost = false
     shards.withEachLock { shard in
-      if let departure = shard.ledger?.departures[item.name], departure.revision == item.revision,
+      if let departure = shard.pendingWrites?.departures[item.name],
+        departure.revision == item.revision,
         let index = shard.keys.index(of: departure.key, hash: departure.hash),
         shard.hasValue(index)
       {
         // A newer value would have taken its place: it has come back.
-        shard.ledger?.reclaim(item.name, departure, &effects)
+        shard.pendingWrites?.reclaim(item.name, departure, &effects)
         return
       }
-      let wasThere = shard.ledger?.loseDeparture(
+      let wasThere = shard.pendingWrites?.loseDeparture(
         item.name,
         revision: item.revision,
         at: time,

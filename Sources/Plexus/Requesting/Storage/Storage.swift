@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// The cacher behind a multiplexer or a map.
 ///
-/// Writing and removing happen in one lane, one after the other, so that what is removed stays removed
+/// Writing and removing happen in one queue, one after the other, so that what is removed stays removed
 /// whatever was being written. Reading does not wait for them.
 @usableFromInline
 final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
@@ -14,7 +14,7 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// What all names begin with; others may have entries of their own in the cacher.
   let prefix: String?
   let calls: CacherCalls
-  let lane = SerialLane()
+  let queue = SerialQueue()
   private let makeName: @Sendable (Key) -> String
   private let isWriting = Atomic<Bool>(false)
   /// The values that had left memory and could not be written, until a flush reports them.
@@ -83,7 +83,7 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline
   func scheduleWriting(in cache: KeyedCache<Key, Value>) {
     guard !isWriting.exchange(true, ordering: .acquiringAndReleasing) else { return }
-    lane.add { [self] in
+    queue.add { [self] in
       isWriting.store(false, ordering: .releasing)
       _ = await cache.synchronize(self, flushing: false)
     }

@@ -104,11 +104,11 @@ private let mediaOperations: [Operation] = [
       for _ in 0..<count { media.clearMemory() }
     }
   },
-  Operation("media: hold + release", count: 300) { count in
+  Operation("media: pause + resume", count: 300) { count in
     try await withMedia { media in
       for _ in 0..<count {
-        media.hold()
-        media.release()
+        media.pause()
+        media.resume()
       }
     }
   },
@@ -117,9 +117,9 @@ private let mediaOperations: [Operation] = [
       for _ in 0..<count { try await media.flush() }
     }
   },
-  Operation("media: cutOff", count: 300) { count in
+  Operation("media: invalidate", count: 300) { count in
     try await withMedia { media in
-      for _ in 0..<count { media.cutOff() }
+      for _ in 0..<count { media.invalidate() }
     }
   },
   Operation("media: removeStored of none", count: 90) { count in

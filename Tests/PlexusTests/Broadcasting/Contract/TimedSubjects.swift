@@ -3,7 +3,7 @@ import TestSupport
 
 /// Touches, which fire at once.
 struct DebouncerSubject: ContractSubject {
-  private let ledger = Ledger()
+  private let pendingWrites = Ledger()
 
   var testDescription: String { "a debouncer" }
 
@@ -12,11 +12,11 @@ struct DebouncerSubject: ContractSubject {
   func makeSource() -> Debouncer { Debouncer(delay: .zero) }
 
   func send(_ parcel: Parcel, to source: Debouncer) {
-    ledger.write(parcel.number) { source.touch() }
+    pendingWrites.write(parcel.number) { source.touch() }
   }
 
   func registering<Result>(_ body: (@escaping Opener<Void>) -> Result) -> Result {
-    ledger.opening(body)
+    pendingWrites.opening(body)
   }
 
   func parcel(in element: Void) -> Parcel? { nil }
@@ -26,7 +26,7 @@ struct DebouncerSubject: ContractSubject {
 
 /// Touches, none of which comes too early.
 struct ThrottlerSubject: ContractSubject {
-  private let ledger = Ledger()
+  private let pendingWrites = Ledger()
 
   var testDescription: String { "a throttler" }
 
@@ -35,11 +35,11 @@ struct ThrottlerSubject: ContractSubject {
   func makeSource() -> Throttler { Throttler(interval: .zero) }
 
   func send(_ parcel: Parcel, to source: Throttler) {
-    ledger.write(parcel.number) { source.touch() }
+    pendingWrites.write(parcel.number) { source.touch() }
   }
 
   func registering<Result>(_ body: (@escaping Opener<Void>) -> Result) -> Result {
-    ledger.opening(body)
+    pendingWrites.opening(body)
   }
 
   func parcel(in element: Void) -> Parcel? { nil }

@@ -28,7 +28,7 @@ import Testing
       requiresRevalidation: true
     )
     let cache = kind.makeInformed(storedIn: cacher, clock: clock) { _ in
-      .fetched(7, directives: directives, validator: "tag")
+      .value(7, directives: directives, validator: "tag")
     }
     _ = try await cache.request()
     try await cache.flush()
@@ -110,7 +110,7 @@ import Testing
     let forgetful = ForgetfulCacher()
     let policy = CachePolicy.readingFirst(staleFor: .seconds(3_600))
     let cache = kind.makeInformed(storedIn: forgetful, policy: policy, clock: clock) { _ in
-      .fetched(7, directives: CacheDirectives(timeToLive: .zero, requiresRevalidation: true))
+      .value(7, directives: CacheDirectives(timeToLive: .zero, requiresRevalidation: true))
     }
     _ = try await cache.request()
     try await cache.flush()

@@ -33,7 +33,7 @@ private final class StoredRun {
 
   private let cacher = ControlledCacher<Int>()
   private let clock = ManualClock()
-  private let outcome = Mailbox()
+  private let outcome = OutcomeBox()
   private let tally = Tally()
   private var map: MultiplexerMap<String, Int>
   private var model = StoredModel()
@@ -46,7 +46,7 @@ private final class StoredRun {
   }
 
   /// What the next fetch will come to.
-  private final class Mailbox: Sendable {
+  private final class OutcomeBox: Sendable {
     private let content = Guarded(Outcome.succeeds)
 
     var outcome: Outcome {
@@ -58,7 +58,7 @@ private final class StoredRun {
   private static func makeMap(
     _ cacher: ControlledCacher<Int>,
     _ clock: ManualClock,
-    _ outcome: Mailbox,
+    _ outcome: OutcomeBox,
     _ tally: Tally
   ) -> MultiplexerMap<String, Int> {
     var policy = CachePolicy.readingFirst()

@@ -1,6 +1,6 @@
 /// A task that carries another sequence into a hub.
 @usableFromInline
-struct Feeder: Sendable {
+struct SourceTask: Sendable {
   /// The task, as soon as it is known.
   var task: Task<Void, Never>?
 }
@@ -21,7 +21,7 @@ extension HubCore {
   ) {
     let id = UniqueID.next()
     let isOpen = state.withLock { state in
-      if !state.isFinished { state.feeders[id] = Feeder() }
+      if !state.isFinished { state.feeders[id] = SourceTask() }
       return !state.isFinished
     }
     guard isOpen else { return }
@@ -33,8 +33,8 @@ extension HubCore {
       } catch {
         fail(error)
       }
-      let feeder = self?.state.withLock { $0.feeders.removeValue(forKey: id) }
-      withExtendedLifetime(feeder) {}
+      let sourceTask = self?.state.withLock { $0.feeders.removeValue(forKey: id) }
+      withExtendedLifetime(sourceTask) {}
     }
     let isOver = state.withLock { state in
       guard state.feeders[id] != nil else { return true }

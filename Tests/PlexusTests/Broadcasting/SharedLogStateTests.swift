@@ -227,15 +227,15 @@ import Testing
     withExtendedLifetime(delivery) {}
   }
 
-  @Test func `a mailbox says what it has lost, and hands one element to a reader that waits`() {
-    let newest = Mailbox<Int>(overflow: .dropsOldest(beyond: 2), ignoredSender: 7)
+  @Test func `a buffer says what it has lost, and hands one element to a reader that waits`() {
+    let newest = SubscriberBuffer<Int>(overflow: .dropsOldest(beyond: 2), ignoredSender: 7)
     #expect([1, 2, 3].map { newest.deliver($0, from: 0) } == [nil, nil, 1])
     #expect(newest.deliver(9, from: 7) == nil)
-    #expect(Array(newest.buffer.popFirst(atMost: 9)) == [2, 3])
-    let oldest = Mailbox<Int>(overflow: .dropsNewest(beyond: 2), ignoredSender: 0)
+    #expect(Array(newest.elements.popFirst(atMost: 9)) == [2, 3])
+    let oldest = SubscriberBuffer<Int>(overflow: .dropsNewest(beyond: 2), ignoredSender: 0)
     #expect([1, 2, 3].map { oldest.deliver($0, from: 0) } == [nil, nil, 3])
     #expect(oldest.droppedCount == 1)
-    let none = Mailbox<Int>(overflow: .dropsNewest(beyond: 0), ignoredSender: 0)
+    let none = SubscriberBuffer<Int>(overflow: .dropsNewest(beyond: 0), ignoredSender: 0)
     none.parkedReader = Waiter(id: 1)
     #expect(none.takeReader() == nil)
     #expect(none.deliver(1, from: 0) == nil)

@@ -1,7 +1,7 @@
 /// What iterates a sequence on behalf of a debounced or throttled one, in a task of its own.
 ///
 /// The task does not keep the feed: it ends when the last iterator is gone.
-final class TimedFeed<Base: AsyncSequence & Sendable, Schedule: FiringSchedule>: Sendable
+final class TimedSource<Base: AsyncSequence & Sendable, Schedule: FiringSchedule>: Sendable
 where Base.Element: Sendable {
   /// What a feed and its task share.
   private final class Link: Sendable {
@@ -91,17 +91,17 @@ where Base.Element: Sendable {
   let clock: any Clock<Duration>
 
   func makeIterator() -> TimedIterator<Base, Schedule> {
-    TimedIterator(TimedFeed(base, schedule, clock: clock))
+    TimedIterator(TimedSource(base, schedule, clock: clock))
   }
 }
 
 /// The iterator of a debounced or throttled sequence, whichever it is.
 struct TimedIterator<Base: AsyncSequence & Sendable, Schedule: FiringSchedule>
 where Base.Element: Sendable {
-  private let feed: TimedFeed<Base, Schedule>
+  private let feed: TimedSource<Base, Schedule>
   private var elements: Subscription<Base.Element>.Iterator
 
-  init(_ feed: TimedFeed<Base, Schedule>) {
+  init(_ feed: TimedSource<Base, Schedule>) {
     self.feed = feed
     elements = feed.subscription().makeAsyncIterator()
   }

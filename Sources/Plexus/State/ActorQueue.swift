@@ -1,6 +1,6 @@
 /// Where closures that belong to one actor are called, one after another, in one task.
-final class Lane: Sendable {
-  /// A call, which happens on the actor of the lane.
+final class ActorQueue: Sendable {
+  /// A call, which happens on the actor of the queue.
   typealias Call = @Sendable () async -> Void
 
   /// Which actor it is; `nil` stands for none.

@@ -3,22 +3,22 @@
 /// Those subscribers of a hub that do not read the log, as far as they do not depend on the type of
 /// its elements.
 @usableFromInline
-class OtherReadersBase: @unchecked Sendable {
+class BoundedReadersBase: @unchecked Sendable {
   @usableFromInline
   init() {}
 }
 
 /// Those subscribers of a hub that do not read the log.
 @usableFromInline
-final class OtherReaders<Element: Sendable>: OtherReadersBase, @unchecked Sendable {
+final class BoundedReaders<Element: Sendable>: BoundedReadersBase, @unchecked Sendable {
   /// The newest elements, as many as the most demanding reader of the window wants.
   @exclusivity(unchecked) @safe
   @usableFromInline var window = Ring<Element>()
   @exclusivity(unchecked) @safe
   @usableFromInline var windowLimits = WindowLimits()
   @exclusivity(unchecked) @safe
-  @usableFromInline var mailboxes: ContiguousArray<Mailbox<Element>> = []
-  /// Whether a mailbox may have taken the place of an older one.
+  @usableFromInline var buffers: ContiguousArray<SubscriberBuffer<Element>> = []
+  /// Whether a buffer may have taken the place of an older one.
   @usableFromInline var isShuffled = false
 
   @usableFromInline
@@ -45,7 +45,7 @@ final class OtherReaders<Element: Sendable>: OtherReadersBase, @unchecked Sendab
       }
       window.append(element)
     }
-    if !mailboxes.isEmpty { appendToMailboxes(element, from: sender, to: &delivery) }
+    if !buffers.isEmpty { appendToMailboxes(element, from: sender, to: &delivery) }
   }
 
   @usableFromInline
@@ -54,9 +54,9 @@ final class OtherReaders<Element: Sendable>: OtherReadersBase, @unchecked Sendab
     from sender: UInt64,
     to delivery: inout Delivery<Element>
   ) {
-    for mailbox in mailboxes {
-      if let lost = mailbox.deliver(element, from: sender) { delivery.displaced.append(lost) }
-      if let task = mailbox.takeReader()?.takeTask() { delivery.woken.append(task) }
+    for buffer in buffers {
+      if let lost = buffer.deliver(element, from: sender) { delivery.displaced.append(lost) }
+      if let task = buffer.takeReader()?.takeTask() { delivery.woken.append(task) }
     }
     // Tasks are resumed in subscription order.
     if isShuffled { delivery.woken.sort { $0.id < $1.id } }
@@ -89,31 +89,31 @@ final class OtherReaders<Element: Sendable>: OtherReadersBase, @unchecked Sendab
     while window.count > (last == nil ? 0 : 1), let element = window.popFirst() {
       unread.append(element)
     }
-    for mailbox in mailboxes where !mailbox.buffer.isEmpty {
-      while let element = mailbox.buffer.popFirst() { unread.append(element) }
-      if let last { mailbox.buffer.append(last) }
+    for buffer in buffers where !buffer.elements.isEmpty {
+      while let element = buffer.elements.popFirst() { unread.append(element) }
+      if let last { buffer.elements.append(last) }
     }
   }
 
-  /// Adds a mailbox.
+  /// Adds a buffer.
   @inlinable
-  func insert(_ mailbox: Mailbox<Element>) {
-    if mailboxes.isEmpty { isShuffled = false }
-    mailbox.slot = mailboxes.count
-    mailboxes.append(mailbox)
+  func insert(_ buffer: SubscriberBuffer<Element>) {
+    if buffers.isEmpty { isShuffled = false }
+    buffer.slot = buffers.count
+    buffers.append(buffer)
   }
 
-  /// Removes a mailbox.
+  /// Removes a buffer.
   @inlinable
-  func remove(_ mailbox: Mailbox<Element>) {
-    guard mailbox.slot >= 0 else { return }
-    let last = mailboxes.removeLast()
-    if last !== mailbox {
-      mailboxes[mailbox.slot] = last
-      last.slot = mailbox.slot
+  func remove(_ buffer: SubscriberBuffer<Element>) {
+    guard buffer.slot >= 0 else { return }
+    let last = buffers.removeLast()
+    if last !== buffer {
+      buffers[buffer.slot] = last
+      last.slot = buffer.slot
       isShuffled = true
     }
-    mailbox.slot = -1
+    buffer.slot = -1
   }
 }
 

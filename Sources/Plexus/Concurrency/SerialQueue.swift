@@ -3,15 +3,15 @@ internal import Synchronization
 /// Runs asynchronous work one piece after the other, in the order in which it was given.
 ///
 /// An actor would not do: it lets the next piece begin whenever one suspends.
-final class SerialLane: Sendable {
+final class SerialQueue: Sendable {
   /// A piece of work, as the tasks know it that belong to it.
   private final class Turn: Sendable {
-    let lane: ObjectIdentifier
+    let queue: ObjectIdentifier
     /// A task that a piece of work leaves behind may wait for the next one.
     let isOver = Atomic<Bool>(false)
 
-    init(of lane: SerialLane) {
-      self.lane = ObjectIdentifier(lane)
+    init(of queue: SerialQueue) {
+      self.queue = ObjectIdentifier(queue)
     }
   }
 
@@ -22,10 +22,10 @@ final class SerialLane: Sendable {
 
   init() {}
 
-  /// Whether the current task is part of a piece of work of this lane, which would wait for itself.
+  /// Whether the current task is part of a piece of work of this queue, which would wait for itself.
   var isCurrent: Bool {
-    let lane = ObjectIdentifier(self)
-    return Self.current.contains { $0.lane == lane && !$0.isOver.load(ordering: .acquiring) }
+    let queue = ObjectIdentifier(self)
+    return Self.current.contains { $0.queue == queue && !$0.isOver.load(ordering: .acquiring) }
   }
 
   /// Adds a piece of work, which runs to its end whether those who wait for it are cancelled or not.

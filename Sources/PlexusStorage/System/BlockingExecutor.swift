@@ -5,9 +5,9 @@ internal import Dispatch
 
 /// A thread's worth of blocking calls, away from the threads on which tasks run.
 ///
-/// An actor that waits for disks and locks stands on a lane of its own, so that slow storage holds up
+/// An actor that waits for disks and locks has an executor of its own, so that slow storage holds up
 /// nobody but those who use that storage.
-final class StorageLane: SerialExecutor {
+final class BlockingExecutor: SerialExecutor {
   private let queue = DispatchQueue(label: "plexus.storage")
 
   func enqueue(_ job: consuming ExecutorJob) {

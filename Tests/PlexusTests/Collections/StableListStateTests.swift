@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A roster` {
   @Test func `keeps the order of those who are left, like an array`() {
     var random = SeededRandom(seed: 7)
-    var roster = Roster<String>()
+    var roster = StableList<String>()
     var model: [(number: Int, member: String)] = []
     for step in 0..<2_000 {
       // It grows first, and shrinks to nothing in the end.

@@ -4,7 +4,7 @@ internal import Synchronization
 
 /// Announces the number of subscribers of a hub.
 @usableFromInline
-final class CountFeed: @unchecked Sendable {
+final class SubscriberCountHub: @unchecked Sendable {
   /// Where the numbers are sent.
   let hub = BroadcastHub<Int>()
   /// Who has something to read now, and is to be resumed without the lock.
@@ -39,7 +39,7 @@ extension HubCore {
   /// - Returns: The number at this moment and, without a gap, those that follow.
   final func countSubscription(bufferingPolicy: BufferingPolicy<Int>) -> Subscription<Int> {
     state.withLock { state in
-      let feed = state.counts ?? CountFeed()
+      let feed = state.counts ?? SubscriberCountHub()
       if state.counts == nil {
         // Nobody waits for a new one: there is nothing to resume.
         if state.isFinished { feed.hub.finish() }

@@ -1,5 +1,5 @@
 /// How much room the files of a folder leave under its limit, and who has to make more.
-struct Room {
+struct SizeLimit {
   /// A file as its folder lists it.
   struct File {
     let name: String

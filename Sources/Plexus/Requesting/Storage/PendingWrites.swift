@@ -5,7 +5,7 @@
 ///
 /// Nothing is released here: what is replaced or removed is handed out.
 @usableFromInline
-struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// A value in memory that the cacher does not have.
   struct Note: Sendable {
     /// The key as the cacher knows it.
@@ -46,7 +46,7 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let isBounded: Bool
   /// For how many reasons no stored copy may be used that was not written here.
   var readBlocks = 0
-  private(set) var unflushed = KeyTable<Key, Note>()
+  private(set) var dirty = KeyTable<Key, Note>()
   private(set) var departures: [String: Departure] = [:]
   /// The names of the copies to remove.
   private(set) var removals: [String: UInt64] = [:]
@@ -121,7 +121,7 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ effects: inout Effects
   ) {
     removeNote(key, hash: hash, &effects)
-    _ = unflushed.insert(Note(name: name, revision: nextRevision()), for: key, hash: hash)
+    _ = dirty.insert(Note(name: name, revision: nextRevision()), for: key, hash: hash)
     removeDeparture(name, &effects)
     if isNewest {
       refreshes[name] = nil
@@ -146,8 +146,8 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     limit: Int? = nil,
     _ effects: inout Effects
   ) {
-    guard let index = unflushed.index(of: key, hash: hash) else { return }
-    let entry = unflushed.remove(at: index)
+    guard let index = dirty.index(of: key, hash: hash) else { return }
+    let entry = dirty.remove(at: index)
     if let limit, departures.count >= limit {
       if overflow.count < 1024 { overflow.insert(entry.element.name) }
       refresh(entry.element.name, at: wallClockTime())
@@ -182,7 +182,7 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Everything is cleared, as far as it is ours.
   mutating func removeAll(_ effects: inout Effects) {
-    effects.release(unflushed.removeAll())
+    effects.release(dirty.removeAll())
     effects.release(departures)
     departures = [:]
     refreshes = [:]
@@ -245,8 +245,8 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   private mutating func removeNote(_ key: Key, hash: UInt64, _ effects: inout Effects) {
-    guard let index = unflushed.index(of: key, hash: hash) else { return }
-    effects.release(unflushed.remove(at: index))
+    guard let index = dirty.index(of: key, hash: hash) else { return }
+    effects.release(dirty.remove(at: index))
   }
 
   private mutating func removeDeparture(_ name: String, _ effects: inout Effects) {
@@ -273,10 +273,10 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     revision: UInt64,
     _ effects: inout Effects
   ) {
-    guard let index = unflushed.index(of: key, hash: hash),
-      unflushed.entries[index].element.revision == revision
+    guard let index = dirty.index(of: key, hash: hash),
+      dirty.entries[index].element.revision == revision
     else { return }
-    effects.release(unflushed.remove(at: index))
+    effects.release(dirty.remove(at: index))
   }
 
   /// A value that had left memory was written, unless there is a newer one since.
@@ -291,7 +291,7 @@ struct StorageLedger<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     removeDeparture(name, &effects)
     removeNote(departure.key, hash: departure.hash, &effects)
     let note = Note(name: name, revision: departure.revision)
-    _ = unflushed.insert(note, for: departure.key, hash: departure.hash)
+    _ = dirty.insert(note, for: departure.key, hash: departure.hash)
   }
 
   /// A value that had left memory could not be written and is given up, unless there is a newer one since.

@@ -3,7 +3,7 @@
 /// The buffer of one subscriber that does not read what all share: it has a limit of its own, or does
 /// not want to hear one of the senders.
 @usableFromInline
-final class Mailbox<Element: Sendable>: @unchecked Sendable {
+final class SubscriberBuffer<Element: Sendable>: @unchecked Sendable {
   /// What is lost when the buffer is full.
   @usableFromInline
   enum Overflow: Sendable {
@@ -19,8 +19,8 @@ final class Mailbox<Element: Sendable>: @unchecked Sendable {
   /// The sender that is not heard, or 0.
   @usableFromInline let ignoredSender: UInt64
   @exclusivity(unchecked) @safe
-  @usableFromInline var buffer = Ring<Element>()
-  /// The index in the hub's list of mailboxes, or -1.
+  @usableFromInline var elements = Ring<Element>()
+  /// The index in the hub's list of buffers, or -1.
   @exclusivity(unchecked) @safe
   @usableFromInline var slot = -1
   /// The reader, while it is parked.
@@ -49,11 +49,11 @@ final class Mailbox<Element: Sendable>: @unchecked Sendable {
     let room = parkedReader == nil ? 0 : 1
     switch overflow {
     case .none:
-      buffer.append(element)
+      elements.append(element)
       return nil
     case .dropsNewest(let limit):
-      guard buffer.count >= max(limit, room) else {
-        buffer.append(element)
+      guard elements.count >= max(limit, room) else {
+        elements.append(element)
         return nil
       }
       droppedCount += 1
@@ -64,10 +64,10 @@ final class Mailbox<Element: Sendable>: @unchecked Sendable {
         droppedCount += 1
         return element
       }
-      buffer.append(element)
-      guard buffer.count > capacity else { return nil }
+      elements.append(element)
+      guard elements.count > capacity else { return nil }
       droppedCount += 1
-      return buffer.popFirst()
+      return elements.popFirst()
     }
   }
 
@@ -79,7 +79,7 @@ final class Mailbox<Element: Sendable>: @unchecked Sendable {
   /// - Returns: Whether it is parked.
   @inlinable
   func park(_ reader: Waiter, task: SuspendedTask) -> Bool {
-    guard buffer.isEmpty else { return false }
+    guard elements.isEmpty else { return false }
     reader.task = task
     parkedReader = reader
     return true
@@ -88,7 +88,7 @@ final class Mailbox<Element: Sendable>: @unchecked Sendable {
   /// Takes the parked reader if there is something to read.
   @inlinable
   func takeReader() -> Waiter? {
-    guard !buffer.isEmpty else { return nil }
+    guard !elements.isEmpty else { return nil }
     defer { parkedReader = nil }
     return parkedReader
   }

@@ -19,7 +19,7 @@ final actor EntryFolder {
   private let names: FileNames
   private let byteLimit: Int?
   private let fileSystem: any FileSystem
-  private let lane = StorageLane()
+  private let executor = BlockingExecutor()
   private var isSwept = false
 
   init(path: String, names: FileNames, byteLimit: Int?, fileSystem: any FileSystem) {
@@ -33,7 +33,7 @@ final actor EntryFolder {
   nonisolated var id: String { "\(path)/\(names.tag)" }
 
   nonisolated var unownedExecutor: UnownedSerialExecutor {
-    unsafe lane.asUnownedSerialExecutor()
+    unsafe executor.asUnownedSerialExecutor()
   }
 
   /// Returns the content of a key's file.
@@ -130,11 +130,13 @@ final actor EntryFolder {
     let folder = try fileSystem.openOrMakeFolder(path)
     defer { fileSystem.close(folder) }
     try await fileSystem.lock(folder, byteLimit == nil ? .shared : .exclusive)
-    var room = try byteLimit.map { try Room(limit: $0, files: survey(), now: fileSystem.now()) }
+    var limit = try byteLimit.map {
+      try SizeLimit(limit: $0, files: survey(), now: fileSystem.now())
+    }
     var failures: [String: any Error] = [:]
     for file in files {
       do {
-        try write(file, room: &room)
+        try write(file, limit: &limit)
       } catch {
         failures[file.key] = error
       }
@@ -147,7 +149,7 @@ final actor EntryFolder {
     return failures
   }
 
-  private func write(_ file: File, room: inout Room?) throws {
+  private func write(_ file: File, limit: inout SizeLimit?) throws {
     let name = names.file(forKey: file.key)
     if let limit = byteLimit, file.bytes.count > limit {
       throw StorageError.entryTooLarge(byteCount: file.bytes.count, limit: limit)
@@ -156,16 +158,16 @@ final actor EntryFolder {
     do {
       try writeDurably(file, to: temporary)
       // Nothing is removed before it is sure that the new file exists.
-      for victim in room?.victims(for: file.bytes.count, replacing: name) ?? [] {
+      for victim in limit?.victims(for: file.bytes.count, replacing: name) ?? [] {
         _ = try fileSystem.remove(path(of: victim))
-        room?.remove(victim)
+        limit?.remove(victim)
       }
       try fileSystem.rename(temporary, to: path(of: name))
     } catch {
       _ = try? fileSystem.remove(temporary)
       throw error
     }
-    room?.insert(name, size: file.bytes.count, storedAt: file.storedAt)
+    limit?.insert(name, size: file.bytes.count, storedAt: file.storedAt)
   }
 
   private func writeDurably(_ file: File, to temporary: String) throws {
@@ -182,10 +184,10 @@ final actor EntryFolder {
     try fileSystem.synchronize(descriptor)
   }
 
-  private func survey() throws -> [Room.File] {
+  private func survey() throws -> [SizeLimit.File] {
     try fileSystem.names(inFolder: path).filter(names.isEntry).compactMap { name in
       guard let status = try fileSystem.status(atPath: path(of: name)) else { return nil }
-      return Room.File(
+      return SizeLimit.File(
         name: name,
         size: status.size,
         storedAt: status.modified,

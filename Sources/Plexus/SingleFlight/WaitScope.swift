@@ -31,7 +31,7 @@ extension WaitNode: Hashable {
 
 /// The work that the current task belongs to.
 @usableFromInline
-enum FlightScope: Sendable {
+enum WaitScope: Sendable {
   /// The fetch or load that the current task works for.
   @usableFromInline static let local = TaskLocal<WaitNode?>(wrappedValue: nil)
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.fewAtOnce) struct `Every sequence of events of a ledger` {
+@Suite(.fewAtOnce) struct `Every sequence of events of a pendingWrites` {
   @Test(arguments: [false, true])
   func `keeps every promise`(hasOnlyName: Bool) throws {
     try walk(World(onlyName: hasOnlyName ? "name" : nil), depth: 6)
@@ -20,32 +20,32 @@ import Testing
   }
 
   @Test func `R14: a refresh after the clock was set back outdates what was written before`() {
-    var ledger = StorageLedger<Int, Int>(isReadFirst: true)
-    ledger.noteWrite(at: .seconds(100))
-    ledger.refresh("1", at: .seconds(50))
-    ledger.refreshAll(at: .seconds(40))
-    guard case .elsewhere(let time) = ledger.lookUp("2") else {
+    var pendingWrites = PendingWrites<Int, Int>(isReadFirst: true)
+    pendingWrites.noteWrite(at: .seconds(100))
+    pendingWrites.refresh("1", at: .seconds(50))
+    pendingWrites.refreshAll(at: .seconds(40))
+    guard case .elsewhere(let time) = pendingWrites.lookUp("2") else {
       Issue.record("Nothing is known of it")
       return
     }
     #expect(time == .seconds(100))
-    ledger.refresh("2", at: .seconds(150))
-    guard case .elsewhere(.seconds(150)) = ledger.lookUp("2") else {
+    pendingWrites.refresh("2", at: .seconds(150))
+    guard case .elsewhere(.seconds(150)) = pendingWrites.lookUp("2") else {
       Issue.record("It was refreshed later")
       return
     }
   }
 }
 
-@Suite(.fewAtOnce) struct `A ledger of a bounded cache` {
+@Suite(.fewAtOnce) struct `A pendingWrites of a bounded cache` {
   @Test func `notes many refreshes as one, which outdates what they did`() {
-    var ledger = StorageLedger<Int, Int>(isReadFirst: true, isBounded: true)
+    var pendingWrites = PendingWrites<Int, Int>(isReadFirst: true, isBounded: true)
     for key in 0..<100_000 {
-      ledger.refresh("\(key)", at: .seconds(key))
-      #expect(ledger.refreshes.count <= 1024)
+      pendingWrites.refresh("\(key)", at: .seconds(key))
+      #expect(pendingWrites.refreshes.count <= 1024)
     }
     for key in [0, 1_000, 99_999, 200_000] {
-      guard case .elsewhere(let time?) = ledger.lookUp("\(key)") else {
+      guard case .elsewhere(let time?) = pendingWrites.lookUp("\(key)") else {
         Issue.record("It is not known that \(key) was refreshed")
         return
       }
@@ -54,21 +54,21 @@ import Testing
   }
 
   @Test func `asks for everything to be removed if too many removals fail`() {
-    var ledger = StorageLedger<Int, Int>(isReadFirst: true, isBounded: true)
+    var pendingWrites = PendingWrites<Int, Int>(isReadFirst: true, isBounded: true)
     var effects = Effects(tellsEvents: false)
     for key in 0..<100_000 {
-      ledger.remove(key, hash: UInt64(key), name: "\(key)", &effects)
-      #expect(ledger.removals.count <= 1024)
+      pendingWrites.remove(key, hash: UInt64(key), name: "\(key)", &effects)
+      #expect(pendingWrites.removals.count <= 1024)
     }
-    #expect(ledger.completeRemoval != nil)
-    guard case .removed = ledger.lookUp("1") else {
+    #expect(pendingWrites.completeRemoval != nil)
+    guard case .removed = pendingWrites.lookUp("1") else {
       Issue.record("A copy is used that was to be removed")
       return
     }
   }
 }
 
-/// A ledger, a cacher that does as it is told, and what an outsider believes of both.
+/// A pendingWrites, a cacher that does as it is told, and what an outsider believes of both.
 ///
 /// Values are numbered in the order in which they come to be; the number is what a copy holds. The time of
 /// the wall clock is the number of events.
@@ -78,7 +78,7 @@ private struct World {
     case beginWriting, endWriting, failWriting, beginRemoving, endRemoving
   }
 
-  private typealias Ledger = StorageLedger<Int, Int>
+  private typealias Ledger = PendingWrites<Int, Int>
 
   /// A write under way.
   private struct Writing {
@@ -96,7 +96,7 @@ private struct World {
 
   private(set) var history: [Event] = []
   private(set) var brokenPromise: String?
-  private var ledger: Ledger
+  private var pendingWrites: Ledger
   private let name = "name"
 
   // What is believed.
@@ -116,7 +116,7 @@ private struct World {
   private var hasMarkOfAll = false
 
   init(onlyName: String?) {
-    ledger = Ledger(isReadFirst: true, onlyName: onlyName)
+    pendingWrites = Ledger(isReadFirst: true, onlyName: onlyName)
   }
 
   private var now: Duration { .seconds(history.count) }
@@ -136,23 +136,27 @@ private struct World {
     case .forget:
       guard let value = memory else { return false }
       let leaving = copy(value)
-      ledger.depart(0, hash: 0, leaving, &effects)
+      pendingWrites.depart(0, hash: 0, leaving, &effects)
       if !isWritten { departed = value }
       memory = nil
     case .refresh, .refreshAll:
       outdatedUpTo = last
       hasMark = event == .refresh
       if event == .refreshAll { hasMarkOfAll = true }
-      if event == .refresh { ledger.refresh(name, at: now) } else { ledger.refreshAll(at: now) }
+      if event == .refresh {
+        pendingWrites.refresh(name, at: now)
+      } else {
+        pendingWrites.refreshAll(at: now)
+      }
     case .clear, .clearAll:
       clearedUpTo = last
       hasMark = false
       memory = nil
       departed = nil
       if event == .clear {
-        ledger.remove(0, hash: 0, name: name, &effects)
+        pendingWrites.remove(0, hash: 0, name: name, &effects)
       } else {
-        ledger.removeAll(&effects)
+        pendingWrites.removeAll(&effects)
       }
     case .beginWriting:
       guard writing == nil, removing == nil, beginWriting() else { return false }
@@ -160,15 +164,17 @@ private struct World {
       guard let writing else { return false }
       end(writing, fails: event == .failWriting, &effects)
     case .beginRemoving:
-      guard writing == nil, removing == nil, ledger.hasRemovals else { return false }
-      removing = Removing(removals: ledger.removals, complete: ledger.completeRemoval)
+      guard writing == nil, removing == nil, pendingWrites.hasRemovals else { return false }
+      removing = Removing(removals: pendingWrites.removals, complete: pendingWrites.completeRemoval)
     case .endRemoving:
       guard let removing else { return false }
       stored = nil
       if let revision = removing.complete {
-        ledger.confirmCompleteRemoval(revision)
+        pendingWrites.confirmCompleteRemoval(revision)
       } else {
-        ledger.confirmRemoval(of: removing.removals.map { (name: $0.key, revision: $0.value) })
+        pendingWrites.confirmRemoval(
+          of: removing.removals.map { (name: $0.key, revision: $0.value) }
+        )
       }
       self.removing = nil
     }
@@ -185,7 +191,7 @@ private struct World {
     memory = last
     isWritten = false
     departed = nil
-    ledger.noteValue(0, hash: 0, name: name, isNewest: isNewest, &effects)
+    pendingWrites.noteValue(0, hash: 0, name: name, isNewest: isNewest, &effects)
     if isNewest {
       hasMark = false
     } else if hasMark || hasMarkOfAll {
@@ -196,8 +202,8 @@ private struct World {
   }
 
   private mutating func beginWriting() -> Bool {
-    guard !ledger.isToBeRemoved(name) else { return false }
-    if let departure = ledger.departures[name] {
+    guard !pendingWrites.isToBeRemoved(name) else { return false }
+    if let departure = pendingWrites.departures[name] {
       writing = Writing(
         value: departure.copy.value,
         revision: departure.revision,
@@ -205,7 +211,7 @@ private struct World {
         time: history.count
       )
       expect(departure.copy.value == departed, "another value is on its way than believed")
-    } else if let note = ledger.unflushed.entries.first?.element, let memory {
+    } else if let note = pendingWrites.dirty.entries.first?.element, let memory {
       writing = Writing(
         value: memory,
         revision: note.revision,
@@ -216,8 +222,8 @@ private struct World {
     } else {
       return false
     }
-    if let writing, ledger.isOutdated(name, revision: writing.revision) {
-      ledger.outdate(name, until: .seconds(writing.time))
+    if let writing, pendingWrites.isOutdated(name, revision: writing.revision) {
+      pendingWrites.outdate(name, until: .seconds(writing.time))
       hasMark = true
     }
     return true
@@ -227,7 +233,7 @@ private struct World {
     self.writing = nil
     if fails {
       guard writing.isDeparture else { return }
-      let isLost = ledger.loseDeparture(name, revision: writing.revision, at: now, &effects)
+      let isLost = pendingWrites.loseDeparture(name, revision: writing.revision, at: now, &effects)
       expect(isLost == (departed == writing.value), "a value was lost, or not")
       if isLost {
         departed = nil
@@ -238,26 +244,29 @@ private struct World {
     }
     stored = (writing.value, writing.time)
     if writing.isDeparture {
-      ledger.endDeparture(name, revision: writing.revision, &effects)
+      pendingWrites.endDeparture(name, revision: writing.revision, &effects)
       if departed == writing.value { departed = nil }
     } else {
-      ledger.confirm(0, hash: 0, revision: writing.revision, &effects)
+      pendingWrites.confirm(0, hash: 0, revision: writing.revision, &effects)
       if memory == writing.value { isWritten = true }
     }
   }
 
   private mutating func compare() {
-    expect(ledger.unflushed.isEmpty == (memory == nil || isWritten), "a value was not noted")
-    expect(ledger.departures[name]?.copy.value == departed, "another value leaves than believed")
-    switch ledger.lookUp(name) {
+    expect(pendingWrites.dirty.isEmpty == (memory == nil || isWritten), "a value was not noted")
+    expect(
+      pendingWrites.departures[name]?.copy.value == departed,
+      "another value leaves than believed"
+    )
+    switch pendingWrites.lookUp(name) {
     case .departing(let copy, let isOutdated):
       expect(copy.value == departed, "a value was found that is not on its way")
       expect(copy.value > clearedUpTo, "a cleared value was found on its way")
       expect(isOutdated == (copy.value <= outdatedUpTo), "a refresh was forgotten, or made up")
     case .removed:
-      expect(ledger.hasRemovals, "a copy is not used for no reason")
+      expect(pendingWrites.hasRemovals, "a copy is not used for no reason")
     case .elsewhere(let outdatedUntil):
-      expect(!ledger.isToBeRemoved(name), "a copy is used that has to be removed")
+      expect(!pendingWrites.isToBeRemoved(name), "a copy is used that has to be removed")
       guard memory == nil, let stored else { return }
       expect(stored.value > clearedUpTo, "a cleared value would be found")
       let isUsed = outdatedUntil.map { .seconds(stored.time) > $0 } ?? true

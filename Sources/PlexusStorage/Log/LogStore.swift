@@ -20,7 +20,7 @@ final actor LogStore {
   let header: [UInt8]
   let byteLimit: Int?
   let fileSystem: any FileSystem
-  private let lane = StorageLane()
+  private let executor = BlockingExecutor()
 
   var file: OpenLog
   var index = LogIndex()
@@ -48,7 +48,7 @@ final actor LogStore {
   }
 
   nonisolated var unownedExecutor: UnownedSerialExecutor {
-    unsafe lane.asUnownedSerialExecutor()
+    unsafe executor.asUnownedSerialExecutor()
   }
 
   // MARK: - Operations

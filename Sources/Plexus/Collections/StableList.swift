@@ -3,7 +3,7 @@
 /// Leaving takes a search by halves, however many there are, and the gaps are closed when they
 /// outnumber the members. Nothing but the member that leaves is ever released.
 @usableFromInline
-struct Roster<Member> {
+struct StableList<Member> {
   @usableFromInline
   struct Place {
     @usableFromInline let number: Int
@@ -61,6 +61,6 @@ struct Roster<Member> {
   }
 }
 
-extension Roster: Sendable where Member: Sendable {}
+extension StableList: Sendable where Member: Sendable {}
 
-extension Roster.Place: Sendable where Member: Sendable {}
+extension StableList.Place: Sendable where Member: Sendable {}

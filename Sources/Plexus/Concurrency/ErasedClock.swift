@@ -1,6 +1,6 @@
 /// A clock of whatever type that tells the time since some moment before, and sleeps.
 @usableFromInline
-protocol AlarmClock: AnyObject, Sendable {
+protocol ErasedClock: AnyObject, Sendable {
   /// The time at this moment.
   func now() -> Duration
 
@@ -10,7 +10,7 @@ protocol AlarmClock: AnyObject, Sendable {
   func sleep(until deadline: Duration) async throws
 }
 
-extension AlarmClock {
+extension ErasedClock {
   /// The time at this moment in nanoseconds.
   @usableFromInline
   func nanoseconds() -> Nanoseconds {
@@ -18,7 +18,7 @@ extension AlarmClock {
   }
 }
 
-private final class AnchoredAlarmClock<Source: Clock<Duration>>: AlarmClock {
+private final class AnchoredClock<Source: Clock<Duration>>: ErasedClock {
   let source: Source
   let origin: Source.Instant
 
@@ -37,8 +37,8 @@ private final class AnchoredAlarmClock<Source: Clock<Duration>>: AlarmClock {
 }
 
 /// The clock that everybody uses, compiled for what it is: a touch costs little more than to read it.
-private final class ContinuousAlarmClock: AlarmClock {
-  static let shared = ContinuousAlarmClock()
+private final class ErasedContinuousClock: ErasedClock {
+  static let shared = ErasedContinuousClock()
 
   let origin = ContinuousClock.now
 
@@ -53,7 +53,7 @@ private final class ContinuousAlarmClock: AlarmClock {
 
 extension Clock<Duration> {
   /// Returns the clock as one that counts from now, or from a moment before.
-  func alarmClock() -> any AlarmClock {
-    self is ContinuousClock ? ContinuousAlarmClock.shared : AnchoredAlarmClock(self)
+  func erased() -> any ErasedClock {
+    self is ContinuousClock ? ErasedContinuousClock.shared : AnchoredClock(self)
   }
 }

@@ -1,5 +1,5 @@
 /// A task that sleeps until it is time for something.
-struct Alarm: Sendable {
+struct Timer: Sendable {
   let id = UniqueID.next()
   /// When it wakes, which is never after the time has come.
   var wake: Duration
@@ -19,7 +19,7 @@ struct Alarm: Sendable {
   ///     again, if need be.
   /// - Returns: The task.
   func start(
-    on clock: any AlarmClock,
+    on clock: any ErasedClock,
     _ ring: @escaping @Sendable (_ hasSlept: Bool) -> Duration?
   ) -> Task<Void, Never> {
     Task.detached(priority: Task.currentPriority) { [wake] in
