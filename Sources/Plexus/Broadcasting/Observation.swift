@@ -16,7 +16,7 @@ extension Broadcaster {
     @_inheritActorContext _ handler: @escaping @isolated(any) @Sendable (Element) -> Void
   ) -> ObservationToken {
     let call = directly(handler)
-    let recipe = HandlerRecipe(
+    let recipe = Handler.Recipe(
       isolation: handler.isolation,
       .synchronous { box in
         call(Box<Element>.element(of: box))
@@ -41,7 +41,7 @@ extension Broadcaster {
     bufferingPolicy: BufferingPolicy<Element> = .unbounded,
     @_inheritActorContext _ handler: @escaping @isolated(any) @Sendable (Element) async -> Void
   ) -> ObservationToken {
-    let recipe = HandlerRecipe(
+    let recipe = Handler.Recipe(
       isolation: handler.isolation,
       .suspending { box in
         await handler(Box<Element>.element(of: box))
@@ -69,7 +69,7 @@ extension Broadcaster {
   ) {
     weak let weakOwner = owner
     let call = directly(handler)
-    let recipe = HandlerRecipe(
+    let recipe = Handler.Recipe(
       isolation: handler.isolation,
       isOrphaned: { weakOwner == nil },
       .synchronous { box in
@@ -97,7 +97,7 @@ extension Broadcaster {
       @escaping @isolated(any) @Sendable (Owner, Element) async -> Void
   ) {
     weak let weakOwner = owner
-    let recipe = HandlerRecipe(
+    let recipe = Handler.Recipe(
       isolation: handler.isolation,
       isOrphaned: { weakOwner == nil },
       .suspending { box in

@@ -13,7 +13,7 @@ public final class ObservationToken: Sendable {
   ///
   /// - Parameter onCancel: What to do. It is called on the thread that cancels, and released then.
   public init(onCancel: @escaping @Sendable () -> Void) {
-    registration = ClosureRegistration(onCancel)
+    registration = Registration.Closure(onCancel)
   }
 
   @usableFromInline

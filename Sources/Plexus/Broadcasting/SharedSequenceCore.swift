@@ -7,7 +7,7 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
   typealias Source = @Sendable (_ receive: @Sendable (Element) -> Bool) async -> Element?
 
   private struct State {
-    /// Released when the sequence has ended.
+    /// Effects.Released when the sequence has ended.
     var source: Source?
     /// The iteration that is wanted; elements of any other are late and not wanted.
     var run: UInt64?

@@ -44,7 +44,7 @@ func coarseNanoseconds() -> Nanoseconds {
   Nanoseconds(truncatingIfNeeded: clock_gettime_nsec_np(CLOCK_MONOTONIC_RAW_APPROX))
   #else
   let coarse = nanoseconds(of: CLOCK_MONOTONIC_COARSE)
-  return coarse &+ TimeAsleep.shared.value(at: coarse) { nanoseconds(of: CLOCK_BOOTTIME) }
+  return coarse &+ TimeSource.Asleep.shared.value(at: coarse) { nanoseconds(of: CLOCK_BOOTTIME) }
   #endif
 }
 
@@ -72,38 +72,42 @@ private func nanoseconds(of clock: clockid_t) -> Nanoseconds {
   return Nanoseconds(time.tv_sec) &* 1_000_000_000 &+ Nanoseconds(time.tv_nsec)
 }
 
-/// The time that the machine has slept.
-///
-/// The system's coarse clock stands still meanwhile, and the clock that does not has no coarse reading: their
-/// difference is looked at once a tick.
-struct TimeAsleep: ~Copyable, Sendable {
-  static let shared = TimeAsleep()
-
-  private let lastTick = Atomic<Nanoseconds>(.min)
-  private let value = Atomic<Nanoseconds>(0)
-
-  init() {}
-
-  /// Returns the time that the machine has slept.
+extension TimeSource {
+  /// The time that the machine has slept.
   ///
-  /// - Parameters:
-  ///   - tick: The coarse reading.
-  ///   - reading: Reads the clock that goes on while the machine sleeps.
-  /// - Returns: The time, which never becomes shorter.
-  @inline(__always)
-  func value(at tick: Nanoseconds, _ reading: () -> Nanoseconds) -> Nanoseconds {
-    guard tick != lastTick.load(ordering: .acquiring) else { return value.load(ordering: .relaxed) }
-    return look(at: tick, reading)
-  }
+  /// The system's coarse clock stands still meanwhile, and the clock that does not has no coarse reading: their
+  /// difference is looked at once a tick.
+  struct Asleep: ~Copyable, Sendable {
+    static let shared = TimeSource.Asleep()
 
-  @inline(never)
-  private func look(at tick: Nanoseconds, _ reading: () -> Nanoseconds) -> Nanoseconds {
-    // The coarse reading lags behind by up to a tick, which is no sleep.
-    let difference = reading() &- tick
-    let known = value.load(ordering: .relaxed)
-    let result = difference > known &+ 100_000_000 ? difference : known
-    value.max(result, ordering: .relaxed)
-    lastTick.store(tick, ordering: .releasing)
-    return result
+    private let lastTick = Atomic<Nanoseconds>(.min)
+    private let value = Atomic<Nanoseconds>(0)
+
+    init() {}
+
+    /// Returns the time that the machine has slept.
+    ///
+    /// - Parameters:
+    ///   - tick: The coarse reading.
+    ///   - reading: Reads the clock that goes on while the machine sleeps.
+    /// - Returns: The time, which never becomes shorter.
+    @inline(__always)
+    func value(at tick: Nanoseconds, _ reading: () -> Nanoseconds) -> Nanoseconds {
+      guard tick != lastTick.load(ordering: .acquiring) else {
+        return value.load(ordering: .relaxed)
+      }
+      return look(at: tick, reading)
+    }
+
+    @inline(never)
+    private func look(at tick: Nanoseconds, _ reading: () -> Nanoseconds) -> Nanoseconds {
+      // The coarse reading lags behind by up to a tick, which is no sleep.
+      let difference = reading() &- tick
+      let known = value.load(ordering: .relaxed)
+      let result = difference > known &+ 100_000_000 ? difference : known
+      value.max(result, ordering: .relaxed)
+      lastTick.store(tick, ordering: .releasing)
+      return result
+    }
   }
 }

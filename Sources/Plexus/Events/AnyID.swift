@@ -30,27 +30,29 @@ struct AnyID: Hashable, Sendable {
   }
 }
 
-/// A value that something is known by, which is held weakly if it is an object that equals only itself.
-struct WeakID: @unchecked Sendable {
-  private weak let object: (any AnyObject & Hashable)?
-  /// The value, unless it is such an object.
-  private let value: AnyID?
+extension AnyID {
+  /// A value that something is known by, which is held weakly if it is an object that equals only itself.
+  struct Weak: @unchecked Sendable {
+    private weak let object: (any AnyObject & Hashable)?
+    /// The value, unless it is such an object.
+    private let value: AnyID?
 
-  /// Creates the id; called with no lock held.
-  init(_ id: AnyID) {
-    // What is no object can be cast to one on some platforms. An object that is equal to others serves as a
-    // value: it can have been made for the call only.
-    let isObject = type(of: id.value) is AnyObject.Type
-    let known = isObject ? id.value as? any AnyObject & Hashable : nil
-    let isUnique = known.map { ObjectIdentifier($0).hashValue == id.hashValue } ?? false
-    object = isUnique ? known : nil
-    value = isUnique ? nil : id
-  }
+    /// Creates the id; called with no lock held.
+    init(_ id: AnyID) {
+      // What is no object can be cast to one on some platforms. An object that is equal to others serves as a
+      // value: it can have been made for the call only.
+      let isObject = type(of: id.value) is AnyObject.Type
+      let known = isObject ? id.value as? any AnyObject & Hashable : nil
+      let isUnique = known.map { ObjectIdentifier($0).hashValue == id.hashValue } ?? false
+      object = isUnique ? known : nil
+      value = isUnique ? nil : id
+    }
 
-  /// Returns whether it is the id given, which an object that was released is not.
-  func matches(_ id: AnyID) -> Bool {
-    if let value { return value == id }
-    guard let object else { return false }
-    return id.has(object)
+    /// Returns whether it is the id given, which an object that was released is not.
+    func matches(_ id: AnyID) -> Bool {
+      if let value { return value == id }
+      guard let object else { return false }
+      return id.has(object)
+    }
   }
 }

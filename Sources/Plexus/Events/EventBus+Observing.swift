@@ -23,7 +23,7 @@ extension EventBus {
       @escaping @isolated(any) @Sendable (E) throws -> Void
   ) -> ObservationToken {
     let call = directly(handler)
-    let recipe = HandlerRecipe(
+    let recipe = Handler.Recipe(
       isolation: handler.isolation,
       bufferingPolicy,
       .synchronous { box in
@@ -61,7 +61,7 @@ extension EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (E) async throws -> Void
   ) -> ObservationToken {
-    let recipe = HandlerRecipe(
+    let recipe = Handler.Recipe(
       isolation: handler.isolation,
       bufferingPolicy,
       .suspending { box in
@@ -103,7 +103,7 @@ extension EventBus {
   ) {
     weak let weakOwner = owner
     let call = directly(handler)
-    let recipe = HandlerRecipe(
+    let recipe = Handler.Recipe(
       isolation: handler.isolation,
       bufferingPolicy,
       isOrphaned: { weakOwner == nil },
@@ -147,7 +147,7 @@ extension EventBus {
       @escaping @isolated(any) @Sendable (Owner, E) async throws -> Void
   ) {
     weak let weakOwner = owner
-    let recipe = HandlerRecipe(
+    let recipe = Handler.Recipe(
       isolation: handler.isolation,
       bufferingPolicy,
       isOrphaned: { weakOwner == nil },
@@ -192,7 +192,7 @@ extension EventBus {
       @escaping @isolated(any) @Sendable (E) throws -> Void
   ) {
     let call = directly(handler)
-    let recipe = HandlerRecipe(
+    let recipe = Handler.Recipe(
       isolation: handler.isolation,
       bufferingPolicy,
       .synchronous { box in
@@ -241,7 +241,7 @@ extension EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (E) async throws -> Void
   ) {
-    let recipe = HandlerRecipe(
+    let recipe = Handler.Recipe(
       isolation: handler.isolation,
       bufferingPolicy,
       .suspending { box in
@@ -292,12 +292,12 @@ extension Actor where Self == EventBus {
       @escaping @isolated(any) @Sendable (E) throws -> HandlerResult
   ) -> ObservationToken {
     let call = directly(handler)
-    let recipe = HandlerRecipe(
+    let recipe = Handler.Recipe(
       isolation: handler.isolation,
       bufferingPolicy,
       .synchronous { box in
         do {
-          return HandlerEnding(try call(Box<E>.element(of: box)))
+          return Handler.Ending(try call(Box<E>.element(of: box)))
         } catch {
           return .failed
         }
@@ -330,12 +330,12 @@ extension Actor where Self == EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (E) async throws -> HandlerResult
   ) -> ObservationToken {
-    let recipe = HandlerRecipe(
+    let recipe = Handler.Recipe(
       isolation: handler.isolation,
       bufferingPolicy,
       .suspending { box in
         do {
-          return HandlerEnding(try await handler(Box<E>.element(of: box)))
+          return Handler.Ending(try await handler(Box<E>.element(of: box)))
         } catch {
           return .failed
         }
@@ -372,14 +372,14 @@ extension Actor where Self == EventBus {
   ) {
     weak let weakOwner = owner
     let call = directly(handler)
-    let recipe = HandlerRecipe(
+    let recipe = Handler.Recipe(
       isolation: handler.isolation,
       bufferingPolicy,
       isOrphaned: { weakOwner == nil },
       .synchronous { box in
         guard let owner = weakOwner else { return .unreached }
         do {
-          return HandlerEnding(try call(owner, Box<E>.element(of: box)))
+          return Handler.Ending(try call(owner, Box<E>.element(of: box)))
         } catch {
           return .failed
         }
@@ -416,14 +416,14 @@ extension Actor where Self == EventBus {
       @escaping @isolated(any) @Sendable (Owner, E) async throws -> HandlerResult
   ) {
     weak let weakOwner = owner
-    let recipe = HandlerRecipe(
+    let recipe = Handler.Recipe(
       isolation: handler.isolation,
       bufferingPolicy,
       isOrphaned: { weakOwner == nil },
       .suspending { box in
         guard let owner = weakOwner else { return .unreached }
         do {
-          return HandlerEnding(try await handler(owner, Box<E>.element(of: box)))
+          return Handler.Ending(try await handler(owner, Box<E>.element(of: box)))
         } catch {
           return .failed
         }
@@ -461,12 +461,12 @@ extension Actor where Self == EventBus {
       @escaping @isolated(any) @Sendable (E) throws -> HandlerResult
   ) {
     let call = directly(handler)
-    let recipe = HandlerRecipe(
+    let recipe = Handler.Recipe(
       isolation: handler.isolation,
       bufferingPolicy,
       .synchronous { box in
         do {
-          return HandlerEnding(try call(Box<E>.element(of: box)))
+          return Handler.Ending(try call(Box<E>.element(of: box)))
         } catch {
           return .failed
         }
@@ -510,12 +510,12 @@ extension Actor where Self == EventBus {
     @_inheritActorContext _ handler:
       @escaping @isolated(any) @Sendable (E) async throws -> HandlerResult
   ) {
-    let recipe = HandlerRecipe(
+    let recipe = Handler.Recipe(
       isolation: handler.isolation,
       bufferingPolicy,
       .suspending { box in
         do {
-          return HandlerEnding(try await handler(Box<E>.element(of: box)))
+          return Handler.Ending(try await handler(Box<E>.element(of: box)))
         } catch {
           return .failed
         }

@@ -196,7 +196,7 @@ public final actor EventBus {
       let isInserted = channel.insert { id in
         let hub = BroadcastHub<E>(onEmpty: { [weak channel] in channel?.removeStream(id) })
         subscription = hub.subscription(bufferingPolicy: bufferingPolicy)
-        return EventStream(id: id, hub: hub, mayRefuse: bufferingPolicy.mayRefuse)
+        return EventChannel.Stream(id: id, hub: hub, mayRefuse: bufferingPolicy.mayRefuse)
       }
       return isInserted ? subscription : nil
     }

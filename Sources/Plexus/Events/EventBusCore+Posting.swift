@@ -59,7 +59,7 @@ extension EventBusCore {
   /// Adds a handler that lives until it is cancelled, or its owner is released.
   @usableFromInline
   @discardableResult
-  func add(_ recipe: HandlerRecipe, of type: ObjectIdentifier, in scope: EventScope?) -> Handler {
+  func add(_ recipe: Handler.Recipe, of type: ObjectIdentifier, in scope: EventScope?) -> Handler {
     let added = withChannel(of: type, in: scope) { $0.add(recipe, at: time.now()) }
     added.start()
     return added.handler

@@ -134,11 +134,11 @@ final class EventBusCore: Sendable {
 
   /// A handler that lives until it is removed by its id.
   private final class IdentifiedHandler: Sendable {
-    let id: WeakID
+    let id: AnyID.Weak
     let channel: UInt64
     let handler: Handler
 
-    init(id: WeakID, channel: EventChannel, handler: Handler) {
+    init(id: AnyID.Weak, channel: EventChannel, handler: Handler) {
       self.id = id
       self.channel = channel.id
       self.handler = handler
@@ -155,20 +155,20 @@ final class EventBusCore: Sendable {
   ///   - replacing: Whether those of the same id, type and scope are removed in the same moment.
   @usableFromInline
   func add(
-    _ recipe: HandlerRecipe,
+    _ recipe: Handler.Recipe,
     id: AnyID,
     of type: ObjectIdentifier,
     in scope: EventScope?,
     replacing: Bool
   ) {
     let hash = id.hashValue
-    let weakID = WeakID(id)
+    let weakID = AnyID.Weak(id)
     while true {
       let channel = makeChannel(of: type, in: scope)
       let known = replacing ? tables.withLock { $0.identified[hash, default: []] } : []
       let replaced = known.filter { $0.channel == channel.id && $0.id.matches(id) }
       let now = time.now()
-      let added = tables.withLock { tables -> AddedEventHandler? in
+      let added = tables.withLock { tables -> EventChannel.Added? in
         guard !replacing || tables.identified[hash, default: []].elementsEqual(known, by: ===),
           let added = channel.add(recipe, at: now, replacing: replaced.map(\.handler))
         else { return nil }

@@ -6,11 +6,11 @@ internal import Synchronization
 /// of handlers: that makes one order for all. What the change has to be followed by is done after it. Events are
 /// in boxes here, so that nothing depends on their type.
 @usableFromInline
-final class EventChannel: HandlerSource {
+final class EventChannel: Handler.Source {
   struct State: Sendable {
-    var schedule = EventChannelState<AnyBox, EventMember>()
+    var schedule = EventChannelState<AnyBox, EventChannel.Member>()
     /// In order of the first subscriber that each leads to.
-    var outlets: ContiguousArray<EventOutlet> = []
+    var outlets: ContiguousArray<EventChannel.Outlet> = []
     /// The queues of synchronous handlers, by actor.
     var queues: [ObjectIdentifier?: HandlerQueue] = [:]
     /// The callers that wait for posts that are under way, by the number of the post.
@@ -56,7 +56,7 @@ final class EventChannel: HandlerSource {
   /// - Returns: Whether it was posted.
   @usableFromInline
   func post(_ box: AnyBox) -> Bool {
-    var effects = EventEffects()
+    var effects = EventChannel.Effects()
     let isPosted = state.withLock { state in
       guard !state.isRetired, state.schedule.isIdle else { return false }
       fanOut(box, upTo: .max, nil, &state, &effects)
@@ -75,7 +75,7 @@ final class EventChannel: HandlerSource {
   /// - Returns: Whether the event is kept now.
   func post(_ box: AnyBox, _ persistence: EventPersistence, ticket: PostTicket?) -> Posting {
     let now = persistence.rule == nil ? 0 : time.now()
-    var effects = EventEffects()
+    var effects = EventChannel.Effects()
     let posting = state.withLock { state -> Posting in
       guard !state.isRetired else { return .isRetired }
       guard persistence.rule != nil || !state.schedule.isIdle else {
@@ -92,7 +92,7 @@ final class EventChannel: HandlerSource {
   }
 
   /// Takes all steps that can be taken now.
-  func advance(_ state: inout State, at now: Nanoseconds, _ effects: inout EventEffects) {
+  func advance(_ state: inout State, at now: Nanoseconds, _ effects: inout EventChannel.Effects) {
     while let step = state.schedule.next(at: now) {
       switch step {
       case .offer(let offer):
@@ -105,7 +105,7 @@ final class EventChannel: HandlerSource {
             box: offer.element,
             sequence: state.sequence,
             receiver: handler,
-            report: EventOffer(number: offer.number, channel: self)
+            report: EventChannel.Offer(number: offer.number, channel: self)
           )
           effects.wake(handler.queue.enqueue(item), id: handler.queue.id)
         }
@@ -128,7 +128,7 @@ final class EventChannel: HandlerSource {
     upTo last: Int,
     _ ticket: PostTicket?,
     _ state: inout State,
-    _ effects: inout EventEffects
+    _ effects: inout EventChannel.Effects
   ) {
     var (notified, handled) = (0, 0)
     var discarded: ContiguousArray<HandlerQueue.Item> = []
@@ -160,7 +160,7 @@ final class EventChannel: HandlerSource {
   }
 
   /// A handler has ended with what it was offered; called with no lock held.
-  func finish(_ offer: Int, as ending: HandlerEnding) {
+  func finish(_ offer: Int, as ending: Handler.Ending) {
     change { state in state.schedule.finish(offer, as: ending) }
   }
 
@@ -201,7 +201,7 @@ final class EventChannel: HandlerSource {
   @discardableResult
   func change<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
     let now = time.now()
-    var effects = EventEffects()
+    var effects = EventChannel.Effects()
     let result = state.withLock { state in
       let result = body(&state)
       advance(&state, at: now, &effects)
@@ -212,7 +212,7 @@ final class EventChannel: HandlerSource {
   }
 
   /// Does what has to be done after a change, with no lock held.
-  fileprivate func perform(_ effects: consuming EventEffects) {
+  fileprivate func perform(_ effects: consuming EventChannel.Effects) {
     let (isEmpty, finishes) = (effects.isEmpty, effects.finishes)
     effects.perform()
     if finishes { closeQueues() }
@@ -225,7 +225,7 @@ final class EventChannel: HandlerSource {
   func finish() {
     let remains = change { state in
       state.isFinished = true
-      var remains: [(stream: EventStream, member: EventMember?)] = []
+      var remains: [(stream: EventChannel.Stream, member: EventChannel.Member?)] = []
       for case .stream(let stream) in state.outlets {
         remains.append((stream, state.schedule.remove(stream.id)))
       }
@@ -261,7 +261,7 @@ extension EventChannel {
   /// - Parameter make: Makes the stream with its place in subscription order; called under the lock.
   /// - Returns: Whether it is registered; otherwise the bus has forgotten the channel.
   @usableFromInline
-  func insert(_ make: (_ id: Int) -> EventStream) -> Bool {
+  func insert(_ make: (_ id: Int) -> EventChannel.Stream) -> Bool {
     change { state in
       guard !state.isRetired else { return false }
       let stream = make(state.schedule.nextID)
@@ -280,13 +280,13 @@ extension EventChannel {
   /// - Returns: The handler, to be started with no lock held, and what is left of the others; `nil` if
   ///   the bus has forgotten the channel.
   func add(
-    _ recipe: HandlerRecipe,
+    _ recipe: Handler.Recipe,
     at now: Nanoseconds,
     replacing replaced: [Handler] = []
-  ) -> AddedEventHandler? {
+  ) -> EventChannel.Added? {
     state.withLock { state in
       guard !state.isRetired else { return nil }
-      var effects = EventEffects()
+      var effects = EventChannel.Effects()
       let remains = replaced.map { handler in
         _ = handler.mark()
         return take(handler, &state)
@@ -309,7 +309,7 @@ extension EventChannel {
       _ = queue.add(handler, noted(recipe.call, id), replaying: [])
       state.schedule.add(.handler(handler))
       advance(&state, at: now, &effects)
-      return AddedEventHandler(
+      return EventChannel.Added(
         handler: handler,
         channel: self,
         isolation: recipe.isolation,
@@ -322,7 +322,7 @@ extension EventChannel {
   }
 
   /// Returns a call such that what the handler starts knows which wait would be one for the handler itself.
-  private func noted(_ call: HandlerCall, _ handler: Int) -> HandlerCall {
+  private func noted(_ call: Handler.Call, _ handler: Int) -> Handler.Call {
     guard case .suspending(let body) = call else { return call }
     return .suspending { [id] box in
       let run = HandlerRun(channel: id, handler: handler)
@@ -339,8 +339,8 @@ extension EventChannel {
   /// What is left of a handler that was removed, to be dealt with and released with no lock held.
   struct Remains: Sendable {
     fileprivate let removal: HandlerQueue.Removal
-    fileprivate let outlet: EventOutlet?
-    fileprivate let member: EventMember?
+    fileprivate let outlet: EventChannel.Outlet?
+    fileprivate let member: EventChannel.Member?
 
     func perform() {
       removal.perform()
@@ -350,7 +350,7 @@ extension EventChannel {
   private func take(_ handler: Handler, _ state: inout State) -> Remains {
     let queue = handler.queue
     let removal = queue.remove(handler)
-    var outlet: EventOutlet?
+    var outlet: EventChannel.Outlet?
     if removal.isLast {
       outlet = removeOutlet(queue.id, &state)
       if !queue.suspends, state.queues[queue.key] === queue { state.queues[queue.key] = nil }
@@ -367,7 +367,7 @@ extension EventChannel {
     withExtendedLifetime(remains) {}
   }
 
-  private func removeOutlet(_ id: Int, _ state: inout State) -> EventOutlet? {
+  private func removeOutlet(_ id: Int, _ state: inout State) -> EventChannel.Outlet? {
     let index = state.outlets.firstSortedIndex { $0.id >= id }
     guard index < state.outlets.count, state.outlets[index].id == id else { return nil }
     return state.outlets.remove(at: index)
@@ -394,22 +394,24 @@ extension EventChannel {
   }
 }
 
-/// A handler that has been added, and what remains to be done about it with no lock held.
-struct AddedEventHandler: Sendable {
-  let handler: Handler
-  fileprivate let channel: EventChannel
-  fileprivate let isolation: (any Actor)?
-  /// Whether its queue has to be started.
-  fileprivate let isFirst: Bool
-  fileprivate let isCrowded: Bool
-  fileprivate let remains: [EventChannel.Remains]
-  fileprivate let effects: EventEffects
+extension EventChannel {
+  /// A handler that has been added, and what remains to be done about it with no lock held.
+  struct Added: Sendable {
+    let handler: Handler
+    fileprivate let channel: EventChannel
+    fileprivate let isolation: (any Actor)?
+    /// Whether its queue has to be started.
+    fileprivate let isFirst: Bool
+    fileprivate let isCrowded: Bool
+    fileprivate let remains: [EventChannel.Remains]
+    fileprivate let effects: EventChannel.Effects
 
-  /// Starts the handler, and does what the addition has to be followed by.
-  func start() {
-    for remains in remains { remains.perform() }
-    if isFirst { handler.queue.start(isolation: isolation) }
-    channel.perform(effects)
-    if isCrowded { channel.prune() }
+    /// Starts the handler, and does what the addition has to be followed by.
+    func start() {
+      for remains in remains { remains.perform() }
+      if isFirst { handler.queue.start(isolation: isolation) }
+      channel.perform(effects)
+      if isCrowded { channel.prune() }
+    }
   }
 }

@@ -168,7 +168,7 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
   }
 
   /// An offer has ended; one that was withdrawn is ignored.
-  mutating func finish(_ offer: Int, as ending: HandlerEnding) {
+  mutating func finish(_ offer: Int, as ending: Handler.Ending) {
     guard openOffer?.number == offer else { return }
     openOffer = nil
     switch current {

@@ -1,64 +1,70 @@
-// @unchecked Sendable because Swift asks for it of every subclass of `DeliveryReport`: nothing in an offer
+// @unchecked Sendable because Swift asks for it of every subclass of `HandlerQueue.Report`: nothing in an offer
 // changes. The effects of a change belong to the thread that makes the change, or to the one
 // that it hands them to.
 
-/// A subscriber of a channel.
-enum EventMember: Sendable {
-  case stream(EventStream)
-  case handler(Handler)
+extension EventChannel {
+  /// A subscriber of a channel.
+  enum Member: Sendable {
+    case stream(EventChannel.Stream)
+    case handler(Handler)
+  }
 }
 
-/// Where events of a channel go to at once: a stream, or a queue of handlers.
-enum EventOutlet: Sendable {
-  case stream(EventStream)
-  case queue(HandlerQueue)
+extension EventChannel {
+  /// Where events of a channel go to at once: a stream, or a queue of handlers.
+  enum Outlet: Sendable {
+    case stream(EventChannel.Stream)
+    case queue(HandlerQueue)
 
-  /// The place in subscription order of the first subscriber that it leads to.
-  var id: Int {
-    switch self {
-    case .stream(let stream): stream.id
-    case .queue(let queue): queue.id
+    /// The place in subscription order of the first subscriber that it leads to.
+    var id: Int {
+      switch self {
+      case .stream(let stream): stream.id
+      case .queue(let queue): queue.id
+      }
     }
   }
 }
 
-/// One stream of a channel, without the type of its elements.
-@usableFromInline
-final class EventStream: Sendable {
-  /// The place in subscription order.
-  let id: Int
-  /// Puts an event into the buffer and returns whether there was room.
-  let put: @Sendable (AnyBox, inout EventEffects) -> Bool
-  /// Ends the stream after what is in its buffer; called with no lock held.
-  let finish: @Sendable () -> Void
-
-  /// Creates a stream.
-  ///
-  /// - Parameters:
-  ///   - id: The place in subscription order.
-  ///   - hub: A hub with a single subscriber.
-  ///   - mayRefuse: Whether the buffer can be too full for an event.
-  @inlinable
-  convenience init<E>(id: Int, hub: BroadcastHub<E>, mayRefuse: Bool) {
-    self.init(id: id) { box, effects in
-      let delivery = hub.prepare(Box<E>.element(of: box))
-      let isAccepted = !mayRefuse || delivery.displaced.isEmpty
-      effects.add(delivery)
-      return isAccepted
-    } finish: {
-      hub.finish()
-    }
-  }
-
+extension EventChannel {
+  /// One stream of a channel, without the type of its elements.
   @usableFromInline
-  init(
-    id: Int,
-    put: @escaping @Sendable (AnyBox, inout EventEffects) -> Bool,
-    finish: @escaping @Sendable () -> Void
-  ) {
-    self.id = id
-    self.put = put
-    self.finish = finish
+  final class Stream: Sendable {
+    /// The place in subscription order.
+    let id: Int
+    /// Puts an event into the buffer and returns whether there was room.
+    let put: @Sendable (AnyBox, inout EventChannel.Effects) -> Bool
+    /// Ends the stream after what is in its buffer; called with no lock held.
+    let finish: @Sendable () -> Void
+
+    /// Creates a stream.
+    ///
+    /// - Parameters:
+    ///   - id: The place in subscription order.
+    ///   - hub: A hub with a single subscriber.
+    ///   - mayRefuse: Whether the buffer can be too full for an event.
+    @inlinable
+    convenience init<E>(id: Int, hub: BroadcastHub<E>, mayRefuse: Bool) {
+      self.init(id: id) { box, effects in
+        let delivery = hub.prepare(Box<E>.element(of: box))
+        let isAccepted = !mayRefuse || delivery.displaced.isEmpty
+        effects.add(delivery)
+        return isAccepted
+      } finish: {
+        hub.finish()
+      }
+    }
+
+    @usableFromInline
+    init(
+      id: Int,
+      put: @escaping @Sendable (AnyBox, inout EventChannel.Effects) -> Bool,
+      finish: @escaping @Sendable () -> Void
+    ) {
+      self.id = id
+      self.put = put
+      self.finish = finish
+    }
   }
 }
 
@@ -74,95 +80,99 @@ extension AsyncStream.Continuation.BufferingPolicy {
   }
 }
 
-/// A kept event that was offered to a handler, whose answer the channel waits for.
-final class EventOffer: DeliveryReport, @unchecked Sendable {
-  private let number: Int
-  private let channel: EventChannel
+extension EventChannel {
+  /// A kept event that was offered to a handler, whose answer the channel waits for.
+  final class Offer: HandlerQueue.Report, @unchecked Sendable {
+    private let number: Int
+    private let channel: EventChannel
 
-  init(number: Int, channel: EventChannel) {
-    self.number = number
-    self.channel = channel
-  }
+    init(number: Int, channel: EventChannel) {
+      self.number = number
+      self.channel = channel
+    }
 
-  override func begin() -> Bool {
-    channel.start(number)
-  }
+    override func begin() -> Bool {
+      channel.start(number)
+    }
 
-  override func end(notified: Int, handled: Int) {
-    channel.finish(number, as: notified == 0 ? .unreached : handled > 0 ? .succeeded : .failed)
+    override func end(notified: Int, handled: Int) {
+      channel.finish(number, as: notified == 0 ? .unreached : handled > 0 ? .succeeded : .failed)
+    }
   }
 }
 
-/// What a change of a channel has to be followed by, with no lock held.
-@usableFromInline
-struct EventEffects: Sendable {
-  /// What there is to do; most posts leave nothing.
-  @usableFromInline var rest: Rest?
-  /// Whether the queues of the channel end after what they hold.
-  var finishes = false
-  /// Whether the channel could be forgotten.
-  var isEmpty = false
-
-  init() {}
-
-  /// What there is to do, which only the thread that has made the change touches.
+extension EventChannel {
+  /// What a change of a channel has to be followed by, with no lock held.
   @usableFromInline
-  final class Rest: @unchecked Sendable {
-    /// The tasks to be resumed, in subscription order.
-    @usableFromInline var woken: ContiguousArray<ParkedTask> = []
-    /// The chunks of logs that were filled.
-    @usableFromInline var filled: ContiguousArray<LogLink> = []
-    /// The events to be released.
-    @usableFromInline var released: ContiguousArray<AnyBox> = []
-    /// The events that no handler wants any more.
-    var discarded: ContiguousArray<HandlerQueue.Item> = []
-    /// The posts that have reached their streams.
-    var parts: ContiguousArray<(ticket: PostTicket, outcome: PostOutcome)> = []
-    /// The posts that have ended.
-    var ended: ContiguousArray<(ticket: PostTicket, outcome: PostOutcome)> = []
+  struct Effects: Sendable {
+    /// What there is to do; most posts leave nothing.
+    @usableFromInline var rest: Rest?
+    /// Whether the queues of the channel end after what they hold.
+    var finishes = false
+    /// Whether the channel could be forgotten.
+    var isEmpty = false
 
-    @usableFromInline
     init() {}
-  }
 
-  /// What there is to do, to be added to.
-  @usableFromInline
-  mutating func more() -> Rest {
-    if let rest { return rest }
-    let rest = Rest()
-    self.rest = rest
-    return rest
-  }
+    /// What there is to do, which only the thread that has made the change touches.
+    @usableFromInline
+    final class Rest: @unchecked Sendable {
+      /// The tasks to be resumed, in subscription order.
+      @usableFromInline var woken: ContiguousArray<Waiter.ParkedTask> = []
+      /// The chunks of logs that were filled.
+      @usableFromInline var filled: ContiguousArray<LogLink> = []
+      /// The events to be released.
+      @usableFromInline var released: ContiguousArray<AnyBox> = []
+      /// The events that no handler wants any more.
+      var discarded: ContiguousArray<HandlerQueue.Item> = []
+      /// The posts that have reached their streams.
+      var parts: ContiguousArray<(ticket: PostTicket, outcome: PostOutcome)> = []
+      /// The posts that have ended.
+      var ended: ContiguousArray<(ticket: PostTicket, outcome: PostOutcome)> = []
 
-  @inlinable
-  mutating func add<E>(_ delivery: Delivery<E>) {
-    if delivery.woken.isEmpty, delivery.filled == nil, delivery.displaced.isEmpty { return }
-    let rest = more()
-    if !delivery.woken.isEmpty { rest.woken += delivery.woken }
-    if let chunk = delivery.filled { rest.filled.append(chunk) }
-    for element in delivery.displaced { rest.released.append(Box(element)) }
-  }
-
-  mutating func wake(_ task: SuspendedTask?, id: Int) {
-    if let task { more().woken.append(ParkedTask(id: id, task: task)) }
-  }
-
-  mutating func release(_ events: ContiguousArray<AnyBox>) {
-    if !events.isEmpty { more().released += events }
-  }
-
-  mutating func discard(_ items: ContiguousArray<HandlerQueue.Item>) {
-    if !items.isEmpty { more().discarded += items }
-  }
-
-  /// Resumes the tasks and releases the events.
-  consuming func perform() {
-    guard let rest else { return }
-    for task in rest.woken { task.resume() }
-    for item in rest.discarded { item.report?.end(notified: 0, handled: 0) }
-    for (ticket, part) in rest.parts {
-      ticket.end(notified: part.notified, handled: part.handled)
+      @usableFromInline
+      init() {}
     }
-    for (ticket, outcome) in rest.ended { ticket.finish(with: outcome) }
+
+    /// What there is to do, to be added to.
+    @usableFromInline
+    mutating func more() -> Rest {
+      if let rest { return rest }
+      let rest = Rest()
+      self.rest = rest
+      return rest
+    }
+
+    @inlinable
+    mutating func add<E>(_ delivery: Delivery<E>) {
+      if delivery.woken.isEmpty, delivery.filled == nil, delivery.displaced.isEmpty { return }
+      let rest = more()
+      if !delivery.woken.isEmpty { rest.woken += delivery.woken }
+      if let chunk = delivery.filled { rest.filled.append(chunk) }
+      for element in delivery.displaced { rest.released.append(Box(element)) }
+    }
+
+    mutating func wake(_ task: SuspendedTask?, id: Int) {
+      if let task { more().woken.append(Waiter.ParkedTask(id: id, task: task)) }
+    }
+
+    mutating func release(_ events: ContiguousArray<AnyBox>) {
+      if !events.isEmpty { more().released += events }
+    }
+
+    mutating func discard(_ items: ContiguousArray<HandlerQueue.Item>) {
+      if !items.isEmpty { more().discarded += items }
+    }
+
+    /// Resumes the tasks and releases the events.
+    consuming func perform() {
+      guard let rest else { return }
+      for task in rest.woken { task.resume() }
+      for item in rest.discarded { item.report?.end(notified: 0, handled: 0) }
+      for (ticket, part) in rest.parts {
+        ticket.end(notified: part.notified, handled: part.handled)
+      }
+      for (ticket, outcome) in rest.ended { ticket.finish(with: outcome) }
+    }
   }
 }

@@ -1,8 +1,8 @@
-// @unchecked Sendable because Swift asks for it of every subclass of `DeliveryReport`: what changes is guarded by
+// @unchecked Sendable because Swift asks for it of every subclass of `HandlerQueue.Report`: what changes is guarded by
 // a lock.
 
 /// A post that a caller waits for.
-final class PostTicket: DeliveryReport, @unchecked Sendable {
+final class PostTicket: HandlerQueue.Report, @unchecked Sendable {
   private struct Progress {
     /// How many parts have not ended yet.
     var outstanding = 1

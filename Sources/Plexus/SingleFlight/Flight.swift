@@ -34,7 +34,7 @@ class Flight: WaitNode, @unchecked Sendable {
   private let hasFinished = Atomic<Bool>(false)
 
   /// The cache that the flight belongs to, if it belongs to one.
-  @usableFromInline final let source: FlightSource?
+  @usableFromInline final let source: Flight.Source?
   /// The hash of the key.
   @usableFromInline final let hash: UInt64
   /// The value in memory that the fetch renews.
@@ -57,7 +57,7 @@ class Flight: WaitNode, @unchecked Sendable {
   ///   - predecessor: The flight that has to end before this one begins.
   @usableFromInline
   init(
-    source: FlightSource? = nil,
+    source: Flight.Source? = nil,
     hash: UInt64 = 0,
     priority: TaskPriority? = nil,
     predecessor: WaitNode? = nil
@@ -355,7 +355,7 @@ final class KeyFlight<Key: Hashable & Sendable>: Flight, @unchecked Sendable {
   @inlinable
   init(
     _ key: Key,
-    source: FlightSource,
+    source: Flight.Source,
     hash: UInt64,
     priority: TaskPriority?,
     predecessor: WaitNode? = nil
@@ -396,26 +396,28 @@ final class BulkFlight: Flight, @unchecked Sendable {
   }
 }
 
-/// The names of a cache and of its keys in errors and events.
-@usableFromInline
-final class FlightSource: Sendable {
-  /// The id of the multiplexer, or its type.
-  let name: String
-  private let namesKeys: Bool
-
+extension Flight {
+  /// The names of a cache and of its keys in errors and events.
   @usableFromInline
-  init(name: String, namesKeys: Bool) {
-    self.name = name
-    self.namesKeys = namesKeys
-  }
+  final class Source: Sendable {
+    /// The id of the multiplexer, or its type.
+    let name: String
+    private let namesKeys: Bool
 
-  /// The name of a key in events.
-  func name<Key>(of key: Key) -> String {
-    namesKeys ? "\(key)" : name
-  }
+    @usableFromInline
+    init(name: String, namesKeys: Bool) {
+      self.name = name
+      self.namesKeys = namesKeys
+    }
 
-  /// The name of a key in error messages.
-  func label<Key>(of key: Key) -> String {
-    namesKeys ? "\(name)[\(key)]" : name
+    /// The name of a key in events.
+    func name<Key>(of key: Key) -> String {
+      namesKeys ? "\(key)" : name
+    }
+
+    /// The name of a key in error messages.
+    func label<Key>(of key: Key) -> String {
+      namesKeys ? "\(name)[\(key)]" : name
+    }
   }
 }

@@ -47,7 +47,7 @@ class Outcome: @unchecked Sendable {
   @usableFromInline final var terms = ValueTerms()
   /// What is known of a failed fetch.
   @exclusivity(unchecked) @safe
-  @usableFromInline final var failure: FailureDetails?
+  @usableFromInline final var failure: Outcome.Failure?
 
   @usableFromInline
   init(_ kind: Kind, error: (any Error)? = nil) {
@@ -60,7 +60,7 @@ class Outcome: @unchecked Sendable {
 
   /// Whether a failed fetch may be answered with this value.
   @usableFromInline
-  final func allowsFallback(_ grounds: FallbackGrounds, at now: Nanoseconds) -> Bool {
+  final func allowsFallback(_ grounds: ValueTerms.FallbackGrounds, at now: Nanoseconds) -> Bool {
     terms.allowsFallback(grounds, until: deadline, at: now)
   }
 }
@@ -77,25 +77,32 @@ final class ValueOutcome<Value: Sendable>: Outcome, @unchecked Sendable {
   }
 }
 
-/// What is known of a fetch that has failed.
-@usableFromInline
-final class FailureDetails: Sendable {
-  /// The reasons why an older value may be the answer.
-  @usableFromInline let grounds: FallbackGrounds
-  /// How long the failure is remembered.
-  @usableFromInline let memory: Nanoseconds
-  /// The value in memory that was to be renewed.
-  ///
-  /// It can be the answer even though it has been evicted since, but does not come back into memory. It
-  /// cannot once memory has been cleared: ``EntryState/allowsPrevious``.
-  @usableFromInline let previous: Outcome?
-  /// The stored copy, which comes into memory if there is no value.
-  @usableFromInline let stored: Outcome?
+extension Outcome {
+  /// What is known of a fetch that has failed.
+  @usableFromInline
+  final class Failure: Sendable {
+    /// The reasons why an older value may be the answer.
+    @usableFromInline let grounds: ValueTerms.FallbackGrounds
+    /// How long the failure is remembered.
+    @usableFromInline let memory: Nanoseconds
+    /// The value in memory that was to be renewed.
+    ///
+    /// It can be the answer even though it has been evicted since, but does not come back into memory. It
+    /// cannot once memory has been cleared: ``EntryState/allowsPrevious``.
+    @usableFromInline let previous: Outcome?
+    /// The stored copy, which comes into memory if there is no value.
+    @usableFromInline let stored: Outcome?
 
-  init(grounds: FallbackGrounds, memory: Nanoseconds, previous: Outcome?, stored: Outcome?) {
-    self.grounds = grounds
-    self.memory = memory
-    self.previous = previous
-    self.stored = stored
+    init(
+      grounds: ValueTerms.FallbackGrounds,
+      memory: Nanoseconds,
+      previous: Outcome?,
+      stored: Outcome?
+    ) {
+      self.grounds = grounds
+      self.memory = memory
+      self.previous = previous
+      self.stored = stored
+    }
   }
 }

@@ -32,7 +32,7 @@ struct ValueTerms: Hashable, Sendable {
   ///   - now: The present time.
   /// - Returns: Whether it may.
   func allowsFallback(
-    _ grounds: FallbackGrounds,
+    _ grounds: ValueTerms.FallbackGrounds,
     until deadline: Nanoseconds,
     at now: Nanoseconds
   ) -> Bool {
@@ -43,14 +43,16 @@ struct ValueTerms: Hashable, Sendable {
   }
 }
 
-/// The reasons why a failed fetch may be answered with an older value.
-@usableFromInline
-struct FallbackGrounds: Hashable, Sendable {
-  /// Whether the policy allows it, whatever came with the value.
-  var policyAllows = false
-  /// Whether the error is one for which what came with the value may allow it.
-  var isOriginFailure = false
-
+extension ValueTerms {
+  /// The reasons why a failed fetch may be answered with an older value.
   @usableFromInline
-  init() {}
+  struct FallbackGrounds: Hashable, Sendable {
+    /// Whether the policy allows it, whatever came with the value.
+    var policyAllows = false
+    /// Whether the error is one for which what came with the value may allow it.
+    var isOriginFailure = false
+
+    @usableFromInline
+    init() {}
+  }
 }

@@ -14,7 +14,7 @@ final class ActorQueue: Sendable {
     self.isolation = isolation
     key = isolation.map { ObjectIdentifier($0) }
     handler = HandlerQueue.handler(
-      HandlerRecipe(
+      Handler.Recipe(
         isolation: isolation,
         .suspending { box in
           await Box<Call>.element(of: box)()

@@ -123,7 +123,7 @@ final class ConsumerCore<State: Sendable>: Sendable {
 
   /// Looks at what there is now, and at what comes in a task.
   private func follow(_ source: some HubBacked<State>, number: Int) -> ObservationToken {
-    let recipe = HandlerRecipe(
+    let recipe = Handler.Recipe(
       isolation: nil,
       .suspending { [weak self] box in
         guard let self else { return .unreached }

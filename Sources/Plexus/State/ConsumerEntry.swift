@@ -97,7 +97,7 @@ struct ConsumerCall<Value: Sendable>: Sendable {
   static func task(
     _ onChange: @escaping @isolated(any) @Sendable (Value?, Value) async -> Void
   ) -> Self {
-    let recipe = HandlerRecipe(
+    let recipe = Handler.Recipe(
       isolation: onChange.isolation,
       .suspending { box in
         let change = Box<Change<Value>>.element(of: box)

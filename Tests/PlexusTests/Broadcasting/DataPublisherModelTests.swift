@@ -12,9 +12,9 @@ import Testing
     case fail
     case reset
     case beginLoad
-    case succeed(LoadID)
-    case breakDown(LoadID)
-    case abandon(LoadID)
+    case succeed(PublisherLoad.ID)
+    case breakDown(PublisherLoad.ID)
+    case abandon(PublisherLoad.ID)
     case wait
   }
 
@@ -31,8 +31,8 @@ import Testing
     var value: Int?
     var valueAge: Duration?
     /// The loads that are still running, and the one that may still speak.
-    var running: [LoadID] = []
-    var current: LoadID?
+    var running: [PublisherLoad.ID] = []
+    var current: PublisherLoad.ID?
     /// What there was before the current load began.
     var before: (belief: String, value: Int?)?
 

@@ -9,16 +9,16 @@ import Testing
   enum Event: Hashable {
     case askFirst
     case askNext
-    case succeed(LoadID)
-    case succeedAtEnd(LoadID)
-    case breakDown(LoadID)
-    case abandon(LoadID)
+    case succeed(PublisherLoad.ID)
+    case succeedAtEnd(PublisherLoad.ID)
+    case breakDown(PublisherLoad.ID)
+    case abandon(PublisherLoad.ID)
     case reset
   }
 
   /// A load as an outsider sees it.
   struct Flight: Hashable {
-    let id: LoadID
+    let id: PublisherLoad.ID
     let isFirst: Bool
   }
 
@@ -97,7 +97,7 @@ import Testing
       }
     }
 
-    private mutating func finish(_ id: LoadID, isLast: Bool) {
+    private mutating func finish(_ id: PublisherLoad.ID, isLast: Bool) {
       let flight = current
       let isCurrent = retire(id)
       lastNumber += 1
@@ -112,7 +112,7 @@ import Testing
     }
 
     /// A load has ended; returns whether it was the one that may still speak.
-    private mutating func retire(_ id: LoadID) -> Bool {
+    private mutating func retire(_ id: PublisherLoad.ID) -> Bool {
       running.removeAll { $0.id == id }
       return current?.id == id
     }

@@ -7,7 +7,10 @@ import Testing
   typealias State = PagedPublisherState<String, Int>
 
   /// Begins a load, which must be possible.
-  func begin(_ state: inout State, _ request: State.Request) throws -> (id: LoadID, cursor: Int?) {
+  func begin(
+    _ state: inout State,
+    _ request: State.Request
+  ) throws -> (id: PublisherLoad.ID, cursor: Int?) {
     guard case .begins(let id, let cursor) = state.ask(for: request) else {
       throw LoadingFailure.first
     }

@@ -4,7 +4,7 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A load of a publisher` {
-  private let load = PublisherLoad(id: LoadID(rawValue: 1))
+  private let load = PublisherLoad(id: PublisherLoad.ID(rawValue: 1))
 
   @Test func `rule 0.4: holds nobody up who has left before waiting`() async {
     let place = load.join()

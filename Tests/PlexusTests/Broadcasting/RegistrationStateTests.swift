@@ -43,7 +43,7 @@ import Testing
   @Test func `that is marked is not called again, although it is not removed yet`() async {
     let (calls, census) = (Guarded(0), Census())
     let handler = HandlerQueue.handler(
-      HandlerRecipe(
+      Handler.Recipe(
         isolation: nil,
         .synchronous { [captured = census.parcel()] _ in
           withExtendedLifetime(captured) {}
@@ -69,7 +69,7 @@ import Testing
   func `is not handled, whether it waits in the queue or was taken from it`(suspends: Bool) async {
     let (hub, log, gate) = (BroadcastHub<Parcel>(), Log<Int>(), Gate())
     let census = Census()
-    let recipe = HandlerRecipe(
+    let recipe = Handler.Recipe(
       isolation: nil,
       suspends
         ? .suspending { box in

@@ -135,7 +135,7 @@ import Testing
     let counts = Log<Int>()
     func addHandler() {
       let parcel = Parcel(1) { withoutLocks { counts.append(hub.subscriberCount) } }
-      let recipe = HandlerRecipe(
+      let recipe = Handler.Recipe(
         isolation: nil,
         .synchronous { _ in
           withExtendedLifetime(parcel) {}
@@ -184,7 +184,7 @@ import Testing
   }
 
   @Test func `the window is as wide as the most demanding reader wants`() {
-    var limits = WindowLimits()
+    var limits = BoundedReadersBase.WindowLimits()
     #expect(limits.largest == 0)
     for limit in [3, 5, 5, 1] { limits.insert(limit) }
     #expect(limits.largest == 5)

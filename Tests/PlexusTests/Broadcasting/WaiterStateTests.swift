@@ -7,7 +7,7 @@ import Testing
   /// Suspends a task for every waiter, then calls the body, which has to see that all are resumed.
   private func park(
     _ waiters: [Waiter],
-    in parked: Guarded<ParkedWaiters>,
+    in parked: Guarded<Waiter.List>,
     resumed: Log<Int>,
     _ body: () async -> Void
   ) async {
@@ -30,7 +30,7 @@ import Testing
   @Test func `waiters are taken out in the order of their numbers, however they were parked`() async
   {
     for order in [[1, 2, 3, 4], [4, 3, 2, 1], [2, 4, 1, 3], [7]] {
-      let parked = Guarded(ParkedWaiters())
+      let parked = Guarded(Waiter.List())
       let resumed = Log<Int>()
       let waiters = order.map { Waiter(id: $0) }
       await park(waiters, in: parked, resumed: resumed) {
@@ -46,7 +46,7 @@ import Testing
 
   @Test func `any of the waiters can leave, and only once`() async {
     for leaving in 0..<4 {
-      let parked = Guarded(ParkedWaiters())
+      let parked = Guarded(Waiter.List())
       let resumed = Log<Int>()
       let waiters = (0..<4).map { Waiter(id: $0) }
       await park(waiters, in: parked, resumed: resumed) {
@@ -68,7 +68,7 @@ import Testing
     // The places of the others move when one leaves.
     for first in 0..<5 {
       for second in 0..<5 where second != first {
-        let parked = Guarded(ParkedWaiters())
+        let parked = Guarded(Waiter.List())
         let resumed = Log<Int>()
         let waiters = (0..<5).map { Waiter(id: $0) }
         await park(waiters, in: parked, resumed: resumed) {
@@ -86,7 +86,7 @@ import Testing
   }
 
   @Test func `a waiter that is not parked cannot be taken out, and resuming it does nothing`() {
-    var parked = ParkedWaiters()
+    var parked = Waiter.List()
     let waiter = Waiter(id: 1)
     #expect(parked.remove(waiter) == false)
     #expect(parked.removeAll().count == 0)

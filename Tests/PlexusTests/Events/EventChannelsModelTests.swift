@@ -72,8 +72,8 @@ import Testing
   @Test(arguments: [true, false])
   func `exchange a handler for another one in one moment`(suspends: Bool) {
     let channel = bus.core.makeChannel(of: ObjectIdentifier(Ping.self), in: nil)
-    func recipe() -> HandlerRecipe {
-      HandlerRecipe(
+    func recipe() -> Handler.Recipe {
+      Handler.Recipe(
         isolation: nil,
         suspends ? .suspending { _ in .succeeded } : .synchronous { _ in .succeeded }
       )

@@ -279,13 +279,13 @@ import Testing
     copy.terms.staleIfError = 5
     state.value = 1
     state.state.fallBack(to: copy, at: 100)
-    var grounds = FallbackGrounds()
+    var grounds = ValueTerms.FallbackGrounds()
     grounds.isOriginFailure = true
     _ = state.fail(flight(1), with: CancellationError(), grounds: grounds, at: 100)
     #expect(!state.isFresh(at: 100))
     #expect(state.state.allowsFallback(grounds, at: 114))
     #expect(!state.state.allowsFallback(grounds, at: 115))
-    #expect(!state.state.allowsFallback(FallbackGrounds(), at: 101))
+    #expect(!state.state.allowsFallback(ValueTerms.FallbackGrounds(), at: 101))
     grounds.policyAllows = true
     #expect(state.state.allowsFallback(grounds, at: 115))
     let described = ValueOutcome(1)
@@ -391,7 +391,7 @@ struct EntryUnderTest {
   mutating func fail(
     _ flight: Flight,
     with error: any Error,
-    grounds: FallbackGrounds = FallbackGrounds(),
+    grounds: ValueTerms.FallbackGrounds = ValueTerms.FallbackGrounds(),
     memory: Nanoseconds = 0,
     at now: Nanoseconds
   ) -> EndEffects {

@@ -8,7 +8,7 @@ import Testing
   private let tick: Nanoseconds = 4_000_000
 
   @Test func `R14: is added to the coarse clock, which stood still meanwhile`() {
-    let time = TimeAsleep()
+    let time = TimeSource.Asleep()
     #expect(time.value(at: 0) { 0 } == 0)
     #expect(time.value(at: tick) { tick + 100 * second } == 100 * second)
     #expect(time.value(at: 2 * tick) { 2 * tick + 250 * second } == 250 * second)
@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test func `R14: is not what the coarse clock lags behind`() {
-    let time = TimeAsleep()
+    let time = TimeSource.Asleep()
     for number in 0..<100 {
       let now = tick * Nanoseconds(number)
       #expect(time.value(at: now) { now + Nanoseconds(number) * 100_000 } == 0)
@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test func `R14: is looked at once a tick`() {
-    let time = TimeAsleep()
+    let time = TimeSource.Asleep()
     var looks = 0
     for now in [0, 0, 0, tick, tick, 2 * tick, 2 * tick] {
       _ = time.value(at: now) {

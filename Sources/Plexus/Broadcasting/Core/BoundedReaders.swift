@@ -15,7 +15,7 @@ final class BoundedReaders<Element: Sendable>: BoundedReadersBase, @unchecked Se
   @exclusivity(unchecked) @safe
   @usableFromInline var window = Ring<Element>()
   @exclusivity(unchecked) @safe
-  @usableFromInline var windowLimits = WindowLimits()
+  @usableFromInline var windowLimits = BoundedReadersBase.WindowLimits()
   @exclusivity(unchecked) @safe
   @usableFromInline var buffers: ContiguousArray<SubscriberBuffer<Element>> = []
   /// Whether a buffer may have taken the place of an older one.
@@ -117,27 +117,29 @@ final class BoundedReaders<Element: Sendable>: BoundedReadersBase, @unchecked Se
   }
 }
 
-/// How many of the newest elements the readers of the window want.
-@usableFromInline
-struct WindowLimits: Sendable {
-  /// The most that a reader wants; 0 without readers.
-  @usableFromInline private(set) var largest = 0
-  private var counts: [Int: Int] = [:]
-
+extension BoundedReadersBase {
+  /// How many of the newest elements the readers of the window want.
   @usableFromInline
-  init() {}
+  struct WindowLimits: Sendable {
+    /// The most that a reader wants; 0 without readers.
+    @usableFromInline private(set) var largest = 0
+    private var counts: [Int: Int] = [:]
 
-  @usableFromInline
-  mutating func insert(_ limit: Int) {
-    counts[limit, default: 0] += 1
-    largest = max(largest, limit)
-  }
+    @usableFromInline
+    init() {}
 
-  @usableFromInline
-  mutating func remove(_ limit: Int) {
-    counts[limit, default: 0] -= 1
-    guard counts[limit] == 0 else { return }
-    counts[limit] = nil
-    if limit == largest { largest = counts.keys.max() ?? 0 }
+    @usableFromInline
+    mutating func insert(_ limit: Int) {
+      counts[limit, default: 0] += 1
+      largest = max(largest, limit)
+    }
+
+    @usableFromInline
+    mutating func remove(_ limit: Int) {
+      counts[limit, default: 0] -= 1
+      guard counts[limit] == 0 else { return }
+      counts[limit] = nil
+      if limit == largest { largest = counts.keys.max() ?? 0 }
+    }
   }
 }

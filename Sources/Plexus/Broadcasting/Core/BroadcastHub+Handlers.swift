@@ -27,19 +27,19 @@ final class HandlerTable: @unchecked Sendable {
     sequence: Int,
     last: Int,
     from sender: UInt64,
-    _ woken: inout ContiguousArray<ParkedTask>,
+    _ woken: inout ContiguousArray<Waiter.ParkedTask>,
     discarding discarded: inout ContiguousArray<HandlerQueue.Item>
   ) {
     for queue in queues {
       let item = HandlerQueue.Item(box: box, sequence: sequence, last: last, sender: sender)
       if let task = queue.enqueue(item, discarding: &discarded) {
-        woken.append(ParkedTask(id: queue.id, task: task))
+        woken.append(Waiter.ParkedTask(id: queue.id, task: task))
       }
     }
   }
 
   /// Returns the queue of a new handler, if it shares one.
-  func queue(for recipe: HandlerRecipe) -> HandlerQueue? {
+  func queue(for recipe: Handler.Recipe) -> HandlerQueue? {
     recipe.suspends ? nil : queuesByActor[recipe.isolation.map { ObjectIdentifier($0) }]
   }
 
@@ -77,7 +77,7 @@ final class HandlerTable: @unchecked Sendable {
   }
 }
 
-extension HubCore: HandlerSource {
+extension HubCore: Handler.Source {
   /// Adds a handler.
   ///
   /// It can be called under a lock of the caller's.
@@ -86,7 +86,7 @@ extension HubCore: HandlerSource {
   ///   - recipe: The parts of the handler.
   ///   - replay: What the handler gets before everything sent from now on, oldest first.
   /// - Returns: The handler, to be started with no lock held.
-  final func add(_ recipe: HandlerRecipe, replaying replay: [AnyBox] = []) -> AddedHandler {
+  final func add(_ recipe: Handler.Recipe, replaying replay: [AnyBox] = []) -> Handler.Added {
     state.withLock { state in
       let isOpen = state.register()
       return add(recipe, isOpen: isOpen, &state, replaying: replay)
@@ -95,11 +95,11 @@ extension HubCore: HandlerSource {
 
   /// Adds a handler that is counted already.
   final func add(
-    _ recipe: HandlerRecipe,
+    _ recipe: Handler.Recipe,
     isOpen: Bool,
     _ state: inout State,
     replaying replay: [AnyBox]
-  ) -> AddedHandler {
+  ) -> Handler.Added {
     let id = state.lastID
     let handlers = state.handlers ?? HandlerTable()
     let known = isOpen ? handlers.queue(for: recipe) : nil
@@ -117,7 +117,7 @@ extension HubCore: HandlerSource {
       source: self
     )
     let parked = queue.add(handler, recipe.call, replaying: replay)
-    return AddedHandler(
+    return Handler.Added(
       handler: handler,
       isolation: recipe.isolation,
       isFirst: known == nil,
@@ -129,7 +129,7 @@ extension HubCore: HandlerSource {
   /// Lets an added handler see its first elements; called with no lock held.
   @usableFromInline
   @discardableResult
-  final func start(_ added: AddedHandler) -> Handler {
+  final func start(_ added: Handler.Added) -> Handler {
     added.parked?.resume()
     announceCount()
     let queue = added.handler.queue
@@ -154,17 +154,19 @@ extension HubCore: HandlerSource {
   }
 }
 
-/// A handler that has been added, to be started with no lock held.
-@usableFromInline
-struct AddedHandler: Sendable {
-  let handler: Handler
-  let isolation: (any Actor)?
-  /// Whether its queue is new, and has to be started.
-  let isFirst: Bool
-  /// Whether the hub has not finished.
-  let isOpen: Bool
-  /// The task of its queue, if it has to be resumed.
-  let parked: SuspendedTask?
+extension Handler {
+  /// A handler that has been added, to be started with no lock held.
+  @usableFromInline
+  struct Added: Sendable {
+    let handler: Handler
+    let isolation: (any Actor)?
+    /// Whether its queue is new, and has to be started.
+    let isFirst: Bool
+    /// Whether the hub has not finished.
+    let isOpen: Bool
+    /// The task of its queue, if it has to be resumed.
+    let parked: SuspendedTask?
+  }
 }
 
 // MARK: - Handlers in place of subscriptions
@@ -178,7 +180,7 @@ extension Subscription {
   /// - Parameter recipe: The parts of the handler.
   /// - Returns: The handler, which has started.
   @inlinable
-  func handler(_ recipe: HandlerRecipe) -> Handler {
+  func handler(_ recipe: Handler.Recipe) -> Handler {
     if subscriber.readsLog, subscriber.replay.isEmpty,
       let added = subscriber.core.replace(
         subscriber,
@@ -198,8 +200,8 @@ extension HubCore {
   final func replace(
     _ reader: Reader,
     at position: Int,
-    with recipe: HandlerRecipe
-  ) -> AddedHandler? {
+    with recipe: Handler.Recipe
+  ) -> Handler.Added? {
     var garbage = LogGarbage()
     defer { garbage.release() }
     return state.withLock { state in
@@ -213,7 +215,7 @@ extension HubCore {
   /// What a reader of the log leaves behind, to be released with no lock held.
   fileprivate struct LogGarbage {
     var link: LogLink?
-    var retired: (any RetiredElements)?
+    var retired: (any LogLink.Retired)?
 
     func release() {
       retired?.release()
@@ -237,7 +239,7 @@ extension HubCore {
 extension BroadcastHub {
   /// Registers a handler in the place of a subscriber that has not been read yet.
   @usableFromInline
-  func replace(_ subscriber: Subscriber<Element>, with recipe: HandlerRecipe) -> AddedHandler {
+  func replace(_ subscriber: Subscriber<Element>, with recipe: Handler.Recipe) -> Handler.Added {
     var recipe = recipe
     var log = LogGarbage()
     var garbage: (ContiguousArray<Element>, Ring<Element>) = ([], Ring())
@@ -297,14 +299,14 @@ extension BroadcastHub {
 
 extension SubscriberBuffer {
   /// The limits of a handler that gets what the buffer would have got.
-  fileprivate var handlerLimits: HandlerLimits {
-    var limits: HandlerLimits
+  fileprivate var handlerLimits: Handler.Limits {
+    var limits: Handler.Limits
     switch overflow {
-    case .none: limits = HandlerLimits()
+    case .none: limits = Handler.Limits()
     case .dropsNewest(let limit):
-      limits = HandlerLimits(BufferingPolicy<Element>.bufferingOldest(limit))
+      limits = Handler.Limits(BufferingPolicy<Element>.bufferingOldest(limit))
     case .dropsOldest(let limit):
-      limits = HandlerLimits(BufferingPolicy<Element>.bufferingNewest(limit))
+      limits = Handler.Limits(BufferingPolicy<Element>.bufferingNewest(limit))
     }
     limits.ignoredSender = ignoredSender
     return limits

@@ -133,7 +133,7 @@ extension BroadcastHub {
   ///   - task: Its task.
   @inlinable
   func park(_ subscriber: Subscriber<Element>, task: SuspendedTask) {
-    var retired: RetiredRun<Element>?
+    var retired: LogRun<Element>.Retired?
     var read: ContiguousArray<Element> = []
     let isParked = state.withLock { state in
       guard !subscriber.isCancelled.load(ordering: .relaxed), !state.isFinished else {

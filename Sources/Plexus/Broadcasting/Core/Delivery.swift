@@ -4,7 +4,7 @@
 @usableFromInline
 struct Delivery<Element: Sendable>: Sendable {
   /// The parked tasks that have something to read now, in subscription order.
-  @usableFromInline var woken: ContiguousArray<ParkedTask> = []
+  @usableFromInline var woken: ContiguousArray<Waiter.ParkedTask> = []
   /// The chunk that the log has filled.
   @usableFromInline var filled: LogLink?
   /// The elements that had to give way.

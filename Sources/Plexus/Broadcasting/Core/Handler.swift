@@ -1,10 +1,12 @@
 // @unchecked Sendable because Swift asks for it of every subclass of `Registration`: nothing in a handler
 // changes but the flags that it inherits.
 
-/// A source that handlers are registered with.
-protocol HandlerSource: AnyObject, Sendable {
-  /// Removes a handler; called once, with no lock held.
-  func remove(_ handler: Handler)
+extension Handler {
+  /// A source that handlers are registered with.
+  protocol Source: AnyObject, Sendable {
+    /// Removes a handler; called once, with no lock held.
+    func remove(_ handler: Handler)
+  }
 }
 
 /// A closure that is called for the elements of a source, as its token, its owner and its source know it.
@@ -20,19 +22,19 @@ final class Handler: Registration, @unchecked Sendable {
   /// How many of the newest elements the handler wants; all that were accepted if it wants the oldest.
   let newest: Int
   /// The elements that there was room for, if the handler wants the oldest.
-  let oldest: AcceptedElements?
+  let oldest: Handler.AcceptedElements?
   /// The sender whose elements the handler does not get, or 0.
   let ignoredSender: UInt64
   /// Whether the owner has been released, if there is one.
   let isOrphaned: (@Sendable () -> Bool)?
-  private weak let source: (any HandlerSource)?
+  private weak let source: (any Handler.Source)?
 
   init(
     id: Int,
     start: Int,
     queue: HandlerQueue,
-    recipe: HandlerRecipe,
-    source: (any HandlerSource)?
+    recipe: Handler.Recipe,
+    source: (any Handler.Source)?
   ) {
     self.id = id
     self.start = start
@@ -41,7 +43,7 @@ final class Handler: Registration, @unchecked Sendable {
     isOrphaned = recipe.isOrphaned
     ignoredSender = recipe.limits.ignoredSender
     newest = recipe.limits.newest
-    oldest = recipe.limits.oldest.map { AcceptedElements(limit: $0) }
+    oldest = recipe.limits.oldest.map { Handler.AcceptedElements(limit: $0) }
   }
 
   override func remove() {
@@ -49,146 +51,156 @@ final class Handler: Registration, @unchecked Sendable {
   }
 }
 
-/// The result of a call of a handler.
-@usableFromInline
-enum HandlerEnding: Sendable {
-  case succeeded
-  case failed
-  /// The handler was removed, or its owner released, before the call.
-  case unreached
-
-  @inlinable
-  init(_ result: HandlerResult) {
-    self = result == .handledSuccessfully ? .succeeded : .failed
-  }
-}
-
-/// A call of a handler, made once when the handler is registered, for elements of whatever type.
-@usableFromInline
-enum HandlerCall: Sendable {
-  /// Calls the handler on the actor that this is called on, which is the handler's.
-  case synchronous(@Sendable (AnyBox) -> HandlerEnding)
-  /// Calls the handler, which can suspend.
-  case suspending(@Sendable (AnyBox) async -> HandlerEnding)
-}
-
-/// The elements that a handler can miss while it is behind.
-@usableFromInline
-struct HandlerLimits: Sendable {
-  /// How many of the newest elements the handler wants.
-  @usableFromInline var newest = Int.max
-  /// How many elements there is room for, if the oldest are kept.
-  @usableFromInline var oldest: Int?
-  /// The sender whose elements the handler does not get, or 0.
-  @usableFromInline var ignoredSender: UInt64 = 0
-
-  @inlinable
-  init() {}
-
-  /// The limits of a buffering policy.
-  @inlinable
-  init<Element>(_ bufferingPolicy: BufferingPolicy<Element>) {
-    self.init()
-    switch bufferingPolicy {
-    case .unbounded: break
-    case .bufferingNewest(let limit) where limit > 0: newest = limit
-    case .bufferingNewest(let limit), .bufferingOldest(let limit): oldest = max(limit, 0)
-    @unknown default: break
-    }
-  }
-}
-
-/// The parts that a handler is made from.
-@usableFromInline
-struct HandlerRecipe: Sendable {
-  /// The actor that the handler belongs to.
-  let isolation: (any Actor)?
-  var call: HandlerCall
-  @usableFromInline var limits = HandlerLimits()
-  /// Whether the owner has been released, if there is one.
-  let isOrphaned: (@Sendable () -> Bool)?
-
+extension Handler {
+  /// The result of a call of a handler.
   @usableFromInline
-  init(
-    isolation: (any Actor)?,
-    isOrphaned: (@Sendable () -> Bool)? = nil,
-    _ call: HandlerCall
-  ) {
-    self.isolation = isolation
-    self.isOrphaned = isOrphaned
-    self.call = call
-  }
+  enum Ending: Sendable {
+    case succeeded
+    case failed
+    /// The handler was removed, or its owner released, before the call.
+    case unreached
 
-  /// The parts of a handler with limits.
-  @inlinable
-  init<Element>(
-    isolation: (any Actor)?,
-    _ bufferingPolicy: BufferingPolicy<Element>,
-    isOrphaned: (@Sendable () -> Bool)? = nil,
-    _ call: HandlerCall
-  ) {
-    self.init(isolation: isolation, isOrphaned: isOrphaned, call)
-    limits = HandlerLimits(bufferingPolicy)
-  }
-
-  /// Whether the handler can suspend, and has a queue of its own.
-  var suspends: Bool {
-    if case .suspending = call { true } else { false }
+    @inlinable
+    init(_ result: HandlerResult) {
+      self = result == .handledSuccessfully ? .succeeded : .failed
+    }
   }
 }
 
-/// The elements that were accepted for a handler that wants the oldest, and that it has not got yet.
-final class AcceptedElements: Sendable {
-  let limit: Int
-  private let accepted = Locked(Ring<Int>())
-
-  init(limit: Int) {
-    self.limit = limit
+extension Handler {
+  /// A call of a handler, made once when the handler is registered, for elements of whatever type.
+  @usableFromInline
+  enum Call: Sendable {
+    /// Calls the handler on the actor that this is called on, which is the handler's.
+    case synchronous(@Sendable (AnyBox) -> Handler.Ending)
+    /// Calls the handler, which can suspend.
+    case suspending(@Sendable (AnyBox) async -> Handler.Ending)
   }
+}
 
-  /// Accepts an element if there is room.
-  ///
-  /// - Parameters:
-  ///   - sequence: The number of the element.
-  ///   - isAwaited: Whether the handler waits for it at this moment.
-  /// - Returns: Whether it was accepted.
-  func offer(_ sequence: Int, isAwaited: Bool) -> Bool {
-    accepted.withLock { accepted in
-      guard accepted.count < max(limit, isAwaited ? 1 : 0) else { return false }
-      accepted.append(sequence)
-      return true
+extension Handler {
+  /// The elements that a handler can miss while it is behind.
+  @usableFromInline
+  struct Limits: Sendable {
+    /// How many of the newest elements the handler wants.
+    @usableFromInline var newest = Int.max
+    /// How many elements there is room for, if the oldest are kept.
+    @usableFromInline var oldest: Int?
+    /// The sender whose elements the handler does not get, or 0.
+    @usableFromInline var ignoredSender: UInt64 = 0
+
+    @inlinable
+    init() {}
+
+    /// The limits of a buffering policy.
+    @inlinable
+    init<Element>(_ bufferingPolicy: BufferingPolicy<Element>) {
+      self.init()
+      switch bufferingPolicy {
+      case .unbounded: break
+      case .bufferingNewest(let limit) where limit > 0: newest = limit
+      case .bufferingNewest(let limit), .bufferingOldest(let limit): oldest = max(limit, 0)
+      @unknown default: break
+      }
     }
   }
+}
 
-  /// Looks for an element among those accepted.
-  ///
-  /// - Parameter sequence: The number of the element.
-  /// - Returns: Whether the handler still has to get it.
-  func contains(_ sequence: Int) -> Bool {
-    accepted.withLock { accepted in (0..<accepted.count).contains { accepted[$0] == sequence } }
-  }
+extension Handler {
+  /// The parts that a handler is made from.
+  @usableFromInline
+  struct Recipe: Sendable {
+    /// The actor that the handler belongs to.
+    let isolation: (any Actor)?
+    var call: Handler.Call
+    @usableFromInline var limits = Handler.Limits()
+    /// Whether the owner has been released, if there is one.
+    let isOrphaned: (@Sendable () -> Bool)?
 
-  /// Makes room: the elements before one are not handled any more.
-  func discard(before sequence: Int) {
-    accepted.withLock { Self.discard(before: sequence, from: &$0) }
-  }
+    @usableFromInline
+    init(
+      isolation: (any Actor)?,
+      isOrphaned: (@Sendable () -> Bool)? = nil,
+      _ call: Handler.Call
+    ) {
+      self.isolation = isolation
+      self.isOrphaned = isOrphaned
+      self.call = call
+    }
 
-  private static func discard(before sequence: Int, from accepted: inout Ring<Int>) {
-    while accepted.count > 0, let first = accepted[0], first < sequence {
-      _ = accepted.popFirst()
+    /// The parts of a handler with limits.
+    @inlinable
+    init<Element>(
+      isolation: (any Actor)?,
+      _ bufferingPolicy: BufferingPolicy<Element>,
+      isOrphaned: (@Sendable () -> Bool)? = nil,
+      _ call: Handler.Call
+    ) {
+      self.init(isolation: isolation, isOrphaned: isOrphaned, call)
+      limits = Handler.Limits(bufferingPolicy)
+    }
+
+    /// Whether the handler can suspend, and has a queue of its own.
+    var suspends: Bool {
+      if case .suspending = call { true } else { false }
     }
   }
+}
 
-  /// Takes out an element if it was accepted; called once for each, in order.
-  ///
-  /// - Parameter sequence: The number of the element.
-  /// - Returns: Whether there was room when it was sent.
-  func take(_ sequence: Int) -> Bool {
-    accepted.withLock { accepted in
-      // Those that were discarded unseen have left their numbers.
-      Self.discard(before: sequence, from: &accepted)
-      guard accepted.count > 0, accepted[0] == sequence else { return false }
-      return accepted.popFirst() != nil
+extension Handler {
+  /// The elements that were accepted for a handler that wants the oldest, and that it has not got yet.
+  final class AcceptedElements: Sendable {
+    let limit: Int
+    private let accepted = Locked(Ring<Int>())
+
+    init(limit: Int) {
+      self.limit = limit
+    }
+
+    /// Accepts an element if there is room.
+    ///
+    /// - Parameters:
+    ///   - sequence: The number of the element.
+    ///   - isAwaited: Whether the handler waits for it at this moment.
+    /// - Returns: Whether it was accepted.
+    func offer(_ sequence: Int, isAwaited: Bool) -> Bool {
+      accepted.withLock { accepted in
+        guard accepted.count < max(limit, isAwaited ? 1 : 0) else { return false }
+        accepted.append(sequence)
+        return true
+      }
+    }
+
+    /// Looks for an element among those accepted.
+    ///
+    /// - Parameter sequence: The number of the element.
+    /// - Returns: Whether the handler still has to get it.
+    func contains(_ sequence: Int) -> Bool {
+      accepted.withLock { accepted in (0..<accepted.count).contains { accepted[$0] == sequence } }
+    }
+
+    /// Makes room: the elements before one are not handled any more.
+    func discard(before sequence: Int) {
+      accepted.withLock { Self.discard(before: sequence, from: &$0) }
+    }
+
+    private static func discard(before sequence: Int, from accepted: inout Ring<Int>) {
+      while accepted.count > 0, let first = accepted[0], first < sequence {
+        _ = accepted.popFirst()
+      }
+    }
+
+    /// Takes out an element if it was accepted; called once for each, in order.
+    ///
+    /// - Parameter sequence: The number of the element.
+    /// - Returns: Whether there was room when it was sent.
+    func take(_ sequence: Int) -> Bool {
+      accepted.withLock { accepted in
+        // Those that were discarded unseen have left their numbers.
+        Self.discard(before: sequence, from: &accepted)
+        guard accepted.count > 0, accepted[0] == sequence else { return false }
+        return accepted.popFirst() != nil
+      }
     }
   }
 }

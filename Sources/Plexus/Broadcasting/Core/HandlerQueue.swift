@@ -24,7 +24,7 @@ final class HandlerQueue: Sendable {
     /// The only handler that gets the element, if it is meant for one.
     var receiver: Handler?
     /// What has to be told how the calls have ended, if anything.
-    var report: DeliveryReport?
+    var report: HandlerQueue.Report?
 
     /// Whether the element is offered to one handler, whose answer is waited for.
     var isOffer: Bool { receiver != nil && report != nil }
@@ -36,7 +36,7 @@ final class HandlerQueue: Sendable {
   struct Entry: Sendable {
     let handler: Handler
     /// `nil` once the handler has been removed.
-    var call: HandlerCall?
+    var call: Handler.Call?
   }
 
   private struct State {
@@ -48,7 +48,7 @@ final class HandlerQueue: Sendable {
     /// The number of handlers that want all elements.
     var unlimited = 0
     /// How many of the newest elements the other handlers want.
-    var limits = WindowLimits()
+    var limits = BoundedReadersBase.WindowLimits()
     /// How many of the oldest elements the handlers want, all together.
     var oldest = 0
     var parked: SuspendedTask?
@@ -91,7 +91,11 @@ final class HandlerQueue: Sendable {
 
     /// Removes all handlers.
     mutating func takeEntries() -> ContiguousArray<Entry> {
-      defer { (entries, count, unlimited, limits, oldest) = ([], 0, 0, WindowLimits(), 0) }
+      defer {
+        (entries, count, unlimited, limits, oldest) = (
+          [], 0, 0, BoundedReadersBase.WindowLimits(), 0
+        )
+      }
       return entries
     }
 
@@ -113,7 +117,7 @@ final class HandlerQueue: Sendable {
   /// The number of the first element that is still to be handled.
   private let floor = Atomic<Int>(.min)
 
-  init(id: Int, recipe: HandlerRecipe) {
+  init(id: Int, recipe: Handler.Recipe) {
     self.id = id
     key = recipe.isolation.map { ObjectIdentifier($0) }
     suspends = recipe.suspends
@@ -128,7 +132,7 @@ final class HandlerQueue: Sendable {
   ///   - call: What to call.
   ///   - replay: What the handler gets first, oldest first.
   /// - Returns: The task to be resumed with no lock held.
-  func add(_ handler: Handler, _ call: HandlerCall, replaying replay: [AnyBox]) -> SuspendedTask? {
+  func add(_ handler: Handler, _ call: Handler.Call, replaying replay: [AnyBox]) -> SuspendedTask? {
     state.withLock { state in
       latest.store(handler.start, ordering: .relaxed)
       state.entries.append(Entry(handler: handler, call: call))
@@ -156,7 +160,7 @@ final class HandlerQueue: Sendable {
     var isFirst = false
     /// Whether the queue has no handlers any more, and has ended.
     var isLast = false
-    fileprivate var call: HandlerCall?
+    fileprivate var call: Handler.Call?
     fileprivate var items: ContiguousArray<Item> = []
     fileprivate var parked: SuspendedTask?
     fileprivate var task: Task<Void, Never>?
@@ -371,7 +375,7 @@ final class HandlerQueue: Sendable {
     var notified = 0
     var handled = 0
 
-    mutating func note(_ ending: HandlerEnding) {
+    mutating func note(_ ending: Handler.Ending) {
       if ending != .unreached { notified &+= 1 }
       if ending == .succeeded { handled &+= 1 }
     }
@@ -445,7 +449,7 @@ final class HandlerQueue: Sendable {
     return false
   }
 
-  private func call(_ entry: Entry, with item: Item) -> HandlerEnding {
+  private func call(_ entry: Entry, with item: Item) -> Handler.Ending {
     guard case .synchronous(let call) = entry.call, wants(item, entry.handler) else {
       return .unreached
     }
@@ -496,7 +500,7 @@ private func bounded(_ limit: Int) -> Int {
 
 extension HandlerQueue {
   /// Creates a handler with a queue of its own, to which elements are handed one by one; the caller starts it.
-  static func handler(_ recipe: HandlerRecipe) -> Handler {
+  static func handler(_ recipe: Handler.Recipe) -> Handler {
     let queue = HandlerQueue(id: 0, recipe: recipe)
     let handler = Handler(id: 0, start: 0, queue: queue, recipe: recipe, source: nil)
     _ = queue.add(handler, recipe.call, replaying: [])
@@ -510,18 +514,20 @@ extension HandlerQueue {
   }
 }
 
-/// What has to be told how the calls of handlers for one element have ended.
-@usableFromInline
-class DeliveryReport: @unchecked Sendable {
-  /// The first handler is about to be called.
-  ///
-  /// - Returns: Whether the element is still to be handled.
-  func begin() -> Bool { true }
+extension HandlerQueue {
+  /// What has to be told how the calls of handlers for one element have ended.
+  @usableFromInline
+  class Report: @unchecked Sendable {
+    /// The first handler is about to be called.
+    ///
+    /// - Returns: Whether the element is still to be handled.
+    func begin() -> Bool { true }
 
-  /// The last handler has returned; called with no lock held.
-  ///
-  /// - Parameters:
-  ///   - notified: The number of handlers that were called.
-  ///   - handled: The number of successes among them.
-  func end(notified: Int, handled: Int) {}
+    /// The last handler has returned; called with no lock held.
+    ///
+    /// - Parameters:
+    ///   - notified: The number of handlers that were called.
+    ///   - handled: The number of successes among them.
+    func end(notified: Int, handled: Int) {}
+  }
 }

@@ -15,7 +15,7 @@ class HubCore: @unchecked Sendable {
     @usableFromInline var isFinished = false
     @usableFromInline var subscriberCount = 0
     @usableFromInline var lastID = 0
-    @usableFromInline var parked = ParkedWaiters()
+    @usableFromInline var parked = Waiter.List()
     /// The number of parked readers of the log and of the window.
     @usableFromInline var parkedReaders = 0
     /// The last chunk of the log, while somebody reads the log.
@@ -63,7 +63,7 @@ class HubCore: @unchecked Sendable {
 
     /// Removes all parked waiters, in order of arrival.
     @inlinable
-    mutating func unparkAll() -> ContiguousArray<ParkedTask> {
+    mutating func unparkAll() -> ContiguousArray<Waiter.ParkedTask> {
       parkedReaders = 0
       return parked.removeAll()
     }
@@ -120,7 +120,7 @@ class HubCore: @unchecked Sendable {
   final func remove(_ reader: Reader) {
     guard reader.readsLog else { return removeBounded(self, reader) }
     var garbage: LogLink?
-    var retired: (any RetiredElements)?
+    var retired: (any LogLink.Retired)?
     let (isParked, isLast) = state.withLock { state in
       reader.isCancelled.store(true, ordering: .releasing)
       guard reader.isRegistered else { return (false, false) }

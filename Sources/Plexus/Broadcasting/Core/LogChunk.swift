@@ -37,14 +37,16 @@ class LogLink: @unchecked Sendable {
   ///
   /// - Returns: The elements, to be released without the lock; `nil` if there are none.
   @usableFromInline
-  func retire() -> (any RetiredElements)? { nil }
+  func retire() -> (any LogLink.Retired)? { nil }
 }
 
-/// Elements that every reader has read, to be released without the lock.
-@usableFromInline
-protocol RetiredElements: Sendable {
-  /// Releases the elements; called once.
-  func release()
+extension LogLink {
+  /// Elements that every reader has read, to be released without the lock.
+  @usableFromInline
+  protocol Retired: Sendable {
+    /// Releases the elements; called once.
+    func release()
+  }
 }
 
 /// A chunk of a shared log.
@@ -63,13 +65,13 @@ final class LogChunk<Element: Sendable>: LogLink, @unchecked Sendable {
 
   /// Takes out the elements so far, unless an iterator that was left alone holds them.
   @inlinable
-  func retired() -> RetiredRun<Element>? {
+  func retired() -> LogRun<Element>.Retired? {
     guard isKnownUniquelyReferenced(&run) else { return nil }
     return run.retire()
   }
 
   @usableFromInline
-  override func retire() -> (any RetiredElements)? { retired() }
+  override func retire() -> (any LogLink.Retired)? { retired() }
 
   /// The chunk that follows; present once this one is full.
   @inlinable var follower: LogChunk? {
@@ -161,11 +163,11 @@ final class LogRun<Element: Sendable>: @unchecked Sendable {
   ///
   /// - Returns: The elements; `nil` if there are none.
   @inlinable
-  func retire() -> RetiredRun<Element>? {
+  func retire() -> LogRun<Element>.Retired? {
     let end = published.load(ordering: .relaxed)
     guard end > first else { return nil }
     defer { first = end }
-    return RetiredRun(run: self, indices: first..<end)
+    return Retired(run: self, indices: first..<end)
   }
 
   /// Releases elements that were taken out.
@@ -175,20 +177,22 @@ final class LogRun<Element: Sendable>: @unchecked Sendable {
   }
 }
 
-/// The elements of a run that were taken out, to be released once.
-@usableFromInline
-struct RetiredRun<Element: Sendable>: RetiredElements {
-  @usableFromInline let run: LogRun<Element>
-  @usableFromInline let indices: Range<Int>
+extension LogRun {
+  /// The elements of a run that were taken out, to be released once.
+  @usableFromInline
+  struct Retired: LogLink.Retired {
+    @usableFromInline let run: LogRun<Element>
+    @usableFromInline let indices: Range<Int>
 
-  @inlinable
-  init(run: LogRun<Element>, indices: Range<Int>) {
-    self.run = run
-    self.indices = indices
-  }
+    @inlinable
+    init(run: LogRun<Element>, indices: Range<Int>) {
+      self.run = run
+      self.indices = indices
+    }
 
-  @inlinable
-  func release() {
-    run.release(indices)
+    @inlinable
+    func release() {
+      run.release(indices)
+    }
   }
 }

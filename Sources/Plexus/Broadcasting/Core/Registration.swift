@@ -45,23 +45,25 @@ class Registration: @unchecked Sendable {
   func remove() {}
 }
 
-/// A registration that is removed by a closure.
-final class ClosureRegistration: Registration, @unchecked Sendable {
-  /// The closure in a structure of its own.
-  ///
-  /// Where generic code is not specialized, a bare closure is wrapped once more each time that it is
-  /// read; with enough of them the call overflows the stack.
-  private struct Action: Sendable {
-    let run: @Sendable () -> Void
-  }
+extension Registration {
+  /// A registration that is removed by a closure.
+  final class Closure: Registration, @unchecked Sendable {
+    /// The closure in a structure of its own.
+    ///
+    /// Where generic code is not specialized, a bare closure is wrapped once more each time that it is
+    /// read; with enough of them the call overflows the stack.
+    private struct Action: Sendable {
+      let run: @Sendable () -> Void
+    }
 
-  private let action: Locked<Action?>
+    private let action: Locked<Action?>
 
-  init(_ run: @escaping @Sendable () -> Void) {
-    action = Locked(Action(run: run))
-  }
+    init(_ run: @escaping @Sendable () -> Void) {
+      action = Locked(Action(run: run))
+    }
 
-  override func remove() {
-    action.withLock { $0.take() }?.run()
+    override func remove() {
+      action.withLock { $0.take() }?.run()
+    }
   }
 }

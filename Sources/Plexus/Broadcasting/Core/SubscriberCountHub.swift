@@ -8,7 +8,7 @@ final class SubscriberCountHub: @unchecked Sendable {
   /// Where the numbers are sent.
   let hub = BroadcastHub<Int>()
   /// Who has something to read now, and is to be resumed without the lock.
-  private var woken: ContiguousArray<ParkedTask> = []
+  private var woken: ContiguousArray<Waiter.ParkedTask> = []
 
   init() {}
 
@@ -19,7 +19,7 @@ final class SubscriberCountHub: @unchecked Sendable {
   }
 
   /// Takes out those who have to be resumed; called under the lock of the counted hub.
-  func takeWoken() -> ContiguousArray<ParkedTask> {
+  func takeWoken() -> ContiguousArray<Waiter.ParkedTask> {
     defer { woken = [] }
     return woken
   }

@@ -28,10 +28,10 @@ class Waiter: @unchecked Sendable {
 
   /// Takes the parked task out; called once by whoever took the waiter from the list.
   @inlinable
-  final func takeTask() -> ParkedTask? {
+  final func takeTask() -> Waiter.ParkedTask? {
     guard let parked = task else { return nil }
     task = nil
-    return ParkedTask(id: id, task: parked)
+    return Waiter.ParkedTask(id: id, task: parked)
   }
 
   /// Resumes the parked task; called once by whoever took the waiter from the list.
@@ -41,26 +41,28 @@ class Waiter: @unchecked Sendable {
   }
 }
 
-/// A task that was taken out of where it was parked, to be resumed once.
-///
-/// It does not hold on to its waiter: whoever drops a subscription while others resume the tasks of many
-/// has dropped it at once, not when they are done.
-@usableFromInline
-struct ParkedTask: Sendable {
-  /// The place in order of arrival.
-  @usableFromInline let id: Int
-  @usableFromInline let task: SuspendedTask
+extension Waiter {
+  /// A task that was taken out of where it was parked, to be resumed once.
+  ///
+  /// It does not hold on to its waiter: whoever drops a subscription while others resume the tasks of many
+  /// has dropped it at once, not when they are done.
+  @usableFromInline
+  struct ParkedTask: Sendable {
+    /// The place in order of arrival.
+    @usableFromInline let id: Int
+    @usableFromInline let task: SuspendedTask
 
-  @inlinable
-  init(id: Int, task: SuspendedTask) {
-    self.id = id
-    self.task = task
-  }
+    @inlinable
+    init(id: Int, task: SuspendedTask) {
+      self.id = id
+      self.task = task
+    }
 
-  /// Resumes the task.
-  @inlinable
-  func resume() {
-    task.resume()
+    /// Resumes the task.
+    @inlinable
+    func resume() {
+      task.resume()
+    }
   }
 }
 
@@ -97,63 +99,65 @@ struct SuspendedTask: Sendable {
   }
 }
 
-/// The waiters that are parked in one place, with removal in constant time.
-@usableFromInline
-struct ParkedWaiters: Sendable {
-  @usableFromInline var waiters: ContiguousArray<Waiter> = []
+extension Waiter {
+  /// The waiters that are parked in one place, with removal in constant time.
+  @usableFromInline
+  struct List: Sendable {
+    @usableFromInline var waiters: ContiguousArray<Waiter> = []
 
-  @inlinable
-  init() {}
+    @inlinable
+    init() {}
 
-  @inlinable var isEmpty: Bool { waiters.isEmpty }
+    @inlinable var isEmpty: Bool { waiters.isEmpty }
 
-  /// Adds a waiter whose task has just been suspended.
-  ///
-  /// - Parameters:
-  ///   - waiter: The waiter, not parked yet.
-  ///   - task: Its task.
-  @inlinable
-  mutating func park(_ waiter: Waiter, task: SuspendedTask) {
-    waiter.task = task
-    waiter.slot = waiters.count
-    waiters.append(waiter)
-  }
-
-  /// Takes a waiter out, for the caller to resume.
-  ///
-  /// - Parameter waiter: The waiter, parked or not.
-  /// - Returns: Whether it was parked.
-  @inlinable
-  mutating func remove(_ waiter: Waiter) -> Bool {
-    let slot = waiter.slot
-    guard slot >= 0 else { return false }
-    waiter.slot = -1
-    let last = waiters.removeLast()
-    if last !== waiter {
-      waiters[slot] = last
-      last.slot = slot
+    /// Adds a waiter whose task has just been suspended.
+    ///
+    /// - Parameters:
+    ///   - waiter: The waiter, not parked yet.
+    ///   - task: Its task.
+    @inlinable
+    mutating func park(_ waiter: Waiter, task: SuspendedTask) {
+      waiter.task = task
+      waiter.slot = waiters.count
+      waiters.append(waiter)
     }
-    return true
-  }
 
-  /// Takes all tasks out, in order of arrival, for the caller to resume.
-  ///
-  /// A parked task keeps its waiter alive, so that none is released here.
-  @inlinable
-  mutating func removeAll() -> ContiguousArray<ParkedTask> {
-    var taken: ContiguousArray<ParkedTask> = []
-    taken.reserveCapacity(waiters.count)
-    var isSorted = true
-    var last = Int.min
-    for waiter in waiters {
+    /// Takes a waiter out, for the caller to resume.
+    ///
+    /// - Parameter waiter: The waiter, parked or not.
+    /// - Returns: Whether it was parked.
+    @inlinable
+    mutating func remove(_ waiter: Waiter) -> Bool {
+      let slot = waiter.slot
+      guard slot >= 0 else { return false }
       waiter.slot = -1
-      guard let task = waiter.takeTask() else { continue }
-      if task.id < last { isSorted = false }
-      last = task.id
-      taken.append(task)
+      let last = waiters.removeLast()
+      if last !== waiter {
+        waiters[slot] = last
+        last.slot = slot
+      }
+      return true
     }
-    waiters.removeAll(keepingCapacity: true)
-    if !isSorted { taken.sort { $0.id < $1.id } }
-    return taken
+
+    /// Takes all tasks out, in order of arrival, for the caller to resume.
+    ///
+    /// A parked task keeps its waiter alive, so that none is released here.
+    @inlinable
+    mutating func removeAll() -> ContiguousArray<Waiter.ParkedTask> {
+      var taken: ContiguousArray<Waiter.ParkedTask> = []
+      taken.reserveCapacity(waiters.count)
+      var isSorted = true
+      var last = Int.min
+      for waiter in waiters {
+        waiter.slot = -1
+        guard let task = waiter.takeTask() else { continue }
+        if task.id < last { isSorted = false }
+        last = task.id
+        taken.append(task)
+      }
+      waiters.removeAll(keepingCapacity: true)
+      if !isSorted { taken.sort { $0.id < $1.id } }
+      return taken
+    }
   }
 }

@@ -20,7 +20,7 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
   @usableFromInline
   struct Effects: Sendable {
     @usableFromInline var delivery: Delivery<LoadState<Value>>?
-    @usableFromInline var departure: LoadDeparture?
+    @usableFromInline var departure: PublisherLoad.Departure?
     var cancelledTask: Task<Void, Never>?
     var startedTimer: Timer?
     /// What was replaced, to be released.

@@ -10,12 +10,12 @@ struct DataPublisherState<Value: Sendable>: Sendable {
   /// The load whose result will be published, unless something newer comes first.
   @usableFromInline
   struct CurrentLoad: Sendable {
-    @usableFromInline let id: LoadID
+    @usableFromInline let id: PublisherLoad.ID
     /// What was known before it began, which an abandoned load leaves behind.
     @usableFromInline let previousState: LoadState<Value>
 
     @inlinable
-    init(id: LoadID, previousState: LoadState<Value>) {
+    init(id: PublisherLoad.ID, previousState: LoadState<Value>) {
       self.id = id
       self.previousState = previousState
     }
@@ -25,13 +25,13 @@ struct DataPublisherState<Value: Sendable>: Sendable {
   /// When the loaded value arrived, since the publisher was made.
   @usableFromInline var loadedAt = Duration.zero
   @usableFromInline var load: CurrentLoad?
-  @usableFromInline var lastID = LoadID(rawValue: 0)
+  @usableFromInline var lastID = PublisherLoad.ID(rawValue: 0)
 
   @inlinable
   init() {}
 
   /// The load that further callers join.
-  @inlinable var currentLoad: LoadID? { load?.id }
+  @inlinable var currentLoad: PublisherLoad.ID? { load?.id }
 
   /// Returns whether the loaded value has reached an age.
   @inlinable
@@ -76,8 +76,8 @@ struct DataPublisherState<Value: Sendable>: Sendable {
 
   /// A load of our own begins; there is no current one.
   @inlinable
-  mutating func beginLoad() -> LoadID {
-    lastID = LoadID(rawValue: lastID.rawValue + 1)
+  mutating func beginLoad() -> PublisherLoad.ID {
+    lastID = PublisherLoad.ID(rawValue: lastID.rawValue + 1)
     load = CurrentLoad(id: lastID, previousState: current)
     startLoading()
     return lastID
@@ -88,7 +88,7 @@ struct DataPublisherState<Value: Sendable>: Sendable {
   /// - Returns: Whether the state has changed.
   @inlinable
   mutating func finishLoad(
-    _ id: LoadID,
+    _ id: PublisherLoad.ID,
     with result: Result<Value, any Error>,
     at now: Duration
   ) -> Bool {
@@ -104,7 +104,7 @@ struct DataPublisherState<Value: Sendable>: Sendable {
   ///
   /// - Returns: Whether the state has changed.
   @inlinable
-  mutating func abandonLoad(_ id: LoadID) -> Bool {
+  mutating func abandonLoad(_ id: PublisherLoad.ID) -> Bool {
     guard let load, load.id == id else { return false }
     current = load.previousState
     self.load = nil
@@ -112,13 +112,15 @@ struct DataPublisherState<Value: Sendable>: Sendable {
   }
 }
 
-/// The number of a load.
-@usableFromInline
-struct LoadID: Hashable, Sendable {
-  @usableFromInline let rawValue: Int
+extension PublisherLoad {
+  /// The number of a load.
+  @usableFromInline
+  struct ID: Hashable, Sendable {
+    @usableFromInline let rawValue: Int
 
-  @inlinable
-  init(rawValue: Int) {
-    self.rawValue = rawValue
+    @inlinable
+    init(rawValue: Int) {
+      self.rawValue = rawValue
+    }
   }
 }

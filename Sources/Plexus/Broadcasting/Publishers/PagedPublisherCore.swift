@@ -40,7 +40,7 @@ final class PagedPublisherCore<Item: Sendable, Cursor: Sendable>: Sendable {
   /// What a change leaves to be done without a lock, in this order.
   private struct Effects {
     var delivery: Delivery<LoadState<Pages<Item>>>?
-    var departure: LoadDeparture?
+    var departure: PublisherLoad.Departure?
   }
 
   /// Changes the state, and does what follows from that once the lock is given back.

@@ -22,12 +22,12 @@ struct PagedPublisherState<Item: Sendable, Cursor: Sendable>: Sendable {
     /// It waits for the current load.
     case joins
     /// It begins a load, of the page at the cursor or of the first one.
-    case begins(LoadID, at: Cursor?)
+    case begins(PublisherLoad.ID, at: Cursor?)
   }
 
   /// The load whose page will be used, unless it becomes a late one.
   private struct CurrentLoad {
-    let id: LoadID
+    let id: PublisherLoad.ID
     let isOfFirstPage: Bool
     /// What was known before it began, which an abandoned load leaves behind.
     let previousState: LoadState<Pages<Item>>
@@ -37,10 +37,10 @@ struct PagedPublisherState<Item: Sendable, Cursor: Sendable>: Sendable {
   /// Where the next page begins; `nil` before the first page and after the last.
   private var next: Cursor?
   private var load: CurrentLoad?
-  private var lastID = LoadID(rawValue: 0)
+  private var lastID = PublisherLoad.ID(rawValue: 0)
 
   /// The load that further callers join.
-  var currentLoad: LoadID? { load?.id }
+  var currentLoad: PublisherLoad.ID? { load?.id }
 
   /// Somebody asks for a page.
   mutating func ask(for request: Request) -> Answer {
@@ -52,7 +52,7 @@ struct PagedPublisherState<Item: Sendable, Cursor: Sendable>: Sendable {
       return .nothing
     }
     let isOfFirstPage = request == .first || known == nil
-    lastID = LoadID(rawValue: lastID.rawValue + 1)
+    lastID = PublisherLoad.ID(rawValue: lastID.rawValue + 1)
     load = CurrentLoad(
       id: lastID,
       isOfFirstPage: isOfFirstPage,
@@ -66,7 +66,7 @@ struct PagedPublisherState<Item: Sendable, Cursor: Sendable>: Sendable {
   ///
   /// - Returns: Whether the state has changed.
   mutating func finishLoad(
-    _ id: LoadID,
+    _ id: PublisherLoad.ID,
     with result: Result<Page<Item, Cursor>, any Error>
   ) -> Bool {
     guard let load, load.id == id else { return false }
@@ -86,7 +86,7 @@ struct PagedPublisherState<Item: Sendable, Cursor: Sendable>: Sendable {
   /// The last caller of a load has left.
   ///
   /// - Returns: Whether the state has changed.
-  mutating func abandonLoad(_ id: LoadID) -> Bool {
+  mutating func abandonLoad(_ id: PublisherLoad.ID) -> Bool {
     guard let load, load.id == id else { return false }
     current = load.previousState
     self.load = nil

@@ -7,10 +7,10 @@
 /// a load that has just been abandoned.
 @usableFromInline
 final class PublisherLoad: Flight, @unchecked Sendable {
-  @usableFromInline let id: LoadID
+  @usableFromInline let id: PublisherLoad.ID
 
   @usableFromInline
-  init(id: LoadID) {
+  init(id: PublisherLoad.ID) {
     self.id = id
     super.init()
   }
@@ -74,12 +74,12 @@ final class PublisherLoad: Flight, @unchecked Sendable {
   ///
   /// - Returns: What has to follow with no lock held.
   @usableFromInline
-  func depart(_ place: WaitPlace) -> LoadDeparture {
+  func depart(_ place: WaitPlace) -> PublisherLoad.Departure {
     let departure = leave(place)
-    guard departure.isLast else { return LoadDeparture(departure: departure) }
+    guard departure.isLast else { return PublisherLoad.Departure(departure: departure) }
     settle()
     // It is cancelled with no lock held; if it has not started yet, it is as soon as it does.
-    return LoadDeparture(departure: departure, flight: self)
+    return PublisherLoad.Departure(departure: departure, flight: self)
   }
 
   /// Gives every caller the outcome; called with no lock held.
@@ -93,22 +93,24 @@ final class PublisherLoad: Flight, @unchecked Sendable {
   }
 }
 
-/// What has to follow the departure of a caller, with no lock held.
-@usableFromInline
-struct LoadDeparture: Sendable {
-  fileprivate let departure: Flight.Departure
-  fileprivate var flight: Flight?
-
-  /// Whether the caller was there until now.
-  @usableFromInline var hasLeft: Bool { departure.hasLeft }
-  /// Whether it was the last one.
-  @usableFromInline var isLast: Bool { departure.isLast }
-
-  /// Resumes the caller, and cancels the operation if it was the last one.
+extension PublisherLoad {
+  /// What has to follow the departure of a caller, with no lock held.
   @usableFromInline
-  func perform() {
-    departure.resume()
-    flight?.cancel()
+  struct Departure: Sendable {
+    fileprivate let departure: Flight.Departure
+    fileprivate var flight: Flight?
+
+    /// Whether the caller was there until now.
+    @usableFromInline var hasLeft: Bool { departure.hasLeft }
+    /// Whether it was the last one.
+    @usableFromInline var isLast: Bool { departure.isLast }
+
+    /// Resumes the caller, and cancels the operation if it was the last one.
+    @usableFromInline
+    func perform() {
+      departure.resume()
+      flight?.cancel()
+    }
   }
 }
 

@@ -242,7 +242,8 @@ extension KeyedCache {
   @usableFromInline
   struct Failures: Sendable {
     /// Flights whose stored copy may be the answer, which has to be read first.
-    fileprivate var waiting: [(flight: Flight, error: any Error, grounds: FallbackGrounds)] = []
+    fileprivate var waiting:
+      [(flight: Flight, error: any Error, grounds: ValueTerms.FallbackGrounds)] = []
     /// Whether the failure has been counted: that of a fetch of several keys counts once.
     fileprivate var isCounted = false
 

@@ -52,7 +52,7 @@ class CacheEngine: @unchecked Sendable {
     }
   }
 
-  @usableFromInline final let source: FlightSource
+  @usableFromInline final let source: Flight.Source
   @usableFromInline final let policy: CachePolicy
   @usableFromInline final let staleTime: Nanoseconds
   private final let timeToLive: Nanoseconds
@@ -67,7 +67,7 @@ class CacheEngine: @unchecked Sendable {
 
   @usableFromInline
   init(
-    source: FlightSource,
+    source: Flight.Source,
     policy: CachePolicy,
     clock: any Clock<Duration>,
     operations: Operations
@@ -278,15 +278,15 @@ extension CacheEngine {
   }
 
   /// The reasons why an older value may be the answer in place of an error, as the policy decides.
-  final func grounds(of error: any Error) -> FallbackGrounds {
-    var grounds = FallbackGrounds()
+  final func grounds(of error: any Error) -> ValueTerms.FallbackGrounds {
+    var grounds = ValueTerms.FallbackGrounds()
     grounds.policyAllows = policy.usesCachedValue(error)
     grounds.isOriginFailure = (error as? any OriginFailure)?.isOriginFailure ?? true
     return grounds
   }
 
   /// Whether the stored copy has to be read as the answer in place of an error.
-  final func needsFallback(_ flight: Flight, _ grounds: FallbackGrounds) -> Bool {
+  final func needsFallback(_ flight: Flight, _ grounds: ValueTerms.FallbackGrounds) -> Bool {
     !flight.isCancelled && flight.previous == nil && grounds.policyAllows
   }
 
@@ -301,14 +301,14 @@ extension CacheEngine {
   /// - Returns: The outcome.
   final func failure(
     _ error: any Error,
-    _ grounds: FallbackGrounds,
+    _ grounds: ValueTerms.FallbackGrounds,
     of flight: Flight,
     stored: Outcome?,
     isRead: Bool
   ) -> Outcome {
     guard !flight.isCancelled else { return Outcome(.cancelled, error: error) }
     let outcome = Outcome(.failure, error: error)
-    outcome.failure = FailureDetails(
+    outcome.failure = Outcome.Failure(
       grounds: grounds,
       memory: Nanoseconds(saturating: policy.failureTimeToLive),
       previous: isRead ? nil : flight.previous,

@@ -27,7 +27,7 @@ struct Effects: Sendable {
   /// Keeps something alive until the lock is released.
   @inlinable
   mutating func release<Content: Sendable>(_ content: Content) {
-    released.append(Released(content))
+    released.append(Effects.Released(content))
   }
 
   /// Does the work.
@@ -44,13 +44,15 @@ struct Effects: Sendable {
   }
 }
 
-/// Something that was taken out of a table under its lock.
-@usableFromInline
-final class Released<Content: Sendable>: Sendable {
-  private let content: Content
-
+extension Effects {
+  /// Something that was taken out of a table under its lock.
   @usableFromInline
-  init(_ content: Content) {
-    self.content = content
+  final class Released<Content: Sendable>: Sendable {
+    private let content: Content
+
+    @usableFromInline
+    init(_ content: Content) {
+      self.content = content
+    }
   }
 }

@@ -51,7 +51,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     self.bulkFetch = bulkFetch
     // Called with this cache only, which is what the downcasts rely on.
     super.init(
-      source: FlightSource(name: name, namesKeys: namesKeys),
+      source: Flight.Source(name: name, namesKeys: namesKeys),
       policy: policy,
       clock: clock,
       operations: Self.operations(fetch: fetch, storage: storage, bulkFetch: bulkFetch)

@@ -28,7 +28,7 @@ struct EntryDetails: Sendable {
   struct Failure: Sendable {
     @usableFromInline let error: any Error
     /// The reasons why the value may be the answer.
-    @usableFromInline let grounds: FallbackGrounds
+    @usableFromInline let grounds: ValueTerms.FallbackGrounds
     /// The time until which requests get it; in the past if it is not remembered.
     var until: Nanoseconds
   }

@@ -84,7 +84,7 @@ struct EntryState: Sendable {
 
   /// Whether a failed fetch may be answered with the value.
   @usableFromInline
-  func allowsFallback(_ grounds: FallbackGrounds, at now: Nanoseconds) -> Bool {
+  func allowsFallback(_ grounds: ValueTerms.FallbackGrounds, at now: Nanoseconds) -> Bool {
     details.terms.allowsFallback(grounds, until: ownDeadline, at: now)
   }
 
@@ -245,7 +245,7 @@ extension EntryState {
   @usableFromInline
   mutating func fail(
     with error: any Error,
-    grounds: FallbackGrounds = FallbackGrounds(),
+    grounds: ValueTerms.FallbackGrounds = ValueTerms.FallbackGrounds(),
     memory: Nanoseconds = 0,
     hasValue: Bool,
     at now: Nanoseconds

@@ -236,7 +236,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @inlinable
   func makeFlight(
     _ index: Int,
-    source: FlightSource,
+    source: Flight.Source,
     priority: TaskPriority?,
     predecessor: WaitNode? = nil
   ) -> KeyFlight<Key> {

@@ -171,8 +171,8 @@ extension KeyedCache {
     if !failures.isEmpty { throw CacherError(failures: failures) }
   }
 
-  private func turn(of storage: Storage<Key, Value>, flushing: Bool) async -> StorageReport {
-    let report = Locked(StorageReport())
+  private func turn(of storage: Storage<Key, Value>, flushing: Bool) async -> CacherCalls.Report {
+    let report = Locked(CacherCalls.Report())
     let turn = storage.queue.add { [self] in
       let result = await synchronize(storage, flushing: flushing)
       report.withLock { $0 = result }
@@ -186,8 +186,8 @@ extension KeyedCache {
   ///
   /// When flushing, everything else that the cacher does not have is written, too. Called in the queue of the
   /// storage.
-  func synchronize(_ storage: Storage<Key, Value>, flushing: Bool) async -> StorageReport {
-    var report = StorageReport()
+  func synchronize(_ storage: Storage<Key, Value>, flushing: Bool) async -> CacherCalls.Report {
+    var report = CacherCalls.Report()
     // What is cleared while something else is being removed would otherwise be removed after what is
     // stored in its place has been written. A cacher that clears whenever it removes comes to no end.
     for _ in 0..<8 where report.hasRemoved {
@@ -212,7 +212,7 @@ extension KeyedCache {
   /// - Returns: Whether there was something.
   private func removeCopies(
     _ storage: Storage<Key, Value>,
-    _ report: inout StorageReport
+    _ report: inout CacherCalls.Report
   ) async -> Bool {
     var names: [(name: String, revision: UInt64)] = []
     var isComplete = false
@@ -331,7 +331,7 @@ extension KeyedCache {
   private func write(
     _ items: [Unwritten],
     to storage: Storage<Key, Value>,
-    _ report: inout StorageReport
+    _ report: inout CacherCalls.Report
   ) async {
     let entries = Dictionary(items.map { ($0.name, $0.entry) }) { _, newer in newer }
     var failures: [String: any Error] = [:]

@@ -118,15 +118,17 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 }
 
-/// What one turn of writing and removing came to.
-struct StorageReport: Sendable {
-  /// Why not all copies could be removed, if that was to be done.
-  var completeRemovalError: (any Error)?
-  /// The copies that could not be removed.
-  var failedRemovals: [String: any Error] = [:]
-  /// The values that could not be written.
-  var failedWrites: [String: any Error] = [:]
+extension CacherCalls {
+  /// What one turn of writing and removing came to.
+  struct Report: Sendable {
+    /// Why not all copies could be removed, if that was to be done.
+    var completeRemovalError: (any Error)?
+    /// The copies that could not be removed.
+    var failedRemovals: [String: any Error] = [:]
+    /// The values that could not be written.
+    var failedWrites: [String: any Error] = [:]
 
-  /// Whether everything could be removed that was to be.
-  var hasRemoved: Bool { completeRemovalError == nil && failedRemovals.isEmpty }
+    /// Whether everything could be removed that was to be.
+    var hasRemoved: Bool { completeRemovalError == nil && failedRemovals.isEmpty }
+  }
 }

@@ -47,7 +47,7 @@ actor SteppedHost {
   private let parcel: Parcel
   private var callCount = 0
 
-  /// - Parameter parcel: Released with this actor.
+  /// - Parameter parcel: Effects.Released with this actor.
   init(holding parcel: Parcel = Parcel(0)) {
     self.parcel = parcel
   }
