@@ -17,6 +17,8 @@ final class EventChannel: Handler.Source {
     var tickets: [Int: PostTicket] = [:]
     /// The number of the next event that is not kept.
     var sequence = 0
+    /// The thread that began to handle the latest offer.
+    var offerThread = ThreadID()
     /// How many subscribers there can be before those without an owner are looked for.
     var crowd = 64
     /// Whether the bus has been released.
@@ -156,7 +158,11 @@ final class EventChannel: Handler.Source {
   ///
   /// - Returns: Whether it still has to.
   func start(_ offer: Int) -> Bool {
-    state.withLock { $0.schedule.start(offer) }
+    let thread = ThreadID.current
+    return state.withLock { state in
+      state.offerThread = thread
+      return state.schedule.start(offer)
+    }
   }
 
   /// A handler has ended with what it was offered; called with no lock held.
@@ -355,8 +361,10 @@ extension EventChannel {
       outlet = removeOutlet(queue.id, &state)
       if !queue.suspends, state.queues[queue.key] === queue { state.queues[queue.key] = nil }
     }
-    // A handler that cannot suspend will answer, and so will one that removes itself.
-    let answers = !queue.suspends || HandlerRun.isCurrent(channel: id, handler: handler.id)
+    // A handler that removes itself will answer; another one may hang.
+    let answers =
+      queue.suspends
+      ? HandlerRun.isCurrent(channel: id, handler: handler.id) : state.offerThread == .current
     let member = state.schedule.remove(handler.id, answers: answers)
     return Remains(removal: removal, outlet: outlet, member: member)
   }

@@ -1,3 +1,4 @@
+import Dispatch
 import Plexus
 import PlexusTesting
 import TestSupport
@@ -49,6 +50,43 @@ import Testing
     await bus.settle()
     #expect(bus.pendingNumbers() == [1])
     withExtendedLifetime(next) {}
+  }
+
+  @Test func `does not hold up persistent events any more even if it blocks its thread`() async {
+    let (bus, host, calls, log) = (EventBus(), SteppedHost(), Log<Void>(), Log<Int>())
+    let blocked = DispatchSemaphore(value: 0)
+    let token = await host.observe(bus) { _ in
+      calls.append(())
+      blocked.wait()
+      return .handledSuccessfully
+    }
+    let next = bus.observe(Notice.self) { notice in
+      log.append(notice.number)
+      return .failed
+    }
+    let waiting = Task { await bus.postAndWait(Notice(1, .neverClear)) }
+    let stepping = Task(executorPreference: OwnThreadExecutor()) {
+      while calls.count == 0, !Task.isCancelled { await host.executor.step() }
+    }
+    _ = await calls.first(1)
+    token.cancel()
+    let outcome = await waiting.value
+    #expect(outcome == PostOutcome.of(notified: 2, handled: 0, isPersisted: true))
+    #expect(log.entries == [1])
+    blocked.signal()
+    await stepping.value
+    withExtendedLifetime(next) {}
+  }
+
+  @Test func `answers if it removes itself without suspending`() async {
+    let (bus, token) = (EventBus(), Guarded<ObservationToken?>(nil))
+    let observation = bus.observe(Notice.self) { _ in
+      token.withLock { $0 }?.cancel()
+      return .handledSuccessfully
+    }
+    token.withLock { $0 = observation }
+    let outcome = await bus.postAndWait(Notice(1, .neverClear))
+    #expect(outcome == PostOutcome.of(notified: 1, handled: 1, isPersisted: true))
   }
 
   @Test func `does not hold up a replay any more when it is removed`() async {

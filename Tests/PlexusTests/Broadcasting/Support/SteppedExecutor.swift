@@ -77,6 +77,18 @@ actor SteppedHost {
     await observe(source, policy) { log.append($0) }
   }
 
+  /// Registers a synchronous handler of events on this actor, and leaves the job that calls it to later steps.
+  nonisolated func observe(
+    _ bus: EventBus,
+    _ body: @escaping @Sendable (Notice) -> HandlerResult
+  ) async -> ObservationToken {
+    let registered = Log<ObservationToken>()
+    let registration = Task { await self.register(bus, registered, body) }
+    while registered.count == 0, !Task.isCancelled { await executor.step(atMost: 1) }
+    await registration.value
+    return registered.entries[0]
+  }
+
   /// Registers a handler of either kind on this actor, and leaves the jobs that call it to later steps.
   nonisolated func observe<Source: Broadcaster>(
     _ source: Source,
@@ -99,6 +111,18 @@ actor SteppedHost {
     let token = source.observe { (element: Source.Element) async in
       self.callCount += 1
       body(element)
+    }
+    registered.append(token)
+  }
+
+  private func register(
+    _ bus: EventBus,
+    _ registered: Log<ObservationToken>,
+    _ body: @escaping @Sendable (Notice) -> HandlerResult
+  ) {
+    let token = bus.observe(Notice.self) { notice in
+      self.callCount += 1
+      return body(notice)
     }
     registered.append(token)
   }
