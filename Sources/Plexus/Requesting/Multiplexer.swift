@@ -81,12 +81,19 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
     clock: any Clock<Duration> = ContinuousClock(),
     onFetch: @escaping @concurrent @Sendable () async throws -> Value
   ) {
-    let name = id ?? "\(Multiplexer<Value>.self)"
     let cache = KeyedCache<SingleKey, Value>(
-      name: name,
+      id: id,
+      type: Multiplexer<Value>.self,
       namesKeys: false,
       policy: policy,
-      storage: cacher.map { Storage(cacher: $0, onlyName: name, policy: policy, clock: clock) },
+      storage: cacher.map {
+        Storage(
+          cacher: $0,
+          onlyName: id ?? "\(Multiplexer<Value>.self)",
+          policy: policy,
+          clock: clock
+        )
+      },
       clock: clock,
       fetch: KeyedCache.fetch { (_: SingleKey) in try await onFetch() }
     )
@@ -122,12 +129,19 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
     onFetch:
       @escaping @concurrent @Sendable (FetchContext<Value>) async throws -> FetchResult<Value>
   ) {
-    let name = id ?? "\(Multiplexer<Value>.self)"
     let cache = KeyedCache<SingleKey, Value>(
-      name: name,
+      id: id,
+      type: Multiplexer<Value>.self,
       namesKeys: false,
       policy: policy,
-      storage: cacher.map { Storage(cacher: $0, onlyName: name, policy: policy, clock: clock) },
+      storage: cacher.map {
+        Storage(
+          cacher: $0,
+          onlyName: id ?? "\(Multiplexer<Value>.self)",
+          policy: policy,
+          clock: clock
+        )
+      },
       clock: clock,
       fetch: KeyedCache.fetch { (_: SingleKey, context: FetchContext<Value>) in
         try await onFetch(context)
@@ -255,10 +269,11 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
   ///
   /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
   /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  @inlinable
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
   ) -> Subscription<LoadState<Value>> {
-    withHub { hub, replay in
+    cache.withHub(of: SingleKey(), hash: 0) { hub, replay in
       hub.subscription(bufferingPolicy: bufferingPolicy, replaying: replay)
     }
   }

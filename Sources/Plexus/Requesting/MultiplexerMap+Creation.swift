@@ -18,7 +18,8 @@ extension MultiplexerMap {
     onKeyFetch: @escaping @concurrent @Sendable (Key) async throws -> Value
   ) {
     let cache = KeyedCache<Key, Value>(
-      name: id ?? "\(MultiplexerMap<Key, Value>.self)",
+      id: id,
+      type: MultiplexerMap<Key, Value>.self,
       namesKeys: true,
       policy: policy,
       capacity: capacity,
@@ -51,7 +52,8 @@ extension MultiplexerMap {
       @escaping @concurrent @Sendable (Key, FetchContext<Value>) async throws -> FetchResult<Value>
   ) {
     let cache = KeyedCache<Key, Value>(
-      name: id ?? "\(MultiplexerMap<Key, Value>.self)",
+      id: id,
+      type: MultiplexerMap<Key, Value>.self,
       namesKeys: true,
       policy: policy,
       capacity: capacity,
@@ -85,7 +87,8 @@ extension MultiplexerMap {
     onFetch: @escaping @concurrent @Sendable ([Key]) async throws -> [Key: Value]
   ) -> MultiplexerMap {
     let cache = KeyedCache<Key, Value>(
-      name: id ?? "\(MultiplexerMap<Key, Value>.self)",
+      id: id,
+      type: MultiplexerMap<Key, Value>.self,
       namesKeys: true,
       policy: policy,
       capacity: capacity,
@@ -121,7 +124,8 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
     onKeyFetch: @escaping @concurrent @Sendable (Key) async throws -> Value
   ) {
     let cache = KeyedCache<Key, Value>(
-      name: id ?? "\(MultiplexerMap<Key, Value>.self)",
+      id: id,
+      type: MultiplexerMap<Key, Value>.self,
       namesKeys: true,
       policy: policy,
       capacity: capacity,
@@ -161,7 +165,8 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
       @escaping @concurrent @Sendable (Key, FetchContext<Value>) async throws -> FetchResult<Value>
   ) {
     let cache = KeyedCache<Key, Value>(
-      name: id ?? "\(MultiplexerMap<Key, Value>.self)",
+      id: id,
+      type: MultiplexerMap<Key, Value>.self,
       namesKeys: true,
       policy: policy,
       capacity: capacity,
@@ -202,7 +207,8 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
     onFetch: @escaping @concurrent @Sendable ([Key]) async throws -> [Key: Value]
   ) -> MultiplexerMap {
     let cache = KeyedCache<Key, Value>(
-      name: id ?? "\(MultiplexerMap<Key, Value>.self)",
+      id: id,
+      type: MultiplexerMap<Key, Value>.self,
       namesKeys: true,
       policy: policy,
       capacity: capacity,

@@ -217,6 +217,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   ///   - key: The key.
   ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
   /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  @inlinable
   public nonisolated func subscription(
     to key: Key,
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)

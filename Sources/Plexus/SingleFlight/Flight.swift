@@ -400,15 +400,19 @@ extension Flight {
   /// The names of a cache and of its keys in errors and events.
   @usableFromInline
   final class Source: Sendable {
-    /// The id of the multiplexer, or its type.
-    let name: String
+    private let id: String?
+    private let type: any Any.Type
     private let namesKeys: Bool
 
     @usableFromInline
-    init(name: String, namesKeys: Bool) {
-      self.name = name
+    init(id: String?, type: any Any.Type, namesKeys: Bool) {
+      self.id = id
+      self.type = type
       self.namesKeys = namesKeys
     }
+
+    /// The id of the multiplexer, or its type. The name of a type is made when it is needed, because that is slow.
+    var name: String { id ?? "\(type)" }
 
     /// The name of a key in events.
     func name<Key>(of key: Key) -> String {

@@ -10,7 +10,8 @@ import Testing
     policy.whenUnobserved = .cancel
     let gate = Gate()
     let cache = KeyedCache<Int, Int>(
-      name: "numbers",
+      id: "numbers",
+      type: Int.self,
       namesKeys: true,
       policy: policy,
       clock: ManualClock(),

@@ -41,7 +41,8 @@ import Testing
   func `R14: a short time to live is measured exactly`(milliseconds: Int) async throws {
     let policy = CachePolicy(timeToLive: .milliseconds(milliseconds))
     let cache = KeyedCache<Int, Int>(
-      name: "",
+      id: "",
+      type: Int.self,
       namesKeys: true,
       policy: policy,
       clock: ContinuousClock(),

@@ -108,6 +108,12 @@ class CacheEngine: @unchecked Sendable {
     return overflows ? .max : age
   }
 
+  /// Notes that a key gets a subscriber.
+  @usableFromInline
+  final func noteSubscriber() {
+    hasHadSubscribers.store(true, ordering: .relaxed)
+  }
+
   // MARK: - Events
 
   /// A stream of the events of the cache.

@@ -5,12 +5,13 @@ extension KeyedCache {
   /// happen to the key in between.
   ///
   /// The hub stays while it has subscribers.
+  @inlinable
   func withHub<Result>(
     of key: Key,
     hash: UInt64,
     _ body: (BroadcastHub<LoadState<Value>>, [LoadState<Value>]) -> Result
   ) -> Result {
-    hasHadSubscribers.store(true, ordering: .relaxed)
+    noteSubscriber()
     return shards.withLock(hash: hash) { shard in
       let state = shard.keys.index(of: key, hash: hash).map { shard.loadState($0) } ?? .unknown
       if let index = shard.hubs.index(of: key, hash: hash) {
@@ -44,7 +45,8 @@ extension KeyedCache {
   }
 
   /// Removes the hub of a key without subscribers, unless there is a new one since.
-  private func removeHub(of key: Key, hash: UInt64) {
+  @inlinable
+  func removeHub(of key: Key, hash: UInt64) {
     let removed = shards.withLock(hash: hash) { shard in
       guard let index = shard.hubs.index(of: key, hash: hash),
         shard.hubs.entries[index].element.state.withLock({ $0.subscriberCount == 0 })

@@ -20,7 +20,8 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
 
   @inlinable
   init(
-    name: String,
+    id: String?,
+    type: any Any.Type,
     namesKeys: Bool,
     policy: CachePolicy,
     capacity: CacheCapacity<Value> = .unbounded,
@@ -51,7 +52,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     self.bulkFetch = bulkFetch
     // Called with this cache only, which is what the downcasts rely on.
     super.init(
-      source: Flight.Source(name: name, namesKeys: namesKeys),
+      source: Flight.Source(id: id, type: type, namesKeys: namesKeys),
       policy: policy,
       clock: clock,
       operations: Self.operations(fetch: fetch, storage: storage, bulkFetch: bulkFetch)

@@ -77,6 +77,9 @@ struct EntryState: Sendable {
   /// The remembered or last failure.
   @usableFromInline var failure: EntryDetails.Failure? { details.failure }
 
+  /// The error of the remembered or last failure.
+  @usableFromInline var failureError: (any Error)? { details.failure?.error }
+
   /// Until when the value is fresh by itself.
   ///
   /// A copy that is only a fallback is revalidated at once, though its own time may not be over.

@@ -318,17 +318,17 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// The state that subscribers of a key are told.
-  @usableFromInline
+  @inlinable
   func loadState(_ index: Int) -> LoadState<Value> {
     let entry = keys.entries[index].element
     return entry.state.isAtRest ? restingState(index) : .loading(previous: entry.value)
   }
 
   /// The state that subscribers of a key are told once no flight is under way.
-  @usableFromInline
+  @inlinable
   func restingState(_ index: Int) -> LoadState<Value> {
     let entry = keys.entries[index].element
-    if let failure = entry.state.failure { return .failed(failure.error, previous: entry.value) }
+    if let error = entry.state.failureError { return .failed(error, previous: entry.value) }
     return entry.value.map { .loaded($0) } ?? .unknown
   }
 
