@@ -55,12 +55,19 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
   /// The refresh that requests through this reference insist on.
   @usableFromInline let ticket: RefreshTicket
   @usableFromInline let owner: CacheOwner<SingleKey, Value>
+  /// Returns the value if it is fresh.
+  ///
+  /// A zipper calls a method of the protocol, which is compiled for no type: this is compiled for the type of a
+  /// client.
+  @usableFromInline let hit: @Sendable () -> Value?
 
-  @usableFromInline
+  @inlinable
   init(owner: CacheOwner<SingleKey, Value>, ticket: RefreshTicket) {
-    cache = owner.cache
+    let cache = owner.cache
+    self.cache = cache
     self.owner = owner
     self.ticket = ticket
+    hit = { cache.hit(SingleKey(), hash: 0, ticket: ticket) }
   }
 
   /// Creates a multiplexer of what a closure fetches.
@@ -170,7 +177,7 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
   /// - Returns: The value; `nil` if ``request()`` would fetch it or wait for it.
   @inlinable
   public nonisolated func requestImmediately() -> Value? {
-    cache.hit(SingleKey(), hash: 0, ticket: ticket)
+    hit()
   }
 
   /// Returns the value, where it comes from and how old it is.

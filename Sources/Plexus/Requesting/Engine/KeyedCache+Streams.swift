@@ -64,7 +64,7 @@ extension KeyedCache {
 final class CacheOwner<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline let cache: KeyedCache<Key, Value>
 
-  @usableFromInline
+  @inlinable
   init(_ cache: KeyedCache<Key, Value>) {
     self.cache = cache
   }
