@@ -106,7 +106,9 @@ final class HandlerQueue: Sendable {
   /// The actor of the handlers; `nil` if they belong to none.
   let key: ObjectIdentifier?
   /// Whether the queue is for a single handler, which can suspend.
-  let suspends: Bool
+  var suspends: Bool { calls != nil }
+  /// The calls of the handler, if it can suspend.
+  let calls: HandlerCalls?
   private let state = Locked(State())
   /// The number of the element after the last.
   private let latest = Atomic<Int>(0)
@@ -116,7 +118,7 @@ final class HandlerQueue: Sendable {
   init(id: Int, recipe: HandlerRecipe) {
     self.id = id
     key = recipe.isolation.map { ObjectIdentifier($0) }
-    suspends = recipe.suspends
+    calls = recipe.suspends ? HandlerCalls() : nil
   }
 
   // MARK: - Handlers
@@ -467,6 +469,7 @@ final class HandlerQueue: Sendable {
     if let entry, case .suspending(let call) = entry.call,
       item.receiver != nil || entry.handler.id <= item.last, wants(item, entry.handler)
     {
+      calls?.sequence.store(item.sequence, ordering: .relaxed)
       let ending = await call(item.box)
       if ending == .unreached { removeOrphan(entry.handler, item) }
       progress.note(ending)
@@ -507,6 +510,29 @@ extension HandlerQueue {
   func send(_ box: AnyBox) {
     var discarded: ContiguousArray<Item> = []
     enqueue(Item(box: box, sequence: 0), discarding: &discarded)?.resume()
+  }
+}
+
+/// The calls of a handler that can suspend, one after the other.
+final class HandlerCalls: Sendable {
+  /// The number of the element that the handler is called with, or was called with last.
+  let sequence = Atomic<Int>(0)
+  private let note = Locked<(any AnyObject & Sendable)?>(nil)
+
+  /// What the source has noted of the call that is under way, or was the last one.
+  var latest: (any AnyObject & Sendable)? {
+    note.withLock { $0 }
+  }
+
+  /// A call begins.
+  ///
+  /// - Parameter call: What the source notes of it.
+  func begin(_ call: any AnyObject & Sendable) {
+    let previous = note.withLock { note in
+      defer { note = call }
+      return note
+    }
+    withExtendedLifetime(previous) {}
   }
 }
 
