@@ -140,6 +140,9 @@ public final actor EventBus {
   /// returns at once and ``PostOutcome/isDeferred`` is true. That is known of the task of an
   /// asynchronous handler and of those that it starts, detached ones excepted.
   ///
+  /// Inside a fetch of a multiplexer, the same holds if a handler that is running waits for the fetch. A handler of
+  /// the event that requests what is being fetched gets ``MultiplexerError/recursiveRequest(chain:)``.
+  ///
   /// - Parameters:
   ///   - event: What has happened.
   ///   - scope: Where; `nil` reaches those who have subscribed without a scope.

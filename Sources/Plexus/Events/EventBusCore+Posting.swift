@@ -26,19 +26,20 @@ extension EventBusCore {
     _ persistence: EventPersistence,
     in scope: EventScope?
   ) async -> PostOutcome {
-    let isHandling = HandlerRun.current != nil
+    let waiting = WaitScope.awaited
     // What is recorded as waited for is the very channel that gets the event, even if subscribers come and go
     // at the same time.
     while let channel = channel(of: type, persistence, in: scope) {
-      let wait = isHandling ? HandlerRun.wait(for: channel.id) : nil
-      if isHandling, wait == nil {
+      let ticket = PostTicket()
+      // It is recorded before the event is posted, so that whatever a handler asks for is known to be in vain.
+      let wait = waiting.map { ($0, PostWait(ticket, in: channel)) }
+      if let (node, post) = wait, WaitGraph.wait(node, for: post) != nil {
         guard case .isDone(let isKept) = channel.post(box, persistence, ticket: nil) else {
           continue
         }
         return PostOutcome(notified: 0, handled: 0, isPersisted: isKept, isDeferred: true)
       }
-      defer { wait?.end() }
-      let ticket = PostTicket()
+      defer { if let (node, post) = wait { WaitGraph.stopWaiting(node, for: post) } }
       guard case .isDone = channel.post(box, persistence, ticket: ticket) else { continue }
       return await ticket.outcome(in: channel)
     }

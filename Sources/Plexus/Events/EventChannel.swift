@@ -19,6 +19,8 @@ final class EventChannel: Handler.Source {
     var sequence = 0
     /// The thread that began to handle the latest offer.
     var offerThread = ThreadID()
+    /// The calls of the handler that was offered an event last.
+    var offered: HandlerQueue.Calls?
     /// How many subscribers there can be before those without an owner are looked for.
     var crowd = 64
     /// Whether the bus has been released.
@@ -80,6 +82,7 @@ final class EventChannel: Handler.Source {
     var effects = EventChannel.Effects()
     let posting = state.withLock { state -> Posting in
       guard !state.isRetired else { return .isRetired }
+      ticket?.begin(upTo: state.schedule.nextID - 1)
       guard persistence.rule != nil || !state.schedule.isIdle else {
         fanOut(box, upTo: .max, ticket, &state, &effects)
         return .isDone(isKept: false)
@@ -109,6 +112,7 @@ final class EventChannel: Handler.Source {
             receiver: handler,
             report: EventChannel.Offer(number: offer.number, channel: self)
           )
+          state.offered = handler.queue.calls
           effects.wake(handler.queue.enqueue(item), id: handler.queue.id)
         }
       case .fanOut(let box, let post, let last):
@@ -136,6 +140,7 @@ final class EventChannel: Handler.Source {
     var discarded: ContiguousArray<HandlerQueue.Item> = []
     let sequence = state.sequence
     state.sequence &+= 1
+    ticket?.fanOut(sequence)
     for outlet in state.outlets where outlet.id <= last {
       switch outlet {
       case .stream(let stream):
@@ -179,6 +184,23 @@ final class EventChannel: Handler.Source {
       return state.schedule.progress(of: post, at: now)
     }
     ticket.abandon(outcome)
+  }
+
+  /// The calls that are under way of handlers that an event goes to, or that an offer in front of it was made to.
+  ///
+  /// - Parameters:
+  ///   - last: The last subscriber that the event goes to.
+  ///   - sequence: The number of the event, if it is on its way to all: calls for later ones are left out.
+  /// - Returns: The calls.
+  func runs(upTo last: Int, _ sequence: Int) -> [HandlerRun] {
+    let (outlets, offered) = state.withLock { ($0.outlets, $0.offered) }
+    var runs: [HandlerRun] = []
+    for case .queue(let queue) in outlets where queue.id <= last {
+      if let run = queue.calls?.run(upTo: sequence) { runs.append(run) }
+    }
+    // The handler may have been removed.
+    if let run = offered?.run(upTo: sequence) { runs.append(run) }
+    return runs
   }
 
   /// Raises the priority of the handlers to that of a caller that waits for them.
@@ -312,7 +334,7 @@ extension EventChannel {
         recipe: recipe,
         source: self
       )
-      _ = queue.add(handler, noted(recipe.call, id), replaying: [])
+      _ = queue.add(handler, noted(recipe.call, id, queue.calls), replaying: [])
       state.schedule.add(.handler(handler))
       advance(&state, at: now, &effects)
       return EventChannel.Added(
@@ -328,12 +350,20 @@ extension EventChannel {
   }
 
   /// Returns a call such that what the handler starts knows which wait would be one for the handler itself.
-  private func noted(_ call: Handler.Call, _ handler: Int) -> Handler.Call {
-    guard case .suspending(let body) = call else { return call }
+  private func noted(
+    _ call: Handler.Call,
+    _ handler: Int,
+    _ calls: HandlerQueue.Calls?
+  ) -> Handler.Call {
+    guard case .suspending(let body) = call, let calls else { return call }
     return .suspending { [id] box in
-      let run = HandlerRun(channel: id, handler: handler)
+      let sequence = calls.sequence.load(ordering: .relaxed)
+      let run = HandlerRun(channel: id, handler: handler, sequence: sequence)
+      calls.begin(run)
       defer { run.end() }
-      return await HandlerRun.$current.withValue(run) { await body(box) }
+      return await WaitScope.local.withValue(run) {
+        await HandlerRun.$current.withValue(run) { await body(box) }
+      }
     }
   }
 

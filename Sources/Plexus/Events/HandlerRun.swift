@@ -1,54 +1,49 @@
+// @unchecked Sendable because Swift asks for it of every subclass of `WaitNode`: what changes is atomic.
+
 internal import Synchronization
 
-/// One call of an asynchronous handler, known to the tasks that it starts.
-final class HandlerRun: Sendable {
+/// One call of an asynchronous handler of events, known to the tasks that it starts.
+///
+/// Those tasks carry it, so that a wait is detected that is one for the handler itself.
+final class HandlerRun: WaitNode, @unchecked Sendable {
   /// The call that the current task belongs to.
   @TaskLocal static var current: HandlerRun?
-
-  /// Which channels wait for which others, over all buses of the process.
-  private static let waits = Locked(WaitGraphState<UInt64>())
 
   /// The channel whose event is handled.
   private let channel: UInt64
   /// The place of the handler in subscription order.
   private let handler: Int
+  /// The number of the event.
+  let sequence: Int
   private let hasEnded = Atomic<Bool>(false)
 
-  init(channel: UInt64, handler: Int) {
+  init(channel: UInt64, handler: Int, sequence: Int) {
     self.channel = channel
     self.handler = handler
+    self.sequence = sequence
+    super.init()
   }
+
+  override var isSettled: Bool { hasEnded.load(ordering: .acquiring) }
 
   /// Returns whether the current task belongs to a call of a handler that has not returned.
   static func isCurrent(channel: UInt64, handler: Int) -> Bool {
     guard let run = current else { return false }
-    return run.channel == channel && run.handler == handler
-      && !run.hasEnded.load(ordering: .acquiring)
+    return run.channel == channel && run.handler == handler && !run.isSettled
   }
 
   /// The handler has returned.
   func end() {
     hasEnded.store(true, ordering: .releasing)
   }
+}
 
-  /// Records that the current task waits for an event of a channel, unless that event could not be
-  /// handled before the handler has returned that the task belongs to.
-  ///
-  /// - Parameter target: The channel of the event.
-  /// - Returns: The wait, to be ended by the caller; `nil` if it would never end.
-  static func wait(for target: UInt64) -> Wait? {
-    guard let run = current, !run.hasEnded.load(ordering: .acquiring) else { return Wait() }
-    let way = waits.withLock { $0.wait(run.channel, for: target, predecessor: { _ in nil }) }
-    return way == nil ? Wait(channels: (run.channel, target)) : nil
-  }
-
-  /// A wait that has been recorded.
-  struct Wait: Sendable {
-    fileprivate var channels: (waiting: UInt64, target: UInt64)?
-
-    func end() {
-      guard let (waiting, target) = channels else { return }
-      HandlerRun.waits.withLock { $0.stopWaiting(waiting, for: target) }
+extension HandlerQueue.Calls {
+  /// Returns the call that is under way, unless it is for an event behind the given one.
+  func run(upTo sequence: Int) -> HandlerRun? {
+    guard let run = latest as? HandlerRun, !run.isSettled, run.sequence <= sequence else {
+      return nil
     }
+    return run
   }
 }

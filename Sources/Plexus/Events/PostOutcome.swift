@@ -9,8 +9,8 @@ public struct PostOutcome: Sendable, Hashable {
   public let isPersisted: Bool
   /// Whether the event only stands in the queue.
   ///
-  /// It was posted inside a handler that the post would have had to wait for: nobody has been notified
-  /// yet.
+  /// It was posted inside a handler that the post would have had to wait for, or inside a fetch that such a
+  /// handler waits for: nobody has been notified yet.
   public let isDeferred: Bool
   /// Whether the caller was cancelled before the post had ended.
   ///

@@ -7,7 +7,8 @@ public enum MultiplexerError: Error, Hashable, Sendable {
   ///
   /// The chain names the fetches in the order in which they would wait for each other; it begins and
   /// ends with the one that asked. A fetch is named by the id of its multiplexer, or its type if it
-  /// has none, and by its key. Loads of publishers and actions of debouncers that stand in between are left out.
+  /// has none, and by its key. Loads of publishers, actions of debouncers and handlers of events that stand in between
+  /// are left out.
   ///
   /// A fetch is recognized by a task-local value. A task that it creates with `Task { }` has that value, too, and
   /// nothing tells whether the fetch is going to wait for that task: a request of the fetch's own key in there

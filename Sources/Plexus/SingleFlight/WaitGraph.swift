@@ -1,21 +1,21 @@
-/// The waits of fetches and loads for each other, over all caches and publishers of the process.
+/// The waits of fetches, loads and handlers for each other, over all caches, publishers and buses of the process.
 ///
-/// Only requests and loads that are made inside a fetch or a load, and have to wait, are recorded.
+/// Only waits inside a fetch, a load, an action of a debouncer or an asynchronous handler of events are recorded.
 enum WaitGraph: Sendable {
   private static let state = Locked(WaitGraphState<WaitNode>())
 
-  /// Records that a fetch or a load waits for another one, unless that closes a circle.
+  /// Records that a node waits for another one, unless that closes a circle.
   ///
   /// The caller keeps both alive until it calls ``stopWaiting(_:for:)``.
   ///
   /// - Parameters:
-  ///   - node: The fetch or load that is about to wait.
+  ///   - node: The one that is about to wait.
   ///   - target: The one that it is about to wait for.
   /// - Returns: If the wait closes a circle, the names of its members, the first one again at the end;
   ///   members without a name are left out.
   static func wait(_ node: WaitNode, for target: WaitNode) -> [String]? {
-    // The last reference to a predecessor may be the one that is loaded here: it is released unlocked.
-    var predecessors: [WaitNode] = []
+    // The last reference to a node may be the one that is loaded here: it is released unlocked.
+    var loaded: [WaitNode] = []
     let circle = state.withLock { state in
       state.wait(
         node,
@@ -23,12 +23,17 @@ enum WaitGraph: Sendable {
         isSettled: \.isSettled,
         predecessor: { node in
           guard let predecessor = node.predecessor else { return nil }
-          predecessors.append(predecessor)
+          loaded.append(predecessor)
           return predecessor
+        },
+        others: { node in
+          let others = node.others
+          loaded += others
+          return others
         }
       )
     }
-    withExtendedLifetime(predecessors) {}
+    withExtendedLifetime(loaded) {}
     guard let circle else { return nil }
     let names = circle.compactMap(\.label)
     return Array(names.suffix(1)) + names

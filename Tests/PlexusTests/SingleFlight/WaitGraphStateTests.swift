@@ -53,6 +53,24 @@ import Testing
     #expect(wait("b", for: "queued", predecessors: predecessors) == ["running", "b"])
   }
 
+  @Test func `follows what a node waits for without a record`() {
+    var graph = WaitGraphState<String>()
+    let others = ["post": ["idle", "handler"]]
+    func wait(_ node: String, for target: String) -> [String]? {
+      graph.wait(
+        node,
+        for: target,
+        isSettled: { _ in false },
+        predecessor: { _ in nil },
+        others: { others[$0] ?? [] }
+      )
+    }
+    #expect(wait("fetch", for: "post") == nil)
+    #expect(wait("handler", for: "fetch") == ["fetch", "post", "handler"])
+    #expect(wait("handler", for: "post") == ["post", "handler"])
+    #expect(wait("idle", for: "handler") == nil)
+  }
+
   @Test mutating func `leaves out what is over, although somebody has not noticed yet`() {
     _ = wait("a", for: "b")
     _ = wait("b", for: "c")

@@ -110,7 +110,9 @@ final class HandlerQueue: Sendable {
   /// The actor of the handlers; `nil` if they belong to none.
   let key: ObjectIdentifier?
   /// Whether the queue is for a single handler, which can suspend.
-  let suspends: Bool
+  var suspends: Bool { calls != nil }
+  /// The calls of the handler, if it can suspend.
+  let calls: HandlerQueue.Calls?
   private let state = Locked(State())
   /// The number of the element after the last.
   private let latest = Atomic<Int>(0)
@@ -120,7 +122,7 @@ final class HandlerQueue: Sendable {
   init(id: Int, recipe: Handler.Recipe) {
     self.id = id
     key = recipe.isolation.map { ObjectIdentifier($0) }
-    suspends = recipe.suspends
+    calls = recipe.suspends ? HandlerQueue.Calls() : nil
   }
 
   // MARK: - Handlers
@@ -471,6 +473,7 @@ final class HandlerQueue: Sendable {
     if let entry, case .suspending(let call) = entry.call,
       item.receiver != nil || entry.handler.id <= item.last, wants(item, entry.handler)
     {
+      calls?.sequence.store(item.sequence, ordering: .relaxed)
       let ending = await call(item.box)
       if ending == .unreached { removeOrphan(entry.handler, item) }
       progress.note(ending)
@@ -511,6 +514,31 @@ extension HandlerQueue {
   func send(_ box: AnyBox) {
     var discarded: ContiguousArray<Item> = []
     enqueue(Item(box: box, sequence: 0), discarding: &discarded)?.resume()
+  }
+}
+
+extension HandlerQueue {
+  /// The calls of a handler that can suspend, one after the other.
+  final class Calls: Sendable {
+    /// The number of the element that the handler is called with, or was called with last.
+    let sequence = Atomic<Int>(0)
+    private let note = Locked<(any AnyObject & Sendable)?>(nil)
+
+    /// What the source has noted of the call that is under way, or was the last one.
+    var latest: (any AnyObject & Sendable)? {
+      note.withLock { $0 }
+    }
+
+    /// A call begins.
+    ///
+    /// - Parameter call: What the source notes of it.
+    func begin(_ call: any AnyObject & Sendable) {
+      let previous = note.withLock { note in
+        defer { note = call }
+        return note
+      }
+      withExtendedLifetime(previous) {}
+    }
   }
 }
 

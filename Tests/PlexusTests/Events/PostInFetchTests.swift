@@ -1,0 +1,141 @@
+import Plexus
+import PlexusTesting
+import TestSupport
+import Testing
+
+/// Fetches that wait for events, and handlers that wait for fetches.
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A fetch that waits for a post` {
+  @Test(arguments: [nil, PersistenceRule.clearImmediately, .neverClear])
+  func `R11: lets a handler that requests the same key fail`(rule: PersistenceRule?) async throws {
+    let (bus, own, errors) = (EventBus(), OwnCache<Multiplexer<Int>>(), Log<MultiplexerError>())
+    let token = bus.observe(Notice.self) { _ async throws -> Void in
+      do {
+        _ = try await own.first()?.request()
+      } catch {
+        if let error = error as? MultiplexerError { errors.append(error) }
+        throw error
+      }
+    }
+    let cache = Multiplexer<Int>(id: "own") {
+      let outcome = await bus.postAndWait(Notice(1, rule))
+      return 10 * outcome.notified + outcome.handled
+    }
+    own.send(cache)
+    #expect(try await cache.request() == 10)
+    #expect(errors.entries == [.recursiveRequest(chain: ["own", "own"])])
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func `R11: lets a handler fail that requests the same key through another fetch`()
+    async throws
+  {
+    let (bus, own, errors) = (EventBus(), OwnCache<Multiplexer<Int>>(), Log<MultiplexerError>())
+    let between = MultiplexerMap<Int, Int>(id: "m") { key in
+      try await own.first()?.request() ?? key
+    }
+    let token = bus.observe(Notice.self) { _ async throws -> Void in
+      do {
+        _ = try await between.request(1)
+      } catch {
+        if let error = error as? MultiplexerError { errors.append(error) }
+      }
+    }
+    let cache = Multiplexer<Int>(id: "own") { await bus.postAndWait(Notice(1)).handled }
+    own.send(cache)
+    #expect(try await cache.request() == 1)
+    #expect(errors.entries == [.recursiveRequest(chain: ["m[1]", "own", "m[1]"])])
+    withExtendedLifetime(token) {}
+  }
+
+  @Test(arguments: [nil, PersistenceRule.clearImmediately])
+  func `R11: does not wait behind a handler that waits for the fetch`(
+    rule: PersistenceRule?
+  ) async throws {
+    let (bus, own, log) = (EventBus(), OwnCache<Multiplexer<Bool>>(), Log<Bool?>())
+    let token = bus.observe(Notice.self) { notice async throws -> Void in
+      if notice.number == 1 { log.append(try await own.first()?.request()) }
+    }
+    let cache = Multiplexer<Bool> { await bus.postAndWait(Notice(2, rule)).isDeferred }
+    own.send(cache)
+    await bus.postAndWait(Notice(1, rule))
+    #expect(log.entries == [true])
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func `R11: does not wait behind a handler that has removed itself and waits for the fetch`()
+    async throws
+  {
+    let (bus, own, log) = (EventBus(), OwnCache<Multiplexer<Bool>>(), Log<Bool?>())
+    bus.observe(id: 1, Notice.self) { notice async throws -> HandlerResult in
+      bus.removeObserver(id: 1)
+      // The removal has cancelled the handler, and it still has to answer.
+      log.append(try await Task { try await own.first()?.request() }.value)
+      return .handledSuccessfully
+    }
+    let cache = Multiplexer<Bool> { await bus.postAndWait(Notice(2, .neverClear)).isDeferred }
+    own.send(cache)
+    await bus.postAndWait(Notice(1, .neverClear))
+    #expect(log.entries == [true])
+  }
+
+  @Test func `does not make a handler fail that has ended with the event`() async throws {
+    let (bus, own, log) = (EventBus(), OwnCache<Multiplexer<Int>>(), Log<Int?>())
+    let (gate, first) = (Gate(), Gate())
+    let quick = bus.observe(Notice.self) { notice async throws -> Void in
+      if notice.number == 1 { return first.open() }
+      log.append(try await own.first()?.request())
+    }
+    let slow = bus.observe(Notice.self) { notice async throws -> Void in
+      if notice.number == 1 { try await gate.wait() }
+    }
+    let cache = Multiplexer<Int> { await bus.postAndWait(Notice(1)).handled }
+    own.send(cache)
+    let request = begin { try await cache.request() }
+    await gate.arrivals(1)
+    try await first.wait()
+    // The fetch waits for the slow handler only, so that the quick one may wait for the fetch.
+    bus.post(Notice(2))
+    while cache.statistics.joins == 0 { await Task.detached {}.value }
+    gate.open()
+    #expect(try await request.value == 2)
+    #expect(await log.first(1) == [2])
+    withExtendedLifetime((quick, slow)) {}
+  }
+
+  @Test func `does not make a handler fail that was registered after it`() async throws {
+    let (bus, own, log) = (EventBus(), OwnCache<Multiplexer<Int>>(), Log<Int?>())
+    let (gate, started) = (Gate(), Gate())
+    let slow = bus.observe(Notice.self) { notice async throws -> Void in
+      if notice.number == 1 { try await gate.wait() }
+    }
+    let cache = Multiplexer<Int> { await bus.postAndWait(Notice(1)).handled }
+    own.send(cache)
+    let request = begin { try await cache.request() }
+    await gate.arrivals(1)
+    let late = bus.observe(Notice.self) { notice async throws -> Void in
+      started.open()
+      log.append(try await own.first()?.request())
+    }
+    bus.post(Notice(2))
+    try await started.wait()
+    gate.open()
+    #expect(try await request.value == 1)
+    #expect(await log.first(1) == [1])
+    withExtendedLifetime((slow, late)) {}
+  }
+
+  @Test func `R11: inside the action of a debouncer that the handler flushes is deferred`() async {
+    let (bus, log) = (EventBus(), Log<Bool>())
+    let debouncer = Debouncer(delay: .seconds(1), clock: ManualClock()) {
+      log.append(await bus.postAndWait(Notice(2)).isDeferred)
+    }
+    let token = bus.observe(Notice.self) { notice async in
+      guard notice.number == 1 else { return }
+      debouncer.touch()
+      await debouncer.flush()
+    }
+    await bus.postAndWait(Notice(1))
+    #expect(log.entries == [true])
+    withExtendedLifetime(token) {}
+  }
+}
