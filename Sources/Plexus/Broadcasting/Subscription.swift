@@ -115,8 +115,8 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
       switch look() {
       case .element(let element): return element
       case .ended: return nil
-      case .empty: return await wait(isolation: actor)
-      case .spent: return await giveWay(isolation: actor)
+      case .empty: return await wait(hasSpentBudget: false, isolation: actor)
+      case .spent: return await wait(hasSpentBudget: true, isolation: actor)
       }
     }
 
@@ -182,31 +182,25 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
       count = 0
     }
 
-    /// Waits for the next element, with the position claimed.
+    /// Waits for the next element, or gives the actor to other tasks before it; the position is claimed.
     @inlinable
-    mutating func wait(isolation: isolated (any Actor)?) async -> Element? {
-      await subscriber.park(isolation: isolation)
-      return await goOn(isolation: isolation)
-    }
-
-    /// Gives the actor to other tasks before the next element, with the position claimed.
-    @inlinable
-    @inline(never)
-    mutating func giveWay(isolation: isolated (any Actor)?) async -> Element? {
-      await subscriber.giveWay(isolation: isolation)
-      return await goOn(isolation: isolation)
-    }
-
-    /// Reads on after a suspension, with the position claimed.
-    @inlinable
-    mutating func goOn(isolation: isolated (any Actor)?) async -> Element? {
+    mutating func wait(
+      hasSpentBudget: Bool,
+      isolation: isolated (any Actor)?
+    ) async -> Element? {
       defer { subscriber.unclaim() }
+      var hasSpentBudget = hasSpentBudget
       while true {
+        if hasSpentBudget {
+          await subscriber.giveWay(isolation: isolation)
+        } else {
+          await subscriber.park(isolation: isolation)
+        }
         switch take() {
         case .element(let element): return element
         case .ended: return nil
-        case .empty: await subscriber.park(isolation: isolation)
-        case .spent: await subscriber.giveWay(isolation: isolation)
+        case .empty: hasSpentBudget = false
+        case .spent: hasSpentBudget = true
         }
       }
     }
