@@ -19,6 +19,7 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let isWriting = Atomic<Bool>(false)
   /// The values that had left memory and could not be written, until a flush reports them.
   private let losses = Locked<[String: any Error]>([:])
+  private let ownRemovals = Locked(OwnRemovals())
 
   /// Creates the storage of a map.
   ///
@@ -71,6 +72,30 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     } else {
       try await cacher.removeAllEntries()
     }
+  }
+
+  /// How much has been removed from the cacher, if it tells.
+  @usableFromInline var generation: CacheGeneration? { cacher.generation }
+
+  /// Removes something.
+  ///
+  /// - Parameters:
+  ///   - count: How many removals the cacher counts.
+  ///   - operation: What removes it.
+  /// - Throws: What the operation throws.
+  func remove(count: Int, _ operation: () async throws -> Void) async throws {
+    let before = cacher.generation
+    defer {
+      if let before, let after = cacher.generation {
+        ownRemovals.withLock { $0.note(count, before: before, after: after) }
+      }
+    }
+    try await operation()
+  }
+
+  /// Returns the generation of a value that is to be written: own removals since do not concern it.
+  func generation(after generation: CacheGeneration?) -> CacheGeneration? {
+    generation.map { generation in ownRemovals.withLock { $0.skipped(by: generation) } }
   }
 
   /// The key as the cacher knows it.
