@@ -20,6 +20,7 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// The values that had left memory and could not be written, until a flush reports them.
   private let losses = Locked<[String: any Error]>([:])
   private let ownRemovals = Locked(OwnRemovals())
+  private let lastGeneration = Locked<CacheGeneration?>(CacheGeneration())
 
   /// Creates the storage of a map.
   ///
@@ -75,7 +76,15 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// How much has been removed from the cacher, if it tells.
-  @usableFromInline var generation: CacheGeneration? { cacher.generation }
+  ///
+  /// While the cacher is not read because it has taken too long, this is what it told last: what is removed then may
+  /// keep values from being written that came later, and lets none be written that came before.
+  @usableFromInline var generation: CacheGeneration? {
+    guard !calls.isPaused else { return lastGeneration.withLock { $0 } }
+    let generation = cacher.generation
+    lastGeneration.withLock { $0 = generation }
+    return generation
+  }
 
   /// Removes something.
   ///
@@ -84,9 +93,9 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ///   - operation: What removes it.
   /// - Throws: What the operation throws.
   func remove(count: Int, _ operation: () async throws -> Void) async throws {
-    let before = cacher.generation
+    let before = generation
     defer {
-      if let before, let after = cacher.generation {
+      if let before, let after = generation {
         ownRemovals.withLock { $0.note(count, before: before, after: after) }
       }
     }
