@@ -85,6 +85,8 @@ public struct CacheEntry<Value> : Sendable where Value : Sendable {
 
     public var directives: Plexus.CacheDirectives
 
+    public var generation: Plexus.CacheGeneration?
+
     public init(value: Value, storedAt: Duration, validator: String? = nil, timeToLive: Duration? = nil)
 
     public init(value: Value, storedAt: Duration, validator: String? = nil, directives: Plexus.CacheDirectives)
@@ -122,6 +124,15 @@ extension CacheEntry : Hashable where Value : Hashable {
 extension CacheEvent : CustomStringConvertible {
 
     public var description: String { get }
+}
+
+public struct CacheGeneration : Hashable, Sendable {
+
+    public var epoch: UInt64
+
+    public var number: UInt64
+
+    public init(epoch: UInt64 = 0, number: UInt64 = 0)
 }
 
 public struct CachePolicy : Sendable {
@@ -182,6 +193,8 @@ public protocol Cacher<Value> : Sendable {
 
     associatedtype Value : Sendable
 
+    var generation: Plexus.CacheGeneration? { get }
+
     func entry(forKey key: String) async throws -> Plexus.CacheEntry<Self.Value>?
 
     func store(_ entries: [String : Plexus.CacheEntry<Self.Value>]) async throws
@@ -194,6 +207,8 @@ public protocol Cacher<Value> : Sendable {
 }
 
 extension Cacher {
+
+    public var generation: Plexus.CacheGeneration? { get }
 
     public func removeEntries(withPrefix prefix: String) async throws
 }
@@ -452,15 +467,13 @@ public struct FetchContext<Value> : Sendable where Value : Sendable {
 
 public enum FetchResult<Value> : Sendable where Value : Sendable {
 
-    case value(_: Value, timeToLive: Duration? = nil, validator: String? = nil)
+    case value(_: Value, directives: Plexus.CacheDirectives, validator: String? = nil)
 
-    case notModified(timeToLive: Duration? = nil)
-
-    case fetched(_: Value, directives: Plexus.CacheDirectives, validator: String? = nil)
-
-    case revalidated(directives: Plexus.CacheDirectives, validator: String? = nil)
+    case notModified(timeToLive: Duration? = nil, directives: Plexus.CacheDirectives? = nil, validator: String? = nil)
 
     case transient(_: Value)
+
+    @inlinable public static func value(_ value: Value, timeToLive: Duration? = nil, validator: String? = nil) -> Plexus.FetchResult<Value>
 }
 
 public enum HandlerResult : Sendable, Hashable {
@@ -910,11 +923,11 @@ public typealias Reducer<State, Action> = @Sendable (inout State, Action) -> Voi
 
 public protocol RepositoryMember : AnyObject, Sendable {
 
-    nonisolated func cutOff()
+    nonisolated func invalidate()
 
-    nonisolated func hold()
+    nonisolated func pause()
 
-    nonisolated func release()
+    nonisolated func resume()
 
     nonisolated var name: String { get }
 
@@ -927,9 +940,9 @@ public protocol RepositoryMember : AnyObject, Sendable {
 
 extension RepositoryMember {
 
-    nonisolated public func hold()
+    nonisolated public func pause()
 
-    nonisolated public func release()
+    nonisolated public func resume()
 
     nonisolated public var name: String { get }
 

@@ -127,7 +127,7 @@ final public actor MediaLoader {
 
 extension MediaLoader : Plexus.RepositoryMember {
 
-    nonisolated public func cutOff()
+    nonisolated public func invalidate()
 
     @concurrent nonisolated public func removeStored() async throws
 

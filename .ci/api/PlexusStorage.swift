@@ -3,6 +3,8 @@ public struct JSONFileCacher<Value> : Plexus.BatchReadingCacher where Value : De
 
     public init(directory: URL? = nil, byteLimit: Int? = nil, schema: String? = nil)
 
+    public var generation: Plexus.CacheGeneration? { get }
+
     @concurrent public func entry(forKey key: String) async throws -> Plexus.CacheEntry<Value>?
 
     @concurrent public func entries(forKeys keys: Set<String>) async throws -> [String : Plexus.CacheEntry<Value>]
@@ -26,6 +28,8 @@ extension JSONFileCacher : Hashable {
 final public actor JSONLogCacher<Value> : Plexus.BatchReadingCacher where Value : Decodable, Value : Encodable, Value : Sendable {
 
     public convenience init(directory: URL? = nil, byteLimit: Int? = nil, schema: String? = nil) throws
+
+    nonisolated public var generation: Plexus.CacheGeneration? { get }
 
     @concurrent nonisolated public func entry(forKey key: String) async throws -> Plexus.CacheEntry<Value>?
 

@@ -50,7 +50,8 @@ import Testing
     disk.put([1], at: "\(folder)/notes.txt")
     disk.put([1], at: "\(folder)/\(FileNames(type: "Account").file(forKey: "a"))")
     try await cacher(disk).removeAllEntries()
-    #expect(disk.paths.map { $0.dropFirst(folder.count + 1).prefix(5) } == ["accou", "notes"])
+    let others = disk.paths.filter { !$0.hasSuffix(".removals") }
+    #expect(others.map { $0.dropFirst(folder.count + 1).prefix(5) } == ["accou", "notes"])
   }
 
   @Test func `R15 on a full disk what fits is stored and the rest is named`() async throws {

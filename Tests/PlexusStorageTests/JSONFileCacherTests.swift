@@ -53,10 +53,16 @@ struct `A file cacher` {
     async throws
   {
     #expect(try await cacher.entry(forKey: "me") == nil)
-    try await cacher.removeEntries(forKeys: ["me"])
-    try await cacher.removeAllEntries()
+    #expect(cacher.generation == CacheGeneration())
+    try await cacher.removeEntries(forKeys: [])
     try await cacher.store([:])
     #expect(!FileManager.default.fileExists(atPath: folder.path))
+    // That something was removed is for others to know, who may have values in memory.
+    try await cacher.removeEntries(forKeys: ["me"])
+    try await cacher.removeAllEntries()
+    #expect(folder.names.count == 1 && folder.names[0].hasSuffix(".removals"))
+    #expect(reopened().generation?.number == 2)
+    #expect(try folder.permissions(of: folder.files[0]) == 0o600)
   }
 
   @Test func `stores values of any JSON, also none, a number or a list`() async throws {
@@ -106,7 +112,7 @@ struct `A file cacher` {
     #expect(try await reopened().name("B") == "B")
     try await cacher.removeAllEntries()
     #expect(try await reopened().name("B") == nil)
-    #expect(folder.names == [])
+    #expect(folder.names.filter { !$0.hasSuffix(".removals") } == [])
     try await cacher.store("again", for: "a")
     #expect(try await cacher.name("a") == "again")
   }

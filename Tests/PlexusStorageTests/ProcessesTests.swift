@@ -59,6 +59,34 @@ struct `Processes that share storage` {
     }
   }
 
+  @Test(arguments: Kind.allCases, [true, false])
+  private func `R17 what one process has cleared is not written back by another one`(
+    kind: Kind,
+    isOneKey: Bool
+  ) async throws {
+    let path = folder.path
+    func make() throws -> MultiplexerMap<Int, Person> {
+      MultiplexerMap(id: "map", cacher: try kind.open(path)) { Person(name: "\($0)", age: $0) }
+    }
+    let map = try make()
+    _ = try await map.request(1)
+    _ = try await map.request(2)
+    await #expect(processExitsWith: .success) {
+      [kind, path = path as String, isOneKey = isOneKey as Bool] in
+      let map = MultiplexerMap<Int, Person>(id: "map", cacher: try kind.open(path)) {
+        Person(name: "\($0)", age: $0)
+      }
+      if isOneKey { try await map.clear(1) } else { try await map.clear() }
+    }
+    try await map.flush()
+    let cacher = try kind.open(path)
+    #expect(try await cacher.name("map/1") == nil)
+    #expect(try await cacher.name("map/2") == (isOneKey ? "2" : nil))
+    _ = try await map.refresh(1).request(1)
+    try await map.flush()
+    #expect(try await cacher.name("map/1") == "1")
+  }
+
   /// A process stores and removes, writes down what was acknowledged, and is killed by a thread of its
   /// own at some moment.
   @Test(arguments: Kind.allCases, 0..<8)

@@ -1,6 +1,7 @@
 import Foundation
 import Plexus
 import PlexusStorage
+import PlexusTesting
 import TestSupport
 import Testing
 
@@ -50,6 +51,161 @@ struct `Multiplexers with files` {
     try await first.clear()
     await #expect(throws: Fetched.self) { try await make().request() }
     #expect(try await second.request().name == "second", "Its memory is its own")
+  }
+
+  /// How another instance clears.
+  private enum Clearing: CaseIterable {
+    case key, namespace, everything
+
+    func clear(
+      _ map: MultiplexerMap<Int, Person>,
+      _ key: Int,
+      in cacher: any Cacher<Person>
+    ) async throws {
+      switch self {
+      case .key: try await map.clear(key)
+      case .namespace: try await map.clear()
+      case .everything: try await cacher.removeAllEntries()
+      }
+    }
+  }
+
+  private func fetchingMap(_ kind: Kind, id: String? = "map") throws -> MultiplexerMap<Int, Person>
+  {
+    MultiplexerMap(id: id, cacher: try kind.open(folder.path)) { Person(name: "\($0)", age: $0) }
+  }
+
+  /// The keys of the entries that there are.
+  private func storedKeys(_ kind: Kind, id: String? = "map") async throws -> [Int] {
+    let map = MultiplexerMap<Int, Person>(
+      id: id,
+      policy: policy,
+      cacher: try kind.open(folder.path)
+    ) {
+      _ in throw Fetched()
+    }
+    var keys: [Int] = []
+    for key in 0..<4 where (try? await map.request(key)) != nil { keys.append(key) }
+    return keys
+  }
+
+  @Test(arguments: Kind.allCases, Clearing.allCases)
+  private func `R17: what one instance has cleared is not written back by another one`(
+    kind: Kind,
+    clearing: Clearing
+  ) async throws {
+    for isNew in [true, false] {
+      let (map, neighbour) = (try fetchingMap(kind), try fetchingMap(kind, id: "neighbour"))
+      if !isNew { try await map.clear() }
+      for key in 0..<3 {
+        _ = try await map.request(key)
+        _ = try await neighbour.request(key)
+      }
+      let other = try fetchingMap(kind)
+      try await clearing.clear(other, 1, in: kind.open(folder.path))
+      try await map.flush()
+      try await neighbour.flush()
+      #expect(try await storedKeys(kind) == (clearing == .key ? [0, 2] : []))
+      #expect(
+        try await storedKeys(kind, id: "neighbour") == (clearing == .everything ? [] : [0, 1, 2])
+      )
+      // What is fetched or stored afterwards is written.
+      _ = try await map.refresh(0).request(0)
+      map.store(Person(name: "new", age: nil), for: 1)
+      try await map.flush()
+      #expect(try await storedKeys(kind) == (clearing == .key ? [0, 1, 2] : [0, 1]))
+      try await neighbour.clear()
+    }
+  }
+
+  @Test(arguments: Kind.allCases)
+  private func `R17: a fetch that another instance has cleared meanwhile is not written`(
+    kind: Kind
+  ) async throws {
+    let gate = Gate()
+    let map = MultiplexerMap<Int, Person>(cacher: try kind.open(folder.path)) { key in
+      try await gate.wait()
+      return Person(name: "\(key)", age: key)
+    }
+    let bulk = MultiplexerMap<Int, Person>.bulk(cacher: try kind.open(folder.path)) { keys in
+      try await gate.wait()
+      return Dictionary(uniqueKeysWithValues: keys.map { ($0, Person(name: "\($0)", age: $0)) })
+    }
+    async let value = map.request(1)
+    async let values = bulk.request([2, 3])
+    await gate.arrivals(2)
+    try await fetchingMap(kind, id: nil).clear()
+    gate.open()
+    _ = try await (value, values)
+    try await map.flush()
+    try await bulk.flush()
+    #expect(try await storedKeys(kind, id: nil) == [])
+    _ = try await map.refresh(1).request(1)
+    try await map.flush()
+    #expect(try await storedKeys(kind, id: nil) == [1])
+  }
+
+  @Test(arguments: Kind.allCases)
+  private func `R17: what had to leave memory before another instance cleared it is not written`(
+    kind: Kind
+  ) async throws {
+    let map = try fetchingMap(kind)
+    _ = try await map.request(0)
+    try await fetchingMap(kind).clear(0)
+    map.clearMemory()
+    _ = try await map.request(1)
+    try await map.flush()
+    #expect(try await storedKeys(kind) == [1])
+  }
+
+  @Test(arguments: Kind.allCases)
+  private func `R17: what a map fetches while it clears itself is written`(
+    kind: Kind
+  ) async throws {
+    let map = try fetchingMap(kind)
+    _ = try await map.request(0)
+    try await map.clear(3)
+    let events = Recorder(map.events())
+    // The removal has to wait for the lock, and comes after the next fetch.
+    let name = try #require(folder.names.first { $0.hasSuffix(".removals") })
+    let handle = try FileHandle(forUpdating: folder.url.appending(path: name))
+    #expect(flock(handle.fileDescriptor, LOCK_EX) == 0)
+    async let clearing: Void = map.clear()
+    _ = await events.first(1)
+    _ = try await map.request(1)
+    map.store(Person(name: "2", age: 2), for: 2)
+    try handle.close()
+    try await clearing
+    try await map.flush()
+    #expect(try await storedKeys(kind) == [1, 2])
+  }
+
+  @Test(arguments: Kind.allCases)
+  private func `R17: after more removals than are remembered, an older value is not written`(
+    kind: Kind
+  ) async throws {
+    let map = try fetchingMap(kind)
+    _ = try await map.request(0)
+    let cacher = try kind.open(folder.path)
+    try await cacher.removeEntries(forKeys: Set((0..<2_000).map { "other \($0)" }))
+    _ = try await map.request(1)
+    try await map.flush()
+    #expect(try await storedKeys(kind) == [1])
+  }
+
+  @Test(arguments: Kind.allCases)
+  private func `R17: a damaged list of removals costs older values, and nothing else`(
+    kind: Kind
+  ) async throws {
+    let map = try fetchingMap(kind)
+    try await map.clear(3)
+    _ = try await map.request(0)
+    let name = try #require(folder.names.first { $0.hasSuffix(".removals") })
+    try Data("damaged".utf8).write(to: folder.url.appending(path: name))
+    try await fetchingMap(kind).clear(3)
+    _ = try await map.request(1)
+    try await map.flush()
+    #expect(try await storedKeys(kind) == [1])
   }
 
   @Test(arguments: Kind.allCases)
@@ -229,7 +385,8 @@ struct `Multiplexers with files` {
     )
     #expect(before == ["cache"])
     #expect(folder.names.allSatisfy { $0.utf8.count <= 120 })
-    if kind == .files { #expect(folder.names.count == keys.count) }
+    // One file tells what was removed.
+    if kind == .files { #expect(folder.names.count == keys.count + 1) }
     let reopened = MultiplexerMap<String, Person>(
       policy: policy,
       cacher: try kind.open(folder.path)

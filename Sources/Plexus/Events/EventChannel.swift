@@ -82,7 +82,6 @@ final class EventChannel: Handler.Source {
     var effects = EventChannel.Effects()
     let posting = state.withLock { state -> Posting in
       guard !state.isRetired else { return .isRetired }
-      ticket?.begin(upTo: state.schedule.nextID - 1)
       guard persistence.rule != nil || !state.schedule.isIdle else {
         fanOut(box, upTo: .max, ticket, &state, &effects)
         return .isDone(isKept: false)
@@ -188,14 +187,13 @@ final class EventChannel: Handler.Source {
 
   /// The calls that are under way of handlers that an event goes to, or that an offer in front of it was made to.
   ///
-  /// - Parameters:
-  ///   - last: The last subscriber that the event goes to.
-  ///   - sequence: The number of the event, if it is on its way to all: calls for later ones are left out.
+  /// - Parameter sequence: The number of the event, if it is on its way to all: calls for later ones are left out.
+  ///   Until then a handler that comes later has nothing to do.
   /// - Returns: The calls.
-  func runs(upTo last: Int, _ sequence: Int) -> [HandlerRun] {
+  func runs(upTo sequence: Int) -> [HandlerRun] {
     let (outlets, offered) = state.withLock { ($0.outlets, $0.offered) }
     var runs: [HandlerRun] = []
-    for case .queue(let queue) in outlets where queue.id <= last {
+    for case .queue(let queue) in outlets {
       if let run = queue.calls?.run(upTo: sequence) { runs.append(run) }
     }
     // The handler may have been removed.

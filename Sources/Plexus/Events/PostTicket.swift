@@ -10,8 +10,6 @@ final class PostTicket: HandlerQueue.Report, @unchecked Sendable {
     var handled = 0
     var outcome: PostOutcome?
     var waiting: SuspendedTask?
-    /// The last subscriber that the event goes to.
-    var last = Int.max
     /// The number of the event once it is on its way to all subscribers.
     var sequence = Int.max
   }
@@ -21,15 +19,8 @@ final class PostTicket: HandlerQueue.Report, @unchecked Sendable {
   /// Whether the post has ended, or is not waited for any more.
   var hasEnded: Bool { progress.withLock { $0.outcome != nil } }
 
-  /// Up to which subscriber, and which event, calls of handlers belong to the post or stand before it.
-  var reach: (last: Int, sequence: Int) { progress.withLock { ($0.last, $0.sequence) } }
-
-  /// The event is posted; called under the lock of the channel.
-  ///
-  /// - Parameter last: The last subscriber that it goes to.
-  func begin(upTo last: Int) {
-    progress.withLock { $0.last = last }
-  }
+  /// The number of the event once it is on its way to all subscribers.
+  var sequence: Int { progress.withLock { $0.sequence } }
 
   /// The event is given to all subscribers; called under the lock of the channel.
   ///

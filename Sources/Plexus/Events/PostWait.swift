@@ -15,7 +15,6 @@ final class PostWait: WaitNode, @unchecked Sendable {
 
   /// The calls of handlers that have to end first; before the event is posted all that are under way.
   override var others: [WaitNode] {
-    let (last, sequence) = ticket.reach
-    return channel.runs(upTo: last, sequence)
+    channel.runs(upTo: ticket.sequence)
   }
 }

@@ -16,6 +16,8 @@
 /// A value that has gone is fetched again when it is asked for, or read from the cacher if the policy says
 /// so; one that the cacher does not have yet is written to it first. A fetch under way and its callers
 /// notice nothing.
+///
+/// Without a capacity a value stays until it is cleared, also when its time to live is over: see ``CachePolicy``.
 public enum CacheCapacity<Value: Sendable>: Sendable {
   /// Everything.
   case unbounded

@@ -13,6 +13,11 @@ public struct CacheEntry<Value: Sendable>: Sendable {
   ///
   /// A cacher that does not keep it leaves everything to the policy of whoever reads the entry.
   public var directives: CacheDirectives
+  /// The ``Cacher/generation`` before the value was fetched or stored, if the cacher has told it.
+  ///
+  /// A cacher that counts removals does not store the entry if its key has been removed since. `nil` stores it in any
+  /// case. It is not kept: entries that are read have none.
+  public var generation: CacheGeneration?
 
   /// Creates an entry.
   ///

@@ -51,6 +51,12 @@ public protocol Cacher<Value>: Sendable {
   /// The type of the values.
   associatedtype Value: Sendable
 
+  /// How much has been removed so far, by whatever instance or process; `nil` if the cacher does not count that.
+  ///
+  /// Multiplexers read it before each fetch and each `store`, and hand it back with the value. It must not block. The
+  /// default is `nil`: a value that another instance fetched before a removal can then be written after it.
+  var generation: CacheGeneration? { get }
+
   /// Returns the entry of a key.
   ///
   /// - Parameter key: The key.
@@ -61,7 +67,8 @@ public protocol Cacher<Value>: Sendable {
   /// Stores entries in place of those that their keys have.
   ///
   /// An entry that cannot be stored leaves the older one of its key untouched or removes it, and does not
-  /// stop the others.
+  /// stop the others. One whose key has been removed since its ``CacheEntry/generation`` is left out, which is no
+  /// failure.
   ///
   /// - Parameter entries: The entries by key.
   /// - Throws: A ``CacherError`` that names the keys whose entries were not stored.
@@ -89,6 +96,9 @@ public protocol Cacher<Value>: Sendable {
 }
 
 extension Cacher {
+  /// No generation: removals are not counted.
+  public var generation: CacheGeneration? { nil }
+
   /// Removes every entry.
   ///
   /// - Parameter prefix: The beginning of the keys that have to be removed.

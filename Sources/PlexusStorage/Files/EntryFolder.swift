@@ -13,12 +13,14 @@ final actor EntryFolder {
     let key: String
     let bytes: [UInt8]
     let storedAt: Duration
+    var generation: CacheGeneration?
   }
 
   private let path: String
   private let names: FileNames
   private let byteLimit: Int?
   private let fileSystem: any FileSystem
+  private nonisolated let history: RemovalHistory
   private let executor = BlockingExecutor()
   private var isSwept = false
 
@@ -27,7 +29,15 @@ final actor EntryFolder {
     self.names = names
     self.byteLimit = byteLimit
     self.fileSystem = fileSystem
+    history = RemovalHistory(
+      path: "\(path)/\(names.removals)",
+      folder: path,
+      fileSystem: fileSystem
+    )
   }
+
+  /// How much has been removed so far.
+  nonisolated var generation: CacheGeneration { history.generation }
 
   /// The same for all that share their files.
   nonisolated var id: String { "\(path)/\(names.tag)" }
@@ -73,32 +83,68 @@ final actor EntryFolder {
   /// Removes the files of some keys.
   ///
   /// - Returns: Why which keys could not be removed.
-  func remove(_ keys: Set<String>) -> [String: any Error] {
+  func remove(_ keys: Set<String>) async -> [String: any Error] {
     var failures: [String: any Error] = [:]
-    var removed: [String] = []
-    for key in keys {
-      do {
-        if try fileSystem.remove(path(ofKey: key)) { removed.append(key) }
-      } catch {
-        failures[key] = error
-      }
-    }
-    // A file may also have been removed by a call that failed then to make it durable.
     do {
-      guard let folder = try fileSystem.open(path, .folder) else { return failures }
-      defer { fileSystem.close(folder) }
-      try fileSystem.synchronize(folder)
+      try await noteRemoval(keys.map { .key($0) }) { removeFiles(of: keys, &failures) }
     } catch {
       for key in keys where failures[key] == nil { failures[key] = error }
     }
     return failures
   }
 
+  /// Notes a removal, and then carries it out, also if it could not be noted: on a full disk there is room only
+  /// afterwards.
+  private func noteRemoval(
+    _ removals: [RemovalHistory.Removal],
+    _ body: () async throws -> Void
+  ) async throws {
+    do {
+      try await history.note(removals)
+    } catch let error as StorageError where error.isLackOfSpace {
+      try await body()
+      try? await history.note(removals)
+      return
+    } catch {
+      try await body()
+      throw error
+    }
+    try await body()
+  }
+
+  private func removeFiles(of keys: Set<String>, _ failures: inout [String: any Error]) {
+    for key in keys {
+      do {
+        _ = try fileSystem.remove(path(ofKey: key))
+      } catch {
+        failures[key] = error
+      }
+    }
+    // A file may also have been removed by a call that failed then to make it durable.
+    do {
+      guard let folder = try fileSystem.open(path, .folder) else { return }
+      defer { fileSystem.close(folder) }
+      try fileSystem.synchronize(folder)
+    } catch {
+      for key in keys where failures[key] == nil { failures[key] = error }
+    }
+  }
+
   /// Removes the files of all keys, and those left behind by writers that are no more.
   ///
-  /// - Parameter accepts: Decides by the content of a file whether it is removed; all are if it is `nil`.
+  /// - Parameters:
+  ///   - prefix: What the keys begin with that are removed; all are if it is `nil`.
+  ///   - accepts: Decides by the content of a file whether it is removed; all are if it is `nil`.
   /// - Throws: The error of the file system if some may still be there.
-  func removeAll(where accepts: (@Sendable ([UInt8]) -> Bool)? = nil) async throws {
+  func removeAll(
+    withPrefix prefix: String? = nil,
+    where accepts: (@Sendable ([UInt8]) -> Bool)? = nil
+  ) async throws {
+    let removal = prefix.map { RemovalHistory.Removal.prefix($0) } ?? .everything
+    try await noteRemoval([removal]) { try await removeFiles(where: accepts) }
+  }
+
+  private func removeFiles(where accepts: (@Sendable ([UInt8]) -> Bool)?) async throws {
     guard let folder = try fileSystem.open(path, .folder) else { return }
     defer { fileSystem.close(folder) }
     // A writer that is stuck must not keep others from removing what is theirs to remove.
@@ -136,7 +182,7 @@ final actor EntryFolder {
     var failures: [String: any Error] = [:]
     for file in files {
       do {
-        try write(file, limit: &limit)
+        try await write(file, limit: &limit)
       } catch {
         failures[file.key] = error
       }
@@ -149,7 +195,7 @@ final actor EntryFolder {
     return failures
   }
 
-  private func write(_ file: File, limit: inout SizeLimit?) throws {
+  private func write(_ file: File, limit: inout SizeLimit?) async throws {
     let name = names.file(forKey: file.key)
     if let limit = byteLimit, file.bytes.count > limit {
       throw StorageError.entryTooLarge(byteCount: file.bytes.count, limit: limit)
@@ -162,7 +208,18 @@ final actor EntryFolder {
         _ = try fileSystem.remove(path(of: victim))
         limit?.remove(victim)
       }
-      try fileSystem.rename(temporary, to: path(of: name))
+      if let generation = file.generation {
+        let candidate = RemovalHistory.Candidate(key: file.key, generation: generation)
+        let isWritten = try await history.write(candidate) {
+          try fileSystem.rename(temporary, to: path(of: name))
+        }
+        guard isWritten else {
+          _ = try fileSystem.remove(temporary)
+          return
+        }
+      } else {
+        try fileSystem.rename(temporary, to: path(of: name))
+      }
     } catch {
       _ = try? fileSystem.remove(temporary)
       throw error

@@ -37,6 +37,9 @@ struct FileNames: Sendable {
     String(reflecting: type).replacing(/\(unknown context at [^)]*\)\./, with: "")
   }
 
+  /// The name of the file that tells what was removed.
+  var removals: String { "\(tag).removals" }
+
   /// The name of the log that holds all entries.
   var log: String { "\(tag).log" }
 

@@ -25,7 +25,7 @@ public import Foundation
 ///
 /// ## Files
 ///
-/// The directory is created at the first store, with those above it, for the owner's eyes only (0700; files
+/// The directory is created at the first store or removal, with those above it, for the owner's eyes only (0700; files
 /// 0600). A directory that exists keeps its permissions. Several cachers can share one, also with cachers of
 /// other types: a file's name begins with the type's, followed by the key or, if it could not be a file name
 /// everywhere, by its SHA-256 digest. Keys that are equal have one file, also if they are spelled differently in
@@ -42,7 +42,9 @@ public import Foundation
 /// A file is written under another name, made durable and then renamed, so at any time each key has its
 /// old entry or the new one, whole. What returns is durable. Any number of instances and processes
 /// may use one directory at once. What a writer that was killed has left behind is removed at the first
-/// use of an instance.
+/// use of an instance. What one of them removes is written back by no other one that had it in memory: a small file,
+/// with the ending `.removals`, tells of the last 1,024 removals, and a value that a multiplexer had before more of
+/// them is not written.
 ///
 /// ## Slow disks
 ///
@@ -87,6 +89,9 @@ public struct JSONFileCacher<Value: Codable & Sendable>: BatchReadingCacher {
     envelope = Envelope(schema: schema ?? FileNames.fullName(of: Value.self))
   }
 
+  /// How much has been removed from the files of this type in the directory so far, by whatever instance or process.
+  public var generation: CacheGeneration? { folder.generation }
+
   /// Returns the entry of a key.
   ///
   /// - Parameter key: The key.
@@ -112,7 +117,7 @@ public struct JSONFileCacher<Value: Codable & Sendable>: BatchReadingCacher {
     return entries
   }
 
-  /// Stores entries, durably when it returns.
+  /// Stores entries, durably when it returns, but for those that have been removed since their generation.
   ///
   /// - Parameter entries: The entries by key.
   /// - Throws: A `CacherError` that names the keys whose entries were not stored; their older entries
@@ -125,7 +130,14 @@ public struct JSONFileCacher<Value: Codable & Sendable>: BatchReadingCacher {
       let key = key.canonicalSpelling
       do {
         let bytes = try envelope.encode(entry, key: key)
-        files.append(EntryFolder.File(key: key, bytes: bytes, storedAt: entry.storedAt))
+        files.append(
+          EntryFolder.File(
+            key: key,
+            bytes: bytes,
+            storedAt: entry.storedAt,
+            generation: entry.generation
+          )
+        )
       } catch {
         failures[key] = error
       }
@@ -165,7 +177,7 @@ public struct JSONFileCacher<Value: Codable & Sendable>: BatchReadingCacher {
   @concurrent
   public func removeEntries(withPrefix prefix: String) async throws {
     let prefix = prefix.canonicalSpelling
-    try await folder.removeAll { bytes in
+    try await folder.removeAll(withPrefix: prefix) { bytes in
       // Nothing can be said of a damaged file, which is no entry of any key.
       envelope.key(in: bytes)?.utf8.starts(with: prefix.utf8) ?? true
     }

@@ -43,7 +43,9 @@ public import Foundation
 /// What returns is durable, and at any time each key has its old entry or the new one, whole. Any number of
 /// instances and processes may use one directory at once, and see what the others have stored and removed:
 /// the file is locked while one of them writes, and never for longer. Reading waits for no lock: a process that
-/// is stopped while it writes keeps others from writing, and not from reading.
+/// is stopped while it writes keeps others from writing, and not from reading. What one of them removes is written back
+/// by no other one that had it in memory: a small file beside the log, with the ending `.removals`, tells of the last
+/// 1,024 removals, and a value that a multiplexer had before more of them is not written.
 ///
 /// ## Failing
 ///
@@ -97,6 +99,9 @@ public final actor JSONLogCacher<Value: Codable & Sendable>: BatchReadingCacher 
     )
   }
 
+  /// How much has been removed from the file so far, by whatever instance or process.
+  public nonisolated var generation: CacheGeneration? { log.generation }
+
   /// Returns the entry of a key.
   ///
   /// - Parameter key: The key.
@@ -132,7 +137,7 @@ public final actor JSONLogCacher<Value: Codable & Sendable>: BatchReadingCacher 
     )
   }
 
-  /// Stores entries, durably when it returns.
+  /// Stores entries, durably when it returns, but for those that have been removed since their generation.
   ///
   /// - Parameter entries: The entries by key.
   /// - Throws: A `CacherError` that names the keys whose entries were not stored; their older entries
@@ -160,7 +165,14 @@ public final actor JSONLogCacher<Value: Codable & Sendable>: BatchReadingCacher 
           validator: entry.validator,
           payload: payload
         )
-        records.append(LogStore.Entry(key: key, storedAt: entry.storedAt, record: record))
+        records.append(
+          LogStore.Entry(
+            key: key,
+            storedAt: entry.storedAt,
+            record: record,
+            generation: entry.generation
+          )
+        )
       } catch {
         failures[key] = error
       }

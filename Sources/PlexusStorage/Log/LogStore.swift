@@ -1,5 +1,6 @@
 // Unsafe code: an actor names its executor by an unowned reference; the actor keeps the executor.
 
+internal import Plexus
 internal import PlexusSupport
 
 /// A file of records that is only ever appended to or replaced: what ``JSONLogCacher`` does on disk.
@@ -13,6 +14,7 @@ final actor LogStore {
     let key: String
     let storedAt: Duration
     let record: [UInt8]
+    var generation: CacheGeneration?
   }
 
   let folder: String
@@ -20,6 +22,7 @@ final actor LogStore {
   let header: [UInt8]
   let byteLimit: Int?
   let fileSystem: any FileSystem
+  private nonisolated let history: RemovalHistory
   private let executor = BlockingExecutor()
 
   var file: OpenLog
@@ -44,12 +47,16 @@ final actor LogStore {
     header = Array("plexus log 1 \(SHA256.hexadecimalDigest(schema.utf8))\n".utf8)
     self.byteLimit = byteLimit
     self.fileSystem = fileSystem
+    history = RemovalHistory(path: path + ".removals", folder: folder, fileSystem: fileSystem)
     file = try OpenLog.open(path, folder: folder, fileSystem: fileSystem)
   }
 
   nonisolated var unownedExecutor: UnownedSerialExecutor {
     unsafe executor.asUnownedSerialExecutor()
   }
+
+  /// How much has been removed so far.
+  nonisolated var generation: CacheGeneration { history.generation }
 
   // MARK: - Operations
 
@@ -107,17 +114,43 @@ final actor LogStore {
 
   /// Removes the entries of some keys.
   func remove(_ keys: Set<String>) async throws {
-    try await withLock {
-      try catchUp()
-      try removePresent(keys)
+    try await noteRemoval(keys.map { .key($0) }) {
+      try await withLock {
+        try catchUp()
+        try removePresent(keys)
+      }
     }
+  }
+
+  /// Notes a removal, and then carries it out, also if it could not be noted: on a full disk there is room only
+  /// afterwards.
+  ///
+  /// Who writes an entry has locked the log while it looks for removals: one that was noted too late for that removes
+  /// the entry.
+  private func noteRemoval(
+    _ removals: [RemovalHistory.Removal],
+    _ body: () async throws -> Void
+  ) async throws {
+    do {
+      try await history.note(removals)
+    } catch let error as StorageError where error.isLackOfSpace {
+      try await body()
+      try? await history.note(removals)
+      return
+    } catch {
+      try await body()
+      throw error
+    }
+    try await body()
   }
 
   /// Removes the entries whose keys begin with some characters.
   func remove(withPrefix prefix: String) async throws {
-    try await withLock {
-      try catchUp()
-      try removePresent(index.places.keys.filter { $0.hasPrefix(prefix) })
+    try await noteRemoval([.prefix(prefix)]) {
+      try await withLock {
+        try catchUp()
+        try removePresent(index.places.keys.filter { $0.hasPrefix(prefix) })
+      }
     }
   }
 
@@ -155,15 +188,17 @@ final actor LogStore {
 
   /// Removes all entries, whatever state the file is in.
   func removeAll() async throws {
-    try await withLock {
-      forget()
-      do {
-        try rewrite(dropping: [], adding: [])
-      } catch let error as StorageError where error.isLackOfSpace {
-        // What is cut off makes room.
-        try fileSystem.setLength(of: file.descriptor, to: 0)
-        try fileSystem.synchronize(file.descriptor)
-        try rewrite(dropping: [], adding: [])
+    try await noteRemoval([.everything]) {
+      try await withLock {
+        forget()
+        do {
+          try rewrite(dropping: [], adding: [])
+        } catch let error as StorageError where error.isLackOfSpace {
+          // What is cut off makes room.
+          try fileSystem.setLength(of: file.descriptor, to: 0)
+          try fileSystem.synchronize(file.descriptor)
+          try rewrite(dropping: [], adding: [])
+        }
       }
     }
   }
@@ -176,7 +211,13 @@ final actor LogStore {
       if Task.isCancelled { throw CancellationError() }
       try await withLock {
         try catchUp()
-        try append(part)
+        let outdated = try history.outdated(
+          part.compactMap { entry in
+            entry.generation.map { RemovalHistory.Candidate(key: entry.key, generation: $0) }
+          }
+        )
+        let rest = outdated.isEmpty ? part : part.filter { !outdated.contains($0.key) }
+        if !rest.isEmpty { try append(rest) }
       }
       return [:]
     } catch {

@@ -169,6 +169,9 @@ extension KeyedCache {
     with bulkFetch: @escaping BulkFetch
   ) async {
     let keys = flights.map { key(of: $0) }
+    if let generation = storage?.generation {
+      for flight in flights { flight.generation = generation }
+    }
     var launched: [Flight] = []
     var failures = Failures()
     do {

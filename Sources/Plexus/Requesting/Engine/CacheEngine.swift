@@ -27,6 +27,8 @@ class CacheEngine: @unchecked Sendable {
     let countFetch: @Sendable (CacheEngine, Flight) -> Void
     /// Reads the stored copy for a flight, if there is a cacher.
     let readCopy: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome?)?
+    /// How much has been removed from the cacher, if there is one.
+    let generation: (@Sendable () -> CacheGeneration?)?
     /// Writes values that have left memory, if there is a cacher.
     let scheduleWriting: (@Sendable (CacheEngine) -> Void)?
     /// Launches several flights as one fetch, if there is a fetch for several keys.
@@ -39,6 +41,7 @@ class CacheEngine: @unchecked Sendable {
       abandon: @escaping @Sendable (CacheEngine, Flight) -> Void,
       countFetch: @escaping @Sendable (CacheEngine, Flight) -> Void,
       readCopy: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome?)?,
+      generation: (@Sendable () -> CacheGeneration?)?,
       scheduleWriting: (@Sendable (CacheEngine) -> Void)?,
       launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?
     ) {
@@ -47,6 +50,7 @@ class CacheEngine: @unchecked Sendable {
       self.abandon = abandon
       self.countFetch = countFetch
       self.readCopy = readCopy
+      self.generation = generation
       self.scheduleWriting = scheduleWriting
       self.launchTogether = launchTogether
     }
@@ -236,6 +240,7 @@ extension CacheEngine {
       }
       operations.countFetch(self, flight)
     }
+    flight.generation = operations.generation?()
     do {
       let outcome = try await attempts(of: flight) { [operations] attempt in
         try await operations.fetch(flight, attempt)

@@ -7,6 +7,7 @@ extension KeyedCache {
     // Both are the user's code.
     let cost = cost(of: value)
     let name = storage?.name(of: key)
+    let generation = storage?.generation
     var effects = makeEffects()
     var old: Value?
     var details: EntryDetails.Box?
@@ -21,7 +22,14 @@ extension KeyedCache {
       shard[index].state.store(lifetime, at: now)
       shard.publish(index, &effects)
       if let name {
-        shard.pendingWrites?.noteValue(key, hash: hash, name: name, isNewest: true, &effects)
+        shard.pendingWrites?.noteValue(
+          key,
+          hash: hash,
+          name: name,
+          generation: generation,
+          isNewest: true,
+          &effects
+        )
       }
       if effects.tellsEvents { shard.note(key, &effects, in: self) { .stored(key: $0) } }
       shard.keep(index, cost: cost, &effects, in: self)

@@ -65,6 +65,7 @@ extension KeyedCache {
             key,
             hash: flight.hash,
             name: name,
+            generation: flight.generation,
             isNewest: !hadQueued,
             &effects
           )

@@ -67,6 +67,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     bulkFetch: BulkFetch?
   ) -> Operations {
     var readCopy: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome?)?
+    var generation: (@Sendable () -> CacheGeneration?)?
     var scheduleWriting: (@Sendable (CacheEngine) -> Void)?
     var launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?
     if let storage {
@@ -74,6 +75,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
         let cache = unsafe unsafeDowncast(engine, to: KeyedCache.self)
         return await cache.readCopy(for: flight, from: storage)
       }
+      generation = { storage.generation }
       scheduleWriting = { engine in
         storage.scheduleWriting(in: unsafe unsafeDowncast(engine, to: KeyedCache.self))
       }
@@ -96,6 +98,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
         unsafe unsafeDowncast(engine, to: KeyedCache.self).countFetch(flight)
       },
       readCopy: readCopy,
+      generation: generation,
       scheduleWriting: scheduleWriting,
       launchTogether: launchTogether
     )

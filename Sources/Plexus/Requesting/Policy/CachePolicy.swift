@@ -10,6 +10,14 @@
 ///
 /// A value that comes with ``CacheDirectives`` goes by them where they say something, and by the policy where
 /// they do not.
+///
+/// ## Values whose time is over
+///
+/// A stale value stays in memory until a newer one takes its place, it is cleared, or it has to go for others. No policy
+/// makes it useless: it is what ``Multiplexer/cachedValue`` and subscribers have until the next fetch, what
+/// ``FetchContext`` hands to that fetch with its validator, and what ``usesCachedValue`` may let stand in for it,
+/// however old. A map of very many keys therefore needs a ``CacheCapacity``; with one, values that are not asked for
+/// any more make room for others.
 public struct CachePolicy: Sendable {
   /// How long a value is fresh, from the end of its fetch.
   ///

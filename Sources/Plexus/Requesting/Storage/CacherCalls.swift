@@ -48,6 +48,12 @@ final class CacherCalls: Sendable {
   /// Whether a call that was given up may still write or remove.
   var hasUnreturnedChanges: Bool { state.withLock { $0.writes > 0 || $0.removals > 0 } }
 
+  /// Whether a call was given up a short while ago.
+  var isPaused: Bool {
+    guard let end = state.withLock({ $0.pauseEnd }) else { return false }
+    return time.now() < end
+  }
+
   /// Returns whether stored copies can be read at present.
   ///
   /// At the end of a pause one call finds out, and the others go on as before until it has returned.

@@ -227,7 +227,9 @@ extension KeyedCache {
     }
     if isComplete {
       do {
-        try await remove(from: storage) { try await storage.removeAllEntries() }
+        try await storage.remove(count: 1) {
+          try await remove(from: storage) { try await storage.removeAllEntries() }
+        }
         var remaining = revisions[...]
         shards.withEachLock { shard in
           if let revision = remaining.popFirst() ?? nil {
@@ -243,7 +245,9 @@ extension KeyedCache {
     guard !names.isEmpty else { return false }
     do {
       let keys = Set(names.map(\.name))
-      try await remove(from: storage) { try await storage.cacher.removeEntries(forKeys: keys) }
+      try await storage.remove(count: keys.count) {
+        try await remove(from: storage) { try await storage.cacher.removeEntries(forKeys: keys) }
+      }
     } catch {
       report.failedRemovals = failures(in: error, of: names.map(\.name))
       noteCacherError(report.failedRemovals)
@@ -290,9 +294,11 @@ extension KeyedCache {
         _ name: String,
         _ revision: UInt64,
         _ copy: ValueOutcome<Value>,
+        _ generation: CacheGeneration?,
         _ key: (key: Key, hash: UInt64)?
       ) {
-        let entry = CacheEntry(copy, age: .nanoseconds(age(of: copy.storedAt)), at: wallTime)
+        var entry = CacheEntry(copy, age: .nanoseconds(age(of: copy.storedAt)), at: wallTime)
+        entry.generation = storage?.generation(after: generation)
         let item = Unwritten(name: name, revision: revision, entry: entry, key: key)
         if pendingWrites.isToBeRemoved(name) { return blocked.append(item) }
         items.append(item)
@@ -303,7 +309,7 @@ extension KeyedCache {
         }
       }
       for (name, departure) in pendingWrites.departures {
-        add(name, departure.revision, departure.copy, nil)
+        add(name, departure.revision, departure.copy, departure.generation, nil)
       }
       guard flushing else { return }
       for entry in pendingWrites.dirty.entries {
@@ -311,7 +317,7 @@ extension KeyedCache {
           let copy = shard.copy(index)
         else { continue }
         let note = entry.element
-        add(note.name, note.revision, copy, (entry.key, entry.hash))
+        add(note.name, note.revision, copy, note.generation, (entry.key, entry.hash))
       }
     }
     return (items, blocked)

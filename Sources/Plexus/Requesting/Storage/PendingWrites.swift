@@ -11,6 +11,8 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// The key as the cacher knows it.
     let name: String
     let revision: UInt64
+    /// How much had been removed from the cacher before the value was fetched or stored.
+    var generation: CacheGeneration?
   }
 
   /// A value that had to leave memory before it was written.
@@ -19,6 +21,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let hash: UInt64
     let copy: ValueOutcome<Value>
     let revision: UInt64
+    var generation: CacheGeneration?
   }
 
   /// What is known of a stored copy without asking the cacher.
@@ -117,11 +120,13 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ key: Key,
     hash: UInt64,
     name: String,
+    generation: CacheGeneration? = nil,
     isNewest: Bool,
     _ effects: inout Effects
   ) {
     removeNote(key, hash: hash, &effects)
-    _ = dirty.insert(Note(name: name, revision: nextRevision()), for: key, hash: hash)
+    let note = Note(name: name, revision: nextRevision(), generation: generation)
+    _ = dirty.insert(note, for: key, hash: hash)
     removeDeparture(name, &effects)
     if isNewest {
       refreshes[name] = nil
@@ -157,7 +162,8 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       key: entry.key,
       hash: hash,
       copy: copy,
-      revision: entry.element.revision
+      revision: entry.element.revision,
+      generation: entry.element.generation
     )
     if let old = departures.updateValue(departure, forKey: entry.element.name) {
       effects.release(old)
@@ -290,7 +296,11 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   mutating func reclaim(_ name: String, _ departure: Departure, _ effects: inout Effects) {
     removeDeparture(name, &effects)
     removeNote(departure.key, hash: departure.hash, &effects)
-    let note = Note(name: name, revision: departure.revision)
+    let note = Note(
+      name: name,
+      revision: departure.revision,
+      generation: departure.generation
+    )
     _ = dirty.insert(note, for: departure.key, hash: departure.hash)
   }
 

@@ -19,6 +19,8 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let isWriting = Atomic<Bool>(false)
   /// The values that had left memory and could not be written, until a flush reports them.
   private let losses = Locked<[String: any Error]>([:])
+  private let ownRemovals = Locked(OwnRemovals())
+  private let lastGeneration = Locked<CacheGeneration?>(CacheGeneration())
 
   /// Creates the storage of a map.
   ///
@@ -71,6 +73,38 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     } else {
       try await cacher.removeAllEntries()
     }
+  }
+
+  /// How much has been removed from the cacher, if it tells.
+  ///
+  /// While the cacher is not read because it has taken too long, this is what it told last: what is removed then may
+  /// keep values from being written that came later, and lets none be written that came before.
+  @usableFromInline var generation: CacheGeneration? {
+    guard !calls.isPaused else { return lastGeneration.withLock { $0 } }
+    let generation = cacher.generation
+    lastGeneration.withLock { $0 = generation }
+    return generation
+  }
+
+  /// Removes something.
+  ///
+  /// - Parameters:
+  ///   - count: How many removals the cacher counts.
+  ///   - operation: What removes it.
+  /// - Throws: What the operation throws.
+  func remove(count: Int, _ operation: () async throws -> Void) async throws {
+    let before = generation
+    defer {
+      if let before, let after = generation {
+        ownRemovals.withLock { $0.note(count, before: before, after: after) }
+      }
+    }
+    try await operation()
+  }
+
+  /// Returns the generation of a value that is to be written: own removals since do not concern it.
+  func generation(after generation: CacheGeneration?) -> CacheGeneration? {
+    generation.map { generation in ownRemovals.withLock { $0.skipped(by: generation) } }
   }
 
   /// The key as the cacher knows it.

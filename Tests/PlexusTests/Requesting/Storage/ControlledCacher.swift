@@ -26,6 +26,8 @@ final class ControlledCacher<Value: Sendable>: Cacher {
     var failures: [Operation: Failure] = [:]
     var gates: [Operation: Gate] = [:]
     var onCall: @Sendable (Call) async throws -> Void = { _ in }
+    var generation: CacheGeneration?
+    var generationReads = 0
   }
 
   private let state = Guarded(State())
@@ -72,7 +74,21 @@ final class ControlledCacher<Value: Sendable>: Cacher {
     state.withLock { $0.onCall = body }
   }
 
+  /// What the cacher tells of how much was removed.
+  func setGeneration(_ number: UInt64) {
+    state.withLock { $0.generation = CacheGeneration(epoch: 1, number: number) }
+  }
+
+  var generationReads: Int { state.withLock { $0.generationReads } }
+
   // MARK: - Cacher
+
+  var generation: CacheGeneration? {
+    state.withLock { state in
+      state.generationReads += 1
+      return state.generation
+    }
+  }
 
   func entry(forKey key: String) async throws -> CacheEntry<Value>? {
     try await begin(Call(operation: .read, keys: [key]))

@@ -88,6 +88,29 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
+  func `is not asked for its generation for thirty seconds`(kind: CacheKind) async throws {
+    cacher.setGeneration(5)
+    let cache = cache(kind)
+    cache.store(7)
+    let gate = cacher.hold(.store)
+    _ = await giveUp(gate) { try await cache.flush() }
+    cacher.setGeneration(6)
+    let count = cacher.generationReads
+    #expect(try await cache.refresh().request() == 1)
+    clock.advance(by: .seconds(29))
+    cache.store(8)
+    #expect(cacher.generationReads == count)
+    cacher.release()
+    gate.open()
+    while (try? await cache.flush()) == nil { await Task.detached {}.value }
+    #expect(cacher.entries["key"]?.generation?.number == 5, "It may be too old, and never too new")
+    clock.advance(by: .seconds(1))
+    cache.store(9)
+    try await cache.flush()
+    #expect(cacher.entries["key"]?.generation?.number == 6)
+  }
+
+  @Test(arguments: CacheKind.allCases)
   func `lets a flush report the keys, which the next flush writes`(kind: CacheKind) async throws {
     let cache = cache(kind)
     cache.store(7)

@@ -1,0 +1,261 @@
+internal import Plexus
+internal import PlexusSupport
+
+/// What has been removed from a folder or a log lately, by whatever instance or process.
+///
+/// It is a small file beside the entries with a ring of the last removals, in the order of their numbers. Whoever
+/// removes something notes it here first. Whoever writes an entry looks for removals since its generation. Nothing is
+/// made durable: after a power cut no instance has values from before it.
+///
+/// | bytes | content |
+/// |---|---|
+/// | 8, 8 | a marker, and the epoch: another one for each file |
+/// | 8, 8 | the number of removals, and its complement |
+/// | 56 for each of the last removals | number, kind, length and digest of the key or prefix, checksum |
+///
+/// What cannot be read counts as a removal of everything.
+final class RemovalHistory: Sendable {
+  /// What is removed.
+  enum Removal: Hashable, Sendable {
+    case everything
+    case key(String)
+    case prefix(String)
+  }
+
+  /// An entry that is to be written.
+  struct Candidate: Sendable {
+    let key: String
+    let generation: CacheGeneration
+  }
+
+  private struct Header {
+    let epoch: UInt64
+    let number: UInt64
+
+    var generation: CacheGeneration { CacheGeneration(epoch: epoch, number: number) }
+  }
+
+  /// How many removals are remembered: an entry whose generation is older than that is not written.
+  static var capacity: UInt64 { 1024 }
+
+  private static let marker: UInt64 = 0x31_7265_766F_6D65_72
+  private static let headerCount = 32
+  private static let recordCount = 56
+
+  private let path: String
+  private let folder: String
+  private let fileSystem: any FileSystem
+  /// The file that was found last; it may have been removed since.
+  private let known = Locked<OpenLog?>(nil)
+
+  init(path: String, folder: String, fileSystem: any FileSystem) {
+    self.path = path
+    self.folder = folder
+    self.fileSystem = fileSystem
+  }
+
+  /// The number of removals so far; 0 if there is no file.
+  ///
+  /// It is read from the system's memory with one call.
+  var generation: CacheGeneration {
+    let file = known.withLock { $0 } ?? (try? find())
+    return file.flatMap { try? header(of: $0) }?.generation ?? CacheGeneration()
+  }
+
+  // MARK: - Removing
+
+  /// Notes what is about to be removed.
+  func note(_ removals: some Collection<Removal>) async throws {
+    guard !removals.isEmpty else { return }
+    let file = try await lock(.exclusive)
+    defer { fileSystem.unlock(file.descriptor) }
+    let size = try fileSystem.status(of: file.descriptor).size
+    var header = try header(of: file)
+    if header == nil {
+      // Of a damaged file nothing is known: whoever has a value from before must not write it.
+      let number = size == 0 ? 0 : Self.capacity + 1
+      header = Header(epoch: .random(in: 1 ... .max), number: number)
+    }
+    guard let header else { return }
+    // Of very many only the last ones are remembered.
+    let skipped = max(0, removals.count - Int(Self.capacity))
+    var number = header.number + UInt64(skipped)
+    var offset = Self.offset(of: number)
+    var records: [UInt8] = []
+    for removal in removals.dropFirst(skipped) {
+      if Self.offset(of: number) < offset + records.count {
+        try fileSystem.write(records, to: file.descriptor, at: offset)
+        offset = Self.offset(of: number)
+        records = []
+      }
+      records += Self.record(removal, number)
+      number += 1
+    }
+    try fileSystem.write(records, to: file.descriptor, at: offset)
+    let bytes = [Self.marker, header.epoch, number, ~number].flatMap(Self.bytes)
+    try fileSystem.write(bytes, to: file.descriptor, at: 0)
+  }
+
+  // MARK: - Writing
+
+  /// Calls the body while nothing is removed that is not noted yet.
+  ///
+  /// - Parameters:
+  ///   - candidate: The entry that the body is going to write.
+  ///   - body: Writes it.
+  /// - Returns: Whether the body was called: not if the entry has been removed since its generation.
+  /// - Throws: The error of the file system, or what the body throws.
+  func write(_ candidate: Candidate, _ body: () throws -> Void) async throws -> Bool {
+    let file = try await lock(.shared)
+    defer { fileSystem.unlock(file.descriptor) }
+    guard try outdated([candidate], in: file).isEmpty else { return false }
+    try body()
+    return true
+  }
+
+  /// Returns the keys of entries that have been removed since their generations.
+  func outdated(_ candidates: [Candidate]) throws -> Set<String> {
+    guard !candidates.isEmpty else { return [] }
+    // Others may have removed the file, and begun a new one.
+    let file = try find()
+    known.withLock { $0 = file }
+    guard let file else { return [] }
+    return try outdated(candidates, in: file)
+  }
+
+  private func outdated(_ candidates: [Candidate], in file: OpenLog) throws -> Set<String> {
+    guard let header = try header(of: file) else {
+      let size = try fileSystem.status(of: file.descriptor).size
+      return size == 0 ? [] : Set(candidates.map(\.key))
+    }
+    /// The first removal that came after an entry.
+    func start(_ candidate: Candidate) -> UInt64 {
+      candidate.generation.epoch == header.epoch ? candidate.generation.number : 0
+    }
+    let oldest = candidates.map(start).min() ?? header.number
+    guard oldest < header.number else { return [] }
+    let first = header.number - min(header.number, Self.capacity)
+    let removals = try Removals(
+      (max(oldest, first)..<header.number).map { number in
+        let offset = Self.offset(of: number)
+        let bytes = try fileSystem.read(file.descriptor, at: offset, count: Self.recordCount)
+        return Self.noted(bytes, number)
+      },
+      from: max(oldest, first)
+    )
+    return Set(
+      candidates.filter { candidate in
+        let start = start(candidate)
+        return start < first || removals.contains(candidate.key, since: start)
+      }
+      .map(\.key)
+    )
+  }
+
+  /// What was removed, by the number of the last removal of each.
+  private struct Removals {
+    private var everything: UInt64?
+    private var keys: [String: UInt64] = [:]
+    private var prefixes: [Int: [String: UInt64]] = [:]
+
+    init(_ notes: [Noted], from first: UInt64) throws {
+      for (number, note) in zip(first..., notes) {
+        switch note {
+        case .everything: everything = number
+        case .key(let digest): keys[digest] = number
+        case .prefix(let digest, let count): prefixes[count, default: [:]][digest] = number
+        }
+      }
+    }
+
+    func contains(_ key: String, since start: UInt64) -> Bool {
+      if let everything, everything >= start { return true }
+      if !keys.isEmpty, let number = keys[digest(of: key.utf8)], number >= start { return true }
+      return prefixes.contains { count, digests in
+        guard key.utf8.count >= count else { return false }
+        return digests[digest(of: key.utf8.prefix(count))].map { $0 >= start } ?? false
+      }
+    }
+  }
+
+  // MARK: - The file
+
+  /// The file that has the name at present, if there is one.
+  private func find() throws -> OpenLog? {
+    let status = try fileSystem.status(atPath: path)
+    guard let status else { return nil }
+    let known = known.withLock { $0 }
+    if let known, known.identity == status.identity { return known }
+    guard let descriptor = try fileSystem.open(path, .reading) else { return nil }
+    let file = try OpenLog.adopt(descriptor, fileSystem: fileSystem)
+    self.known.withLock { $0 = file }
+    return file
+  }
+
+  /// Locks the file, which is created if there is none.
+  private func lock(_ kind: LockKind) async throws -> OpenLog {
+    for _ in 0..<100 {
+      let file = try OpenLog.open(path, folder: folder, fileSystem: fileSystem)
+      try await fileSystem.lock(file.descriptor, kind)
+      if try fileSystem.status(atPath: path)?.identity == file.identity { return file }
+    }
+    throw StorageError.locked(path: path)
+  }
+
+  private func header(of file: OpenLog) throws -> Header? {
+    let bytes = try fileSystem.read(file.descriptor, at: 0, count: Self.headerCount)
+    guard bytes.count == Self.headerCount, Self.number(bytes, 0) == Self.marker else { return nil }
+    let header = Header(epoch: Self.number(bytes, 8), number: Self.number(bytes, 16))
+    return Self.number(bytes, 24) == ~header.number ? header : nil
+  }
+
+  /// A removal in the file.
+  private enum Noted {
+    case everything
+    case key(String)
+    case prefix(String, count: Int)
+  }
+
+  private static func offset(of number: UInt64) -> Int {
+    headerCount + Int(number % capacity) * recordCount
+  }
+
+  private static func record(_ removal: Removal, _ number: UInt64) -> [UInt8] {
+    let (kind, text): (UInt64, String) =
+      switch removal {
+      case .everything: (0, "")
+      case .key(let key): (1, key)
+      case .prefix(let prefix): (2, prefix)
+      }
+    var bytes = Self.bytes(number) + Self.bytes(kind << 32 | UInt64(text.utf8.count))
+    bytes += digest(of: text.utf8).utf8
+    return bytes + Self.bytes(UInt64(CRC32C.checksum(bytes)))
+  }
+
+  /// The removal of a number, as far as it can be read.
+  private static func noted(_ bytes: [UInt8], _ number: UInt64) -> Noted {
+    guard bytes.count == recordCount, Self.number(bytes, 0) == number,
+      Self.number(bytes, 48) == UInt64(CRC32C.checksum(bytes.prefix(48)))
+    else { return .everything }
+    let digest = String(decoding: bytes[16..<48], as: UTF8.self)
+    let word = Self.number(bytes, 8)
+    switch word >> 32 {
+    case 1: return .key(digest)
+    case 2: return .prefix(digest, count: Int(word & 0xffff_ffff))
+    default: return .everything
+    }
+  }
+
+  private static func bytes(_ number: UInt64) -> [UInt8] {
+    (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
+  }
+
+  private static func number(_ bytes: [UInt8], _ offset: Int) -> UInt64 {
+    bytes[offset..<offset + 8].reversed().reduce(0) { $0 << 8 | UInt64($1) }
+  }
+}
+
+/// Half of the digest of a text: no two keys share it.
+private func digest(of text: some Sequence<UInt8>) -> String {
+  String(SHA256.hexadecimalDigest(text).prefix(32))
+}

@@ -1,0 +1,109 @@
+import Plexus
+import TestSupport
+import Testing
+
+@testable import PlexusStorage
+
+@Suite(.fewAtOnce) struct `A history of removals` {
+  private let disk = SimulatedDisk()
+  private let path = "/cache/x.removals"
+
+  private func open() -> RemovalHistory {
+    RemovalHistory(path: path, folder: "/cache", fileSystem: disk)
+  }
+
+  private func outdated(
+    _ history: RemovalHistory,
+    _ keys: [String],
+    _ generation: CacheGeneration
+  ) throws -> Set<String> {
+    try history.outdated(keys.map { .init(key: $0, generation: generation) })
+  }
+
+  /// Whether a key has been removed since a number, told from all removals.
+  private func isOutdated(
+    _ key: String,
+    since number: Int,
+    _ removals: [RemovalHistory.Removal]
+  ) -> Bool {
+    if number < removals.count - Int(RemovalHistory.capacity) { return true }
+    return removals[number...].contains { removal in
+      switch removal {
+      case .everything: true
+      case .key(let removed): removed == key
+      case .prefix(let prefix): key.utf8.starts(with: prefix.utf8)
+      }
+    }
+  }
+
+  @Test(arguments: 0..<8)
+  func `tells what has been removed since any generation, also to others`(seed: Int) async throws {
+    var random = SystemRandomNumberGenerator()
+    let histories = [open(), open()]
+    let keys = ["", "a", "b", "a/", "a/1", "a/2", "b/1", "\u{e9}/1"]
+    let all: [RemovalHistory.Removal] = keys.map { .key($0) } + [.prefix("a/"), .prefix("")]
+    var removals: [RemovalHistory.Removal] = []
+    var generations = [histories[0].generation]
+    for round in 0..<200 {
+      let count = round % 40 == 39 ? Int.random(in: 1...1_500, using: &random) : 1
+      var batch: [RemovalHistory.Removal] = []
+      for _ in 0..<count {
+        let isComplete = Int.random(in: 0..<40, using: &random) == 0
+        batch.append(isComplete ? .everything : all[.random(in: all.indices, using: &random)])
+      }
+      try await histories[round % 2].note(batch)
+      removals += batch
+      generations.append(histories[(round + seed) % 2].generation)
+      #expect(generations.last?.number == UInt64(removals.count))
+      for generation in [generations.randomElement(using: &random), generations.last] {
+        guard let generation else { continue }
+        let expected = keys.filter { isOutdated($0, since: Int(generation.number), removals) }
+        #expect(try outdated(histories[round % 2], keys, generation) == Set(expected))
+      }
+    }
+  }
+
+  @Test func `counts what cannot be read as a removal of everything`() async throws {
+    let history = open()
+    try await history.note([.key("a")])
+    let first = history.generation
+    try await history.note([.key("b")])
+    #expect(try outdated(history, ["a", "b"], first) == ["b"])
+    var content = try #require(disk.content(at: path))
+    content[32 + 56 + 20] ^= 1
+    disk.put(content, at: path)
+    #expect(try outdated(history, ["a", "b"], first) == ["a", "b"])
+    #expect(try outdated(history, ["a", "b"], history.generation) == [])
+    disk.put([1, 2, 3], at: path)
+    #expect(try outdated(history, ["a"], first) == ["a"])
+    #expect(open().generation == CacheGeneration())
+    try await open().note([.key("c")])
+    #expect(try outdated(history, ["a"], first) == ["a"], "Another epoch")
+    #expect(try outdated(history, ["a", "c"], open().generation) == [])
+  }
+
+  @Test func `that was begun anew by others knows only of what came then`() async throws {
+    let history = open()
+    try await history.note([.key("a")])
+    let old = history.generation
+    _ = try disk.remove(path)
+    #expect(try outdated(history, ["a", "b"], old) == [])
+    #expect(history.generation == CacheGeneration())
+    try await open().note([.key("b")])
+    #expect(try outdated(history, ["a", "b"], old) == ["b"])
+    #expect(try outdated(history, ["a", "b"], CacheGeneration()) == ["b"])
+  }
+
+  @Test func `lets nothing be written that is removed meanwhile`() async throws {
+    let history = open()
+    let candidate = RemovalHistory.Candidate(key: "a", generation: history.generation)
+    var isWritten = try await history.write(candidate) {
+      let other = try disk.open(path, .updating)
+      #expect(try disk.tryLock(#require(other), .exclusive) == false)
+    }
+    #expect(isWritten)
+    try await open().note([.key("a")])
+    isWritten = try await history.write(candidate) { Issue.record("It is outdated") }
+    #expect(!isWritten)
+  }
+}
