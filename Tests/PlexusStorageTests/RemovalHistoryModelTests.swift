@@ -74,6 +74,15 @@ import Testing
     disk.put(content, at: path)
     #expect(try outdated(history, ["a", "b"], first) == ["a", "b"])
     #expect(try outdated(history, ["a", "b"], history.generation) == [])
+    // The largest number there is, which nothing can come after.
+    content.replaceSubrange(
+      16..<32,
+      with: Array(repeating: 0xff, count: 8) + Array(repeating: 0, count: 8)
+    )
+    disk.put(content, at: path)
+    #expect(try outdated(history, ["a"], first) == ["a"])
+    try await history.note([.key("d")])
+    #expect(try outdated(history, ["a"], first) == ["a"])
     disk.put([1, 2, 3], at: path)
     #expect(try outdated(history, ["a"], first) == ["a"])
     #expect(open().generation == CacheGeneration())

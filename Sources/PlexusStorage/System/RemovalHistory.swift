@@ -206,7 +206,8 @@ final class RemovalHistory: Sendable {
     let bytes = try fileSystem.read(file.descriptor, at: 0, count: Self.headerCount)
     guard bytes.count == Self.headerCount, Self.number(bytes, 0) == Self.marker else { return nil }
     let header = Header(epoch: Self.number(bytes, 8), number: Self.number(bytes, 16))
-    return Self.number(bytes, 24) == ~header.number ? header : nil
+    // A number near the largest one was not reached by counting.
+    return Self.number(bytes, 24) == ~header.number && header.number < .max / 2 ? header : nil
   }
 
   /// A removal in the file.
