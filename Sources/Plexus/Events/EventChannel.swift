@@ -87,7 +87,10 @@ final class EventChannel: Handler.Source {
         return .isDone(isKept: false)
       }
       let post = state.schedule.post(box, persistence, at: now)
-      if let ticket { state.tickets[post] = ticket }
+      if let ticket {
+        state.tickets[post] = ticket
+        ticket.number = post
+      }
       advance(&state, at: now, &effects)
       return .isDone(isKept: state.schedule.isKept(post: post, at: now))
     }
@@ -178,7 +181,8 @@ final class EventChannel: Handler.Source {
   func abandon(_ ticket: PostTicket) {
     let now = time.now()
     let outcome = state.withLock { state -> PostOutcome? in
-      guard let (post, _) = state.tickets.first(where: { $0.value === ticket }) else { return nil }
+      let post = ticket.number
+      guard state.tickets[post] === ticket else { return nil }
       state.tickets[post] = nil
       return state.schedule.progress(of: post, at: now)
     }

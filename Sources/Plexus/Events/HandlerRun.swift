@@ -1,4 +1,5 @@
-// @unchecked Sendable because Swift asks for it of every subclass of `WaitNode`: what changes is atomic.
+// @unchecked Sendable because Swift asks for it of every subclass of `WaitNode`: what changes is atomic. Unsafe because
+// a task can be looked at in no other way: its identity is taken, and nothing else.
 
 internal import Synchronization
 
@@ -15,6 +16,8 @@ final class HandlerRun: WaitNode, @unchecked Sendable {
   private let handler: Int
   /// The number of the event.
   let sequence: Int
+  /// The task that the handler is called in, for comparison.
+  private let task = HandlerRun.currentTask
   private let hasEnded = Atomic<Bool>(false)
 
   init(channel: UInt64, handler: Int, sequence: Int) {
@@ -26,10 +29,18 @@ final class HandlerRun: WaitNode, @unchecked Sendable {
 
   override var isSettled: Bool { hasEnded.load(ordering: .acquiring) }
 
-  /// Returns whether the current task belongs to a call of a handler that has not returned.
+  /// Returns whether the current task is the one in which a handler is called that has not returned.
+  ///
+  /// A task that the handler has started is another one: the handler can hang while that goes on.
   static func isCurrent(channel: UInt64, handler: Int) -> Bool {
     guard let run = current else { return false }
-    return run.channel == channel && run.handler == handler && !run.isSettled
+    return run.channel == channel && run.handler == handler && run.task == currentTask
+      && !run.isSettled
+  }
+
+  /// A number that two tasks share only if one of them has ended.
+  private static var currentTask: Int? {
+    unsafe withUnsafeCurrentTask { unsafe $0?.hashValue }
   }
 
   /// The handler has returned.

@@ -1,5 +1,7 @@
 // @unchecked Sendable because Swift asks for it of every subclass of `HandlerQueue.Report`: what changes is guarded by
-// a lock.
+// a lock or atomic.
+
+internal import Synchronization
 
 /// A post that a caller waits for.
 final class PostTicket: HandlerQueue.Report, @unchecked Sendable {
@@ -15,6 +17,14 @@ final class PostTicket: HandlerQueue.Report, @unchecked Sendable {
   }
 
   private let progress = Locked(Progress())
+  /// The number of the post, if it is one that has to wait; 0 is none.
+  private let post = Atomic<Int>(0)
+
+  /// The number of the post, if it is one that has to wait; set once, under the lock of the channel.
+  var number: Int {
+    get { post.load(ordering: .relaxed) }
+    set { post.store(newValue, ordering: .relaxed) }
+  }
 
   /// Whether the post has ended, or is not waited for any more.
   var hasEnded: Bool { progress.withLock { $0.outcome != nil } }

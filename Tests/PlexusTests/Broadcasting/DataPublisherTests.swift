@@ -83,6 +83,21 @@ enum LoadingFailure: Error, Equatable {
     #expect(subscription.droppedCount == 10)
   }
 
+  @Test func `counts what was overwritten before and after a reset, before and after it is read`()
+    async
+  {
+    let publisher = DataPublisher<Int>()
+    let subscription = publisher.subscription(bufferingPolicy: .bufferingNewest(2))
+    for value in 1...3 { publisher.update(value) }
+    #expect(subscription.droppedCount == 2)
+    publisher.reset()
+    #expect(subscription.droppedCount == 2)
+    for value in 4...6 { publisher.update(value) }
+    #expect(subscription.droppedCount == 4)
+    #expect(await subscription.first(2).map(words) == ["loaded(5)", "loaded(6)"])
+    #expect(subscription.droppedCount == 4)
+  }
+
   @Test func `counts a replay that was overwritten before it was read`() async {
     let publisher = DataPublisher<Int>()
     let subscription = publisher.subscription()

@@ -102,6 +102,33 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
+  @Test(arguments: [Policy.unbounded, .newest(2), .newest(100), .oldest(2)], [0, 2])
+  func `frees its handlers although it has finished while they were registered`(
+    policy: Policy,
+    count: Int
+  ) async {
+    let (messenger, census, log) = (Messenger<Int>(), Census(), Log<Int>())
+    let forwarder = Forwarder(source: messenger) {
+      for number in 0..<count { messenger.send(number) }
+      messenger.finish()
+    }
+    let bag = ObservationBag()
+    do {
+      let (first, second) = (census.parcel(), census.parcel())
+      forwarder.observe(bufferingPolicy: policy()) { (number: Int) in
+        withExtendedLifetime(first) { log.append(number) }
+      }.store(in: bag)
+      forwarder.observe(bufferingPolicy: policy()) { (number: Int) async in
+        withExtendedLifetime(second) { log.append(number) }
+      }.store(in: bag)
+    }
+    await census.falls(to: 0)
+    // The first one gets what was sent while it was registered; later the messenger has finished.
+    #expect(log.entries == Array(0..<count))
+    #expect(messenger.subscriberCount == 0)
+    #expect(bag.count == 0)
+  }
+
   @Test func `counts a handler once`() async {
     let messenger = Messenger<Int>()
     var counts = messenger.subscriberCounts().makeAsyncIterator()

@@ -239,6 +239,19 @@ import Testing
     }
   }
 
+  @MainActor @Test func `of states begins with the current one although others on its actor wait`()
+    async
+  {
+    let (publisher, log) = (DataPublisher<Int>(), Log<String>())
+    let first = publisher.observe { log.append("first \($0.value ?? 0)") }
+    await log.first(1)
+    let second = publisher.observe { log.append("second \($0.value ?? 0)") }
+    #expect(await log.first(2) == ["first 0", "second 0"])
+    publisher.update(1)
+    #expect(await log.first(4).suffix(2) == ["first 1", "second 1"])
+    withExtendedLifetime((first, second)) {}
+  }
+
   @Test func `of states skips a replay that is out of date`() async {
     let (publisher, host, log) = (DataPublisher<Int>(), SteppedHost(), Log<Int?>())
     let token = await host.observe(publisher, .bufferingNewest(1)) { log.append($0.value) }

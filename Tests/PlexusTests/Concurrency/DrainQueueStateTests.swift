@@ -118,6 +118,23 @@ import Testing
     #expect(!queue.resume(append))
   }
 
+  @Test func `is handed over again if the task came and went while a caller was at work`() async {
+    let (queue, handOvers) = await queueWithOthers(upTo: 100, taking: 400_000)
+    #expect(handOvers.value == 1)
+    var hasResumed = false
+    func perform(_ number: Int, _ numbers: inout [Int]) {
+      if !hasResumed {
+        hasResumed = true
+        onOwnThread { #expect(!queue.resume(append)) }
+      }
+      append(number, &numbers)
+    }
+    #expect(queue.add(101, handOver: { handOvers.increment() }, perform))
+    #expect(handOvers.value == 2)
+    while queue.resume(append) {}
+    #expect(queue.value == Array(0...101))
+  }
+
   @Test func `that was handed over is drained by the task in portions, and then the ending runs`()
     async
   {

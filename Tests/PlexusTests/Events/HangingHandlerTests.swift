@@ -89,6 +89,34 @@ import Testing
     #expect(outcome == PostOutcome.of(notified: 1, handled: 1, isPersisted: true))
   }
 
+  @Test
+  func `does not hold up persistent events any more when a task that it has started removes it`()
+    async
+  {
+    let (bus, deaf, log) = (EventBus(), Gate(), Log<Int>())
+    let token = Guarded<ObservationToken?>(nil)
+    let isRegistered = Gate()
+    let registered = bus.observe(Notice.self) { _ async in
+      Task {
+        try? await isRegistered.wait()
+        token.withLock { $0 }?.cancel()
+      }
+      await Task.detached { try? await deaf.wait() }.value
+      return .handledSuccessfully
+    }
+    token.withLock { $0 = registered }
+    let next = bus.observe(Notice.self) { notice in
+      log.append(notice.number)
+      return .failed
+    }
+    bus.post(Notice(1, .neverClear))
+    await deaf.arrivals(1)
+    isRegistered.open()
+    #expect(await log.first(1) == [1])
+    deaf.open()
+    withExtendedLifetime(next) {}
+  }
+
   @Test func `does not hold up a replay any more when it is removed`() async {
     let (bus, deaf, log) = (EventBus(), Gate(), Log<Int>())
     bus.post(Notice(1, .clearImmediately))

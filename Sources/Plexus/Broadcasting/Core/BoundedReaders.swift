@@ -6,6 +6,12 @@
 class BoundedReadersBase: @unchecked Sendable {
   @usableFromInline
   init() {}
+
+  /// Takes out what all readers of the window have read; called under the lock of the hub.
+  ///
+  /// - Returns: The elements, to be released without the lock; `nil` if there are none.
+  @usableFromInline
+  func takeWindow() -> (any LogLink.Retired)? { nil }
 }
 
 /// Those subscribers of a hub that do not read the log.
@@ -79,6 +85,11 @@ final class BoundedReaders<Element: Sendable>: BoundedReadersBase, @unchecked Se
     while let element = window.popFirst() { read.append(element) }
   }
 
+  @usableFromInline
+  override func takeWindow() -> (any LogLink.Retired)? {
+    window.count == 0 ? nil : RetiredWindow(elements: window.popFirst(atMost: window.count))
+  }
+
   /// Takes out what readers have not read.
   ///
   /// - Parameters:
@@ -114,6 +125,15 @@ final class BoundedReaders<Element: Sendable>: BoundedReadersBase, @unchecked Se
       isShuffled = true
     }
     buffer.slot = -1
+  }
+}
+
+/// The elements of a window that were taken out.
+private struct RetiredWindow<Element: Sendable>: LogLink.Retired {
+  let elements: ContiguousArray<Element>
+
+  func release() {
+    withExtendedLifetime(elements) {}
   }
 }
 

@@ -30,12 +30,15 @@ final class HandlerTable: @unchecked Sendable {
     _ woken: inout ContiguousArray<Waiter.ParkedTask>,
     discarding discarded: inout ContiguousArray<HandlerQueue.Item>
   ) {
+    let hasOthers = !woken.isEmpty
     for queue in queues {
       let item = HandlerQueue.Item(box: box, sequence: sequence, last: last, sender: sender)
       if let task = queue.enqueue(item, discarding: &discarded) {
         woken.append(Waiter.ParkedTask(id: queue.id, task: task))
       }
     }
+    // Tasks are resumed in subscription order.
+    if hasOthers { woken.sort { $0.id < $1.id } }
   }
 
   /// Returns the queue of a new handler, if it shares one.
@@ -208,17 +211,17 @@ extension HubCore {
       guard reader.isRegistered, state.sequence == position else { return nil }
       garbage = removeFromLog(reader, &state)
       state.lastID &+= 1
-      return add(recipe, isOpen: true, &state, replaying: [])
+      return add(recipe, isOpen: !state.isFinished, &state, replaying: [])
     }
   }
 
   /// What a reader of the log leaves behind, to be released with no lock held.
   fileprivate struct LogGarbage {
     var link: LogLink?
-    var retired: (any LogLink.Retired)?
+    var read = ReadElements()
 
     func release() {
-      retired?.release()
+      read.release()
     }
   }
 
@@ -230,7 +233,7 @@ extension HubCore {
     reader.isCancelled.store(true, ordering: .releasing)
     state.logReaders -= 1
     var garbage = LogGarbage()
-    if state.logReaders > 0, state.hasOnlyParkedReaders { garbage.retired = state.tail?.retire() }
+    garbage.read = state.takeRead()
     if state.logReaders == 0, state.tailStart != state.sequence { garbage.link = state.tail.take() }
     return garbage
   }
@@ -248,7 +251,7 @@ extension BroadcastHub {
       withExtendedLifetime(garbage) {}
     }
     return state.withLock { state in
-      let isOpen = subscriber.isRegistered
+      let isRegistered = subscriber.isRegistered
       var elements = ContiguousArray(subscriber.replay.reversed())
       var position = subscriber.position.load(ordering: .relaxed)
       let cutoff = cutoff.load(ordering: .relaxed)
@@ -265,10 +268,10 @@ extension BroadcastHub {
           while let run = chunk?.run, sequence >= run.limit { chunk = chunk?.follower }
           if let run = chunk?.run { elements.append(run[sequence]) }
         }
-        if isOpen { log = removeFromLog(subscriber, &state) }
+        if isRegistered { log = removeFromLog(subscriber, &state) }
       case .window(let limit):
         recipe.limits.newest = limit
-        guard isOpen else { break }
+        guard isRegistered else { break }
         let others = readers(&state)
         for unread in (0..<min(state.sequence - position, limit)).reversed() {
           if let element = others.window[others.window.count - 1 - unread] {
@@ -278,13 +281,13 @@ extension BroadcastHub {
         state.windowReaders -= 1
         others.windowLimits.remove(limit)
         garbage.0 += others.trimWindow()
-        if state.windowReaders > 0, state.hasOnlyParkedReaders { others.emptyWindow(&garbage.0) }
+        log.read = state.takeRead()
       case .buffer(let buffer):
         recipe.limits = buffer.handlerLimits
         for offset in 0..<buffer.elements.count {
           if let element = buffer.elements[offset] { elements.append(element) }
         }
-        guard isOpen else { break }
+        guard isRegistered else { break }
         garbage.1 = buffer.elements
         buffer.elements = Ring()
         readers(&state).remove(buffer)
@@ -292,6 +295,8 @@ extension BroadcastHub {
       subscriber.isRegistered = false
       subscriber.isCancelled.store(true, ordering: .releasing)
       state.lastID &+= 1
+      // The source can have finished since the registration.
+      let isOpen = isRegistered && !state.isFinished
       return add(recipe, isOpen: isOpen, &state, replaying: elements.map { Box($0) })
     }
   }

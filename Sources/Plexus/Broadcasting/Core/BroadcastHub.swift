@@ -146,6 +146,7 @@ extension BroadcastHub {
     var mailboxBuffer: Ring<Element>?
     var displaced: ContiguousArray<Element> = []
     var overwritten: [Element] = []
+    var read = ReadElements()
     let (parked, isLast) = state.withLock { state in
       reader.isCancelled.store(true, ordering: .releasing)
       guard reader.isRegistered else { return (Waiter?.none, false) }
@@ -160,7 +161,7 @@ extension BroadcastHub {
         overwritten = noteOverwritten(of: reader, at: state.sequence, limit: limit)
         others.windowLimits.remove(limit)
         displaced = others.trimWindow()
-        if state.windowReaders > 0, state.hasOnlyParkedReaders { others.emptyWindow(&displaced) }
+        read = state.takeRead()
       case .buffer(let buffer):
         parked = buffer.parkedReader
         buffer.parkedReader = nil
@@ -174,6 +175,7 @@ extension BroadcastHub {
     parked?.resume()
     announceCount()
     if isLast { onEmpty?() }
+    read.release()
     withExtendedLifetime((mailboxBuffer, displaced, overwritten)) {}
   }
 

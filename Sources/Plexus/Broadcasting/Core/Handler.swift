@@ -19,10 +19,10 @@ final class Handler: Registration, @unchecked Sendable {
   /// The number of the first element that the handler gets.
   let start: Int
   let queue: HandlerQueue
-  /// How many of the newest elements the handler wants; all that were accepted if it wants the oldest.
+  /// How many of the newest elements the handler wants; all that were accepted if those are counted.
   let newest: Int
-  /// The elements that there was room for, if the handler wants the oldest.
-  let oldest: Handler.AcceptedElements?
+  /// The elements that there is room for, if the handler wants the oldest or ignores a sender.
+  let accepted: Handler.AcceptedElements?
   /// The sender whose elements the handler does not get, or 0.
   let ignoredSender: UInt64
   /// Whether the owner has been released, if there is one.
@@ -42,8 +42,13 @@ final class Handler: Registration, @unchecked Sendable {
     self.source = source
     isOrphaned = recipe.isOrphaned
     ignoredSender = recipe.limits.ignoredSender
-    newest = recipe.limits.newest
-    oldest = recipe.limits.oldest.map { Handler.AcceptedElements(limit: $0) }
+    // Elements of an ignored sender take no room, so that the others have to be counted.
+    let countsNewest = ignoredSender != 0 && recipe.limits.newest < .max
+    newest = countsNewest ? .max : recipe.limits.newest
+    accepted =
+      countsNewest
+      ? Handler.AcceptedElements(limit: recipe.limits.newest, keepsNewest: true)
+      : recipe.limits.oldest.map { Handler.AcceptedElements(limit: $0, keepsNewest: false) }
   }
 
   override func remove() {
@@ -148,13 +153,17 @@ extension Handler {
 }
 
 extension Handler {
-  /// The elements that were accepted for a handler that wants the oldest, and that it has not got yet.
+  /// The elements that were accepted for a handler, and that it has not got yet.
   final class AcceptedElements: Sendable {
     let limit: Int
+    /// Whether an element for which there is no room takes the place of the oldest one.
+    private let keepsNewest: Bool
+    /// In ascending order.
     private let accepted = Locked(Ring<Int>())
 
-    init(limit: Int) {
+    init(limit: Int, keepsNewest: Bool) {
       self.limit = limit
+      self.keepsNewest = keepsNewest
     }
 
     /// Accepts an element if there is room.
@@ -165,6 +174,11 @@ extension Handler {
     /// - Returns: Whether it was accepted.
     func offer(_ sequence: Int, isAwaited: Bool) -> Bool {
       accepted.withLock { accepted in
+        if keepsNewest {
+          accepted.append(sequence)
+          if accepted.count > limit { _ = accepted.popFirst() }
+          return true
+        }
         guard accepted.count < max(limit, isAwaited ? 1 : 0) else { return false }
         accepted.append(sequence)
         return true
@@ -176,7 +190,14 @@ extension Handler {
     /// - Parameter sequence: The number of the element.
     /// - Returns: Whether the handler still has to get it.
     func contains(_ sequence: Int) -> Bool {
-      accepted.withLock { accepted in (0..<accepted.count).contains { accepted[$0] == sequence } }
+      accepted.withLock { accepted in
+        var (lower, upper) = (0, accepted.count)
+        while lower < upper {
+          let middle = (lower + upper) / 2
+          if (accepted[middle] ?? .max) < sequence { lower = middle + 1 } else { upper = middle }
+        }
+        return lower < accepted.count && accepted[lower] == sequence
+      }
     }
 
     /// Makes room: the elements before one are not handled any more.

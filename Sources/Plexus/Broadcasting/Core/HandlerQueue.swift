@@ -15,7 +15,7 @@ final class HandlerQueue: Sendable {
   @usableFromInline
   struct Item: Sendable {
     let box: AnyBox
-    /// The number of the element; a replay has the number before the first element that follows it.
+    /// The number of the element; a replay has the numbers before the first element that follows it.
     let sequence: Int
     /// The last handler that was there when the element was sent.
     var last = Int.max
@@ -49,8 +49,8 @@ final class HandlerQueue: Sendable {
     var unlimited = 0
     /// How many of the newest elements the other handlers want.
     var limits = BoundedReadersBase.WindowLimits()
-    /// How many of the oldest elements the handlers want, all together.
-    var oldest = 0
+    /// How many elements the handlers have room for whose elements are counted, all together.
+    var accepted = 0
     var parked: SuspendedTask?
     /// Whether handlers are being called.
     var isCalling = false
@@ -68,8 +68,8 @@ final class HandlerQueue: Sendable {
     /// Counts what a handler wants.
     mutating func note(_ handler: Handler) {
       count += 1
-      if let accepted = handler.oldest {
-        oldest += bounded(accepted.limit)
+      if let accepted = handler.accepted {
+        self.accepted += bounded(accepted.limit)
       } else if handler.newest == .max {
         unlimited += 1
       } else {
@@ -80,8 +80,8 @@ final class HandlerQueue: Sendable {
     /// Counts no longer what a handler wants.
     mutating func forget(_ handler: Handler) {
       count -= 1
-      if let accepted = handler.oldest {
-        oldest -= bounded(accepted.limit)
+      if let accepted = handler.accepted {
+        self.accepted -= bounded(accepted.limit)
       } else if handler.newest == .max {
         unlimited -= 1
       } else {
@@ -92,7 +92,7 @@ final class HandlerQueue: Sendable {
     /// Removes all handlers.
     mutating func takeEntries() -> ContiguousArray<Entry> {
       defer {
-        (entries, count, unlimited, limits, oldest) = (
+        (entries, count, unlimited, limits, accepted) = (
           [], 0, 0, BoundedReadersBase.WindowLimits(), 0
         )
       }
@@ -140,9 +140,9 @@ final class HandlerQueue: Sendable {
       state.entries.append(Entry(handler: handler, call: call))
       state.note(handler)
       guard !replay.isEmpty else { return nil }
-      let sequence = handler.start - 1
-      for box in replay.suffix(handler.newest)
-      where handler.oldest?.offer(sequence, isAwaited: true) ?? true {
+      for (offset, box) in replay.enumerated().suffix(handler.newest) {
+        let sequence = handler.start - replay.count + offset
+        guard handler.accepted?.offer(sequence, isAwaited: true) ?? true else { continue }
         state.items.append(Item(box: box, sequence: sequence, receiver: handler))
       }
       return state.parked.take()
@@ -226,11 +226,12 @@ final class HandlerQueue: Sendable {
       latest.store(item.sequence &+ 1, ordering: .relaxed)
       guard state.count > 0 else { return nil }
       var isWanted = state.newest > 0
-      if state.oldest > 0 {
+      if state.accepted > 0 {
         let isAwaited = state.parked != nil && state.items.isEmpty
         for entry in state.entries
-        where entry.handler.oldest?.offer(item.sequence, isAwaited: isAwaited) == true {
-          isWanted = true
+        where item.sender == 0 || item.sender != entry.handler.ignoredSender {
+          guard let accepted = entry.handler.accepted else { continue }
+          if accepted.offer(item.sequence, isAwaited: isAwaited) { isWanted = true }
         }
       }
       guard isWanted else {
@@ -253,10 +254,10 @@ final class HandlerQueue: Sendable {
     }
   }
 
-  /// Takes out what is neither among the newest elements nor was accepted among the oldest.
+  /// Takes out what is neither among the newest elements nor was accepted for a handler.
   private func discardUnwanted(_ state: inout State, _ discarded: inout ContiguousArray<Item>) {
     let first = latest.load(ordering: .relaxed) - state.newest
-    guard state.oldest > 0 else {
+    guard state.accepted > 0 else {
       while state.items.count > 0, let oldest = state.items[0], oldest.sequence < first,
         !oldest.isOffer, let item = state.items.popFirst()
       {
@@ -264,12 +265,12 @@ final class HandlerQueue: Sendable {
       }
       return
     }
-    let most = bounded(state.newest) + state.oldest
+    let most = bounded(state.newest) + state.accepted
     guard state.items.count / 2 > most else { return }
     for item in state.items.popFirst(atMost: state.items.count) {
       let isWanted =
         item.sequence >= first || item.isOffer
-        || state.entries.contains { $0.handler.oldest?.contains(item.sequence) == true }
+        || state.entries.contains { $0.handler.accepted?.contains(item.sequence) == true }
       if isWanted { state.items.append(item) } else { discarded.append(item) }
     }
   }
@@ -287,8 +288,8 @@ final class HandlerQueue: Sendable {
       {
         discarded.append(item)
       }
-      guard state.oldest > 0 else { return }
-      for entry in state.entries { entry.handler.oldest?.discard(before: sequence) }
+      guard state.accepted > 0 else { return }
+      for entry in state.entries { entry.handler.accepted?.discard(before: sequence) }
     }
   }
 
@@ -490,7 +491,7 @@ final class HandlerQueue: Sendable {
     // What is offered to one handler alone waits for its answer.
     if item.isOffer { return true }
     guard latest.load(ordering: .relaxed) &- item.sequence <= handler.newest else { return false }
-    return handler.oldest?.take(item.sequence) ?? true
+    return handler.accepted?.take(item.sequence) ?? true
   }
 }
 

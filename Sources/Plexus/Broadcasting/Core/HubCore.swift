@@ -51,6 +51,18 @@ class HubCore: @unchecked Sendable {
     /// Whether every reader of the log and of the window has read everything, and waits.
     @inlinable var hasOnlyParkedReaders: Bool { parkedReaders == logReaders &+ windowReaders }
 
+    /// Takes out the elements that every reader has read, if all readers wait.
+    ///
+    /// - Returns: The elements, to be released without the lock.
+    @usableFromInline
+    func takeRead() -> ReadElements {
+      var read = ReadElements()
+      guard hasOnlyParkedReaders else { return read }
+      if logReaders > 0 { read.log = tail?.retire() }
+      if windowReaders > 0 { read.window = others?.takeWindow() }
+      return read
+    }
+
     /// Removes a reader of the log or of the window from the parked waiters.
     ///
     /// - Returns: Whether it was parked.
@@ -120,14 +132,14 @@ class HubCore: @unchecked Sendable {
   final func remove(_ reader: Reader) {
     guard reader.readsLog else { return removeBounded(self, reader) }
     var garbage: LogLink?
-    var retired: (any LogLink.Retired)?
+    var read = ReadElements()
     let (isParked, isLast) = state.withLock { state in
       reader.isCancelled.store(true, ordering: .releasing)
       guard reader.isRegistered else { return (false, false) }
       reader.isRegistered = false
       let isParked = state.unpark(reader)
       state.logReaders -= 1
-      if state.logReaders > 0, state.hasOnlyParkedReaders { retired = state.tail?.retire() }
+      read = state.takeRead()
       // An empty chunk can serve the next reader; one with elements would keep them alive.
       if state.logReaders == 0, state.tailStart != state.sequence {
         garbage = state.tail
@@ -138,7 +150,7 @@ class HubCore: @unchecked Sendable {
     if isParked { reader.resume() }
     announceCount()
     if isLast { onEmpty?() }
-    retired?.release()
+    read.release()
     withExtendedLifetime(garbage) {}
   }
 

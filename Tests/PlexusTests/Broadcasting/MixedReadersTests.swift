@@ -1,0 +1,147 @@
+import Plexus
+import PlexusTesting
+import TestSupport
+import Testing
+
+/// Readers and handlers of one source that read by different policies.
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Readers of different policies` {
+  /// Registers with a messenger what is registered here, and sends something meanwhile.
+  struct Forwarding: Broadcaster {
+    let messenger: Messenger<Parcel>
+    let onSubscription: @Sendable () -> Void
+    var subscriberCount: Int { messenger.subscriberCount }
+    func subscription(bufferingPolicy: BufferingPolicy<Parcel>) -> Subscription<Parcel> {
+      let subscription = messenger.subscription(bufferingPolicy: bufferingPolicy)
+      onSubscription()
+      return subscription
+    }
+  }
+
+  /// Hears no messages of one author.
+  struct Deaf: Broadcaster {
+    let messenger: Messenger<Int>
+    let author: Author
+    var subscriberCount: Int { messenger.subscriberCount }
+    func subscription(bufferingPolicy: BufferingPolicy<Int>) -> Subscription<Int> {
+      messenger.subscription(ignoring: author, bufferingPolicy: bufferingPolicy)
+    }
+  }
+
+  @Test(arguments: [
+    [Policy.unbounded, .newest(3)], [.newest(3), .unbounded], [.unbounded, .oldest(3)],
+    [.newest(3), .oldest(3)],
+  ])
+  func `keep nothing for readers that wait when the one that was behind leaves`(
+    policies: [Policy]
+  ) async throws {
+    let (messenger, census) = (Messenger<Parcel>(), Census())
+    let waiting = begin { [subscription = messenger.subscription(bufferingPolicy: policies[0]())] in
+      for await _ in subscription {}
+    }
+    var other: Subscription<Parcel>? = messenger.subscription(bufferingPolicy: policies[1]())
+    for number in 0..<3 { messenger.send(census.parcel(number)) }
+    #expect(other?.droppedCount == 0)
+    other = nil
+    #expect(census.living == 0)
+    messenger.finish()
+    try await waiting.value
+  }
+
+  @Test func `keep nothing for readers that wait when one that was behind becomes a handler`()
+    async throws
+  {
+    let (messenger, census) = (Messenger<Parcel>(), Census())
+    let waiting = begin {
+      [subscription = messenger.subscription(bufferingPolicy: .bufferingNewest(3))] in
+      for await _ in subscription {}
+    }
+    let forwarder = Forwarding(messenger: messenger) {
+      for number in 0..<3 { messenger.send(census.parcel(number)) }
+    }
+    let log = Log<Int>()
+    let token = forwarder.observe { log.append($0.number) }
+    #expect(await log.first(3) == [0, 1, 2])
+    token.cancel()
+    await census.falls(to: 0)
+    messenger.finish()
+    try await waiting.value
+  }
+
+  @MainActor
+  @Test(arguments: [Policy.oldest(2), .newest(2), .newest(100), .unbounded])
+  func `rule 0.2: a handler is served before a loop that came later`(policy: Policy) async throws {
+    let (messenger, log) = (Messenger<Int>(), Log<String>())
+    let token = messenger.observe { (number: Int) in log.append("\(number) at handler") }
+    let subscription = messenger.subscription(bufferingPolicy: policy())
+    let loop = Task { @MainActor in
+      for await number in subscription { log.append("\(number) at loop") }
+    }
+    messenger.send(0)
+    await log.first(2)
+    // Both wait from here on, whichever of them was the first to begin.
+    for number in 1..<4 {
+      messenger.send(number)
+      await log.first(2 * number + 2)
+    }
+    #expect(
+      Array(log.entries.dropFirst(2))
+        == (1..<4).flatMap { ["\($0) at handler", "\($0) at loop"] }
+    )
+    messenger.finish()
+    await loop.value
+    withExtendedLifetime(token) {}
+  }
+
+  @Test(arguments: [
+    (BufferingPolicy<Int>.bufferingNewest(1), [0, 4]), (.bufferingNewest(2), [0, 2, 4]),
+    (.bufferingOldest(1), [0, 2]), (.bufferingOldest(2), [0, 2, 4]),
+  ])
+  func `take no room for an author whom a handler ignores`(
+    policy: BufferingPolicy<Int>,
+    expected: [Int]
+  ) async {
+    let (messenger, author, gate, log) = (Messenger<Int>(), Author(), Gate(), Log<Int>())
+    let token = Deaf(messenger: messenger, author: author).observe(bufferingPolicy: policy) {
+      (number: Int) async in
+      log.append(number)
+      try? await gate.wait()
+    }
+    messenger.send(0)
+    await gate.arrivals(1)
+    for number in 1...5 { messenger.send(number, from: number.isMultiple(of: 2) ? nil : author) }
+    gate.open()
+    await log.first(expected.count)
+    messenger.send(6)
+    #expect(await log.first(expected.count + 1) == expected + [6])
+    withExtendedLifetime(token) {}
+  }
+
+  @MainActor
+  @Test func `are handlers that skip much in good time, however large their buffers are`() async {
+    let (messenger, oldest, newest) = (Messenger<Int>(), Log<Int>(), Log<Int>())
+    let tokens = [
+      messenger.observe(bufferingPolicy: .bufferingOldest(20_000)) { oldest.append($0) },
+      messenger.observe(bufferingPolicy: .bufferingNewest(1)) { newest.append($0) },
+    ]
+    for number in 0..<100_000 { messenger.send(number) }
+    #expect(await oldest.first(20_000) == Array(0..<20_000))
+    #expect(await newest.first(1) == [99_999])
+    withExtendedLifetime(tokens) {}
+  }
+
+  @Test func `give a handler no more of what was sent before it than its limit`() async {
+    let (messenger, gate, log) = (Messenger<Parcel>(), Gate(), Log<Int>())
+    let forwarder = Forwarding(messenger: messenger) {
+      for number in 0..<3 { messenger.send(Parcel(number)) }
+    }
+    let token = forwarder.observe(bufferingPolicy: .bufferingNewest(3)) { (parcel: Parcel) async in
+      log.append(parcel.number)
+      try? await gate.wait()
+    }
+    await gate.arrivals(1)
+    for number in 3..<5 { messenger.send(Parcel(number)) }
+    gate.open()
+    #expect(await log.first(4) == [0, 2, 3, 4])
+    withExtendedLifetime(token) {}
+  }
+}
