@@ -590,7 +590,7 @@ final public actor Multiplexer<Value> : Plexus.Broadcaster, Plexus.Requestable w
 
     nonisolated public func subscribe(bufferingPolicy: Plexus.BufferingPolicy<Plexus.LoadState<Value>> = .bufferingNewest(1)) -> AsyncStream<Plexus.LoadState<Value>>
 
-    nonisolated public func subscription(bufferingPolicy: Plexus.BufferingPolicy<Plexus.LoadState<Value>> = .bufferingNewest(1)) -> Plexus.Subscription<Plexus.LoadState<Value>>
+    @inlinable nonisolated public func subscription(bufferingPolicy: Plexus.BufferingPolicy<Plexus.LoadState<Value>> = .bufferingNewest(1)) -> Plexus.Subscription<Plexus.LoadState<Value>>
 
     nonisolated public var subscriberCount: Int { get }
 
@@ -657,7 +657,7 @@ final public actor MultiplexerMap<Key, Value> where Key : Hashable, Key : Sendab
 
     nonisolated public func subscribe(to key: Key, bufferingPolicy: Plexus.BufferingPolicy<Plexus.LoadState<Value>> = .bufferingNewest(1)) -> AsyncStream<Plexus.LoadState<Value>>
 
-    nonisolated public func subscription(to key: Key, bufferingPolicy: Plexus.BufferingPolicy<Plexus.LoadState<Value>> = .bufferingNewest(1)) -> Plexus.Subscription<Plexus.LoadState<Value>>
+    @inlinable nonisolated public func subscription(to key: Key, bufferingPolicy: Plexus.BufferingPolicy<Plexus.LoadState<Value>> = .bufferingNewest(1)) -> Plexus.Subscription<Plexus.LoadState<Value>>
 
     nonisolated public func subscriberCount(of key: Key) -> Int
 

@@ -414,7 +414,9 @@ extension Flight {
       self.namesKeys = namesKeys
     }
 
-    /// The id of the multiplexer, or its type. The name of a type is made when it is needed, because that is slow.
+    /// The id of the multiplexer, or its type.
+    ///
+    /// The name of a type is made when it is needed, because that is slow.
     var name: String { id ?? "\(type)" }
 
     /// The name of a key in events.

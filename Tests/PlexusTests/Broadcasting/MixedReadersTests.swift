@@ -47,19 +47,18 @@ import Testing
     try await waiting.value
   }
 
-  @Test func `keep nothing for readers that wait when one that was behind becomes a handler`()
-    async throws
-  {
-    let (messenger, census) = (Messenger<Parcel>(), Census())
-    let waiting = begin {
-      [subscription = messenger.subscription(bufferingPolicy: .bufferingNewest(3))] in
+  @Test(arguments: [[Policy.unbounded, .newest(3)], [.newest(3), .unbounded]])
+  func `keep nothing for readers that wait when one that was behind becomes a handler`(
+    policies: [Policy]
+  ) async throws {
+    let (messenger, census, log) = (Messenger<Parcel>(), Census(), Log<Int>())
+    let waiting = begin { [subscription = messenger.subscription(bufferingPolicy: policies[0]())] in
       for await _ in subscription {}
     }
     let forwarder = Forwarding(messenger: messenger) {
       for number in 0..<3 { messenger.send(census.parcel(number)) }
     }
-    let log = Log<Int>()
-    let token = forwarder.observe { log.append($0.number) }
+    let token = forwarder.observe(bufferingPolicy: policies[1]()) { log.append($0.number) }
     #expect(await log.first(3) == [0, 1, 2])
     token.cancel()
     await census.falls(to: 0)
