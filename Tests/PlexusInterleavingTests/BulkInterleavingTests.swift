@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension `Every order of jobs` {
-  @Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20)))
+  @Suite(.serialized, .timeLimit(.minutes(20)))
   struct `Requests of several keys, in every order` {
     private struct Wrong: Error {
       let what: String

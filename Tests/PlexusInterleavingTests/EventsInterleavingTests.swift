@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension `Every order of jobs` {
-  @Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20)))
+  @Suite(.serialized, .timeLimit(.minutes(20)))
   struct `Events, in every order` {
     struct Wrong: Error {
       let what: String

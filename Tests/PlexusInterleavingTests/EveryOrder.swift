@@ -1,13 +1,12 @@
 import Dispatch
-import TestSupport
 import Testing
 
 /// The suites that run scenarios in every order of their jobs.
 ///
 /// They come one after the other, since two scenarios at once would only wait for each other, and on a
 /// thread of their own: a scenario holds its thread until it ends, and a machine with few cores has few that
-/// tasks share.
-@Suite(.serialized, .onThreadOfItsOwn, .fewAtOnce) enum `Every order of jobs` {}
+/// tasks share. They do not wait for a turn among the other tests, since they are what takes longest.
+@Suite(.serialized, .onThreadOfItsOwn) enum `Every order of jobs` {}
 
 /// Runs the tests of a suite on a thread that no others need.
 struct OnThreadOfItsOwn: SuiteTrait, TestTrait, TestScoping {

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension `Every order of jobs` {
-  @Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20)))
+  @Suite(.serialized, .timeLimit(.minutes(20)))
   struct `Loading pages, in every order` {
     struct Wrong: Error {
       let what: String
@@ -169,7 +169,7 @@ extension `Every order of jobs` {
     }
   }
 
-  @Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20)))
+  @Suite(.serialized, .timeLimit(.minutes(20)))
   struct `Sharing a sequence, in every order` {
     typealias Wrong = `Loading pages, in every order`.Wrong
 

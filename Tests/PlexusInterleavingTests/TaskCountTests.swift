@@ -6,7 +6,7 @@ import Testing
 extension `Every order of jobs` {
   /// A thousand of each are sent, and the scenario may take 300 jobs: a task for each of them would
   /// take a thousand.
-  @Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20)))
+  @Suite(.serialized, .timeLimit(.minutes(20)))
   struct `No task is started` {
     struct Wrong: Error {}
 
