@@ -64,7 +64,7 @@ let package = Package(
     ),
     .testTarget(
       name: "PlexusStorageTests",
-      dependencies: ["Plexus", "PlexusSupport", "PlexusStorage", "TestSupport"],
+      dependencies: ["Plexus", "PlexusSupport", "PlexusStorage", "PlexusTesting", "TestSupport"],
       swiftSettings: settings
     ),
     .testTarget(
