@@ -304,5 +304,34 @@ extension `Every order of jobs` {
         try Wrong.unless(!seen.contains(4) && seen == seen.sorted(), "\(seen)")
       }
     }
+
+    @Test(arguments: [
+      BufferingPolicy<Int>.bufferingOldest(2), .bufferingNewest(2), .bufferingNewest(100),
+      .unbounded,
+    ])
+    func `rule 0.2: a handler is served before a loop that came later`(
+      policy: BufferingPolicy<Int>
+    ) throws {
+      // First come, first served: a task that is resumed first goes on first.
+      try forEveryInterleaving(deviations: 0) {
+        let (messenger, log) = (Messenger<Int>(), Journal())
+        let token = messenger.observe { (number: Int) in log.append("\(number) at handler") }
+        let subscription = messenger.subscription(bufferingPolicy: policy)
+        let loop = Task {
+          for await number in subscription { log.append("\(number) at loop") }
+        }
+        for number in 0..<4 {
+          // Both wait by then.
+          for _ in 0..<5 { await hop() }
+          messenger.send(number)
+        }
+        messenger.finish()
+        await loop.value
+        for _ in 0..<5 { await hop() }
+        let expected = (0..<4).flatMap { ["\($0) at handler", "\($0) at loop"] }
+        try Wrong.unless(log.entries == expected, "\(log.entries)")
+        withExtendedLifetime(token) {}
+      }
+    }
   }
 }

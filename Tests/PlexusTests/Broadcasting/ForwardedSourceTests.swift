@@ -4,34 +4,6 @@ import Testing
 
 /// Handlers on a broadcaster of the user's that forwards the subscriptions of another one.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A broadcaster that forwards another one` {
-  /// Registers somewhere else what is registered here.
-  struct Forwarder<Source: Broadcaster>: Broadcaster {
-    typealias Element = Source.Element
-
-    let source: Source
-    var onSubscription: @Sendable () -> Void = {}
-
-    var subscriberCount: Int { source.subscriberCount }
-
-    func subscription(bufferingPolicy: BufferingPolicy<Element>) -> Subscription<Element> {
-      let subscription = source.subscription(bufferingPolicy: bufferingPolicy)
-      onSubscription()
-      return subscription
-    }
-  }
-
-  /// Hears no messages of one author.
-  struct Deaf: Broadcaster {
-    let messenger: Messenger<Int>
-    let author: Author
-
-    var subscriberCount: Int { messenger.subscriberCount }
-
-    func subscription(bufferingPolicy: BufferingPolicy<Int>) -> Subscription<Int> {
-      messenger.subscription(ignoring: author, bufferingPolicy: bufferingPolicy)
-    }
-  }
-
   @MainActor
   @Test func `rule 0.2: has its handlers called in subscription order, message by message`() async {
     let (messenger, log) = (Messenger<Int>(), Log<String>())

@@ -5,28 +5,6 @@ import Testing
 
 /// Readers and handlers of one source that read by different policies.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Readers of different policies` {
-  /// Registers with a messenger what is registered here, and sends something meanwhile.
-  struct Forwarding: Broadcaster {
-    let messenger: Messenger<Parcel>
-    let onSubscription: @Sendable () -> Void
-    var subscriberCount: Int { messenger.subscriberCount }
-    func subscription(bufferingPolicy: BufferingPolicy<Parcel>) -> Subscription<Parcel> {
-      let subscription = messenger.subscription(bufferingPolicy: bufferingPolicy)
-      onSubscription()
-      return subscription
-    }
-  }
-
-  /// Hears no messages of one author.
-  struct Deaf: Broadcaster {
-    let messenger: Messenger<Int>
-    let author: Author
-    var subscriberCount: Int { messenger.subscriberCount }
-    func subscription(bufferingPolicy: BufferingPolicy<Int>) -> Subscription<Int> {
-      messenger.subscription(ignoring: author, bufferingPolicy: bufferingPolicy)
-    }
-  }
-
   @Test(arguments: [
     [Policy.unbounded, .newest(3)], [.newest(3), .unbounded], [.unbounded, .oldest(3)],
     [.newest(3), .oldest(3)],
@@ -55,7 +33,7 @@ import Testing
     let waiting = begin { [subscription = messenger.subscription(bufferingPolicy: policies[0]())] in
       for await _ in subscription {}
     }
-    let forwarder = Forwarding(messenger: messenger) {
+    let forwarder = Forwarder(source: messenger) {
       for number in 0..<3 { messenger.send(census.parcel(number)) }
     }
     let token = forwarder.observe(bufferingPolicy: policies[1]()) { log.append($0.number) }
@@ -64,31 +42,6 @@ import Testing
     await census.falls(to: 0)
     messenger.finish()
     try await waiting.value
-  }
-
-  @MainActor
-  @Test(arguments: [Policy.oldest(2), .newest(2), .newest(100), .unbounded])
-  func `rule 0.2: a handler is served before a loop that came later`(policy: Policy) async throws {
-    let (messenger, log) = (Messenger<Int>(), Log<String>())
-    let token = messenger.observe { (number: Int) in log.append("\(number) at handler") }
-    let subscription = messenger.subscription(bufferingPolicy: policy())
-    let loop = Task { @MainActor in
-      for await number in subscription { log.append("\(number) at loop") }
-    }
-    messenger.send(0)
-    await log.first(2)
-    // Both wait from here on, whichever of them was the first to begin.
-    for number in 1..<4 {
-      messenger.send(number)
-      await log.first(2 * number + 2)
-    }
-    #expect(
-      Array(log.entries.dropFirst(2))
-        == (1..<4).flatMap { ["\($0) at handler", "\($0) at loop"] }
-    )
-    messenger.finish()
-    await loop.value
-    withExtendedLifetime(token) {}
   }
 
   @Test(arguments: [
@@ -130,7 +83,7 @@ import Testing
 
   @Test func `give a handler no more of what was sent before it than its limit`() async {
     let (messenger, gate, log) = (Messenger<Parcel>(), Gate(), Log<Int>())
-    let forwarder = Forwarding(messenger: messenger) {
+    let forwarder = Forwarder(source: messenger) {
       for number in 0..<3 { messenger.send(Parcel(number)) }
     }
     let token = forwarder.observe(bufferingPolicy: .bufferingNewest(3)) { (parcel: Parcel) async in

@@ -1,0 +1,29 @@
+import Plexus
+
+/// Registers somewhere else what is registered here.
+struct Forwarder<Source: Broadcaster>: Broadcaster {
+  typealias Element = Source.Element
+
+  let source: Source
+  var onSubscription: @Sendable () -> Void = {}
+
+  var subscriberCount: Int { source.subscriberCount }
+
+  func subscription(bufferingPolicy: BufferingPolicy<Element>) -> Subscription<Element> {
+    let subscription = source.subscription(bufferingPolicy: bufferingPolicy)
+    onSubscription()
+    return subscription
+  }
+}
+
+/// Hears no messages of one author.
+struct Deaf: Broadcaster {
+  let messenger: Messenger<Int>
+  let author: Author
+
+  var subscriberCount: Int { messenger.subscriberCount }
+
+  func subscription(bufferingPolicy: BufferingPolicy<Int>) -> Subscription<Int> {
+    messenger.subscription(ignoring: author, bufferingPolicy: bufferingPolicy)
+  }
+}
