@@ -1,7 +1,5 @@
 // @unchecked Sendable because Swift asks for it of every subclass of `HandlerQueue.Report`: what changes is guarded by
-// a lock or atomic.
-
-internal import Synchronization
+// a lock.
 
 /// A post that a caller waits for.
 final class PostTicket: HandlerQueue.Report, @unchecked Sendable {
@@ -12,18 +10,18 @@ final class PostTicket: HandlerQueue.Report, @unchecked Sendable {
     var handled = 0
     var outcome: PostOutcome?
     var waiting: SuspendedTask?
+    /// The number of the post, if it is one that has to wait, or 0.
+    var number = 0
     /// The number of the event once it is on its way to all subscribers.
     var sequence = Int.max
   }
 
   private let progress = Locked(Progress())
-  /// The number of the post, if it is one that has to wait; 0 is none.
-  private let post = Atomic<Int>(0)
 
-  /// The number of the post, if it is one that has to wait; set once, under the lock of the channel.
+  /// The number of the post, if it is one that has to wait, or 0; set once.
   var number: Int {
-    get { post.load(ordering: .relaxed) }
-    set { post.store(newValue, ordering: .relaxed) }
+    get { progress.withLock { $0.number } }
+    set { progress.withLock { $0.number = newValue } }
   }
 
   /// Whether the post has ended, or is not waited for any more.

@@ -86,30 +86,11 @@ final actor EntryFolder {
   func remove(_ keys: Set<String>) async -> [String: any Error] {
     var failures: [String: any Error] = [:]
     do {
-      try await noteRemoval(keys.map { .key($0) }) { removeFiles(of: keys, &failures) }
+      try await history.noting(keys.map { .key($0) }) { removeFiles(of: keys, &failures) }
     } catch {
       for key in keys where failures[key] == nil { failures[key] = error }
     }
     return failures
-  }
-
-  /// Notes a removal, and then carries it out, also if it could not be noted: on a full disk there is room only
-  /// afterwards.
-  private func noteRemoval(
-    _ removals: [RemovalHistory.Removal],
-    _ body: () async throws -> Void
-  ) async throws {
-    do {
-      try await history.note(removals)
-    } catch let error as StorageError where error.isLackOfSpace {
-      try await body()
-      try? await history.note(removals)
-      return
-    } catch {
-      try await body()
-      throw error
-    }
-    try await body()
   }
 
   private func removeFiles(of keys: Set<String>, _ failures: inout [String: any Error]) {
@@ -141,7 +122,7 @@ final actor EntryFolder {
     where accepts: (@Sendable ([UInt8]) -> Bool)? = nil
   ) async throws {
     let removal = prefix.map { RemovalHistory.Removal.prefix($0) } ?? .everything
-    try await noteRemoval([removal]) { try await removeFiles(where: accepts) }
+    try await history.noting([removal]) { try await removeFiles(where: accepts) }
   }
 
   private func removeFiles(where accepts: (@Sendable ([UInt8]) -> Bool)?) async throws {

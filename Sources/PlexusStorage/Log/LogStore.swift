@@ -113,8 +113,10 @@ final actor LogStore {
   }
 
   /// Removes the entries of some keys.
+  ///
+  /// A writer has locked the log while it looks for removals: one that is noted too late for that removes the entry.
   func remove(_ keys: Set<String>) async throws {
-    try await noteRemoval(keys.map { .key($0) }) {
+    try await history.noting(keys.map { .key($0) }) {
       try await withLock {
         try catchUp()
         try removePresent(keys)
@@ -122,31 +124,9 @@ final actor LogStore {
     }
   }
 
-  /// Notes a removal, and then carries it out, also if it could not be noted: on a full disk there is room only
-  /// afterwards.
-  ///
-  /// Who writes an entry has locked the log while it looks for removals: one that was noted too late for that removes
-  /// the entry.
-  private func noteRemoval(
-    _ removals: [RemovalHistory.Removal],
-    _ body: () async throws -> Void
-  ) async throws {
-    do {
-      try await history.note(removals)
-    } catch let error as StorageError where error.isLackOfSpace {
-      try await body()
-      try? await history.note(removals)
-      return
-    } catch {
-      try await body()
-      throw error
-    }
-    try await body()
-  }
-
   /// Removes the entries whose keys begin with some characters.
   func remove(withPrefix prefix: String) async throws {
-    try await noteRemoval([.prefix(prefix)]) {
+    try await history.noting([.prefix(prefix)]) {
       try await withLock {
         try catchUp()
         try removePresent(index.places.keys.filter { $0.hasPrefix(prefix) })
@@ -188,7 +168,7 @@ final actor LogStore {
 
   /// Removes all entries, whatever state the file is in.
   func removeAll() async throws {
-    try await noteRemoval([.everything]) {
+    try await history.noting([.everything]) {
       try await withLock {
         forget()
         do {

@@ -96,6 +96,30 @@ final class RemovalHistory: Sendable {
     try fileSystem.write(bytes, to: file.descriptor, at: 0)
   }
 
+  /// Notes removals, and then carries them out, also if they could not be noted: on a full disk there is room only
+  /// afterwards.
+  ///
+  /// - Parameters:
+  ///   - removals: What is removed.
+  ///   - body: Removes them.
+  /// - Throws: The error of noting or of removing.
+  func noting(
+    _ removals: some Collection<Removal>,
+    _ body: () async throws -> Void
+  ) async throws {
+    do {
+      try await note(removals)
+    } catch let error as StorageError where error.isLackOfSpace {
+      try await body()
+      try? await note(removals)
+      return
+    } catch {
+      try await body()
+      throw error
+    }
+    try await body()
+  }
+
   // MARK: - Writing
 
   /// Calls the body while nothing is removed that is not noted yet.

@@ -51,11 +51,11 @@ final class BoundedReaders<Element: Sendable>: BoundedReadersBase, @unchecked Se
       }
       window.append(element)
     }
-    if !buffers.isEmpty { appendToMailboxes(element, from: sender, to: &delivery) }
+    if !buffers.isEmpty { appendToBuffers(element, from: sender, to: &delivery) }
   }
 
   @usableFromInline
-  func appendToMailboxes(
+  func appendToBuffers(
     _ element: Element,
     from sender: UInt64,
     to delivery: inout Delivery<Element>

@@ -21,9 +21,9 @@ extension BroadcastHub {
     case .bufferingNewest(let limit) where 1...64 ~= limit:
       return Subscription(subscriber: windowReader(limit: limit, replaying: replay))
     case .bufferingNewest(let limit):
-      return mailboxSubscription(overflow: .dropsOldest(beyond: max(limit, 0)), replaying: replay)
+      return bufferedSubscription(overflow: .dropsOldest(beyond: max(limit, 0)), replaying: replay)
     case .bufferingOldest(let limit):
-      return mailboxSubscription(overflow: .dropsNewest(beyond: max(limit, 0)), replaying: replay)
+      return bufferedSubscription(overflow: .dropsNewest(beyond: max(limit, 0)), replaying: replay)
     @unknown default:
       return Subscription(subscriber: logReader(replaying: replay))
     }
@@ -46,7 +46,7 @@ extension BroadcastHub {
       case .bufferingOldest(let limit): .dropsNewest(beyond: max(limit, 0))
       @unknown default: .none
       }
-    return mailboxSubscription(overflow: overflow, ignoring: sender)
+    return bufferedSubscription(overflow: overflow, ignoring: sender)
   }
 
   @inlinable
@@ -102,7 +102,7 @@ extension BroadcastHub {
   }
 
   @inlinable
-  func mailboxSubscription(
+  func bufferedSubscription(
     overflow: SubscriberBuffer<Element>.Overflow,
     ignoring sender: UInt64 = 0,
     replaying replay: [Element] = []

@@ -143,7 +143,7 @@ extension BroadcastHub {
   /// - Parameter reader: The subscriber, registered or not.
   @inlinable
   func removeBoundedReader(_ reader: Reader) {
-    var mailboxBuffer: Ring<Element>?
+    var unread: Ring<Element>?
     var displaced: ContiguousArray<Element> = []
     var overwritten: [Element] = []
     var read = ReadElements()
@@ -165,7 +165,7 @@ extension BroadcastHub {
       case .buffer(let buffer):
         parked = buffer.parkedReader
         buffer.parkedReader = nil
-        mailboxBuffer = buffer.elements
+        unread = buffer.elements
         buffer.elements = Ring()
         others.remove(buffer)
       }
@@ -176,7 +176,7 @@ extension BroadcastHub {
     announceCount()
     if isLast { onEmpty?() }
     read.release()
-    withExtendedLifetime((mailboxBuffer, displaced, overwritten)) {}
+    withExtendedLifetime((unread, displaced, overwritten)) {}
   }
 
   /// The number of subscribers, handlers included.
