@@ -311,5 +311,67 @@ extension `Every order of jobs` {
         try Wrong.unless(pending.isEmpty, "\(pending)")
       }
     }
+
+    // The fetch begins in a task of its own, when the handler waits for it: in no order it is the other way round.
+
+    @Test(arguments: [nil, PersistenceRule.clearImmediately])
+    func `R11: a post of a fetch does not wait behind a handler that waits for the fetch`(
+      rule: PersistenceRule?
+    ) throws {
+      try forEveryInterleaving(deviations: 3) {
+        let (bus, notes, own) = (EventBus(), Notes(), Guarded<Multiplexer<Bool>?>(nil))
+        let token = bus.observe(News.self) { news async throws -> Void in
+          if news.number == 1, let cache = own.withLock({ $0 }) {
+            notes.add("\(try await cache.request())")
+          }
+        }
+        let cache = Multiplexer<Bool> { await bus.postAndWait(News(2, rule)).isDeferred }
+        own.withLock { $0 = cache }
+        await bus.postAndWait(News(1, rule))
+        own.withLock { $0 = nil }
+        try Wrong.unless(notes.all == ["true"], "\(notes.all)")
+        withExtendedLifetime(token) {}
+      }
+    }
+
+    @Test func `R11: nor behind one that has removed itself`() throws {
+      try forEveryInterleaving(deviations: 3) {
+        let (bus, notes, own) = (EventBus(), Notes(), Guarded<Multiplexer<Bool>?>(nil))
+        bus.observe(id: 1, News.self) { news async throws -> HandlerResult in
+          bus.removeObserver(id: 1)
+          // The removal has cancelled the handler, and it still has to answer.
+          if let cache = own.withLock({ $0 }) {
+            notes.add("\(try await Task { try await cache.request() }.value)")
+          }
+          return .handledSuccessfully
+        }
+        let cache = Multiplexer<Bool> {
+          await bus.postAndWait(News(2, .neverClear)).isDeferred
+        }
+        own.withLock { $0 = cache }
+        await bus.postAndWait(News(1, .neverClear))
+        own.withLock { $0 = nil }
+        try Wrong.unless(notes.all == ["true"], "\(notes.all)")
+      }
+    }
+
+    @Test func `R11: a post inside the action of a debouncer that the handler flushes is deferred`()
+      throws
+    {
+      try forEveryInterleaving(deviations: 3) {
+        let (bus, notes) = (EventBus(), Notes())
+        let debouncer = Debouncer(delay: .seconds(1), clock: ManualClock()) {
+          notes.add("\(await bus.postAndWait(News(2)).isDeferred)")
+        }
+        let token = bus.observe(News.self) { news async in
+          guard news.number == 1 else { return }
+          debouncer.touch()
+          await debouncer.flush()
+        }
+        await bus.postAndWait(News(1))
+        try Wrong.unless(notes.all == ["true"], "\(notes.all)")
+        withExtendedLifetime(token) {}
+      }
+    }
   }
 }

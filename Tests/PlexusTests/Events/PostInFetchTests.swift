@@ -47,37 +47,6 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test(arguments: [nil, PersistenceRule.clearImmediately])
-  func `R11: does not wait behind a handler that waits for the fetch`(
-    rule: PersistenceRule?
-  ) async throws {
-    let (bus, own, log) = (EventBus(), OwnCache<Multiplexer<Bool>>(), Log<Bool?>())
-    let token = bus.observe(Notice.self) { notice async throws -> Void in
-      if notice.number == 1 { log.append(try await own.first()?.request()) }
-    }
-    let cache = Multiplexer<Bool> { await bus.postAndWait(Notice(2, rule)).isDeferred }
-    own.send(cache)
-    await bus.postAndWait(Notice(1, rule))
-    #expect(log.entries == [true])
-    withExtendedLifetime(token) {}
-  }
-
-  @Test func `R11: does not wait behind a handler that has removed itself and waits for the fetch`()
-    async throws
-  {
-    let (bus, own, log) = (EventBus(), OwnCache<Multiplexer<Bool>>(), Log<Bool?>())
-    bus.observe(id: 1, Notice.self) { notice async throws -> HandlerResult in
-      bus.removeObserver(id: 1)
-      // The removal has cancelled the handler, and it still has to answer.
-      log.append(try await Task { try await own.first()?.request() }.value)
-      return .handledSuccessfully
-    }
-    let cache = Multiplexer<Bool> { await bus.postAndWait(Notice(2, .neverClear)).isDeferred }
-    own.send(cache)
-    await bus.postAndWait(Notice(1, .neverClear))
-    #expect(log.entries == [true])
-  }
-
   @Test func `does not make a handler fail that has ended with the event`() async throws {
     let (bus, own, log) = (EventBus(), OwnCache<Multiplexer<Int>>(), Log<Int?>())
     let (gate, first) = (Gate(), Gate())
@@ -122,20 +91,5 @@ import Testing
     #expect(try await request.value == 1)
     #expect(await log.first(1) == [1])
     withExtendedLifetime((slow, late)) {}
-  }
-
-  @Test func `R11: inside the action of a debouncer that the handler flushes is deferred`() async {
-    let (bus, log) = (EventBus(), Log<Bool>())
-    let debouncer = Debouncer(delay: .seconds(1), clock: ManualClock()) {
-      log.append(await bus.postAndWait(Notice(2)).isDeferred)
-    }
-    let token = bus.observe(Notice.self) { notice async in
-      guard notice.number == 1 else { return }
-      debouncer.touch()
-      await debouncer.flush()
-    }
-    await bus.postAndWait(Notice(1))
-    #expect(log.entries == [true])
-    withExtendedLifetime(token) {}
   }
 }
