@@ -44,21 +44,31 @@ struct `A gate` {
     try await task.value
   }
 
-  @Test func `admits those who wait in order of arrival`() async throws {
-    let line = Line(length: 5)
+  @Test func `admits the waiting tasks in order of arrival`() async throws {
+    let passed = Gate()
+    passed.open()
+    let order = Notes<Int>()
     for index in 0..<5 {
-      Task { [gate] in try await line.pass(gate, as: index) }
+      Task { [gate] in
+        try await gate.wait()
+        order.append(index)
+        try await passed.wait()
+      }
       await gate.arrivals(index + 1)
     }
-    // The last one has left the actor: resumed before that, it would go on ahead of the others.
-    #expect(await line.passed == [])
+    #expect(order.entries == [])
+    // The tasks of one admission run on any thread: only together they come before those of the next.
     gate.admit(2)
     #expect(gate.waiterCount == 3)
+    await passed.arrivals(2)
+    #expect(order.entries.sorted() == [0, 1])
     gate.admit()
     #expect(gate.waiterCount == 2)
+    await passed.arrivals(3)
+    #expect(order.entries.last == 2)
     gate.open()
-    try await line.done.wait()
-    #expect(await line.passed == [0, 1, 2, 3, 4])
+    await passed.arrivals(5)
+    #expect(order.entries.suffix(2).sorted() == [3, 4])
   }
 
   @Test func `admits those who arrive later if too few wait`() async throws {
@@ -208,22 +218,5 @@ struct `A gate` {
   @Test func `cannot admit or wait for less than nobody`() async {
     await #expect(processExitsWith: .failure) { Gate().admit(-1) }
     await #expect(processExitsWith: .failure) { await Gate().arrivals(-1) }
-  }
-}
-
-/// Tasks that write down in which order they passed a gate.
-private actor Line {
-  private(set) var passed: [Int] = []
-  private let length: Int
-  let done = Gate()
-
-  init(length: Int) {
-    self.length = length
-  }
-
-  func pass(_ gate: Gate, as index: Int) async throws {
-    try await gate.wait()
-    passed.append(index)
-    if passed.count == length { done.open() }
   }
 }

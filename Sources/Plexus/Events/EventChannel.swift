@@ -21,6 +21,8 @@ final class EventChannel: Handler.Source {
     var offerThread = ThreadID()
     /// The calls of the handler that was offered an event last.
     var offered: HandlerQueue.Calls?
+    /// Whether a task takes the steps that were too many for one turn.
+    var isBehind = false
     /// How many subscribers there can be before those without an owner are looked for.
     var crowd = 64
     /// Whether the bus has been released.
@@ -98,9 +100,15 @@ final class EventChannel: Handler.Source {
     return posting
   }
 
-  /// Takes all steps that can be taken now.
-  func advance(_ state: inout State, at now: Nanoseconds, _ effects: inout EventChannel.Effects) {
-    while let step = state.schedule.next(at: now) {
+  /// Takes the steps that can be taken now, up to a number of deliveries; a task takes the others.
+  func advance(
+    _ state: inout State,
+    at now: Nanoseconds,
+    deliveries limit: Int = 512,
+    _ effects: inout EventChannel.Effects
+  ) {
+    var deliveries = 0
+    while !state.isBehind, let step = state.schedule.next(at: now) {
       switch step {
       case .offer(let offer):
         switch offer.member {
@@ -123,6 +131,11 @@ final class EventChannel: Handler.Source {
         if let ticket = state.tickets.removeValue(forKey: post) {
           effects.more().ended.append((ticket, outcome))
         }
+      }
+      if case .fanOut = step { deliveries += max(1, state.outlets.count) } else { deliveries += 1 }
+      if deliveries >= limit {
+        state.isBehind = true
+        effects.isBehind = true
       }
     }
     effects.release(state.schedule.takeReleased())
@@ -243,16 +256,43 @@ final class EventChannel: Handler.Source {
 
   /// Does what has to be done after a change, with no lock held.
   fileprivate func perform(_ effects: consuming EventChannel.Effects) {
-    let (isEmpty, finishes) = (effects.isEmpty, effects.finishes)
+    let (isEmpty, finishes, isBehind) = (effects.isEmpty, effects.finishes, effects.isBehind)
     effects.perform()
     if finishes { closeQueues() }
     if isEmpty, let scope { core?.forget(self, scope: scope) }
+    if isBehind { catchUp() }
+  }
+
+  /// Takes the steps that were too many for one turn in a task, so that no caller is held up by them.
+  private func catchUp() {
+    Task.detached(priority: Task.currentPriority) { [self] in
+      while takeTurn() { await Task.yield() }
+    }
+  }
+
+  /// Takes steps for one turn.
+  ///
+  /// - Returns: Whether more are left.
+  private func takeTurn(deliveries limit: Int = 512) -> Bool {
+    let now = time.now()
+    var effects = EventChannel.Effects()
+    let isBehind = state.withLock { state in
+      // The channel may have caught up because it was finished.
+      guard state.isBehind else { return false }
+      state.isBehind = false
+      advance(&state, at: now, deliveries: limit, &effects)
+      return state.isBehind
+    }
+    effects.isBehind = false
+    perform(effects)
+    return isBehind
   }
 
   // MARK: - Ending
 
   /// The bus has been released: streams end, handlers get what was posted before.
   func finish() {
+    _ = takeTurn(deliveries: .max)
     let remains = change { state in
       state.isFinished = true
       var remains: [(stream: EventChannel.Stream, member: EventChannel.Member?)] = []

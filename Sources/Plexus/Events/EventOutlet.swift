@@ -111,6 +111,8 @@ extension EventChannel {
     var finishes = false
     /// Whether the channel could be forgotten.
     var isEmpty = false
+    /// Whether steps are left that were too many for one turn.
+    var isBehind = false
 
     init() {}
 

@@ -52,6 +52,26 @@ import Testing
     withExtendedLifetime(next) {}
   }
 
+  @Test func `leaves no backlog to the thread that removes it`() async {
+    let (bus, deaf, released) = (EventBus(), Gate(), Log<Bool>())
+    let token = bus.observe(Shipment.self) { _ async in
+      try? await deaf.wait()
+      return .handledSuccessfully
+    }
+    // It holds the newest event only: the thread that gives it the next one releases the one before.
+    let latest = bus.subscribe(to: Shipment.self, bufferingPolicy: .bufferingNewest(1))
+    bus.post(Shipment(persistence: .persistent(.neverClear)))
+    await deaf.arrivals(1)
+    for _ in 0..<5_000 { bus.post(Shipment(content: Cargo(released))) }
+    Removing.$isUnderWay.withValue(true) { token.cancel() }
+    let all = await released.first(4_999)
+    #expect(all.count { $0 } < 1_000)
+    #expect(all.count { $0 } > 0)
+    bus.post(Shipment(content: Cargo(released)))
+    _ = await released.first(5_000)
+    withExtendedLifetime(latest) {}
+  }
+
   @Test func `does not hold up persistent events any more even if it blocks its thread`() async {
     let (bus, host, calls, log) = (EventBus(), SteppedHost(), Log<Void>(), Log<Int>())
     let blocked = DispatchSemaphore(value: 0)
@@ -269,5 +289,29 @@ import Testing
     #expect(bus.subscriberCount(for: Ping.self) == 1)
     bus.removeObserver(id: first)
     #expect(bus.subscriberCount(for: Ping.self) == 0)
+  }
+}
+
+/// Whether the code runs inside the removal of a handler.
+private enum Removing {
+  @TaskLocal static var isUnderWay = false
+}
+
+/// An event that is kept or not, with something that tells of its release.
+private struct Shipment: PersistentEvent {
+  var content: Cargo?
+  var persistence = EventPersistence.none
+  var persistenceRule: PersistenceRule { .neverClear }
+}
+
+private final class Cargo: Sendable {
+  private let released: Log<Bool>
+
+  init(_ released: Log<Bool>) {
+    self.released = released
+  }
+
+  deinit {
+    released.append(Removing.isUnderWay)
   }
 }

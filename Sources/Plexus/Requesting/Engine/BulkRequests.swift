@@ -39,13 +39,12 @@ extension KeyedCache {
       case .failed(let error):
         results[key] = .failure(error)
       case .waits(let flight, let place):
-        results[key] = .failure(CancellationError())
-        do {
-          if let scope { try enter(scope, waitingFor: flight, in: place) }
+        if let scope, let recursion = enter(scope, waitingFor: flight, in: place) {
+          results[key] = .failure(recursion)
+        } else {
+          results[key] = .failure(CancellationError())
           pending.append(key)
           places.append(PendingPlace(flight: flight, place: place))
-        } catch {
-          results[key] = .failure(error)
         }
       }
     }

@@ -157,17 +157,15 @@ extension CacheEngine {
   /// - Parameters:
   ///   - flight: The flight.
   ///   - place: The place that the caller has taken.
-  ///   - scope: The fetch or load that the caller works for.
+  ///   - scope: The fetch or load that the caller works for, whose wait is recorded.
   /// - Returns: An outcome with a value.
-  /// - Throws: The error of the fetch; a `CancellationError` if the caller is cancelled;
-  ///   ``MultiplexerError/recursiveRequest(chain:)``.
+  /// - Throws: The error of the fetch; a `CancellationError` if the caller is cancelled.
   @usableFromInline
   final func wait(
     for flight: Flight,
     in place: WaitPlace,
     scope: WaitNode?
   ) async throws -> Outcome {
-    if let scope { try enter(scope, waitingFor: flight, in: place) }
     let outcome = await flight.wait(in: place) { self.leave(flight, place, scope: scope) }
     guard let outcome else { throw CancellationError() }
     if let scope { WaitGraph.stopWaiting(scope, for: flight) }
@@ -176,14 +174,18 @@ extension CacheEngine {
 
   /// Records that a fetch or load waits for a flight.
   ///
-  /// - Throws: ``MultiplexerError/recursiveRequest(chain:)`` if it would wait for itself; the place is given
+  /// - Returns: ``MultiplexerError/recursiveRequest(chain:)`` if it would wait for itself; the place is given
   ///   back then.
   @usableFromInline
-  final func enter(_ scope: WaitNode, waitingFor flight: Flight, in place: WaitPlace) throws {
-    guard let chain = WaitGraph.wait(scope, for: flight) else { return }
+  final func enter(
+    _ scope: WaitNode,
+    waitingFor flight: Flight,
+    in place: WaitPlace
+  ) -> MultiplexerError? {
+    guard let chain = WaitGraph.wait(scope, for: flight) else { return nil }
     leave(flight, place, scope: nil)
     flight.withdraw(place)
-    throw MultiplexerError.recursiveRequest(chain: chain)
+    return .recursiveRequest(chain: chain)
   }
 
   /// Removes a caller that does not wait any longer.

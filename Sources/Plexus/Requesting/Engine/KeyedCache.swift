@@ -165,6 +165,11 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     let scope = WaitScope.awaited
     var effects = makeEffects()
     let admission = admit(key, hash: hash, ticket: ticket, scope: scope, &effects)
+    var recursion: MultiplexerError?
+    if let scope, case .waits(let flight, let place) = admission {
+      // The wait is recorded before the fetch begins: whatever the fetch waits for in turn closes the circle.
+      recursion = enter(scope, waitingFor: flight, in: place)
+    }
     effects.perform(in: self)
     switch admission {
     case .answered(let outcome):
@@ -172,6 +177,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     case .failed(let error):
       throw error
     case .waits(let flight, let place):
+      if let recursion { throw recursion }
       return valued(try await wait(for: flight, in: place, scope: scope))
     }
   }
