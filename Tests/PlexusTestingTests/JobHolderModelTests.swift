@@ -18,7 +18,7 @@ import Testing
   @Test func `a hook that is there and is not asked is an obstacle, and a sentence says so`() {
     // What the runtime asks is the function of the one holder that everybody shares, not this one.
     let sentence = JobHolder().obstacle()
-    #expect(sentence?.contains("does not ask swift_task_enqueueGlobal_hook") == true)
+    #expect(sentence?.contains("does not call swift_task_enqueueGlobal_hook") == true)
     // It has not taken the hook from the other.
     #expect(throws: Never.self) { try forEveryInterleaving { await hop() } }
   }

@@ -1,10 +1,10 @@
 internal import PlexusSupport
 
-/// What is due at some instant, soonest first and, at the same instant, in order of arrival.
+/// A queue of payloads ordered by deadline, then by order of arrival.
 ///
-/// A binary heap of deadlines beside a table of payloads. What is removed by its id leaves its
-/// deadline behind in the heap until that comes to the top, or until half of the heap is of that kind.
-/// Inserting and removing the first take logarithmic time, removing by id constant time on average.
+/// A binary heap of deadlines beside a table of payloads. A payload removed by id leaves its deadline in the
+/// heap until that reaches the top, or until about half of the heap consists of such deadlines. Inserting
+/// and removing the first take logarithmic time; removing by id takes amortized constant time.
 struct DeadlineQueue<Payload: Sendable>: Sendable {
   private struct Node: Comparable, Sendable {
     let deadline: ManualClock.Instant
@@ -15,13 +15,13 @@ struct DeadlineQueue<Payload: Sendable>: Sendable {
     }
   }
 
-  /// The first of them always has a payload.
+  /// The deadlines; the first one always has a payload.
   private var nodes = Heap<Node>()
   private var payloads: [Int: Payload] = [:]
 
   var count: Int { payloads.count }
 
-  /// The number of deadlines, those of payloads that have been removed by their id included.
+  /// The number of deadlines in the heap, including those of removed payloads.
   var storedCount: Int { nodes.count }
 
   var earliestDeadline: ManualClock.Instant? { nodes.first?.deadline }
@@ -29,15 +29,15 @@ struct DeadlineQueue<Payload: Sendable>: Sendable {
   /// Adds a payload.
   ///
   /// - Parameters:
-  ///   - payload: What is due.
-  ///   - deadline: When it is due.
-  ///   - id: A number that no other payload has or has had; it decides between equal deadlines.
+  ///   - payload: The payload.
+  ///   - deadline: Its deadline.
+  ///   - id: A number that has not been used before; it orders equal deadlines.
   mutating func insert(_ payload: Payload, deadline: ManualClock.Instant, id: Int) {
     payloads[id] = payload
     nodes.insert(Node(deadline: deadline, id: id))
   }
 
-  /// Removes and returns the payload with the given id, if it is still there.
+  /// Removes and returns the payload with the given id, if present.
   mutating func remove(id: Int) -> Payload? {
     guard let payload = payloads.removeValue(forKey: id) else { return nil }
     if nodes.count > 2 * payloads.count + 16 {
@@ -47,7 +47,7 @@ struct DeadlineQueue<Payload: Sendable>: Sendable {
     return payload
   }
 
-  /// Removes and returns everything that is due at the given instant or before.
+  /// Removes and returns the payloads that are due at or before an instant, in order.
   mutating func removeAll(dueAt instant: ManualClock.Instant) -> [Payload] {
     var due: [Payload] = []
     while let first = nodes.first, first.deadline <= instant {
@@ -58,7 +58,7 @@ struct DeadlineQueue<Payload: Sendable>: Sendable {
     return due
   }
 
-  /// Drops what is at the top and has no payload any more.
+  /// Removes deadlines without a payload from the top of the heap.
   private mutating func dropDeserted() {
     while let first = nodes.first, payloads[first.id] == nil { _ = nodes.popFirst() }
   }

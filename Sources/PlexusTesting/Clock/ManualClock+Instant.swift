@@ -1,31 +1,31 @@
 extension ManualClock {
   /// A point in time of a manual clock.
   ///
-  /// Every manual clock starts at `Instant()` and counts from there. Instants are plain numbers:
-  /// those of two clocks can be compared, which says nothing about the clocks.
+  /// Every manual clock starts at `Instant()`. Instants are offsets from that start, so comparing instants of
+  /// different clocks is possible but not meaningful.
   public struct Instant: InstantProtocol, Hashable, Sendable {
     /// The time since the start of the clock.
     public let offset: Duration
 
-    /// Creates the instant that is this long after the start of the clock.
+    /// Creates the instant at an offset from the start of the clock.
     ///
     /// - Parameter offset: The time since the start of the clock.
     public init(offset: Duration = .zero) {
       self.offset = offset
     }
 
-    /// Returns the instant that is this much later, or earlier if the duration is negative.
+    /// Returns the instant at a distance from this one.
     ///
-    /// - Parameter duration: How much later.
-    /// - Returns: The later instant.
+    /// - Parameter duration: The distance, which can be negative.
+    /// - Returns: The instant.
     public func advanced(by duration: Duration) -> Instant {
       Instant(offset: offset + duration)
     }
 
-    /// Returns the time from this instant to another, negative if the other one is earlier.
+    /// Returns the duration from this instant to another.
     ///
     /// - Parameter other: The instant to measure to.
-    /// - Returns: The time between the two.
+    /// - Returns: The duration, negative if `other` is earlier.
     public func duration(to other: Instant) -> Duration {
       other.offset - offset
     }
@@ -43,6 +43,6 @@ extension ManualClock {
 }
 
 extension ManualClock.Instant: CustomStringConvertible {
-  /// The time since the start of the clock, as `1.5 seconds`.
+  /// The time since the start of the clock, such as `1.5 seconds`.
   public var description: String { offset.description }
 }

@@ -1,10 +1,10 @@
 internal import PlexusSupport
 
-/// A clock that stands still until a test moves it.
+/// A clock whose time changes only when a test advances it.
 ///
-/// Code that takes an `any Clock<Duration>` sleeps on it as on any other clock. The test decides
-/// when the time comes, and the clock tells it when the code under test is asleep, so that no test
-/// has to sleep, to yield or to hope:
+/// Code that takes an `any Clock<Duration>` sleeps on a manual clock as on any other clock. The test
+/// controls the time and can wait until the code under test sleeps, so it needs no real sleeps and no
+/// yielding:
 ///
 /// ```swift
 /// let clock = ManualClock()
@@ -18,18 +18,18 @@ internal import PlexusSupport
 /// let text = try await reminder.value
 /// ```
 ///
-/// The clock may be used from any number of threads and tasks at once.
+/// A clock can be used from any number of threads and tasks at once.
 ///
-/// ## Moving the time
+/// ## Advancing the time
 ///
-/// ``advance(by:)`` moves the time in one step and removes everybody whose deadline is not after
-/// the new time, soonest deadline first, and in order of arrival where deadlines are equal. When
-/// it returns they no longer count as sleeping. They have been resumed in that order; in which
-/// order they then *run* is up to their executors, unless they share an actor of equal priority.
+/// ``advance(by:)`` moves the time in one step and resumes the tasks whose deadline has been reached, in the
+/// order of their deadlines, and in order of arrival for equal deadlines. When it returns, these tasks no
+/// longer count as sleeping. The order in which the resumed tasks *run* is up to their executors, unless
+/// they share an actor and have equal priority.
 ///
-/// The time does not stop at the deadlines in between: a task that wakes sees the time to which
-/// the clock was moved, never one before its deadline. A loop that sleeps for a second and is to
-/// tick five times needs five advances, with ``sleepers(_:)`` before each:
+/// The clock does not stop at intermediate deadlines: a task that wakes reads the time to which the clock
+/// was advanced, which is never before its deadline. A loop that sleeps for one second per iteration and
+/// should run five times needs five advances, with ``sleepers(_:)`` before each:
 ///
 /// ```swift
 /// for _ in 1...5 {
@@ -38,14 +38,13 @@ internal import PlexusSupport
 /// }
 /// ```
 ///
-/// ``run()`` goes from deadline to deadline instead, until nobody sleeps, and ``run(_:)`` does so
-/// until an operation has ended.
+/// ``run()`` advances from deadline to deadline until no task sleeps; ``run(_:)`` does so until an
+/// operation returns.
 ///
 /// ## Cancellation
 ///
-/// A task that is cancelled while it sleeps, or before, throws `CancellationError` at once and no
-/// longer counts as sleeping. A task that is cancelled while it waits in ``sleepers(_:)`` returns
-/// from there.
+/// A task that is cancelled before or during its sleep throws `CancellationError` immediately and no longer
+/// counts as sleeping. A task that is cancelled while it waits in ``sleepers(_:)`` returns immediately.
 public final class ManualClock: Clock, Sendable {
   private struct State: Leveled {
     var now = Instant()
@@ -58,32 +57,31 @@ public final class ManualClock: Clock, Sendable {
 
   private let state = Locked(State())
 
-  /// Creates a clock that stands at its start.
+  /// Creates a clock at the instant zero.
   public init() {}
 
-  /// The time to which the clock has been moved.
+  /// The current time of the clock.
   public var now: Instant { state.withLock { $0.now } }
 
-  /// The smallest step that the clock can be moved by: an attosecond.
+  /// The smallest possible step: an attosecond.
   public var minimumResolution: Duration {
     Duration(secondsComponent: 0, attosecondsComponent: 1)
   }
 
-  /// The number of tasks that sleep at this moment.
+  /// The number of tasks that currently sleep on the clock.
   public var sleeperCount: Int { state.withLock { $0.sleepers.count } }
 
-  /// The deadline of the task that would wake first, or `nil` if nobody sleeps.
+  /// The earliest deadline of a sleeping task, or `nil` if no task sleeps.
   public var nextDeadline: Instant? { state.withLock { $0.sleepers.earliestDeadline } }
 
-  /// Sleeps until the clock has been moved to the deadline or beyond.
+  /// Suspends the task until the clock reaches the deadline.
   ///
-  /// A deadline that is not after ``now`` returns at once. It wakes exactly when the clock is
-  /// moved that far: the tolerance is not used.
+  /// Returns immediately if the deadline is not after ``now``. The tolerance is not used.
   ///
   /// - Parameters:
   ///   - deadline: The time to sleep until.
   ///   - tolerance: Ignored.
-  /// - Throws: `CancellationError` as soon as the calling task is cancelled, also if it already is.
+  /// - Throws: `CancellationError` if the calling task is cancelled before or during the sleep.
   public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
     let id = state.withLock { state in
       state.lastID += 1
@@ -99,10 +97,9 @@ public final class ManualClock: Clock, Sendable {
     }
   }
 
-  /// Moves the clock forward, and wakes everybody whose deadline has come.
+  /// Advances the clock by a duration and resumes the tasks whose deadline is reached.
   ///
-  /// - Parameter duration: How far to move it. Zero wakes nobody: there are no sleepers whose
-  ///   deadline is not after ``now``.
+  /// - Parameter duration: The duration to advance by. Zero resumes no task.
   /// - Precondition: The duration is not negative.
   public func advance(by duration: Duration) {
     precondition(
@@ -112,34 +109,33 @@ public final class ManualClock: Clock, Sendable {
     advance { $0.advanced(by: duration) }
   }
 
-  /// Moves the clock forward to an instant, and wakes everybody whose deadline has come.
+  /// Advances the clock to an instant and resumes the tasks whose deadline is reached.
   ///
-  /// - Parameter instant: The time to move it to.
+  /// - Parameter instant: The instant to advance to.
   /// - Precondition: The instant is not before ``now``.
   public func advance(to instant: Instant) {
     advance { now in
       precondition(
         instant >= now,
-        "A manual clock cannot move backwards: it stands at \(now), which is after \(instant)"
+        "A manual clock cannot move backwards: the current time \(now) is after \(instant)"
       )
       return instant
     }
   }
 
-  /// Moves the clock from deadline to deadline until nobody sleeps.
+  /// Advances the clock from deadline to deadline until no task sleeps.
   ///
-  /// It stands still at every deadline on its way, so that those who are due there are resumed
-  /// before it goes on, and comes to rest at the last one. Whoever goes to sleep while it runs is
-  /// woken, too; whoever does so after it has returned sleeps on. A task that was woken may need some
-  /// time to get to its next sleep: where there are several in a row, use ``run(_:)``. Among many tasks
-  /// that sleep again and again there may always be one that sleeps, and then it does not return.
+  /// The clock stops at every deadline, resumes the tasks that are due and then continues. A task that
+  /// begins to sleep while this method runs is resumed, too; one that begins later is not. A resumed task
+  /// needs some time to reach its next sleep: use ``run(_:)`` for code that sleeps repeatedly. This method may
+  /// not return while many tasks sleep in loops.
   public func run() {
     while step() {}
   }
 
-  /// Carries out an operation, and moves the clock to the next deadline whenever somebody sleeps.
+  /// Runs an operation and advances the clock to the next deadline whenever a task sleeps.
   ///
-  /// Nobody has to know how often the operation sleeps, and for how long:
+  /// The caller does not need the number or the lengths of the operation's sleeps:
   ///
   /// ```swift
   /// let clock = ManualClock()
@@ -149,23 +145,23 @@ public final class ManualClock: Clock, Sendable {
   /// print(clock.now.offset)  // 15 seconds
   /// ```
   ///
-  /// Others who sleep on the clock are woken, too, as long as the operation goes on and no longer.
+  /// Other tasks that sleep on the clock are resumed, too, until the operation returns.
   ///
-  /// The clock does not wait until everybody sleeps who is going to. Where two tasks sleep at the
-  /// same time, the order in which they get to it decides which deadline comes first.
+  /// The clock does not wait for all tasks to sleep before it advances. If two tasks are about to
+  /// sleep, the order in which they reach their sleeps determines which deadline comes first.
   ///
-  /// - Parameter operation: What sleeps on the clock. It runs where the caller does.
-  /// - Returns: What the operation returns. The clock stands still again.
-  /// - Throws: What the operation throws.
+  /// - Parameter operation: The operation, which runs in the caller's isolation.
+  /// - Returns: The result of the operation.
+  /// - Throws: The error of the operation.
   public func run<Value, Failure: Error>(
     _ operation: nonisolated(nonsending) () async throws(Failure) -> Value
   ) async throws(Failure) -> Value {
     let driver = Task {
       while !Task.isCancelled {
         await sleepers(1)
-        // One deadline at a time: others may sleep so often that there is always somebody.
+        // One deadline at a time: tasks that sleep in loops could keep `run()` from returning.
         if !Task.isCancelled { step() }
-        // Where there is one thread, those who were woken need it, too.
+        // On a single thread, the resumed tasks need it to run.
         await hop()
       }
     }
@@ -180,20 +176,20 @@ public final class ManualClock: Clock, Sendable {
     return try result.get()
   }
 
-  /// Waits until at least so many tasks sleep on the clock at once.
+  /// Waits until at least a number of tasks sleep on the clock at the same time.
   ///
-  /// Returns at once if they already do, and when the calling task is cancelled.
+  /// Returns immediately if they already do or the calling task is cancelled.
   ///
-  /// - Parameter count: The number of sleeping tasks to wait for.
+  /// - Parameter count: The number of sleeping tasks.
   /// - Precondition: The count is not negative.
   public func sleepers(_ count: Int) async {
     precondition(count >= 0, "Wait for zero or more sleepers, not for \(count)")
     await state.reach(count)
   }
 
-  /// Moves the clock to the next deadline.
+  /// Advances the clock to the next deadline.
   ///
-  /// - Returns: Whether anybody slept.
+  /// - Returns: Whether a task was resumed.
   @discardableResult
   private func step() -> Bool {
     let due = state.withLock { state -> [CheckedContinuation<Void, any Error>] in
@@ -216,7 +212,7 @@ public final class ManualClock: Clock, Sendable {
       case sleeps([CheckedContinuation<Void, Never>])
     }
     let outcome = state.withLock { state -> Outcome in
-      // A task that is cancelled from here on finds its sleeper: the handler needs the lock.
+      // A task that is cancelled after this check finds its sleeper: `onCancel` takes the lock, too.
       guard !Task.isCancelled else { return .cancelled }
       guard deadline > state.now else { return .due }
       state.sleepers.insert(continuation, deadline: deadline, id: id)

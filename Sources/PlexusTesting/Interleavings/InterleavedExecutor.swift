@@ -1,14 +1,13 @@
-// Unsafe because jobs are run by their unowned references, which the runtime keeps alive until they have
-// been run once: each is taken out of the queue before.
+// Unsafe: jobs are run through unowned references. The runtime keeps a job alive until it has run once,
+// and each job is removed from the queue before it runs.
 
 internal import PlexusSupport
 
 /// A serial executor whose jobs ``forEveryInterleaving(deviations:jobLimit:_:)`` runs in every order.
 ///
-/// The calls that wait for an ordinary actor are run by the actor itself, one after the other, and a scenario
-/// sees that as one job. An actor that adopts this executor runs one call at a time, too, but each of them is
-/// a job of the scenario: any of those that wait can be the next one, and jobs of other tasks can come in
-/// between.
+/// A default actor runs its pending calls itself, one after the other, and a scenario sees them as one job.
+/// An actor that adopts this executor also runs one call at a time, but each call is a separate job of the
+/// scenario: any pending call can run next, and jobs of other tasks can run in between.
 ///
 /// ```swift
 /// actor Account {
@@ -23,24 +22,24 @@ internal import PlexusSupport
 /// }
 /// ```
 ///
-/// Swift does not promise in which order an actor runs the calls that wait for it: a call of higher priority
-/// comes first, for example. Code that is right in every order does not depend on that.
+/// Swift does not guarantee the order in which an actor runs its pending calls; a call of higher priority
+/// runs first, for example. Code that is correct in every order does not depend on it.
 ///
-/// Outside a scenario the executor runs its jobs one after the other, in the order in which they arrive, so
-/// that an actor of a program can keep it. That is slower than an ordinary actor.
+/// Outside a scenario, the executor runs its jobs serially in the order in which they are enqueued, so an
+/// actor can keep it in production. It is slower than a default actor.
 public final class InterleavedExecutor: SerialExecutor {
   private struct State {
-    /// The jobs of threads that belong to no scenario, oldest first.
+    /// The jobs enqueued by threads outside a scenario, oldest first.
     var jobs: [UnownedJob] = []
     var isDraining = false
   }
 
   private let state = Locked(State())
 
-  /// Creates an executor for one actor or for several that never run at the same time.
+  /// Creates an executor for one actor, or for several that must not run at the same time.
   public init() {}
 
-  /// Runs a job when its turn has come.
+  /// Enqueues a job.
   ///
   /// - Parameter job: The job.
   public func enqueue(_ job: consuming ExecutorJob) {

@@ -1,32 +1,32 @@
-/// An order of jobs in which a scenario went wrong, and how.
+/// An error that describes an order of jobs in which a scenario failed.
 public struct InterleavingFailure: Error {
-  /// What went wrong.
+  /// The reason why a scenario failed.
   public enum Reason: Sendable {
-    /// The scenario threw.
+    /// The scenario threw an error.
     case threw(any Error)
-    /// Nothing is left to run, and the scenario has not returned.
+    /// No job is left to run, and the scenario has not returned.
     case neverFinished
-    /// The scenario still had jobs to run after so many.
+    /// The scenario had jobs left after this number of jobs.
     case tooManyJobs(Int)
-    /// The schedule asks for a choice that there is not, or the choices were others before.
+    /// The schedule does not fit the scenario, or the scenario did not repeat its earlier choices.
     case notRepeatable
-    /// Jobs cannot be held back here; the sentence says why.
+    /// Jobs cannot be intercepted on this platform; the associated string explains the reason.
     case unsupported(String)
   }
 
-  /// Which of the jobs that were ready ran next: one number for each time that there was a choice.
+  /// The choices among ready jobs: one index for each point at which several jobs were ready.
   ///
-  /// Zero is the oldest job. A schedule that has come to its end goes on with zeros.
+  /// Zero is the oldest job. After the end of the schedule, the oldest job runs.
   public let schedule: [Int]
 
-  /// What went wrong.
+  /// The reason for the failure.
   public let reason: Reason
 
   /// Creates a failure.
   ///
   /// - Parameters:
-  ///   - schedule: The order in which it went wrong.
-  ///   - reason: What went wrong.
+  ///   - schedule: The choices that led to the failure.
+  ///   - reason: The reason for the failure.
   public init(schedule: [Int], reason: Reason) {
     self.schedule = schedule
     self.reason = reason
@@ -34,17 +34,17 @@ public struct InterleavingFailure: Error {
 }
 
 extension InterleavingFailure: CustomStringConvertible {
-  /// What went wrong, and how to run the same order again.
+  /// The reason for the failure, and the call that repeats the order.
   public var description: String {
     let what =
       switch reason {
       case .threw(let error): "\(error)"
-      case .neverFinished: "some task never finished, or it left the harness"
+      case .neverFinished: "some task never finished or left the calling thread"
       case .tooManyJobs(let count): "it is still not done after \(count) jobs"
-      case .notRepeatable: "it does not behave alike in the same order, or this is not its schedule"
+      case .notRepeatable: "it is not deterministic, or this is not its schedule"
       case .unsupported(let sentence): sentence
       }
     if case .unsupported = reason { return what }
-    return "\(what); replayInterleaving(\(schedule)) { … } runs this order again"
+    return "\(what); repeat this order with replayInterleaving(\(schedule)) { … }"
   }
 }

@@ -1,11 +1,11 @@
 internal import PlexusSupport
 
-/// An order to be tried, and how many jobs were ready at each choice of the run that it strays from.
+/// A schedule to try, and the numbers of ready jobs that the run it deviates from recorded.
 struct InterleavingBranch {
   let schedule: [Int]
   let knownOptions: ArraySlice<Int>
 
-  /// The orders that do as the run did up to some choice of its own and then take another job.
+  /// Returns the schedules that follow the run up to one later choice and then pick another job.
   func deviations(in run: InterleavingRun) -> [InterleavingBranch] {
     var branches: [InterleavingBranch] = []
     var followed = schedule
@@ -26,7 +26,7 @@ struct InterleavingBranch {
 
 /// One run of a scenario.
 struct InterleavingRun {
-  /// How many jobs were ready, at each time that there was a choice.
+  /// The number of ready jobs at each choice.
   private(set) var options: [Int] = []
 
   private var fitsSchedule = true
@@ -44,7 +44,7 @@ struct InterleavingRun {
     let box = OutcomeBox()
     self.jobLimit = jobLimit
     holder.startHolding()
-    // Not detached: what the scenario expects belongs to the test that runs it.
+    // Not detached: expectations in the scenario belong to the calling test.
     let task = Task { box.set(await Result.catching(scenario)) }
     var jobs = 0
     while holder.readyCount > 0, jobs < jobLimit {
@@ -61,7 +61,7 @@ struct InterleavingRun {
     }
     isTooLong = holder.readyCount > 0
     result = box.result
-    // What has not come to an end gets an opportunity to clean up.
+    // Unfinished tasks get a chance to clean up.
     task.cancel()
     jobs = 0
     while holder.readyCount > 0, jobs < jobLimit {
@@ -71,10 +71,10 @@ struct InterleavingRun {
     if options.count < schedule.count { fitsSchedule = false }
   }
 
-  /// How the run went wrong, if it did.
+  /// Returns the reason why the run failed, if it did.
   ///
-  /// - Parameter knownOptions: The choices that there must have been, as far as they are known.
-  /// - Returns: What went wrong, or `nil`.
+  /// - Parameter knownOptions: The numbers of ready jobs that an earlier run recorded for the same choices.
+  /// - Returns: The reason, or `nil` if the run succeeded.
   func failure(knownOptions: ArraySlice<Int>) -> InterleavingFailure.Reason? {
     if isTooLong { return .tooManyJobs(jobLimit) }
     guard fitsSchedule, options.starts(with: knownOptions) else { return .notRepeatable }
@@ -86,7 +86,7 @@ struct InterleavingRun {
   }
 }
 
-/// What a scenario comes to, as far as it does.
+/// The result of a scenario, once it has one.
 private final class OutcomeBox: Sendable {
   private let state = Locked<Result<Void, any Error>?>(nil)
 

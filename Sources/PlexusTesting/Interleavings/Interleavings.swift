@@ -1,10 +1,9 @@
-/// Runs a scenario in every order of its jobs up to a number of deviations from first come, first served;
-/// calls that wait for one actor stay in the order of their arrival unless it adopts ``InterleavedExecutor``.
+/// Runs a scenario in every order of its jobs, up to a number of deviations from first in, first out.
 ///
-/// A job is what a task does between two suspension points. Which of the jobs that are ready runs
-/// next is all that can differ between two runs of a scenario whose state is kept by locks and by actors
-/// with that executor. A promise that holds in every order holds; a race that a thousand repetitions miss is
-/// found at once, and always in the same way:
+/// A job is the work that a task does between two suspension points. Two runs of a scenario can differ only
+/// in which ready job runs next, provided that all state is protected by locks or by actors that adopt
+/// ``InterleavedExecutor``. Calls that wait for any other actor keep their order of arrival. A race
+/// that a thousand repetitions miss is found deterministically:
 ///
 /// ```swift
 /// actor Account {
@@ -29,52 +28,49 @@
 /// }
 /// ```
 ///
-/// The scenario runs many times and makes everything that it uses itself, every time. It fails by
-/// throwing; what it expects with `#expect` belongs to the test as usual. An order is tried after
-/// those that stray at fewer of the same choices, so that the failure that is reported has no
-/// deviation that it does not need. It holds its schedule, with which
-/// ``replayInterleaving(_:jobLimit:_:)`` runs the same order again.
+/// The scenario runs many times and must create all its state in each run. It fails by throwing; `#expect`
+/// in a scenario belongs to the test as usual. Orders with fewer deviations at the same choices
+/// are tried first, so the reported failure contains no unnecessary deviation. It contains its
+/// schedule, which ``replayInterleaving(_:jobLimit:_:)`` runs again.
 ///
-/// ## What a scenario may use
+/// ## Supported constructs
 ///
-/// Tasks, groups, `async let`, actors, continuations, streams, cancellation, ``ManualClock``, ``Gate``,
-/// ``Recorder`` and everything made from these. Where it needs one more place to be interrupted, it
-/// calls ``hop()``.
+/// Tasks, task groups, `async let`, actors, continuations, streams, cancellation, ``ManualClock``, ``Gate``,
+/// ``Recorder`` and everything built from them. Call ``hop()`` to add a point at which a task can be
+/// interrupted.
 ///
 /// ## Limits
 ///
-/// - What waits in the queue of one actor is one job: the actor runs it in the order of arrival, without
-///   another job in between. Give an actor of the scenario an ``InterleavedExecutor``, and each call that
-///   waits for it is a job of its own. For an actor that cannot adopt one, a hop before the call is a place
-///   where another task can overtake it.
-/// - What leaves the calling thread is not ordered, and looks like a task that never finishes: the
-///   main actor, executors of one's own, real clocks, other threads, and `Task.yield()`.
-/// - Only the order of jobs is tried. Two threads in the same function at once, which a lock or an
-///   atomic has to withstand, are the business of the thread sanitizer.
-/// - A scenario must behave alike whenever it runs in the same order: nothing random, and no state
-///   that outlives the run. Optimised code releases objects where it likes; run scenarios in debug
-///   builds.
-/// - The calling thread is occupied until the end. Calls on several threads take turns, so put
-///   all of them into one serialized suite; other tests go on in the meantime.
-/// - The number of orders grows fast with the tasks and steps of the scenario. Six deviations, the
-///   default, have found errors that two had missed; a large scenario has to do with fewer.
+/// - The pending calls of a default actor are one job: the actor runs them in order of arrival, without
+///   another job in between. Give an actor an ``InterleavedExecutor`` to make each pending call a separate
+///   job. For an actor that cannot adopt one, add a hop before the call, where another task can overtake.
+/// - Work that leaves the calling thread is not ordered and looks like a task that never finishes: the main
+///   actor, custom executors, real clocks, other threads and `Task.yield()`.
+/// - Only the order of jobs is tested. Use the thread sanitizer for code in which two threads run at the
+///   same time, such as code that relies on locks and atomics.
+/// - A scenario must be deterministic for a given order: no randomness, and no state that outlives the run.
+///   Optimized code releases objects at unspecified points; run scenarios in debug builds.
+/// - The calling thread is blocked until all orders have run. Concurrent calls take turns, so put all of
+///   them into one serialized suite; other tests continue in the meantime.
+/// - The number of orders grows fast with the number of tasks and steps. Six deviations, the default, have
+///   found errors that two missed; use fewer for a large scenario.
 ///
-/// ## Where it works
+/// ## Availability
 ///
-/// The jobs are held back by a hook of the Swift runtime, `swift_task_enqueueGlobal_hook`, that is
-/// exported for tools like this and documented nowhere. It is set once and passes on what does not
-/// belong to a scenario. Where the runtime does not have it (in a statically linked one, for example)
-/// or does not ask it, an ``InterleavingFailure`` with the reason
-/// ``InterleavingFailure/Reason/unsupported(_:)`` says so before the scenario runs. It has been tried
-/// on Linux with Swift 6.3, and leaves out no platform on purpose.
+/// Jobs are intercepted by a hook of the Swift runtime, `swift_task_enqueueGlobal_hook`, which is exported
+/// for such tools but not documented. The hook is installed once and forwards the jobs that belong to no
+/// scenario. If the runtime does not export the hook (in a statically linked executable, for example) or
+/// does not call it, the function throws an ``InterleavingFailure`` with the reason
+/// ``InterleavingFailure/Reason/unsupported(_:)`` before the scenario runs. Tested on Linux
+/// with Swift 6.3; no platform is excluded.
 ///
 /// - Parameters:
-///   - deviations: How often a run may prefer another job to the oldest.
-///   - jobLimit: How many jobs a run may take.
-///   - scenario: What to run.
-/// - Returns: The number of orders, each of which has been tried once.
-/// - Throws: ``InterleavingFailure`` for the first order that went wrong.
-/// - Precondition: It is not called by a scenario.
+///   - deviations: The number of times that a run can pick a job other than the oldest.
+///   - jobLimit: The maximum number of jobs in a run.
+///   - scenario: The scenario to run.
+/// - Returns: The number of orders, each of which ran once.
+/// - Throws: ``InterleavingFailure`` for the first order that failed.
+/// - Precondition: The caller is not a scenario.
 @discardableResult
 public func forEveryInterleaving(
   deviations: Int = 6,
@@ -103,10 +99,9 @@ public func forEveryInterleaving(
   }
 }
 
-/// Runs a scenario in one order: that of a failure which
-/// ``forEveryInterleaving(deviations:jobLimit:_:)`` has reported.
+/// Runs a scenario in one order, such as that of a reported failure.
 ///
-/// The message of a failure says how to call it:
+/// The description of an ``InterleavingFailure`` contains the call:
 ///
 /// ```swift
 /// // Of the two tasks that are ready, the second one runs first.
@@ -120,12 +115,12 @@ public func forEveryInterleaving(
 /// ```
 ///
 /// - Parameters:
-///   - schedule: Which job runs next, for each time that there is a choice; zero is the oldest, and
-///     after the end of the schedule it is always the oldest.
-///   - jobLimit: How many jobs the run may take.
-///   - scenario: What to run.
-/// - Throws: ``InterleavingFailure`` if it goes wrong, or if the schedule does not fit the scenario.
-/// - Precondition: It is not called by a scenario.
+///   - schedule: The index of the job to run next, for each point at which several are ready. Zero is the
+///     oldest job, which also runs after the end of the schedule.
+///   - jobLimit: The maximum number of jobs in the run.
+///   - scenario: The scenario to run.
+/// - Throws: ``InterleavingFailure`` if the scenario fails or the schedule does not fit it.
+/// - Precondition: The caller is not a scenario.
 public func replayInterleaving(
   _ schedule: [Int],
   jobLimit: Int = 10_000,
@@ -139,10 +134,10 @@ public func replayInterleaving(
   }
 }
 
-/// Lets every other job that is ready go first.
+/// Suspends the task until the jobs that are ready have run, unless a scenario chooses another order.
 ///
-/// It is one more place where ``forEveryInterleaving(deviations:jobLimit:_:)`` may interrupt a task.
-/// Unlike `Task.yield()`, it is a suspension that the scenario knows of.
+/// A hop adds a point at which ``forEveryInterleaving(deviations:jobLimit:_:)`` can interrupt a task.
+/// Unlike `Task.yield()`, it is visible to the scenario.
 public func hop() async {
   await Task.detached {}.value
 }

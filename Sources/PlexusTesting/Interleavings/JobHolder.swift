@@ -1,6 +1,6 @@
-// Unsafe because the hook of the runtime is a symbol that is looked up by its name and set through a
-// pointer: it is written under a lock, once as a rule, and holds a function from then on that is
-// always there. The bits of a job are compared and never followed.
+// Unsafe: the runtime hook is looked up by name and set through a pointer. It is written under a lock,
+// normally once, and then points to a function that is never unloaded. The bits of a job are compared
+// and never dereferenced.
 
 internal import PlexusSupport
 import Synchronization
@@ -15,27 +15,27 @@ import Musl
 import Android
 #endif
 
-/// Keeps back the jobs that one thread makes ready, and runs them there one by one.
+/// Holds the jobs that one thread enqueues and runs them on that thread one at a time.
 ///
-/// The runtime exports a function pointer through which every job passes on its way to the global
-/// executor, for tools like this one. It is set once and stays. Jobs of other threads pass: tests
-/// that run at the same time notice nothing.
+/// The runtime exports a function pointer that is called for every job enqueued on the global
+/// executor. It is set once and stays set. Jobs of other threads pass through, so tests that run at the
+/// same time are not affected.
 final class JobHolder: TaskExecutor, Sendable {
   private static let shared = JobHolder()
 
-  /// A job, and the actor's executor that it belongs to, if it is one that a scenario knows.
+  /// A job, and its executor if the executor is an ``InterleavedExecutor``.
   private struct ReadyJob {
     let job: UnownedJob
     var executor: InterleavedExecutor?
   }
 
   private struct State {
-    /// What could run now, oldest first.
+    /// The jobs that are ready to run, oldest first.
     var ready: [ReadyJob] = []
     var running: UnownedJob?
-    /// What the running job called itself before it was run.
+    /// The description of the running job, taken before it ran.
     var runningTask = ""
-    /// Whether the running job has asked to be run again.
+    /// Whether the running job has enqueued itself again.
     var continues = false
 
     mutating func insert(_ job: UnownedJob) {
@@ -46,7 +46,7 @@ final class JobHolder: TaskExecutor, Sendable {
       }
     }
 
-    /// Returns whether the running job has to be run again; if not, none is running.
+    /// Returns whether the running job has to run again; if not, marks it as no longer running.
     mutating func continuesRunning(after count: Int, limit: Int) -> Bool {
       defer { continues = false }
       if continues, count < limit { return true }
@@ -58,16 +58,16 @@ final class JobHolder: TaskExecutor, Sendable {
 
   private let turn = Locked(())
   private let state = Locked(State())
-  /// The thread whose jobs are kept back, or zero.
+  /// The thread whose jobs are held, or zero.
   private let controlledThread = Atomic<UInt>(0)
-  /// The thread whose turn it is, or zero.
+  /// The thread that runs scenarios at present, or zero.
   private let threadInTurn = Atomic<UInt>(0)
 
-  /// Calls the body when no other thread is in a call of this method.
+  /// Calls the body with exclusive access to the shared holder.
   ///
-  /// - Parameter body: What uses the holder.
-  /// - Returns: What the body returns.
-  /// - Throws: What the body throws, or an ``InterleavingFailure`` if jobs cannot be kept back.
+  /// - Parameter body: A closure that uses the holder.
+  /// - Returns: The result of the body.
+  /// - Throws: The error of the body, or an ``InterleavingFailure`` if jobs cannot be held.
   static func takingTurns<Result: Sendable>(
     _ body: (JobHolder) throws -> Result
   ) throws -> Result {
@@ -85,30 +85,30 @@ final class JobHolder: TaskExecutor, Sendable {
     }
   }
 
-  /// Keeps back the jobs of the calling thread from now on.
+  /// Holds the jobs of the calling thread from now on.
   func startHolding() {
     controlledThread.store(currentThread, ordering: .releasing)
   }
 
-  /// Lets jobs pass again, and forgets those that have not run.
+  /// Lets jobs pass again and discards those that have not run.
   func stopHolding() {
     controlledThread.store(0, ordering: .releasing)
     state.withLock { $0 = State() }
   }
 
-  /// How many jobs could run now.
+  /// The number of jobs that are ready to run.
   var readyCount: Int { state.withLock { $0.ready.count } }
 
-  /// Runs one of the jobs that could, counted from the oldest.
+  /// Runs one of the ready jobs.
   ///
-  /// A task that calls from one function that belongs to no actor into another asks to be run again
-  /// at the boundary, although there is nothing to wait for. In earnest it goes on at once, and so
-  /// it does here: it makes no choice.
+  /// A task that crosses from one nonisolated function into another enqueues itself at the boundary although
+  /// it has nothing to wait for. The runtime would continue it immediately, so it is run again here without a
+  /// choice.
   ///
   /// - Parameters:
-  ///   - index: Which one.
-  ///   - limit: How often to run it at most; a job that is not done by then is ready again.
-  /// - Returns: How often it has been run.
+  ///   - index: The index of the job, counted from the oldest.
+  ///   - limit: The maximum number of times to run it. A job that is not done by then is ready again.
+  /// - Returns: The number of times it ran.
   func runJob(at index: Int, limit: Int) -> Int {
     let (job, executor) = state.withLock { state in
       let ready = state.ready.remove(at: index)
@@ -118,7 +118,7 @@ final class JobHolder: TaskExecutor, Sendable {
     }
     var count = 0
     repeat {
-      // A task that leaves its actor asks to be run again, and goes on without the actor.
+      // A task that leaves its actor enqueues itself again and continues outside the actor.
       if count == 0, let executor {
         unsafe job.runSynchronously(on: executor.asUnownedSerialExecutor())
       } else {
@@ -134,44 +134,44 @@ final class JobHolder: TaskExecutor, Sendable {
     state.withLock { $0.insert(job) }
   }
 
-  /// Keeps the job back if the calling thread is the controlled one.
+  /// Holds the job if the calling thread is the controlled one.
   private func takes(_ job: UnownedJob) -> Bool {
     guard controlledThread.load(ordering: .acquiring) == currentThread else { return false }
     state.withLock { $0.insert(job) }
     return true
   }
 
-  /// Keeps a job of an actor back if the calling thread is the controlled one.
+  /// Holds a job of an actor if the calling thread is the controlled one.
   ///
-  /// A task that goes to an actor can be overtaken on its way, even if the actor is idle.
+  /// A task on its way to an actor can be overtaken even if the actor is idle.
   ///
   /// - Parameters:
   ///   - job: The job.
   ///   - executor: The executor of the actor.
-  /// - Returns: Whether it is kept back.
+  /// - Returns: Whether the job is held.
   static func takes(_ job: UnownedJob, on executor: InterleavedExecutor) -> Bool {
     guard shared.controlledThread.load(ordering: .acquiring) == currentThread else { return false }
     shared.state.withLock { $0.ready.append(ReadyJob(job: job, executor: executor)) }
     return true
   }
 
-  /// Sees to it that jobs can be kept back.
+  /// Installs the hook if necessary.
   ///
-  /// - Returns: Why they cannot, if they cannot.
+  /// - Returns: The reason why jobs cannot be held, or `nil` if they can.
   func obstacle() -> String? {
-    // Not so the first time, or if another tool has set a hook of its own in the meantime.
+    // False the first time, or if another tool has installed its own hook in the meantime.
     if isAsked { return nil }
     if let sentence = Self.installHook(named: Self.hookName) { return sentence }
     guard isAsked else {
       return """
-        Scenarios cannot run here: the Swift runtime does not ask \(Self.hookName) what to do with \
-        jobs, as with a global executor that has been replaced
+        Scenarios cannot run here: the Swift runtime does not call \(Self.hookName) for \
+        jobs, for example because the global executor has been replaced
         """
     }
     return nil
   }
 
-  /// Whether a job that the calling thread makes ready comes here.
+  /// Whether a job enqueued by the calling thread arrives here.
   private var isAsked: Bool {
     startHolding()
     Task {}
@@ -183,17 +183,17 @@ final class JobHolder: TaskExecutor, Sendable {
 
   private static let hookName = "swift_task_enqueueGlobal_hook"
 
-  /// Sets the hook of the runtime.
+  /// Installs the hook of the runtime.
   ///
-  /// - Parameter name: Its name.
-  /// - Returns: Why it cannot be set, if it cannot.
+  /// - Parameter name: The symbol name of the hook.
+  /// - Returns: The reason why it cannot be installed, or `nil` on success.
   static func installHook(named name: String) -> String? {
     typealias Enqueue = @convention(thin) (UnownedJob) -> Void
     typealias Hook = @convention(thin) (UnownedJob, Enqueue) -> Void
     guard let symbol = unsafe dlsym(dlopen(nil, RTLD_LAZY), name) else {
       return """
-        Scenarios cannot run here: the Swift runtime does not export \(name), with which jobs are held \
-        back. Link it dynamically, or leave these tests out on this platform
+        Scenarios cannot run here: the Swift runtime does not export \(name), which intercepts \
+        jobs. Link the runtime dynamically, or exclude these tests on this platform
         """
     }
     unsafe symbol.assumingMemoryBound(to: Hook?.self).pointee = { job, original in
@@ -204,22 +204,22 @@ final class JobHolder: TaskExecutor, Sendable {
 }
 
 extension UnownedJob {
-  /// Returns whether the job is a task that is being run.
+  /// Returns whether the job is the given running task.
   ///
-  /// The place in memory is not enough: the job of an actor is gone when its body begins, and the
-  /// next one may be put into the same place, or not, as it happens. Only tasks have a number.
+  /// The address is not enough: an actor's job is deallocated before its body begins, and the next job can
+  /// be allocated at the same address. Only the descriptions of tasks contain a number.
   ///
   /// - Parameters:
-  ///   - running: The job that is being run, which may be gone.
-  ///   - description: What that job called itself when it was there.
-  /// - Returns: Whether it is.
+  ///   - running: The running job, which may be deallocated.
+  ///   - description: The description of the running job, taken before it ran.
+  /// - Returns: Whether both are the same task.
   fileprivate func isSameTask(as running: UnownedJob, described description: String) -> Bool {
     unsafe unsafeBitCast(self, to: UInt.self) == unsafeBitCast(running, to: UInt.self)
       && description.contains(where: \.isNumber) && self.description == description
   }
 }
 
-/// The number of the calling thread, which is never zero.
+/// The identifier of the calling thread, which is never zero.
 private var currentThread: UInt {
   #if canImport(Glibc)
   UInt(pthread_self())

@@ -1,9 +1,8 @@
 internal import PlexusSupport
 
-/// A gate that holds tasks until a test lets them through.
+/// A gate that suspends tasks until a test lets them through.
 ///
-/// Put one into the code under test where a test has to know that it has got there, and to decide
-/// when it goes on:
+/// Place a gate in the code under test at a point that the test must observe and control:
 ///
 /// ```swift
 /// let gate = Gate()
@@ -17,19 +16,18 @@ internal import PlexusSupport
 /// let result = try await download.value
 /// ```
 ///
-/// A gate may be used from any number of threads and tasks at once. A task that waits keeps its
-/// gate alive.
+/// A gate can be used from any number of threads and tasks at once. A waiting task keeps its gate alive.
 ///
-/// ## Letting through some, or all
+/// ## Opening and admitting
 ///
-/// ``open()`` lets everybody through, now and later, until ``close()``. ``admit(_:)`` lets through
-/// as many as it is told, in order of arrival, and remembers what it could not use yet for those
-/// who arrive later.
+/// ``open()`` lets all tasks through, waiting and future ones, until ``close()``. ``admit(_:)`` lets the
+/// given number of tasks through in order of arrival. Admissions that exceed the number of waiting tasks
+/// apply to the tasks that arrive next.
 ///
 /// ## Cancellation
 ///
-/// A task that is cancelled while it waits, or before, throws `CancellationError` at once, however
-/// wide the gate is open. It has arrived all the same, and uses up no admission.
+/// A task that is cancelled before or during its wait throws `CancellationError` immediately, even if the
+/// gate is open. It counts as an arrival and uses no admission.
 public final class Gate: Sendable {
   private struct State: Leveled {
     var isOpen = false
@@ -46,18 +44,18 @@ public final class Gate: Sendable {
   /// Creates a closed gate.
   public init() {}
 
-  /// Whether everybody is let through.
+  /// Whether the gate lets all tasks through.
   public var isOpen: Bool { state.withLock { $0.isOpen } }
 
-  /// The number of calls of ``wait()`` so far, whether they still wait or not.
+  /// The number of calls of ``wait()`` so far, including those that have returned.
   public var arrivalCount: Int { state.withLock { $0.arrivals } }
 
-  /// The number of tasks that the gate holds at this moment.
+  /// The number of tasks that currently wait.
   public var waiterCount: Int { state.withLock { $0.line.count } }
 
   /// Waits until the gate is open or this task is admitted.
   ///
-  /// - Throws: `CancellationError` as soon as the calling task is cancelled, also if it already is.
+  /// - Throws: `CancellationError` if the calling task is cancelled before or during the wait.
   public func wait() async throws {
     let place = state.withLock { $0.line.makePlace() }
     try await withTaskCancellationHandler {
@@ -70,7 +68,7 @@ public final class Gate: Sendable {
     }
   }
 
-  /// Lets everybody through who waits, in order of arrival, and everybody who arrives later.
+  /// Opens the gate: resumes all waiting tasks in order of arrival and lets later ones through.
   public func open() {
     let waiters = state.withLock { state in
       state.isOpen = true
@@ -79,9 +77,9 @@ public final class Gate: Sendable {
     for waiter in waiters { waiter.resume() }
   }
 
-  /// Closes the gate: those who arrive from now on wait.
+  /// Closes the gate: later tasks wait.
   ///
-  /// Admissions that nobody has used are forgotten.
+  /// Unused admissions are discarded.
   public func close() {
     state.withLock { state in
       state.isOpen = false
@@ -89,11 +87,11 @@ public final class Gate: Sendable {
     }
   }
 
-  /// Lets through so many tasks: those who wait, in order of arrival, then those who arrive next.
+  /// Admits a number of tasks: waiting tasks in order of arrival, then the tasks that arrive next.
   ///
-  /// An open gate admits everybody anyway, and then there is nothing to remember.
+  /// Has no effect while the gate is open.
   ///
-  /// - Parameter count: How many to let through.
+  /// - Parameter count: The number of tasks to admit.
   /// - Precondition: The count is not negative.
   public func admit(_ count: Int = 1) {
     precondition(count >= 0, "Admit zero or more tasks, not \(count)")
@@ -106,11 +104,11 @@ public final class Gate: Sendable {
     for waiter in waiters { waiter.resume() }
   }
 
-  /// Waits until ``wait()`` has been called so many times, by tasks that still wait or do not.
+  /// Waits until ``wait()`` has been called a number of times.
   ///
-  /// Returns at once if it already has, and when the calling task is cancelled.
+  /// Returns immediately if the count has been reached or the calling task is cancelled.
   ///
-  /// - Parameter count: The number of arrivals since the gate was made.
+  /// - Parameter count: The number of arrivals since the gate was created.
   /// - Precondition: The count is not negative.
   public func arrivals(_ count: Int) async {
     precondition(count >= 0, "Wait for zero or more arrivals, not for \(count)")
@@ -126,7 +124,7 @@ public final class Gate: Sendable {
     var outcome = Outcome.waits
     state.update { state in
       state.arrivals += 1
-      // A task that is cancelled from here on finds its place: the handler needs the lock.
+      // A task that is cancelled after this check is found at its place: `onCancel` takes the lock, too.
       if Task.isCancelled {
         outcome = .cancelled
       } else if state.isOpen {

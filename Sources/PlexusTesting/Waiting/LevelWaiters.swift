@@ -1,15 +1,15 @@
 internal import PlexusSupport
 
-/// A state whose level tasks can wait for.
+/// A state with a level that tasks can wait for.
 protocol Leveled: Sendable {
-  /// What the waiting tasks compare theirs with.
+  /// The level that is compared with those of the waiting tasks.
   var level: Int { get }
 
   /// The tasks that wait for a higher level.
   var levelWaiters: LevelWaiters { get set }
 }
 
-/// The tasks that wait until a number is high enough.
+/// The tasks that wait until a level is reached.
 struct LevelWaiters: Sendable {
   private struct Waiter: Sendable {
     let level: Int
@@ -32,7 +32,7 @@ struct LevelWaiters: Sendable {
     waiters.removeValue(forKey: id)?.continuation
   }
 
-  /// Removes and returns those who wait for the given level or a lower one, in order of arrival.
+  /// Removes and returns the waiters for the given level or a lower one, in order of arrival.
   mutating func removeAll(upTo level: Int) -> [CheckedContinuation<Void, Never>] {
     guard !waiters.isEmpty else { return [] }
     let reached = waiters.filter { $0.value.level <= level }.sorted { $0.key < $1.key }
@@ -48,7 +48,7 @@ extension Locked where Value: Leveled {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         let waits = withLock { state in
-          // A task that is cancelled from here on finds its waiter: the handler needs the lock.
+          // A task that is cancelled after this check finds its waiter: `onCancel` takes the lock, too.
           guard state.level < level, !Task.isCancelled else { return false }
           state.levelWaiters.insert(continuation, level: level, id: id)
           return true
@@ -60,7 +60,7 @@ extension Locked where Value: Leveled {
     }
   }
 
-  /// Changes the state and resumes the tasks that waited for the level it then has.
+  /// Changes the state and resumes the tasks whose level is reached.
   func update(_ change: (inout Value) -> Void) {
     let reached = withLock { state in
       change(&state)

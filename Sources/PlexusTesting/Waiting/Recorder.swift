@@ -1,6 +1,6 @@
-/// A notebook of everything that a sequence yields.
+/// A recorder that collects the elements of an asynchronous sequence.
 ///
-/// A recorder iterates the sequence in a task of its own, from the moment it is made:
+/// A recorder iterates the sequence in its own task, which it starts when it is created:
 ///
 /// ```swift
 /// let (numbers, continuation) = AsyncStream.makeStream(of: Int.self)
@@ -12,21 +12,22 @@
 /// let all = await recorder.finished()  // [1, 2]
 /// ```
 ///
-/// The iteration begins at some time after `init` has returned. Hand in a sequence that is already
-/// registered with its source, as the result of a `subscribe` is, and no element is missed.
+/// The iteration begins some time after `init` returns. To miss no element, pass a sequence that is already
+/// registered with its source, such as the result of a `subscribe` method.
 ///
-/// A recorder may be used from any number of threads and tasks at once.
+/// A recorder can be used from any number of threads and tasks at once.
 ///
 /// ## Errors
 ///
-/// A sequence that throws ends the recording like one that returns `nil`; ``error`` tells which.
+/// A sequence that throws ends the recording in the same way as one that returns `nil`. The thrown error
+/// is available in ``error``.
 ///
 /// ## Cancellation and release
 ///
-/// ``cancel()``, and releasing the last reference to the recorder, cancel the task that iterates,
-/// and nothing is recorded any more. The recording has finished, and ``isFinished`` is `true`, when
-/// the sequence has noticed and both it and its iterator have been released. Cancelling a task that
-/// waits in ``first(_:)`` or ``finished()`` ends that wait and nothing else.
+/// ``cancel()`` and the release of the recorder cancel the iterating task, and no further elements are
+/// recorded. ``isFinished`` becomes `true` once the sequence has ended and the task has released both the
+/// sequence and its iterator. Cancelling a task that waits in ``first(_:)`` or ``finished()`` ends that wait
+/// only.
 public final class Recorder<Element: Sendable>: Sendable {
   private let recording: Recording<Element>
   private let task: Task<Void, Never>
@@ -40,7 +41,7 @@ public final class Recorder<Element: Sendable>: Sendable {
     self.recording = recording
     task = Task.detached {
       do {
-        // Taken out here and held by nothing else, so that it is gone when the recording ends.
+        // Nothing else holds the sequence, so it is released before the recording ends.
         try await recording.record(handover.take())
         recording.end(with: nil)
       } catch {
@@ -54,20 +55,20 @@ public final class Recorder<Element: Sendable>: Sendable {
     task.cancel()
   }
 
-  /// The elements so far, in order.
+  /// The elements recorded so far, in order.
   public var elements: [Element] { recording.elements }
 
-  /// Whether the sequence has ended, by itself, by an error or after ``cancel()``.
+  /// Whether the sequence has ended: by itself, with an error or after ``cancel()``.
   public var isFinished: Bool { recording.isFinished }
 
-  /// The error with which the sequence ended, or `nil` if it has not ended or without one.
+  /// The error that ended the sequence, if any.
   public var error: (any Error)? { recording.error }
 
-  /// Waits for the first so many elements, counted from the beginning of the recording.
+  /// Waits for a number of elements, counted from the beginning of the recording.
   ///
-  /// - Parameter count: How many elements to wait for.
-  /// - Returns: Exactly so many elements; fewer only if the sequence ended before, the recorder is
-  ///   cancelled, or the calling task is.
+  /// - Parameter count: The number of elements to wait for.
+  /// - Returns: The first `count` elements, or fewer if the sequence ends, the recorder is cancelled or the
+  ///   calling task is cancelled.
   /// - Precondition: The count is not negative.
   public func first(_ count: Int) async -> [Element] {
     precondition(count >= 0, "Wait for zero or more elements, not for \(count)")
@@ -77,13 +78,13 @@ public final class Recorder<Element: Sendable>: Sendable {
 
   /// Waits until the sequence has ended.
   ///
-  /// - Returns: All elements; those so far if the calling task is cancelled.
+  /// - Returns: All elements, or the elements so far if the calling task is cancelled.
   public func finished() async -> [Element] {
     await recording.reachEnd()
     return recording.elements
   }
 
-  /// Ends the recording: when this returns, ``elements`` no longer changes.
+  /// Ends the recording; ``elements`` does not change after this call returns.
   public func cancel() {
     recording.close()
     task.cancel()

@@ -1,6 +1,6 @@
 internal import PlexusSupport
 
-/// What a recorder and the task that iterates for it share.
+/// The state that a recorder shares with its iterating task.
 final class Recording<Element: Sendable>: Sendable {
   private struct State: Leveled {
     var elements: [Element] = []
@@ -9,7 +9,7 @@ final class Recording<Element: Sendable>: Sendable {
     var error: (any Error)?
     var levelWaiters = LevelWaiters()
 
-    /// The number of elements; no number is out of reach any more when no element can come.
+    /// The number of elements, or a maximum once no further element can arrive.
     var level: Int {
       if isFinished { return .max }
       return isClosed ? .max - 1 : elements.count
@@ -32,7 +32,7 @@ final class Recording<Element: Sendable>: Sendable {
     }
   }
 
-  /// Waits until there are so many elements, or no more can come.
+  /// Waits until there are `count` elements or no more can arrive.
   func reach(_ count: Int) async {
     await state.reach(min(count, .max - 1))
   }
@@ -42,12 +42,12 @@ final class Recording<Element: Sendable>: Sendable {
     await state.reach(.max)
   }
 
-  /// Takes no further element.
+  /// Stops recording further elements.
   func close() {
     state.update { $0.isClosed = true }
   }
 
-  /// Notes that the sequence has ended.
+  /// Marks the sequence as ended.
   func end(with error: (any Error)?) {
     state.update { state in
       state.isFinished = true
@@ -55,7 +55,9 @@ final class Recording<Element: Sendable>: Sendable {
     }
   }
 
-  /// Adds an element, unless the recording is closed.
+  /// Adds an element unless the recording is closed.
+  ///
+  /// - Returns: Whether the element was added.
   private func append(_ element: Element) -> Bool {
     var isOpen = false
     state.update { state in
@@ -67,7 +69,7 @@ final class Recording<Element: Sendable>: Sendable {
   }
 }
 
-/// A value that is handed over once.
+/// A value that can be taken once.
 final class Handover<Value: Sendable>: Sendable {
   private let value: Locked<Value?>
 
@@ -75,7 +77,7 @@ final class Handover<Value: Sendable>: Sendable {
     self.value = Locked(value)
   }
 
-  /// Returns the value and forgets it.
+  /// Returns the value and clears it.
   func take() -> Value? {
     value.withLock { $0.take() }
   }

@@ -1,6 +1,6 @@
 internal import PlexusSupport
 
-/// A source that answers from a script: the first fetch gets the first result, and so on.
+/// A fetcher that returns predefined results in order.
 ///
 /// ```swift
 /// struct Offline: Error {}
@@ -11,23 +11,23 @@ internal import PlexusSupport
 /// let third = try await server.fetch()
 /// ```
 ///
-/// After the last step the fetcher repeats it, so that `ScriptedFetcher([.success(1)])` answers
-/// every fetch alike. How many there were is ``count``: a test that allows two says
+/// The last step is repeated, so `ScriptedFetcher([.success(1)])` returns the same result for every fetch.
+/// ``count`` is the number of fetches that have begun: a test that permits two asserts
 /// `#expect(server.count == 2)`.
 ///
-/// A fetcher may be used from any number of threads and tasks at once; every call takes a step of
-/// its own. With a gate, a fetch takes its step when it begins and then waits at the gate, so that
-/// a test knows that it is under way and decides when it ends.
+/// A fetcher can be used from any number of threads and tasks at once; each call takes its own step. With
+/// a gate, a fetch takes its step when it begins and then waits at the gate, so a test can detect that the
+/// fetch is in flight and control when it ends.
 public final class ScriptedFetcher<Value: Sendable>: Sendable {
   private let steps: [Result<Value, any Error>]
   private let gate: Gate?
   private let calls = Locked(0)
 
-  /// Creates a fetcher with a script.
+  /// Creates a fetcher with predefined results.
   ///
   /// - Parameters:
-  ///   - steps: The result of the first fetch, of the second, and so on. The last one is repeated.
-  ///   - gate: Where every fetch waits before it returns; `nil` if it returns at once.
+  ///   - steps: The results, in the order of the fetches. The last one is repeated.
+  ///   - gate: A gate at which every fetch waits before it returns, if any.
   /// - Precondition: There is at least one step.
   public init(_ steps: [Result<Value, any Error>], gate: Gate? = nil) {
     precondition(!steps.isEmpty, "A scripted fetcher needs at least one step")
@@ -41,8 +41,8 @@ public final class ScriptedFetcher<Value: Sendable>: Sendable {
   /// Takes the next step of the script.
   ///
   /// - Returns: The value of the step.
-  /// - Throws: The error of the step; `CancellationError` if the calling task is cancelled at the
-  ///   gate. Without a gate, cancellation changes nothing.
+  /// - Throws: The error of the step, or `CancellationError` if the calling task is cancelled at the gate.
+  ///   Without a gate, cancellation has no effect.
   public func fetch() async throws -> Value {
     let call = calls.withLock { calls in
       calls += 1

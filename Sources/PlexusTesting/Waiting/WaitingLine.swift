@@ -1,10 +1,10 @@
-/// Tasks that wait their turn: first come, first served, and free to leave.
+/// A first-in, first-out line of waiters that can leave at any position.
 ///
-/// Leaving takes constant time; serving takes constant time on average.
+/// Leaving takes constant time; removing the first takes amortized constant time.
 struct WaitingLine<Waiter: Sendable>: Sendable {
   private var waiters: [Int: Waiter] = [:]
   private var lastPlace = 0
-  /// No waiter has a place before this one.
+  /// A lower bound of the places in use.
   private var front = 1
 
   var count: Int { waiters.count }
@@ -14,8 +14,10 @@ struct WaitingLine<Waiter: Sendable>: Sendable {
     return lastPlace
   }
 
-  /// Puts a waiter in its place, which may be before those of waiters who have been served already:
-  /// it took its place before them, and enters after.
+  /// Adds a waiter at a place.
+  ///
+  /// The place can precede those of waiters that have been removed already, because a place is assigned
+  /// before the waiter enters.
   mutating func enter(_ waiter: Waiter, at place: Int) {
     waiters[place] = waiter
     front = min(front, place)
@@ -25,7 +27,7 @@ struct WaitingLine<Waiter: Sendable>: Sendable {
     waiters.removeValue(forKey: place)
   }
 
-  /// Removes and returns the first so many, or all if there are not as many.
+  /// Removes and returns the first waiters, up to the limit.
   mutating func removeFirst(_ limit: Int) -> [Waiter] {
     var first: [Waiter] = []
     while first.count < limit, !waiters.isEmpty {
