@@ -1,20 +1,20 @@
-/// The reasons for which the cachers of this module fail.
+/// An error that a cacher of this module throws.
 ///
-/// What a value's own `encode(to:)` throws is passed on as it is.
+/// Errors from a value's own `encode(to:)` are passed on unchanged.
 @nonexhaustive
 public enum StorageError: Error, Hashable, Sendable {
-  /// A call to the system failed.
+  /// A system call failed.
   ///
-  /// The code is the system's `errno`, such as `ENOSPC` for a full disk.
+  /// The code is the value of `errno`, such as `ENOSPC` for a full disk.
   case system(operation: String, path: String, code: Int32)
-  /// An entry is larger than everything that may be kept; nothing else was removed to make room.
+  /// An entry exceeds the size limit by itself; no other entry was evicted for it.
   case entryTooLarge(byteCount: Int, limit: Int)
-  /// Another process has kept a file locked for longer than ten seconds.
+  /// Another instance or process kept a file locked for more than about ten seconds.
   case locked(path: String)
 }
 
 extension StorageError: CustomStringConvertible {
-  /// A sentence that says what happened and, where that is possible, what to do about it.
+  /// A sentence that describes the error and, where possible, a remedy.
   public var description: String {
     switch self {
     case .system(let operation, let path, let code):
@@ -22,13 +22,13 @@ extension StorageError: CustomStringConvertible {
     case .entryTooLarge(let byteCount, let limit):
       "An entry of \(byteCount) bytes exceeds the limit of \(limit) bytes. Raise the byte limit."
     case .locked(let path):
-      "Another process has kept \(path) locked for longer than ten seconds."
+      "Another instance or process has kept \(path) locked for longer than ten seconds."
     }
   }
 }
 
 extension StorageError {
-  /// Whether the disk is full, or the user's share of it.
+  /// Whether the disk is full or the user's quota is exhausted.
   var isLackOfSpace: Bool {
     if case .system(_, _, let code) = self { lacksSpace(code) } else { false }
   }

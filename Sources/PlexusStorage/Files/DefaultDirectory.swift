@@ -4,15 +4,15 @@ internal import FoundationEssentials
 internal import Foundation
 #endif
 
-/// Returns the path of the directory for entries whose owner has not named one.
+/// Returns the path of the default directory.
 ///
-/// It lies in the user's caches directory, in a folder named after the program.
+/// It is a folder named after the program in the user's caches directory.
 func defaultDirectoryPath() -> String {
   let process = ProcessInfo.processInfo
   return path(of: cachesDirectory(process)) + "/\(process.processName)/plexus"
 }
 
-/// Returns the absolute path of a file URL without a slash at its end.
+/// Returns the absolute path of a file URL without a trailing slash.
 func path(of directory: URL) -> String {
   precondition(directory.isFileURL, "A cacher's directory must be a file URL")
   var path = directory.absoluteURL.standardizedFileURL.path(percentEncoded: false)
@@ -24,7 +24,7 @@ private func cachesDirectory(_ process: ProcessInfo) -> URL {
   #if canImport(Darwin)
   return .cachesDirectory
   #else
-  // The XDG Base Directory Specification asks for relative paths to be ignored.
+  // The XDG Base Directory Specification requires relative paths to be ignored.
   if let path = absolutePath(process.environment["XDG_CACHE_HOME"]) { return path }
   let home = absolutePath(process.environment["HOME"])
   return (home ?? FileManager.default.homeDirectoryForCurrentUser)

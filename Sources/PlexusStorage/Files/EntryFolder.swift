@@ -1,14 +1,14 @@
-// Unsafe code: an actor names its executor by an unowned reference; the actor keeps the executor.
+// Unsafe: an actor returns its executor as an unowned reference. The actor keeps the executor alive.
 
 internal import Plexus
 
-/// A folder with a file for each entry: what ``JSONFileCacher`` does on disk.
+/// The on-disk part of ``JSONFileCacher``: a folder with a file for each entry.
 ///
-/// Files appear under their names whole, by renaming. Several instances and processes may use one
-/// folder: who writes holds a shared lock on it; who removes files that it did not write itself, for the
-/// limit or because they were left behind, holds an exclusive one, so that nobody is writing then.
+/// Files are written under temporary names and renamed. Several instances and processes can use one folder:
+/// a writer without a size limit holds a shared lock on it. A writer that may evict files, and an operation
+/// that removes leftover files, hold an exclusive lock, so that no other instance writes meanwhile.
 final actor EntryFolder {
-  /// An entry on its way to disk.
+  /// An encoded entry to be written.
   struct File: Sendable {
     let key: String
     let bytes: [UInt8]
@@ -36,10 +36,10 @@ final actor EntryFolder {
     )
   }
 
-  /// How much has been removed so far.
+  /// The number of removals so far.
   nonisolated var generation: CacheGeneration { history.generation }
 
-  /// The same for all that share their files.
+  /// An identifier shared by all instances that use the same files.
   nonisolated var id: String { "\(path)/\(names.tag)" }
 
   nonisolated var unownedExecutor: UnownedSerialExecutor {
@@ -52,7 +52,7 @@ final actor EntryFolder {
     return try fileSystem.contents(ofFile: path(ofKey: key))
   }
 
-  /// Returns the contents of the files of some keys.
+  /// Returns the contents of the files of several keys.
   func read(_ keys: Set<String>) throws -> [String: [UInt8]] {
     sweepOnce()
     var contents: [String: [UInt8]] = [:]
@@ -60,12 +60,12 @@ final actor EntryFolder {
     return contents
   }
 
-  /// Writes files, the oldest entries first.
+  /// Writes files in order.
   ///
-  /// - Returns: Why which keys could not be stored.
+  /// - Returns: The errors of the keys that were not stored.
   func write(_ files: [File]) async -> [String: any Error] {
     var failures: [String: any Error] = [:]
-    // A lock is held for a part of a large batch only, so that others get their turn.
+    // A large batch is written in parts, so other instances get the lock in between.
     let length = 64
     for start in stride(from: 0, to: files.count, by: length) {
       let part = files[start..<min(start + length, files.count)]
@@ -80,9 +80,9 @@ final actor EntryFolder {
     return failures
   }
 
-  /// Removes the files of some keys.
+  /// Removes the files of several keys.
   ///
-  /// - Returns: Why which keys could not be removed.
+  /// - Returns: The errors of the keys that were not removed.
   func remove(_ keys: Set<String>) async -> [String: any Error] {
     var failures: [String: any Error] = [:]
     do {
@@ -101,7 +101,7 @@ final actor EntryFolder {
         failures[key] = error
       }
     }
-    // A file may also have been removed by a call that failed then to make it durable.
+    // An earlier call may have removed a file and then failed to make that durable.
     do {
       guard let folder = try fileSystem.open(path, .folder) else { return }
       defer { fileSystem.close(folder) }
@@ -111,12 +111,12 @@ final actor EntryFolder {
     }
   }
 
-  /// Removes the files of all keys, and those left behind by writers that are no more.
+  /// Removes the files of all keys, or those that a predicate accepts, and all temporary files.
   ///
   /// - Parameters:
-  ///   - prefix: What the keys begin with that are removed; all are if it is `nil`.
-  ///   - accepts: Decides by the content of a file whether it is removed; all are if it is `nil`.
-  /// - Throws: The error of the file system if some may still be there.
+  ///   - prefix: The prefix to record in the removal history, or `nil` to record the removal of everything.
+  ///   - accepts: A predicate on the content of an entry's file, or `nil` to remove all files.
+  /// - Throws: The error of the file system if files may remain.
   func removeAll(
     withPrefix prefix: String? = nil,
     where accepts: (@Sendable ([UInt8]) -> Bool)? = nil
@@ -128,7 +128,7 @@ final actor EntryFolder {
   private func removeFiles(where accepts: (@Sendable ([UInt8]) -> Bool)?) async throws {
     guard let folder = try fileSystem.open(path, .folder) else { return }
     defer { fileSystem.close(folder) }
-    // A writer that is stuck must not keep others from removing what is theirs to remove.
+    // If a stalled writer keeps the lock, remove the files anyway.
     var firstError: (any Error)?
     do {
       try await fileSystem.lock(folder, .exclusive)
@@ -184,7 +184,7 @@ final actor EntryFolder {
     let temporary = path(of: names.temporary(.random(in: 0 ... .max)))
     do {
       try writeDurably(file, to: temporary)
-      // Nothing is removed before it is sure that the new file exists.
+      // Evict only after the new file has been written.
       for victim in limit?.victims(for: file.bytes.count, replacing: name) ?? [] {
         _ = try fileSystem.remove(path(of: victim))
         limit?.remove(victim)
@@ -214,8 +214,8 @@ final actor EntryFolder {
     }
     defer { fileSystem.close(descriptor) }
     try fileSystem.write(file.bytes, to: descriptor, at: 0)
-    // The listing of the folder alone tells thus which entries are the oldest. No file system keeps
-    // every time; two hundred years will do.
+    // The modification time shows which entries are oldest without opening the files. File systems have a
+    // limited range of times; two hundred years from 1970 are enough.
     let latest = Duration.seconds(200 * 365 * 86_400)
     let time = min(max(file.storedAt, .zero), latest)
     try fileSystem.setModificationTime(of: descriptor, to: time)
@@ -236,9 +236,9 @@ final actor EntryFolder {
 
   // MARK: - Names
 
-  /// Removes what writers have left behind that are no more, unless somebody is writing just now.
+  /// Removes the temporary files of killed processes unless another instance holds the lock.
   ///
-  /// That this fails is nobody's concern who wants to read or write: it is tried again.
+  /// A failure does not affect the current operation; the next one tries again.
   private func sweepOnce() {
     guard !isSwept else { return }
     isSwept = (try? sweep()) ?? false

@@ -6,21 +6,21 @@ internal import FoundationEssentials
 internal import Foundation
 #endif
 
-/// The content of an entry's file: one JSON object that says what it is and can tell whether it is whole.
+/// The content of an entry's file: a JSON object with a checksum.
 ///
 /// ```json
 /// {"plexus":1,"crc32c":"1c291ca3","entry":{"key":"me","schema":"Profile",...,"value":{...}}}
 /// ```
 ///
-/// The object that is the entry is covered by the checksum, byte by byte as it stands there. What stands
-/// around it is compared with what it must be, so that no byte of a file can change unnoticed.
+/// The checksum covers the exact bytes of the `entry` object. The bytes around it are compared with their
+/// expected values, so every changed byte is detected.
 struct Envelope<Value: Codable & Sendable>: Sendable {
-  /// What the values are: entries of any other schema are not used.
+  /// The schema of the values; entries with another schema are ignored.
   let schema: String
 
-  /// Returns the content of the file for an entry.
+  /// Encodes an entry as the content of a file.
   ///
-  /// - Throws: What encoding the value throws.
+  /// - Throws: The error of encoding the value.
   func encode(_ entry: CacheEntry<Value>, key: String) throws -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -42,9 +42,9 @@ struct Envelope<Value: Codable & Sendable>: Sendable {
     return Self.opening(for: content) + content + Self.closing
   }
 
-  /// Returns the entry in a file.
+  /// Decodes the content of a file.
   ///
-  /// - Returns: `nil` if the file is damaged, of another format or schema, or another key's.
+  /// - Returns: The entry, or `nil` if the file is damaged or belongs to another format, schema or key.
   func decode(_ bytes: [UInt8], key: String) -> CacheEntry<Value>? {
     let decoder = JSONDecoder()
     guard
@@ -70,15 +70,15 @@ struct Envelope<Value: Codable & Sendable>: Sendable {
     )
   }
 
-  /// Returns the key of the entry in a file.
+  /// Returns the key in the content of a file.
   ///
-  /// - Returns: `nil` if the file is damaged or of another format.
+  /// - Returns: The key, or `nil` if the file is damaged or of another format.
   func key(in bytes: [UInt8]) -> String? {
     guard let content = Self.content(of: bytes) else { return nil }
     return (try? JSONDecoder().decode(Label.self, from: content))?.key
   }
 
-  /// The object that is the entry, if it is whole.
+  /// Returns the bytes of the `entry` object, or `nil` if the file is damaged.
   private static func content(of bytes: [UInt8]) -> Data? {
     let size = opening(for: []).count + closing.count
     guard bytes.count > size else { return nil }
@@ -98,7 +98,7 @@ struct Envelope<Value: Codable & Sendable>: Sendable {
 
   private static var closing: [UInt8] { Array("}\n".utf8) }
 
-  /// What must fit before the value is looked at.
+  /// The fields that must match before the value is decoded.
   private struct Label: Decodable {
     let key: String
     let schema: String
@@ -110,7 +110,7 @@ struct Envelope<Value: Codable & Sendable>: Sendable {
     let seconds: Int64
     let attoseconds: Int64
     let validator: String?
-    // Older files have none of these, and older readers ignore them.
+    // Missing in older files and ignored by older readers.
     let timeToLive: Span?
     let staleWhileRevalidate: Span?
     let staleIfError: Span?
@@ -133,7 +133,7 @@ struct Envelope<Value: Codable & Sendable>: Sendable {
 }
 
 extension Duration {
-  /// Seconds and attoseconds, or the nearest that their types can hold.
+  /// The seconds and attoseconds, clamped to the range of their types.
   var clampedComponents: (seconds: Int64, attoseconds: Int64) {
     min(max(self, .seconds(Int64.min)), .seconds(Int64.max)).components
   }

@@ -1,21 +1,21 @@
 internal import PlexusSupport
 
-/// The names of the files in which the values of one type are kept.
+/// The names of the files that store the values of one type.
 ///
-/// All names begin with a tag of that type, so that cachers of several types can share a directory. A
-/// name consists of lower-case ASCII letters, digits and `.-_~=`, has at most 120 bytes and is the same
-/// whether a file system tells upper from lower case or not.
+/// All names begin with a tag for the type, so cachers of several types can share a directory. A name
+/// consists of lowercase ASCII letters, digits and `.-_~=`, has at most 120 bytes, and is unique on
+/// case-insensitive file systems.
 ///
-/// A key of up to 80 bytes that consists of lower-case letters, digits and `.-_`, and of at most one slash,
-/// stands in its name as it is, with `=` for the slash. Of any other key the name has a few readable characters and
-/// the SHA-256 digest of its UTF-8 bytes. `~` marks those, so no two keys share a name.
+/// A key of up to 80 bytes that consists of lowercase letters, digits, `.-_` and at most one slash
+/// appears in the name unchanged, with `=` for the slash. For any other key, the name contains `~`, a
+/// short excerpt and the SHA-256 digest of the key's UTF-8 bytes.
 struct FileNames: Sendable {
-  /// What the names begin with.
+  /// The common prefix of the names.
   let tag: String
 
   /// Creates the names for a type.
   ///
-  /// - Parameter type: The type, which is told from types of the same name elsewhere.
+  /// - Parameter type: The type. Types of the same name in other modules or scopes get other names.
   init(_ type: Any.Type) {
     self.init(type: Self.fullName(of: type), excerpt: "\(type)")
   }
@@ -24,23 +24,22 @@ struct FileNames: Sendable {
   ///
   /// - Parameters:
   ///   - type: The name of the type.
-  ///   - excerpt: A shorter one, for people.
+  ///   - excerpt: A shorter, readable name.
   init(type: String, excerpt: String? = nil) {
     let digest = SHA256.hexadecimalDigest(type.utf8)
     tag = Self.excerpt(of: excerpt ?? type, limit: 16) + "-" + digest.prefix(8)
   }
 
-  /// Returns the name of a type with those of its module and of the types around it, the same in every
-  /// process.
+  /// Returns the name of a type with its module and its enclosing types, which is the same in every process.
   static func fullName(of type: Any.Type) -> String {
-    // What belongs to a function or a file has an address instead, which differs from run to run.
+    // For local and private types, the name contains an address that differs between runs.
     String(reflecting: type).replacing(/\(unknown context at [^)]*\)\./, with: "")
   }
 
-  /// The name of the file that tells what was removed.
+  /// The name of the file that records removals.
   var removals: String { "\(tag).removals" }
 
-  /// The name of the log that holds all entries.
+  /// The name of the log file.
   var log: String { "\(tag).log" }
 
   /// Returns the name of the file for a key.
@@ -57,20 +56,20 @@ struct FileNames: Sendable {
     return "\(tag).~\(excerpt)-\(SHA256.hexadecimalDigest(bytes))\(Self.entrySuffix)"
   }
 
-  /// Returns the name for a file that is being written.
+  /// Returns the name of a temporary file.
   ///
-  /// - Parameter number: What tells it from others.
+  /// - Parameter number: A number that makes the name unique.
   /// - Returns: The name.
   func temporary(_ number: UInt64) -> String {
     "\(tag).\(String(number, radix: 16))\(Self.temporarySuffix)"
   }
 
-  /// Returns whether this is the name of a file for a key.
+  /// Returns whether a name belongs to an entry's file.
   func isEntry(_ name: String) -> Bool {
     name.hasPrefix(tag + ".") && name.hasSuffix(Self.entrySuffix)
   }
 
-  /// Returns whether this is the name of a file that is or was being written.
+  /// Returns whether a name belongs to a temporary file.
   func isTemporary(_ name: String) -> Bool {
     name.hasPrefix(tag + ".") && name.hasSuffix(Self.temporarySuffix)
   }
@@ -87,7 +86,7 @@ struct FileNames: Sendable {
     UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte || UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte
   }
 
-  /// The beginning of a text with everything but letters and digits replaced.
+  /// Returns the beginning of a text in lowercase, with a hyphen for each character except letters and digits.
   private static func excerpt(of text: String, limit: Int) -> String {
     let letters = text.utf8.prefix(limit).map { byte in
       let lower = UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte ? byte + 32 : byte

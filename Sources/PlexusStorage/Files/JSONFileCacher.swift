@@ -6,11 +6,11 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// A cacher that keeps each entry in a readable file of its own.
+/// A cacher that stores each entry as a readable JSON file.
 ///
-/// It suits a few values that are stored now and then, such as those of single multiplexers, and people who
-/// want to look at them: each file is one JSON object. Many small values are better off in a
-/// ``JSONLogCacher``, which stores a batch with one write.
+/// Use it for a few values that are stored occasionally, such as those of single multiplexers, or if
+/// people must be able to read the files. For many small values, use ``JSONLogCacher``, which stores a batch
+/// with one write.
 ///
 /// ```swift
 /// import Plexus
@@ -25,49 +25,50 @@ public import Foundation
 ///
 /// ## Files
 ///
-/// The directory is created at the first store or removal, with those above it, for the owner's eyes only (0700; files
-/// 0600). A directory that exists keeps its permissions. Several cachers can share one, also with cachers of
-/// other types: a file's name begins with the type's, followed by the key or, if it could not be a file name
-/// everywhere, by its SHA-256 digest. Keys that are equal have one file, also if they are spelled differently in
-/// Unicode.
+/// The directory and its parents are created by the first store or removal, with permissions 0700; the files
+/// have 0600. An existing directory keeps its permissions. Several cachers, also of different types, can share
+/// a directory: a file name consists of the name of the type, followed by the key or, if the key is not
+/// a portable file name, by its SHA-256 digest. Keys that are equal under Unicode canonical equivalence
+/// have the same file.
 ///
-/// ## Failing
+/// ## Errors
 ///
-/// A file that is damaged, cut short, of another schema or another key's counts as none, and the next
-/// store replaces it. Operations throw a ``StorageError``, or a `CacherError` with one for each key, if the
-/// system fails: no permission, no space. The older entry of a key that could not be stored stays.
+/// A file that is damaged, incomplete, or of another schema or key is ignored and replaced by the next
+/// store. If the system fails, operations throw a ``StorageError``, or a `CacherError` with one for each key.
+/// Examples are missing permissions and a full disk. A key whose new entry could not be stored keeps its old
+/// one.
 ///
-/// ## Crashes and several processes
+/// ## Crashes and multiple processes
 ///
-/// A file is written under another name, made durable and then renamed, so at any time each key has its
-/// old entry or the new one, whole. What returns is durable. Any number of instances and processes
-/// may use one directory at once. What a writer that was killed has left behind is removed at the first
-/// use of an instance. What one of them removes is written back by no other one that had it in memory: a small file,
-/// with the ending `.removals`, tells of the last 1,024 removals, and a value that a multiplexer had before more of
-/// them is not written.
+/// A file is written under a temporary name, made durable and then renamed, so each key always has either
+/// its old entry or its new one in full. A write is durable when the call returns. Any number of instances
+/// and processes can use one directory at the same time. Temporary files of a killed process are removed by
+/// the first read or store of an instance. An entry that one instance removes is not written back by another
+/// that had it in memory: a small file with the suffix `.removals` contains the last 1,024 removals,
+/// and a value that a multiplexer obtained before more removals than that is not written.
 ///
 /// ## Slow disks
 ///
-/// Encoding and decoding happen where tasks run; the disk is waited for on a thread of the cacher's own.
-/// Copies of one cacher share it, and wait for each other. A cancelled `store` leaves out what it has not
-/// begun to write.
+/// Values are encoded and decoded on the threads of the calling tasks; disk access blocks a serial queue of
+/// the cacher instead. Copies of a cacher share this queue. A cancelled `store` skips the parts that
+/// it has not begun to write.
 ///
-/// - Important: Cachers in one directory whose values have one type share their entries, and one that is
-///   cleared clears those of all. Give each a directory of its own; the default one is that of the program.
+/// - Important: Cachers with the same directory and value type share their entries; clearing one clears
+///   them all. Use a separate directory for each. The default directory is specific to the program.
 public struct JSONFileCacher<Value: Codable & Sendable>: BatchReadingCacher {
   private let folder: EntryFolder
   private let envelope: Envelope<Value>
 
-  /// Creates a cacher; the disk is not touched yet.
+  /// Creates a cacher without accessing the disk.
   ///
   /// - Parameters:
-  ///   - directory: Where the files are; if there is none, a folder of this program in the user's
-  ///     caches directory: `$XDG_CACHE_HOME` or `~/.cache` on Linux.
-  ///   - byteLimit: How many bytes the files of this type in the directory may have together. Before a new
-  ///     one exceeds that, the oldest by `storedAt` are removed; one that is larger than the limit is
-  ///     not stored. The limit costs a look at all files for every 64 that are stored.
-  ///   - schema: What the values are, such as `"profile 2"`: entries stored under another one are not
-  ///     used. The full name of the type if there is none.
+  ///   - directory: The directory of the files. The default is a folder of this program in the user's
+  ///     caches directory, which is `$XDG_CACHE_HOME` or `~/.cache` on Linux.
+  ///   - byteLimit: The maximum total size of the files of this type in the directory. Before a new file
+  ///     exceeds it, the oldest files by `storedAt` are evicted. A file that exceeds the limit by itself is
+  ///     not stored. With a limit, a store lists all files once for each 64 entries or part thereof.
+  ///   - schema: A name for the format of the values, such as `"profile 2"`; entries stored with another
+  ///     schema are ignored. The default is the full name of the type.
   /// - Precondition: The directory is a file URL, and the byte limit is positive.
   public init(directory: URL? = nil, byteLimit: Int? = nil, schema: String? = nil) {
     self.init(
@@ -89,14 +90,15 @@ public struct JSONFileCacher<Value: Codable & Sendable>: BatchReadingCacher {
     envelope = Envelope(schema: schema ?? FileNames.fullName(of: Value.self))
   }
 
-  /// How much has been removed from the files of this type in the directory so far, by whatever instance or process.
+  /// The number of removals of this type in the directory so far, by all instances and processes.
   public var generation: CacheGeneration? { folder.generation }
 
   /// Returns the entry of a key.
   ///
   /// - Parameter key: The key.
-  /// - Returns: The entry, however old it is; `nil` if there is none that is whole and of this schema.
-  /// - Throws: A ``StorageError`` if its file cannot be read.
+  /// - Returns: The entry, regardless of its age, or `nil` if there is none, or it is damaged or of another
+  ///   schema.
+  /// - Throws: A ``StorageError`` if the file cannot be read.
   @concurrent
   public func entry(forKey key: String) async throws -> CacheEntry<Value>? {
     let key = key.canonicalSpelling
@@ -104,10 +106,10 @@ public struct JSONFileCacher<Value: Codable & Sendable>: BatchReadingCacher {
     return envelope.decode(bytes, key: key)
   }
 
-  /// Returns the entries of some keys.
+  /// Returns the entries of several keys.
   ///
   /// - Parameter keys: The keys.
-  /// - Returns: The entries, however old they are, without those that are damaged or of another schema.
+  /// - Returns: The entries, regardless of their age, without those that are damaged or of another schema.
   /// - Throws: A ``StorageError`` if a file cannot be read.
   @concurrent
   public func entries(forKeys keys: Set<String>) async throws -> [String: CacheEntry<Value>] {
@@ -117,11 +119,11 @@ public struct JSONFileCacher<Value: Codable & Sendable>: BatchReadingCacher {
     return entries
   }
 
-  /// Stores entries, durably when it returns, but for those that have been removed since their generation.
+  /// Stores entries durably, except those that have been removed since their generation.
   ///
   /// - Parameter entries: The entries by key.
-  /// - Throws: A `CacherError` that names the keys whose entries were not stored; their older entries
-  ///   are still there.
+  /// - Throws: A `CacherError` with the keys whose entries were not stored. These keys keep their old
+  ///   entries.
   @concurrent
   public func store(_ entries: [String: CacheEntry<Value>]) async throws {
     var failures: [String: any Error] = [:]
@@ -147,10 +149,10 @@ public struct JSONFileCacher<Value: Codable & Sendable>: BatchReadingCacher {
     if !failures.isEmpty { throw CacherError(failures: failures) }
   }
 
-  /// Removes the entries of some keys, durably when it returns, also if the task is cancelled.
+  /// Removes the entries of several keys durably, even if the task is cancelled.
   ///
   /// - Parameter keys: The keys.
-  /// - Throws: A `CacherError` that names the keys whose entries may still be there.
+  /// - Throws: A `CacherError` with the keys whose entries may remain.
   @concurrent
   public func removeEntries(forKeys keys: Set<String>) async throws {
     guard !keys.isEmpty else { return }
@@ -158,27 +160,26 @@ public struct JSONFileCacher<Value: Codable & Sendable>: BatchReadingCacher {
     if !failures.isEmpty { throw CacherError(failures: failures) }
   }
 
-  /// Removes every entry of this type in the directory, durably when it returns, also if the task is
-  /// cancelled.
+  /// Removes all entries of this type in the directory durably, even if the task is cancelled.
   ///
-  /// - Throws: A ``StorageError`` if something may still be there.
+  /// - Throws: A ``StorageError`` if entries may remain.
   @concurrent
   public func removeAllEntries() async throws {
     try await folder.removeAll()
   }
 
-  /// Removes every entry of this type in the directory whose key begins with some characters, durably when it
-  /// returns, also if the task is cancelled.
+  /// Removes all entries of this type in the directory whose keys have a prefix.
   ///
-  /// Files whose names do not show the key are read for that.
+  /// The removal is durable and is carried out even if the task is cancelled. It reads every file of this
+  /// type and also removes damaged ones.
   ///
-  /// - Parameter prefix: The beginning of the keys.
-  /// - Throws: A ``StorageError`` if something may still be there.
+  /// - Parameter prefix: The prefix of the keys.
+  /// - Throws: A ``StorageError`` if entries may remain.
   @concurrent
   public func removeEntries(withPrefix prefix: String) async throws {
     let prefix = prefix.canonicalSpelling
     try await folder.removeAll(withPrefix: prefix) { bytes in
-      // Nothing can be said of a damaged file, which is no entry of any key.
+      // The key of a damaged file is unknown, and the file holds no usable entry.
       envelope.key(in: bytes)?.utf8.starts(with: prefix.utf8) ?? true
     }
   }
@@ -190,7 +191,7 @@ extension JSONFileCacher: Hashable {
     left.folder.id == right.folder.id
   }
 
-  /// Hashes what tells the files of the cacher from those of others.
+  /// Hashes the directory and the name of the type.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(folder.id)
   }

@@ -1,28 +1,28 @@
-/// How much room the files of a folder leave under its limit, and who has to make more.
+/// The sizes of the files in a folder, and the choice of files to evict under a limit.
 struct SizeLimit {
-  /// A file as its folder lists it.
+  /// A file in the folder.
   struct File {
     let name: String
     let size: Int
     let storedAt: Duration
-    /// The time at which the file was last changed, by the system's clock.
+    /// The time of the last status change, set by the system clock.
     let changed: Duration
   }
 
   private let limit: Int
   private let now: Duration
-  /// The oldest file last.
+  /// The files, oldest last.
   private var files: [File]
   private var sizes: [String: Int]
   private var total: Int
 
-  /// Looks at files.
+  /// Creates the limit for the files of a folder.
   ///
   /// - Parameters:
-  ///   - limit: The number of bytes that they may have together.
-  ///   - files: The files that there are.
-  ///   - now: The wall clock's time. A file from the future counts as the oldest: a clock that was
-  ///     once wrong must not make it stay for ever.
+  ///   - limit: The maximum total size.
+  ///   - files: The existing files.
+  ///   - now: The current wall-clock time. A file with a later time counts as the oldest, so that a wrong
+  ///     clock cannot keep it forever.
   init(limit: Int, files: [File], now: Duration) {
     self.limit = limit
     self.now = now
@@ -31,12 +31,12 @@ struct SizeLimit {
     total = files.reduce(0) { $0 + $1.size }
   }
 
-  /// Returns which files must go before a file is written, the oldest first.
+  /// Returns the files to evict before a file is written, oldest first.
   ///
   /// - Parameters:
   ///   - size: The size of the new file.
-  ///   - name: Its name: a file that has it is replaced, and is none of those that go.
-  /// - Returns: The names of those that must go.
+  ///   - name: Its name. An existing file of that name is replaced and not returned.
+  /// - Returns: The names of the files to evict.
   func victims(for size: Int, replacing name: String) -> [String] {
     var excess = total - (sizes[name] ?? 0) + size - limit
     var victims: [String] = []
@@ -48,14 +48,14 @@ struct SizeLimit {
     return victims
   }
 
-  /// A file was removed.
+  /// Accounts for a removed file.
   mutating func remove(_ name: String) {
     guard let size = sizes.removeValue(forKey: name) else { return }
     total -= size
     if let index = files.lastIndex(where: { $0.name == name }) { files.remove(at: index) }
   }
 
-  /// A file was written.
+  /// Accounts for a written file.
   mutating func insert(_ name: String, size: Int, storedAt: Duration) {
     remove(name)
     let file = File(name: name, size: size, storedAt: storedAt, changed: now)

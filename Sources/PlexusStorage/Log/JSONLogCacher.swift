@@ -6,10 +6,10 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// A cacher that appends all entries, as JSON, to one file with checksums.
+/// A cacher that appends JSON-encoded entries to one log file with checksums.
 ///
-/// It suits maps and other sources of many small values: a batch is one write, made durable once, however
-/// many entries it has, and an entry is read at its place in the file.
+/// Use it for many small values, such as those of a map: a batch is a single write that is made
+/// durable once, and an entry is read directly from its position in the file.
 ///
 /// ```swift
 /// import Plexus
@@ -23,61 +23,61 @@ public import Foundation
 /// try await cacher.removeEntries(forKeys: ["1"])
 /// ```
 ///
-/// ## The file
+/// ## File and memory
 ///
-/// It lies in the directory under a name that begins with the type's, so that cachers of several types can
-/// share one. The directory is created if there is none, with those above it, for the owner's eyes only
-/// (0700; the file 0600). Where each entry is, is kept in memory: the keys and about 100 bytes for each. When
-/// more than half of the file has been replaced or removed, what is left is written to a new file, which then
-/// takes the old one's place.
+/// The file name begins with the name of the value type, so cachers of several types can share a directory. The
+/// directory and its parents are created if necessary, with permissions 0700; the file has 0600. The
+/// positions of the entries are kept in memory: the keys and about 100 bytes for each. When a file of
+/// more than 4 KiB has more obsolete than live bytes, the live entries are written to a new file that
+/// replaces the old one.
 ///
 /// ## Damage
 ///
-/// Whatever the file holds, opening it does not fail: a file of another schema, version or program, or one
-/// whose beginning is damaged, is replaced by an empty one. The end of a write that was cut short is cut
-/// off. A damaged value is a miss. If it cannot be told whose record is damaged, all entries that were stored
-/// before it are misses, too, for it may have been what replaced or removed them.
+/// The content of the file never makes opening it fail: a file of another schema, version or program, or
+/// with a damaged header, is replaced by an empty one. An incomplete write at the end is truncated. A damaged
+/// value is a cache miss. If the key of a damaged record is unknown, all entries stored before it become cache
+/// misses, because the record may have replaced or removed any of them.
 ///
-/// ## Crashes and several processes
+/// ## Crashes and multiple processes
 ///
-/// What returns is durable, and at any time each key has its old entry or the new one, whole. Any number of
-/// instances and processes may use one directory at once, and see what the others have stored and removed:
-/// the file is locked while one of them writes, and never for longer. Reading waits for no lock: a process that
-/// is stopped while it writes keeps others from writing, and not from reading. What one of them removes is written back
-/// by no other one that had it in memory: a small file beside the log, with the ending `.removals`, tells of the last
-/// 1,024 removals, and a value that a multiplexer had before more of them is not written.
+/// A write is durable when the call returns, and each key always has either its old entry or its new one in
+/// full. Any number of instances and processes can use one directory at the same time and see each
+/// other's changes. The file is locked only during a write, and reads do not wait for the lock: a process that
+/// stalls during a write blocks other writers but no readers. An entry that one instance removes is not written
+/// back by another that had it in memory: a small file next to the log, with the suffix `.removals`, contains the
+/// last 1,024 removals, and a value that a multiplexer obtained before more removals than that is not written.
 ///
-/// ## Failing
+/// ## Errors
 ///
-/// Operations throw a ``StorageError``, or a `CacherError` with one for each key, if the system fails: no
-/// permission, no space, or another process that keeps the file locked for more than ten seconds. The older
-/// entry of a key that could not be stored stays. Entries can be removed, and the file made smaller, also on a full
-/// disk.
+/// If the system fails, operations throw a ``StorageError``, or a `CacherError` with one for each key. Examples
+/// are missing permissions, a full disk, and a file that another process keeps locked for more than ten seconds.
+/// A key whose new entry could not be stored keeps its old one. Removing entries and shrinking the file also
+/// work on a full disk.
 ///
 /// ## Slow disks
 ///
-/// Encoding and decoding happen where tasks run; the disk is waited for on a thread of the cacher's own. A
-/// cancelled `store` leaves out what it has not begun to write.
+/// Values are encoded and decoded on the threads of the calling tasks; disk access blocks a serial queue of
+/// the cacher instead. A cancelled `store` skips the parts that it has not begun to write.
 ///
-/// - Important: Cachers in one directory whose values have one type share their entries, and one that is
-///   cleared clears those of all. Give each a directory of its own; the default one is that of the program.
+/// - Important: Cachers with the same directory and value type share their entries; clearing one clears
+///   them all. Use a separate directory for each. The default directory is specific to the program.
 public final actor JSONLogCacher<Value: Codable & Sendable>: BatchReadingCacher {
   private nonisolated let log: LogStore
 
-  /// Opens the log of a directory, or creates one.
+  /// Opens the log in a directory, or creates one.
   ///
-  /// What the file holds is read by the first operation, not here.
+  /// The content is read by the first operation.
   ///
   /// - Parameters:
-  ///   - directory: Where the file is; if there is none, a folder of this program in the user's
-  ///     caches directory: `$XDG_CACHE_HOME` or `~/.cache` on Linux.
-  ///   - byteLimit: How many bytes the file may have. Before it exceeds that, the oldest entries by
-  ///     `storedAt` are removed: as many as necessary, or with a limit of more than 1 MiB as many as
-  ///     make an eighth of it free. An entry that is larger than the limit is not stored.
-  ///   - schema: What the values are, such as `"profile 2"`: the entries stored under another one are
-  ///     removed. The full name of the type if there is none.
-  /// - Throws: A ``StorageError`` if there is no file and none can be created, or it must not be read and
-  ///   written; never because of what the file holds.
+  ///   - directory: The directory of the file. The default is a folder of this program in the user's
+  ///     caches directory, which is `$XDG_CACHE_HOME` or `~/.cache` on Linux.
+  ///   - byteLimit: The maximum size of the file. Before the file exceeds it, the oldest entries by
+  ///     `storedAt` are evicted: as many as necessary, or enough to free an eighth if the limit is more than
+  ///     1 MiB. An entry that exceeds the limit is not stored.
+  ///   - schema: A name for the format of the values, such as `"profile 2"`; entries stored with another
+  ///     schema are removed. The default is the full name of the type.
+  /// - Throws: A ``StorageError`` if the file cannot be opened or created for reading and writing. The content of
+  ///   the file causes no error.
   /// - Precondition: The directory is a file URL, and the byte limit is positive.
   public init(directory: URL? = nil, byteLimit: Int? = nil, schema: String? = nil) throws {
     try self.init(
@@ -99,23 +99,23 @@ public final actor JSONLogCacher<Value: Codable & Sendable>: BatchReadingCacher 
     )
   }
 
-  /// How much has been removed from the file so far, by whatever instance or process.
+  /// The number of removals from the file so far, by all instances and processes.
   public nonisolated var generation: CacheGeneration? { log.generation }
 
   /// Returns the entry of a key.
   ///
   /// - Parameter key: The key.
-  /// - Returns: The entry, however old it is; `nil` if there is none that is whole and can be decoded.
+  /// - Returns: The entry, regardless of its age, or `nil` if there is none or it is damaged.
   /// - Throws: A ``StorageError`` if the file cannot be read.
   @concurrent
   public nonisolated func entry(forKey key: String) async throws -> CacheEntry<Value>? {
     try await log.read(key.canonicalSpelling).flatMap(Self.entry(of:))
   }
 
-  /// Returns the entries of some keys.
+  /// Returns the entries of several keys.
   ///
   /// - Parameter keys: The keys.
-  /// - Returns: The entries, however old they are, without those that are damaged or cannot be decoded.
+  /// - Returns: The entries, regardless of their age, without damaged ones.
   /// - Throws: A ``StorageError`` if the file cannot be read.
   @concurrent
   public nonisolated func entries(
@@ -137,11 +137,11 @@ public final actor JSONLogCacher<Value: Codable & Sendable>: BatchReadingCacher 
     )
   }
 
-  /// Stores entries, durably when it returns, but for those that have been removed since their generation.
+  /// Stores entries durably, except those that have been removed since their generation.
   ///
   /// - Parameter entries: The entries by key.
-  /// - Throws: A `CacherError` that names the keys whose entries were not stored; their older entries
-  ///   are still there.
+  /// - Throws: A `CacherError` with the keys whose entries were not stored. These keys keep their old
+  ///   entries.
   @concurrent
   public nonisolated func store(_ entries: [String: CacheEntry<Value>]) async throws {
     let encoder = JSONEncoder()
@@ -182,10 +182,10 @@ public final actor JSONLogCacher<Value: Codable & Sendable>: BatchReadingCacher 
     if !failures.isEmpty { throw CacherError(failures: failures) }
   }
 
-  /// Removes the entries of some keys, durably when it returns, also if the task is cancelled.
+  /// Removes the entries of several keys durably, even if the task is cancelled.
   ///
   /// - Parameter keys: The keys.
-  /// - Throws: A `CacherError` that names the keys whose entries may still be there.
+  /// - Throws: A `CacherError` with the keys whose entries may remain.
   @concurrent
   public nonisolated func removeEntries(forKeys keys: Set<String>) async throws {
     guard !keys.isEmpty else { return }
@@ -196,19 +196,18 @@ public final actor JSONLogCacher<Value: Codable & Sendable>: BatchReadingCacher 
     }
   }
 
-  /// Removes every entry, durably when it returns, also if the task is cancelled.
+  /// Removes all entries durably, even if the task is cancelled.
   ///
-  /// - Throws: A ``StorageError`` if something may still be there.
+  /// - Throws: A ``StorageError`` if entries may remain.
   @concurrent
   public nonisolated func removeAllEntries() async throws {
     try await log.removeAll()
   }
 
-  /// Removes every entry whose key begins with some characters, durably when it returns, also if the task is
-  /// cancelled.
+  /// Removes all entries whose keys have a prefix, durably, even if the task is cancelled.
   ///
-  /// - Parameter prefix: The beginning of the keys.
-  /// - Throws: A ``StorageError`` if something may still be there.
+  /// - Parameter prefix: The prefix of the keys.
+  /// - Throws: A ``StorageError`` if entries may remain.
   @concurrent
   public nonisolated func removeEntries(withPrefix prefix: String) async throws {
     try await log.remove(withPrefix: prefix.canonicalSpelling)
@@ -216,7 +215,7 @@ public final actor JSONLogCacher<Value: Codable & Sendable>: BatchReadingCacher 
 }
 
 extension JSONLogCacher: Hashable {
-  /// Returns whether two cachers share their file.
+  /// Returns whether two cachers share a file.
   public static func == (left: JSONLogCacher, right: JSONLogCacher) -> Bool {
     left.log.path == right.log.path
   }

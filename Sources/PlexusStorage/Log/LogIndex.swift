@@ -1,41 +1,41 @@
-/// Where the entries of a log are.
+/// The positions of the entries in a log.
 struct LogIndex: Sendable {
-  /// Where a record is.
+  /// The position of a record.
   struct Place: Hashable, Sendable {
     let offset: Int
     let byteCount: Int
     let storedAt: Duration
   }
 
-  /// The record of each key that has an entry.
+  /// The position of each key's entry.
   private(set) var places: [String: Place] = [:]
-  /// How many bytes those records have together.
+  /// The total size of these records.
   private(set) var liveByteCount = 0
 
-  /// A key has a new entry.
+  /// Sets the position of a key's entry.
   mutating func put(_ key: String, _ place: Place) {
     let old = places.updateValue(place, forKey: key)
     liveByteCount += place.byteCount - (old?.byteCount ?? 0)
   }
 
-  /// A key has no entry any more.
+  /// Removes a key.
   mutating func remove(_ key: String) {
     liveByteCount -= places.removeValue(forKey: key)?.byteCount ?? 0
   }
 
-  /// Takes up what a file has after a place up to which it is known.
+  /// Adds the records of a file from a position onward.
   ///
-  /// Damage is told from the end of a write that a crash cut short by what follows: whole records or
-  /// none. After damage those entries are given up that it may have replaced or removed: one if it is
-  /// known whose payload it hit, else all before it. So no value comes back that was removed.
+  /// Damage is followed by complete records; a write that a crash interrupted is not. Damage drops the
+  /// entries that the damaged record may have replaced or removed: one entry if the key is known,
+  /// otherwise all entries before it. A removed value therefore never reappears.
   ///
   /// - Parameters:
   ///   - window: The file.
-  ///   - start: How far it is known.
-  ///   - stopsAtDamage: Whether the end is the first record that is not whole. It may be one that is just being
-  ///     written, if the file is not locked.
-  /// - Returns: Where its last whole record ends.
-  /// - Throws: What reading the file throws; the index must not be used any more then.
+  ///   - start: The end of the indexed records.
+  ///   - stopsAtDamage: Whether to stop at the first incomplete record. Without the lock, it may be a record
+  ///     that is being written.
+  /// - Returns: The end of the last complete record.
+  /// - Throws: The error of reading the file. The index is then unusable.
   mutating func scan(
     _ window: inout LogWindow,
     from start: Int,
@@ -76,14 +76,14 @@ struct LogIndex: Sendable {
     return end
   }
 
-  /// Returns which entries must go, the oldest first, to get rid of some bytes.
+  /// Returns the entries to evict, oldest first, to free a number of bytes.
   ///
   /// - Parameters:
-  ///   - excess: How many bytes must go.
-  ///   - keys: Those that go anyway and do not count.
-  ///   - now: The wall clock's time. An entry from the future counts as the oldest: a clock that was
-  ///     once wrong must not make it stay for ever.
-  /// - Returns: The keys of those that must go.
+  ///   - excess: The number of bytes to free.
+  ///   - keys: Keys that are dropped anyway and do not count.
+  ///   - now: The current wall-clock time. An entry with a later time counts as the oldest, so that a
+  ///     wrong clock cannot keep it forever.
+  /// - Returns: The keys of the entries to evict.
   func victims(freeing excess: Int, besides keys: Set<String>, now: Duration) -> [String] {
     guard excess > 0 else { return [] }
     var victims: [String] = []

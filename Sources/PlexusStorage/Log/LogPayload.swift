@@ -6,16 +6,15 @@ internal import FoundationEssentials
 internal import Foundation
 #endif
 
-/// The payload of a log's entry: a value as JSON, followed by what came with it about keeping it, if
-/// something did.
+/// The encoding of a log entry's payload: a JSON value, followed by its cache directives, if any.
 ///
-/// What follows the JSON ends with a byte that no text ends with. A reader that does not know of it takes the
-/// payload for no JSON, and the entry for none: a miss, and not a value that is kept for too long.
+/// The directives end with a byte that never ends a text. A reader without support for them fails to decode
+/// the JSON, which is a cache miss, instead of keeping the value for too long.
 ///
 /// | after the JSON | for |
 /// |---|---|
-/// | 16 bytes, `0xff` | a time to live, and nothing else |
-/// | 16 bytes for each time there is, a byte that tells which, `0xfe` | anything else |
+/// | 16 bytes, `0xff` | only a time to live |
+/// | 16 bytes for each duration, a bit mask, `0xfe` | all other directives |
 enum LogPayload {
   private static let timeToLiveMark: UInt8 = 0xff
   private static let directivesMark: UInt8 = 0xfe
@@ -47,9 +46,9 @@ enum LogPayload {
     return payload
   }
 
-  /// Takes a payload apart.
+  /// Splits a payload into the value and its directives.
   ///
-  /// - Returns: `nil` if it is none.
+  /// - Returns: `nil` if the directives are malformed.
   static func decode(_ payload: [UInt8]) -> (json: Data, directives: CacheDirectives)? {
     var directives = CacheDirectives()
     var rest = payload[...]

@@ -1,18 +1,18 @@
-/// A record of a log: an entry, the removal of one, or a seal.
+/// A record of a log: an entry, a removal or a seal.
 ///
-/// It begins with a label: a marker that cannot occur in text, the kind, lengths, time and key, with a
-/// checksum of their own. The payload follows. So damage to a payload costs one entry, of
-/// which it is known which one it is.
+/// A record begins with a label, which has its own checksum and contains a marker that cannot occur in text,
+/// the kind, the lengths, the time and the key. The payload follows. Damage to a payload therefore costs only
+/// the entry of a known key.
 struct LogRecord: Hashable, Sendable {
   enum Kind: UInt8, Sendable {
     case entry = 1
     case removal = 2
-    /// Nothing but the end of a removal. It tells a removal that was damaged later, which has a whole
-    /// record after it, from one that was cut short by a crash, which has none.
+    /// The end of a removal. A removal that is damaged later is followed by a complete record; one that was
+    /// interrupted by a crash is not.
     case seal = 3
   }
 
-  /// Everything but the payload.
+  /// All fields except the payload.
   struct Label: Hashable, Sendable {
     var kind: Kind
     var key: String
@@ -20,24 +20,24 @@ struct LogRecord: Hashable, Sendable {
     var validator: String?
     var payloadCount = 0
     var payloadChecksum: UInt32 = 0
-    /// How many bytes the label takes.
+    /// The size of the label.
     var byteCount = 0
 
-    /// How many bytes the record takes.
+    /// The size of the record.
     var recordByteCount: Int { byteCount + payloadCount }
   }
 
   var label: Label
   var payload: [UInt8]
 
-  /// How many bytes one part of a record can have at most.
+  /// The maximum size of one part of a record.
   static var maximumPartCount: Int { Int(UInt32.max) - 1 }
 
-  /// How many bytes of a label come before its key.
+  /// The number of label bytes before the key.
   fileprivate static var fixedCount: Int { 36 }
   private static var noValidator: UInt32 { .max }
 
-  /// Returns the bytes of a record.
+  /// Encodes a record.
   ///
   /// - Precondition: No part has more than ``maximumPartCount`` bytes.
   static func encode(
@@ -64,7 +64,7 @@ struct LogRecord: Hashable, Sendable {
     return bytes
   }
 
-  /// Returns the bytes of the removal of an entry, of the length of that entry's record.
+  /// Encodes the removal of an entry, with the length of the entry's record.
   static func encode(removalInPlaceOf record: LogRecord) -> [UInt8] {
     encode(
       .removal,
@@ -75,9 +75,9 @@ struct LogRecord: Hashable, Sendable {
     )
   }
 
-  /// Reads a record.
+  /// Decodes a record.
   ///
-  /// - Returns: `nil` if these are not the bytes of exactly one whole record.
+  /// - Returns: The record, or `nil` if the bytes are not exactly one complete record.
   static func decode(_ bytes: [UInt8]) -> LogRecord? {
     var window = LogWindow(size: bytes.count) { offset, count in
       Array(bytes[offset..<offset + count])
@@ -101,9 +101,9 @@ struct LogRecord: Hashable, Sendable {
 }
 
 extension LogRecord.Label {
-  /// Reads the label of a record that fits into the window.
+  /// Decodes the label of a record that fits into the file.
   ///
-  /// - Returns: `nil` if there is no whole label, or the file ends before its payload does.
+  /// Returns `nil` if the label is incomplete or damaged, or if the file ends before the payload does.
   init?(at offset: Int, in window: inout LogWindow) throws {
     let fixedCount = LogRecord.fixedCount
     let rest = window.size - offset
@@ -140,7 +140,7 @@ extension LogRecord.Label {
 }
 
 extension [UInt8] {
-  /// Appends the bytes of a number, the lowest first.
+  /// Appends a number in little-endian order.
   fileprivate mutating func append<Number: FixedWidthInteger>(_ number: Number) {
     for shift in stride(from: 0, to: Number.bitWidth, by: 8) {
       append(UInt8(truncatingIfNeeded: number >> shift))
@@ -149,7 +149,7 @@ extension [UInt8] {
 }
 
 extension ArraySlice<UInt8> {
-  /// Reads a number, the lowest byte first.
+  /// Reads a number in little-endian order.
   fileprivate func number<Number: FixedWidthInteger>(at index: Int, as: Number.Type) -> Number {
     self[index..<index + Number.bitWidth / 8].reversed().reduce(0) {
       $0 << 8 | Number(truncatingIfNeeded: $1)

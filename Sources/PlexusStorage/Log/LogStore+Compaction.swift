@@ -1,11 +1,10 @@
 extension LogStore {
-  /// Where a file is written that is going to replace the log.
+  /// The path of a file that will replace the log.
   var temporaryPath: String { path + ".new" }
 
-  /// Replaces the file if more than half of it is dead.
+  /// Rewrites the file if it has more obsolete than live bytes.
   ///
-  /// That it fails is no failure of the operation before it, whose work is done: it is tried again
-  /// after the next one.
+  /// A failure does not fail the preceding operation; the next operation tries again.
   func compactIfWorthwhile() {
     let dead = end - header.count - index.liveByteCount
     guard dead > index.liveByteCount, end > 4096 else { return }
@@ -18,10 +17,10 @@ extension LogStore {
     }
   }
 
-  /// Moves the records that are left to the beginning of the file, and cuts off the rest.
+  /// Moves the live records to the beginning of the file and truncates it.
   ///
-  /// It takes no space. An entry is overwritten before what has replaced or removed it, which comes after it, so
-  /// that a crash can lose entries but brings none back.
+  /// This needs no disk space. An entry is overwritten before the later record that replaced or removed
+  /// it, so a crash can lose entries but not restore removed ones.
   private func compactInPlace() throws {
     let survivors = index.places.sorted { $0.value.offset < $1.value.offset }
     var index = LogIndex()
@@ -39,27 +38,27 @@ extension LogStore {
     self.index = index
     self.end = end
     isSynchronized = true
-    // Now there is room for a new file, by which other instances see that records have moved.
+    // Now there is room for a new file, which shows other instances that records have moved.
     try rewrite(dropping: [], adding: [])
   }
 
-  /// Replaces the file, as one step, by one with the entries that are left and some new ones.
+  /// Atomically replaces the file by one with the live entries and new ones.
   ///
   /// - Parameters:
-  ///   - keys: The keys whose entries are left out.
+  ///   - keys: The keys to leave out.
   ///   - entries: The new entries.
-  /// - Throws: The error of the file system. The old file is in place then, or the new one is but its
-  ///   name may not survive a crash.
+  /// - Throws: The error of the file system. The old file is then in place, or the new one is in place
+  ///   without a durable name.
   func rewrite(dropping keys: Set<String>, adding entries: [Entry]) throws {
     _ = try fileSystem.remove(temporaryPath)
     guard let temporary = try fileSystem.open(temporaryPath, .creating) else {
       throw vanished(temporaryPath)
     }
-    // Errors name the log, which is what this is going to be.
+    // Errors name the log, not the temporary file.
     let descriptor = Descriptor(number: temporary.number, path: path)
     do {
       let replacement = try OpenLog.adopt(descriptor, fileSystem: fileSystem)
-      // Locked before another instance can find it.
+      // Locked before other instances can open it.
       guard try fileSystem.tryLock(descriptor, .exclusive) else {
         throw StorageError.locked(path: path)
       }
@@ -99,7 +98,7 @@ extension LogStore {
       .sorted { $0.value.offset < $1.value.offset }
     for (key, place) in survivors {
       let record = try fileSystem.read(file.descriptor, at: place.offset, count: place.byteCount)
-      // One that was damaged in the meantime is lost; it must not pass for a whole one.
+      // An entry that has been damaged in the meantime is dropped.
       guard LogRecord.decode(record)?.label.key == key else { continue }
       try add(Entry(key: key, storedAt: place.storedAt, record: record))
     }
@@ -110,7 +109,7 @@ extension LogStore {
 }
 
 extension LogIndex {
-  /// A key has a new entry.
+  /// Sets the position of an entry's key.
   mutating func put(_ entry: LogStore.Entry, at offset: Int) {
     put(
       entry.key,

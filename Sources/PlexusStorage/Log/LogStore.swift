@@ -1,15 +1,15 @@
-// Unsafe code: an actor names its executor by an unowned reference; the actor keeps the executor.
+// Unsafe: an actor returns its executor as an unowned reference. The actor keeps the executor alive.
 
 internal import Plexus
 internal import PlexusSupport
 
-/// A file of records that is only ever appended to or replaced: what ``JSONLogCacher`` does on disk.
+/// The on-disk part of ``JSONLogCacher``: a file of records that is only appended to or replaced.
 ///
-/// Any number of instances and processes may use one file. Each operation that writes holds an exclusive lock on the file, and first takes up what others have
-/// appended; if they have replaced the file, it goes over to the new one. Reading an entry waits for no lock:
-/// while another instance writes, it takes up the records that are whole.
+/// Any number of instances and processes can use one file. Each write takes an exclusive lock on the file and
+/// first reads the records that other instances have appended; if the file has been replaced, it opens the new
+/// one. Reads do not wait for the lock: while another instance writes, they use the complete records.
 final actor LogStore {
-  /// An entry on its way to disk.
+  /// An encoded entry to be written.
   struct Entry: Sendable {
     let key: String
     let storedAt: Duration
@@ -27,14 +27,14 @@ final actor LogStore {
 
   var file: OpenLog
   var index = LogIndex()
-  /// Where the last record that the index knows ends; 0 if the header was not looked at yet.
+  /// The end of the last indexed record; 0 until the header has been read.
   var end = 0
-  /// Whether the file's name is durable.
+  /// Whether the file's directory entry is durable.
   var isNamed = false
-  /// Whether all that the index knows is durable.
+  /// Whether all indexed records are durable.
   var isSynchronized = false
 
-  /// Opens a log, or creates one; what it holds is looked at by the first operation.
+  /// Opens a log or creates one; the first operation reads its content.
   init(
     folder: String,
     name: String,
@@ -55,18 +55,18 @@ final actor LogStore {
     unsafe executor.asUnownedSerialExecutor()
   }
 
-  /// How much has been removed so far.
+  /// The number of removals so far.
   nonisolated var generation: CacheGeneration { history.generation }
 
   // MARK: - Operations
 
-  /// Returns the record of a key's entry.
+  /// Returns the record of a key.
   func read(_ key: String) throws -> LogRecord? {
     try catchUpForReading()
     return try record(of: key)
   }
 
-  /// Returns the records of the entries of some keys.
+  /// Returns the records of several keys.
   func read(_ keys: Set<String>) throws -> [String: LogRecord] {
     try catchUpForReading()
     var records: [String: LogRecord] = [:]
@@ -83,15 +83,15 @@ final actor LogStore {
     return record
   }
 
-  /// Stores entries, the first ones first.
+  /// Stores entries in order.
   ///
-  /// - Returns: Why which keys could not be stored.
+  /// - Returns: The errors of the keys that were not stored.
   func store(_ entries: [Entry]) async -> [String: any Error] {
     var failures: [String: any Error] = [:]
     var part: [Entry] = []
     var byteCount = 0
-    // A lock is held for a part of a large batch only, so that others get their turn; and under a
-    // limit the first parts of a batch that exceeds it can make room for the last ones.
+    // A large batch is written in parts, so other instances get the lock in between. Under a limit, the
+    // first parts of a batch that exceeds it can be evicted to make room for the last ones.
     let partLimit = min(1 << 20, (byteLimit ?? .max) / 4)
     for entry in entries {
       if let limit = byteLimit, header.count + entry.record.count > limit {
@@ -112,9 +112,10 @@ final actor LogStore {
     return failures.merging(await store(part: part)) { first, _ in first }
   }
 
-  /// Removes the entries of some keys.
+  /// Removes the entries of several keys.
   ///
-  /// A writer has locked the log while it looks for removals: one that is noted too late for that removes the entry.
+  /// A writer checks for removals while it holds the lock. A removal that is recorded after that check
+  /// removes the written entry.
   func remove(_ keys: Set<String>) async throws {
     try await history.noting(keys.map { .key($0) }) {
       try await withLock {
@@ -124,7 +125,7 @@ final actor LogStore {
     }
   }
 
-  /// Removes the entries whose keys begin with some characters.
+  /// Removes the entries whose keys have a prefix.
   func remove(withPrefix prefix: String) async throws {
     try await history.noting([.prefix(prefix)]) {
       try await withLock {
@@ -137,7 +138,7 @@ final actor LogStore {
   private func removePresent(_ keys: some Sequence<String>) throws {
     let present = Set(keys.filter { index.places[$0] != nil })
     guard !present.isEmpty else {
-      // Another process may have removed them and been killed before that was durable.
+      // Another process may have removed them without making the removal durable.
       return try synchronize()
     }
     var bytes: [UInt8] = []
@@ -155,7 +156,7 @@ final actor LogStore {
     compactIfWorthwhile()
   }
 
-  /// Removes entries without taking any space: their records become removals of the same length.
+  /// Removes entries on a full disk: overwrites each record with a removal of the same length.
   private func removeInPlace(_ keys: Set<String>) throws {
     for key in keys {
       guard let place = index.places[key], let record = try record(of: key) else { continue }
@@ -166,7 +167,7 @@ final actor LogStore {
     try synchronize()
   }
 
-  /// Removes all entries, whatever state the file is in.
+  /// Removes all entries, even if the file is damaged.
   func removeAll() async throws {
     try await history.noting([.everything]) {
       try await withLock {
@@ -174,7 +175,7 @@ final actor LogStore {
         do {
           try rewrite(dropping: [], adding: [])
         } catch let error as StorageError where error.isLackOfSpace {
-          // What is cut off makes room.
+          // Truncating frees space.
           try fileSystem.setLength(of: file.descriptor, to: 0)
           try fileSystem.synchronize(file.descriptor)
           try rewrite(dropping: [], adding: [])
@@ -223,11 +224,11 @@ final actor LogStore {
     compactIfWorthwhile()
   }
 
-  /// What must go before a batch is written, the entries that it replaces included.
+  /// Returns the keys to drop before a batch is written, including those that it replaces.
   private func victims(for entries: [Entry], count: Int, limit: Int) -> Set<String> {
     let replaced = Set(entries.map(\.key))
     let replacedCount = replaced.reduce(0) { $0 + (index.places[$1]?.byteCount ?? 0) }
-    // A large file is not rewritten for each entry: an eighth becomes free at once.
+    // Evicting an eighth of a large file at once avoids a rewrite for each entry.
     let target = max(limit > 1 << 20 ? limit - limit / 8 : limit, header.count + count)
     let excess = header.count + index.liveByteCount - replacedCount + count - target
     let victims = index.victims(freeing: excess, besides: replaced, now: fileSystem.now())
@@ -240,14 +241,14 @@ final actor LogStore {
       isSynchronized = false
       try synchronize()
     } catch {
-      // If this fails, too, what was written is a torn tail or, if whole, will be taken up as stored.
+      // If this fails, too, a partial record is truncated later, and complete records count as stored.
       try? fileSystem.setLength(of: file.descriptor, to: end)
       throw error
     }
     end += bytes.count
   }
 
-  /// Returns when everything in the file, and its name, is durable.
+  /// Makes the content of the file and its directory entry durable.
   private func synchronize() throws {
     if !isSynchronized {
       try fileSystem.synchronize(file.descriptor)
@@ -261,9 +262,9 @@ final actor LogStore {
 
   // MARK: - Sharing the file
 
-  /// Calls the body with the file locked that has the name at present.
+  /// Locks the file that currently has the name and calls the body.
   ///
-  /// Other operations of this instance run while it waits for the lock. They may open a new file.
+  /// Waiting for the lock suspends: other operations of this instance can run and open a new file.
   private func withLock(_ body: () throws -> Void) async throws {
     var pauses = 0
     for _ in 0..<100 {
@@ -287,13 +288,13 @@ final actor LogStore {
     file = try OpenLog.open(path, folder: folder, fileSystem: fileSystem)
   }
 
-  /// Takes up what others have written, without waiting for one that is writing.
+  /// Reads the records of other instances without waiting for a writer.
   private func catchUpForReading() throws {
     let status = try fileSystem.status(atPath: path)
     if end != 0, status?.identity == file.identity, status?.size == end { return }
     if status?.identity != file.identity { try reopen() }
     guard try fileSystem.tryLock(file.descriptor, .exclusive) else { return try catchUpUnlocked() }
-    // It may have been replaced a moment ago: then this is what was there until then.
+    // The file has just been replaced. This lookup uses the content from before.
     guard try isCurrent() else {
       fileSystem.unlock(file.descriptor)
       try reopen()
@@ -303,7 +304,7 @@ final actor LogStore {
     try catchUp()
   }
 
-  /// Takes up the whole records of a file that another instance has locked.
+  /// Reads the complete records of a file that another instance has locked.
   private func catchUpUnlocked() throws {
     let size = try fileSystem.status(of: file.descriptor).size
     if size < end { forget() }
@@ -324,14 +325,14 @@ final actor LogStore {
     }
   }
 
-  /// Takes up what others have written, and cuts off what somebody could not write to its end.
+  /// Reads the records of other instances and truncates an incomplete write at the end.
   private func catchUp() throws {
     let size = try fileSystem.status(of: file.descriptor).size
     if size < end { forget() }
     if end == 0 {
       _ = try fileSystem.remove(temporaryPath)
       let found = try fileSystem.read(file.descriptor, at: 0, count: header.count)
-      // New, foreign or damaged.
+      // The file is new, foreign or damaged.
       guard found == header else { return try rewrite(dropping: [], adding: []) }
       end = header.count
     }

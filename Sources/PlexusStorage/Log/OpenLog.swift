@@ -1,4 +1,4 @@
-/// A log file, open until this is released.
+/// An open log file, which is closed when this object is released.
 final class OpenLog: Sendable {
   let descriptor: Descriptor
   let identity: FileStatus.Identity
@@ -15,7 +15,7 @@ final class OpenLog: Sendable {
     fileSystem.close(descriptor)
   }
 
-  /// Opens a file, or creates it and the folders in which it lies.
+  /// Opens a file; creates it and its parent folders if necessary.
   static func open(
     _ path: String,
     folder: String,
@@ -26,7 +26,7 @@ final class OpenLog: Sendable {
     return try adopt(descriptor, fileSystem: fileSystem)
   }
 
-  /// Takes over an open file, and closes it if it is none.
+  /// Takes ownership of a descriptor and closes it if it is not a regular file.
   static func adopt(_ descriptor: Descriptor, fileSystem: any FileSystem) throws -> OpenLog {
     do {
       let status = try fileSystem.status(of: descriptor)

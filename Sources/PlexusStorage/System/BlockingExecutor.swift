@@ -1,12 +1,12 @@
-// Unsafe code: an executor hands out an unowned reference to itself. The actor that stands on it keeps it
-// alive, and every job keeps it alive until it has run.
+// Unsafe: an executor returns an unowned reference to itself. The actor keeps it alive, and so does every
+// job until it has run.
 
 internal import Dispatch
 
-/// A thread's worth of blocking calls, away from the threads on which tasks run.
+/// A serial executor for blocking calls, outside the cooperative thread pool.
 ///
-/// An actor that waits for disks and locks has an executor of its own, so that slow storage holds up
-/// nobody but those who use that storage.
+/// Each actor that waits for disks and file locks has its own, so slow storage delays only the users of that
+/// storage.
 final class BlockingExecutor: SerialExecutor {
   private let queue = DispatchQueue(label: "plexus.storage")
 

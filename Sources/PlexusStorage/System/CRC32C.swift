@@ -1,11 +1,11 @@
-// Unsafe code: the bytes are read eight at a time through a buffer pointer, whose bounds the loops keep;
-// with checked array accesses this is several times slower, and every record passes through it.
+// Unsafe: the bytes are read eight at a time through a buffer pointer, within its bounds. Checked array
+// accesses are several times slower, and every record is checksummed.
 
-/// The CRC-32C (Castagnoli) checksum, which finds every burst of up to 32 damaged bits.
+/// The CRC-32C (Castagnoli) checksum, which detects every error burst of up to 32 bits.
 struct CRC32C: Sendable {
   private var state: UInt32 = ~0
 
-  /// The checksum of what was added so far.
+  /// The checksum of the bytes added so far.
   var value: UInt32 { ~state }
 
   /// Returns the checksum of some bytes.
@@ -55,7 +55,7 @@ struct CRC32C: Sendable {
     tables[Int((state ^ UInt32(byte)) & 255)] ^ state >> 8
   }
 
-  /// Eight tables of 256, one after the other: the effect of a byte that has none to seven after it.
+  /// Eight tables of 256 entries: the effect of a byte that is followed by zero to seven others.
   private static let tables: [UInt32] = {
     var tables = (0..<256).map { (byte: UInt32) in
       (0..<8).reduce(byte) { value, _ in value & 1 == 1 ? 0x82f6_3b78 ^ value >> 1 : value >> 1 }

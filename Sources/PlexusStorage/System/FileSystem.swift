@@ -1,64 +1,64 @@
-/// What storage needs of the system: the seam at which tests let calls fail and computers stop.
+/// The file system operations that storage needs; tests substitute implementations that fail or crash.
 ///
 /// Every call that fails throws a ``StorageError``. Paths are absolute.
 protocol FileSystem: Sendable {
-  /// Creates a folder that only its owner can use; one that exists stays as it is.
+  /// Creates a folder with access for its owner only; leaves an existing one unchanged.
   ///
   /// - Returns: Whether it was created.
   func makeFolder(_ path: String) throws -> Bool
   /// Opens a file or folder.
   ///
-  /// - Returns: `nil` if there is none and the mode does not create it.
+  /// - Returns: The descriptor, or `nil` if nothing exists at the path and the mode does not create it.
   func open(_ path: String, _ mode: OpenMode) throws -> Descriptor?
-  /// Closes a file or folder, which also gives up its lock.
+  /// Closes a file or folder and releases its lock.
   func close(_ descriptor: Descriptor)
-  /// Returns what is known of an open file or folder.
+  /// Returns the status of an open file or folder.
   func status(of descriptor: Descriptor) throws -> FileStatus
-  /// Returns what is known of a file, without following a symbolic link; `nil` if there is none.
+  /// Returns the status of a file without following a symbolic link, or `nil` if there is none.
   func status(atPath path: String) throws -> FileStatus?
-  /// Reads bytes; fewer than asked for only at the end of the file.
+  /// Reads bytes; returns fewer than requested only at the end of the file.
   func read(_ descriptor: Descriptor, at offset: Int, count: Int) throws -> [UInt8]
-  /// Writes all bytes, or throws and may have written some of them.
+  /// Writes all bytes; if it throws, some of them may have been written.
   func write(_ bytes: [UInt8], to descriptor: Descriptor, at offset: Int) throws
-  /// Cuts a file.
+  /// Truncates a file.
   func setLength(of descriptor: Descriptor, to length: Int) throws
-  /// Sets the time of last modification, since 1970-01-01T00:00Z and not before.
+  /// Sets the modification time, given as the time since 1970-01-01T00:00Z and not negative.
   func setModificationTime(of descriptor: Descriptor, to time: Duration) throws
-  /// Returns when everything written to a file, or every change of a folder's names, is durable.
+  /// Makes the content of a file, or the names in a folder, durable.
   func synchronize(_ descriptor: Descriptor) throws
-  /// Gives a file another name in the same folder, in place of the file that has it, as one step.
+  /// Renames a file within its folder and atomically replaces an existing file of that name.
   func rename(_ path: String, to newPath: String) throws
   /// Removes a file.
   ///
-  /// - Returns: Whether there was one.
+  /// - Returns: Whether it existed.
   func remove(_ path: String) throws -> Bool
   /// Returns the names in a folder.
   func names(inFolder path: String) throws -> [String]
-  /// Locks an open file or folder against other openings of it, in this and other processes.
+  /// Locks an open file or folder against other descriptors for it, in this and other processes.
   ///
-  /// - Returns: Whether it is locked; `false` if another has locked it.
+  /// - Returns: `true` on success; `false` if the lock is held elsewhere.
   func tryLock(_ descriptor: Descriptor, _ kind: LockKind) throws -> Bool
-  /// Gives up a lock.
+  /// Releases a lock.
   func unlock(_ descriptor: Descriptor)
-  /// Suspends for about a millisecond, also if the task is cancelled.
+  /// Suspends for about a millisecond, even if the task is cancelled.
   func pause() async
-  /// The wall clock: the time since 1970-01-01T00:00Z.
+  /// Returns the wall-clock time since 1970-01-01T00:00Z.
   func now() -> Duration
 }
 
-/// How a file or folder is opened.
+/// The access mode of a file or folder.
 enum OpenMode: Sendable {
-  /// To be read.
+  /// Read-only.
   case reading
-  /// To be read and written; created if there is none.
+  /// Read and write; creates the file if necessary.
   case updating
-  /// To be read and written; it fails if there is one.
+  /// Read and write; fails if the file exists.
   case creating
   /// A folder.
   case folder
 }
 
-/// Whether a lock admits others of its kind.
+/// The kind of a lock.
 enum LockKind: Sendable {
   case shared
   case exclusive
@@ -67,13 +67,13 @@ enum LockKind: Sendable {
 /// An open file or folder.
 struct Descriptor: Hashable, Sendable {
   let number: Int32
-  /// The path at which it was opened, for errors.
+  /// The path that was opened, for error messages.
   let path: String
 }
 
-/// What is known of a file or folder.
+/// The status of a file or folder.
 struct FileStatus: Hashable, Sendable {
-  /// What tells two files apart, whatever they are called.
+  /// The identity of a file, independent of its name.
   struct Identity: Hashable, Sendable {
     let device: UInt64
     let number: UInt64
@@ -82,18 +82,18 @@ struct FileStatus: Hashable, Sendable {
   var identity: Identity
   var isRegular: Bool
   var size: Int
-  /// The time of last modification, which storage sets to the time of the entry.
+  /// The modification time, which storage sets to the time of the entry.
   var modified: Duration
-  /// The time at which anything of the file was last changed, which nobody can set.
+  /// The time of the last status change, which the system sets.
   var changed: Duration
 }
 
 extension FileSystem {
-  /// Locks an open file or folder, waiting for others up to about ten seconds.
+  /// Locks an open file or folder; waits about ten seconds for other holders.
   ///
-  /// Other operations of the calling actor run meanwhile.
+  /// Other operations of the calling actor can run during the wait.
   ///
-  /// - Throws: ``StorageError/locked(path:)`` if they do not give it up.
+  /// - Throws: ``StorageError/locked(path:)`` if the lock is not released in time.
   func lock(_ descriptor: Descriptor, _ kind: LockKind) async throws {
     for _ in 0..<10_000 {
       if try tryLock(descriptor, kind) { return }
@@ -102,7 +102,7 @@ extension FileSystem {
     throw StorageError.locked(path: descriptor.path)
   }
 
-  /// Creates a folder and those above it, durably.
+  /// Creates a folder and its parents durably.
   func makeFolders(_ path: String) throws {
     guard try status(atPath: path) == nil else { return }
     let parent = parentPath(of: path)
@@ -110,7 +110,7 @@ extension FileSystem {
     if try makeFolder(path) { try synchronizeFolder(parent) }
   }
 
-  /// Opens a folder, creating it if there is none.
+  /// Opens a folder; creates it if necessary.
   func openOrMakeFolder(_ path: String) throws -> Descriptor {
     if let descriptor = try open(path, .folder) { return descriptor }
     try makeFolders(path)
@@ -118,7 +118,7 @@ extension FileSystem {
     return descriptor
   }
 
-  /// Returns when every change of a folder's names is durable.
+  /// Makes the names in a folder durable.
   func synchronizeFolder(_ path: String) throws {
     guard let descriptor = try open(path, .folder) else { throw vanished(path) }
     defer { close(descriptor) }
@@ -127,7 +127,7 @@ extension FileSystem {
 
   /// Reads a regular file.
   ///
-  /// - Returns: `nil` if there is none, or something else is in its place.
+  /// - Returns: The content, or `nil` if there is no regular file at the path.
   func contents(ofFile path: String) throws -> [UInt8]? {
     guard let descriptor = try open(path, .reading) else { return nil }
     defer { close(descriptor) }

@@ -1,5 +1,5 @@
-// The only file that calls the system. The calls are unsafe because they take pointers: to strings and
-// buffers that outlive the call, and to structures on the stack that the call fills.
+// The only file with system calls. They are unsafe because they take pointers: to strings and buffers that
+// outlive the call, and to structures on the stack that the call fills.
 
 internal import Dispatch
 
@@ -13,11 +13,11 @@ internal import Musl
 internal import Android
 #endif
 #if !canImport(Darwin) && canImport(SwiftOverlayShims)
-// In builds of whole modules the compiler takes this for the module that defines `timespec`.
+// In whole-module builds, the compiler attributes `timespec` to this module.
 internal import SwiftOverlayShims
 #endif
 
-/// The system's own files.
+/// The POSIX implementation of the file system.
 struct POSIXFileSystem: FileSystem {
   func makeFolder(_ path: String) throws -> Bool {
     if unsafe mkdir(path, 0o700) == 0 { return true }
@@ -26,7 +26,7 @@ struct POSIXFileSystem: FileSystem {
   }
 
   func open(_ path: String, _ mode: OpenMode) throws -> Descriptor? {
-    // Without O_NONBLOCK opening a pipe that somebody has put there would wait for ever.
+    // Without O_NONBLOCK, opening a named pipe could block forever.
     let common = O_CLOEXEC | O_NONBLOCK
     let flags =
       switch mode {
@@ -117,7 +117,7 @@ struct POSIXFileSystem: FileSystem {
 
   func synchronize(_ descriptor: Descriptor) throws {
     #if canImport(Darwin)
-    // Here fsync leaves data in the drive's own memory. Not every volume knows the stronger request.
+    // On Darwin, fsync does not flush the drive's cache. Not every volume supports F_FULLFSYNC.
     if fcntl(descriptor.number, F_FULLFSYNC) == 0 { return }
     #endif
     while fsync(descriptor.number) != 0 {
@@ -186,22 +186,22 @@ struct POSIXFileSystem: FileSystem {
   }
 }
 
-/// The error for a file or folder that somebody removed just after it was there.
+/// Returns the error for a file or folder that was removed just after it was found or created.
 func vanished(_ path: String) -> StorageError {
   .system(operation: "open", path: path, code: ENOENT)
 }
 
-/// The error for something that is no file in the place of one.
+/// Returns the error for a path that is not a regular file.
 func notAFile(_ path: String) -> StorageError {
   .system(operation: "open", path: path, code: EINVAL)
 }
 
-/// Returns whether an error code means that there is no space left.
+/// Returns whether an error code means a full disk or an exhausted quota.
 func lacksSpace(_ code: Int32) -> Bool {
   code == ENOSPC || code == EDQUOT
 }
 
-/// The system's words for an error code.
+/// Returns the system's message for an error code.
 func systemMessage(for code: Int32) -> String {
   unsafe String(cString: strerror(code))
 }
@@ -232,7 +232,7 @@ extension FileStatus {
   }
 }
 
-// Inside the type above these names mean its own methods.
+// Within the type above, these names would resolve to its own methods.
 
 private func systemOpen(_ path: UnsafePointer<CChar>, _ flags: Int32, _ mode: mode_t) -> Int32 {
   unsafe open(path, flags, mode)

@@ -1,28 +1,28 @@
 internal import Plexus
 internal import PlexusSupport
 
-/// What has been removed from a folder or a log lately, by whatever instance or process.
+/// A record of the latest removals from a folder or a log, by all instances and processes.
 ///
-/// It is a small file beside the entries with a ring of the last removals, in the order of their numbers. Whoever
-/// removes something notes it here first. Whoever writes an entry looks for removals since its generation. Nothing is
-/// made durable: after a power cut no instance has values from before it.
+/// A small file next to the entries contains a ring of the last removals in the order of their numbers. Each
+/// removal is recorded here before it is carried out, and each write checks for removals since the entry's
+/// generation. The file is not made durable, because no instance keeps values in memory across a power failure.
 ///
 /// | bytes | content |
 /// |---|---|
-/// | 8, 8 | a marker, and the epoch: another one for each file |
+/// | 8, 8 | a marker, and the epoch, which is different for each file |
 /// | 8, 8 | the number of removals, and its complement |
 /// | 56 for each of the last removals | number, kind, length and digest of the key or prefix, checksum |
 ///
-/// What cannot be read counts as a removal of everything.
+/// An unreadable record counts as the removal of everything.
 final class RemovalHistory: Sendable {
-  /// What is removed.
+  /// A removal to be recorded.
   enum Removal: Hashable, Sendable {
     case everything
     case key(String)
     case prefix(String)
   }
 
-  /// An entry that is to be written.
+  /// An entry to be written.
   struct Candidate: Sendable {
     let key: String
     let generation: CacheGeneration
@@ -35,7 +35,7 @@ final class RemovalHistory: Sendable {
     var generation: CacheGeneration { CacheGeneration(epoch: epoch, number: number) }
   }
 
-  /// How many removals are remembered: an entry whose generation is older than that is not written.
+  /// The number of removals kept. An entry with an older generation is not written.
   static var capacity: UInt64 { 1024 }
 
   private static let marker: UInt64 = 0x31_7265_766F_6D65_72
@@ -45,7 +45,7 @@ final class RemovalHistory: Sendable {
   private let path: String
   private let folder: String
   private let fileSystem: any FileSystem
-  /// The file that was found last; it may have been removed since.
+  /// The file that was found last, which may have been removed since.
   private let known = Locked<OpenLog?>(nil)
 
   init(path: String, folder: String, fileSystem: any FileSystem) {
@@ -54,9 +54,9 @@ final class RemovalHistory: Sendable {
     self.fileSystem = fileSystem
   }
 
-  /// The number of removals so far; 0 if there is no file.
+  /// The number of removals so far, or 0 if there is no file.
   ///
-  /// It is read from the system's memory with one call.
+  /// Reads the header with one system call once the file is open.
   var generation: CacheGeneration {
     let file = known.withLock { $0 } ?? (try? find())
     return file.flatMap { try? header(of: $0) }?.generation ?? CacheGeneration()
@@ -64,7 +64,7 @@ final class RemovalHistory: Sendable {
 
   // MARK: - Removing
 
-  /// Notes what is about to be removed.
+  /// Records removals.
   func note(_ removals: some Collection<Removal>) async throws {
     guard !removals.isEmpty else { return }
     let file = try await lock(.exclusive)
@@ -72,12 +72,12 @@ final class RemovalHistory: Sendable {
     let size = try fileSystem.status(of: file.descriptor).size
     var header = try header(of: file)
     if header == nil {
-      // Of a damaged file nothing is known: whoever has a value from before must not write it.
+      // The history of a damaged file is lost, so values from before it must not be written.
       let number = size == 0 ? 0 : Self.capacity + 1
       header = Header(epoch: .random(in: 1 ... .max), number: number)
     }
     guard let header else { return }
-    // Of very many only the last ones are remembered.
+    // Only the last removals fit into the ring.
     let skipped = max(0, removals.count - Int(Self.capacity))
     var number = header.number + UInt64(skipped)
     var offset = Self.offset(of: number)
@@ -96,13 +96,14 @@ final class RemovalHistory: Sendable {
     try fileSystem.write(bytes, to: file.descriptor, at: 0)
   }
 
-  /// Notes removals, and then carries them out, also if they could not be noted: on a full disk there is room only
-  /// afterwards.
+  /// Records removals and then carries them out, even if recording fails.
+  ///
+  /// On a full disk, it carries them out first and then records them, because that frees space.
   ///
   /// - Parameters:
-  ///   - removals: What is removed.
-  ///   - body: Removes them.
-  /// - Throws: The error of noting or of removing.
+  ///   - removals: The removals.
+  ///   - body: A closure that carries them out.
+  /// - Throws: The error of recording or of the body.
   func noting(
     _ removals: some Collection<Removal>,
     _ body: () async throws -> Void
@@ -122,13 +123,13 @@ final class RemovalHistory: Sendable {
 
   // MARK: - Writing
 
-  /// Calls the body while nothing is removed that is not noted yet.
+  /// Calls the body under a shared lock, so that no removal is recorded meanwhile.
   ///
   /// - Parameters:
-  ///   - candidate: The entry that the body is going to write.
-  ///   - body: Writes it.
-  /// - Returns: Whether the body was called: not if the entry has been removed since its generation.
-  /// - Throws: The error of the file system, or what the body throws.
+  ///   - candidate: The entry that the body writes.
+  ///   - body: A closure that writes the entry.
+  /// - Returns: `false`, without calling the body, if the entry has been removed since its generation.
+  /// - Throws: The error of the file system or of the body.
   func write(_ candidate: Candidate, _ body: () throws -> Void) async throws -> Bool {
     let file = try await lock(.shared)
     defer { fileSystem.unlock(file.descriptor) }
@@ -137,10 +138,10 @@ final class RemovalHistory: Sendable {
     return true
   }
 
-  /// Returns the keys of entries that have been removed since their generations.
+  /// Returns the keys of the entries that have been removed since their generations.
   func outdated(_ candidates: [Candidate]) throws -> Set<String> {
     guard !candidates.isEmpty else { return [] }
-    // Others may have removed the file, and begun a new one.
+    // Another process may have replaced the file.
     let file = try find()
     known.withLock { $0 = file }
     guard let file else { return [] }
@@ -152,7 +153,7 @@ final class RemovalHistory: Sendable {
       let size = try fileSystem.status(of: file.descriptor).size
       return size == 0 ? [] : Set(candidates.map(\.key))
     }
-    /// The first removal that came after an entry.
+    /// Returns the number of the first removal after an entry's generation.
     func start(_ candidate: Candidate) -> UInt64 {
       candidate.generation.epoch == header.epoch ? candidate.generation.number : 0
     }
@@ -176,7 +177,7 @@ final class RemovalHistory: Sendable {
     )
   }
 
-  /// What was removed, by the number of the last removal of each.
+  /// The recorded removals, each with its last number.
   private struct Removals {
     private var everything: UInt64?
     private var keys: [String: UInt64] = [:]
@@ -204,7 +205,7 @@ final class RemovalHistory: Sendable {
 
   // MARK: - The file
 
-  /// The file that has the name at present, if there is one.
+  /// Returns the file that currently has the name, if any.
   private func find() throws -> OpenLog? {
     let status = try fileSystem.status(atPath: path)
     guard let status else { return nil }
@@ -216,7 +217,7 @@ final class RemovalHistory: Sendable {
     return file
   }
 
-  /// Locks the file, which is created if there is none.
+  /// Opens or creates the file and locks it.
   private func lock(_ kind: LockKind) async throws -> OpenLog {
     for _ in 0..<100 {
       let file = try OpenLog.open(path, folder: folder, fileSystem: fileSystem)
@@ -230,11 +231,11 @@ final class RemovalHistory: Sendable {
     let bytes = try fileSystem.read(file.descriptor, at: 0, count: Self.headerCount)
     guard bytes.count == Self.headerCount, Self.number(bytes, 0) == Self.marker else { return nil }
     let header = Header(epoch: Self.number(bytes, 8), number: Self.number(bytes, 16))
-    // A number near the largest one was not reached by counting.
+    // The complement guards against damage; counting cannot reach half of the range.
     return Self.number(bytes, 24) == ~header.number && header.number < .max / 2 ? header : nil
   }
 
-  /// A removal in the file.
+  /// A removal read from the file.
   private enum Noted {
     case everything
     case key(String)
@@ -257,7 +258,7 @@ final class RemovalHistory: Sendable {
     return bytes + Self.bytes(UInt64(CRC32C.checksum(bytes)))
   }
 
-  /// The removal of a number, as far as it can be read.
+  /// Decodes a removal; returns `.everything` if the record is unreadable.
   private static func noted(_ bytes: [UInt8], _ number: UInt64) -> Noted {
     guard bytes.count == recordCount, Self.number(bytes, 0) == number,
       Self.number(bytes, 48) == UInt64(CRC32C.checksum(bytes.prefix(48)))
@@ -280,7 +281,7 @@ final class RemovalHistory: Sendable {
   }
 }
 
-/// Half of the digest of a text: no two keys share it.
+/// Returns the first 128 bits of a text's SHA-256 digest, in hexadecimal.
 private func digest(of text: some Sequence<UInt8>) -> String {
   String(SHA256.hexadecimalDigest(text).prefix(32))
 }
