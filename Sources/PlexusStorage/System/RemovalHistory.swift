@@ -35,7 +35,7 @@ final class RemovalHistory: Sendable {
     var generation: CacheGeneration { CacheGeneration(epoch: epoch, number: number) }
   }
 
-  /// The number of removals kept. An entry with an older generation is not written.
+  /// The number of removals in the ring; an entry with an older generation is not written.
   static var capacity: UInt64 { 1024 }
 
   private static let marker: UInt64 = 0x31_7265_766F_6D65_72
