@@ -1,35 +1,35 @@
-/// The runs of an action: never two at once, and never more than one that waits.
+/// The runs of an action: at most one is current, and at most one waits.
 ///
 /// Invariants:
 ///
-/// - A run waits for its turn only while another one is current.
-/// - What is asked for while a run waits is answered by that run, with the newest value.
+/// - A run waits only while another one is current.
+/// - Requests during the wait are coalesced into the waiting run, with the newest value.
 struct ActionQueueState<Value: Sendable, Ticket: Sendable>: Sendable {
   /// One run of the action.
   struct Run: Sendable {
-    /// A number that no other run has.
+    /// A unique number.
     let id: UInt64
-    /// What those who wait for the end of the run hold.
+    /// The object that tasks use to wait for the end of the run.
     let ticket: Ticket
-    /// What the action is called with.
+    /// The argument of the action.
     fileprivate(set) var value: Value
     /// Whether the action has been called.
     fileprivate(set) var hasBegun = false
   }
 
-  /// The run that has begun, or will as soon as somebody carries it out.
+  /// The run that has begun or begins next.
   private(set) var current: Run?
 
-  /// The run that comes after it.
+  /// The run after the current one.
   private(set) var next: Run?
 
-  /// The last run that anybody has asked for, unless it has ended.
+  /// The run that was requested last, unless it has ended.
   var last: Run? { next ?? current }
 
-  /// Asks for a run.
+  /// Requests a run.
   ///
-  /// - Returns: Whether the run with the given id is current now, for somebody to carry it out; and
-  ///   the value that has given way to this one.
+  /// - Returns: Whether the run with the given id has become current and must be started, and the value
+  ///   that this one replaces.
   mutating func add(
     _ value: Value,
     id: UInt64,
@@ -47,7 +47,7 @@ struct ActionQueueState<Value: Sendable, Ticket: Sendable>: Sendable {
     return (false, displaced)
   }
 
-  /// The action is about to be called.
+  /// Marks a run as begun.
   ///
   /// - Returns: The run, unless it has been cancelled.
   mutating func begin(_ id: UInt64) -> Run? {
@@ -56,9 +56,9 @@ struct ActionQueueState<Value: Sendable, Ticket: Sendable>: Sendable {
     return current
   }
 
-  /// The action has returned.
+  /// Ends a run and makes the next one current.
   ///
-  /// - Returns: The run that has ended; its successor is current now.
+  /// - Returns: The run that has ended.
   mutating func end(_ id: UInt64) -> Run? {
     guard let ended = current, ended.id == id, ended.hasBegun else { return nil }
     current = next
@@ -66,9 +66,9 @@ struct ActionQueueState<Value: Sendable, Ticket: Sendable>: Sendable {
     return ended
   }
 
-  /// Nothing is to begin any more.
+  /// Cancels the runs that have not begun.
   ///
-  /// - Returns: The runs that will not take place.
+  /// - Returns: The cancelled runs.
   mutating func cancel() -> [Run] {
     var cancelled: [Run] = []
     if let run = current, !run.hasBegun {

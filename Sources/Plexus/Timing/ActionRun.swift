@@ -1,16 +1,17 @@
-// @unchecked Sendable: what changes is atomic or behind a lock.
+// @unchecked Sendable: all mutable state is atomic or behind a lock.
 
 internal import Synchronization
 
 /// One run of an action, which tasks can wait for.
 ///
-/// The tasks of the action carry it, so that a fetch is detected that waits for an action that waits for the fetch.
+/// The tasks of the action carry it as a task-local value, to detect a fetch and an action that wait for each
+/// other.
 final class ActionRun: WaitNode, @unchecked Sendable {
   private let waiters = WaitList()
   private let hasEnded = Atomic<Bool>(false)
   private let previous: Locked<ActionRun?>
 
-  /// - Parameter previous: The run that has to end before this one begins, if there is one.
+  /// - Parameter previous: The run that must end before this one begins, if any.
   init(after previous: ActionRun?) {
     self.previous = Locked(previous)
     super.init()
@@ -22,7 +23,7 @@ final class ActionRun: WaitNode, @unchecked Sendable {
 
   /// Waits for the end of the run, or until the calling task is cancelled.
   ///
-  /// Returns at once if the run waits for the fetch that the calling task belongs to.
+  /// Returns immediately if the run waits for the fetch that the calling task belongs to.
   func wait() async {
     guard let scope = WaitScope.awaited else { return await waiters.wait() }
     guard WaitGraph.wait(scope, for: self) == nil else { return }
@@ -30,7 +31,7 @@ final class ActionRun: WaitNode, @unchecked Sendable {
     WaitGraph.stopWaiting(scope, for: self)
   }
 
-  /// The run is over, or will not take place.
+  /// Marks the run as ended or cancelled.
   func finish() {
     hasEnded.store(true, ordering: .releasing)
     let previous = previous.withLock { $0.take() }

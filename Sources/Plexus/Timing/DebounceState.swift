@@ -1,13 +1,13 @@
-/// The rules of debouncing: a firing follows the last of several touches.
+/// The state of a debouncer: a firing follows the last of several touches.
 ///
 /// Invariants:
 ///
-/// - A firing is pending from a touch on until it fires or is cancelled.
-/// - It is due when nothing has been touched for the delay, or when the first touch that it answers
-///   is as old as the maximum.
+/// - A firing is pending from a touch until it fires or is cancelled.
+/// - It is due when the delay has passed since the last touch, or the maximum delay since the first touch
+///   that it answers.
 struct DebounceState: FiringSchedule {
   private struct Pending {
-    /// The first touch that is to be answered.
+    /// The first unanswered touch.
     var since: Duration
     var deadline: Duration
   }
@@ -18,7 +18,7 @@ struct DebounceState: FiringSchedule {
   private var pending: Pending?
   private var lastTouch: Duration?
 
-  /// Creates the rules; delays below zero are like zero.
+  /// Creates the state; negative delays count as zero.
   init(delay: Duration, maximumDelay: Duration?, leading: Bool) {
     self.delay = delay.limited
     self.maximumDelay = maximumDelay?.limited
@@ -44,7 +44,7 @@ struct DebounceState: FiringSchedule {
     return elapse(at: now)
   }
 
-  /// Whether what is pending, if anything, is to fire.
+  /// Whether a firing is pending and due.
   func isDue(at now: Duration) -> Bool {
     pending.map { $0.deadline <= now } ?? false
   }
@@ -61,7 +61,7 @@ struct DebounceState: FiringSchedule {
     return true
   }
 
-  /// A touch that takes back what is pending.
+  /// Drops the pending firing and restarts the quiet time.
   mutating func withdraw(at now: Duration) {
     pending = nil
     lastTouch = now

@@ -1,17 +1,17 @@
-/// The elements of another sequence after which it was quiet for a while.
+/// An asynchronous sequence of the elements of a base sequence that are followed by a quiet period.
 ///
-/// Make one with `debounced(for:leading:maximumDelay:clock:)` on any sequence that is `Sendable`.
+/// Create one with `debounced(for:leading:maximumDelay:clock:)` on any `Sendable` sequence.
 public struct DebouncedSequence<Base: AsyncSequence & Sendable>: AsyncSequence, Sendable
 where Base.Element: Sendable {
-  /// What the base sequence yields.
+  /// The element type of the base sequence.
   public typealias Element = Base.Element
 
-  /// What the base sequence throws.
+  /// The error type of the base sequence.
   public typealias Failure = Base.Failure
 
   let timed: TimedBase<Base, DebounceState>
 
-  /// Creates an iterator, which iterates the base sequence anew from its first `next()` on.
+  /// Creates an iterator, which starts a new iteration of the base sequence at its first `next()`.
   public func makeAsyncIterator() -> Iterator {
     Iterator(timed: timed.makeIterator())
   }
@@ -20,19 +20,19 @@ where Base.Element: Sendable {
   public struct Iterator: AsyncIteratorProtocol {
     fileprivate var timed: TimedIterator<Base, DebounceState>
 
-    /// Waits for the next element that is followed by a quiet time.
+    /// Waits for the next element that is followed by a quiet period.
     ///
-    /// - Returns: The element, or `nil` when the base sequence has ended or the task is cancelled.
-    /// - Throws: The error of the base sequence, after what was pending.
+    /// - Returns: The element, or `nil` if the base sequence has ended or the task is cancelled.
+    /// - Throws: The error of the base sequence, after the pending element.
     public mutating func next() async throws(Base.Failure) -> Base.Element? {
       try await timed.next(isolation: #isolation)
     }
 
-    /// Waits for the next element that is followed by a quiet time.
+    /// Waits for the next element that is followed by a quiet period.
     ///
-    /// - Parameter actor: Where the caller runs.
-    /// - Returns: The element, or `nil` when the base sequence has ended or the task is cancelled.
-    /// - Throws: The error of the base sequence, after what was pending.
+    /// - Parameter actor: The isolation of the caller.
+    /// - Returns: The element, or `nil` if the base sequence has ended or the task is cancelled.
+    /// - Throws: The error of the base sequence, after the pending element.
     public mutating func next(
       isolation actor: isolated (any Actor)?
     ) async throws(Base.Failure) -> Base.Element? {
@@ -45,9 +45,9 @@ where Base.Element: Sendable {
 extension DebouncedSequence.Iterator: Sendable {}
 
 extension AsyncSequence where Self: Sendable, Element: Sendable {
-  /// Returns the elements of this sequence after which it was quiet for a while.
+  /// Returns a sequence of the elements that are followed by a quiet period.
   ///
-  /// An element is passed on when the delay has passed without another one, which takes its place.
+  /// An element is emitted once the delay has passed without a further element; a further element replaces it.
   ///
   /// ```swift
   /// let (keys, keyboard) = AsyncStream.makeStream(of: String.self)
@@ -59,22 +59,20 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
   /// }
   /// ```
   ///
-  /// The rules are those of a ``Debouncer`` that is touched by every element. This sequence is
-  /// iterated by a task of its own from the first call of `next()` on, so that it is never held up.
-  /// What has been passed on and not been read yet is kept, in order.
+  /// The timing is that of a ``Debouncer`` that each element touches. A separate task iterates this sequence from
+  /// the first call of `next()` on, so the consumer exerts no back pressure. Emitted elements are buffered
+  /// in order, without a limit, until they are read.
   ///
-  /// When this sequence ends, what is pending is passed on at once. When it throws, so is that, and
-  /// then the error is thrown. When the task that iterates the result is cancelled, `next()` returns
-  /// `nil` at once, whatever this sequence does, and the task that iterates it is cancelled; likewise
-  /// when the iterator is dropped.
+  /// When this sequence ends, the pending element is emitted immediately. When it throws, the pending element is
+  /// emitted and the error is thrown after it. When the consuming task is cancelled, `next()` returns
+  /// `nil` immediately and the iterating task is cancelled. Dropping the iterator cancels it, too.
   ///
   /// - Parameters:
-  ///   - delay: How long it has to be quiet; zero or less passes on every element.
-  ///   - leading: Whether the first element after a quiet time is passed on at once.
-  ///   - maximumDelay: How long it takes at most until something is passed on, however many elements
-  ///     follow; `nil` is for ever.
-  ///   - clock: What measures the time.
-  /// - Returns: The sequence of what is left.
+  ///   - delay: The length of the quiet period. Zero or less emits every element.
+  ///   - leading: Whether the first element after a quiet period is emitted immediately.
+  ///   - maximumDelay: The maximum delay of an emission while elements keep arriving, or `nil` for no maximum.
+  ///   - clock: The clock that measures the delays.
+  /// - Returns: The debounced sequence.
   public func debounced(
     for delay: Duration,
     leading: Bool = false,

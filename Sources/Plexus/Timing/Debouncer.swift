@@ -1,7 +1,7 @@
-/// A bell that rings once after the last of many touches.
+/// A debouncer that fires once after the last of many touches.
 ///
-/// Touch it whenever something happens. It fires when nothing has happened for the delay: streams and
-/// handlers get an element, and the action, if there is one, runs.
+/// Call ``touch()`` for each event. The debouncer fires when no touch has followed for the delay: subscribers
+/// receive an element, and the action, if any, runs.
 ///
 /// ```swift
 /// let debouncer = Debouncer(delay: .milliseconds(300)) {
@@ -11,72 +11,69 @@
 /// debouncer.touch()  // only this one counts
 /// ```
 ///
-/// A touch is synchronous, may come from any thread or actor, and starts no task between the first
-/// and the last: while a firing is pending, one task sleeps, and touches move its deadline. Nothing
-/// sleeps while nothing is pending.
+/// A touch is synchronous, can be made from any thread or actor, and does not create a task each time:
+/// while a firing is pending, one task sleeps, and touches move its deadline. No task exists while nothing is
+/// pending.
 ///
 /// ## When it fires
 ///
-/// A firing is due when the delay has passed since the last touch. With a maximum delay it is due at
-/// the latest when so much time has passed since the first touch that it answers, however many
-/// follow; a delay that is longer than the maximum is cut off by it. With `leading`, a touch after a
-/// quiet time of at least the delay fires at once, and another firing follows only if it is touched
-/// again. A delay of zero or less fires at every touch, before `touch()` returns.
+/// A firing is due when the delay has passed since the last touch. With a maximum delay, it is due at the
+/// latest when that time has passed since the first touch that it answers; a delay longer than the
+/// maximum is shortened to it. With `leading`, a touch after a quiet period of at least the delay fires
+/// immediately, and another firing follows only after a further touch. A delay of zero or less fires at
+/// every touch, before `touch()` returns.
 ///
-/// A touch never postpones a firing that was due before it, even if nobody has found the time to
-/// carry it out.
+/// A touch does not postpone a firing that was already due, even if it has not been carried out yet.
 ///
 /// ## The action
 ///
-/// Elements are sent first: when an action begins, its element is in every buffer. Actions never
-/// overlap. A firing while one runs is followed by one more run when it has ended, however many
-/// firings there were; an action that never ends is never called again, while streams go on. It runs
-/// off every actor, in a task of its own. It cannot throw: what may fail has to say what happens then.
+/// Elements are sent first: when an action begins, its element is in the buffer of every subscriber. Runs of the
+/// action never overlap. Any number of firings during a run cause one further run after it. An action that
+/// never returns is not called again, while subscribers still receive elements. The action runs in a
+/// separate task outside any actor and must handle its errors, because it cannot throw.
 ///
-/// An action that uses its debouncer captures it weakly, or neither is ever released.
+/// An action that uses its debouncer must capture it weakly; a strong capture is a reference cycle.
 ///
 /// ## Cancellation
 ///
-/// The task that makes or touches a debouncer may be cancelled; nothing changes. ``cancel()`` drops
-/// what is pending. Releasing the last reference drops it, too, cancels the task of an action that is
-/// running, ends the streams and frees the action.
+/// Cancelling the task that creates or touches a debouncer has no effect on it. ``cancel()`` drops the pending
+/// firing. Releasing the last reference drops it, too, cancels the task of a running action, ends the
+/// streams and releases the action.
 ///
 /// ## Clocks
 ///
-/// All times are measured by the clock that is given at the beginning. One that jumps ahead makes
-/// things due at the next touch or when it wakes the sleeping task; one that is set back makes what
-/// is pending wait anew from the next touch on. If it throws instead of sleeping, what is pending
-/// fires at once.
-///
+/// All times are measured with the clock passed to the initializer. If the clock jumps ahead, a firing becomes
+/// due at the next touch or when the sleeping task wakes. If it is set back, the pending delay restarts
+/// at the next touch. If `sleep` throws, the pending firing happens immediately.
 /// ## Topics
 ///
 /// ### Creating a debouncer
 /// - ``init(delay:leading:maximumDelay:clock:action:)``
 ///
-/// ### Touching it
+/// ### Firing
 /// - ``touch()``
 /// - ``cancel()``
 /// - ``flush()``
 ///
-/// ### Listening to it
+/// ### Subscribing
 /// - ``subscribe(bufferingPolicy:)``
 /// - ``subscription(bufferingPolicy:)``
 /// - ``subscriberCount``
 public final actor Debouncer: Broadcaster {
-  /// What subscribers receive: that it has fired, and nothing else.
+  /// The element type: a firing carries no value.
   public typealias Element = Void
 
   let core: FiringCore<DebounceState, Void>
 
-  /// Creates a debouncer with nothing pending.
+  /// Creates a debouncer without a pending firing.
   ///
   /// - Parameters:
-  ///   - delay: How long it has to be quiet; zero or less fires at every touch.
-  ///   - leading: Whether the first touch after a quiet time fires at once.
-  ///   - maximumDelay: How long a touch waits at most for its firing, however many follow; `nil` is
-  ///     for ever.
-  ///   - clock: What measures the time.
-  ///   - action: What to do when it fires. It runs off every actor and never overlaps itself.
+  ///   - delay: The length of the quiet period. Zero or less fires at every touch.
+  ///   - leading: Whether the first touch after a quiet period fires immediately.
+  ///   - maximumDelay: The maximum time from a touch to its firing while further touches follow, or `nil` for
+  ///     no maximum.
+  ///   - clock: The clock that measures the delays.
+  ///   - action: The action to run at each firing. It runs outside any actor and never overlaps itself.
   public init(
     delay: Duration,
     leading: Bool = false,
@@ -95,54 +92,53 @@ public final actor Debouncer: Broadcaster {
     core.release()
   }
 
-  /// Notes that something has happened.
+  /// Starts or postpones a firing.
   ///
-  /// It returns at once, and may be called from anywhere.
+  /// Returns without waiting and can be called from any thread or actor.
   public nonisolated func touch() {
     core.touch()
   }
 
-  /// Drops what is pending.
+  /// Drops the pending firing.
   ///
-  /// An action that has not been called by then will not be called for what came before; one that is
-  /// running goes on to its end. With `leading`, the next touch
-  /// fires at once.
+  /// Runs of the action that have not begun are dropped, too; a running action continues. With
+  /// `leading`, the next touch fires immediately.
   public nonisolated func cancel() {
     core.cancel()
   }
 
-  /// Fires what is pending now, and waits until no action runs that was asked for before.
+  /// Fires if a firing is pending, and waits until the action has run for all firings so far.
   ///
-  /// It waits for an action that is running even if nothing is pending, and returns at once if there
-  /// is neither, if the action that was to come is cancelled, and when the calling task is cancelled;
-  /// what was pending has fired even then. Called from inside the action it fires and does not wait,
-  /// since it would wait for itself. The same holds for a fetch or an action that the action waits for.
+  /// Waits for a running action even if nothing is pending. Returns immediately if there is neither. The wait
+  /// ends early if the awaited run is dropped by ``cancel()`` or the calling task is cancelled; the pending
+  /// firing has happened even then. Inside the action, and inside a fetch or another action that the action
+  /// waits for, it fires but does not wait, which would be a deadlock.
   public nonisolated func flush() async {
     await core.flush()
     withExtendedLifetime(self) {}
   }
 
-  /// Registers a subscriber and returns an element for every firing from now on.
+  /// Subscribes to the firings from now on.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<Void> = .unbounded
   ) -> AsyncStream<Void> {
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber and returns an element for every firing from now on.
+  /// Subscribes to the firings from now on.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<Void> = .unbounded
   ) -> Subscription<Void> {
     hub.subscription(bufferingPolicy: bufferingPolicy)
   }
 
-  /// The number of subscribers at this moment, streams and handlers alike.
+  /// The current number of subscribers, including handlers.
   public nonisolated var subscriberCount: Int {
     hub.subscriberCount
   }

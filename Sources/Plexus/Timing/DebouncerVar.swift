@@ -1,8 +1,7 @@
-/// A variable that tells its value once it has stopped changing.
+/// A variable that publishes its value once it has stopped changing.
 ///
-/// Set ``value`` as often as you like, from any thread or actor. When it has not changed for the
-/// delay, the value is fired: streams and handlers get it, and the action, if there is one, runs with
-/// it.
+/// Set ``value`` from any thread or actor. When the value has not changed for the delay, the variable fires:
+/// subscribers receive the value, and the action, if any, runs with it.
 ///
 /// ```swift
 /// let query = DebouncerVar("", delay: .milliseconds(300)) { text in
@@ -13,54 +12,53 @@
 /// query.value = "swift"  // only this one is searched for
 /// ```
 ///
-/// Everything that ``Debouncer`` promises about times, the action, cancellation, release and clocks
-/// holds here, too.
+/// Timing, the action, cancellation, release and clocks work as in a ``Debouncer``.
 ///
-/// ## What counts as a change
+/// ## Changes
 ///
-/// Setting an equal value does nothing, and does not postpone either. Going back to the value that
-/// was fired last, before the delay has passed, cancels the firing: nobody has seen another one. The
-/// initial value counts as fired. Values are compared without a lock; the comparison may take its
-/// time, and may use the variable.
+/// Setting an equal value has no effect and does not postpone the firing. Setting the value that was fired last,
+/// before the delay has passed, cancels the pending firing. The initial value counts as fired. Values are
+/// compared without a lock, so the comparison can be slow and can use the variable.
 ///
-/// ``touch()`` fires the value as it will be then, changed or not; going back takes that back, too.
+/// ``touch()`` requests a firing of the current value, changed or not. Setting the last fired value cancels it,
+/// too.
 ///
-/// The variable is read and set atomically, each by itself: `value += 1` on two threads at once may
-/// lose one of the two.
+/// Each read and each write of the variable is atomic, but not their combination: `value += 1` on two threads at
+/// the same time can lose an increment.
 ///
 /// ## Topics
 ///
 /// ### Creating a variable
 /// - ``init(_:delay:leading:maximumDelay:clock:action:)``
 ///
-/// ### Changing it
+/// ### Changing the value
 /// - ``value``
 /// - ``touch()``
 /// - ``cancel()``
 /// - ``flush()``
 ///
-/// ### Listening to it
+/// ### Subscribing
 /// - ``subscribe(bufferingPolicy:)``
 /// - ``subscription(bufferingPolicy:)``
 /// - ``subscriberCount``
 public final actor DebouncerVar<Value: Equatable & Sendable>: Broadcaster {
-  /// What subscribers receive: the values that are fired.
+  /// The element type: the fired values.
   public typealias Element = Value
 
   let core: FiringCore<DebounceState, Value>
   private let initial: Value
 
-  /// Creates a variable with nothing pending.
+  /// Creates a variable without a pending firing.
   ///
   /// - Parameters:
-  ///   - initial: The value at the beginning, which counts as fired.
-  ///   - delay: How long the value must not change; zero or less fires every change.
-  ///   - leading: Whether the first change after a quiet time fires at once.
-  ///   - maximumDelay: How long a change waits at most for the next firing, however many follow;
-  ///     `nil` is for ever.
-  ///   - clock: What measures the time.
-  ///   - action: What to do with a value that is fired. It runs off every actor and never overlaps
-  ///     itself; of several values that are fired while it runs, it gets the last one.
+  ///   - initial: The initial value, which counts as fired.
+  ///   - delay: The time for which the value must not change. Zero or less fires every change.
+  ///   - leading: Whether the first change after a quiet period fires immediately.
+  ///   - maximumDelay: The maximum time from a change to the next firing while further changes follow, or
+  ///     `nil` for no maximum.
+  ///   - clock: The clock that measures the delays.
+  ///   - action: The action to run with each fired value. It runs outside any actor and never overlaps
+  ///     itself. Of several values fired during a run, the next run receives the last one.
   public init(
     _ initial: Value,
     delay: Duration,
@@ -82,60 +80,59 @@ public final actor DebouncerVar<Value: Equatable & Sendable>: Broadcaster {
     core.release()
   }
 
-  /// The value, as it was set last, fired or not.
+  /// The current value, fired or not.
   public nonisolated var value: Value {
     get { core.read { $0.value } ?? initial }
     set { core.set(newValue) }
   }
 
-  /// Asks for a firing of the value, even if it has not changed.
+  /// Requests a firing of the value, even if it has not changed.
   ///
-  /// It postpones a pending one like a change does.
+  /// Postpones a pending firing, as a change does.
   public nonisolated func touch() {
     core.touch()
   }
 
-  /// Drops what is pending, and keeps the value.
+  /// Drops the pending firing and keeps the value.
   ///
-  /// An action that has not been called by then will not be called for what came before; one that is
-  /// running goes on to its end. With `leading`, the next change
-  /// fires at once.
+  /// Runs of the action that have not begun are dropped, too; a running action continues. With
+  /// `leading`, the next change fires immediately.
   public nonisolated func cancel() {
     core.cancel()
   }
 
-  /// Fires what is pending now, and waits until no action runs that was asked for before.
+  /// Fires if a firing is pending, and waits until the action has run for all firings so far.
   ///
-  /// It waits for an action that is running even if nothing is pending, and returns at once if there
-  /// is neither, if the action that was to come is cancelled, and when the calling task is cancelled;
-  /// what was pending has fired even then. Called from inside the action it fires and does not wait,
-  /// since it would wait for itself.
+  /// Waits for a running action even if nothing is pending. Returns immediately if there is neither. The wait
+  /// ends early if the awaited run is dropped by ``cancel()`` or the calling task is cancelled; the pending
+  /// firing has happened even then. Inside the action, and inside a fetch or another action that the action
+  /// waits for, it fires but does not wait, which would be a deadlock.
   public nonisolated func flush() async {
     await core.flush()
     withExtendedLifetime(self) {}
   }
 
-  /// Registers a subscriber and returns the values that are fired from now on.
+  /// Subscribes to the values fired from now on.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for values that the subscriber has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<Value> = .unbounded
   ) -> AsyncStream<Value> {
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber and returns the values that are fired from now on.
+  /// Subscribes to the values fired from now on.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for values that the subscriber has not read yet.
+  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<Value> = .unbounded
   ) -> Subscription<Value> {
     hub.subscription(bufferingPolicy: bufferingPolicy)
   }
 
-  /// The number of subscribers at this moment, streams and handlers alike.
+  /// The current number of subscribers, including handlers.
   public nonisolated var subscriberCount: Int {
     hub.subscriberCount
   }

@@ -1,5 +1,5 @@
 extension FiringCore {
-  /// What a change of the state takes with it, to be carried out and released without the lock.
+  /// The effects of a state change, to be carried out and released without the lock.
   struct Change: Sendable {
     /// The time of the change.
     let now: Duration
@@ -7,14 +7,14 @@ extension FiringCore {
     let keepsValue: Bool
 
     var deliveries: [Delivery<Value>] = []
-    /// The runs that are over, or will not take place.
+    /// The runs that have ended or been cancelled.
     var endedRuns: [ActionQueueState<Value, ActionRun>.Run] = []
     var cancelledTasks: [Task<Void, Never>] = []
     var startedTimer: Timer?
     var startedRunner: Runner?
-    /// The values that have given way to others.
+    /// The replaced values.
     var values: [Value] = []
-    /// The action that nobody will call any more.
+    /// The released action.
     var action: Action?
 
     init(now: Duration, hub: BroadcastHub<Value>, keepsValue: Bool) {
@@ -23,7 +23,7 @@ extension FiringCore {
       self.keepsValue = keepsValue
     }
 
-    /// Takes a value along that the state has given up.
+    /// Adds a value that the state no longer holds.
     mutating func take(_ value: Value?) {
       if let value { values.append(value) }
     }
@@ -33,29 +33,29 @@ extension FiringCore {
 extension FiringCore.State {
   typealias Change = FiringCore.Change
 
-  /// A touch, after what has been due.
+  /// Handles a touch, after firing if a firing is due.
   mutating func touch(_ change: inout Change) {
     if schedule.elapse(at: change.now) { fire(&change) }
     if schedule.touch(at: change.now) { fire(&change) }
   }
 
-  /// A new value, and a touch.
+  /// Sets a value and handles a touch.
   mutating func accept(_ newValue: Value, _ change: inout Change) {
     if schedule.elapse(at: change.now) { fire(&change) }
     setValue(newValue, &change)
     if schedule.touch(at: change.now) { fire(&change) }
-    // It came at a time when nothing is fired.
+    // Nothing will fire this value.
     if !change.keepsValue, schedule.deadline == nil { setValue(nil, &change) }
   }
 
-  /// A new value and a touch that changes nothing but the deadline, in the usual case between others.
+  /// Sets a value and postpones the pending firing, if nothing else changes.
   ///
   /// - Parameters:
-  ///   - displaced: Receives the value that has given way.
+  ///   - displaced: Receives the replaced value.
   ///   - newValue: The value.
-  ///   - now: The time.
-  ///   - expected: The revision that must not have changed; `nil` if it does not matter.
-  /// - Returns: Whether that was all; if not, nothing has changed.
+  ///   - now: The current time.
+  ///   - expected: The revision that must still be current, or `nil` for any.
+  /// - Returns: Whether that was all; if `false`, nothing has changed.
   mutating func replace(
     _ displaced: inout Value?,
     with newValue: Value,
@@ -71,7 +71,7 @@ extension FiringCore.State {
     return true
   }
 
-  /// Sends the value, and asks for a run of the action.
+  /// Sends the value and requests a run of the action.
   mutating func fire(_ change: inout Change) {
     guard let value else { return }
     change.deliveries.append(change.hub.prepare(value))
@@ -93,7 +93,7 @@ extension FiringCore.State {
     change.startedRunner = newRunner
   }
 
-  /// Sees to it that a task wakes when what is pending is due, or before.
+  /// Ensures that a task wakes no later than the pending firing is due.
   mutating func adjustTimer(_ change: inout Change) {
     let deadline = schedule.deadline
     if let timer {
@@ -107,7 +107,7 @@ extension FiringCore.State {
     change.startedTimer = newAlarm
   }
 
-  /// Drops the runs of the action that have not begun.
+  /// Cancels the runs of the action that have not begun.
   mutating func cancelActions(_ change: inout Change) {
     change.endedRuns += actions.cancel()
     guard actions.current == nil else { return }
@@ -115,7 +115,7 @@ extension FiringCore.State {
     runner = nil
   }
 
-  /// Gives up everything.
+  /// Cancels everything and gives up the action and the values.
   mutating func release(_ change: inout Change) {
     schedule.cancel()
     cancelActions(&change)

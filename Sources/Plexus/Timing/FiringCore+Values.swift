@@ -1,5 +1,5 @@
 extension FiringCore where Schedule == DebounceState, Value: Equatable {
-  /// Sets the value, unless it is equal to the one that is there.
+  /// Sets the value unless it equals the current one.
   ///
   /// - Parameter newValue: The value.
   func set(_ newValue: Value) {
@@ -13,7 +13,7 @@ extension FiringCore where Schedule == DebounceState, Value: Equatable {
         lastFired = state.lastFired
         revision = state.revision
       }
-      // Equality is a user's: it is asked for before the lock is taken.
+      // Equality is user code, so it is called outside the lock.
       guard value != newValue else { return }
       let isBack = lastFired == newValue
       if !isBack, replace(with: newValue, revision: revision) { return }
@@ -25,7 +25,7 @@ extension FiringCore where Schedule == DebounceState, Value: Equatable {
     }
   }
 
-  /// Sets the value, if that changes nothing but the deadline.
+  /// Sets the value if nothing but the deadline changes.
   private func replace(with newValue: Value, revision: Int) -> Bool {
     let now = clock.now()
     var displaced: Value?
@@ -37,14 +37,14 @@ extension FiringCore where Schedule == DebounceState, Value: Equatable {
 }
 
 extension FiringCore.State where Schedule == DebounceState {
-  /// A new value.
+  /// Sets a new value.
   ///
   /// - Parameters:
-  ///   - newValue: The value, which is another one than before.
-  ///   - isBack: Whether it is the one that was fired last.
-  ///   - change: What follows from that.
+  ///   - newValue: The value, which differs from the current one.
+  ///   - isBack: Whether it equals the last fired value.
+  ///   - change: Receives the effects.
   fileprivate mutating func set(_ newValue: Value, isBack: Bool, _ change: inout Change) {
-    // What is due is fired first, and then the new value is another one than that.
+    // A due firing happens first; the new value then differs from the last fired one.
     guard isBack, !schedule.isDue(at: change.now) else { return accept(newValue, &change) }
     setValue(newValue, &change)
     schedule.withdraw(at: change.now)

@@ -1,31 +1,30 @@
-/// What debouncers and throttlers consist of, apart from their lives: their tasks use it without
-/// keeping them.
+/// The shared implementation of debouncers and throttlers, which their tasks use without retaining them.
 ///
-/// A touch changes the schedule under a lock. While a firing is pending, one task sleeps until it is
-/// due; touches move the deadline and leave the task alone, which sleeps again if it wakes too early.
-/// While there are runs of the action, one task carries them out, one after the other.
+/// A touch changes the schedule under a lock. While a firing is pending, one task sleeps until it is due; touches
+/// move the deadline and leave the task alone, which sleeps again if it wakes too early. While there are
+/// runs of the action, one task carries them out one after the other.
 final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
   typealias Action = @concurrent @Sendable (Value) async -> Void
 
-  /// The task that carries out runs of the action.
+  /// The task that runs the action.
   struct Runner: Sendable {
-    /// The number of its first run.
+    /// The id of its first run.
     let id: UInt64
-    /// The task, as soon as it is known.
+    /// The task, once it has been created.
     var task: Task<Void, Never>?
   }
 
   struct State: Sendable {
     var schedule: Schedule
-    /// The latest time that the clock has told.
+    /// The latest time read from the clock.
     var latest = Duration.zero
-    /// What would be fired.
+    /// The value to fire.
     var value: Value?
-    /// What was fired last.
+    /// The last fired value.
     var lastFired: Value?
-    /// How often one of the two has changed.
+    /// The number of changes of the two values.
     var revision = 0
-    /// What wakes when a firing is due.
+    /// The timer for the pending firing.
     var timer: Timer?
     var actions = ActionQueueState<Value, ActionRun>()
     var action: Action?
@@ -35,7 +34,7 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
 
   let hub = BroadcastHub<Value>()
   let clock: any ErasedClock
-  /// Whether a value is still there when it has been fired.
+  /// Whether the value is kept after it has been fired.
   private let keepsValue: Bool
   let state: Locked<State>
 
@@ -50,12 +49,12 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
     state = Locked(State(schedule: schedule, value: value, lastFired: value, action: action))
   }
 
-  /// Reads the state; what is returned is released without the lock.
+  /// Reads the state; the result is released without the lock.
   func read<Result>(_ body: (State) -> Result) -> Result {
     state.withLock { body($0) }
   }
 
-  /// A touch, in the usual case between others.
+  /// Handles a touch; the fast path only moves the deadline.
   func touch() {
     let now = clock.now()
     let isAll = state.withLock { state in
@@ -66,7 +65,7 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
     if !isAll { change { state, change in state.touch(&change) } }
   }
 
-  /// A new value, and a touch.
+  /// Sets a value and handles a touch.
   func accept(_ newValue: Value) {
     let now = clock.now()
     var displaced: Value?
@@ -75,19 +74,19 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
     withExtendedLifetime(displaced) {}
   }
 
-  /// Changes the state and does what follows from that, outside the lock.
+  /// Changes the state and carries out the effects outside the lock.
   ///
-  /// - Parameter body: What changes the state, as a rule; it is not called after the release.
+  /// - Parameter body: A closure that changes the state. It can be skipped, and is not called after the release.
   func change(_ body: (inout State, inout Change) -> Void) {
     var floor: Duration?
     while true {
-      // The clock is a user's: it is read before the lock is taken.
+      // The clock is user code, so it is read outside the lock.
       var change = Change(now: clock.now(), hub: hub, keepsValue: keepsValue)
       let latest = state.withLock { state -> Duration? in
         guard !state.isReleased else { return nil }
         if change.now < state.latest {
-          // Another thread may have read the clock later and come here first. But a reading before
-          // what was known even before the reading means that the clock has been set back.
+          // Another thread may have read the clock later and got here first. A reading that is earlier
+          // than a time known before the reading means that the clock has been set back.
           guard let floor, change.now < floor else { return state.latest }
           state.schedule.restart(at: change.now)
         }
@@ -101,10 +100,10 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
     }
   }
 
-  /// Fires what is pending and waits for the end of the last run of the action.
+  /// Fires if a firing is pending, and waits for the end of the last run of the action.
   ///
-  /// Returns without waiting inside the action, and inside a fetch that the action waits for: both would wait for
-  /// themselves.
+  /// Returns without waiting inside the action, and inside a fetch that the action waits for, where a wait would be
+  /// a deadlock.
   func flush() async {
     var awaited: ActionRun?
     change { state, change in
@@ -115,7 +114,7 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
     await awaited?.wait()
   }
 
-  /// Drops what is pending, and the runs of the action that have not begun.
+  /// Drops the pending firing and the runs of the action that have not begun.
   func cancel() {
     change { state, change in
       state.schedule.cancel()
@@ -123,9 +122,9 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
     }
   }
 
-  /// Ends everything; whatever comes later has no effect.
+  /// Ends everything; later calls have no effect.
   ///
-  /// - Parameter fires: Whether what is pending is sent before.
+  /// - Parameter fires: Whether a pending firing happens first.
   func release(firing fires: Bool = false) {
     change { state, change in
       if fires, state.schedule.expire(at: change.now) { state.fire(&change) }
@@ -154,12 +153,12 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
     if !isCurrent { task.cancel() }
   }
 
-  /// The timer goes off.
+  /// Handles the wake-up of a timer.
   ///
   /// - Parameters:
-  ///   - timer: Which one.
-  ///   - hasFailed: Whether the clock would not let it sleep; that counts as if it were time.
-  /// - Returns: When it has to go off again, if it has to.
+  ///   - timer: The id of the timer.
+  ///   - hasFailed: Whether the clock's `sleep` threw; the pending firing then counts as due.
+  /// - Returns: The next deadline to sleep until, if any.
   private func wake(_ timer: UInt64, hasFailed: Bool) -> Duration? {
     var deadline: Duration?
     change { state, change in
@@ -169,7 +168,7 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
         ? state.schedule.expire(at: change.now) : state.schedule.elapse(at: change.now)
       if isDue { state.fire(&change) }
       deadline = state.schedule.deadline
-      // The task that is at work here goes on or comes to its end: nobody has to see to it.
+      // The timer's task continues or ends by itself, so no timer has to be started or cancelled.
       if let deadline { state.timer?.wake = deadline } else { state.timer = nil }
     }
     return deadline
@@ -202,10 +201,10 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
     }
   }
 
-  /// The action has returned.
+  /// Ends a run of the action.
   ///
-  /// - Parameter run: The run that has ended.
-  /// - Returns: The next run, if there is one.
+  /// - Parameter run: The id of the run.
+  /// - Returns: The id of the next run, if any.
   private func end(_ run: UInt64) -> UInt64? {
     let (ended, next, garbage) = state.withLock { state in
       let ended = state.actions.end(run)
@@ -220,7 +219,7 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
   }
 }
 
-/// For which run of an action a task works.
+/// The run of an action that the current task belongs to.
 enum ActionContext {
   @TaskLocal static var run: UInt64 = 0
 }

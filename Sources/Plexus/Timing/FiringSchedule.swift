@@ -1,36 +1,35 @@
-/// The rules by which touches turn into firings.
+/// The rules that turn touches into firings.
 ///
-/// Instants are told as the time since some moment before; none is earlier than the one told before,
-/// unless ``restart(at:)`` says so.
+/// Instants are durations since a fixed moment. They never decrease, except in ``restart(at:)``.
 protocol FiringSchedule: Sendable {
-  /// When the pending firing is due; `nil` if none is pending.
+  /// The time at which the pending firing is due, or `nil` if none is pending.
   var deadline: Duration? { get }
 
-  /// A touch that changes nothing but the deadline of what is pending, and that to a later one.
+  /// Handles a touch that has no effect other than to keep or postpone the deadline of a pending firing.
   ///
-  /// It is the short way of ``touch(at:)``, for the many touches between the first and the last.
+  /// The fast path of ``touch(at:)`` for the many touches between the first and the last.
   ///
-  /// - Returns: Whether that was all; if not, nothing has changed.
+  /// - Returns: Whether that was all; if `false`, nothing has changed.
   mutating func postpone(at now: Duration) -> Bool
 
-  /// A touch, after ``elapse(at:)`` at the same instant.
+  /// Handles a touch, after ``elapse(at:)`` at the same instant.
   ///
-  /// - Returns: Whether it fires at once.
+  /// - Returns: Whether it fires immediately.
   mutating func touch(at now: Duration) -> Bool
 
-  /// Time has passed.
+  /// Handles the passage of time.
   ///
-  /// - Returns: Whether what was pending fires.
+  /// - Returns: Whether the pending firing happens.
   mutating func elapse(at now: Duration) -> Bool
 
-  /// What is pending, if anything, is wanted now.
+  /// Makes the pending firing, if any, due now.
   ///
-  /// - Returns: Whether it fires.
+  /// - Returns: Whether it happens.
   mutating func expire(at now: Duration) -> Bool
 
-  /// What is pending, if anything, is wanted no more.
+  /// Drops the pending firing, if any.
   mutating func cancel()
 
-  /// The clock has been set back: what is pending begins to wait anew.
+  /// Handles a clock that has been set back: the pending delay or the interval restarts.
   mutating func restart(at now: Duration)
 }

@@ -1,13 +1,13 @@
-/// The rules of throttling: two firings are never closer than an interval.
+/// The state of a throttler: two firings are at least an interval apart.
 ///
 /// Invariants:
 ///
-/// - An interval is open from a firing on, or from a touch that does not fire at once.
-/// - A firing is pending only in an open interval, and due at its end.
+/// - An interval begins with a firing, or with a touch that does not fire immediately.
+/// - A firing is pending only after the beginning of an interval, and is due at its end.
 struct ThrottleState: FiringSchedule {
   private struct Interval {
     var start: Duration
-    /// Whether a firing has opened it.
+    /// Whether the interval began with a firing.
     var followsFiring: Bool
   }
 
@@ -17,7 +17,7 @@ struct ThrottleState: FiringSchedule {
   private var interval: Interval?
   private var isPending = false
 
-  /// Creates the rules; an interval below zero is like zero.
+  /// Creates the state; a negative interval counts as zero.
   init(interval: Duration, leading: Bool, trailing: Bool) {
     length = interval.limited
     self.leading = leading

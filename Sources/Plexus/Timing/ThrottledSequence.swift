@@ -1,17 +1,17 @@
-/// The elements of another sequence, at most one an interval.
+/// An asynchronous sequence of the elements of a base sequence, at most one per interval.
 ///
-/// Make one with `throttled(for:leading:trailing:clock:)` on any sequence that is `Sendable`.
+/// Create one with `throttled(for:leading:trailing:clock:)` on any `Sendable` sequence.
 public struct ThrottledSequence<Base: AsyncSequence & Sendable>: AsyncSequence, Sendable
 where Base.Element: Sendable {
-  /// What the base sequence yields.
+  /// The element type of the base sequence.
   public typealias Element = Base.Element
 
-  /// What the base sequence throws.
+  /// The error type of the base sequence.
   public typealias Failure = Base.Failure
 
   let timed: TimedBase<Base, ThrottleState>
 
-  /// Creates an iterator, which iterates the base sequence anew from its first `next()` on.
+  /// Creates an iterator, which starts a new iteration of the base sequence at its first `next()`.
   public func makeAsyncIterator() -> Iterator {
     Iterator(timed: timed.makeIterator())
   }
@@ -20,19 +20,19 @@ where Base.Element: Sendable {
   public struct Iterator: AsyncIteratorProtocol {
     fileprivate var timed: TimedIterator<Base, ThrottleState>
 
-    /// Waits for the next element that may pass.
+    /// Waits for the next emitted element.
     ///
-    /// - Returns: The element, or `nil` when the base sequence has ended or the task is cancelled.
-    /// - Throws: The error of the base sequence, after what was pending.
+    /// - Returns: The element, or `nil` if the base sequence has ended or the task is cancelled.
+    /// - Throws: The error of the base sequence, after the pending element.
     public mutating func next() async throws(Base.Failure) -> Base.Element? {
       try await timed.next(isolation: #isolation)
     }
 
-    /// Waits for the next element that may pass.
+    /// Waits for the next emitted element.
     ///
-    /// - Parameter actor: Where the caller runs.
-    /// - Returns: The element, or `nil` when the base sequence has ended or the task is cancelled.
-    /// - Throws: The error of the base sequence, after what was pending.
+    /// - Parameter actor: The isolation of the caller.
+    /// - Returns: The element, or `nil` if the base sequence has ended or the task is cancelled.
+    /// - Throws: The error of the base sequence, after the pending element.
     public mutating func next(
       isolation actor: isolated (any Actor)?
     ) async throws(Base.Failure) -> Base.Element? {
@@ -45,10 +45,10 @@ where Base.Element: Sendable {
 extension ThrottledSequence.Iterator: Sendable {}
 
 extension AsyncSequence where Self: Sendable, Element: Sendable {
-  /// Returns the elements of this sequence, at most one an interval.
+  /// Returns a sequence of the elements of this sequence, at most one per interval.
   ///
-  /// The first element is passed on at once; of those that come before the interval has passed, the
-  /// last one is passed on at its end.
+  /// The first element is emitted immediately. Of the elements that arrive during the interval, the last one is
+  /// emitted at its end.
   ///
   /// ```swift
   /// let (positions, sensor) = AsyncStream.makeStream(of: Int.self)
@@ -59,23 +59,20 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
   /// }
   /// ```
   ///
-  /// The rules are those of a ``Throttler`` that is touched by every element. This sequence is
-  /// iterated by a task of its own from the first call of `next()` on, so that it is never held up.
-  /// What has been passed on and not been read yet is kept, in order.
+  /// The timing is that of a ``Throttler`` that each element touches. A separate task iterates this sequence from
+  /// the first call of `next()` on, so the consumer exerts no back pressure. Emitted elements are buffered
+  /// in order, without a limit, until they are read.
   ///
-  /// When this sequence ends, what is pending is passed on at once. When it throws, so is that, and
-  /// then the error is thrown. When the task that iterates the result is cancelled, `next()` returns
-  /// `nil` at once, whatever this sequence does, and the task that iterates it is cancelled; likewise
-  /// when the iterator is dropped.
+  /// When this sequence ends, the pending element is emitted immediately. When it throws, the pending element is
+  /// emitted and the error is thrown after it. When the consuming task is cancelled, `next()` returns
+  /// `nil` immediately and the iterating task is cancelled. Dropping the iterator cancels it, too.
   ///
   /// - Parameters:
-  ///   - interval: How long it is from one element to the next, at least; zero or less passes on
-  ///     every element.
-  ///   - leading: Whether an element that comes late enough is passed on at once.
-  ///   - trailing: Whether the last of those that come too early is passed on at the end of the
-  ///     interval.
-  ///   - clock: What measures the time.
-  /// - Returns: The sequence of what is left.
+  ///   - interval: The minimum time between two elements. Zero or less emits every element.
+  ///   - leading: Whether an element outside an interval is emitted immediately.
+  ///   - trailing: Whether the last element that arrives during an interval is emitted at its end.
+  ///   - clock: The clock that measures the intervals.
+  /// - Returns: The throttled sequence.
   public func throttled(
     for interval: Duration,
     leading: Bool = true,

@@ -1,8 +1,7 @@
-/// A bell that rings at most once an interval, however often it is touched.
+/// A throttler that fires at most once per interval.
 ///
-/// Touch it whenever something happens. The first touch fires at once: streams and handlers get an
-/// element, and the action, if there is one, runs. What is touched before the interval has passed
-/// fires once at its end.
+/// Call ``touch()`` for each event. The first touch fires immediately: subscribers receive an element, and the
+/// action, if any, runs. Touches during the interval cause one firing at its end.
 ///
 /// ```swift
 /// let throttler = Throttler(interval: .seconds(1)) {
@@ -13,69 +12,66 @@
 /// throttler.touch()  // for both
 /// ```
 ///
-/// A touch is synchronous, may come from any thread or actor, and starts no task between the first
-/// and the last of an interval: while a firing is pending, one task sleeps. Nothing sleeps while
-/// nothing is pending.
+/// A touch is synchronous, can be made from any thread or actor, and does not create a task each time:
+/// while a firing is pending, one task sleeps. No task exists while nothing is pending.
 ///
 /// ## When it fires
 ///
-/// With `leading`, a touch fires at once unless it comes less than the interval after a firing.
-/// With `trailing`, touches that do not fire at once fire together at the end of the interval, which
+/// With `leading`, a touch fires immediately unless the interval since the last firing has not passed. With
+/// `trailing`, touches that do not fire immediately cause one firing at the end of the interval, which
 /// begins with the last firing or, without `leading`, with the first touch. Every firing begins a new
-/// interval. With neither, it never fires. An interval of zero or less fires at every touch, before
-/// `touch()` returns.
+/// interval. With neither option, the throttler never fires. Otherwise, an interval of zero or less fires at
+/// every touch, before `touch()` returns.
 ///
 /// ## The action
 ///
-/// Elements are sent first: when an action begins, its element is in every buffer. Actions never
-/// overlap, even if one takes longer than the interval: a firing while one runs is followed by one
-/// more run when it has ended, however many firings there were. It runs off every actor, in a task of
-/// its own. It cannot throw: what may fail has to say what happens then.
+/// Elements are sent first: when an action begins, its element is in the buffer of every subscriber. Runs of the
+/// action never overlap, even if one takes longer than the interval: any number of firings during a run
+/// cause one further run after it. The action runs in a separate task outside any actor and must handle its
+/// errors, because it cannot throw.
 ///
-/// An action that uses its throttler captures it weakly, or neither is ever released.
+/// An action that uses its throttler must capture it weakly; a strong capture is a reference cycle.
 ///
 /// ## Cancellation
 ///
-/// The task that makes or touches a throttler may be cancelled; nothing changes. ``cancel()`` drops
-/// what is pending. Releasing the last reference drops it, too, cancels the task of an action that is
-/// running, ends the streams and frees the action.
+/// Cancelling the task that creates or touches a throttler has no effect on it. ``cancel()`` drops the pending
+/// firing. Releasing the last reference drops it, too, cancels the task of a running action, ends the
+/// streams and releases the action.
 ///
 /// ## Clocks
 ///
-/// All times are measured by the clock that is given at the beginning. One that jumps ahead makes
-/// things due at the next touch or when it wakes the sleeping task; one that is set back makes the
-/// interval begin anew with the next touch. If it throws instead of sleeping, what is pending fires
-/// at once.
+/// All times are measured with the clock passed to the initializer. If the clock jumps ahead, a firing becomes
+/// due at the next touch or when the sleeping task wakes. If it is set back, the interval restarts at the
+/// next touch. If `sleep` throws, the pending firing happens immediately.
 ///
 /// ## Topics
 ///
 /// ### Creating a throttler
 /// - ``init(interval:leading:trailing:clock:action:)``
 ///
-/// ### Touching it
+/// ### Firing
 /// - ``touch()``
 /// - ``cancel()``
 /// - ``flush()``
 ///
-/// ### Listening to it
+/// ### Subscribing
 /// - ``subscribe(bufferingPolicy:)``
 /// - ``subscription(bufferingPolicy:)``
 /// - ``subscriberCount``
 public final actor Throttler: Broadcaster {
-  /// What subscribers receive: that it has fired, and nothing else.
+  /// The element type: a firing carries no value.
   public typealias Element = Void
 
   let core: FiringCore<ThrottleState, Void>
 
-  /// Creates a throttler with nothing pending.
+  /// Creates a throttler without a pending firing.
   ///
   /// - Parameters:
-  ///   - interval: How long it is from one firing to the next, at least; zero or less fires at every
-  ///     touch.
-  ///   - leading: Whether a touch that comes late enough fires at once.
-  ///   - trailing: Whether touches that come too early fire at the end of the interval.
-  ///   - clock: What measures the time.
-  ///   - action: What to do when it fires. It runs off every actor and never overlaps itself.
+  ///   - interval: The minimum time between two firings. Zero or less fires at every touch.
+  ///   - leading: Whether a touch outside an interval fires immediately.
+  ///   - trailing: Whether touches during an interval cause a firing at its end.
+  ///   - clock: The clock that measures the intervals.
+  ///   - action: The action to run at each firing. It runs outside any actor and never overlaps itself.
   public init(
     interval: Duration,
     leading: Bool = true,
@@ -94,55 +90,54 @@ public final actor Throttler: Broadcaster {
     core.release()
   }
 
-  /// Notes that something has happened.
+  /// Requests a firing.
   ///
-  /// It returns at once, and may be called from anywhere.
+  /// Returns without waiting and can be called from any thread or actor.
   public nonisolated func touch() {
     core.touch()
   }
 
-  /// Drops what is pending.
+  /// Drops the pending firing.
   ///
-  /// An action that has not been called by then will not be called for what came before; one that is
-  /// running goes on to its end. The interval that began with the
-  /// last firing goes on, too.
+  /// Runs of the action that have not begun are dropped, too; a running action continues, and so does
+  /// the interval since the last firing.
   public nonisolated func cancel() {
     core.cancel()
   }
 
-  /// Fires what is pending now, and waits until no action runs that was asked for before.
+  /// Fires if a firing is pending, and waits until the action has run for all firings so far.
   ///
-  /// That is the one case in which two firings are closer than the interval; a new one begins. It
-  /// waits for an action that is running even if nothing is pending, and returns at once if there is
-  /// neither, if the action that was to come is cancelled, and when the calling task is cancelled;
-  /// what was pending has fired even then. Called from inside the action it fires and does not wait,
-  /// since it would wait for itself.
+  /// The firing does not wait for the end of the interval, and begins a new one. Waits for a running action
+  /// even if nothing is pending. Returns immediately if there is neither. The wait ends early if the
+  /// awaited run is dropped by ``cancel()`` or the calling task is cancelled; the pending firing has happened
+  /// even then. Inside the action, and inside a fetch or another action that the action waits for, it fires
+  /// but does not wait, which would be a deadlock.
   public nonisolated func flush() async {
     await core.flush()
     withExtendedLifetime(self) {}
   }
 
-  /// Registers a subscriber and returns an element for every firing from now on.
+  /// Subscribes to the firings from now on.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<Void> = .unbounded
   ) -> AsyncStream<Void> {
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber and returns an element for every firing from now on.
+  /// Subscribes to the firings from now on.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<Void> = .unbounded
   ) -> Subscription<Void> {
     hub.subscription(bufferingPolicy: bufferingPolicy)
   }
 
-  /// The number of subscribers at this moment, streams and handlers alike.
+  /// The current number of subscribers, including handlers.
   public nonisolated var subscriberCount: Int {
     hub.subscriberCount
   }

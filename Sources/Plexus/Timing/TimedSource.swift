@@ -1,9 +1,9 @@
-/// What iterates a sequence on behalf of a debounced or throttled one, in a task of its own.
+/// The source of a debounced or throttled sequence, which iterates the base sequence in a separate task.
 ///
-/// The task does not keep the feed: it ends when the last iterator is gone.
+/// The task does not retain the source and is cancelled when the last iterator is released.
 final class TimedSource<Base: AsyncSequence & Sendable, Schedule: FiringSchedule>: Sendable
 where Base.Element: Sendable {
-  /// What a feed and its task share.
+  /// The state that the source shares with its task.
   private final class Link: Sendable {
     let core: FiringCore<Schedule, Base.Element>
     let failure = Locked<Base.Failure?>(nil)
@@ -12,7 +12,7 @@ where Base.Element: Sendable {
       self.core = core
     }
 
-    /// Hands over the elements until the end, the error or the cancellation.
+    /// Forwards the elements until the base sequence ends or throws or the task is cancelled.
     func carry(_ base: Base) async {
       var iterator = base.makeAsyncIterator()
       do throws(Base.Failure) {
@@ -44,12 +44,12 @@ where Base.Element: Sendable {
     cancel()
   }
 
-  /// What has been fired.
+  /// Subscribes to the emitted elements.
   func subscription() -> Subscription<Base.Element> {
     link.core.hub.subscription(bufferingPolicy: .unbounded)
   }
 
-  /// Begins to iterate, the first time.
+  /// Begins the iteration when called for the first time.
   func start() {
     let base = progress.withLock { progress -> Base? in
       guard case .waiting(let base) = progress else { return nil }
@@ -66,7 +66,7 @@ where Base.Element: Sendable {
     task.cancel()
   }
 
-  /// Stops to iterate, and drops what is pending.
+  /// Ends the iteration and drops the pending element.
   func cancel() {
     let former = progress.withLock { progress in
       let former = progress
@@ -77,13 +77,13 @@ where Base.Element: Sendable {
     link.core.release()
   }
 
-  /// Returns the error with which the sequence has ended, once.
+  /// Returns the error that ended the base sequence, once.
   func takeFailure() -> Base.Failure? {
     link.failure.withLock { $0.take() }
   }
 }
 
-/// What a debounced or throttled sequence, whichever it is, consists of.
+/// The stored properties of a debounced or throttled sequence.
 struct TimedBase<Base: AsyncSequence & Sendable, Schedule: FiringSchedule>: Sendable
 where Base.Element: Sendable {
   let base: Base
@@ -95,7 +95,7 @@ where Base.Element: Sendable {
   }
 }
 
-/// The iterator of a debounced or throttled sequence, whichever it is.
+/// The iterator of a debounced or throttled sequence.
 struct TimedIterator<Base: AsyncSequence & Sendable, Schedule: FiringSchedule>
 where Base.Element: Sendable {
   private let feed: TimedSource<Base, Schedule>
@@ -106,7 +106,7 @@ where Base.Element: Sendable {
     elements = feed.subscription().makeAsyncIterator()
   }
 
-  /// Returns the next element, `nil` at the end and when the calling task is cancelled.
+  /// Returns the next element, or `nil` at the end or if the calling task is cancelled.
   mutating func next(
     isolation actor: isolated (any Actor)?
   ) async throws(Base.Failure) -> Base.Element? {
