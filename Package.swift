@@ -44,6 +44,11 @@ let package = Package(
       dependencies: ["PlexusSupport"],
       swiftSettings: librarySettings
     ),
+    .target(
+      name: "PlexusRedis",
+      dependencies: ["Plexus", "PlexusSupport"],
+      swiftSettings: librarySettings
+    ),
     .target(name: "LoopbackOrigin", swiftSettings: librarySettings),
     .executableTarget(
       name: "DepartureBoard",
@@ -71,6 +76,13 @@ let package = Package(
       name: "PlexusNetworkingTests",
       dependencies: [
         "LoopbackOrigin", "Plexus", "PlexusNetworking", "PlexusTesting", "TestSupport",
+      ],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "PlexusRedisTests",
+      dependencies: [
+        "LoopbackOrigin", "PlexusRedis", "PlexusSupport", "PlexusTesting", "TestSupport",
       ],
       swiftSettings: settings
     ),

@@ -49,10 +49,14 @@ public final class LoopbackOrigin: Sendable {
     self.mailbox = mailbox
     // Taken out by the thread: what its body holds would stay open as long as it runs.
     let handover = Locked<EventLoop.Descriptors?>(descriptors)
-    thread = try LoopThread {
-      guard let descriptors = handover.withLock({ $0.take() }) else { return }
-      var loop = EventLoop(consume descriptors, mailbox: mailbox, core: core)
-      loop.run()
+    do {
+      thread = try LoopThread {
+        guard let descriptors = handover.withLock({ $0.take() }) else { return }
+        var loop = EventLoop(consume descriptors, mailbox: mailbox, core: core)
+        loop.run()
+      }
+    } catch {
+      throw OriginError(error)
     }
   }
 

@@ -19,7 +19,13 @@ extension OriginError: CustomStringConvertible {
     case .stopped:
       "The origin has been stopped; make a new one."
     case .system(let call, let code):
-      "\(call) failed: \(systemMessage(code))."
+      SystemError(call: call, code: code).description
     }
+  }
+}
+
+extension OriginError {
+  init(_ error: SystemError) {
+    self = .system(call: error.call, code: error.code)
   }
 }

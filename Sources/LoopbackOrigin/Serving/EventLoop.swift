@@ -18,7 +18,7 @@ struct EventLoop: ~Copyable {
     /// - Parameter port: The port to serve on; 0 for any that is free.
     /// - Throws: The reason why the origin cannot serve.
     init(port: UInt16) throws(OriginError) {
-      pipe = try WakePipe()
+      do { pipe = try WakePipe() } catch { throw OriginError(error) }
       reservation = try Socket.bound(to: port)
       self.port = try reservation.port()
       let listener = try Socket.bound(to: self.port)

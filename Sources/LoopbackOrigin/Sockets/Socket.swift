@@ -192,13 +192,6 @@ func checked(_ call: String, _ status: Int32) throws(OriginError) -> Int32 {
   throw .system(call: call, code: errno)
 }
 
-/// Returns what the system says about an error code.
-func systemMessage(_ code: Int32) -> String {
-  var buffer = [CChar](repeating: 0, count: 256)
-  _ = unsafe strerror_r(code, &buffer, buffer.count)
-  return String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-}
-
 private func newDescriptor() -> Int32 {
   #if canImport(Glibc)
   socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)

@@ -1,4 +1,5 @@
 import Plexus
+import TestSupport
 
 extension Subscription {
   /// Reads until the end.

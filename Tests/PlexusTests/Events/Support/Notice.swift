@@ -1,4 +1,5 @@
 import Plexus
+import TestSupport
 
 /// A persistent event of the tests, which says itself how it is kept.
 struct Notice: PersistentEvent, Hashable {

@@ -1,6 +1,7 @@
 import Plexus
 import PlexusTesting
 import Testing
+import TestSupport
 
 /// A sequence that a test feeds, and that may not notice that its task is cancelled.
 struct Upstream: AsyncSequence, Sendable {

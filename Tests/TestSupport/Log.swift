@@ -1,7 +1,5 @@
-import TestSupport
-
-/// What has happened in a test, in order, written from anywhere and awaited.
-final class Log<Entry: Sendable>: Sendable {
+/// The events of a test in order, written from any thread and awaited.
+public final class Log<Entry: Sendable>: Sendable {
   private struct Waiter {
     let isSatisfied: @Sendable ([Entry]) -> Bool
     let continuation: CheckedContinuation<Void, Never>
@@ -15,11 +13,17 @@ final class Log<Entry: Sendable>: Sendable {
 
   private let state = Guarded(State())
 
-  var entries: [Entry] { state.withLock { $0.entries } }
+  /// Creates an empty log.
+  public init() {}
 
-  var count: Int { state.withLock { $0.entries.count } }
+  /// The entries so far.
+  public var entries: [Entry] { state.withLock { $0.entries } }
 
-  func append(_ entry: Entry) {
+  /// The number of entries so far.
+  public var count: Int { state.withLock { $0.entries.count } }
+
+  /// Adds an entry.
+  public func append(_ entry: Entry) {
     let ready = state.withLock { state -> [Int: Waiter] in
       state.entries.append(entry)
       guard !state.waiting.isEmpty else { return [:] }
@@ -32,13 +36,13 @@ final class Log<Entry: Sendable>: Sendable {
 
   /// Waits until there are as many entries, or the waiting task is cancelled.
   @discardableResult
-  func first(_ count: Int) async -> [Entry] {
+  public func first(_ count: Int) async -> [Entry] {
     await wait { $0.count >= count }
     return Array(entries.prefix(count))
   }
 
   /// Waits until the entries are as wanted, or the waiting task is cancelled.
-  func wait(until isSatisfied: @escaping @Sendable ([Entry]) -> Bool) async {
+  public func wait(until isSatisfied: @escaping @Sendable ([Entry]) -> Bool) async {
     let id = state.withLock { state in
       state.lastID += 1
       return state.lastID
@@ -60,7 +64,7 @@ final class Log<Entry: Sendable>: Sendable {
 
 extension Log where Entry: Equatable {
   /// Waits for an entry.
-  func contains(_ entry: Entry) async {
+  public func contains(_ entry: Entry) async {
     await wait { $0.last == entry || $0.contains(entry) }
   }
 }

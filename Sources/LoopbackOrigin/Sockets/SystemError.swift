@@ -1,0 +1,1 @@
+../../PlexusSupport/SystemError.swift

@@ -1,0 +1,26 @@
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// A reading of a clock of the system, or a time between two of them.
+typealias Nanoseconds = Int64
+
+extension Nanoseconds {
+  /// The reading of the clock that no setting of the date changes.
+  static var now: Nanoseconds {
+    var time = timespec()
+    _ = unsafe clock_gettime(CLOCK_MONOTONIC, &time)
+    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+  }
+
+  /// The length of a duration, at most about 146 years.
+  init(_ duration: Duration) {
+    let (seconds, attoseconds) = duration.components
+    let limit = Int64.max / 2_000_000_000
+    self = Swift.min(Swift.max(seconds, 0), limit) * 1_000_000_000 + attoseconds / 1_000_000_000
+  }
+}

@@ -1,0 +1,77 @@
+/// A pipelined connection to a server, which is made again whenever it breaks.
+///
+/// Commands of all tasks share it: they are sent in the order of the calls, and none waits for the reply of another
+/// one. While the first connection is being made, or a broken one is replaced, commands wait for at most the command
+/// timeout; once an attempt to connect has failed, they fail at once until the server is back.
+///
+/// A thread of its own reads replies and pushes. Callers write to the socket themselves where they can. When the
+/// connection is released, its thread ends and what has not been answered fails.
+final class RedisConnection: Sendable {
+  /// The settings of a connection.
+  struct Settings: Sendable {
+    let address: RedisAddress
+    var user: String?
+    var password: String?
+    var database = 0
+    /// The name of the client in the server's lists.
+    var name = "plexus"
+    /// Commands to be sent on each new connection before any other.
+    var setup: [RedisCommand] = []
+    /// How long a command waits for its reply.
+    var commandTimeout: Duration = .milliseconds(250)
+    /// How long an attempt to connect may take.
+    var connectTimeout: Duration = .seconds(2)
+    /// How many bytes may wait to be sent.
+    var outboxBytes = 16 << 20
+    /// The memory that one reply may need, in bytes.
+    var maximumReplyBytes = 512 << 20
+
+    init(_ address: RedisAddress) {
+      self.address = address
+    }
+  }
+
+  /// A change of the connection, or a message of the server.
+  enum Event: Sendable {
+    case connected
+    case disconnected(RedisConnectionError)
+    case push([RESPValue])
+  }
+
+  private let loop: ConnectionLoop
+
+  /// Creates a connection and begins to connect.
+  ///
+  /// - Parameters:
+  ///   - settings: The settings.
+  ///   - onEvent: Called on the connection's thread, in the order in which the server has sent replies and
+  ///     messages: a reply that came before a message has been given to its caller. It must not block.
+  /// - Throws: An error if the process has no thread or file descriptor left.
+  init(_ settings: Settings, onEvent: @escaping @Sendable (Event) -> Void) throws {
+    let loop = try ConnectionLoop(settings, onEvent: onEvent)
+    self.loop = loop
+    try loop.start()
+  }
+
+  deinit {
+    loop.stop()
+  }
+
+  /// Sends a command and waits for its reply.
+  ///
+  /// - Throws: The server's error reply; a ``RedisConnectionError``; a `CancellationError` as soon as the calling
+  ///   task is cancelled, whether the command was sent or not.
+  func send(_ command: RedisCommand) async throws -> RESPValue {
+    let reply = try await loop.send(command)
+    if case .error(let error) = reply { throw error }
+    return reply
+  }
+
+  /// Ends the connection: commands that have not been answered fail, as do later ones.
+  ///
+  /// Returns when the thread has ended.
+  func close() async {
+    loop.stop()
+    await loop.end()
+  }
+}

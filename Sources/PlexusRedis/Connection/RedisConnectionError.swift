@@ -1,0 +1,38 @@
+/// The reason why a command got no reply.
+enum RedisConnectionError: Error, Hashable, CustomStringConvertible {
+  /// The server cannot be reached: the command was not sent.
+  case unreachable(address: RedisAddress, reason: String)
+  /// The server refused the connection's credentials, protocol version or database: the command was not sent.
+  case refused(address: RedisAddress, RedisError)
+  /// Too many bytes wait to be sent: the command was not sent.
+  case outboxFull(bytes: Int)
+  /// The reply did not come in time: the server may have executed the command.
+  case timedOut(command: String, after: Duration)
+  /// The connection broke before the reply came: the server may have executed the command.
+  case lost(reason: String)
+  /// The connection was closed by its owner.
+  case closed
+
+  /// Whether the server may have executed the command.
+  var mayHaveTakenEffect: Bool {
+    switch self {
+    case .timedOut, .lost, .closed: true
+    case .unreachable, .refused, .outboxFull: false
+    }
+  }
+
+  var description: String {
+    switch self {
+    case .unreachable(let address, let reason):
+      "No Redis server can be reached at \(address): \(reason)."
+    case .refused(let address, let error):
+      "The Redis server at \(address) refused the connection: \(error)"
+    case .outboxFull(let bytes):
+      "\(bytes) bytes wait to be sent to the Redis server, which is the limit."
+    case .timedOut(let command, let limit):
+      "The Redis server did not answer \(command) within \(limit)."
+    case .lost(let reason): "The connection to the Redis server broke: \(reason)."
+    case .closed: "The connection to the Redis server is closed."
+    }
+  }
+}

@@ -1,0 +1,231 @@
+// The calls into the C library that need pointers. Each pointer is to a local variable or to the storage of an
+// array, and none outlives its call.
+
+internal import PlexusSupport
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// A connected stream socket that never blocks, closed when it is released.
+final class RedisSocket: Sendable {
+  /// The result of an attempt to read or write.
+  enum Transfer: Sendable {
+    case bytes(Int)
+    case wouldBlock
+    case ended(reason: String)
+  }
+
+  let descriptor: Int32
+
+  private init(owning descriptor: Int32) {
+    self.descriptor = descriptor
+  }
+
+  deinit {
+    close(descriptor)
+  }
+
+  /// Connects to a server, trying each of its addresses in turn.
+  ///
+  /// The lookup of a name takes as long as the system lets it take.
+  ///
+  /// - Parameters:
+  ///   - address: The address.
+  ///   - deadline: When to give up.
+  ///   - isStopped: Asked between waits of at most 100 milliseconds.
+  /// - Returns: The connected socket.
+  /// - Throws: ``RedisConnectionError/unreachable(address:reason:)``.
+  static func connect(
+    to address: RedisAddress,
+    deadline: Nanoseconds,
+    isStopped: () -> Bool
+  ) throws(RedisConnectionError) -> RedisSocket {
+    var reason = "no address was found"
+    for target in try targets(of: address) {
+      switch connect(to: target, deadline: deadline, isStopped: isStopped) {
+      case .success(let socket): return socket
+      case .failure(let failure): reason = failure.reason
+      }
+    }
+    throw .unreachable(address: address, reason: reason)
+  }
+
+  /// Reads what has arrived, as far as it fits.
+  func read(into buffer: inout [UInt8]) -> Transfer {
+    let count = buffer.count
+    let result = unsafe buffer.withUnsafeMutableBytes { bytes in
+      retrying { unsafe recv(descriptor, bytes.baseAddress, count, 0) }
+    }
+    if result > 0 { return .bytes(result) }
+    if result == 0 { return .ended(reason: "the server closed it") }
+    return errno == EAGAIN || errno == EWOULDBLOCK ? .wouldBlock : .ended(reason: Self.lastError())
+  }
+
+  /// Writes bytes, as far as the system takes them.
+  func write(_ bytes: ArraySlice<UInt8>) -> Transfer {
+    #if canImport(Darwin)
+    let flags: Int32 = 0
+    #else
+    let flags = Int32(MSG_NOSIGNAL)
+    #endif
+    let result = unsafe bytes.withUnsafeBytes { bytes in
+      retrying { unsafe send(descriptor, bytes.baseAddress, bytes.count, flags) }
+    }
+    if result >= 0 { return .bytes(result) }
+    return errno == EAGAIN || errno == EWOULDBLOCK ? .wouldBlock : .ended(reason: Self.lastError())
+  }
+
+  /// Makes reads and writes of all threads end.
+  func shutDown() {
+    _ = shutdown(descriptor, Int32(SHUT_RDWR))
+  }
+
+  static func lastError() -> String {
+    SystemError.message(errno)
+  }
+}
+
+// MARK: - Connecting
+
+extension RedisSocket {
+  private struct ConnectFailure: Error {
+    let reason: String
+  }
+
+  /// One address that a socket can be connected to.
+  private struct Target {
+    let family: Int32
+    let address: [UInt8]
+  }
+
+  private static func targets(of address: RedisAddress) throws(RedisConnectionError) -> [Target] {
+    switch address {
+    case .unix(let path):
+      var socketAddress = sockaddr_un()
+      let capacity = MemoryLayout.size(ofValue: socketAddress.sun_path)
+      let bytes = Array(path.utf8)
+      guard bytes.count < capacity, !bytes.contains(0) else {
+        throw .unreachable(
+          address: address,
+          reason: "the path has to be shorter than \(capacity) bytes"
+        )
+      }
+      socketAddress.sun_family = sa_family_t(AF_UNIX)
+      unsafe withUnsafeMutableBytes(of: &socketAddress.sun_path) {
+        unsafe $0.copyBytes(from: bytes)
+      }
+      return [
+        Target(
+          family: AF_UNIX,
+          address: unsafe withUnsafeBytes(of: socketAddress) { unsafe Array($0) }
+        )
+      ]
+    case .tcp(let host, let port):
+      var hints = unsafe addrinfo()
+      unsafe hints.ai_family = AF_UNSPEC
+      #if canImport(Glibc)
+      unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+      #else
+      unsafe hints.ai_socktype = SOCK_STREAM
+      #endif
+      var list: UnsafeMutablePointer<addrinfo>?
+      let status = unsafe getaddrinfo(host, String(port), &hints, &list)
+      guard status == 0 else {
+        throw .unreachable(address: address, reason: unsafe String(cString: gai_strerror(status)))
+      }
+      defer { unsafe freeaddrinfo(list) }
+      var targets: [Target] = []
+      var next = unsafe list
+      while let info = unsafe next {
+        let bytes = unsafe UnsafeRawBufferPointer(
+          start: info.pointee.ai_addr,
+          count: Int(info.pointee.ai_addrlen)
+        )
+        targets.append(Target(family: unsafe info.pointee.ai_family, address: unsafe Array(bytes)))
+        unsafe next = info.pointee.ai_next
+      }
+      return targets
+    }
+  }
+
+  private static func connect(
+    to target: Target,
+    deadline: Nanoseconds,
+    isStopped: () -> Bool
+  ) -> Result<RedisSocket, ConnectFailure> {
+    #if canImport(Glibc)
+    let type = Int32(SOCK_STREAM.rawValue)
+    #else
+    let type = SOCK_STREAM
+    #endif
+    let descriptor = socket(target.family, type, 0)
+    guard descriptor >= 0 else { return .failure(ConnectFailure(reason: lastError())) }
+    let connected = RedisSocket(owning: descriptor)
+    connected.configure(isTCP: target.family != AF_UNIX)
+    let status = unsafe target.address.withUnsafeBytes { bytes in
+      unsafe connectDescriptor(
+        descriptor,
+        bytes.assumingMemoryBound(to: sockaddr.self).baseAddress,
+        socklen_t(bytes.count)
+      )
+    }
+    if status == 0 { return .success(connected) }
+    guard errno == EINPROGRESS else { return .failure(ConnectFailure(reason: lastError())) }
+    while !isStopped() {
+      let remaining = deadline - .now
+      guard remaining > 0 else {
+        return .failure(ConnectFailure(reason: "the server did not answer in time"))
+      }
+      var polled = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+      let milliseconds = Int32(min(remaining / 1_000_000 + 1, 100))
+      guard unsafe poll(&polled, 1, milliseconds) > 0 else { continue }
+      var error: Int32 = 0
+      var size = socklen_t(MemoryLayout<Int32>.size)
+      _ = unsafe getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size)
+      guard error == 0 else {
+        return .failure(ConnectFailure(reason: SystemError.message(error)))
+      }
+      return .success(connected)
+    }
+    return .failure(ConnectFailure(reason: "the connection is closed"))
+  }
+
+  private func configure(isTCP: Bool) {
+    _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+    if isTCP {
+      set(Int32(IPPROTO_TCP), TCP_NODELAY)
+      set(SOL_SOCKET, SO_KEEPALIVE)
+    }
+    #if canImport(Darwin)
+    set(SOL_SOCKET, SO_NOSIGPIPE)
+    #endif
+  }
+
+  private func set(_ level: Int32, _ option: Int32) {
+    var isOn: Int32 = 1
+    _ = unsafe setsockopt(descriptor, level, option, &isOn, socklen_t(MemoryLayout<Int32>.size))
+  }
+}
+
+/// Calls a system function again when a signal has interrupted it.
+private func retrying(_ call: () -> Int) -> Int {
+  while true {
+    let result = call()
+    if result >= 0 || errno != EINTR { return result }
+  }
+}
+
+/// `connect` of the C library, whose name is that of a method here.
+private func connectDescriptor(
+  _ descriptor: Int32,
+  _ address: UnsafePointer<sockaddr>?,
+  _ length: socklen_t
+) -> Int32 {
+  unsafe connect(descriptor, address, length)
+}

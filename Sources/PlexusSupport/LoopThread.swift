@@ -1,0 +1,101 @@
+// LoopbackOrigin has a link to this file, since the benchmarks compile it into a package of their own.
+//
+// The pointer carries the body of the thread into it: retained here, released there.
+//
+// @unchecked Sendable because a thread is named by a pointer on some platforms; it is passed to the
+// C library and not followed.
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// A thread that runs one function.
+package final class LoopThread: Sendable {
+  private final class Body: Sendable {
+    let run: @Sendable () -> Void
+
+    init(_ run: @escaping @Sendable () -> Void) {
+      self.run = run
+    }
+  }
+
+  /// The thread, until a call has waited for its end.
+  private let handle: Locked<ThreadHandle?>
+
+  /// Starts a thread.
+  package init(_ run: @escaping @Sendable () -> Void) throws(SystemError) {
+    let body = unsafe Unmanaged.passRetained(Body(run))
+    #if canImport(Darwin)
+    var thread: pthread_t?
+    let status = unsafe pthread_create(&thread, nil, loopThreadMain, body.toOpaque())
+    #else
+    var thread = pthread_t()
+    let status = unsafe pthread_create(&thread, nil, loopThreadMain, body.toOpaque())
+    #endif
+    guard status == 0 else {
+      unsafe body.release()
+      throw SystemError(call: "pthread_create", code: status)
+    }
+    #if canImport(Darwin)
+    handle = unsafe Locked(thread.map(ThreadHandle.init))
+    #else
+    handle = Locked(ThreadHandle(thread: thread))
+    #endif
+  }
+
+  deinit {
+    if let handle = handle.withLock({ $0.take() }) { handle.detach() }
+  }
+
+  /// Waits for the end of the thread; any number of threads can wait.
+  ///
+  /// On the thread itself it returns at once.
+  package func join() {
+    handle.withLock { handle in
+      guard let thread = handle, !thread.isCurrent else { return }
+      thread.join()
+      handle = nil
+    }
+  }
+
+  fileprivate static func run(_ pointer: UnsafeMutableRawPointer) {
+    unsafe Unmanaged<Body>.fromOpaque(pointer).takeRetainedValue().run()
+  }
+}
+
+#if canImport(Darwin)
+@safe
+private struct ThreadHandle: @unchecked Sendable {
+  let thread: pthread_t
+
+  var isCurrent: Bool { unsafe pthread_equal(thread, pthread_self()) != 0 }
+
+  func join() { _ = unsafe pthread_join(thread, nil) }
+
+  func detach() { _ = unsafe pthread_detach(thread) }
+}
+
+private func loopThreadMain(_ pointer: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? {
+  unsafe LoopThread.run(pointer)
+  return nil
+}
+#else
+private struct ThreadHandle: Sendable {
+  let thread: pthread_t
+
+  var isCurrent: Bool { pthread_equal(thread, pthread_self()) != 0 }
+
+  func join() { _ = pthread_join(thread, nil) }
+
+  func detach() { _ = pthread_detach(thread) }
+}
+
+private func loopThreadMain(_ pointer: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+  if let pointer = unsafe pointer { unsafe LoopThread.run(pointer) }
+  return nil
+}
+#endif

@@ -1,0 +1,130 @@
+import TestSupport
+import Testing
+
+@testable import PlexusRedis
+
+@Suite(.fewAtOnce) struct `The commands of a connection` {
+  typealias Pipeline = PipelineState<String>
+
+  var pipeline = Pipeline(outboxLimit: 10)
+  let error = RedisConnectionError.lost(reason: "test")
+
+  private mutating func add(_ name: String, deadline: Nanoseconds = 100) -> Pipeline.Admission {
+    pipeline.add(Array(name.utf8), deadline: deadline) { "\(name)\($0)" }
+  }
+
+  // The macros cannot call mutating members of a property.
+
+  private mutating func reply() -> String?? { pipeline.takeReply() }
+
+  private mutating func leave(_ number: Int) -> String? { pipeline.leave(number) }
+
+  private mutating func expire(at now: Nanoseconds) -> [String] { pipeline.expire(at: now) }
+
+  private mutating func connect() -> Pipeline.Turn? { pipeline.connect() }
+
+  private mutating func disconnect(_ error: RedisConnectionError?) -> [String] {
+    pipeline.disconnect(error)
+  }
+
+  private mutating func written(_ turn: Pipeline.Turn) -> Pipeline.Turn? { pipeline.written(turn) }
+
+  private mutating func postpone(_ turn: Pipeline.Turn, sent count: Int) -> Bool {
+    pipeline.postpone(turn, sent: count)
+  }
+
+  private mutating func resume() -> Pipeline.Turn? { pipeline.resume() }
+
+  @Test mutating func `wait for the connection, and are sent together`() {
+    guard case .queued = add("a"), case .queued = add("b") else { return #expect(Bool(false)) }
+    #expect(connect()?.bytes == Array("ab".utf8))
+    #expect(reply() == .some("a0"))
+    #expect(reply() == .some("b1"))
+    #expect(reply() == nil)
+  }
+
+  @Test mutating func `are written by one thread at a time, which takes what has queued up`() {
+    #expect(connect() == nil)
+    guard case .writes(let turn) = add("a") else { return #expect(Bool(false)) }
+    guard case .queued = add("b"), case .queued = add("c") else { return #expect(Bool(false)) }
+    guard let next = written(turn) else { return #expect(Bool(false)) }
+    #expect(next.bytes == Array("bc".utf8))
+    #expect(written(next) == nil)
+    guard case .writes = add("d") else { return #expect(Bool(false)) }
+  }
+
+  @Test mutating func `keep their order when the system takes only some bytes`() {
+    _ = connect()
+    guard case .writes(let turn) = add("abc") else { return #expect(Bool(false)) }
+    guard case .queued = add("de") else { return #expect(Bool(false)) }
+    #expect(postpone(turn, sent: 1))
+    guard case .queued = add("f") else { return #expect(Bool(false)) }
+    guard let next = resume() else { return #expect(Bool(false)) }
+    #expect(next.bytes == Array("bcdef".utf8))
+    #expect(resume() == nil)
+    #expect(written(next) == nil)
+  }
+
+  @Test mutating func `are refused when too many bytes wait`() {
+    guard case .queued = add("1234567890") else { return #expect(Bool(false)) }
+    guard case .refused(.outboxFull(bytes: 10)) = add("x") else { return #expect(Bool(false)) }
+    #expect(pipeline.count == 1)
+  }
+
+  @Test mutating func `keep the place of a caller that has left`() {
+    _ = add("a")
+    _ = add("b")
+    #expect(leave(0) == "a0")
+    #expect(leave(0) == nil)
+    #expect(leave(7) == nil)
+    // Its reply comes all the same, and is not that of the next one.
+    #expect(reply() == .some(nil))
+    #expect(reply() == .some("b1"))
+    #expect(leave(1) == nil)
+  }
+
+  @Test mutating func `expire in order, and keep their places`() {
+    _ = add("a", deadline: 10)
+    _ = add("b", deadline: 20)
+    #expect(pipeline.nextDeadline == 10)
+    #expect(expire(at: 9) == [])
+    #expect(expire(at: 10) == ["a0"])
+    #expect(pipeline.nextDeadline == 20)
+    #expect(pipeline.oldestDeadline == 10)
+    #expect(reply() == .some(nil))
+    #expect(pipeline.oldestDeadline == 20)
+    #expect(reply() == .some("b1"))
+    #expect(pipeline.oldestDeadline == nil)
+  }
+
+  @Test mutating func `fail when the connection breaks, and begin again with the next one`() {
+    _ = connect()
+    guard case .writes(let turn) = add("a") else { return #expect(Bool(false)) }
+    _ = add("b")
+    #expect(disconnect(nil) == ["a0", "b1"])
+    // The thread that was writing has nothing to say any more.
+    #expect(!postpone(turn, sent: 0))
+    #expect(written(turn) == nil)
+    #expect(reply() == nil)
+    guard case .queued = add("c") else { return #expect(Bool(false)) }
+    #expect(connect()?.bytes == Array("c".utf8))
+    #expect(reply() == .some("c2"))
+  }
+
+  @Test mutating func `are refused while the server cannot be reached`() {
+    #expect(disconnect(error) == [])
+    guard case .refused(error) = add("a") else { return #expect(Bool(false)) }
+    _ = connect()
+    guard case .writes = add("b") else { return #expect(Bool(false)) }
+  }
+
+  @Test mutating func `leave no memory behind, however many there are`() {
+    _ = connect()
+    for number in 0..<10_000 {
+      if case .writes(let turn) = add("x") { _ = written(turn) }
+      #expect(pipeline.count == 1)
+      #expect(reply() == .some("x\(number)"))
+    }
+    #expect(pipeline.count == 0)
+  }
+}

@@ -1,0 +1,101 @@
+import Foundation
+import PlexusRedis
+import TestSupport
+
+/// A real Redis server on a socket in a folder of its own, which writes nothing to disk by itself.
+///
+/// It ends with the last reference, and with this process however that ends.
+final class RedisServer: Sendable {
+  /// The server's program, if this machine has one.
+  static let executable: String? = {
+    let folders = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":") ?? []
+    return (folders.map(String.init) + ["/usr/local/bin", "/opt/homebrew/bin"])
+      .flatMap { ["\($0)/redis-server", "\($0)/valkey-server"] }
+      .first { FileManager.default.isExecutableFile(atPath: $0) }
+  }()
+
+  /// Ends the server when there is something to read, or when the process that could write has ended.
+  private static let script = """
+    "$@" </dev/null >>log.txt 2>&1 &
+    server=$!
+    echo $server
+    read -r _
+    kill -CONT $server 2>/dev/null
+    kill -KILL $server 2>/dev/null
+    """
+
+  private struct Shell: Sendable {
+    let process = Process()
+    let input = Pipe()
+    let output = Pipe()
+    var server: pid_t = 0
+  }
+
+  let folder: URL
+  private let options: [String]
+  private let shell: Guarded<Shell?>
+
+  /// Starts a server.
+  ///
+  /// - Parameter options: Options of its command line in addition to those for the socket and the disk.
+  init(_ options: String...) throws {
+    folder = FileManager.default.temporaryDirectory
+      .appending(path: "redis-\(UUID().uuidString.prefix(8))", directoryHint: .isDirectory)
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    self.options = options
+    shell = Guarded(nil)
+    try start()
+  }
+
+  deinit {
+    kill()
+    try? FileManager.default.removeItem(at: folder)
+  }
+
+  var address: RedisAddress { .unix(path: folder.appending(path: "socket").path) }
+
+  /// Starts the server again after ``kill()``.
+  func start() throws {
+    var shell = Shell()
+    shell.process.executableURL = URL(filePath: "/bin/sh")
+    shell.process.arguments =
+      [
+        "-c", Self.script, "sh", Self.executable ?? "redis-server", "--port", "0", "--unixsocket",
+        "socket",
+        "--save", "", "--appendonly", "no", "--dir", folder.path,
+      ] + options
+    shell.process.currentDirectoryURL = folder
+    shell.process.standardInput = shell.input
+    shell.process.standardOutput = shell.output
+    try shell.process.run()
+    var line = Data()
+    while line.last != UInt8(ascii: "\n"),
+      let byte = try shell.output.fileHandleForReading.read(upToCount: 1)
+    {
+      line += byte
+    }
+    shell.server = pid_t(String(decoding: line.dropLast(), as: UTF8.self)) ?? 0
+    self.shell.withLock { [shell] in $0 = shell }
+  }
+
+  /// Ends the server as a crash does.
+  func kill() {
+    guard let shell = shell.withLock({ $0.take() }) else { return }
+    try? shell.input.fileHandleForWriting.write(contentsOf: Data("\n".utf8))
+    shell.process.waitUntilExit()
+  }
+
+  /// Lets the server stand still until ``resume()``: it keeps its connections, and answers nothing.
+  func suspend() {
+    signal(SIGSTOP)
+  }
+
+  func resume() {
+    signal(SIGCONT)
+  }
+
+  private func signal(_ number: Int32) {
+    let server = shell.withLock { $0?.server ?? 0 }
+    if server > 0 { Foundation.kill(server, number) }
+  }
+}
