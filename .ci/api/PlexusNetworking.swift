@@ -12,11 +12,38 @@ public struct DownloadProgress : Hashable, Sendable {
 
 public struct HTTPFetcher<Value> : Sendable where Value : Sendable {
 
-    public init(_ request: URLRequest, session: URLSession? = nil, now: @escaping @Sendable () -> Date = { Date() }, decode: @escaping @Sendable (Data) async throws -> Value)
+    public init(_ request: URLRequest, transport: any PlexusNetworking.HTTPTransport = URLSessionTransport.shared, rules: PlexusNetworking.HTTPRules = HTTPRules(), now: @escaping @Sendable () -> Date = { Date() }, decode: @escaping @Sendable (Data) async throws -> Value)
 
-    public init(_ url: URL, session: URLSession? = nil, decode: @escaping @Sendable (Data) async throws -> Value)
+    public init(_ url: URL, transport: any PlexusNetworking.HTTPTransport = URLSessionTransport.shared, rules: PlexusNetworking.HTTPRules = HTTPRules(), decode: @escaping @Sendable (Data) async throws -> Value)
 
     @concurrent public func fetch(_ context: Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>
+}
+
+public protocol HTTPReceiver : Sendable {
+
+    func onPriorityChange(_ change: @escaping @Sendable (TaskPriority) -> Void)
+
+    func begin(_ response: HTTPURLResponse) throws
+
+    func receive(_ bytes: Data) throws
+}
+
+extension HTTPReceiver {
+
+    public func onPriorityChange(_ change: @escaping @Sendable (TaskPriority) -> Void)
+}
+
+public struct HTTPRedirectRules : Sendable, Hashable {
+
+    public var limit: Int
+
+    public var sendsCredentialsToOtherOrigins: Bool
+
+    public var allowsDowngrade: Bool
+
+    public var credentials: [String]
+
+    public init(limit: Int = 10, sendsCredentialsToOtherOrigins: Bool = false, allowsDowngrade: Bool = false, credentials: [String] = ["Authorization", "Cookie", "Proxy-Authorization"])
 }
 
 public struct HTTPRevalidationError : Error {
@@ -29,6 +56,13 @@ public struct HTTPRevalidationError : Error {
 extension HTTPRevalidationError : CustomStringConvertible {
 
     public var description: String { get }
+}
+
+public struct HTTPRules : Sendable, Hashable {
+
+    public var redirects: PlexusNetworking.HTTPRedirectRules
+
+    public init(redirects: PlexusNetworking.HTTPRedirectRules = HTTPRedirectRules())
 }
 
 public struct HTTPStatusError : Error, Plexus.RetryAdvice, Plexus.OriginFailure, Hashable {
@@ -50,6 +84,18 @@ extension HTTPStatusError {
 extension HTTPStatusError : CustomStringConvertible {
 
     public var description: String { get }
+}
+
+public protocol HTTPTransport : Sendable {
+
+    var headers: [String : String] { get }
+
+    @concurrent func send(_ request: URLRequest, to receiver: any PlexusNetworking.HTTPReceiver) async throws
+}
+
+extension HTTPTransport {
+
+    public var headers: [String : String] { get }
 }
 
 final public actor ImageLoader<Image> where Image : Sendable {
@@ -96,7 +142,7 @@ final public actor MediaLoader {
 
     public static let main: PlexusNetworking.MediaLoader
 
-    public init(directory: URL? = nil, transport: any PlexusNetworking.MediaTransport = URLSessionTransport(), byteLimit: Int? = nil, connectionsPerHost: Int = 6, retry: Plexus.RetryPolicy = .exponential(
+    public init(directory: URL? = nil, transport: any PlexusNetworking.HTTPTransport = URLSessionTransport.shared, byteLimit: Int? = nil, connectionsPerHost: Int = 6, retry: Plexus.RetryPolicy = .exponential(
       attempts: 3,
       base: .milliseconds(500),
       cap: .seconds(10),
@@ -134,32 +180,17 @@ extension MediaLoader : Plexus.RepositoryMember {
     nonisolated public func clearMemory()
 }
 
-public protocol MediaReceiver : Sendable {
+final public class URLSessionTransport : PlexusNetworking.HTTPTransport {
 
-    func onPriorityChange(_ change: @escaping @Sendable (TaskPriority) -> Void)
+    public static let shared: PlexusNetworking.URLSessionTransport
 
-    func begin(_ response: HTTPURLResponse) throws
+    public let headers: [String : String]
 
-    func receive(_ bytes: Data) throws
-}
-
-extension MediaReceiver {
-
-    public func onPriorityChange(_ change: @escaping @Sendable (TaskPriority) -> Void)
-}
-
-public protocol MediaTransport : Sendable {
-
-    @concurrent func send(_ request: URLRequest, to receiver: any PlexusNetworking.MediaReceiver) async throws
-}
-
-final public class URLSessionTransport : PlexusNetworking.MediaTransport {
-
-    public init(timeout: TimeInterval = 60, redirectLimit: Int = 10, headers: [String : String] = [:])
+    public init(configuration: URLSessionConfiguration = .ephemeral, timeout: TimeInterval? = nil, headers: [String : String] = [:])
 
     deinit
 
-    @concurrent public func send(_ request: URLRequest, to receiver: any PlexusNetworking.MediaReceiver) async throws
+    @concurrent public func send(_ request: URLRequest, to receiver: any PlexusNetworking.HTTPReceiver) async throws
 }
 
 extension CachePolicy {

@@ -52,7 +52,7 @@ struct `Asking a server whether a value has changed` {
     let start = Date()
     let fetcher = HTTPFetcher(
       request,
-      session: patientSession,
+      transport: patientTransport,
       now: { start },
       decode: { String(decoding: $0, as: UTF8.self) }
     )

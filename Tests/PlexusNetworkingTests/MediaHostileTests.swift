@@ -24,7 +24,7 @@ struct `A media loader in bad company` {
     connections: Int = 6,
     retry: RetryPolicy = .never,
     clock: any Clock<Duration> = ContinuousClock(),
-    _ transport: some MediaTransport
+    _ transport: some HTTPTransport
   ) -> MediaLoader {
     MediaLoader(
       directory: folder.url,
@@ -105,7 +105,7 @@ struct `A media loader in bad company` {
   }
 
   @Test func `a transport that goes on after it has returned changes nothing`() async throws {
-    let kept = Guarded<(any MediaReceiver)?>(nil)
+    let kept = Guarded<(any HTTPReceiver)?>(nil)
     let transport = ClosureTransport { _, request, receiver in
       try receiver.take(request, "abc")
       kept.withLock { $0 = receiver }

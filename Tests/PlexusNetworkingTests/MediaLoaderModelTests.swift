@@ -31,7 +31,7 @@ struct `The line of downloads` {
     connections: Int,
     retry: RetryPolicy = .never,
     clock: any Clock<Duration> = ContinuousClock(),
-    _ transport: some MediaTransport
+    _ transport: some HTTPTransport
   ) -> MediaLoader {
     MediaLoader(
       directory: folder.url,
@@ -218,7 +218,7 @@ struct `The line of downloads` {
   }
 
   /// A receiver that keeps what changes the priority.
-  private struct Receiver: MediaReceiver {
+  private struct Receiver: HTTPReceiver {
     let change: Guarded<(@Sendable (TaskPriority) -> Void)?>
 
     func onPriorityChange(_ change: @escaping @Sendable (TaskPriority) -> Void) {

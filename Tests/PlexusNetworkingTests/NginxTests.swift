@@ -69,7 +69,7 @@ struct `With a real nginx` {
     let start = Date()
     let fetcher = HTTPFetcher(
       URLRequest(url: try url(path)),
-      session: patientSession,
+      transport: patientTransport,
       now: { start },
       decode: { [bodies] data in
         bodies.withLock { $0 += 1 }

@@ -24,7 +24,7 @@ final class MediaCore: Sendable {
   let progress = ProgressTable<URL>()
   let limit: DiskLimit?
 
-  private let transport: any MediaTransport
+  private let client: HTTPClient
   private let retry: RetryPolicy
   private let clock: any Clock<Duration>
   private let clearing = Locked(Clearing())
@@ -33,14 +33,14 @@ final class MediaCore: Sendable {
 
   init(
     folder: MediaFolder,
-    transport: any MediaTransport,
+    transport: any HTTPTransport,
     byteLimit: Int?,
     connectionsPerHost: Int,
     retry: RetryPolicy,
     clock: any Clock<Duration>
   ) {
     self.folder = folder
-    self.transport = transport
+    client = HTTPClient(transport: transport, rules: HTTPRules())
     self.retry = retry
     self.clock = clock
     gate = HostGate(limit: connectionsPerHost)
@@ -157,7 +157,7 @@ final class MediaCore: Sendable {
 
   private func attempt(_ flight: MediaFlight, _ download: Int) async throws -> URL {
     let url = flight.url
-    let host = url.authority
+    let host = url.origin
     try await gate.enter(host, for: url)
     defer { gate.leave(host) }
     guard isCurrent(flight) else { throw MediaError.cleared }
@@ -175,7 +175,7 @@ final class MediaCore: Sendable {
       report: { progress.report($0, of: download, for: url) }
     )
     do {
-      try await transport.send(writer.request, to: writer)
+      _ = try await client.send(writer.request, to: writer)
       let part = try writer.finish()
       try clearing.withLock { clearing in
         guard clearing.epoch == flight.epoch else { throw MediaError.cleared }
@@ -220,14 +220,6 @@ final class MediaCore: Sendable {
 
   /// How many seconds a part is kept that nobody continues: a day.
   private static let partLifetime: TimeInterval = 86_400
-}
-
-extension URL {
-  /// What limits of a host count: scheme, host and port.
-  fileprivate var authority: String {
-    let scheme = scheme?.lowercased() ?? ""
-    return "\(scheme)://\(host()?.lowercased() ?? ""):\(port ?? (scheme == "https" ? 443 : 80))"
-  }
 }
 
 extension RetryPolicy {

@@ -74,7 +74,7 @@ public final actor MediaLoader {
   ///   negative.
   public init(
     directory: URL? = nil,
-    transport: any MediaTransport = URLSessionTransport(),
+    transport: any HTTPTransport = URLSessionTransport.shared,
     byteLimit: Int? = nil,
     connectionsPerHost: Int = 6,
     retry: RetryPolicy = .exponential(
@@ -297,12 +297,6 @@ extension URL {
     else { return absoluteURL }
     components.fragment = nil
     return components.url ?? absoluteURL
-  }
-
-  /// Whether it is one of HTTP.
-  var isHTTP: Bool {
-    guard let scheme = scheme?.lowercased() else { return false }
-    return (scheme == "http" || scheme == "https") && host()?.isEmpty == false
   }
 }
 
