@@ -10,13 +10,31 @@ public struct DownloadProgress : Hashable, Sendable {
     public var fraction: Double? { get }
 }
 
+final public class HTTPCookieJar : Sendable {
+
+    public init(now: @escaping @Sendable () -> Date = { Date() })
+
+    public func removeAll()
+
+    public var count: Int { get }
+}
+
 public struct HTTPFetcher<Value> : Sendable where Value : Sendable {
 
-    public init(_ request: URLRequest, transport: any PlexusNetworking.HTTPTransport = URLSessionTransport.shared, rules: PlexusNetworking.HTTPRules = HTTPRules(), now: @escaping @Sendable () -> Date = { Date() }, decode: @escaping @Sendable (Data) async throws -> Value)
+    public init(_ request: URLRequest, transport: any PlexusNetworking.HTTPTransport = URLSessionTransport.shared, rules: PlexusNetworking.HTTPRules = HTTPRules(), clock: any Clock<Duration> = ContinuousClock(), now: @escaping @Sendable () -> Date = { Date() }, decode: @escaping @Sendable (Data) async throws -> Value)
 
     public init(_ url: URL, transport: any PlexusNetworking.HTTPTransport = URLSessionTransport.shared, rules: PlexusNetworking.HTTPRules = HTTPRules(), decode: @escaping @Sendable (Data) async throws -> Value)
 
     @concurrent public func fetch(_ context: Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>
+}
+
+public struct HTTPRate : Sendable, Hashable {
+
+    public let bytes: Int
+
+    public let duration: Duration
+
+    public init(bytes: Int, per duration: Duration)
 }
 
 public protocol HTTPReceiver : Sendable {
@@ -58,11 +76,23 @@ extension HTTPRevalidationError : CustomStringConvertible {
     public var description: String { get }
 }
 
-public struct HTTPRules : Sendable, Hashable {
+public struct HTTPRules : Sendable {
 
     public var redirects: PlexusNetworking.HTTPRedirectRules
 
-    public init(redirects: PlexusNetworking.HTTPRedirectRules = HTTPRedirectRules())
+    public var cookies: PlexusNetworking.HTTPCookieJar?
+
+    public var maximumBodyBytes: Int64?
+
+    public var totalTimeout: Duration?
+
+    public var minimumRate: PlexusNetworking.HTTPRate?
+
+    public var allowsFileURLs: Bool
+
+    public init(redirects: PlexusNetworking.HTTPRedirectRules = HTTPRedirectRules(), cookies: PlexusNetworking.HTTPCookieJar? = nil, maximumBodyBytes: Int64? = 64 << 20, totalTimeout: Duration? = .seconds(300), minimumRate: PlexusNetworking.HTTPRate? = HTTPRate(bytes: 1_024, per: .seconds(60)), allowsFileURLs: Bool = false)
+
+    public static var media: PlexusNetworking.HTTPRules { get }
 }
 
 public struct HTTPStatusError : Error, Plexus.RetryAdvice, Plexus.OriginFailure, Hashable {
@@ -142,7 +172,7 @@ final public actor MediaLoader {
 
     public static let main: PlexusNetworking.MediaLoader
 
-    public init(directory: URL? = nil, transport: any PlexusNetworking.HTTPTransport = URLSessionTransport.shared, byteLimit: Int? = nil, connectionsPerHost: Int = 6, retry: Plexus.RetryPolicy = .exponential(
+    public init(directory: URL? = nil, transport: any PlexusNetworking.HTTPTransport = URLSessionTransport.shared, rules: PlexusNetworking.HTTPRules = .media, byteLimit: Int? = nil, connectionsPerHost: Int = 6, retry: Plexus.RetryPolicy = .exponential(
       attempts: 3,
       base: .milliseconds(500),
       cap: .seconds(10),

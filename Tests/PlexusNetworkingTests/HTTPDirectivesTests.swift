@@ -40,6 +40,7 @@ struct `What a server says about keeping a value` {
     return HTTPFetcher(
       request,
       transport: patientTransport,
+      rules: .patient,
       now: { [now] in Date(timeIntervalSince1970: now.withLock { $0 }) },
       decode: { String(decoding: $0, as: UTF8.self) }
     )
@@ -152,6 +153,7 @@ struct `What a server says about keeping a value` {
     let fetcher = HTTPFetcher(
       URLRequest(url: url),
       transport: patientTransport,
+      rules: .patient,
       now: { [now] in Date(timeIntervalSince1970: now.withLock { $0 }) },
       decode: { data in
         guard data == Data("one".utf8) else { throw CocoaError(.coderReadCorrupt) }

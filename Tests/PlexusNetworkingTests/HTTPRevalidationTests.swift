@@ -53,6 +53,7 @@ struct `Asking a server whether a value has changed` {
     let fetcher = HTTPFetcher(
       request,
       transport: patientTransport,
+      rules: .patient,
       now: { start },
       decode: { String(decoding: $0, as: UTF8.self) }
     )

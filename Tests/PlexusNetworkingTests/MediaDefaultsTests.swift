@@ -71,7 +71,12 @@ struct `The defaults of media loaders` {
     let clock = ManualClock()
     let transport = PathTransport(failures: 3)
     transport.gate.open()
-    let loader = MediaLoader(directory: folder.url, transport: transport, clock: clock)
+    let loader = MediaLoader(
+      directory: folder.url,
+      transport: transport,
+      rules: .patient,
+      clock: clock
+    )
     let url = try url(1)
     let request = Task { try await loader.request(url) }
     for milliseconds in [500, 1000] {

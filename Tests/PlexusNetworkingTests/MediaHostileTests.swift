@@ -29,6 +29,7 @@ struct `A media loader in bad company` {
     MediaLoader(
       directory: folder.url,
       transport: transport,
+      rules: .patient,
       byteLimit: bytes,
       connectionsPerHost: connections,
       retry: retry,

@@ -36,6 +36,7 @@ struct `The line of downloads` {
     MediaLoader(
       directory: folder.url,
       transport: transport,
+      rules: .patient,
       connectionsPerHost: connections,
       retry: retry,
       clock: clock

@@ -59,7 +59,8 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
   /// - Parameters:
   ///   - request: What is sent; conditions are added.
   ///   - transport: The HTTP client.
-  ///   - rules: The rules for redirects.
+  ///   - rules: The rules for redirects, cookies, size and time.
+  ///   - clock: The clock that measures the time of the rules.
   ///   - now: What tells the time of day, to compare with dates of the server.
   ///   - decode: Makes the value of the body of a 2xx answer. It runs outside of every actor; what it throws
   ///     is thrown by the fetch. It is released with the fetcher.
@@ -67,11 +68,12 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
     _ request: URLRequest,
     transport: any HTTPTransport = URLSessionTransport.shared,
     rules: HTTPRules = HTTPRules(),
+    clock: any Clock<Duration> = ContinuousClock(),
     now: @escaping @Sendable () -> Date = { Date() },
     decode: @escaping @concurrent @Sendable (Data) async throws -> Value
   ) {
     self.request = request
-    client = HTTPClient(transport: transport, rules: rules)
+    client = HTTPClient(transport: transport, rules: rules, clock: clock)
     self.now = now
     self.decode = decode
   }
@@ -81,7 +83,7 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
   /// - Parameters:
   ///   - url: The URL.
   ///   - transport: The HTTP client.
-  ///   - rules: The rules for redirects.
+  ///   - rules: The rules for redirects, cookies, size and time.
   ///   - decode: Makes the value of the body of a 2xx answer, as for a request.
   public init(
     _ url: URL,

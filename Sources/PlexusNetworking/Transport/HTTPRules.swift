@@ -1,7 +1,7 @@
 /// The rules that every request keeps to, whatever transport sends it.
 ///
-/// The defaults are safe for URLs that come from others: credentials stay at the origin that they were meant
-/// for.
+/// The defaults are meant for URLs and servers that are not trusted: credentials stay at the origin that they
+/// are meant for, no cookies are kept, and an answer is limited in size and time.
 ///
 /// ```swift
 /// import PlexusNetworking
@@ -9,61 +9,93 @@
 /// var rules = HTTPRules()
 /// rules.redirects.limit = 3
 /// rules.redirects.credentials.append("X-API-Key")
+/// rules.maximumBodyBytes = 1 << 20
+/// rules.totalTimeout = .seconds(30)
 /// ```
-public struct HTTPRules: Sendable, Hashable {
+public struct HTTPRules: Sendable {
   /// The rules for redirects.
   public var redirects: HTTPRedirectRules
 
-  /// Creates rules.
+  /// The cookies that are sent and kept; `nil` for none.
   ///
-  /// - Parameter redirects: The rules for redirects.
-  public init(redirects: HTTPRedirectRules = HTTPRedirectRules()) {
-    self.redirects = redirects
-  }
-}
+  /// Fetchers share cookies if their rules have the same jar.
+  public var cookies: HTTPCookieJar?
 
-/// The rules for redirects.
-///
-/// Only 301, 302, 303, 307 and 308 with a `Location` are followed, to http and https only. A `POST` becomes a
-/// `GET` after 301, 302 and 303, other methods after 303 only.
-public struct HTTPRedirectRules: Sendable, Hashable {
-  /// The largest number of redirects of one request that are followed.
+  /// The largest number of bytes of a body, after its content coding was removed; `nil` for any number.
   ///
-  /// One more fails with `URLError.httpTooManyRedirects`.
-  public var limit: Int
+  /// A larger one ends the transfer with `URLError.dataLengthExceedsMaximum`. A few kilobytes can decompress to
+  /// gigabytes.
+  public var maximumBodyBytes: Int64?
 
-  /// Whether credentials are sent to another origin: another scheme, host or port.
+  /// The longest time that a request can take, with its redirects and the last byte of the body; `nil` for any
+  /// time.
   ///
-  /// Without it they are left out from the first redirect to another origin on, even if a later one leads
-  /// back.
-  public var sendsCredentialsToOtherOrigins: Bool
+  /// After that it fails with `URLError.timedOut`.
+  public var totalTimeout: Duration?
 
-  /// Whether a redirect from https to http is followed.
+  /// The least rate of bytes of the body; `nil` for any rate.
   ///
-  /// Without it, it fails with `URLError.appTransportSecurityRequiresSecureConnection`.
-  public var allowsDowngrade: Bool
+  /// A transfer fails with `URLError.timedOut` if it is slower. The time until the answer begins counts, too.
+  public var minimumRate: HTTPRate?
 
-  /// The names of header fields that are credentials, besides those of the transport.
-  public var credentials: [String]
+  /// Whether a `file` URL is read. No redirect ever leads to one.
+  ///
+  /// Without it, it fails with `URLError.unsupportedURL`, at a media loader with
+  /// ``MediaError/unsupportedScheme(_:)``.
+  public var allowsFileURLs: Bool
 
   /// Creates rules.
   ///
   /// - Parameters:
-  ///   - limit: The largest number of redirects of one request.
-  ///   - sendsCredentialsToOtherOrigins: Whether credentials are sent to another origin.
-  ///   - allowsDowngrade: Whether a redirect from https to http is followed.
-  ///   - credentials: The names of header fields that are credentials.
-  /// - Precondition: The limit is not negative.
+  ///   - redirects: The rules for redirects.
+  ///   - cookies: The cookies that are sent and kept.
+  ///   - maximumBodyBytes: The largest number of bytes of a body; 64 MB by default.
+  ///   - totalTimeout: The longest time that a request can take; five minutes by default.
+  ///   - minimumRate: The least rate of bytes of the body; a kilobyte a minute by default.
+  ///   - allowsFileURLs: Whether a `file` URL is read.
+  /// - Precondition: The number of bytes is not negative, and the time is positive.
   public init(
-    limit: Int = 10,
-    sendsCredentialsToOtherOrigins: Bool = false,
-    allowsDowngrade: Bool = false,
-    credentials: [String] = ["Authorization", "Cookie", "Proxy-Authorization"]
+    redirects: HTTPRedirectRules = HTTPRedirectRules(),
+    cookies: HTTPCookieJar? = nil,
+    maximumBodyBytes: Int64? = 64 << 20,
+    totalTimeout: Duration? = .seconds(300),
+    minimumRate: HTTPRate? = HTTPRate(bytes: 1_024, per: .seconds(60)),
+    allowsFileURLs: Bool = false
   ) {
-    precondition(limit >= 0, "A limit of redirects cannot be negative")
-    self.limit = limit
-    self.sendsCredentialsToOtherOrigins = sendsCredentialsToOtherOrigins
-    self.allowsDowngrade = allowsDowngrade
-    self.credentials = credentials
+    precondition(maximumBodyBytes ?? 0 >= 0, "A limit of bytes cannot be negative")
+    precondition(totalTimeout ?? .seconds(1) > .zero, "A timeout must be positive")
+    self.redirects = redirects
+    self.cookies = cookies
+    self.maximumBodyBytes = maximumBodyBytes
+    self.totalTimeout = totalTimeout
+    self.minimumRate = minimumRate
+    self.allowsFileURLs = allowsFileURLs
+  }
+
+  /// The rules of media loaders: the defaults, but for `file` URLs, which are used in place, and for files of
+  /// any size, which can take any time at a kilobyte a minute.
+  public static var media: HTTPRules {
+    HTTPRules(maximumBodyBytes: nil, totalTimeout: nil, allowsFileURLs: true)
+  }
+}
+
+/// A number of bytes in each stretch of some length.
+public struct HTTPRate: Sendable, Hashable {
+  /// The number of bytes.
+  public let bytes: Int
+
+  /// The length of a stretch.
+  public let duration: Duration
+
+  /// Creates a rate.
+  ///
+  /// - Parameters:
+  ///   - bytes: The number of bytes.
+  ///   - duration: The length of a stretch. The first one begins with the request.
+  /// - Precondition: Both are positive.
+  public init(bytes: Int, per duration: Duration) {
+    precondition(bytes > 0 && duration > .zero, "A rate must be positive")
+    self.bytes = bytes
+    self.duration = duration
   }
 }
