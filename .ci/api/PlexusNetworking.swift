@@ -10,13 +10,58 @@ public struct DownloadProgress : Hashable, Sendable {
     public var fraction: Double? { get }
 }
 
+final public class HTTPCookieJar : Sendable {
+
+    public init(now: @escaping @Sendable () -> Date = { Date() })
+
+    public func removeAll()
+
+    public var count: Int { get }
+}
+
 public struct HTTPFetcher<Value> : Sendable where Value : Sendable {
 
-    public init(_ request: URLRequest, session: URLSession? = nil, now: @escaping @Sendable () -> Date = { Date() }, decode: @escaping @Sendable (Data) async throws -> Value)
+    public init(_ request: URLRequest, transport: any PlexusNetworking.HTTPTransport = URLSessionTransport.shared, rules: PlexusNetworking.HTTPRules = HTTPRules(), clock: any Clock<Duration> = ContinuousClock(), now: @escaping @Sendable () -> Date = { Date() }, decode: @escaping @Sendable (Data) async throws -> Value)
 
-    public init(_ url: URL, session: URLSession? = nil, decode: @escaping @Sendable (Data) async throws -> Value)
+    public init(_ url: URL, transport: any PlexusNetworking.HTTPTransport = URLSessionTransport.shared, rules: PlexusNetworking.HTTPRules = HTTPRules(), decode: @escaping @Sendable (Data) async throws -> Value)
 
     @concurrent public func fetch(_ context: Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>
+}
+
+public struct HTTPRate : Sendable, Hashable {
+
+    public let bytes: Int
+
+    public let duration: Duration
+
+    public init(bytes: Int, per duration: Duration)
+}
+
+public protocol HTTPReceiver : Sendable {
+
+    func onPriorityChange(_ change: @escaping @Sendable (TaskPriority) -> Void)
+
+    func begin(_ response: HTTPURLResponse) throws
+
+    func receive(_ bytes: Data) throws
+}
+
+extension HTTPReceiver {
+
+    public func onPriorityChange(_ change: @escaping @Sendable (TaskPriority) -> Void)
+}
+
+public struct HTTPRedirectRules : Sendable, Hashable {
+
+    public var limit: Int
+
+    public var sendsCredentialsToOtherOrigins: Bool
+
+    public var allowsDowngrade: Bool
+
+    public var credentials: [String]
+
+    public init(limit: Int = 10, sendsCredentialsToOtherOrigins: Bool = false, allowsDowngrade: Bool = false, credentials: [String] = ["Authorization", "Cookie", "Proxy-Authorization"])
 }
 
 public struct HTTPRevalidationError : Error {
@@ -29,6 +74,25 @@ public struct HTTPRevalidationError : Error {
 extension HTTPRevalidationError : CustomStringConvertible {
 
     public var description: String { get }
+}
+
+public struct HTTPRules : Sendable {
+
+    public var redirects: PlexusNetworking.HTTPRedirectRules
+
+    public var cookies: PlexusNetworking.HTTPCookieJar?
+
+    public var maximumBodyBytes: Int64?
+
+    public var totalTimeout: Duration?
+
+    public var minimumRate: PlexusNetworking.HTTPRate?
+
+    public var allowsFileURLs: Bool
+
+    public init(redirects: PlexusNetworking.HTTPRedirectRules = HTTPRedirectRules(), cookies: PlexusNetworking.HTTPCookieJar? = nil, maximumBodyBytes: Int64? = 64 << 20, totalTimeout: Duration? = .seconds(300), minimumRate: PlexusNetworking.HTTPRate? = HTTPRate(bytes: 1_024, per: .seconds(60)), allowsFileURLs: Bool = false)
+
+    public static var media: PlexusNetworking.HTTPRules { get }
 }
 
 public struct HTTPStatusError : Error, Plexus.RetryAdvice, Plexus.OriginFailure, Hashable {
@@ -50,6 +114,18 @@ extension HTTPStatusError {
 extension HTTPStatusError : CustomStringConvertible {
 
     public var description: String { get }
+}
+
+public protocol HTTPTransport : Sendable {
+
+    var headers: [String : String] { get }
+
+    @concurrent func send(_ request: URLRequest, to receiver: any PlexusNetworking.HTTPReceiver) async throws
+}
+
+extension HTTPTransport {
+
+    public var headers: [String : String] { get }
 }
 
 final public actor ImageLoader<Image> where Image : Sendable {
@@ -96,7 +172,7 @@ final public actor MediaLoader {
 
     public static let main: PlexusNetworking.MediaLoader
 
-    public init(directory: URL? = nil, transport: any PlexusNetworking.MediaTransport = URLSessionTransport(), byteLimit: Int? = nil, connectionsPerHost: Int = 6, retry: Plexus.RetryPolicy = .exponential(
+    public init(directory: URL? = nil, transport: any PlexusNetworking.HTTPTransport = URLSessionTransport.shared, rules: PlexusNetworking.HTTPRules = .media, byteLimit: Int? = nil, connectionsPerHost: Int = 6, retry: Plexus.RetryPolicy = .exponential(
       attempts: 3,
       base: .milliseconds(500),
       cap: .seconds(10),
@@ -134,32 +210,17 @@ extension MediaLoader : Plexus.RepositoryMember {
     nonisolated public func clearMemory()
 }
 
-public protocol MediaReceiver : Sendable {
+final public class URLSessionTransport : PlexusNetworking.HTTPTransport {
 
-    func onPriorityChange(_ change: @escaping @Sendable (TaskPriority) -> Void)
+    public static let shared: PlexusNetworking.URLSessionTransport
 
-    func begin(_ response: HTTPURLResponse) throws
+    public let headers: [String : String]
 
-    func receive(_ bytes: Data) throws
-}
-
-extension MediaReceiver {
-
-    public func onPriorityChange(_ change: @escaping @Sendable (TaskPriority) -> Void)
-}
-
-public protocol MediaTransport : Sendable {
-
-    @concurrent func send(_ request: URLRequest, to receiver: any PlexusNetworking.MediaReceiver) async throws
-}
-
-final public class URLSessionTransport : PlexusNetworking.MediaTransport {
-
-    public init(timeout: TimeInterval = 60, redirectLimit: Int = 10, headers: [String : String] = [:])
+    public init(configuration: URLSessionConfiguration = .ephemeral, timeout: TimeInterval? = nil, headers: [String : String] = [:])
 
     deinit
 
-    @concurrent public func send(_ request: URLRequest, to receiver: any PlexusNetworking.MediaReceiver) async throws
+    @concurrent public func send(_ request: URLRequest, to receiver: any PlexusNetworking.HTTPReceiver) async throws
 }
 
 extension CachePolicy {

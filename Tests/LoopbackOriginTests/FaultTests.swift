@@ -47,6 +47,30 @@ struct `An origin with faults` {
     #expect(try await client.exchange("/file").status == 200)
   }
 
+  @Test func `sends any bytes instead of an answer, and closes the connection`() async throws {
+    origin.inject(.raw(Array("HTTP/9 what\r\n".utf8)), for: "/file")
+    origin.inject(.raw([]), for: "/file")
+    for expected in ["HTTP/9 what\r\n", ""] {
+      let client = try await RawClient(port: origin.port)
+      try await client.send("GET /file HTTP/1.1\r\nHost: x\r\n\r\n")
+      var received: [UInt8] = []
+      while case let bytes = try await client.receive(), !bytes.isEmpty { received += bytes }
+      #expect(String(decoding: received, as: UTF8.self) == expected)
+    }
+    #expect(requests.all.isEmpty)
+  }
+
+  @Test func `sends any bytes a few at a time`() async throws {
+    origin.inject(.raw([1, 2, 3], bytesAtOnce: 2, every: .seconds(1)), for: "/file")
+    let client = try await RawClient(port: origin.port)
+    try await client.send("GET /file HTTP/1.1\r\nHost: x\r\n\r\n")
+    for expected in [[1, 2], [3]] as [[UInt8]] {
+      await clock.sleepers(1)
+      clock.advance(by: .seconds(1))
+      #expect(try await client.receive() == expected)
+    }
+  }
+
   @Test func `resets the connection at once`() async throws {
     let client = try await RawClient(port: origin.port)
     origin.inject(.reset(), for: "/file")

@@ -39,7 +39,8 @@ struct `What a server says about keeping a value` {
     change(&request)
     return HTTPFetcher(
       request,
-      session: patientSession,
+      transport: patientTransport,
+      rules: .patient,
       now: { [now] in Date(timeIntervalSince1970: now.withLock { $0 }) },
       decode: { String(decoding: $0, as: UTF8.self) }
     )
@@ -151,7 +152,8 @@ struct `What a server says about keeping a value` {
     let url = try #require(URL(string: origin.address + "/value"))
     let fetcher = HTTPFetcher(
       URLRequest(url: url),
-      session: patientSession,
+      transport: patientTransport,
+      rules: .patient,
       now: { [now] in Date(timeIntervalSince1970: now.withLock { $0 }) },
       decode: { data in
         guard data == Data("one".utf8) else { throw CocoaError(.coderReadCorrupt) }

@@ -35,7 +35,8 @@ struct `A fetch over HTTP` {
     let url = try #require(URL(string: origin.address + "/value"))
     return HTTPFetcher(
       URLRequest(url: url),
-      session: patientSession,
+      transport: patientTransport,
+      rules: .patient,
       now: { Date(timeIntervalSince1970: now.withLock { $0 }) },
       decode: { String(decoding: $0, as: UTF8.self) }
     )
@@ -165,7 +166,9 @@ struct `A fetch over HTTP` {
     let pages = MultiplexerMap<String, Data>(policy: .http, clock: clock) {
       (path: String, context: FetchContext<Data>) in
       guard let url = URL(string: address + path) else { throw URLError(.badURL) }
-      return try await HTTPFetcher(url, session: patientSession) { $0 }.fetch(context)
+      return try await HTTPFetcher(url, transport: patientTransport, rules: .patient) { $0 }.fetch(
+        context
+      )
     }
     #expect(try await pages.request("/value") == Data("one".utf8))
     #expect(try await pages.request("/value") == Data("one".utf8))

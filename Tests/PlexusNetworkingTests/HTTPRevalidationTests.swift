@@ -52,7 +52,8 @@ struct `Asking a server whether a value has changed` {
     let start = Date()
     let fetcher = HTTPFetcher(
       request,
-      session: patientSession,
+      transport: patientTransport,
+      rules: .patient,
       now: { start },
       decode: { String(decoding: $0, as: UTF8.self) }
     )

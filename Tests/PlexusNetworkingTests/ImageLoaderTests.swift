@@ -21,6 +21,7 @@ struct `An image loader` {
     media = MediaLoader(
       directory: folder.url,
       transport: URLSessionTransport(timeout: 600),
+      rules: .patient,
       retry: .never
     )
     for number in 1...4 {

@@ -11,7 +11,7 @@ import FoundationNetworking
 
 /// A transport without network that brings the path of each URL, when a gate lets it, and fails as often
 /// as it was told.
-private final class PathTransport: MediaTransport {
+private final class PathTransport: HTTPTransport {
   let gate = Gate()
   let arrivals = Guarded((now: 0, most: 0, all: 0))
   private let failures: Guarded<Int>
@@ -21,7 +21,7 @@ private final class PathTransport: MediaTransport {
   }
 
   @concurrent
-  func send(_ request: URLRequest, to receiver: any MediaReceiver) async throws {
+  func send(_ request: URLRequest, to receiver: any HTTPReceiver) async throws {
     arrivals.withLock { counts in
       counts.now += 1
       counts.all += 1
@@ -71,7 +71,12 @@ struct `The defaults of media loaders` {
     let clock = ManualClock()
     let transport = PathTransport(failures: 3)
     transport.gate.open()
-    let loader = MediaLoader(directory: folder.url, transport: transport, clock: clock)
+    let loader = MediaLoader(
+      directory: folder.url,
+      transport: transport,
+      rules: .patient,
+      clock: clock
+    )
     let url = try url(1)
     let request = Task { try await loader.request(url) }
     for milliseconds in [500, 1000] {

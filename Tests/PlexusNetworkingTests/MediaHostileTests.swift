@@ -24,11 +24,12 @@ struct `A media loader in bad company` {
     connections: Int = 6,
     retry: RetryPolicy = .never,
     clock: any Clock<Duration> = ContinuousClock(),
-    _ transport: some MediaTransport
+    _ transport: some HTTPTransport
   ) -> MediaLoader {
     MediaLoader(
       directory: folder.url,
       transport: transport,
+      rules: .patient,
       byteLimit: bytes,
       connectionsPerHost: connections,
       retry: retry,
@@ -105,7 +106,7 @@ struct `A media loader in bad company` {
   }
 
   @Test func `a transport that goes on after it has returned changes nothing`() async throws {
-    let kept = Guarded<(any MediaReceiver)?>(nil)
+    let kept = Guarded<(any HTTPReceiver)?>(nil)
     let transport = ClosureTransport { _, request, receiver in
       try receiver.take(request, "abc")
       kept.withLock { $0 = receiver }

@@ -30,6 +30,7 @@ struct `The limits of a media loader` {
       directory: folder.url,
       // As long as the tests may take: on a busy machine a minute passes before a test goes on.
       transport: URLSessionTransport(timeout: 600),
+      rules: .patient,
       byteLimit: bytes,
       connectionsPerHost: connections,
       retry: .never

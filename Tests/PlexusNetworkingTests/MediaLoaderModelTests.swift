@@ -31,11 +31,12 @@ struct `The line of downloads` {
     connections: Int,
     retry: RetryPolicy = .never,
     clock: any Clock<Duration> = ContinuousClock(),
-    _ transport: some MediaTransport
+    _ transport: some HTTPTransport
   ) -> MediaLoader {
     MediaLoader(
       directory: folder.url,
       transport: transport,
+      rules: .patient,
       connectionsPerHost: connections,
       retry: retry,
       clock: clock
@@ -218,7 +219,7 @@ struct `The line of downloads` {
   }
 
   /// A receiver that keeps what changes the priority.
-  private struct Receiver: MediaReceiver {
+  private struct Receiver: HTTPReceiver {
     let change: Guarded<(@Sendable (TaskPriority) -> Void)?>
 
     func onPriorityChange(_ change: @escaping @Sendable (TaskPriority) -> Void) {

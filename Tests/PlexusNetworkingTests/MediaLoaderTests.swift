@@ -20,6 +20,7 @@ struct `A media loader` {
     loader = MediaLoader(
       directory: folder.url,
       transport: URLSessionTransport(timeout: 600),
+      rules: .patient,
       retry: .never
     )
     origin.route("/a.jpg") { [ranges, answer] request in
@@ -31,7 +32,11 @@ struct `A media loader` {
 
   /// A loader of the same folder, with the retries that loaders have by default.
   private func anotherLoader() -> MediaLoader {
-    MediaLoader(directory: folder.url, transport: URLSessionTransport(timeout: 600))
+    MediaLoader(
+      directory: folder.url,
+      transport: URLSessionTransport(timeout: 600),
+      rules: .patient
+    )
   }
 
   private var body: Data { Data(answer.withLock { $0.body }) }
@@ -169,6 +174,7 @@ struct `A media loader` {
     let clock = ManualClock()
     let loader = MediaLoader(
       directory: folder.url,
+      rules: .patient,
       retry: .exponential(attempts: 2, base: .seconds(8), cap: .seconds(8), jitter: 0),
       clock: clock
     )
@@ -185,6 +191,7 @@ struct `A media loader` {
   @Test func `an answer is final, whatever the retry policy`() async throws {
     let loader = MediaLoader(
       directory: folder.url,
+      rules: .patient,
       retry: .exponential(attempts: 9, base: .zero, cap: .zero, jitter: 0)
     )
     origin.inject(.status(500), for: "/a.jpg")
@@ -196,6 +203,7 @@ struct `A media loader` {
     let loader = MediaLoader(
       directory: folder.url,
       transport: URLSessionTransport(timeout: 1),
+      rules: .patient,
       retry: .never
     )
     origin.inject(.stall(afterBytes: 100), for: "/a.jpg")

@@ -15,6 +15,7 @@ private func makeLoader(_ path: String, bytes: Int? = nil) -> MediaLoader {
   MediaLoader(
     directory: URL(filePath: path, directoryHint: .isDirectory),
     transport: URLSessionTransport(timeout: 600),
+    rules: .patient,
     byteLimit: bytes,
     retry: .never
   )

@@ -23,6 +23,7 @@ struct `A media loader and servers` {
     loader = MediaLoader(
       directory: folder.url,
       transport: URLSessionTransport(timeout: 600),
+      rules: .patient,
       retry: .never
     )
     origin.route("/a.bin", methods: Set(OriginRequest.Method.allCases)) { [asked, answer] request in
@@ -121,6 +122,7 @@ struct `A media loader and servers` {
     let loader = MediaLoader(
       directory: folder.url,
       transport: URLSessionTransport(timeout: 1),
+      rules: .patient,
       retry: .never
     )
     answer.withLock { $0.etag = "\"v1\"" }
@@ -134,6 +136,7 @@ struct `A media loader and servers` {
     let patient = MediaLoader(
       directory: folder.url,
       transport: URLSessionTransport(timeout: 600),
+      rules: .patient,
       retry: .never
     )
     #expect(try Data(contentsOf: await patient.request(url())) == body)
@@ -193,6 +196,7 @@ struct `A media loader and servers` {
     let loader = MediaLoader(
       directory: folder.url,
       transport: URLSessionTransport(timeout: 600),
+      rules: .patient,
       byteLimit: 60_000,
       retry: .never
     )

@@ -10,7 +10,7 @@ import FoundationNetworking
 #endif
 
 /// A transport without network: it sends four bytes, and the last two when a gate lets it.
-private final class ScriptedTransport: MediaTransport {
+private final class ScriptedTransport: HTTPTransport {
   let gate = Gate()
   let headers: [String: String]
   let status: Int
@@ -23,7 +23,7 @@ private final class ScriptedTransport: MediaTransport {
   }
 
   @concurrent
-  func send(_ request: URLRequest, to receiver: any MediaReceiver) async throws {
+  func send(_ request: URLRequest, to receiver: any HTTPReceiver) async throws {
     let url = try #require(request.url)
     let response = try #require(
       HTTPURLResponse(url: url, statusCode: status, httpVersion: nil, headerFields: headers)

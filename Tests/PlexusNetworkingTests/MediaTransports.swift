@@ -9,9 +9,9 @@ import FoundationNetworking
 #endif
 
 /// A transport without network that does what a closure says, and knows what it was asked for.
-final class ClosureTransport: MediaTransport {
+final class ClosureTransport: HTTPTransport {
   typealias Body =
-    @concurrent @Sendable (_ count: Int, URLRequest, any MediaReceiver) async throws -> Void
+    @concurrent @Sendable (_ count: Int, URLRequest, any HTTPReceiver) async throws -> Void
 
   let requests = Guarded<[URLRequest]>([])
   private let body: Body
@@ -24,7 +24,7 @@ final class ClosureTransport: MediaTransport {
   }
 
   @concurrent
-  func send(_ request: URLRequest, to receiver: any MediaReceiver) async throws {
+  func send(_ request: URLRequest, to receiver: any HTTPReceiver) async throws {
     let count = requests.withLock { requests in
       requests.append(request)
       return requests.count
@@ -38,7 +38,7 @@ final class ClosureTransport: MediaTransport {
   }
 }
 
-extension MediaReceiver {
+extension HTTPReceiver {
   /// Begins an answer.
   func begin(
     _ request: URLRequest,

@@ -69,7 +69,8 @@ struct `With a real nginx` {
     let start = Date()
     let fetcher = HTTPFetcher(
       URLRequest(url: try url(path)),
-      session: patientSession,
+      transport: patientTransport,
+      rules: .patient,
       now: { start },
       decode: { [bodies] data in
         bodies.withLock { $0 += 1 }
@@ -156,6 +157,7 @@ struct `With a real nginx` {
     MediaLoader(
       directory: folder.url,
       transport: URLSessionTransport(timeout: 600, headers: headers),
+      rules: .patient,
       retry: .never
     )
   }

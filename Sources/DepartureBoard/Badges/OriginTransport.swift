@@ -9,7 +9,7 @@ import FoundationNetworking
 /// Sends what is asked of the host `origin` to the origin of this run, which has another port each time.
 ///
 /// A media loader keeps files under their URL: with the port in it, no later run would find them.
-final class OriginTransport: MediaTransport {
+final class OriginTransport: HTTPTransport {
   private let address: String
   private let transport = URLSessionTransport(timeout: 30)
   private let answers = Atomic(0)
@@ -36,7 +36,7 @@ final class OriginTransport: MediaTransport {
   }
 
   @concurrent
-  func send(_ request: URLRequest, to receiver: any MediaReceiver) async throws {
+  func send(_ request: URLRequest, to receiver: any HTTPReceiver) async throws {
     var request = request
     if let url = request.url {
       request.url = URL(string: address + url.path(percentEncoded: true))

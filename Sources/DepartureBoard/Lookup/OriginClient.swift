@@ -16,6 +16,7 @@ final class OriginClient: Sendable {
   /// How many seconds a request waits for its answer.
   let timeout: Double
   private let session: URLSession
+  private let transport: URLSessionTransport
 
   /// Creates a client of an origin on this machine.
   ///
@@ -34,6 +35,7 @@ final class OriginClient: Sendable {
     self.timeout = timeout + Self.queue * (latency / .seconds(1))
     configuration.timeoutIntervalForRequest = self.timeout
     session = URLSession(configuration: configuration)
+    transport = URLSessionTransport(configuration: configuration)
   }
 
   /// How many requests may wait for one connection: on the whole day there are fewer.
@@ -76,7 +78,7 @@ final class OriginClient: Sendable {
     let arrivals = Arrivals()
     let fetcher = HTTPFetcher<Value?>(
       URLRequest(url: try url(of: path)),
-      session: session,
+      transport: transport,
       now: { clock.date },
       decode: { data in
         arrivals.count.add(1, ordering: .relaxed)

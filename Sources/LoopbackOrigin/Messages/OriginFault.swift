@@ -24,10 +24,14 @@ public enum OriginFault: Hashable, Sendable {
   /// The body is sent so many bytes at a time, with a pause before each.
   case drip(bytes: Int, every: Duration)
 
+  /// These bytes are sent instead of an answer, whatever they are, and then the connection is closed: all at
+  /// once, or so many at a time with a pause before each.
+  case raw([UInt8], bytesAtOnce: Int? = nil, every: Duration = .zero)
+
   /// Whether the fault strikes before the handler is called.
   var isImmediate: Bool {
     switch self {
-    case .status, .reset(nil), .stall(nil): true
+    case .status, .reset(nil), .stall(nil), .raw: true
     case .reset, .stall, .truncation, .wrongContentLength, .drip: false
     }
   }

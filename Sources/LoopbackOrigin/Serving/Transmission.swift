@@ -40,6 +40,11 @@ struct Transmission: Equatable {
     keepsAlive: Bool,
     date: String
   ) {
+    if case .raw(let bytes, let count, let pause) = fault {
+      (head, payload, ending) = ([], bytes[...], .close)
+      pace = count.map { (max(1, $0), pause) }
+      return
+    }
     var response = response
     if case .status(let status) = fault {
       response = .error(status)
@@ -63,6 +68,7 @@ struct Transmission: Equatable {
     case .truncation(let count): (ending, sent) = (.close, count)
     case .wrongContentLength(let length): (ending, declared) = (.close, length)
     case .drip(let bytes, let pause): pace = (max(1, bytes), pause)
+    case .raw: break
     }
     let isCut = sent < body.count
     let payload = body.prefix(max(0, sent))

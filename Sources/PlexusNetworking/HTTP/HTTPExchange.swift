@@ -8,6 +8,8 @@ internal import FoundationNetworking
 struct HTTPExchange {
   /// The address that was asked.
   let asked: URL?
+  /// The address that has answered.
+  let answering: URL
   let response: HTTPURLResponse
   let body: Data
   /// When the answer was there, in seconds since 1970-01-01T00:00Z.
@@ -21,10 +23,7 @@ struct HTTPExchange {
   }
 
   /// The address that has answered, if it is another one than was asked.
-  private var location: String? {
-    guard let location = response.url, location != asked else { return nil }
-    return location.absoluteString
-  }
+  private var location: String? { answering == asked ? nil : answering.absoluteString }
 
   /// Returns what the answer says about keeping the value.
   ///

@@ -50,7 +50,7 @@ public import FoundationNetworking
 /// A fetch that is cancelled stops the transfer and throws a `CancellationError`.
 public struct HTTPFetcher<Value: Sendable>: Sendable {
   private let request: URLRequest
-  private let session: URLSession
+  private let client: HTTPClient
   private let now: @Sendable () -> Date
   private let decode: @concurrent @Sendable (Data) async throws -> Value
 
@@ -58,19 +58,22 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - request: What is sent; conditions are added.
-  ///   - session: What sends it; one without a cache of its own that all fetchers share, if there is none. A
-  ///     session with a cache would answer in the server's place.
+  ///   - transport: The HTTP client.
+  ///   - rules: The rules for redirects, cookies, size and time.
+  ///   - clock: The clock that measures the time of the rules.
   ///   - now: What tells the time of day, to compare with dates of the server.
   ///   - decode: Makes the value of the body of a 2xx answer. It runs outside of every actor; what it throws
   ///     is thrown by the fetch. It is released with the fetcher.
   public init(
     _ request: URLRequest,
-    session: URLSession? = nil,
+    transport: any HTTPTransport = URLSessionTransport.shared,
+    rules: HTTPRules = HTTPRules(),
+    clock: any Clock<Duration> = ContinuousClock(),
     now: @escaping @Sendable () -> Date = { Date() },
     decode: @escaping @concurrent @Sendable (Data) async throws -> Value
   ) {
     self.request = request
-    self.session = session ?? sharedSession
+    client = HTTPClient(transport: transport, rules: rules, clock: clock)
     self.now = now
     self.decode = decode
   }
@@ -79,14 +82,16 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - url: The URL.
-  ///   - session: What asks for it; one without a cache of its own that all fetchers share, if there is none.
+  ///   - transport: The HTTP client.
+  ///   - rules: The rules for redirects, cookies, size and time.
   ///   - decode: Makes the value of the body of a 2xx answer, as for a request.
   public init(
     _ url: URL,
-    session: URLSession? = nil,
+    transport: any HTTPTransport = URLSessionTransport.shared,
+    rules: HTTPRules = HTTPRules(),
     decode: @escaping @concurrent @Sendable (Data) async throws -> Value
   ) {
-    self.init(URLRequest(url: url), session: session, decode: decode)
+    self.init(URLRequest(url: url), transport: transport, rules: rules, decode: decode)
   }
 
   /// Fetches the value, or finds out that the one there is has not changed.
@@ -162,40 +167,24 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
   private func exchange(_ request: URLRequest, known: HTTPValidator?) async throws -> HTTPExchange {
     let begin = now()
     do {
-      let (body, response) = try await session.data(for: request)
-      guard let response = response as? HTTPURLResponse else { throw URLError(.badServerResponse) }
+      let collector = BodyCollector()
+      let url = try await client.send(request, to: collector)
+      let (response, body) = try collector.answer()
       let end = now()
       return HTTPExchange(
         asked: request.url,
+        answering: url,
         response: response,
         body: body,
         arrival: Int(end.timeIntervalSince1970),
         delay: Int(max(0, end.timeIntervalSince(begin)))
       )
-    } catch let error as URLError where error.code == .cancelled {
-      throw CancellationError()
-    } catch let error as URLError {
-      let error = error.namingLostConnections
+    } catch {
       guard
-        error.isConnectivityFailure,
+        (error as? any ConnectivityFailure)?.isConnectivityFailure == true,
         known?.forbidsUse(now: Int(now().timeIntervalSince1970)) == true
       else { throw error }
       throw HTTPRevalidationError(underlying: error)
     }
-  }
-}
-
-/// Sends for all fetchers that have no session of their own; nothing is cached in it.
-private let sharedSession: URLSession = {
-  let configuration = URLSessionConfiguration.ephemeral
-  configuration.urlCache = nil
-  configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
-  return URLSession(configuration: configuration)
-}()
-
-extension URLError {
-  /// The same error, but for an answer that breaks off: on Linux that has no name of its own.
-  var namingLostConnections: URLError {
-    code == .unknown ? URLError(.networkConnectionLost, userInfo: userInfo) : self
   }
 }

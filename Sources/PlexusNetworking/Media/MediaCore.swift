@@ -24,7 +24,7 @@ final class MediaCore: Sendable {
   let progress = ProgressTable<URL>()
   let limit: DiskLimit?
 
-  private let transport: any MediaTransport
+  private let client: HTTPClient
   private let retry: RetryPolicy
   private let clock: any Clock<Duration>
   private let clearing = Locked(Clearing())
@@ -33,14 +33,15 @@ final class MediaCore: Sendable {
 
   init(
     folder: MediaFolder,
-    transport: any MediaTransport,
+    transport: any HTTPTransport,
+    rules: HTTPRules,
     byteLimit: Int?,
     connectionsPerHost: Int,
     retry: RetryPolicy,
     clock: any Clock<Duration>
   ) {
     self.folder = folder
-    self.transport = transport
+    client = HTTPClient(transport: transport, rules: rules, clock: clock)
     self.retry = retry
     self.clock = clock
     gate = HostGate(limit: connectionsPerHost)
@@ -54,8 +55,14 @@ final class MediaCore: Sendable {
     }
   }
 
+  /// Whether there can be a file for a URL.
+  func allows(_ url: URL) -> Bool {
+    url.isFileURL ? client.rules.allowsFileURLs : url.isHTTP
+  }
+
   /// Returns the file for a URL if it is there.
   func cachedFile(for url: URL) -> URL? {
+    guard allows(url) else { return nil }
     if url.isFileURL {
       let path = url.path(percentEncoded: false)
       return PartFile.length(of: path, followsLinks: true) == nil ? nil : url
@@ -157,9 +164,9 @@ final class MediaCore: Sendable {
 
   private func attempt(_ flight: MediaFlight, _ download: Int) async throws -> URL {
     let url = flight.url
-    let host = url.authority
-    try await gate.enter(host, for: url)
-    defer { gate.leave(host) }
+    let turn = HostTurn(gate: gate, key: url)
+    try await turn.move(to: url.origin)
+    defer { turn.end() }
     guard isCurrent(flight) else { throw MediaError.cleared }
     let (progress, gate) = (progress, gate)
     let changes = Locked<[Int]>([])
@@ -175,7 +182,9 @@ final class MediaCore: Sendable {
       report: { progress.report($0, of: download, for: url) }
     )
     do {
-      try await transport.send(writer.request, to: writer)
+      _ = try await client.send(writer.request, to: writer) { target in
+        try await turn.move(to: target.origin)
+      }
       let part = try writer.finish()
       try clearing.withLock { clearing in
         guard clearing.epoch == flight.epoch else { throw MediaError.cleared }
@@ -220,14 +229,6 @@ final class MediaCore: Sendable {
 
   /// How many seconds a part is kept that nobody continues: a day.
   private static let partLifetime: TimeInterval = 86_400
-}
-
-extension URL {
-  /// What limits of a host count: scheme, host and port.
-  fileprivate var authority: String {
-    let scheme = scheme?.lowercased() ?? ""
-    return "\(scheme)://\(host()?.lowercased() ?? ""):\(port ?? (scheme == "https" ? 443 : 80))"
-  }
 }
 
 extension RetryPolicy {

@@ -64,17 +64,19 @@ public final actor MediaLoader {
   ///   - directory: The folder, made when it is needed; one in the user's caches, named after the program, if
   ///     there is none. It belongs to loaders alone.
   ///   - transport: What sends requests.
+  ///   - rules: The rules for requests, for instance how much a file may have.
   ///   - byteLimit: How many bytes the files may take; `nil` for any number.
   ///   - connectionsPerHost: How many downloads of one host go on at once; others wait, those that somebody
   ///     has requested before those that are only prefetched.
   ///   - retry: What happens after a failure of connectivity; each attempt continues where the last one broke
   ///     off.
-  ///   - clock: What measures the waits between attempts.
+  ///   - clock: What measures the waits between attempts, and the time of the rules.
   /// - Precondition: The directory is a file URL, at least one connection is allowed, and the limit is not
   ///   negative.
   public init(
     directory: URL? = nil,
-    transport: any MediaTransport = URLSessionTransport(),
+    transport: any HTTPTransport = URLSessionTransport.shared,
+    rules: HTTPRules = .media,
     byteLimit: Int? = nil,
     connectionsPerHost: Int = 6,
     retry: RetryPolicy = .exponential(
@@ -91,6 +93,7 @@ public final actor MediaLoader {
     let core = MediaCore(
       folder: MediaFolder(root: directory ?? defaultMediaDirectory()),
       transport: transport,
+      rules: rules,
       byteLimit: byteLimit,
       connectionsPerHost: connectionsPerHost,
       retry: retry,
@@ -248,7 +251,7 @@ public final actor MediaLoader {
     _ url: URL,
     isForOthers: Bool = false
   ) async throws -> (file: URL, hold: DiskLimit.Hold?) {
-    guard url.isFileURL || url.isHTTP else { throw MediaError.unsupportedScheme(url) }
+    guard core.allows(url) else { throw MediaError.unsupportedScheme(url) }
     let (core, flights) = (core, flights)
     let flight = core.flight(url)
     if let held = await core.held(url) { return held }
@@ -297,12 +300,6 @@ extension URL {
     else { return absoluteURL }
     components.fragment = nil
     return components.url ?? absoluteURL
-  }
-
-  /// Whether it is one of HTTP.
-  var isHTTP: Bool {
-    guard let scheme = scheme?.lowercased() else { return false }
-    return (scheme == "http" || scheme == "https") && host()?.isEmpty == false
   }
 }
 

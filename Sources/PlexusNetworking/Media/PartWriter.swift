@@ -9,7 +9,7 @@ internal import PlexusSupport
 struct PartOutdated: Error {}
 
 /// Writes an answer to a file as it arrives.
-final class PartWriter: MediaReceiver {
+final class PartWriter: HTTPReceiver {
   private struct State: Sendable {
     var part: PartFile?
     var validator: String

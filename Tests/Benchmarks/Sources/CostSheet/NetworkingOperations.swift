@@ -9,9 +9,9 @@ import FoundationNetworking
 /// Operations of the loaders, over a transport that answers from memory.
 let networkingOperations: [Operation] = mediaOperations + imageOperations + httpOperations
 
-private struct CannedTransport: MediaTransport {
+private struct CannedTransport: HTTPTransport {
   @concurrent
-  func send(_ request: URLRequest, to receiver: any MediaReceiver) async throws {
+  func send(_ request: URLRequest, to receiver: any HTTPReceiver) async throws {
     guard let url = request.url,
       let response = HTTPURLResponse(
         url: url,
@@ -213,7 +213,8 @@ private let httpOperations: [Operation] = [
   Operation("HTTP fetcher: fetch", count: 90) { count in
     let configuration = URLSessionConfiguration.ephemeral
     configuration.protocolClasses = [CannedProtocol.self]
-    let fetcher = HTTPFetcher(try url(1), session: URLSession(configuration: configuration)) {
+    let transport = URLSessionTransport(configuration: configuration)
+    let fetcher = HTTPFetcher(try url(1), transport: transport) {
       $0.count
     }
     for _ in 0..<count { _ = try await fetcher.fetch(FetchContext(previousValue: nil)) }

@@ -1,0 +1,96 @@
+internal import Foundation
+internal import Plexus
+
+#if canImport(FoundationNetworking)
+internal import FoundationNetworking
+#endif
+
+/// Sends requests through a transport under rules: the same for every transport.
+struct HTTPClient: Sendable {
+  let transport: any HTTPTransport
+  let rules: HTTPRules
+  let clock: any Clock<Duration>
+
+  /// Sends a request, follows its redirects, and delivers the final answer.
+  ///
+  /// - Parameters:
+  ///   - request: The request.
+  ///   - receiver: The receiver of the final answer.
+  ///   - turn: A closure that waits for the turn of the request at the target of a redirect.
+  /// - Returns: The URL that has answered.
+  /// - Throws: An error of the rules, of the transport or of the receiver.
+  @concurrent
+  func send(
+    _ request: URLRequest,
+    to receiver: any HTTPReceiver,
+    turn: @concurrent @Sendable (URL) async throws -> Void = { _ in }
+  ) async throws -> URL {
+    if let url = request.url, url.isFileURL, rules.allowsFileURLs {
+      try FileAnswer(url: url).send(to: receiver, limit: rules.maximumBodyBytes)
+      return url
+    }
+    var route = try HTTPRoute(request, headers: transport.headers, rules: rules.redirects)
+    let watch = TransferWatch(clock: clock, rules: rules)
+    while true {
+      let hop = HopReceiver(route, rules: rules, receiver: receiver, watch: watch)
+      let message = cookies(of: route.request, at: route.url)
+      do {
+        try await watch.during { [transport] in try await transport.send(message, to: hop) }
+      } catch {
+        // What comes after the head of a redirect does not matter.
+        guard hop.target != nil, !Task.isCancelled, !(error is TransferWatch.Elapsed) else {
+          throw error is TransferWatch.Elapsed ? URLError(.timedOut) : error
+        }
+      }
+      guard let target = hop.target else {
+        guard hop.hasBegun else { throw URLError(.badServerResponse) }
+        return route.url
+      }
+      try route.follow(target.url, status: target.status)
+      try await turn(target.url)
+    }
+  }
+
+  /// Returns the request with the cookies for its URL, unless it has its own.
+  private func cookies(of request: URLRequest, at url: URL) -> URLRequest {
+    guard request.value(forHTTPHeaderField: "Cookie") == nil,
+      let cookies = rules.cookies?.header(for: url)
+    else { return request }
+    var request = request
+    request.setValue(cookies, forHTTPHeaderField: "Cookie")
+    return request
+  }
+}
+
+/// A file as the answer to a request of its URL.
+private struct FileAnswer {
+  let url: URL
+
+  func send(to receiver: any HTTPReceiver, limit: Int64?) throws {
+    guard let handle = try? FileHandle(forReadingFrom: url),
+      let response = HTTPURLResponse(
+        url: url,
+        statusCode: 200,
+        httpVersion: nil,
+        headerFields: [:]
+      )
+    else { throw URLError(.fileDoesNotExist) }
+    defer { try? handle.close() }
+    try receiver.begin(response)
+    var count: Int64 = 0
+    while true {
+      try Task.checkCancellation()
+      let piece: Data?
+      do {
+        piece = try handle.read(upToCount: 65_536)
+      } catch {
+        // A folder can be opened, and not be read.
+        throw URLError(.noPermissionsToReadFile)
+      }
+      guard let piece, !piece.isEmpty else { return }
+      count += Int64(piece.count)
+      if let limit, count > limit { throw URLError(.dataLengthExceedsMaximum) }
+      try receiver.receive(piece)
+    }
+  }
+}

@@ -1,0 +1,144 @@
+/// Which cookies there are, and where each is sent (RFC 6265, 5).
+struct HTTPCookieState: Sendable {
+  /// Where a request goes to.
+  struct Place {
+    /// The host in lower case.
+    let host: String
+    let path: String
+    let isSecure: Bool
+  }
+
+  struct Cookie: Sendable {
+    let name: String
+    let value: String
+    /// The host, or the domain with everything below it.
+    let domain: String
+    let isOfHostOnly: Bool
+    let path: String
+    let isSecure: Bool
+    /// When it expires, in seconds since 1970-01-01T00:00Z; `nil` at the end of the session.
+    let expiry: Double?
+  }
+
+  /// The cookies in the order in which they were created.
+  private(set) var cookies: [Cookie] = []
+
+  /// The largest number of cookies, and of bytes of one: a server must not fill the memory.
+  static let (maximumCount, maximumBytes) = (1_000, 4_096)
+
+  /// Returns the value of the `Cookie` field of a request; `nil` if there are none for it.
+  mutating func header(for place: Place, now: Double) -> String? {
+    cookies.removeAll { $0.expiry.map { $0 <= now } ?? false }
+    let matching = cookies.filter { cookie in
+      (cookie.isOfHostOnly
+        ? cookie.domain == place.host : Self.matches(place.host, domain: cookie.domain))
+        && Self.matches(place.path, below: cookie.path) && (place.isSecure || !cookie.isSecure)
+    }
+    guard !matching.isEmpty else { return nil }
+    // Those of longer paths come first; the sort is stable.
+    return matching.sorted { $0.path.utf8.count > $1.path.utf8.count }
+      .map { "\($0.name)=\($0.value)" }
+      .joined(separator: "; ")
+  }
+
+  /// Takes one `Set-Cookie` field.
+  mutating func store(_ field: String, from place: Place, now: Double) {
+    guard field.utf8.count <= Self.maximumBytes else { return }
+    var parts = field.split(separator: ";", omittingEmptySubsequences: false)[...]
+    guard let pair = parts.popFirst(), let separator = pair.firstIndex(of: "=") else { return }
+    let name = Self.trimmed(pair[..<separator])
+    let value = Self.trimmed(pair[pair.index(after: separator)...])
+    guard !name.isEmpty else { return }
+    var attributes: [String: String] = [:]
+    for part in parts {
+      let halves = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      attributes[Self.trimmed(halves[0]).lowercased()] =
+        halves.count < 2 ? "" : Self.trimmed(halves[1])
+    }
+    let isSecure = attributes["secure"] != nil
+    guard !isSecure || place.isSecure else { return }
+
+    var domain = attributes["domain"]?.lowercased() ?? ""
+    if domain.hasPrefix(".") { domain.removeFirst() }
+    let isOfHostOnly = domain.isEmpty || domain == place.host && !domain.contains(".")
+    if !isOfHostOnly {
+      guard domain.contains("."), Self.matches(place.host, domain: domain) else { return }
+    }
+    var path = attributes["path"] ?? ""
+    if !path.hasPrefix("/") { path = Self.directory(of: place.path) }
+    if name.hasPrefix("__Secure-"), !isSecure { return }
+    if name.hasPrefix("__Host-"), !isSecure || attributes["path"] != "/" || !domain.isEmpty {
+      return
+    }
+
+    let cookie = Cookie(
+      name: name,
+      value: value,
+      domain: isOfHostOnly ? place.host : domain,
+      isOfHostOnly: isOfHostOnly,
+      path: path,
+      isSecure: isSecure,
+      expiry: Self.expiry(attributes, now: now)
+    )
+    let isSame = { (other: Cookie) in
+      other.name == cookie.name && other.domain == cookie.domain && other.path == cookie.path
+    }
+    // What was set over https is not replaced over http.
+    if !place.isSecure, cookies.contains(where: { isSame($0) && $0.isSecure }) { return }
+    let isExpired = cookie.expiry.map { $0 <= now } ?? false
+    if let index = cookies.firstIndex(where: isSame) {
+      if isExpired { cookies.remove(at: index) } else { cookies[index] = cookie }
+    } else if !isExpired {
+      if cookies.count >= Self.maximumCount { cookies.removeFirst() }
+      cookies.append(cookie)
+    }
+  }
+
+  /// Returns the fields that were joined by commas. A comma in a date is followed by no name with a value.
+  static func fields(_ text: String) -> [String] {
+    var fields: [String] = []
+    for part in text.split(separator: ",", omittingEmptySubsequences: false) {
+      let isNew = part.prefix { $0 != ";" }.contains("=")
+      if isNew || fields.isEmpty {
+        fields.append(String(part))
+      } else {
+        fields[fields.count - 1] += "," + part
+      }
+    }
+    return fields
+  }
+
+  private static func expiry(_ attributes: [String: String], now: Double) -> Double? {
+    if let text = attributes["max-age"], let seconds = Int(text) {
+      return seconds <= 0 ? now : now + Double(min(seconds, 34_560_000))
+    }
+    return attributes["expires"].flatMap { HTTPDate.seconds($0) }.map(Double.init)
+  }
+
+  private static func matches(_ host: String, domain: String) -> Bool {
+    if host == domain { return true }
+    // Numbers and colons are addresses, which have nothing below them.
+    let isAddress = host.contains(":") || host.utf8.allSatisfy { (46...57).contains($0) }
+    return !isAddress && host.hasSuffix("." + domain)
+  }
+
+  private static func matches(_ path: String, below folder: String) -> Bool {
+    guard path.hasPrefix(folder) else { return false }
+    return folder.hasSuffix("/") || path.utf8.count == folder.utf8.count
+      || path.utf8.dropFirst(folder.utf8.count).first == UInt8(ascii: "/")
+  }
+
+  private static func directory(of path: String) -> String {
+    guard path.hasPrefix("/"), let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
+      return "/"
+    }
+    return String(path[..<slash])
+  }
+
+  private static func trimmed(_ text: Substring) -> String {
+    let isBlank = { (character: Character) in character == " " || character == "\t" }
+    var rest = text.drop(while: isBlank)
+    while let last = rest.last, isBlank(last) { rest.removeLast() }
+    return String(rest)
+  }
+}

@@ -1,0 +1,109 @@
+internal import Foundation
+internal import Plexus
+internal import PlexusSupport
+
+#if canImport(FoundationNetworking)
+internal import FoundationNetworking
+#endif
+
+/// The receiver of the answer to one of several requests, which holds back a redirect and keeps to the limit of
+/// bytes.
+final class HopReceiver: HTTPReceiver {
+  private enum Phase {
+    case waits
+    case isRedirected(url: URL, status: Int, count: Int)
+    case hasBegun(count: Int64)
+  }
+
+  /// A redirect with too large a body, which is of no use.
+  private struct Redirected: Error {}
+
+  private let url: URL
+  private let hasBody: Bool
+  private let rules: HTTPRules
+  private let receiver: any HTTPReceiver
+  private let watch: TransferWatch
+  private let phase = Locked(Phase.waits)
+
+  /// Creates a receiver.
+  ///
+  /// - Parameters:
+  ///   - route: The request, which a redirect may be relative to.
+  ///   - rules: The rules for cookies and bytes.
+  ///   - receiver: The receiver of any other answer.
+  ///   - watch: The counter of bytes.
+  init(_ route: HTTPRoute, rules: HTTPRules, receiver: any HTTPReceiver, watch: TransferWatch) {
+    url = route.url
+    hasBody = route.request.httpMethod != "HEAD"
+    self.rules = rules
+    self.receiver = receiver
+    self.watch = watch
+  }
+
+  /// Where the redirect leads to, if the answer is one.
+  var target: (url: URL, status: Int)? {
+    phase.withLock { phase in
+      guard case .isRedirected(let url, let status, _) = phase else { return nil }
+      return (url, status)
+    }
+  }
+
+  /// Whether there was a final answer that is no redirect.
+  var hasBegun: Bool {
+    phase.withLock { phase in
+      guard case .hasBegun = phase else { return false }
+      return true
+    }
+  }
+
+  func onPriorityChange(_ change: @escaping @Sendable (TaskPriority) -> Void) {
+    receiver.onPriorityChange(change)
+  }
+
+  func begin(_ response: HTTPURLResponse) throws {
+    guard response.isFinal else { return }
+    if let field = response.value(forHTTPHeaderField: "Set-Cookie") {
+      rules.cookies?.store(field, from: url)
+    }
+    let target = HTTPRoute.target(of: response, from: url)
+    phase.withLock { phase in
+      if let target {
+        phase = .isRedirected(url: target, status: response.statusCode, count: 0)
+      } else {
+        phase = .hasBegun(count: 0)
+      }
+    }
+    guard target == nil else { return }
+    if let limit = rules.maximumBodyBytes, hasBody, response.statusCode != 304,
+      let length = response.value(forHTTPHeaderField: "Content-Length").flatMap({ Int64($0) }),
+      length > limit
+    {
+      throw URLError(.dataLengthExceedsMaximum)
+    }
+    try receiver.begin(response)
+  }
+
+  func receive(_ bytes: Data) throws {
+    watch.receive(bytes.count)
+    let isWanted = try phase.withLock { phase in
+      switch phase {
+      case .waits: throw URLError(.badServerResponse)
+      case .isRedirected(let url, let status, let count):
+        guard count + bytes.count <= Self.redirectBytes else { throw Redirected() }
+        phase = .isRedirected(url: url, status: status, count: count + bytes.count)
+        return false
+      case .hasBegun(let count):
+        let (sum, overflows) = count.addingReportingOverflow(Int64(bytes.count))
+        guard !overflows, sum <= rules.maximumBodyBytes ?? .max else {
+          throw URLError(.dataLengthExceedsMaximum)
+        }
+        phase = .hasBegun(count: sum)
+        return true
+      }
+    }
+    if isWanted { try receiver.receive(bytes) }
+  }
+
+  /// How much of the body of a redirect is read, so that its connection can be used again.
+  private static let redirectBytes = 65_536
+}
