@@ -1,7 +1,7 @@
-// The pointer carries the body of the thread into it: retained here, released there.
+// The pointer passes the body to the thread: it is retained here and released there.
 //
-// @unchecked Sendable because a thread is named by a pointer on some platforms; it is passed to the
-// C library and not followed.
+// @unchecked Sendable: some platforms identify a thread by a pointer, which is passed to the C library and
+// never dereferenced.
 
 #if canImport(Darwin)
 import Darwin
@@ -21,7 +21,7 @@ final class LoopThread: Sendable {
     }
   }
 
-  /// The thread, until somebody has waited for its end.
+  /// The thread, until it has been joined.
   private let handle: Locked<ThreadHandle?>
 
   /// Starts a thread.
@@ -49,9 +49,9 @@ final class LoopThread: Sendable {
     if let handle = handle.withLock({ $0.take() }) { handle.detach() }
   }
 
-  /// Waits for the end of the thread, whoever else does.
+  /// Waits for the end of the thread; can be called by several threads.
   ///
-  /// On the thread itself it returns at once.
+  /// Returns immediately on the thread itself.
   func join() {
     handle.withLock { handle in
       guard let thread = handle, !thread.isCurrent else { return }

@@ -8,9 +8,9 @@ import Glibc
 import Musl
 #endif
 
-/// What a thread waits for: sockets that become readable or writable, and being woken.
+/// The sockets and the wake pipe that a thread polls.
 struct Readiness {
-  /// What a socket has become.
+  /// The state of a socket.
   struct Flags: OptionSet {
     let rawValue: Int
 
@@ -22,12 +22,12 @@ struct Readiness {
 
   private var entries: [pollfd] = []
 
-  /// Forgets all sockets.
+  /// Removes all sockets.
   mutating func removeAll() {
     entries.removeAll(keepingCapacity: true)
   }
 
-  /// Adds a socket; without flags it is only watched for being gone.
+  /// Adds a socket; without flags, only its end is detected.
   mutating func watch(_ descriptor: Int32, for flags: Flags) {
     var events: Int16 = 0
     if flags.contains(.readable) { events |= Int16(POLLIN) }
@@ -35,14 +35,14 @@ struct Readiness {
     entries.append(pollfd(fd: descriptor, events: events, revents: 0))
   }
 
-  /// Waits until a socket is ready or the time is up.
+  /// Waits until a socket is ready or the timeout has passed.
   ///
-  /// - Parameter milliseconds: How long to wait; negative for as long as it takes.
+  /// - Parameter milliseconds: The timeout, or a negative number for none.
   mutating func wait(milliseconds: Int32) {
     _ = unsafe poll(&entries, nfds_t(entries.count), milliseconds)
   }
 
-  /// What the socket that was added at the given position has become.
+  /// Returns the state of the socket at a position, in the order of addition.
   subscript(position: Int) -> Flags {
     let events = Int32(entries[position].revents)
     var flags: Flags = []
@@ -53,9 +53,9 @@ struct Readiness {
   }
 }
 
-/// A pipe by which any thread wakes the one that waits.
+/// A pipe that wakes a polling thread from any thread.
 ///
-/// Both ends stay open as long as anybody holds it: writing never meets a closed end.
+/// Both ends stay open while the pipe is referenced, so a write never fails with a closed read end.
 final class WakePipe: Sendable {
   let readEnd: Int32
   private let writeEnd: Int32
@@ -77,12 +77,12 @@ final class WakePipe: Sendable {
 
   /// Makes the read end readable.
   func wake() {
-    // A full pipe is readable already.
+    // A full pipe is already readable.
     var byte: UInt8 = 1
     while unsafe write(writeEnd, &byte, 1) < 0, errno == EINTR {}
   }
 
-  /// Makes the read end unreadable until the next wake.
+  /// Drains the pipe, so that the read end is not readable until the next wake.
   func rest() {
     var buffer = [UInt8](repeating: 0, count: 64)
     while unsafe read(readEnd, &buffer, buffer.count) > 0 {}
