@@ -1,6 +1,6 @@
 import Plexus
 
-/// The origin has gone away or has come back.
+/// An event that the origin has gone offline or online.
 struct OriginChange: Event, Hashable {
   let isOnline: Bool
 }
