@@ -142,7 +142,7 @@ public final class ManualClock: Clock, Sendable {
   /// try await clock.run {
   ///   for attempt in 1...5 { try await clock.sleep(for: .seconds(attempt)) }
   /// }
-  /// print(clock.now.offset)  // 15 seconds
+  /// print(clock.now.offset)  // 15.0 seconds
   /// ```
   ///
   /// Other tasks that sleep on the clock are resumed, too, until the operation returns.
