@@ -15,7 +15,7 @@ import Musl
 /// example by `nohup`, stay ignored. An instance should live as long as the program.
 @MainActor
 final class Signals {
-  /// The numbers of the signals, including those that arrive before the iteration begins.
+  /// The numbers of the signals, including signals that arrive before the iteration begins.
   let received: Subscription<Int32>
   private let messenger = Messenger<Int32>()
   private let sources: [any DispatchSourceSignal]

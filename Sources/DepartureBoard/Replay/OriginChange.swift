@@ -1,6 +1,6 @@
 import Plexus
 
-/// An event that the origin has gone offline or online.
+/// An event for a change of the origin's availability.
 struct OriginChange: Event, Hashable {
   let isOnline: Bool
 }

@@ -17,7 +17,7 @@ public struct OriginResponse: Hashable, Sendable {
   /// The status code.
   public var status: Int
 
-  /// The header fields, except those that the origin adds: `Content-Length` or `Transfer-Encoding`,
+  /// The header fields, except the fields that the origin adds: `Content-Length` or `Transfer-Encoding`,
   /// `Connection`, `Date`, `Accept-Ranges` and `Content-Range`.
   public var headers: OriginHeaders
 

@@ -90,7 +90,7 @@ final class JobHolder: TaskExecutor, Sendable {
     controlledThread.store(currentThread, ordering: .releasing)
   }
 
-  /// Lets jobs pass again and discards those that have not run.
+  /// Lets jobs pass again and discards the held jobs.
   func stopHolding() {
     controlledThread.store(0, ordering: .releasing)
     state.withLock { $0 = State() }
