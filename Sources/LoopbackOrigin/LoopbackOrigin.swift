@@ -93,7 +93,7 @@ public final class LoopbackOrigin: Sendable {
     methods: Set<OriginRequest.Method> = [.get],
     handler: @escaping @concurrent @Sendable (OriginRequest) async -> OriginResponse
   ) {
-    precondition(pattern.hasPrefix("/"), "A route begins with a slash, unlike \"\(pattern)\"")
+    precondition(pattern.hasPrefix("/"), "A route must begin with a slash, unlike \"\(pattern)\"")
     core.setRoute(pattern, methods: methods, handler: handler)
   }
 

@@ -29,7 +29,7 @@ package final class Locked<Value: Sendable>: @unchecked Sendable {
     unsafe mutex = .allocate(capacity: 1)
     unsafe mutex.initialize(to: pthread_mutex_t())
     let status = unsafe pthread_mutex_init(mutex, nil)
-    precondition(status == 0, "The system has no memory left for a lock")
+    precondition(status == 0, "The system could not initialize a mutex")
   }
 
   deinit {

@@ -84,7 +84,7 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
     unsafe storage = .allocate(capacity: 1)
     unsafe storage.initialize(to: Storage(value: value))
     let status = unsafe pthread_mutex_init(mutex, nil)
-    precondition(status == 0, "The system has no memory left for a lock")
+    precondition(status == 0, "The system could not initialize a mutex")
   }
 
   @inlinable

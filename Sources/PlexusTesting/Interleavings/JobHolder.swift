@@ -73,7 +73,7 @@ final class JobHolder: TaskExecutor, Sendable {
   ) throws -> Result {
     precondition(
       shared.threadInTurn.load(ordering: .acquiring) != currentThread,
-      "A scenario cannot run scenarios of its own"
+      "A scenario cannot run other scenarios"
     )
     return try shared.turn.withLock { _ in
       shared.threadInTurn.store(currentThread, ordering: .releasing)
