@@ -1,8 +1,8 @@
 // @unchecked Sendable and unchecked exclusivity: mutable state is atomic or behind a lock, except for the fields
 // marked below. `previous`, `readsFirst`, `isCounted` and `takesStoredCopy` are set under the lock of the key's
-// shard before the flight is launched; afterwards, only the flight's own task reads them. That task also sets and
-// reads `generation`. Unsafe: a checked continuation would allocate for each caller. A parked task is resumed
-// exactly once, because the pure state returns it once, under the lock.
+// shard before the launch; afterwards, the launching thread and then the flight's own task access them. That
+// task sets and reads `generation`. Unsafe: a checked continuation would allocate for each caller. A parked task
+// is resumed exactly once, because the pure state returns it once, under the lock.
 
 internal import Synchronization
 
