@@ -73,9 +73,9 @@ extension Options {
     Int(text).flatMap { (0...10_000).contains($0) ? $0 : nil }
   }
 
-  private static let port = Expectation("a port from 0 (any that is free) to 65535") { UInt16($0) }
+  private static let port = Expectation("a port from 0 (any free port) to 65535") { UInt16($0) }
 
-  private static let filter = Expectation("what to look for") { $0 }
+  private static let filter = Expectation("a search text") { $0 }
 
   private static let folder = Expectation("a folder") { text in text.isEmpty ? nil : text }
 
