@@ -1,7 +1,7 @@
 /// An event bus that delivers events of any type from posters to subscribers.
 ///
-/// An event reaches the subscribers of exactly its type and scope. Posting is synchronous, works from any
-/// thread or actor, and needs no actor hop and no task. Its cost does not depend on the number of
+/// An event reaches the subscribers of exactly its type and scope. Posting is synchronous and works from any
+/// thread or actor without an actor hop. Its cost does not depend on the number of
 /// subscribers of other types and scopes.
 ///
 /// ```swift
