@@ -1,15 +1,15 @@
 import Foundation
 import Plexus
 
-/// The program: reads the command line, replays the day, prints what it has come to.
+/// The program: parses the command line, replays the day and prints the summary.
 @main
 @MainActor
 struct DepartureBoardCommand {
   static func main() async {
     Output.occupyStandardStreams()
-    // A reader that has gone away is noticed when writing to it fails.
+    // A closed pipe is detected when a write fails.
     signal(SIGPIPE, SIG_IGN)
-    // So is a limit on the size of files.
+    // The same applies to a file size limit.
     signal(SIGXFSZ, SIG_IGN)
     do {
       switch try Options.parse(Array(CommandLine.arguments.dropFirst())) {
@@ -31,17 +31,17 @@ struct DepartureBoardCommand {
   }
 }
 
-/// What the program tells the shell when it ends.
+/// The exit codes of the program.
 enum ExitCode {
   static let success: Int32 = 0
-  /// The day cannot be read, or the origin cannot be started.
+  /// The day cannot be loaded, or the origin cannot be started.
   static let failure: Int32 = 1
-  /// The command line cannot be understood.
+  /// The command line is invalid.
   static let usage: Int32 = 64
-  /// What is written does not arrive.
+  /// The output cannot be written.
   static let outputClosed: Int32 = 74
 
-  /// A signal has ended the program.
+  /// Returns the exit code for a program that a signal has ended.
   static func ended(by signal: Int32) -> Int32 {
     128 + signal
   }

@@ -2,7 +2,7 @@ import Foundation
 import Plexus
 import PlexusStorage
 
-/// One run of the board, with everything that it needs.
+/// One run of the board.
 @MainActor
 final class Run {
   private let origin: DayOrigin
@@ -17,10 +17,10 @@ final class Run {
   }
   private var endedBy: Int32?
 
-  /// Reads the day and starts its origin.
+  /// Loads the day and starts its origin.
   ///
-  /// - Parameter options: What the command line asks for.
-  /// - Throws: An error that says why the day cannot be read, the origin not started or the cache not used.
+  /// - Parameter options: The options of the command line.
+  /// - Throws: An error if the day cannot be loaded, the origin cannot be started or the cache cannot be used.
   init(_ options: Options) throws {
     let day = try Day.bundled()
     let script = Script(flights: day.flights)
@@ -55,10 +55,9 @@ final class Run {
     )
   }
 
-  /// Goes through the day to its end, or until a signal comes, writes to disk what is not there yet, and
-  /// prints the summary.
+  /// Replays the day to its end or until a signal arrives, flushes the cache and prints the summary.
   ///
-  /// - Returns: What to tell the shell.
+  /// - Returns: The exit code.
   func toTheEnd() async -> Int32 {
     let day = Task { try await showTheDay() }
     let listening = Task {
@@ -74,7 +73,7 @@ final class Run {
     do {
       try result.get()
     } catch is CancellationError {
-      // What has been counted so far is worth telling, too.
+      // The summary is printed after a signal, too.
     } catch let closed as Output.Closed {
       return ending(with: closed)
     } catch {
@@ -89,13 +88,13 @@ final class Run {
     return endedBy.map(ExitCode.ended) ?? ExitCode.success
   }
 
-  /// What to tell the shell when what was written did not arrive, after saying why.
+  /// Reports a failed write and returns the exit code.
   private func ending(with closed: Output.Closed) -> Int32 {
     if let complaint = closed.complaint { Output.complain(complaint) }
     return endedBy.map(ExitCode.ended) ?? ExitCode.outputClosed
   }
 
-  /// Lets the day go by while the view follows it; the first of the two that fails ends both.
+  /// Replays the day while the view follows it; a failure of one ends both.
   private func showTheDay() async throws {
     try await withThrowingTaskGroup { group in
       group.addTask { try await self.view.follow(self.page) }
@@ -107,7 +106,7 @@ final class Run {
     }
   }
 
-  /// A cache is a convenience: the program goes on without one, unless it was asked for.
+  /// Creates the directory; continues without a cache if the default one cannot be used.
   private static func directory(
     _ client: OriginClient,
     _ clock: DayClock,
@@ -132,7 +131,7 @@ final class Run {
     do {
       try await directory.flush()
     } catch {
-      // The day has been shown all the same; only the next start will take longer.
+      // The run has succeeded; only the next start will take longer.
       Output.complain("not everything could be kept: \(error)")
     }
   }
@@ -156,7 +155,7 @@ final class Run {
       day.cancel()
       board.stop()
     } else {
-      // Somebody is in a hurry.
+      // A second signal ends the program immediately.
       view.stepAside()
       directory.removeTemporaryFiles()
       exit(ExitCode.ended(by: signal))

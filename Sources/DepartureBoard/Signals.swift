@@ -9,23 +9,23 @@ import Glibc
 import Musl
 #endif
 
-/// The signals of the system as a sequence.
+/// A sequence of received signals.
 ///
-/// The signals that it stands for do nothing by themselves any more; those that whoever has started the
-/// program wants ignored, for instance with `nohup`, stay ignored. It is meant to live as long as the
-/// program.
+/// The signals lose their default actions. Signals that were ignored when the program was started, for
+/// example by `nohup`, stay ignored. An instance should live as long as the program.
 @MainActor
 final class Signals {
-  /// The number of each signal from the beginning on, also of those that came before anybody listened.
+  /// The numbers of the signals, including signals that arrive before the iteration begins.
   let received: Subscription<Int32>
   private let messenger = Messenger<Int32>()
   private let sources: [any DispatchSourceSignal]
 
-  /// Begins to listen; it does when this returns.
+  /// Begins to receive signals; the registration is complete when this initializer returns.
   ///
   /// - Parameters:
   ///   - numbers: The numbers of the signals.
-  ///   - arrived: What is done at once with each, on a thread of its own, however busy the main actor is.
+  ///   - arrived: A closure that is called immediately for each signal on a global queue, even if the main actor is
+  ///     busy.
   init(_ numbers: [Int32], arrived: @escaping @Sendable (Int32) -> Void = { _ in }) {
     received = messenger.subscription()
     let registration = DispatchGroup()
@@ -40,7 +40,7 @@ final class Signals {
       source.resume()
       return source
     }
-    // Up to here a signal ends the program as if it had not begun.
+    // Until the registration is complete, a signal has its default action.
     registration.wait()
     #if canImport(Darwin)
     for source in sources { signal(Int32(source.handle), SIG_IGN) }

@@ -1,17 +1,17 @@
 import Plexus
 
-/// What a run has come to, in numbers that were counted while it ran.
+/// The counters of a run.
 struct Summary: Hashable, Sendable {
   let state: Counts
   let tally: LookupTally
-  /// The requests that reached the origin, as it counts them itself.
+  /// The number of requests, as counted by the origin.
   let originRequests: Int
-  /// Those of them that it answered with 304.
+  /// The number of requests answered with 304.
   let originNotModified: Int
-  /// Those of them that it answered with 404.
+  /// The number of requests answered with 404.
   let originNotFound: Int
 
-  /// What the board has counted.
+  /// The counters of the board.
   struct Counts: Hashable, Sendable {
     let flights: Int
     let departed: Int

@@ -8,20 +8,20 @@
 /// print(origin.address)  // http://127.0.0.1:49152
 /// ```
 ///
-/// It keeps connections alive, answers requests that were sent ahead in order, understands
-/// conditional requests and ranges (see ``OriginResponse``), counts what it is asked for, and can be
-/// told to be slow, to fail and to be away. One thread serves all connections; handlers run as
-/// tasks, any number at once. All members may be used from any number of threads at once.
+/// An origin supports persistent connections, pipelining, conditional requests and ranges (see
+/// ``OriginResponse``). It counts requests and can simulate latency, faults and outages. One thread
+/// serves all connections; handlers run concurrently as tasks. All members can be used from any number of
+/// threads at once.
 ///
-/// A request that cannot be understood is answered with 400, one that is too large with 413, 414 or
-/// 431 (see ``OriginLimits``), a method that HTTP does not know or a body in chunks with 501, and
-/// after any of these the connection is closed. A path without a route is answered with 404, a
-/// method that a route does not serve with 405.
+/// A malformed request is answered with 400, one that is too large with 413, 414 or 431 (see ``OriginLimits``), an
+/// unknown expectation with 417, an unsupported version with 505, and a chunked body or a method outside
+/// ``OriginRequest/Method`` with 501; the connection is then closed. A path without a route is answered with 404,
+/// a method that the route does not support with 405.
 ///
-/// Releasing the last reference stops the origin. A handler that holds its origin keeps it alive
+/// Releasing the last reference stops the origin. A handler that captures its origin strongly keeps it alive
 /// until ``stop()``.
 public final class LoopbackOrigin: Sendable {
-  /// The port that the origin serves on.
+  /// The port of the origin.
   public let port: UInt16
 
   private let core: OriginCore
@@ -31,11 +31,10 @@ public final class LoopbackOrigin: Sendable {
   /// Creates an origin and begins to serve.
   ///
   /// - Parameters:
-  ///   - port: The port to serve on; 0 for any that is free.
-  ///   - limits: How much the origin takes.
-  ///   - clock: What latencies, pauses and the patience with clients that do not close are measured
-  ///     with.
-  /// - Throws: ``OriginError`` if the port is taken, or the system has no socket or thread left.
+  ///   - port: The port, or 0 for any free port.
+  ///   - limits: The limits on requests and connections.
+  ///   - clock: The clock for latencies, pauses and the timeout of closing connections.
+  /// - Throws: ``OriginError`` if the port is in use or the system cannot provide a socket or thread.
   public init(
     port: UInt16 = 0,
     limits: OriginLimits = OriginLimits(),
@@ -47,7 +46,7 @@ public final class LoopbackOrigin: Sendable {
     self.port = descriptors.port
     self.core = core
     self.mailbox = mailbox
-    // Taken out by the thread: what its body holds would stay open as long as it runs.
+    // Taken out by the thread: the closure would keep the descriptors open as long as it runs.
     let handover = Locked<EventLoop.Descriptors?>(descriptors)
     do {
       thread = try LoopThread {
@@ -64,106 +63,106 @@ public final class LoopbackOrigin: Sendable {
     stop()
   }
 
-  /// The URL of the origin without a path: `http://127.0.0.1:49152`.
+  /// The URL of the origin without a path, such as `http://127.0.0.1:49152`.
   public var address: String { "http://127.0.0.1:\(port)" }
 
-  /// How long every request waits before it is answered; zero in the beginning.
+  /// The delay before each request is passed to its handler, initially zero.
   ///
-  /// A request whose client hangs up no longer waits.
+  /// The delay ends early if the client disconnects.
   public var latency: Duration {
     get { core.latency }
     set { core.latency = newValue }
   }
 
-  /// What the origin has seen so far.
+  /// The requests and connections so far.
   public var statistics: OriginStatistics { core.statistics }
 
-  /// Sets who answers the requests for a path.
+  /// Sets the handler for the requests of a path.
   ///
-  /// A request is answered by the route with exactly its path, else by the one with the longest
-  /// matching pattern. A route replaces another one of the same pattern and method. Whoever serves
-  /// `GET` serves `HEAD`: the origin leaves out the body.
+  /// The route with the exact path takes precedence, then the one with the longest matching pattern. A
+  /// route replaces an earlier one with the same pattern and method. A `GET` handler also serves `HEAD`; the origin
+  /// omits the body.
   ///
-  /// The task of a handler is cancelled when the client hangs up, when the origin goes offline and
-  /// when it stops.
+  /// The task of a handler is cancelled when the client disconnects, and when the origin goes offline or is
+  /// stopped.
   ///
   /// - Parameters:
-  ///   - pattern: A decoded path; one that ends in `/*` stands for all paths that go on there.
-  ///   - methods: What the client may want to do.
-  ///   - handler: Returns the answer to a request. It runs outside of every actor, and concurrently
-  ///     with itself.
+  ///   - pattern: A decoded path. A pattern that ends in `/*` matches all longer paths with that prefix.
+  ///   - methods: The supported methods.
+  ///   - handler: A closure that returns the response to a request. It runs outside any actor, and calls can
+  ///     overlap.
   /// - Precondition: The pattern begins with a slash.
   public func route(
     _ pattern: String,
     methods: Set<OriginRequest.Method> = [.get],
     handler: @escaping @concurrent @Sendable (OriginRequest) async -> OriginResponse
   ) {
-    precondition(pattern.hasPrefix("/"), "A route begins with a slash, unlike \"\(pattern)\"")
+    precondition(pattern.hasPrefix("/"), "A route must begin with a slash, unlike \"\(pattern)\"")
     core.setRoute(pattern, methods: methods, handler: handler)
   }
 
-  /// Makes the next requests for a path go wrong, before and instead of what their handlers want to
-  /// go wrong.
+  /// Injects a fault into the next requests for a path.
   ///
-  /// Faults of one path strike one after another, in the order in which they were injected.
+  /// An injected fault takes precedence over the fault of a handler's response. The faults of a path are used
+  /// in the order in which they were injected.
   ///
   /// - Parameters:
-  ///   - fault: What goes wrong.
+  ///   - fault: The fault.
   ///   - path: The decoded path, which needs no route.
-  ///   - count: How many requests it strikes.
+  ///   - count: The number of requests that the fault affects.
   /// - Precondition: The count is not negative.
   public func inject(_ fault: OriginFault, for path: String, count: Int = 1) {
-    precondition(count >= 0, "A fault strikes zero requests or more, not \(count)")
+    precondition(count >= 0, "A fault affects zero or more requests, not \(count)")
     core.addFaults(Array(repeating: fault, count: count), path: path)
   }
 
-  /// Forgets the faults that have not struck yet.
+  /// Removes the injected faults that have not been used.
   public func removeFaults() {
     core.removeFaults()
   }
 
-  /// Stops serving for a while: open connections are reset, and new ones are refused.
+  /// Goes offline: open connections are reset and new ones are refused.
   ///
-  /// It is done when this returns. The port stays reserved for ``goOnline()``. Nothing happens if
-  /// the origin is offline already or has been stopped.
+  /// The change is complete when this method returns. The port stays reserved for ``goOnline()``. Has no effect if
+  /// the origin is already offline or has been stopped.
   public func goOffline() async {
     _ = await serve(false)
   }
 
-  /// Serves again, on the same port.
+  /// Serves again on the same port.
   ///
-  /// It does when this returns. Nothing happens if the origin is not offline.
+  /// The change is complete when this method returns. Has no effect if the origin is online.
   ///
-  /// - Throws: ``OriginError/stopped`` if it has been stopped; another ``OriginError`` if the system
-  ///   has no socket left.
+  /// - Throws: ``OriginError/stopped`` if the origin has been stopped, or another ``OriginError`` if the
+  ///   system cannot provide a socket.
   public func goOnline() async throws(OriginError) {
     try await serve(true).get()
   }
 
-  /// Waits until a path has been requested so many times, answered or not.
+  /// Waits until a path has been requested a number of times, answered or not.
   ///
-  /// Returns at once if it already has, and when the calling task is cancelled.
+  /// Returns immediately if the count has been reached or the calling task is cancelled.
   ///
   /// - Parameters:
-  ///   - count: The number of requests since the origin was made.
-  ///   - path: The decoded path, without query.
+  ///   - count: The number of requests since the origin was created.
+  ///   - path: The decoded path without the query.
   public func requests(_ count: Int, for path: String) async {
     await core.wait { $0.requests[path, default: 0] >= count }
   }
 
-  /// Waits until at most so many connections are open.
+  /// Waits until the number of open connections has fallen to a limit.
   ///
-  /// Returns at once if that is so, and when the calling task is cancelled.
+  /// Returns immediately if that is the case or the calling task is cancelled.
   ///
-  /// - Parameter count: The number of connections.
+  /// - Parameter count: The maximum number of open connections.
   public func openConnections(atMost count: Int) async {
     await core.wait { $0.openConnections <= count }
   }
 
-  /// Stops for good: when this returns, all connections have been reset, the port is free, and the
-  /// handlers have been released or, if they run, cancelled.
+  /// Stops the origin permanently.
   ///
-  /// It may be called several times, and blocks the calling thread for a moment.
+  /// When this method returns, all connections have been reset, the port is free, and the handlers have been
+  /// released or, if they run, cancelled. It can be called several times, and blocks the calling thread briefly.
   public func stop() {
     mailbox.post(.stop)
     thread.join()

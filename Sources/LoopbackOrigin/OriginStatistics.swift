@@ -1,14 +1,14 @@
-/// What an origin has seen so far.
+/// The requests and connections of an origin.
 public struct OriginStatistics: Hashable, Sendable {
-  /// The number of requests for each path, decoded and without query, answered or not.
+  /// The number of requests for each decoded path without the query, answered or not.
   public internal(set) var requests: [String: Int] = [:]
 
-  /// The number of connections that have been accepted.
+  /// The number of accepted connections.
   public internal(set) var acceptedConnections = 0
 
-  /// The number of connections that are open.
+  /// The number of open connections.
   public internal(set) var openConnections = 0
 
-  /// The number of all requests.
+  /// The total number of requests.
   public var requestCount: Int { requests.values.reduce(0, +) }
 }

@@ -1,8 +1,8 @@
-/// A binary heap: the smallest element comes first.
+/// A binary min-heap.
 ///
-/// Adding an element and removing the first take time in proportion to the logarithm of the count.
+/// Inserting an element and removing the first take logarithmic time.
 package struct Heap<Element: Comparable & Sendable>: Sendable {
-  /// The elements, the smallest first, the others in no particular order.
+  /// The elements, smallest first and the others in heap order.
   package private(set) var elements: [Element] = []
 
   /// Creates an empty heap.

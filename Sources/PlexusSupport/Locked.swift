@@ -1,7 +1,7 @@
-// LoopbackOrigin has a link to this file, since the benchmarks compile it into a package of their own.
+// LoopbackOrigin has a link to this file, because the benchmarks compile it into a separate package.
 //
-// @unchecked Sendable and the unsafe pointer are here because the value is reachable with the lock
-// held only: `withLock` is the one way in, and the pointer never leaves this file.
+// @unchecked Sendable and the unsafe pointer are confined to this file: the value is accessible only in `withLock`,
+// while the lock is held, and the pointer never leaves this file.
 
 #if canImport(Darwin)
 package import Darwin
@@ -15,10 +15,10 @@ package import Android
 
 /// A value protected by a mutex.
 ///
-/// No code of users is called or released inside ``withLock(_:)``, and no task is resumed there.
+/// No user code is called or released inside ``withLock(_:)``, and no task is resumed there.
 @safe
 package final class Locked<Value: Sendable>: @unchecked Sendable {
-  // The C library's lock: the thread sanitizer sees it on every platform.
+  // pthread_mutex_t, because the thread sanitizer supports it on every platform.
   @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
   @exclusivity(unchecked) @safe
   @usableFromInline var value: Value
@@ -29,7 +29,7 @@ package final class Locked<Value: Sendable>: @unchecked Sendable {
     unsafe mutex = .allocate(capacity: 1)
     unsafe mutex.initialize(to: pthread_mutex_t())
     let status = unsafe pthread_mutex_init(mutex, nil)
-    precondition(status == 0, "The system has no memory left for a lock")
+    precondition(status == 0, "The system could not initialize a mutex")
   }
 
   deinit {

@@ -1,10 +1,10 @@
-/// A SHA-256 digest (FIPS 180-4) of bytes that arrive piece by piece.
+/// An incremental SHA-256 digest (FIPS 180-4).
 package struct SHA256: Sendable {
   private var hash: [UInt32] = [
     0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab,
     0x5be0_cd19,
   ]
-  /// The bytes that do not make up a block yet.
+  /// The bytes that do not fill a block yet.
   private var rest: [UInt8] = []
   private var byteCount: UInt64 = 0
   private var schedule = [UInt32](repeating: 0, count: 64)
@@ -12,14 +12,14 @@ package struct SHA256: Sendable {
   /// Creates the digest of no bytes.
   package init() {}
 
-  /// Returns the digest of a message in 64 lower-case hexadecimal digits.
+  /// Returns the digest of a message as 64 lowercase hexadecimal digits.
   package static func hexadecimalDigest(_ message: some Sequence<UInt8>) -> String {
     var digest = SHA256()
     digest.update(Array(message))
     return digest.hexadecimalDigest()
   }
 
-  /// Takes the next bytes.
+  /// Adds bytes to the message.
   package mutating func update(_ bytes: [UInt8]) {
     byteCount &+= UInt64(bytes.count)
     var position = 0
@@ -37,7 +37,7 @@ package struct SHA256: Sendable {
     rest += bytes[position...]
   }
 
-  /// The digest of all bytes so far in 64 lower-case hexadecimal digits.
+  /// Returns the digest of all bytes so far as 64 lowercase hexadecimal digits.
   package func hexadecimalDigest() -> String {
     var copy = self
     let bitCount = byteCount &* 8

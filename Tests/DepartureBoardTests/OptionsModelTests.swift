@@ -106,8 +106,8 @@ import Testing
       ["--latency", "10001"],
       "--latency needs a number of milliseconds from 0 to 10000, not \"10001\""
     ),
-    (["--port", "65536"], "--port needs a port from 0 (any that is free) to 65535, not \"65536\""),
-    (["--filter"], "--filter needs what to look for"),
+    (["--port", "65536"], "--port needs a port from 0 (any free port) to 65535, not \"65536\""),
+    (["--filter"], "--filter needs a search text"),
     (["--cache"], "--cache needs a folder"),
     (["--cache="], "--cache needs a folder, not \"\""),
     (["--no-cache=x"], "--no-cache takes no value; write it alone"),

@@ -12,8 +12,8 @@ import Testing
     #expect(
       one.description
         == """
-        2 entries of the cacher failed: a: Another process has kept /x locked for longer than ten \
-        seconds.; b: CancellationError()
+        2 entries of the cacher failed: a: Another instance or process has kept /x locked for longer \
+        than ten seconds.; b: CancellationError()
         """
     )
     let failures = (0..<9).map { ("\($0)", CancellationError() as any Error) }

@@ -1,12 +1,12 @@
-/// What a picture means on a terminal: the colours behind the two letters of an airline's code.
+/// A picture reduced to the background colors of an airline's two-letter code.
 struct Badge: Hashable, Sendable {
-  /// The number of characters that it colours.
+  /// The number of colored characters.
   static let width = 2
 
-  /// The colours from left to right.
+  /// The colors from left to right.
   let cells: [Colour]
 
-  /// Makes a badge of a picture of any size: each character gets the mean colour of its part.
+  /// Creates a badge from a picture of any size: each character gets the mean color of its part.
   init(_ picture: Pixmap) {
     cells = (0..<Self.width).map { cell in
       let begin = cell * picture.width / Self.width

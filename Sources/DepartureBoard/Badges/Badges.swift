@@ -7,23 +7,23 @@ import Synchronization
 import FoundationNetworking
 #endif
 
-/// The badges of airlines, which the origin draws.
+/// The badges of airlines, downloaded from the origin.
 ///
-/// Each is downloaded once, however many rows want it at the same time, kept as a file where the next start
-/// finds it, and decoded once. An airline whose badge cannot be had goes without.
+/// Concurrent requests for a badge share one download. The image is kept as a file for later runs and decoded
+/// once. If a badge is not available, the airline is shown without one.
 final class Badges: Sendable {
   private let images: ImageLoader<Badge>
   private let transport: OriginTransport
-  /// The folder to remove in the end; `nil` if what is in it is to be kept.
+  /// The folder to remove at the end, or `nil` if the files are kept.
   private let temporaryFolder: URL?
-  /// Those that cannot be decoded or kept, however often they are downloaded: they are not asked for again.
+  /// The airlines whose badges cannot be decoded or stored and are not requested again.
   private let broken = Mutex<Set<String>>([])
 
-  /// Creates badges that are not there yet.
+  /// Creates an empty collection of badges.
   ///
   /// - Parameters:
-  ///   - origin: The address of what draws them, without a path.
-  ///   - folder: Where they outlive the program; `nil` for nowhere.
+  ///   - origin: The address of the origin without a path.
+  ///   - folder: The folder for the files, or `nil` for a temporary one.
   init(origin: String, folder: URL?) {
     transport = OriginTransport(to: origin)
     temporaryFolder = folder == nil ? Self.newTemporaryFolder : nil
@@ -31,7 +31,7 @@ final class Badges: Sendable {
       directory: folder ?? temporaryFolder,
       transport: transport,
       byteLimit: 1 << 20,
-      // Whoever shows a row does not wait for an origin that is away: the next row asks again.
+      // A row does not wait for an unavailable origin; the next row requests the badge again.
       retry: .never
     )
     images = ImageLoader(media: media) { data in Badge(try Pixmap(ppm: data)) }
@@ -44,7 +44,7 @@ final class Badges: Sendable {
   /// Returns the badge of an airline.
   ///
   /// - Parameter carrier: The airline's code.
-  /// - Returns: The badge; `nil` if it cannot be had now.
+  /// - Returns: The badge, or `nil` if it is not available at present.
   func badge(of carrier: String) async -> Badge? {
     guard !broken.withLock({ $0.contains(carrier) }) else { return nil }
     guard let url = OriginTransport.url(of: "/badges/\(carrier).ppm") else { return nil }
@@ -52,11 +52,11 @@ final class Badges: Sendable {
       do {
         return try await images.request(url)
       } catch is PixmapError {
-        // An earlier run may have left a damaged file, which is gone now.
+        // An earlier run may have left a damaged file, which has been removed by now.
         return try await images.request(url)
       }
     } catch is URLError, is HTTPStatusError, is CancellationError {
-      // Another row has better luck, perhaps.
+      // A later request may succeed.
       return nil
     } catch {
       broken.withLock { _ = $0.insert(carrier) }
@@ -64,12 +64,12 @@ final class Badges: Sendable {
     }
   }
 
-  /// The downloads that have come to their end.
+  /// The number of completed downloads.
   var downloadCount: Int {
     transport.answerCount
   }
 
-  /// Removes what is not to outlive the program.
+  /// Removes the files if they are temporary.
   func removeTemporaryFiles() {
     guard let temporaryFolder else { return }
     try? FileManager.default.removeItem(at: temporaryFolder)

@@ -1,25 +1,25 @@
-/// A colour as a mixture of three lights.
+/// An RGB color.
 struct Colour: Hashable, Sendable {
   var red: UInt8
   var green: UInt8
   var blue: UInt8
 
-  /// Whether black letters are easier to read on it than white ones.
+  /// Whether black text is easier to read on it than white text.
   var isLight: Bool {
-    // Green is by far the brightest of the three to the eye, and blue the darkest.
+    // The weights of perceived brightness (ITU-R BT.601).
     299 * Int(red) + 587 * Int(green) + 114 * Int(blue) >= 140_000
   }
 
-  /// A strong colour.
+  /// Creates a saturated color.
   ///
   /// - Parameters:
-  ///   - hue: The place on the colour wheel in degrees: red is at 0, green at 120, blue at 240.
-  ///   - brightness: How bright its strongest light is.
+  ///   - hue: The hue in degrees: red is 0, green 120 and blue 240.
+  ///   - brightness: The value of the brightest component.
   init(hue: Int, brightness: UInt8) {
     let full = Int(brightness)
     let least = full / 5
     let degree = ((hue % 360) + 360) % 360
-    // From one corner of the wheel to the next, one light fades in or out.
+    // Between two corners of the color wheel, one component fades in or out.
     let rising = least + (full - least) * (degree % 60) / 60
     let falling = full + least - rising
     let lights =

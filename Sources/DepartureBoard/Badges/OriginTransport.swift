@@ -6,9 +6,9 @@ import Synchronization
 import FoundationNetworking
 #endif
 
-/// Sends what is asked of the host `origin` to the origin of this run, which has another port each time.
+/// A transport that sends requests for the host `origin` to the origin of this run.
 ///
-/// A media loader keeps files under their URL: with the port in it, no later run would find them.
+/// A media loader names files by their URL. The port differs between runs, so it must not be part of the URL.
 final class OriginTransport: HTTPTransport {
   private let address: String
   private let transport = URLSessionTransport(timeout: 30)
@@ -16,21 +16,21 @@ final class OriginTransport: HTTPTransport {
 
   /// Creates a transport.
   ///
-  /// - Parameter address: The address of the origin, without a path.
+  /// - Parameter address: The address of the origin without a path.
   init(to address: String) {
     self.address = address
   }
 
-  /// The URL under which a file of the origin is known.
+  /// Returns the URL that identifies a file of the origin.
   ///
   /// - Parameter path: The path of the file.
-  /// - Returns: The URL; `nil` if the path cannot be part of one.
+  /// - Returns: The URL, or `nil` if the path is invalid.
   static func url(of path: String) -> URL? {
     path.addingPercentEncoding(withAllowedCharacters: .urlPathAllowed)
       .flatMap { URL(string: "http://origin" + $0) }
   }
 
-  /// The answers that have come completely.
+  /// The number of completed responses.
   var answerCount: Int {
     answers.load(ordering: .relaxed)
   }

@@ -1,32 +1,32 @@
-/// A small picture, written and read as binary PPM, the plainest format of Netpbm.
+/// A small picture in the binary PPM format of Netpbm.
 ///
-/// A file has a header in ASCII, `P6 WIDTH HEIGHT MAXIMUM` with any white space and with comments from `#` to
-/// the end of the line, one more white space, and then three bytes for each pixel.
+/// A file consists of an ASCII header, `P6 WIDTH HEIGHT MAXIMUM` with any whitespace and with comments from `#`
+/// to the end of the line, one whitespace character, and three bytes for each pixel.
 struct Pixmap: Hashable, Sendable {
-  /// How many pixels are read at most: a header is no reason to take gigabytes of memory.
+  /// The maximum number of pixels to read, so that a header cannot cause a huge allocation.
   static let limit = 1 << 16
 
   let width: Int
   let height: Int
-  /// Row by row from the top, each from left to right.
+  /// The pixels, row by row from the top and from left to right.
   let pixels: [Colour]
 
   /// Creates a picture.
   ///
   /// - Parameters:
-  ///   - width: The pixels of a row.
+  ///   - width: The number of pixels in a row.
   ///   - height: The number of rows.
-  ///   - colour: What returns the colour at a place, counted from the left and from the top.
+  ///   - colour: A closure that returns the color at a position, counted from the left and from the top.
   init(width: Int, height: Int, colour: (_ x: Int, _ y: Int) -> Colour) {
     self.width = width
     self.height = height
     pixels = (0..<height).flatMap { y in (0..<width).map { x in colour(x, y) } }
   }
 
-  /// Reads a file.
+  /// Decodes a file.
   ///
-  /// - Parameter ppm: The bytes of the whole file.
-  /// - Throws: A ``PixmapError`` that says why they are no picture.
+  /// - Parameter ppm: The bytes of the file.
+  /// - Throws: A ``PixmapError`` if the bytes are not a valid picture.
   init(ppm: some Sequence<UInt8>) throws(PixmapError) {
     var rest = Array(ppm)[...]
     guard rest.starts(with: "P6".utf8) else { throw .unknownFormat }
@@ -35,7 +35,7 @@ struct Pixmap: Hashable, Sendable {
     let height = try Self.number(&rest)
     let maximum = try Self.number(&rest)
     guard width > 0, height > 0, (1...255).contains(maximum) else { throw .malformedHeader }
-    // Numbers have six digits at most, so this does not overflow.
+    // Numbers have at most six digits, so this does not overflow.
     guard width * height <= Self.limit else { throw .tooLarge(width: width, height: height) }
     guard let separator = rest.popFirst(), Self.isBlank(separator) else { throw .malformedHeader }
     let samples = Array(rest)
@@ -50,12 +50,12 @@ struct Pixmap: Hashable, Sendable {
     }
   }
 
-  /// The bytes of a file.
+  /// The picture encoded as a file.
   var ppm: [UInt8] {
     Array("P6\n\(width) \(height)\n255\n".utf8) + pixels.flatMap { [$0.red, $0.green, $0.blue] }
   }
 
-  /// Takes a number and what stands before it from the header.
+  /// Reads a number and the whitespace and comments before it from the header.
   private static func number(_ rest: inout ArraySlice<UInt8>) throws(PixmapError) -> Int {
     guard let first = rest.first, isBlank(first) || first == UInt8(ascii: "#") else {
       throw .malformedHeader
@@ -80,7 +80,7 @@ struct Pixmap: Hashable, Sendable {
   }
 }
 
-/// Why bytes are no picture.
+/// An error in decoding a picture.
 enum PixmapError: Error, Hashable {
   case unknownFormat
   case malformedHeader
@@ -90,7 +90,7 @@ enum PixmapError: Error, Hashable {
 }
 
 extension PixmapError: CustomStringConvertible {
-  /// A sentence that says what is wrong.
+  /// A phrase that describes the error.
   var description: String {
     switch self {
     case .unknownFormat: "a binary PPM begins with P6"

@@ -1,15 +1,15 @@
 /// A registered aircraft.
 struct Aircraft: Codable, Hashable, Sendable {
   let tailNumber: String
-  /// The year in which it was built, if known.
+  /// The year of construction, if known.
   let year: Int?
-  /// The maker, as registered: in capitals, with the legal form.
+  /// The registered name of the manufacturer, in capitals and with the legal form.
   let manufacturer: String
   let model: String
   let engines: Int
   let seats: Int
 
-  /// The maker as people say it, and the model.
+  /// The common name of the manufacturer, and the model.
   var displayName: String {
     let words = manufacturer.split(separator: " ").filter { !Self.legalForms.contains($0) }
     let maker = words.map(Self.capitalized).joined(separator: " ")

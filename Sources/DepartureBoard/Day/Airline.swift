@@ -1,6 +1,6 @@
-/// A company that flies.
+/// An airline.
 struct Airline: Codable, Hashable, Sendable {
-  /// Its code of two characters.
+  /// The two-character code.
   let carrier: String
   let name: String
 

@@ -1,20 +1,20 @@
-/// A place from which or to which one flies.
+/// An airport.
 struct Airport: Codable, Hashable, Sendable {
-  /// Its code of three letters.
+  /// The three-letter code.
   let code: String
   let name: String
-  /// In degrees north.
+  /// The latitude in degrees north.
   let latitude: Double
-  /// In degrees east.
+  /// The longitude in degrees east.
   let longitude: Double
-  /// Above the sea, in feet.
+  /// The altitude in feet.
   let altitude: Int
-  /// Hours from UTC in standard time.
+  /// The offset from UTC in standard time, in hours.
   let utcOffset: Int
-  /// The name of the time zone, which knows about summer time.
+  /// The identifier of the time zone.
   let timeZone: String
 
-  /// The name as short as people say it.
+  /// The name without suffixes such as "International".
   var displayName: String {
     name.removingSuffixes([
       " International Airport", " Regional Airport", " International", " Intl", " Rgnl",

@@ -1,6 +1,6 @@
-/// Why a table cannot be read, and where.
+/// An error in a table, with its position.
 struct CSVError: Error, Equatable {
-  /// What is wrong.
+  /// The reason for an error.
   enum Reason: Equatable {
     case noHeader
     case repeatedColumn(String)
@@ -15,20 +15,20 @@ struct CSVError: Error, Equatable {
 
   /// The name of the table.
   let table: String
-  /// The line of the text, counted from 1.
+  /// The line number, counted from 1.
   let line: Int
   let reason: Reason
 }
 
 extension CSVError: CustomStringConvertible {
-  /// A sentence that says where the table is wrong and what was expected.
+  /// A sentence with the position of the error and the expectation.
   var description: String {
     "\(table), line \(line): \(reason)"
   }
 }
 
 extension CSVError.Reason: CustomStringConvertible {
-  /// What is wrong, without the place.
+  /// The error without its position.
   var description: String {
     switch self {
     case .noHeader:

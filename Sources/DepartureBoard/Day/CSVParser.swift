@@ -1,6 +1,6 @@
-/// Splits a text into records and fields, one record at a time.
+/// A parser that splits a text into records and fields, one record at a time.
 struct CSVParser {
-  /// The fields of one record, and the line on which it begins.
+  /// The fields of a record, and the line on which it begins.
   struct Record: Equatable {
     let line: Int
     let fields: [String]
@@ -16,7 +16,7 @@ struct CSVParser {
     bytes = Array(text.utf8)
   }
 
-  /// The next record that is not empty; `nil` at the end of the text.
+  /// Returns the next record that is not empty, or `nil` at the end of the text.
   mutating func next() throws -> Record? {
     while position < bytes.count {
       let start = line

@@ -1,20 +1,20 @@
-/// One row of a table, read by the names of its columns.
+/// A row of a table with access by column name.
 ///
-/// An empty field and `NA` both mean that the value is not known.
+/// An empty field and `NA` represent an unknown value.
 struct CSVRow: Sendable {
   let table: String
   let line: Int
   let columns: [String: Int]
   let fields: [String]
 
-  /// The text of a column; `nil` if it is not known.
+  /// Returns the text of a column, or `nil` if it is unknown.
   func text(ifKnown column: String) throws -> String? {
     guard let index = columns[column] else { throw error(.missingColumn(column)) }
     let field = fields[index]
     return field.isEmpty || field == "NA" ? nil : field
   }
 
-  /// The text of a column that must be known.
+  /// Returns the text of a required column.
   func text(_ column: String) throws -> String {
     guard let text = try text(ifKnown: column) else {
       throw error(.missingValue(column: column))
@@ -22,37 +22,37 @@ struct CSVRow: Sendable {
     return text
   }
 
-  /// The whole number in a column; `nil` if it is not known.
+  /// Returns the integer in a column, or `nil` if it is unknown.
   func integer(ifKnown column: String) throws -> Int? {
     try value(ifKnown: column, "a whole number", Int.init)
   }
 
-  /// The whole number in a column that must be known.
+  /// Returns the integer in a required column.
   func integer(_ column: String) throws -> Int {
     try value(column, "a whole number", Int.init)
   }
 
-  /// The number in a column; `nil` if it is not known.
+  /// Returns the number in a column, or `nil` if it is unknown.
   func number(ifKnown column: String) throws -> Double? {
     try value(ifKnown: column, "a number", Self.finite)
   }
 
-  /// The number in a column that must be known.
+  /// Returns the number in a required column.
   func number(_ column: String) throws -> Double {
     try value(column, "a number", Self.finite)
   }
 
-  /// The clock time in a column, written `hhmm`; `nil` if it is not known.
+  /// Returns the clock time in a column, written `hhmm`, or `nil` if it is unknown.
   func time(ifKnown column: String) throws -> ClockTime? {
     try value(ifKnown: column, "a clock time (hhmm)", ClockTime.init(hhmm:))
   }
 
-  /// The clock time in a column that must be known, written `hhmm`.
+  /// Returns the clock time in a required column, written `hhmm`.
   func time(_ column: String) throws -> ClockTime {
     try value(column, "a clock time (hhmm)", ClockTime.init(hhmm:))
   }
 
-  /// An error at this row.
+  /// Returns an error for this row.
   func error(_ reason: CSVError.Reason) -> CSVError {
     CSVError(table: table, line: line, reason: reason)
   }

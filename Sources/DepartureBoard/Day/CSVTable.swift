@@ -1,19 +1,19 @@
-/// A table of comma-separated values whose first line names the columns.
+/// A table of comma-separated values with the column names in the first line.
 ///
-/// Fields may be quoted; a quoted field may hold commas, line breaks and doubled quotes. Lines end
-/// with a line feed, with or without a carriage return before it. Empty lines are skipped.
+/// Fields can be quoted; a quoted field can contain commas, line breaks and doubled quotes. Lines end
+/// with a line feed, with or without a preceding carriage return. Empty lines are skipped.
 struct CSVTable: Sendable {
-  /// The name by which errors refer to the table.
+  /// The name of the table in errors.
   let name: String
   /// The rows below the header.
   let rows: [CSVRow]
 
-  /// Reads a table.
+  /// Parses a table.
   ///
   /// - Parameters:
-  ///   - name: The name by which errors refer to it.
-  ///   - text: Its text.
-  /// - Throws: A ``CSVError`` that names the line.
+  ///   - name: The name of the table in errors.
+  ///   - text: The text of the table.
+  /// - Throws: A ``CSVError`` with the line number.
   init(name: String, text: String) throws {
     self.name = name
     var parser = CSVParser(table: name, text: text)

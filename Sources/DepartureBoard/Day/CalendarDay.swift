@@ -1,6 +1,6 @@
 import Foundation
 
-/// A date in New York, which tells what clocks elsewhere show, summer time included.
+/// A date in New York, used to convert clock times between time zones.
 struct CalendarDay: Sendable {
   /// The day that the board replays.
   static let blizzard = CalendarDay(year: 2013, month: 2, day: 8)
@@ -9,7 +9,7 @@ struct CalendarDay: Sendable {
   private let home: TimeZone
 
   init(year: Int, month: Int, day: Int) {
-    // Without a database of time zones the standard time of New York has to do.
+    // Without a time zone database, the standard time of New York is used.
     home = TimeZone(identifier: "America/New_York") ?? Self.zone(hoursFromUTC: -5)
     var calendar = Calendar(identifier: .gregorian)
     calendar.timeZone = home
@@ -17,17 +17,17 @@ struct CalendarDay: Sendable {
     midnight = calendar.date(from: components) ?? .distantPast
   }
 
-  /// The moment some time after the midnight at which the day begins in New York.
+  /// Returns the moment at an offset from the midnight at which the day begins in New York.
   func date(_ sinceMidnight: Duration) -> Date {
     midnight.addingTimeInterval(Double(sinceMidnight.components.seconds))
   }
 
-  /// What a clock at an airport shows when a clock in New York shows a time.
+  /// Returns the local time at an airport for a time in New York.
   ///
   /// - Parameters:
   ///   - time: The time in New York.
-  ///   - airport: The airport, whose offset from UTC is taken where its time zone is not known.
-  /// - Returns: The time there, on the next day past 24:00 and on the day before below zero.
+  ///   - airport: The airport. Its offset from UTC is used if its time zone is unknown.
+  /// - Returns: The local time, which is past 24:00 on the next day and negative on the day before.
   func localTime(of time: ClockTime, at airport: Airport) -> ClockTime {
     let there = TimeZone(identifier: airport.timeZone) ?? Self.zone(hoursFromUTC: airport.utcOffset)
     let moment = midnight.addingTimeInterval(Double(time.minutes) * 60)

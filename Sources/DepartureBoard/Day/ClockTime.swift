@@ -1,7 +1,7 @@
-/// A time of the replayed day by the clock of New York, to the minute.
+/// A time of the replayed day in New York, with a resolution of a minute.
 ///
-/// A time after midnight of the following day counts on: five past midnight after a late evening is
-/// 24:05, and is written 00:05.
+/// Times after the following midnight continue the count: 24:05 is five past midnight and is displayed as
+/// 00:05.
 struct ClockTime: Hashable, Comparable, Sendable {
   /// The minutes since the midnight at which the day begins; negative on the day before.
   var minutes: Int
@@ -10,13 +10,12 @@ struct ClockTime: Hashable, Comparable, Sendable {
     self.minutes = minutes
   }
 
-  /// The minute that has begun a while after midnight.
+  /// Creates a time by rounding a duration since midnight down to a minute.
   init(sinceMidnight: Duration) {
     minutes = Int((Double(sinceMidnight.components.seconds) / 60).rounded(.down))
   }
 
-  /// Reads `hhmm` without leading zeros, as the data has it: `5` is 00:05 and `2400` is midnight at
-  /// the end of the day.
+  /// Parses `hhmm` without leading zeros: `5` is 00:05 and `2400` is midnight at the end of the day.
   init?(hhmm: String) {
     guard (1...4).contains(hhmm.utf8.count), hhmm.isDigits, let number = Int(hhmm) else {
       return nil
@@ -24,7 +23,7 @@ struct ClockTime: Hashable, Comparable, Sendable {
     self.init(hour: number / 100, minute: number % 100)
   }
 
-  /// Reads `HH:MM`, from `00:00` to `24:00`.
+  /// Parses `HH:MM`, from `00:00` to `24:00`.
   init?(_ text: String) {
     let parts = text.split(separator: ":", omittingEmptySubsequences: false)
     guard
@@ -47,12 +46,12 @@ struct ClockTime: Hashable, Comparable, Sendable {
     .seconds(minutes * 60)
   }
 
-  /// The hour on the face of the clock, from 0 to 23.
+  /// The displayed hour, from 0 to 23.
   var hour: Int {
     minutesOfDay / 60
   }
 
-  /// Whether two times look the same on a clock that does not show the date.
+  /// Returns whether two times are equal apart from the date.
   func isSameOnTheClock(as other: Self) -> Bool {
     minutesOfDay == other.minutesOfDay
   }
@@ -76,7 +75,7 @@ struct ClockTime: Hashable, Comparable, Sendable {
 }
 
 extension ClockTime: CustomStringConvertible {
-  /// `HH:MM`, as a clock shows it.
+  /// The time as `HH:MM`.
   var description: String {
     let minute = minutesOfDay % 60
     return "\(hour < 10 ? "0" : "")\(hour):\(minute < 10 ? "0" : "")\(minute)"
@@ -84,7 +83,7 @@ extension ClockTime: CustomStringConvertible {
 }
 
 extension StringProtocol {
-  /// Whether there is nothing in the text but the digits 0 to 9.
+  /// Whether the text consists of the digits 0 to 9 only.
   fileprivate var isDigits: Bool {
     utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
   }

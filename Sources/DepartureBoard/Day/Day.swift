@@ -1,18 +1,18 @@
 import Foundation
 
-/// Everything that is known of the replayed day.
+/// The data of the replayed day.
 struct Day: Sendable {
-  /// In the order of the timetable.
+  /// The flights in the order of the timetable.
   let flights: [Flight]
   let airlines: [String: Airline]
   let aircraft: [String: Aircraft]
   let airports: [String: Airport]
   let weather: [WeatherKey: Weather]
 
-  /// Reads the day from its tables.
+  /// Loads the day from its tables.
   ///
-  /// - Parameter table: What returns the text of a table, by its name without ending.
-  /// - Throws: A ``CSVError``, or what reading a table throws.
+  /// - Parameter table: A closure that returns the text of a table, by its name without the extension.
+  /// - Throws: A ``CSVError``, or the error of the closure.
   init(table: (String) throws -> String) throws {
     func rows(_ name: String) throws -> [CSVRow] {
       try CSVTable(name: "\(name).csv", text: table(name)).rows
@@ -36,7 +36,7 @@ struct Day: Sendable {
     )
   }
 
-  /// Reads the day that the program carries with it.
+  /// Loads the day from the resources of the program.
   ///
   /// - Throws: A ``CSVError``, a ``MissingTable``, or the error of reading a file.
   static func bundled() throws -> Day {
@@ -48,11 +48,11 @@ struct Day: Sendable {
     }
   }
 
-  /// A table is not among the resources of the program.
+  /// An error for a table that is missing from the resources of the program.
   struct MissingTable: Error, CustomStringConvertible {
     let name: String
 
-    /// A sentence that names the table and says what to do.
+    /// A sentence with the name of the table and a remedy.
     var description: String {
       "\(name).csv is missing beside the program; build it again"
     }

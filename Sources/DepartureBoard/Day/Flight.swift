@@ -1,46 +1,46 @@
-/// A flight that left New York on the replayed day, or should have.
+/// A flight from New York on the replayed day.
 struct Flight: Hashable, Identifiable, Sendable {
-  /// The place of the flight in the day's timetable.
+  /// The position of the flight in the timetable.
   let id: Int
   let scheduled: ClockTime
-  /// When it left; `nil` if it was cancelled.
+  /// The time of departure, or `nil` if the flight was cancelled.
   let departed: ClockTime?
   /// The code of the airline.
   let carrier: String
   let number: Int
-  /// The registration of the aircraft; `nil` if none was ever assigned.
+  /// The registration of the aircraft, or `nil` if none was assigned.
   let tailNumber: String?
   /// The code of the airport in New York.
   let origin: String
-  /// The code of the airport to which it goes.
+  /// The code of the destination airport.
   let destination: String
-  /// The minutes in the air; `nil` if it did not arrive at its destination.
+  /// The flight time in minutes, or `nil` if the flight did not arrive at its destination.
   let minutesInTheAir: Int?
 
-  /// Whose weather concerns the flight: its origin's, in the hour in which it should leave.
+  /// The key of the weather at the origin in the hour of the scheduled departure.
   var weatherKey: WeatherKey {
     WeatherKey(origin: origin, hour: scheduled.hour)
   }
 
-  /// How passengers know it: the airline's code and a number.
+  /// The flight designator: the airline's code and a number.
   var designator: String {
     "\(carrier) \(number)"
   }
 }
 
 extension Flight {
-  /// Reads a row of the timetable.
+  /// Parses a row of the timetable.
   ///
   /// - Parameters:
   ///   - row: The row.
-  ///   - id: The place of the flight in the timetable.
-  /// - Throws: A ``CSVError`` if a value is missing or malformed, or if the delay does not lead from
-  ///   the scheduled to the actual departure.
+  ///   - id: The position of the flight in the timetable.
+  /// - Throws: A ``CSVError`` if a value is missing or malformed, or if the delay does not match the scheduled
+  ///   and actual departures.
   init(_ row: CSVRow, id: Int) throws {
     let scheduled = try row.time("sched_dep_time")
     var departed: ClockTime?
     if let clock = try row.time(ifKnown: "dep_time") {
-      // The clock does not tell on which day; the delay does.
+      // The clock time has no date; the delay determines it.
       let delay = try row.integer("dep_delay")
       let time = scheduled + delay
       guard time.isSameOnTheClock(as: clock) else {

@@ -1,5 +1,5 @@
 extension String {
-  /// The text without the first of these endings that it has, unless nothing else would be left.
+  /// Returns the text without the first matching suffix, unless nothing else would be left.
   func removingSuffixes(_ suffixes: [String]) -> String {
     for suffix in suffixes where hasSuffix(suffix) && count > suffix.count {
       return String(dropLast(suffix.count))

@@ -2,16 +2,16 @@
 struct Weather: Codable, Hashable, Sendable {
   let origin: String
   let hour: Int
-  /// In degrees Fahrenheit, if measured.
+  /// The temperature in degrees Fahrenheit, if measured.
   let temperature: Double?
-  /// In miles per hour, if measured.
+  /// The wind speed in miles per hour, if measured.
   let windSpeed: Double?
-  /// In inches.
+  /// The precipitation in inches.
   let precipitation: Double
-  /// In miles.
+  /// The visibility in miles.
   let visibility: Double
 
-  /// Temperature, wind and sight in a few characters.
+  /// The temperature, wind and visibility in a few characters.
   var displayName: String {
     var parts: [String] = []
     if let temperature { parts.append("\(Int(temperature.rounded()))°F") }
@@ -39,21 +39,21 @@ extension Weather {
   }
 }
 
-/// Where and in which hour one asks for the weather.
+/// An airport and an hour that identify a weather report.
 struct WeatherKey: Hashable, Sendable {
   let origin: String
   let hour: Int
 }
 
 extension WeatherKey: LosslessStringConvertible {
-  /// Reads a key as it describes itself.
+  /// Parses the description of a key.
   init?(_ description: String) {
     let parts = description.split(separator: "/", omittingEmptySubsequences: false)
     guard parts.count == 2, let hour = Int(parts[1]) else { return nil }
     self.init(origin: String(parts[0]), hour: hour)
   }
 
-  /// The airport and the hour, as in an address.
+  /// The airport and the hour as in a URL path.
   var description: String {
     "\(origin)/\(hour)"
   }

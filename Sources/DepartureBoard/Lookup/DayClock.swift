@@ -2,9 +2,9 @@ import Foundation
 import Plexus
 import Synchronization
 
-/// A clock that runs with the replayed day, so that what is fetched goes stale in day time.
+/// A clock that follows the replayed day, so that fetched values expire in the time of the day.
 ///
-/// Who moves it decides how fast a day goes by.
+/// The caller of ``advance(to:)`` determines the speed.
 final class DayClock: Clock, Sendable {
   /// A moment of the day.
   struct Instant: InstantProtocol {
@@ -27,7 +27,7 @@ final class DayClock: Clock, Sendable {
   private let milliseconds: Atomic<Int>
   private let moves = Messenger<Instant>()
 
-  /// Creates a clock that stands still at a moment of the day.
+  /// Creates a clock that shows a moment of the day.
   init(at moment: Duration) {
     milliseconds = Atomic(Self.milliseconds(moment))
   }
@@ -40,26 +40,26 @@ final class DayClock: Clock, Sendable {
     .milliseconds(1)
   }
 
-  /// The moment in the history of the world.
+  /// The moment as a date.
   var date: Date {
     CalendarDay.blizzard.date(now.sinceMidnight)
   }
 
-  /// Moves the clock forward; a moment that has passed leaves it where it is.
+  /// Moves the clock forward; has no effect on the time if the moment has passed.
   func advance(to moment: Duration) {
     let target = Self.milliseconds(moment)
     let (_, time) = milliseconds.max(target, ordering: .acquiringAndReleasing)
     moves.send(Instant(sinceMidnight: .milliseconds(time)))
   }
 
-  /// Waits until the clock has been moved to a deadline or past it.
+  /// Waits until the clock reaches a deadline.
   ///
   /// - Parameters:
   ///   - deadline: The moment to wait for.
-  ///   - tolerance: Of no importance: the clock goes in steps.
+  ///   - tolerance: Ignored, because the clock moves in steps.
   /// - Throws: A `CancellationError` if the task is cancelled first.
   func sleep(until deadline: Instant, tolerance: Duration?) async throws {
-    // Subscribed before the clock is read, the wait cannot miss a move.
+    // Subscribing before reading the clock ensures that no move is missed.
     let moves = moves.subscription()
     if now < deadline {
       for await moment in moves where moment >= deadline { break }
@@ -68,7 +68,7 @@ final class DayClock: Clock, Sendable {
   }
 
   private static func milliseconds(_ duration: Duration) -> Int {
-    // Dividing durations would go through floating point, and lose a millisecond now and then.
+    // Dividing durations goes through floating point and can lose a millisecond.
     let (seconds, attoseconds) = duration.components
     return Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000)
   }

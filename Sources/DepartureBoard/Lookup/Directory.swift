@@ -2,19 +2,19 @@ import Plexus
 import PlexusNetworking
 import Synchronization
 
-/// Where the rows look up airlines, aircraft, airports and weather.
+/// A directory in which rows look up airlines, aircraft, airports and weather.
 ///
-/// Any number of rows may ask for the same thing: it is fetched once and shared while it is fresh. That
-/// the origin knows no such thing is an answer as well, and as good for as long.
+/// Concurrent requests for a value share one fetch, and the value is reused while it is fresh. A "not found"
+/// response of the origin is cached in the same way.
 ///
-/// How long things are fresh by the clock of the day: airlines, aircraft and destinations a month; the
-/// airports at which the board stands, which may close, two hours; the weather there as long as the origin
-/// says, and then it is asked whether that has changed. Badges never change.
+/// Times to live by the clock of the day: a month for airlines, aircraft and destinations; two hours for the
+/// airports of departure, which may close; the directive of the origin for the weather, which is then
+/// revalidated. Badges do not expire.
 ///
-/// With a cache, what was looked up outlives the program, even if that is killed: it is written a second
-/// after it came, and by ``flush()``. Airlines, aircraft and destinations are then taken from disk for a
-/// month, since they do not change in a day, and badges for ever. The rest is always asked for, of the
-/// weather only whether it has changed; the copies stand in while the origin is away, and are stale.
+/// With a cache, values persist even if the program is killed: they are written within a second, and by
+/// ``flush()``. Airlines, aircraft and destinations are then read from disk for a month, because they do not
+/// change within a day, and badges without a limit. All other values are always requested, the weather with a
+/// conditional request; their copies are used as stale values while the origin is unavailable.
 final class Directory: Sendable {
   private let airlines: MultiplexerMap<String, Airline?>
   private let aircraft: MultiplexerMap<String, Aircraft?>
@@ -23,17 +23,17 @@ final class Directory: Sendable {
   private let weather: MultiplexerMap<WeatherKey, Weather?>
   private let badges: Badges
   private let repository = MuxRepository()
-  /// What writes to disk while the day goes on; `nil` without a cache.
+  /// The throttler that writes to disk during the day, or `nil` without a cache.
   private let writing: Throttler?
   private let requestCount = Atomic(0)
   private let revalidations: Revalidations
 
-  /// Creates a directory that has looked up nothing yet.
+  /// Creates an empty directory.
   ///
   /// - Parameters:
-  ///   - client: What fetches from the origin.
-  ///   - clock: What measures how old values are.
-  ///   - cache: Where copies outlive the program; `nil` for nowhere.
+  ///   - client: The client of the origin.
+  ///   - clock: The clock that measures the age of values.
+  ///   - cache: The folder for persistent copies, or `nil` for none.
   /// - Throws: A `StorageError` if the folder cannot be used.
   init(client: OriginClient, clock: DayClock, cache: CacheFolder? = nil) throws {
     let repository = repository
@@ -84,27 +84,27 @@ final class Directory: Sendable {
     }.register(in: repository)
     writing = cache.map { _ in
       Throttler(interval: .seconds(1), leading: false) {
-        // What fails now is tried again, and told, by the last flush.
+        // The last flush tries again and reports a failure.
         try? await repository.flushAll()
       }
     }
   }
 
-  /// Writes what has been looked up to disk, as far as it is not there yet.
+  /// Writes the fetched values that have not been written yet.
   ///
-  /// - Throws: A `MuxRepositoryError` that says what could not be written.
+  /// - Throws: A `MuxRepositoryError` with the values that could not be written.
   func flush() async throws {
     try await repository.flushAll()
   }
 
-  /// Removes what is on disk though it is not to outlive the program.
+  /// Removes temporary files from the disk.
   func removeTemporaryFiles() {
     badges.removeTemporaryFiles()
   }
 
-  /// Everything that a row shows of a flight, asked for at once.
+  /// Looks up the details of a flight concurrently.
   ///
-  /// A flight without aircraft has one question less.
+  /// The aircraft is not requested if the flight has none.
   func details(of flight: Flight) async -> RowDetails {
     let results = await Zipper(
       Request { [self] in try await answer(airlines, flight.carrier) },
@@ -125,9 +125,9 @@ final class Directory: Sendable {
     )
   }
 
-  /// What has been counted so far.
+  /// The counters so far.
   var tally: LookupTally {
-    // Read before the fetches that they are among, so that there are never more of them.
+    // Read before the fetches, which include these, so that the difference is never negative.
     let revalidated = revalidations.count.load(ordering: .acquiring)
     let maps = [
       airlines.statistics, aircraft.statistics, origins.statistics, destinations.statistics,
@@ -145,7 +145,7 @@ final class Directory: Sendable {
     let count = Atomic(0)
   }
 
-  /// Asks a map for the value of a key; without key there is nothing to ask, and no value.
+  /// Requests the value of a key from a map; returns no value without a key.
   private func answer<Key, Value>(
     _ map: MultiplexerMap<Key, Value?>,
     _ key: Key?
@@ -156,57 +156,58 @@ final class Directory: Sendable {
   }
 }
 
-/// What has been asked and how it was answered.
+/// The counters of requests and their results.
 struct LookupTally: Hashable, Sendable {
-  /// The questions of all rows, counted where they are asked.
+  /// The requests of all rows.
   var requests = 0
-  /// What the maps have counted together.
+  /// The combined statistics of the maps.
   var statistics = CacheStatistics()
-  /// The fetches among them that have found out that nothing has changed.
+  /// The number of fetches that found the value unchanged.
   var revalidated = 0
-  /// The badges that were downloaded.
+  /// The number of downloaded badges.
   var badges = 0
 
-  /// The fetches that were not content with what was known.
+  /// The number of fetches without successful revalidations.
   var fetches: Int {
     statistics.fetches - revalidated
   }
 }
 
 extension CachePolicy {
-  /// For what does not change in a day: a copy on disk is as good as an answer of the origin.
+  /// A policy for values that do not change within a day and can be read from disk instead of being fetched.
   fileprivate static var fixed: Self {
     var policy = fresh(hours: 30 * 24)
     policy.cacherRead = .beforeFetch
     return policy
   }
 
-  /// For what changes in a day.
+  /// A policy for values that change within a day.
   fileprivate static var changing: Self {
     fresh(hours: 2)
   }
 
-  /// For what the origin says how long it is fresh, and can tell whether it has changed.
+  /// A policy for values with directives of the origin and support for revalidation.
   fileprivate static var renewed: Self {
     var policy = changing
     policy.cacherRead = .beforeFetch
     return policy
   }
 
-  /// Values are fresh for some hours of the day; a failure is remembered for a quarter of an hour, so
-  /// that an origin that is away is left in peace.
+  /// Returns a policy with a time to live in hours of the day.
+  ///
+  /// Failures are remembered for a quarter of an hour, to avoid repeated requests to an unavailable origin.
   private static func fresh(hours: Int) -> Self {
     var policy = CachePolicy()
     policy.timeToLive = .seconds(hours * 60 * 60)
     policy.failureTimeToLive = .seconds(15 * 60)
-    // By the clock of the board, on which hours pass while the disk is read.
+    // Measured by the clock of the board, on which hours pass during a disk access.
     policy.storageTimeout = .seconds(365 * 24 * 60 * 60)
     return policy
   }
 }
 
 extension Cell {
-  /// What an answer of the directory comes to.
+  /// Creates a cell from a response of the directory.
   fileprivate init(_ result: Result<Response<Value?>, any Error>) {
     switch result {
     case .success(let response):

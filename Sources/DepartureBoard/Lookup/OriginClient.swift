@@ -7,38 +7,38 @@ import Synchronization
 import FoundationNetworking
 #endif
 
-/// Fetches values from the origin over HTTP.
+/// An HTTP client for the values of the origin.
 ///
-/// The connections are kept open and shared; nothing is cached here.
+/// Connections are kept open and shared; the client does not cache.
 final class OriginClient: Sendable {
-  /// The address of the origin, without a path.
+  /// The address of the origin without a path.
   let address: String
-  /// How many seconds a request waits for its answer.
+  /// The timeout of a request in seconds.
   let timeout: Double
   private let session: URLSession
   private let transport: URLSessionTransport
 
-  /// Creates a client of an origin on this machine.
+  /// Creates a client of a local origin.
   ///
   /// - Parameters:
   ///   - port: The port of the origin.
-  ///   - latency: How long the origin takes to answer, as far as that is known.
-  ///   - timeout: How many seconds to wait for an answer beyond that. An origin on the same machine that
-  ///     does not answer is busy, as the machine is: one that is away refuses connections at once.
+  ///   - latency: The expected latency of the origin.
+  ///   - timeout: The further time to wait for a response, in seconds. A local origin that does not respond is
+  ///     busy; an unavailable one refuses connections immediately.
   init(port: UInt16, latency: Duration = .zero, timeout: Double = 300) {
     address = "http://127.0.0.1:\(port)"
     let configuration = URLSessionConfiguration.ephemeral
     configuration.urlCache = nil
     configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
     configuration.httpMaximumConnectionsPerHost = 8
-    // A request that has to wait for a connection is being waited for as well.
+    // The time for which a request waits for a connection counts, too.
     self.timeout = timeout + Self.queue * (latency / .seconds(1))
     configuration.timeoutIntervalForRequest = self.timeout
     session = URLSession(configuration: configuration)
     transport = URLSessionTransport(configuration: configuration)
   }
 
-  /// How many requests may wait for one connection: on the whole day there are fewer.
+  /// An upper bound for the number of requests that wait for one connection.
   private static let queue = 200.0
 
   deinit {
@@ -47,9 +47,9 @@ final class OriginClient: Sendable {
 
   /// Fetches the value at a path.
   ///
-  /// - Parameter path: The path; what is not allowed there is escaped.
-  /// - Returns: The value; `nil` if the origin says that there is none.
-  /// - Throws: An ``AnswerError`` for an answer that makes no sense, a `URLError` for none.
+  /// - Parameter path: The path, in which invalid characters are escaped.
+  /// - Returns: The value, or `nil` if the origin responds with 404.
+  /// - Throws: An ``AnswerError`` for an invalid response, or a `URLError` for none.
   func value<Value: Decodable>(at path: String) async throws -> Value? {
     let (data, response) = try await answer(from: try url(of: path))
     guard let status = (response as? HTTPURLResponse)?.statusCode else {
@@ -62,14 +62,14 @@ final class OriginClient: Sendable {
     }
   }
 
-  /// Fetches the value at a path unless the one that there is has not changed.
+  /// Fetches the value at a path if it has changed.
   ///
   /// - Parameters:
-  ///   - path: The path; what is not allowed there is escaped.
-  ///   - context: What there is.
-  ///   - clock: What the origin's word about freshness is measured with.
-  /// - Returns: The value, or `nil` if the origin says that there is none, with what a later fetch needs.
-  /// - Throws: An ``AnswerError`` for an answer that makes no sense, a `URLError` for none.
+  ///   - path: The path, in which invalid characters are escaped.
+  ///   - context: The context with the current value.
+  ///   - clock: The clock that measures the freshness declared by the origin.
+  /// - Returns: The value, or `nil` if the origin responds with 404, with the data for a later revalidation.
+  /// - Throws: An ``AnswerError`` for an invalid response, or a `URLError` for none.
   func renewal<Value: Decodable & Sendable>(
     at path: String,
     _ context: FetchContext<Value?>,
@@ -87,7 +87,7 @@ final class OriginClient: Sendable {
     )
     do {
       let result = try await fetcher.fetch(context)
-      // Where nothing has changed there is nothing to decode.
+      // Nothing is decoded if the value has not changed.
       return Renewal(result: result, isUnchanged: arrivals.count.load(ordering: .relaxed) == 0)
     } catch let error as HTTPStatusError where error.status == 404 {
       return Renewal(result: .value(nil), isUnchanged: false)
@@ -96,10 +96,10 @@ final class OriginClient: Sendable {
     }
   }
 
-  /// What asking again has come to.
+  /// The result of a conditional request.
   struct Renewal<Value: Sendable>: Sendable {
     let result: FetchResult<Value>
-    /// Whether the origin says that the value that there is still holds.
+    /// Whether the origin has confirmed the current value.
     let isUnchanged: Bool
   }
 
@@ -130,13 +130,13 @@ final class OriginClient: Sendable {
     do {
       return try await session.data(from: url)
     } catch let error as URLError where error.code == .unknown {
-      // What an answer that breaks off is called on Linux; elsewhere it has this name.
+      // The code for an interrupted response on Linux; other platforms use this one.
       throw URLError(.networkConnectionLost, userInfo: error.userInfo)
     }
   }
 }
 
-/// Why an answer of the origin is of no use.
+/// An error for an invalid response of the origin.
 enum AnswerError: Error, Hashable {
   case malformedPath(String)
   case malformedAnswer(path: String)
@@ -144,12 +144,12 @@ enum AnswerError: Error, Hashable {
 }
 
 extension AnswerError: CustomStringConvertible {
-  /// A sentence that names what was asked for.
+  /// A phrase with the path of the request.
   var description: String {
     switch self {
-    case .malformedPath(let path): "\(path) cannot be part of an address"
-    case .malformedAnswer(let path): "the answer to \(path) is not what was asked for"
-    case .status(let status, let path): "the origin answers \(path) with \(status)"
+    case .malformedPath(let path): "\(path) is not a valid URL path"
+    case .malformedAnswer(let path): "the response for \(path) is malformed"
+    case .status(let status, let path): "the origin responds to \(path) with status \(status)"
     }
   }
 }

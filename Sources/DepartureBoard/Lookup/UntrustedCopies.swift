@@ -1,9 +1,9 @@
 import Plexus
 
-/// Stored copies that are never fresh: the origin is asked whether they still hold.
+/// A cacher whose copies are always stale, so that the origin revalidates them.
 ///
-/// The day begins anew with each start, so what an earlier run has left is from another day, however
-/// young it is by the clock on the wall.
+/// The day restarts with each run, so a copy from an earlier run is outdated even if it is recent by the
+/// wall clock.
 struct UntrustedCopies<Value: Sendable>: Cacher {
   private let copies: any Cacher<Value>
 

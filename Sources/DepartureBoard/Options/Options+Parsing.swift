@@ -1,12 +1,12 @@
 extension Options {
-  /// Reads a command line.
+  /// Parses a command line.
   ///
-  /// A value follows its option or an equals sign: `--speed max`, `--speed=max`. The last one counts
-  /// of an option that is given twice.
+  /// A value follows its option or an equals sign: `--speed max`, `--speed=max`. If an option is repeated, the
+  /// last value is used.
   ///
   /// - Parameter arguments: The arguments without the name of the program.
-  /// - Returns: What the program is told to do.
-  /// - Throws: A ``UsageError`` for what cannot be understood.
+  /// - Returns: The command.
+  /// - Throws: A ``UsageError`` for invalid arguments.
   static func parse(_ arguments: [String]) throws(UsageError) -> Command {
     var options = Options()
     var offline: ClockTime?
@@ -73,16 +73,16 @@ extension Options {
     Int(text).flatMap { (0...10_000).contains($0) ? $0 : nil }
   }
 
-  private static let port = Expectation("a port from 0 (any that is free) to 65535") { UInt16($0) }
+  private static let port = Expectation("a port from 0 (any free port) to 65535") { UInt16($0) }
 
-  private static let filter = Expectation("what to look for") { $0 }
+  private static let filter = Expectation("a search text") { $0 }
 
   private static let folder = Expectation("a folder") { text in text.isEmpty ? nil : text }
 
   private static let time = Expectation("a time of the day as HH:MM") { ClockTime($0) }
 }
 
-/// What a value must look like, in words and in code.
+/// The expected form of a value, as text and as a parser.
 private struct Expectation<Value>: Sendable {
   let words: String
   let read: @Sendable (String) -> Value?
@@ -93,7 +93,7 @@ private struct Expectation<Value>: Sendable {
   }
 }
 
-/// One argument that begins with a dash, taken apart at the equals sign.
+/// An argument that begins with a dash, split at the equals sign.
 private struct Word {
   let option: String
   let attached: String?

@@ -1,49 +1,49 @@
-/// What the command line asks for.
+/// The options of the command line.
 struct Options: Equatable, Sendable {
-  /// How fast the day goes by.
+  /// The speed of the replay.
   var pace = Pace.live(speed: 300)
-  /// Whether to print plain lines even to a terminal.
+  /// Whether to print plain lines even on a terminal.
   var isPlain = false
-  /// How long the origin takes to answer.
+  /// The latency of the origin.
   var latency = Duration.milliseconds(25)
-  /// When the origin goes away and when it comes back, if it goes at all.
+  /// The outage of the origin, if any.
   var outage: Outage?
-  /// When to stop; `nil` for after the last flight.
+  /// The time at which to stop, or `nil` to stop after the last flight.
   var until: ClockTime?
-  /// The port of the origin; zero for any that is free.
+  /// The port of the origin, or zero for any free port.
   var port: UInt16 = 0
-  /// What rows must contain to be shown; everything does if it is empty.
+  /// The text that rows must contain to be shown, or an empty text for all rows.
   var filter = ""
-  /// Where what was fetched is kept for the next start.
+  /// The storage of fetched values for later runs.
   var cache = CacheChoice.standard
 }
 
-/// How fast the day goes by.
+/// The speed of the replay.
 enum Pace: Equatable, Sendable {
-  /// Seconds of the day in a second.
+  /// A number of seconds of the day for each second.
   case live(speed: Double)
-  /// As fast as every question is answered.
+  /// As fast as all requests are answered.
   case maximum
 }
 
-/// Where what was fetched is kept for the next start.
+/// The storage of fetched values for later runs.
 enum CacheChoice: Equatable, Sendable {
-  /// In the user's folder for caches.
+  /// The program's folder in the user's caches directory.
   case standard
   case folder(path: String)
   case nowhere
 }
 
-/// A part of the day in which the origin does not answer.
+/// A part of the day in which the origin is unavailable.
 struct Outage: Equatable, Sendable {
-  /// How long the origin stays away unless the command line says when it comes back, in minutes.
+  /// The default length of an outage in minutes.
   static let defaultMinutes = 120
 
   var begin: ClockTime
   var end: ClockTime
 }
 
-/// What the program is told to do.
+/// The parsed command.
 enum Command: Equatable, Sendable {
   case showHelp
   case run(Options)

@@ -1,4 +1,4 @@
-/// Why a command line cannot be understood.
+/// An error in the command line.
 enum UsageError: Error, Equatable {
   case unknownOption(String)
   case unexpectedArgument(String)
@@ -11,7 +11,7 @@ enum UsageError: Error, Equatable {
 }
 
 extension UsageError: CustomStringConvertible {
-  /// One line that says what is wrong and what to do.
+  /// A line that describes the error and a remedy.
   var description: String {
     switch self {
     case .unknownOption(let option):

@@ -1,8 +1,9 @@
-/// Draws the badges of airlines.
+/// A generator for the badges of airlines.
 ///
-/// Nobody's livery: neighbours in the alphabet get colours far apart, so that a glance tells airlines apart.
+/// The colors are not those of the airlines. Alphabetical neighbors get very different colors, to be easy to
+/// distinguish.
 enum BadgePainter {
-  /// Draws one badge for each airline.
+  /// Returns a picture for each airline.
   ///
   /// - Parameter carriers: The codes of all airlines.
   /// - Returns: The pictures by code.
@@ -12,7 +13,7 @@ enum BadgePainter {
   }
 
   private static func picture(_ number: Int) -> Pixmap {
-    // By the golden angle no two of them come close for a long time.
+    // Multiples of the golden angle stay far apart.
     let hue = number * 137
     return Pixmap(width: 8, height: 4) { x, y in
       // A bright field with a darker tail.

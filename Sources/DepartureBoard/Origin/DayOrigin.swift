@@ -1,7 +1,7 @@
 import LoopbackOrigin
 import Synchronization
 
-/// The origin on this machine that knows everything of the day.
+/// A local origin that serves the data of the day.
 final class DayOrigin: Sendable {
   private let server: LoopbackOrigin
   private let counters: Counters
@@ -9,10 +9,10 @@ final class DayOrigin: Sendable {
   /// Starts an origin.
   ///
   /// - Parameters:
-  ///   - day: What it knows.
-  ///   - port: The port to serve on; zero for any that is free.
-  ///   - latency: How long every answer takes.
-  /// - Throws: An error that says why there is none, for instance because the port is taken.
+  ///   - day: The data to serve.
+  ///   - port: The port, or zero for any free port.
+  ///   - latency: The latency of every response.
+  /// - Throws: An error if the origin cannot be started, for example because the port is in use.
   init(day: Day, port: UInt16, latency: Duration) throws {
     let routes = DayRoutes(day: day)
     let counters = Counters()
@@ -35,35 +35,35 @@ final class DayOrigin: Sendable {
     }
   }
 
-  /// The port that it serves on.
+  /// The port of the origin.
   var port: UInt16 {
     server.port
   }
 
-  /// The requests that have reached it.
+  /// The number of received requests.
   var requestCount: Int {
     server.statistics.requestCount
   }
 
-  /// The requests that it has answered with 304.
+  /// The number of requests answered with 304.
   var notModifiedCount: Int {
     counters.notModified.load(ordering: .relaxed)
   }
 
-  /// The requests that it has answered with 404.
+  /// The number of requests answered with 404.
   var notFoundCount: Int {
     counters.notFound.load(ordering: .relaxed)
   }
 
-  /// Goes away, or comes back on the same port.
+  /// Goes offline, or online on the same port.
   ///
-  /// - Parameter isOnline: Whether it is to be there.
-  /// - Throws: An error if it cannot come back.
+  /// - Parameter isOnline: Whether the origin should be online.
+  /// - Throws: An error if it cannot go online.
   func setOnline(_ isOnline: Bool) async throws {
     if isOnline { try await server.goOnline() } else { await server.goOffline() }
   }
 
-  /// Stops for good, and frees the port.
+  /// Stops the origin permanently and frees the port.
   func stop() {
     server.stop()
   }
@@ -75,7 +75,7 @@ final class DayOrigin: Sendable {
 }
 
 extension OriginResponse {
-  /// An answer as it is sent; to whoever has that version already, without its body.
+  /// Creates a response, from which the server omits the body if the client has the same version.
   fileprivate init(_ answer: DayRoutes.Answer) {
     self.init(headers: ["Content-Type": answer.contentType], body: answer.body)
     etag = answer.entityTag

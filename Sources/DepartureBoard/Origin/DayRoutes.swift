@@ -1,27 +1,27 @@
 import Foundation
 
-/// What the origin has to say about a path.
+/// The responses of the origin by path.
 ///
 /// | path | answer |
 /// |---|---|
 /// | `/airlines/UA` | an airline |
 /// | `/aircraft/N14228` | an aircraft |
 /// | `/airports/EWR` | an airport |
-/// | `/weather/EWR/9` | the weather at an airport in an hour, and for how long it may be believed |
+/// | `/weather/EWR/9` | the weather at an airport in an hour, with a time to live |
 /// | `/badges/UA.ppm` | the badge of an airline |
 struct DayRoutes: Sendable {
-  /// How long the weather may be believed before one asks again, in seconds.
+  /// The time to live of the weather, in seconds.
   static let weatherAge = 20 * 60
 
-  /// An answer with what there is to say about keeping it.
+  /// A response with its caching headers.
   struct Answer: Hashable, Sendable {
     var body: [UInt8]
     var contentType = "application/json"
-    /// What tells versions of the same thing apart; `nil` where nobody asks.
+    /// The entity tag, or `nil` if the response is not revalidated.
     var entityTag: String?
     var cacheControl: String?
 
-    /// The answer with a tag that is the same for the same bytes: their FNV-1a hash.
+    /// Returns the response with an entity tag computed from its bytes by FNV-1a.
     func tagged(cacheControl: String) -> Self {
       let hash = body.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { hash, byte in
         (hash ^ UInt64(byte)) &* 0x100_0000_01b3
@@ -41,11 +41,11 @@ struct DayRoutes: Sendable {
     badges = BadgePainter.pictures(of: day.airlines.keys)
   }
 
-  /// The answer; `nil` for what does not exist.
+  /// Returns the response for a path.
   ///
-  /// - Parameter path: The path, without escapes.
-  /// - Returns: The answer.
-  /// - Throws: An error if it cannot be written as JSON.
+  /// - Parameter path: The decoded path.
+  /// - Returns: The response, or `nil` if nothing exists at the path.
+  /// - Throws: An error if the value cannot be encoded as JSON.
   func answer(for path: String) throws -> Answer? {
     let parts = path.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
     guard parts.count >= 3, parts[0].isEmpty else { return nil }

@@ -1,10 +1,10 @@
 import Plexus
 
-/// Something has become known of a flight.
+/// An event that announces a change of a flight.
 enum FlightChange: Event, Hashable {
-  /// It will leave at the time for which it is scheduled.
+  /// The flight is scheduled.
   case scheduled(Flight)
-  /// It did not leave at the time for which it was scheduled, and is expected to later.
+  /// The flight did not leave on time and is expected at a later time.
   case delayed(Flight.ID, until: ClockTime)
   case departed(Flight.ID, at: ClockTime)
   case cancelled(Flight.ID)

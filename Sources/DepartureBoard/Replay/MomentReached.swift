@@ -1,6 +1,6 @@
 import Plexus
 
-/// The clock has moved, and everything up to this moment has been told.
+/// An event that follows all other events up to a moment.
 struct MomentReached: Event, Hashable {
   let moment: Duration
 }

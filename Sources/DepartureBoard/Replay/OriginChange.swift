@@ -1,6 +1,6 @@
 import Plexus
 
-/// The origin has gone away or has come back.
+/// An event for a change of the origin's availability.
 struct OriginChange: Event, Hashable {
   let isOnline: Bool
 }

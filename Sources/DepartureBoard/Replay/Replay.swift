@@ -1,14 +1,14 @@
 import Plexus
 
-/// Lets the day go by: moves its clock, posts what happens, and switches the origin off and on.
+/// The replay of the day, which moves the clock, posts events, and switches the origin off and on.
 ///
-/// It knows nobody who listens. Events of different types have no common order, and a moment is not over
-/// before everybody has dealt with it: therefore each event is waited for before the next one is posted.
+/// Events of different types have no common order, and a moment must not end before all its events have been
+/// handled. Each post is therefore awaited before the next one.
 @MainActor
 struct Replay {
-  /// How far the day goes on at a time at maximum speed, where every answer is waited for.
+  /// The step at maximum speed, where every response is awaited.
   ///
-  /// It is shorter than failures are remembered, so that an outage shows what remembering is good for.
+  /// It is shorter than the time for which failures are remembered, so that an outage shows their effect.
   static let stepAtMaximum = Duration.seconds(10 * 60)
   /// The time between two moments of a live day.
   static let beat = Duration.milliseconds(100)
@@ -18,13 +18,13 @@ struct Replay {
   let pace: Pace
   let clock: DayClock
   let bus: EventBus
-  /// Switches the origin off and on.
+  /// A closure that switches the origin off and on.
   let setOrigin: @MainActor (_ isOnline: Bool) async throws -> Void
 
-  /// Goes through the day to its end.
+  /// Replays the day to its end.
   ///
-  /// - Throws: A `CancellationError` if the task is cancelled before, once those who listen have dealt with
-  ///   the moment; what switching the origin throws.
+  /// - Throws: A `CancellationError` if the task is cancelled, after the current moment has been handled, or
+  ///   the error of switching the origin.
   func run() async throws {
     var entries = script.entries[...]
     var isOnline = true
@@ -48,12 +48,12 @@ struct Replay {
     }
   }
 
-  /// Waits for the next moment and returns how far the day has gone on meanwhile.
+  /// Waits for the next moment and returns by how much the day has advanced.
   private func step(_ beat: inout ContinuousClock.Instant) async throws -> Duration {
     guard case .live(let speed) = pace else { return Self.stepAtMaximum }
     try await Task.sleep(until: beat + Self.beat, clock: .continuous)
     let now = ContinuousClock.now
-    // The day stands still while the program does, for instance in the background.
+    // The day pauses while the program is suspended, for example in the background.
     let passed = min(now - beat, Self.beat * 3)
     beat = now
     return passed * speed

@@ -1,33 +1,33 @@
-/// When what is announced on the replayed day.
+/// The schedule of announcements on the replayed day.
 ///
-/// The data does not say when a flight was announced, delayed or cancelled. Here a flight is announced
-/// an hour before its scheduled departure; a late one is called delayed when it should have left, and
-/// a cancelled one cancelled half an hour before that.
+/// The data does not contain the times of announcements. Here, a flight is announced an hour before its
+/// scheduled departure, a late one is reported as delayed at its scheduled departure, and a cancelled one as
+/// cancelled half an hour before it.
 struct Script: Sendable {
-  /// How long before its departure a flight is announced, in minutes.
+  /// The time between an announcement and the scheduled departure, in minutes.
   static let announcementLead = 60
-  /// How long before its departure a flight is cancelled, in minutes.
+  /// The time between a cancellation and the scheduled departure, in minutes.
   static let cancellationLead = 30
 
-  /// What becomes known of a flight, and when.
+  /// A change of a flight and the time of its announcement.
   struct Entry: Hashable, Sendable {
     let time: ClockTime
     let change: FlightChange
   }
 
-  /// The whole day, in order of time; at the same time in the order of the timetable.
+  /// The entries of the whole day by time, then by position in the timetable.
   let entries: [Entry]
 
   init(flights: [Flight]) {
     entries = flights.flatMap(Self.entries).sorted { $0.time < $1.time }
   }
 
-  /// When the first announcement is made; midnight if there is none.
+  /// The time of the first announcement, or midnight if there is none.
   var begin: ClockTime {
     entries.first?.time ?? ClockTime(minutes: 0)
   }
 
-  /// When the last announcement is made; midnight if there is none.
+  /// The time of the last announcement, or midnight if there is none.
   var end: ClockTime {
     entries.last?.time ?? ClockTime(minutes: 0)
   }

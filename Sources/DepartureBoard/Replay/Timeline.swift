@@ -1,6 +1,6 @@
-/// The moments at which the replay stops to look around.
+/// The moments at which the replay stops.
 ///
-/// However long the steps, none leaps over the beginning or the end of an outage, or over the end.
+/// No step skips the beginning or end of an outage or the end of the day.
 struct Timeline: Sendable {
   let begin: Duration
   let end: Duration
@@ -9,9 +9,9 @@ struct Timeline: Sendable {
   /// Creates the timeline of a script.
   ///
   /// - Parameters:
-  ///   - script: What is announced when.
-  ///   - outage: When the origin is away.
-  ///   - until: When to stop; `nil` for after the last announcement.
+  ///   - script: The schedule of announcements.
+  ///   - outage: The outage of the origin, if any.
+  ///   - until: The time at which to stop, or `nil` to stop after the last announcement.
   init(script: Script, outage: Outage?, until: ClockTime?) {
     begin = script.begin.sinceMidnight
     let end = (until ?? script.end).sinceMidnight
@@ -19,19 +19,19 @@ struct Timeline: Sendable {
     self.outage = outage.map { $0.begin.sinceMidnight..<$0.end.sinceMidnight }
   }
 
-  /// The moment that follows another one after a step, at most.
+  /// Returns the moment that follows another one.
   ///
   /// - Parameters:
-  ///   - moment: The moment before.
-  ///   - step: How far to go if nothing is in the way.
-  /// - Returns: A later moment; `nil` at the end.
+  ///   - moment: The previous moment.
+  ///   - step: The maximum distance to the next one.
+  /// - Returns: A later moment, or `nil` at the end.
   func moment(after moment: Duration, step: Duration) -> Duration? {
     guard moment < end else { return nil }
     let stops = [outage?.lowerBound, outage?.upperBound].compactMap { $0 }.filter { $0 > moment }
     return ([moment + step, end] + stops).min()
   }
 
-  /// Whether the origin answers at a moment.
+  /// Returns whether the origin is available at a moment.
   func isOnline(at moment: Duration) -> Bool {
     outage?.contains(moment) != true
   }

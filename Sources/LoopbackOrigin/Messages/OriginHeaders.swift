@@ -1,34 +1,34 @@
-/// The header fields of a message, in order, found by name whatever its case.
+/// The header fields of a message in order, with case-insensitive lookup.
 public struct OriginHeaders: Hashable, Sendable, ExpressibleByDictionaryLiteral {
   /// A name and a value.
   public struct Field: Hashable, Sendable {
-    /// The name, as it is sent.
+    /// The name as it is sent.
     public let name: String
 
-    /// The value, without spaces around it.
+    /// The value without surrounding whitespace.
     public let value: String
   }
 
-  /// All fields in order, names that occur several times included.
+  /// All fields in order, including repeated names.
   public private(set) var fields: [Field] = []
 
-  /// Creates a message without fields.
+  /// Creates an empty list of fields.
   public init() {}
 
   /// Creates fields from a literal such as `["Content-Type": "text/plain"]`.
   ///
-  /// - Parameter elements: Names and values.
-  /// - Precondition: Each is one line of text, and each name is one word.
+  /// - Parameter elements: The names and values.
+  /// - Precondition: Each name is a token, and each value is one line without control characters.
   public init(dictionaryLiteral elements: (String, String)...) {
     for (name, value) in elements { add(name, value) }
   }
 
-  /// The value of a field; several of the same name are joined by commas.
+  /// The value of a field; the values of repeated fields are joined by commas.
   ///
-  /// Setting it replaces all fields of that name, and `nil` removes them.
+  /// Setting a value replaces all fields of that name; setting `nil` removes them.
   ///
-  /// - Parameter name: The name in any case.
-  /// - Precondition: The new value is one line of text, and the name is one word.
+  /// - Parameter name: The name, case-insensitive.
+  /// - Precondition: The name is a token, and the new value is one line without control characters.
   public subscript(name: String) -> String? {
     get {
       let values = values(of: name)
@@ -42,19 +42,19 @@ public struct OriginHeaders: Hashable, Sendable, ExpressibleByDictionaryLiteral 
     }
   }
 
-  /// Adds a field after those that there are.
+  /// Appends a field.
   ///
   /// - Parameters:
   ///   - name: The name.
   ///   - value: The value.
-  /// - Precondition: The value is one line of text, and the name is one word.
+  /// - Precondition: The name is a token, and the value is one line without control characters.
   public mutating func add(_ name: String, _ value: String) {
     insert(name: name, value: value, at: fields.count)
   }
 
-  /// Returns the values of all fields with the given name.
+  /// Returns the values of all fields with a name.
   ///
-  /// - Parameter name: The name in any case.
+  /// - Parameter name: The name, case-insensitive.
   /// - Returns: The values in order.
   public func values(of name: String) -> [String] {
     let name = name.lowercased()
@@ -64,7 +64,7 @@ public struct OriginHeaders: Hashable, Sendable, ExpressibleByDictionaryLiteral 
   private mutating func insert(name: String, value: String, at position: Int) {
     precondition(
       !name.isEmpty && name.utf8.allSatisfy(\.isTokenCharacter),
-      "The name of a header field is one word of letters, digits and dashes, not \"\(name)\""
+      "A header field name must be a token of letters, digits and dashes, not \"\(name)\""
     )
     precondition(
       value.utf8.allSatisfy(\.isFieldCharacter),
@@ -75,7 +75,7 @@ public struct OriginHeaders: Hashable, Sendable, ExpressibleByDictionaryLiteral 
 }
 
 extension UInt8 {
-  /// Whether the character may be part of a method or of the name of a header field.
+  /// Whether the character is permitted in a method or a field name.
   var isTokenCharacter: Bool {
     switch self {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -86,7 +86,7 @@ extension UInt8 {
     }
   }
 
-  /// Whether the character may be part of the value of a header field.
+  /// Whether the character is permitted in a field value.
   var isFieldCharacter: Bool {
     self == UInt8(ascii: "\t") || (self >= 0x20 && self != 0x7F)
   }

@@ -1,31 +1,31 @@
-/// How much an origin takes.
+/// The limits of an origin.
 public struct OriginLimits: Hashable, Sendable {
-  /// The largest request line with header fields, in bytes.
+  /// The maximum size of the request line and the header fields, in bytes.
   ///
-  /// A larger one is answered with 431, or with 414 if the request line alone is larger.
+  /// A larger head is answered with 431, or with 414 if the request line alone exceeds the limit.
   public var headBytes: Int
 
-  /// The largest body of a request, in bytes.
+  /// The maximum size of a request body, in bytes.
   ///
-  /// A larger one is answered with 413.
+  /// A larger body is answered with 413.
   public var bodyBytes: Int
 
-  /// The largest number of connections at once.
+  /// The maximum number of simultaneous connections.
   ///
-  /// More have to wait until one is closed.
+  /// Further connections wait until one is closed.
   public var connections: Int
 
   /// Creates limits.
   ///
   /// - Parameters:
-  ///   - headBytes: The largest request line with header fields.
-  ///   - bodyBytes: The largest body of a request.
-  ///   - connections: The largest number of connections at once.
-  /// - Precondition: All are positive; the body may be zero.
+  ///   - headBytes: The maximum size of the request line and the header fields.
+  ///   - bodyBytes: The maximum size of a request body.
+  ///   - connections: The maximum number of simultaneous connections.
+  /// - Precondition: The size of the body is not negative, and the others are positive.
   public init(headBytes: Int = 16_384, bodyBytes: Int = 16_777_216, connections: Int = 4_096) {
-    precondition(headBytes > 0, "The head of a request needs at least a byte")
-    precondition(bodyBytes >= 0, "The body of a request has zero bytes or more")
-    precondition(connections > 0, "An origin needs at least one connection")
+    precondition(headBytes > 0, "The maximum size of a request head must be positive")
+    precondition(bodyBytes >= 0, "The maximum size of a request body must not be negative")
+    precondition(connections > 0, "The maximum number of connections must be positive")
     self.headBytes = headBytes
     self.bodyBytes = bodyBytes
     self.connections = connections

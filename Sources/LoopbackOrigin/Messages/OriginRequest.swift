@@ -1,48 +1,47 @@
-/// A request that an origin has received completely.
+/// A complete request.
 public struct OriginRequest: Hashable, Sendable {
-  /// What the client wants to do.
+  /// A request method.
   public enum Method: String, Hashable, Sendable, CaseIterable {
-    /// To get the resource.
+    /// Retrieves the resource.
     case get = "GET"
-    /// To get what `GET` would get, without the body.
+    /// Retrieves the header fields of the `GET` response.
     case head = "HEAD"
-    /// To send something to the resource.
+    /// Sends data to the resource.
     case post = "POST"
-    /// To replace the resource.
+    /// Replaces the resource.
     case put = "PUT"
-    /// To change the resource.
+    /// Modifies the resource.
     case patch = "PATCH"
-    /// To remove the resource.
+    /// Removes the resource.
     case delete = "DELETE"
-    /// To learn what it may do.
+    /// Retrieves the supported methods.
     case options = "OPTIONS"
   }
 
-  /// A name and a value after the question mark.
+  /// A name and a value in the query.
   public struct QueryItem: Hashable, Sendable {
-    /// The part before the equals sign, decoded.
+    /// The decoded part before the equals sign.
     public let name: String
 
-    /// The part after the equals sign, decoded; `nil` without one.
+    /// The decoded part after the equals sign, or `nil` if there is no equals sign.
     public let value: String?
   }
 
-  /// What the client wants to do.
+  /// The method.
   public let method: Method
 
-  /// The path and the query as they were sent.
+  /// The path and the query as sent.
   public let target: String
 
-  /// The path, decoded.
+  /// The decoded path.
   public let path: String
 
-  /// What stands between the slashes of the path, each decoded by itself, so that `a%2Fb` is one
-  /// component.
+  /// The components of the path, decoded separately, so that `a%2Fb` is one component.
   public let pathComponents: [String]
 
-  /// The names and values after the question mark, decoded.
+  /// The decoded query items.
   ///
-  /// A plus is a plus.
+  /// A plus sign is not decoded as a space.
   public let queryItems: [QueryItem]
 
   /// The header fields.
@@ -51,13 +50,13 @@ public struct OriginRequest: Hashable, Sendable {
   /// The body.
   public let body: [UInt8]
 
-  /// Whether the client speaks a version of HTTP that has bodies in chunks.
+  /// Whether the client's HTTP version supports chunked bodies.
   let understandsChunks: Bool
 
-  /// Returns the value of the first query item with the given name.
+  /// Returns the value of the first query item with a name.
   ///
-  /// - Parameter name: The name, decoded.
-  /// - Returns: The decoded value; `nil` if there is no such item or it has no value.
+  /// - Parameter name: The decoded name.
+  /// - Returns: The decoded value, or `nil` if there is no such item or it has no value.
   public func query(_ name: String) -> String? {
     queryItems.first { $0.name == name }?.value
   }

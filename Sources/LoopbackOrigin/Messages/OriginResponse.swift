@@ -1,36 +1,36 @@
-/// What an origin answers to a request.
+/// A response of an origin to a request.
 ///
-/// To a `GET` that is answered with status 200 the origin adds what HTTP expects of it: with an
-/// ``etag`` it answers `If-None-Match` with 304, and it serves a `Range`, with or without
-/// `If-Range`, with 206 or 416. The handler just returns the whole.
+/// Handlers return the full resource. For a `GET` response with status 200, the origin handles conditional
+/// requests and ranges: it answers a matching `If-None-Match` with 304 if there is an ``etag``, and a `Range`, with
+/// or without `If-Range`, with 206 or 416.
 public struct OriginResponse: Hashable, Sendable {
-  /// How the client knows where the body ends.
+  /// The method that marks the end of the body.
   public enum Framing: Hashable, Sendable {
-    /// By its length, which is sent before it.
+    /// The length, which is sent before the body.
     case contentLength
-    /// By chunks, so that it does not know the length before the end.
+    /// Chunked transfer coding, with a length that is not known in advance.
     case chunked
-    /// By the end of the connection.
+    /// The end of the connection.
     case untilClose
   }
 
   /// The status code.
   public var status: Int
 
-  /// The header fields, besides those that the origin adds: `Content-Length` or
-  /// `Transfer-Encoding`, `Connection`, `Date`, `Accept-Ranges` and `Content-Range`.
+  /// The header fields, except the fields that the origin adds: `Content-Length` or `Transfer-Encoding`,
+  /// `Connection`, `Date`, `Accept-Ranges` and `Content-Range`.
   public var headers: OriginHeaders
 
   /// The body.
   public var body: [UInt8]
 
-  /// How the client knows where the body ends.
+  /// The method that marks the end of the body.
   public var framing: Framing = .contentLength
 
-  /// Whether the client may ask for a part.
+  /// Whether the client can request a range.
   public var allowsRanges = true
 
-  /// What goes wrong on the way, if anything.
+  /// The fault in sending the response, if any.
   public var fault: OriginFault?
 
   /// Creates a response.
@@ -43,14 +43,14 @@ public struct OriginResponse: Hashable, Sendable {
   public init(status: Int = 200, headers: OriginHeaders = [:], body: [UInt8] = []) {
     precondition(
       (200...599).contains(status),
-      "A response has a status between 200 and 599, not \(status)"
+      "The status of a response must be between 200 and 599, not \(status)"
     )
     self.status = status
     self.headers = headers
     self.body = body
   }
 
-  /// Creates a response with text.
+  /// Creates a text response.
   ///
   /// - Parameters:
   ///   - text: The body, sent as UTF-8.
@@ -65,7 +65,7 @@ public struct OriginResponse: Hashable, Sendable {
     self.init(status: status, headers: ["Content-Type": contentType], body: Array(text.utf8))
   }
 
-  /// Creates a response with JSON.
+  /// Creates a JSON response.
   ///
   /// - Parameters:
   ///   - json: The JSON text.
@@ -75,7 +75,7 @@ public struct OriginResponse: Hashable, Sendable {
     self.init(text: json, status: status, contentType: "application/json")
   }
 
-  /// The version of the resource, with its quotation marks: `"7"`, or `W/"7"` for a weak one.
+  /// The entity tag including its quotation marks: `"7"`, or `W/"7"` for a weak one.
   public var etag: String? {
     get { headers["ETag"] }
     set { headers["ETag"] = newValue }

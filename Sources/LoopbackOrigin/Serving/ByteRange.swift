@@ -1,27 +1,27 @@
-/// What the `Range` field of a request comes to for a resource of a certain length.
+/// The result of applying a `Range` field to a resource.
 enum ByteRange: Equatable {
-  /// There is none, or none that the origin understands: the whole is sent.
+  /// The whole resource, because there is no supported range.
   case whole
-  /// A part is sent.
+  /// A part of the resource.
   case part(Range<Int>)
-  /// There is no such part.
+  /// A range outside the resource.
   case unsatisfiable
 
-  /// Reads the field.
+  /// Parses a `Range` field.
   ///
   /// - Parameters:
   ///   - field: The value of `Range`.
   ///   - length: The length of the resource.
   init(_ field: String?, length: Int) {
     self = .whole
-    // Of several parts at once the whole is sent, as the standard allows.
+    // Multiple ranges are ignored, as the standard permits.
     guard let field, field.lowercased().hasPrefix("bytes="), !field.contains(",") else { return }
     let bounds = field.dropFirst(6).filter { $0 != " " }
       .split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
     guard bounds.count == 2,
       bounds.allSatisfy({ $0.utf8.allSatisfy { (0x30...0x39).contains($0) } })
     else { return }
-    // Numbers that are too large for the machine lie beyond every end.
+    // Numbers that overflow are beyond the end of every resource.
     let first = bounds[0].isEmpty ? nil : Int(bounds[0]) ?? .max
     let last = bounds[1].isEmpty ? nil : Int(bounds[1]) ?? .max
     switch (first, last) {

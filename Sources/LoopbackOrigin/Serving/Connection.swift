@@ -1,29 +1,29 @@
-/// A connection with a client, and how far the exchange with it has come.
+/// The state of a connection with a client.
 ///
-/// It belongs to the thread of the origin. One request at a time is answered; those that the client
-/// has sent ahead wait in the parser.
+/// It belongs to the thread of the origin. One request is answered at a time; pipelined requests wait in the
+/// parser.
 final class Connection {
-  /// What the connection waits for.
+  /// The event that the connection waits for.
   enum Phase {
-    /// For the rest of a request.
+    /// The rest of a request.
     case receives
-    /// For the handler.
+    /// The response of the handler.
     case isAnswered
-    /// For room in the socket, or for nothing.
+    /// Space in the socket's send buffer, or nothing.
     case sends
-    /// For the end of a pause.
+    /// The end of a pause.
     case pauses
-    /// For the client to give up.
+    /// The client's disconnection.
     case stalls
-    /// For the client to close after the last answer, but not for long.
+    /// The client's disconnection after the last response, with a timeout.
     case drains
   }
 
-  /// What comes of it.
+  /// The result of an event.
   enum Outcome {
-    /// It goes on.
+    /// The connection continues.
     case stays
-    /// It is over and can be released.
+    /// The connection has ended and can be released.
     case ends
   }
 
@@ -37,9 +37,9 @@ final class Connection {
   private var transmission: Transmission?
   private var unsent: ArraySlice<UInt8> = []
   private var hasInputEnded = false
-  /// The handler, the pause or the time to drain.
+  /// The handler, the pause or the drain timeout.
   ///
-  /// It leaves one message, and nothing else begins before that: no message is ever out of date.
+  /// It posts one message, and no other task starts before that, so a message is never out of date.
   private var task: Task<Void, Never>?
 
   init(id: Int, socket: Socket, mailbox: Mailbox, core: OriginCore) {
@@ -54,7 +54,7 @@ final class Connection {
     task?.cancel()
   }
 
-  /// What the socket is watched for.
+  /// The events for which the socket is polled.
   var interest: Readiness.Flags {
     var flags: Readiness.Flags = unsent.isEmpty ? [] : .writable
     if !hasInputEnded, wantsInput { flags.insert(.readable) }
@@ -64,12 +64,12 @@ final class Connection {
   private var wantsInput: Bool {
     switch phase {
     case .receives, .drains: true
-    // Of what a client sends ahead only so much is read.
+    // Limits the amount of pipelined data.
     case .isAnswered, .sends, .pauses, .stalls: parser.bufferedCount < 65_536
     }
   }
 
-  /// Reads what has arrived, and goes on.
+  /// Reads available data and processes it.
   func readInput() -> Outcome {
     switch socket.receive(atMost: 65_536) {
     case .bytes(let bytes):
@@ -87,21 +87,21 @@ final class Connection {
     }
   }
 
-  /// Goes on sending.
+  /// Continues sending.
   func writeOutput() -> Outcome {
     guard flush() else { return .ends }
     guard unsent.isEmpty, case .sends = phase else { return .stays }
     return transmit()
   }
 
-  /// Begins to send the answer of the handler.
+  /// Begins to send the response of the handler.
   func respond(_ response: OriginResponse, fault: OriginFault?) -> Outcome {
     guard let current else { return .stays }
     task = nil
     return send(response, to: current.request, fault: fault, keepsAlive: current.keepsAlive)
   }
 
-  /// Goes on after a pause, or gives up to wait for the client.
+  /// Continues after a pause, or ends the connection after the drain timeout.
   func resume() -> Outcome {
     task = nil
     if case .drains = phase { return .ends }
@@ -113,14 +113,14 @@ final class Connection {
     case .receives: return receive()
     case .stalls, .drains: return .ends
     case .isAnswered, .pauses:
-      // The client has hung up, or has no more to ask. Work that looks for it may stop.
+      // The client has disconnected or sends no more requests, so the handler can stop.
       task?.cancel()
       return .stays
     case .sends: return .stays
     }
   }
 
-  /// Takes the next request out of what has been received.
+  /// Processes the next request from the received data.
   private func receive() -> Outcome {
     phase = .receives
     while true {
@@ -165,7 +165,7 @@ final class Connection {
     return transmit()
   }
 
-  /// Takes the steps of the answer until one has to be waited for.
+  /// Carries out the steps of the response until one has to wait.
   private func transmit() -> Outcome {
     phase = .sends
     while let step = transmission?.next() {
@@ -200,7 +200,7 @@ final class Connection {
       return receive()
     case .close:
       socket.shutDownOutput()
-      // A socket that is closed with unread input is reset, and the client may lose the answer.
+      // Closing a socket with unread input resets it, and the client may lose the response.
       phase = .drains
       resume(after: .seconds(2))
       return hasInputEnded ? .ends : .stays
@@ -213,9 +213,9 @@ final class Connection {
     }
   }
 
-  /// Sends as much as there is room for.
+  /// Sends as much as fits into the socket's send buffer.
   ///
-  /// - Returns: Whether the connection is still there.
+  /// - Returns: Whether the connection is still usable.
   private func flush() -> Bool {
     while !unsent.isEmpty {
       switch socket.write(unsent) {

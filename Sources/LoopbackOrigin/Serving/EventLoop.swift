@@ -1,22 +1,23 @@
-/// The thread of an origin: takes connections, reads requests and sends answers.
+/// The event loop of an origin, which accepts connections, reads requests and sends responses on one thread.
 ///
-/// All sockets belong to it, so that nothing here is shared. Handlers run elsewhere and leave their
-/// answers in the mailbox.
+/// The loop owns all sockets, so it needs no synchronization. Handlers run elsewhere and post their responses to
+/// the mailbox.
 struct EventLoop: ~Copyable {
-  /// What is open as long as the origin lives.
+  /// The descriptors that stay open as long as the origin exists.
   struct Descriptors: Sendable {
     let pipe: WakePipe
     let port: UInt16
-    /// Bound to the port, and never listening: while the origin is offline, nobody else gets the
-    /// port, and the system refuses connections.
+    /// A socket that is bound to the port and never listens.
+    ///
+    /// It reserves the port while the origin is offline, and the system refuses connections to it.
     let reservation: Socket
-    /// Replaced each time that the origin has been offline.
+    /// The listening socket, replaced each time the origin goes online.
     var listener: Socket?
 
-    /// Opens them all.
+    /// Opens all descriptors.
     ///
-    /// - Parameter port: The port to serve on; 0 for any that is free.
-    /// - Throws: The reason why the origin cannot serve.
+    /// - Parameter port: The port, or 0 for any free port.
+    /// - Throws: The error if the origin cannot serve.
     init(port: UInt16) throws(OriginError) {
       do { pipe = try WakePipe() } catch { throw OriginError(error) }
       reservation = try Socket.bound(to: port)
@@ -32,7 +33,7 @@ struct EventLoop: ~Copyable {
   private var descriptors: Descriptors
   private var connections: [Int: Connection] = [:]
   private var lastID = 0
-  /// Whether there was no descriptor left for the last connection.
+  /// Whether no descriptor was left for the last connection.
   private var isExhausted = false
   private var isRunning = true
   private var readiness = Readiness()
@@ -43,7 +44,7 @@ struct EventLoop: ~Copyable {
     self.core = core
   }
 
-  /// Serves until it is told to stop.
+  /// Serves until it is stopped.
   mutating func run() {
     while isRunning {
       waitForEvents()
@@ -67,7 +68,7 @@ struct EventLoop: ~Copyable {
     for connection in watched {
       readiness.watch(connection.socket.descriptor, for: connection.interest)
     }
-    // Only a descriptor that becomes free elsewhere is no event.
+    // No event is reported when a descriptor becomes free elsewhere, so poll for it.
     readiness.wait(milliseconds: isExhausted ? 50 : -1)
     isExhausted = false
 
@@ -82,7 +83,7 @@ struct EventLoop: ~Copyable {
     var outcome = Connection.Outcome.stays
     if flags.contains(.readable) { outcome = connection.readInput() }
     if case .stays = outcome, flags.contains(.writable) { outcome = connection.writeOutput() }
-    // What the other side had sent before it left is read first.
+    // Data that arrived before the disconnection is read first.
     if case .stays = outcome, flags.contains(.gone), !flags.contains(.readable) { outcome = .ends }
     settle(connection, outcome)
   }

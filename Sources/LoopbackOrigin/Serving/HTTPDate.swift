@@ -1,7 +1,7 @@
-/// Returns a time as HTTP writes it: `Fri, 08 Feb 2013 06:00:00 GMT`.
+/// Returns a time in the HTTP date format: `Fri, 08 Feb 2013 06:00:00 GMT`.
 ///
 /// - Parameter seconds: The time since 1 January 1970 without leap seconds, not negative.
-/// - Returns: The date and the time.
+/// - Returns: The formatted time.
 func httpDate(secondsSince1970 seconds: Int) -> String {
   let (days, second) = seconds.quotientAndRemainder(dividingBy: 86_400)
   // Years that begin in March end with the leap day; 400 of them have 146,097 days.

@@ -1,32 +1,32 @@
-/// What other threads tell the thread of an origin.
+/// A queue of messages for the thread of an origin.
 final class Mailbox: Sendable {
   enum Message: Sendable {
-    /// The handler has answered the request of a connection.
+    /// The handler has responded to the request of a connection.
     case respond(connection: Int, OriginResponse, OriginFault?)
-    /// A pause of a connection is over.
+    /// A pause of a connection has ended.
     case resume(connection: Int)
-    /// Serve from now on, or no longer.
+    /// Go online or offline.
     case serve(Bool, CheckedContinuation<Result<Void, OriginError>, Never>)
-    /// End everything.
+    /// Stop the loop.
     case stop
   }
 
   private struct State: Sendable {
     var messages: [Message] = []
-    /// What wakes the reader; `nil` if nobody reads any more.
+    /// The pipe that wakes the reader, or `nil` if the mailbox is closed.
     var pipe: WakePipe?
   }
 
   private let state: Locked<State>
 
-  /// Creates a mailbox whose reader waits at the given pipe.
+  /// Creates a mailbox whose reader polls a pipe.
   init(pipe: WakePipe) {
     state = Locked(State(pipe: pipe))
   }
 
-  /// Leaves a message, unless nobody reads any more.
+  /// Adds a message unless the mailbox is closed.
   ///
-  /// - Returns: Whether it will be read.
+  /// - Returns: Whether the message was added.
   @discardableResult
   func post(_ message: Message) -> Bool {
     state.withLock { state in
@@ -37,7 +37,7 @@ final class Mailbox: Sendable {
     }
   }
 
-  /// Takes all messages in order.
+  /// Removes and returns all messages in order.
   func takeAll() -> [Message] {
     state.withLock { state in
       state.pipe?.rest()
@@ -46,7 +46,7 @@ final class Mailbox: Sendable {
     }
   }
 
-  /// Takes the last messages, and lets go of the pipe; from now on no message is accepted.
+  /// Closes the mailbox and returns the remaining messages.
   func close() -> [Message] {
     state.withLock { state in
       defer { state = State() }

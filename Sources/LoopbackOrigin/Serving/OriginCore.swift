@@ -1,4 +1,4 @@
-/// What an origin, its thread and its handlers share.
+/// The state that an origin shares with its thread and its handlers.
 final class OriginCore: Sendable {
   private struct State: Sendable {
     var routes = RouteTable()
@@ -9,7 +9,7 @@ final class OriginCore: Sendable {
     var lastWatcher = 0
   }
 
-  /// A task that waits for something to have happened.
+  /// A task that waits for a condition on the statistics.
   private struct Watcher: Sendable {
     let hasHappened: @Sendable (OriginStatistics) -> Bool
     let continuation: CheckedContinuation<Void, Never>
@@ -36,7 +36,7 @@ final class OriginCore: Sendable {
     methods: Set<OriginRequest.Method>,
     handler: @escaping RouteTable.Handler
   ) {
-    // The handlers that were there before are released after the lock.
+    // The replaced handlers are released after the lock.
     _ = state.withLock { state in
       methods.map { state.routes.set(handler, for: $0, pattern: pattern) }
     }
@@ -50,7 +50,7 @@ final class OriginCore: Sendable {
     state.withLock { $0.faults = [:] }
   }
 
-  /// Forgets all handlers, so that what they hold is released.
+  /// Removes and releases all handlers.
   func removeRoutes() {
     _ = state.withLock { state in
       let routes = state.routes
@@ -59,7 +59,7 @@ final class OriginCore: Sendable {
     }
   }
 
-  /// Changes the statistics and resumes the tasks that waited for it.
+  /// Changes the statistics and resumes the tasks whose condition holds.
   func note(_ change: (inout OriginStatistics) -> Void) {
     let watchers = state.withLock { state in
       change(&state.statistics)
@@ -70,7 +70,7 @@ final class OriginCore: Sendable {
     for watcher in watchers { watcher.resume() }
   }
 
-  /// Waits until something has happened, or the calling task is cancelled.
+  /// Waits until a condition holds or the calling task is cancelled.
   func wait(until hasHappened: @escaping @Sendable (OriginStatistics) -> Bool) async {
     let id = state.withLock { state in
       state.lastWatcher += 1
@@ -79,7 +79,7 @@ final class OriginCore: Sendable {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         let waits = state.withLock { state in
-          // A task that is cancelled from here on finds its watcher: the handler needs the lock.
+          // A task that is cancelled after this check finds its watcher: `onCancel` takes the lock, too.
           guard !Task.isCancelled, !hasHappened(state.statistics) else { return false }
           state.watchers[id] = Watcher(hasHappened: hasHappened, continuation: continuation)
           return true
@@ -91,7 +91,7 @@ final class OriginCore: Sendable {
     }
   }
 
-  /// Returns the answer to a request, and what goes wrong with it.
+  /// Returns the response to a request, and the fault to apply.
   @concurrent
   func respond(to request: OriginRequest) async -> (OriginResponse, OriginFault?) {
     let (match, fault, latency) = state.withLock { state in

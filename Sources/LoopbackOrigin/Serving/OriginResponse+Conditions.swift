@@ -1,5 +1,5 @@
 extension OriginResponse {
-  /// Returns the response to a request that may ask for a part, or only for what has changed.
+  /// Returns the response after evaluating the conditions and the range of the request.
   func applyingConditions(of request: OriginRequest) -> OriginResponse {
     guard status == 200, request.method == .get || request.method == .head else { return self }
     if isUnchanged(for: request) { return notModified }
@@ -33,7 +33,7 @@ extension OriginResponse {
     return response
   }
 
-  /// Whether the client has this version.
+  /// Returns whether the client has this version.
   private func isUnchanged(for request: OriginRequest) -> Bool {
     if let known = request.headers["If-None-Match"] {
       if known == "*" { return true }
@@ -46,10 +46,10 @@ extension OriginResponse {
     return date == headers["Last-Modified"]
   }
 
-  /// Whether a part of this version fits to a part of the version that the client has.
+  /// Returns whether a part of this version can be combined with the version that the client has.
   private func isUnchanged(since condition: String) -> Bool {
     if condition == headers["Last-Modified"] { return true }
-    // Equal weak tags do not mean equal bytes.
+    // Equal weak tags do not imply equal bytes.
     return condition == etag && !condition.hasPrefix("W/")
   }
 }

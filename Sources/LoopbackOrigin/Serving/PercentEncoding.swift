@@ -1,7 +1,7 @@
-/// Returns the text with every `%` and two hexadecimal digits replaced by the byte that they mean.
+/// Decodes percent-encoded text.
 ///
 /// - Parameter text: The encoded text.
-/// - Returns: The text; `nil` if it is not encoded correctly or does not decode to UTF-8.
+/// - Returns: The decoded text, or `nil` if the encoding or the resulting UTF-8 is invalid.
 func percentDecoded(_ text: Substring) -> String? {
   var bytes: [UInt8] = []
   var rest = text.utf8

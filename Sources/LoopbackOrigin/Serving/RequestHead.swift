@@ -1,8 +1,8 @@
 /// The request line and the header fields of a request.
 struct RequestHead {
-  /// Why a head is refused.
+  /// An error for a refused head.
   struct Refusal: Error {
-    /// The status of the answer.
+    /// The status of the response.
     let status: Int
 
     static let malformed = Refusal(status: 400)
@@ -13,7 +13,7 @@ struct RequestHead {
   let bodyLength: Int
   /// Whether the connection can be used for another request.
   let keepsAlive: Bool
-  /// Whether the client waits for permission to send the body.
+  /// Whether the client waits for `100 Continue` before it sends the body.
   let expectsContinue: Bool
 
   private let understandsChunks: Bool
@@ -22,12 +22,12 @@ struct RequestHead {
   private let pathComponents: [String]
   private let queryItems: [OriginRequest.QueryItem]
 
-  /// Reads a head.
+  /// Parses a head.
   ///
   /// - Parameters:
   ///   - bytes: The request line, the header fields and the empty line.
-  ///   - bodyLimit: The largest body to accept.
-  /// - Throws: The reason to refuse it.
+  ///   - bodyLimit: The maximum size of the body.
+  /// - Throws: A refusal with the status of the response.
   init(_ bytes: ArraySlice<UInt8>, bodyLimit: Int) throws(Refusal) {
     var lines = bytes.split(separator: .lineFeed, omittingEmptySubsequences: false).map { line in
       line.last == .carriageReturn ? line.dropLast() : line
@@ -94,7 +94,7 @@ struct RequestHead {
   ) throws(Refusal) -> (name: String, value: String) {
     guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { throw .malformed }
     let name = line[..<colon]
-    // A name with a space, or a line that begins with one, must not be mended but refused.
+    // A name with a space, or a line that begins with one, must be rejected, not repaired.
     guard !name.isEmpty, name.allSatisfy(\.isTokenCharacter) else { throw .malformed }
     let isBlank = { (byte: UInt8) in byte == .space || byte == UInt8(ascii: "\t") }
     var value = line[(colon + 1)...].drop(while: isBlank)
@@ -108,7 +108,7 @@ struct RequestHead {
   ) throws(Refusal) -> (path: String, components: [String], query: [OriginRequest.QueryItem]) {
     var rest = target[...]
     if rest == "*" { return ("*", [], []) }
-    // A client that takes this for a proxy sends the whole URL.
+    // A client that treats the origin as a proxy sends the whole URL.
     if !rest.hasPrefix("/") {
       guard rest.lowercased().hasPrefix("http://") else { throw .malformed }
       rest = rest.dropFirst(7).drop { $0 != "/" && $0 != "?" }
@@ -142,7 +142,7 @@ struct RequestHead {
     guard let text = lengths.first else { return 0 }
     guard lengths.count == 1, !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) })
     else { throw .malformed }
-    // A number that is too large for the machine is also too large for the limit.
+    // A number that overflows also exceeds the limit.
     guard let length = Int(text), length <= limit else { throw Refusal(status: 413) }
     return length
   }

@@ -1,24 +1,24 @@
-/// Cuts the bytes of a connection into requests.
+/// An incremental parser that splits the bytes of a connection into requests.
 ///
-/// Bytes are appended as they arrive, in pieces of any size, and events are taken until there are no
-/// more. After ``Event/failure(status:)`` nothing that follows can be understood.
+/// Append bytes as they arrive and then take events until none is left. After ``Event/failure(status:)``, the
+/// rest of the input cannot be parsed.
 struct RequestParser {
   enum Event: Equatable {
     /// More bytes are needed.
     case needsMore
-    /// The client waits for permission to send the body.
+    /// The client waits for `100 Continue` before it sends the body.
     case expectsContinue
     /// A request is complete.
     case request(OriginRequest, keepsAlive: Bool)
-    /// The request is answered with an error status, and the connection ends.
+    /// The request is invalid; respond with the status and close the connection.
     case failure(status: Int)
   }
 
   private let limits: OriginLimits
   private var buffer: [UInt8] = []
-  /// Where the search for the end of the head goes on.
+  /// The position at which the search for the end of the head continues.
   private var scanned = 0
-  /// The head of the request whose body is awaited.
+  /// The head of the request whose body is incomplete.
   private var head: RequestHead?
 
   init(limits: OriginLimits) {
@@ -28,12 +28,12 @@ struct RequestParser {
   /// The number of bytes that belong to no complete request yet.
   var bufferedCount: Int { buffer.count }
 
-  /// Takes bytes that have arrived.
+  /// Appends received bytes.
   mutating func append(_ bytes: [UInt8]) {
     buffer += bytes
   }
 
-  /// Returns what comes next.
+  /// Returns the next event.
   mutating func next() -> Event {
     if head == nil {
       guard let length = headLength() else {
@@ -57,11 +57,11 @@ struct RequestParser {
     return .request(head.request(body: body), keepsAlive: head.keepsAlive)
   }
 
-  /// Returns the number of bytes up to the empty line that ends the head, that line included.
+  /// Returns the length of the head including the empty line, or `nil` if it is incomplete.
   private mutating func headLength() -> Int? {
     dropEmptyLines()
     while let lineFeed = buffer[scanned...].firstIndex(of: .lineFeed) {
-      // The line begins where the search does, except after a piece that ended in it.
+      // The line begins at `scanned`, unless the previous piece ended within the line.
       let lineStart = buffer[..<lineFeed].lastIndex(of: .lineFeed).map { $0 + 1 } ?? 0
       scanned = lineFeed + 1
       let line = buffer[lineStart..<lineFeed]
@@ -71,7 +71,7 @@ struct RequestParser {
     return nil
   }
 
-  /// Drops what some clients send between two requests.
+  /// Drops empty lines, which some clients send between two requests.
   private mutating func dropEmptyLines() {
     guard scanned == 0 else { return }
     let start = buffer.firstIndex { $0 != .lineFeed && $0 != .carriageReturn } ?? buffer.count

@@ -1,21 +1,21 @@
-/// Who answers what.
+/// A table of handlers by path and method.
 struct RouteTable: Sendable {
   typealias Handler = @concurrent @Sendable (OriginRequest) async -> OriginResponse
 
-  /// Who answers a request.
+  /// The result of a lookup.
   enum Match {
     case handler(Handler)
-    /// Nobody answers this path.
+    /// No route matches the path.
     case unknownPath
-    /// Somebody answers the path, but only these methods.
+    /// A route matches the path, but supports only these methods.
     case unknownMethod(allowed: [OriginRequest.Method])
   }
 
   private var exact: [String: [OriginRequest.Method: Handler]] = [:]
-  /// By the part of the pattern before the asterisk.
+  /// The handlers by the part of the pattern before the asterisk.
   private var prefixes: [String: [OriginRequest.Method: Handler]] = [:]
 
-  /// Sets who answers, and returns who did before.
+  /// Sets a handler and returns the replaced one, if any.
   mutating func set(
     _ handler: @escaping Handler,
     for method: OriginRequest.Method,
@@ -27,7 +27,7 @@ struct RouteTable: Sendable {
     return exact[pattern, default: [:]].updateValue(handler, forKey: method)
   }
 
-  /// Returns who answers: the exact path before the longest pattern.
+  /// Returns the handler for a request; an exact path takes precedence over the longest pattern.
   func match(_ request: OriginRequest) -> Match {
     var handlers = exact[request.path]
     if handlers == nil {

@@ -1,21 +1,21 @@
-/// What is sent in answer to one request, step by step.
+/// The steps of sending a response.
 struct Transmission: Equatable {
-  /// What to do next.
+  /// The next step.
   enum Step: Equatable {
     case send(ArraySlice<UInt8>)
     case pause(Duration)
     case end(Ending)
   }
 
-  /// What happens to the connection after the last byte.
+  /// The state of the connection after the last byte.
   enum Ending: Equatable {
-    /// It waits for the next request.
+    /// The connection waits for the next request.
     case keepAlive
-    /// It is closed in good order.
+    /// The connection is closed gracefully.
     case close
-    /// It is reset.
+    /// The connection is reset.
     case reset
-    /// It stays open, and nothing more is sent.
+    /// The connection stays open, and nothing more is sent.
     case stall
   }
 
@@ -25,13 +25,13 @@ struct Transmission: Equatable {
   private var hasPaused = false
   private let ending: Ending
 
-  /// Plans the answer to a request.
+  /// Plans the response to a request.
   ///
   /// - Parameters:
-  ///   - response: What to answer.
-  ///   - request: What was asked; `nil` if it was not understood.
-  ///   - fault: What goes wrong on the way.
-  ///   - keepsAlive: Whether the connection may be used for another request.
+  ///   - response: The response.
+  ///   - request: The request, or `nil` if it was malformed.
+  ///   - fault: The fault to apply, if any.
+  ///   - keepsAlive: Whether the connection can be used for another request.
   ///   - date: The value of the `Date` field.
   init(
     _ response: OriginResponse,
@@ -82,10 +82,10 @@ struct Transmission: Equatable {
     self.ending = ending
   }
 
-  /// Returns what to do next.
+  /// Returns the next step.
   mutating func next() -> Step {
     if !head.isEmpty {
-      // A body without pauses goes out together with the head.
+      // Without pauses, the body is sent together with the head.
       if pace == nil {
         head += payload
         payload = []
@@ -112,7 +112,7 @@ struct Transmission: Equatable {
 }
 
 extension OriginResponse {
-  /// Returns the answer that says no more than its status.
+  /// Returns a response that contains only its status as text.
   static func error(_ status: Int) -> OriginResponse {
     OriginResponse(text: "\(status) \(reason(of: status))\n", status: status)
   }
@@ -135,7 +135,7 @@ extension OriginResponse {
   }
 }
 
-/// Returns the body in chunks, without the last, empty one if it is not complete.
+/// Returns the body in chunks; the terminating chunk is omitted if the body is incomplete.
 private func chunked(_ body: ArraySlice<UInt8>, isComplete: Bool) -> ArraySlice<UInt8> {
   var encoded: [UInt8] = []
   var rest = body

@@ -1,5 +1,5 @@
-// The calls into the C library that need pointers. Each pointer is to a local variable or to the
-// storage of an array, and none outlives its call.
+// The C library calls that need pointers. Each pointer is to a local variable or to the storage of an
+// array, and none outlives its call.
 
 #if canImport(Darwin)
 import Darwin
@@ -9,9 +9,9 @@ import Glibc
 import Musl
 #endif
 
-/// An open TCP socket of 127.0.0.1 that never blocks, closed when it is released.
+/// A nonblocking TCP socket on 127.0.0.1, which is closed when it is released.
 final class Socket: Sendable {
-  /// What came of reading.
+  /// The result of reading.
   enum Received {
     case bytes([UInt8])
     case end
@@ -19,19 +19,19 @@ final class Socket: Sendable {
     case failed
   }
 
-  /// What came of writing.
+  /// The result of writing.
   enum Sent {
     case bytes(Int)
     case wouldBlock
     case failed
   }
 
-  /// What came of accepting.
+  /// The result of accepting a connection.
   enum Accepted {
     case connection(Socket)
-    /// Nobody is there, or they have left already.
+    /// No connection is waiting.
     case nobody
-    /// The process or the system has no descriptor left.
+    /// No descriptors or buffers are left in the process or the system.
     case exhausted
   }
 
@@ -45,14 +45,15 @@ final class Socket: Sendable {
     close(descriptor)
   }
 
-  /// Returns a socket that is bound to the port, or to a free one if it is zero, and that refuses
-  /// connections until it listens.
+  /// Returns a socket that is bound to a port, or to a free one for port zero.
+  ///
+  /// The socket refuses connections until it listens.
   static func bound(to port: UInt16) throws(OriginError) -> Socket {
     let socket = Socket(owning: try checked("socket", newDescriptor()))
     try socket.prepare()
     try socket.set(SO_REUSEADDR, to: 1)
     #if canImport(Darwin)
-    // Elsewhere the option above is enough for two sockets on one port, of which one listens.
+    // On other platforms, SO_REUSEADDR suffices for two sockets on one port of which one listens.
     try socket.set(SO_REUSEPORT, to: 1)
     #endif
     var address = loopbackAddress(port: port)
@@ -66,17 +67,16 @@ final class Socket: Sendable {
     return socket
   }
 
-  /// Begins to take connections.
+  /// Begins to accept connections.
   func startListening() throws(OriginError) {
     let status = listen(descriptor, SOMAXCONN)
     if status < 0, errno == EADDRINUSE { throw .portInUse(try port()) }
     _ = try checked("listen", status)
   }
 
-  /// Takes no more connections, and resets those that have not been accepted.
+  /// Stops accepting connections and resets the pending ones.
   ///
-  /// To close the socket is not enough: a process that is being started has a copy of it for a
-  /// moment.
+  /// Closing the socket is not enough: a child process that is being started briefly holds a copy of it.
   func stopListening() {
     _ = shutdown(descriptor, Int32(SHUT_RDWR))
   }
@@ -94,13 +94,13 @@ final class Socket: Sendable {
     return UInt16(bigEndian: address.sin_port)
   }
 
-  /// Takes the next connection.
+  /// Accepts the next connection.
   func acceptNext() -> Accepted {
     while true {
       let connected = accept(descriptor, nil, nil)
       if connected >= 0 {
         let socket = Socket(owning: connected)
-        // One that cannot be set up has been closed by the other side.
+        // Setup fails only if the peer has closed the connection.
         do {
           try socket.prepare()
           try socket.set(TCP_NODELAY, to: 1, level: Int32(IPPROTO_TCP))
@@ -120,7 +120,7 @@ final class Socket: Sendable {
     }
   }
 
-  /// Reads what there is, up to so many bytes.
+  /// Reads available bytes up to a maximum.
   func receive(atMost count: Int) -> Received {
     var received = 0
     let bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, initializedCount in
@@ -134,7 +134,7 @@ final class Socket: Sendable {
     return errno == EAGAIN || errno == EWOULDBLOCK ? .wouldBlock : .failed
   }
 
-  /// Writes as many of the bytes as there is room for, without a signal if the other side is gone.
+  /// Writes as many bytes as fit, without a signal if the peer has disconnected.
   func write(_ bytes: ArraySlice<UInt8>) -> Sent {
     #if canImport(Darwin)
     let flags: Int32 = 0
@@ -151,12 +151,12 @@ final class Socket: Sendable {
     return errno == EAGAIN || errno == EWOULDBLOCK ? .wouldBlock : .failed
   }
 
-  /// Tells the other side that no more will be sent.
+  /// Shuts down the sending direction.
   func shutDownOutput() {
     _ = shutdown(descriptor, Int32(SHUT_WR))
   }
 
-  /// Makes the release of the socket reset the connection instead of closing it in good order.
+  /// Makes the release of the socket reset the connection instead of closing it gracefully.
   func resetWhenReleased() {
     var linger = linger(l_onoff: 1, l_linger: 0)
     _ = unsafe setsockopt(
@@ -168,7 +168,7 @@ final class Socket: Sendable {
     )
   }
 
-  /// Makes calls return at once, and keeps the socket out of processes that this one starts.
+  /// Makes the socket nonblocking and excludes it from child processes.
   private func prepare() throws(OriginError) {
     let flags = try checked("fcntl", fcntl(descriptor, F_GETFL))
     _ = try checked("fcntl", fcntl(descriptor, F_SETFL, flags | O_NONBLOCK))
@@ -186,7 +186,7 @@ final class Socket: Sendable {
   }
 }
 
-/// Returns what a call into the C library returned, unless it failed.
+/// Returns the result of a system call, or throws if it failed.
 func checked(_ call: String, _ status: Int32) throws(OriginError) -> Int32 {
   guard status < 0 else { return status }
   throw .system(call: call, code: errno)
@@ -211,7 +211,7 @@ private func loopbackAddress(port: UInt16) -> sockaddr_in {
   return address
 }
 
-/// Returns the time of the day, for the `Date` field.
+/// Returns the current time for the `Date` field.
 func secondsSince1970() -> Int {
   time(nil)
 }

@@ -1,6 +1,7 @@
 extension ContiguousArray {
-  /// The index of the first element of which something is true that is true of all that follow it, found
-  /// by halving.
+  /// Returns the first index at which a predicate holds, by binary search.
+  ///
+  /// The predicate must be false for a prefix of the elements and true for all others.
   func firstSortedIndex(where isBeyond: (Element) -> Bool) -> Int {
     var low = 0
     var high = count

@@ -1,4 +1,4 @@
-/// A first-in, first-out buffer in a circle of slots that grows when it is full.
+/// A first-in, first-out ring buffer that grows when it is full.
 @usableFromInline
 struct Ring<Element> {
   @usableFromInline var slots: ContiguousArray<Element?> = []
@@ -11,7 +11,7 @@ struct Ring<Element> {
 
   @inlinable var isEmpty: Bool { count == 0 }
 
-  /// Returns an element by its distance from the oldest.
+  /// Returns an element by its distance from the oldest one.
   ///
   /// - Parameter offset: The distance, less than ``count``.
   @inlinable
@@ -19,9 +19,7 @@ struct Ring<Element> {
     slots[index(at: offset)]
   }
 
-  /// Appends an element behind the newest.
-  ///
-  /// - Parameter element: What to append.
+  /// Appends an element.
   @inlinable
   mutating func append(_ element: Element) {
     if count == slots.count { grow() }
@@ -29,9 +27,7 @@ struct Ring<Element> {
     count &+= 1
   }
 
-  /// Removes the oldest element.
-  ///
-  /// - Returns: The element, or `nil` if there is none.
+  /// Removes and returns the oldest element, if any.
   @inlinable
   mutating func popFirst() -> Element? {
     guard count > 0 else { return nil }
@@ -39,14 +35,14 @@ struct Ring<Element> {
     slots[head] = nil
     head = index(at: 1)
     count &-= 1
-    // What a long backlog needed is given back once it is gone.
+    // Release the memory that a long backlog needed.
     if count == 0, slots.count > 64 { self = Ring() }
     return element
   }
 
-  /// Removes the oldest elements.
+  /// Removes and returns the oldest elements.
   ///
-  /// - Parameter maximum: How many at most.
+  /// - Parameter maximum: The maximum number of elements.
   /// - Returns: The elements, oldest first.
   @inlinable
   mutating func popFirst(atMost maximum: Int) -> ContiguousArray<Element> {
@@ -56,7 +52,7 @@ struct Ring<Element> {
     return taken
   }
 
-  /// The slot that is the given number of places behind the oldest element.
+  /// Returns the slot at a distance from the oldest element.
   @inlinable
   func index(at offset: Int) -> Int {
     let index = head &+ offset

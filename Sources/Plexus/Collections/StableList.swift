@@ -1,13 +1,13 @@
-/// Members in the order in which they joined, any of whom may leave.
+/// An ordered list of members that can be removed by number.
 ///
-/// Leaving takes a search by halves, however many there are, and the gaps are closed when they
-/// outnumber the members. Nothing but the member that leaves is ever released.
+/// Removal is a binary search that leaves a gap; gaps are compacted when they outnumber the members. No
+/// operation releases a member other than the removed one, which is returned.
 @usableFromInline
 struct StableList<Member> {
   @usableFromInline
   struct Place {
     @usableFromInline let number: Int
-    /// `nil` once it has left.
+    /// The member, or `nil` after its removal.
     @usableFromInline var member: Member?
 
     @inlinable
@@ -17,7 +17,7 @@ struct StableList<Member> {
     }
   }
 
-  /// In ascending order of the numbers, with gaps.
+  /// The places in ascending order of their numbers, with gaps.
   @usableFromInline var places: ContiguousArray<Place> = []
   @usableFromInline var gaps = 0
   @usableFromInline var lastNumber = 0
@@ -27,9 +27,9 @@ struct StableList<Member> {
 
   @inlinable var isEmpty: Bool { gaps == places.count }
 
-  /// Adds a member behind the others.
+  /// Appends a member.
   ///
-  /// - Returns: The number with which it leaves.
+  /// - Returns: The number with which it can be removed.
   @inlinable
   mutating func append(_ member: Member) -> Int {
     lastNumber += 1
@@ -37,10 +37,10 @@ struct StableList<Member> {
     return lastNumber
   }
 
-  /// Lets a member go.
+  /// Removes a member.
   ///
-  /// - Parameter number: What ``append(_:)`` has returned.
-  /// - Returns: The member, unless it has gone before.
+  /// - Parameter number: The number that ``append(_:)`` returned.
+  /// - Returns: The member, or `nil` if it has been removed before.
   mutating func remove(_ number: Int) -> Member? {
     var low = 0
     var high = places.count

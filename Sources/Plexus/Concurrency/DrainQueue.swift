@@ -1,6 +1,5 @@
-// @unchecked Sendable because `value` belongs to the thread that has set `isRunning` under the lock, up
-// to the moment when it resets it under the lock: no other thread accesses it. That needs no run-time check
-// for exclusive access either.
+// @unchecked Sendable: `value` is accessed only by the thread that has set `isRunning` under the lock, until it
+// resets it under the lock. Run-time exclusivity checks are therefore unnecessary, too.
 
 #if canImport(Darwin)
 public import Darwin
@@ -12,23 +11,23 @@ public import Musl
 public import Android
 #endif
 
-/// A queue that the calling threads drain themselves, and a value that only the draining thread accesses.
+/// A queue that the calling threads drain, with a value that only the draining thread accesses.
 ///
-/// A caller that finds the queue idle processes its own item at once, and then items that other threads have
-/// added meanwhile, as many as its allowance permits. A caller that finds the queue busy, because of another
-/// thread or of itself further up the stack, adds its item and returns. No caller waits, no item is nested in
-/// another one, and no lock is held while an item is processed.
+/// A caller that finds the queue idle processes its own item immediately, and then items that other threads
+/// have enqueued meanwhile, within its allowance. If the queue is busy, because of another thread or of an outer
+/// call on the same thread, the caller enqueues its item and returns. Callers never wait, items are never
+/// nested, and no lock is held while an item is processed.
 ///
-/// A caller that has used up its allowance hands the rest over: the next caller inherits it, and a task
-/// processes it if there is none. What an item adds on the thread that processes it is not limited: without
-/// other threads everything is processed when the caller returns.
+/// When the allowance is used up, the next caller continues the queue; a task does so if there is no further
+/// caller. Items that are enqueued by an item on the draining thread are not limited: without other
+/// threads, everything has been processed when the caller returns.
 @usableFromInline
 @safe
 final class DrainQueue<Item: Sendable, Value>: @unchecked Sendable {
   @usableFromInline
   struct Entry: Sendable {
     @usableFromInline let item: Item
-    /// Whether it was added by an item before it, on the thread that drains the queue.
+    /// Whether it was enqueued by another item on the draining thread.
     @usableFromInline let isNested: Bool
 
     @inlinable
@@ -42,10 +41,9 @@ final class DrainQueue<Item: Sendable, Value>: @unchecked Sendable {
   struct State: Sendable {
     @usableFromInline var entries = Ring<Entry>()
     @usableFromInline var isRunning = false
-    /// The thread that drains the queue, while one does.
+    /// The draining thread, if any.
     @usableFromInline var thread = ThreadID()
-    /// Whether a task has been started that processes what was handed over: there is one whenever the queue
-    /// holds items and is idle.
+    /// Whether a task is scheduled to process the remaining items, as for every idle queue with items.
     @usableFromInline var isCovered = false
     @usableFromInline var isClosed = false
     /// Whether the ending has run.
@@ -55,11 +53,11 @@ final class DrainQueue<Item: Sendable, Value>: @unchecked Sendable {
     init() {}
   }
 
-  /// `inherited` is a queue that another caller has handed over.
+  /// The state in which an item finds the queue; `inherited` means idle with the items of an earlier caller.
   @usableFromInline
   enum Admission: Sendable { case idle, inherited, busy, refused }
 
-  /// What the draining thread does next.
+  /// The next step of the draining thread.
   @usableFromInline
   enum Step: Sendable {
     case entry(Entry)
@@ -70,7 +68,7 @@ final class DrainQueue<Item: Sendable, Value>: @unchecked Sendable {
 
   @usableFromInline let state = Locked(State())
   @usableFromInline let ending: @Sendable (inout Value) -> Void
-  /// The clock that limits how long a caller processes the items of others; `nil` is the system's.
+  /// The clock that limits the processing of other callers' items, or `nil` for the system clock.
   @usableFromInline let time: (@Sendable () -> Nanoseconds)?
   @exclusivity(unchecked) @safe
   @usableFromInline var value: Value
@@ -78,9 +76,9 @@ final class DrainQueue<Item: Sendable, Value>: @unchecked Sendable {
   /// Creates an empty queue.
   ///
   /// - Parameters:
-  ///   - value: What only the draining thread accesses.
-  ///   - time: The clock that limits how long a caller processes the items of others; `nil` is the system's.
-  ///   - ending: What runs last, after ``close()``.
+  ///   - value: The value, which only the draining thread accesses.
+  ///   - time: The clock that limits the processing of other callers' items, or `nil` for the system clock.
+  ///   - ending: A closure that runs last, after ``close()``.
   @inlinable
   init(
     _ value: sending Value,
@@ -92,14 +90,14 @@ final class DrainQueue<Item: Sendable, Value>: @unchecked Sendable {
     self.ending = ending
   }
 
-  /// Processes an item, or leaves it to the draining thread.
+  /// Processes an item, or enqueues it for the draining thread.
   ///
   /// - Parameters:
   ///   - item: The item.
-  ///   - handOver: Called when the allowance is used up and no task is on its way: it starts one that calls
+  ///   - handOver: Called when the allowance is used up and no task is scheduled. It must start a task that calls
   ///     ``resume(_:)`` until that returns `false`.
-  ///   - perform: Processes an item, of this or another caller.
-  /// - Returns: Whether the item is or will be processed; `false` once the queue is closed.
+  ///   - perform: A closure that processes an item of this or another caller.
+  /// - Returns: Whether the item has been or will be processed; `false` if the queue is closed.
   @inlinable
   func add(
     _ item: Item,
@@ -124,7 +122,7 @@ final class DrainQueue<Item: Sendable, Value>: @unchecked Sendable {
     case .refused: return false
     case .idle: perform(item, &value)
     case .inherited:
-      // A caller that finds what another one has handed over does little of it: the next calls do the same.
+      // A small allowance is enough here: later calls continue the backlog in the same way.
       if drain(DrainAllowance(limit: 25_000), perform) { handOver() }
       return true
     }
@@ -132,10 +130,10 @@ final class DrainQueue<Item: Sendable, Value>: @unchecked Sendable {
     return true
   }
 
-  /// Processes what was handed over, unless another caller has inherited it.
+  /// Processes the remaining items unless another caller has continued the queue.
   ///
-  /// - Parameter perform: Processes an item.
-  /// - Returns: Whether there is more, and this has to be called once more.
+  /// - Parameter perform: A closure that processes an item.
+  /// - Returns: Whether items remain and this method must be called again.
   @inlinable
   func resume(_ perform: (Item, inout Value) -> Void) -> Bool {
     let isIdle = state.withLock { state in
@@ -148,10 +146,10 @@ final class DrainQueue<Item: Sendable, Value>: @unchecked Sendable {
     return isIdle && drain(DrainAllowance(), perform)
   }
 
-  /// Closes the queue: the items in it are still processed, and then the ending runs.
+  /// Closes the queue: the enqueued items are still processed, and then the ending runs.
   func close() {
     let isIdle = state.withLock { state in
-      // What was handed over is processed by the task, and the ending after it.
+      // If items remain, the scheduled task processes them and then runs the ending.
       let isIdle = !state.isRunning && !state.isClosed && state.entries.isEmpty
       state.isClosed = true
       if isIdle { (state.isRunning, state.thread) = (true, .current) }
@@ -163,16 +161,16 @@ final class DrainQueue<Item: Sendable, Value>: @unchecked Sendable {
   /// Processes items until the queue is empty or the allowance is used up.
   ///
   /// - Parameters:
-  ///   - allowance: How many items of other callers are processed.
-  ///   - perform: Processes an item.
-  /// - Returns: Whether items are left for which no task is on its way.
+  ///   - allowance: The limit for items of other callers.
+  ///   - perform: A closure that processes an item.
+  /// - Returns: Whether items remain for which no task is scheduled.
   @inlinable
   func drain(
     _ allowance: consuming DrainAllowance,
     _ perform: (Item, inout Value) -> Void
   ) -> Bool {
     while true {
-      // The clock is a user's in tests, and read without the lock.
+      // Tests inject a clock, which is read outside the lock.
       let mayGoOn = allowance.permitsNext(at: now)
       let step = state.withLock { state -> Step in
         if !mayGoOn, !state.entries.isEmpty, state.entries[0]?.isNested == false {
@@ -205,10 +203,10 @@ final class DrainQueue<Item: Sendable, Value>: @unchecked Sendable {
   }
 }
 
-/// The identity of a thread, as long as it runs.
+/// The identity of a running thread.
 @usableFromInline
 struct ThreadID: Hashable, Sendable {
-  /// Zero is no thread.
+  /// The identifier, or zero for no thread.
   @usableFromInline let rawValue: UInt
 
   /// Creates the identity of no thread.
@@ -222,7 +220,7 @@ struct ThreadID: Hashable, Sendable {
     self.rawValue = rawValue
   }
 
-  /// The thread that calls.
+  /// The current thread.
   @inlinable static var current: ThreadID {
     #if canImport(Glibc)
     ThreadID(rawValue: UInt(pthread_self()))
@@ -234,17 +232,17 @@ struct ThreadID: Hashable, Sendable {
   }
 }
 
-/// How many items of others a caller processes: for a time, a millisecond as a rule, and 1,024 at most.
+/// A limit for the items of other callers: a duration, by default a millisecond, and at most 1,024 items.
 ///
-/// The clock is read rarely: after the first item, and then after twice as many each time, unless the items
-/// take so long that the millisecond would be exceeded by far.
+/// The clock is read after the first item and then after twice as many items each time, or earlier if the
+/// limit would otherwise be exceeded by far.
 @usableFromInline
 struct DrainAllowance: Sendable {
   @usableFromInline static var most: Int { 1_024 }
 
   @usableFromInline let limit: Nanoseconds
 
-  /// The number of items so far.
+  /// The number of processed items.
   @usableFromInline var count = 0
   /// The number of items at which the clock is read next.
   @usableFromInline var nextReading = 0
@@ -255,13 +253,13 @@ struct DrainAllowance: Sendable {
     self.limit = limit
   }
 
-  /// Decides about the next item.
+  /// Returns whether the caller can process the next item.
   ///
-  /// - Parameter now: Reads the clock.
-  /// - Returns: Whether the caller may process it.
+  /// - Parameter now: A closure that reads the clock.
+  /// - Returns: Whether the allowance permits it.
   @inlinable
   mutating func permitsNext(at now: () -> Nanoseconds) -> Bool {
-    // Nothing was taken over so far: most callers find no items of others.
+    // Fast path: most callers find no items of others.
     guard count > 0 else { return true }
     guard count < Self.most else { return false }
     return count < nextReading || permitsNextReading(now())
@@ -276,7 +274,7 @@ struct DrainAllowance: Sendable {
     }
     let elapsed = now &- start
     guard elapsed < limit else { return false }
-    // As many as have been processed, or as many as the rest of the time suffices for.
+    // As many as have been processed, or as many as are expected to fit into the remaining time.
     let rest = Int(limit &- elapsed) / max(Int(elapsed) / (count &- 1), 1)
     nextReading = count &+ max(1, min(count, rest))
     return true

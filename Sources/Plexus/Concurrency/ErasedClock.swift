@@ -1,17 +1,17 @@
-/// A clock of whatever type that tells the time since some moment before, and sleeps.
+/// A type-erased clock that measures the time since a fixed moment.
 @usableFromInline
 protocol ErasedClock: AnyObject, Sendable {
-  /// The time at this moment.
+  /// Returns the current time.
   func now() -> Duration
 
-  /// Sleeps until the time has come.
+  /// Sleeps until a deadline.
   ///
-  /// - Throws: What the clock throws, as a rule `CancellationError` when the task is cancelled.
+  /// - Throws: The error of the clock, normally `CancellationError` if the task is cancelled.
   func sleep(until deadline: Duration) async throws
 }
 
 extension ErasedClock {
-  /// The time at this moment in nanoseconds.
+  /// Returns the current time in nanoseconds.
   @usableFromInline
   func nanoseconds() -> Nanoseconds {
     Nanoseconds(saturating: now())
@@ -36,7 +36,7 @@ private final class AnchoredClock<Source: Clock<Duration>>: ErasedClock {
   }
 }
 
-/// The clock that everybody uses, compiled for what it is: a touch costs little more than to read it.
+/// The default clock, specialized to avoid the overhead of a generic clock.
 private final class ErasedContinuousClock: ErasedClock {
   static let shared = ErasedContinuousClock()
 
@@ -52,7 +52,7 @@ private final class ErasedContinuousClock: ErasedClock {
 }
 
 extension Clock<Duration> {
-  /// Returns the clock as one that counts from now, or from a moment before.
+  /// Returns a type-erased clock that counts from now or from an earlier moment.
   func erased() -> any ErasedClock {
     self is ContinuousClock ? ErasedContinuousClock.shared : AnchoredClock(self)
   }

@@ -1,7 +1,7 @@
 // The only lock of the library.
 //
-// @unchecked Sendable and the unsafe pointer are here, and only here, because the value is reachable
-// with the lock held only: `withLock` is the one way in, and the storage never leaves this file.
+// @unchecked Sendable and the unsafe pointer are confined to this file: the value is accessible only in `withLock`,
+// while the lock is held, and the storage never leaves this file.
 
 #if canImport(Darwin)
 public import Synchronization
@@ -13,11 +13,10 @@ public import Musl
 public import Android
 #endif
 
-/// A value that one thread at a time may touch.
+/// A value protected by a mutex.
 ///
-/// Nothing that belongs to a user runs inside ``withLock(_:)``: no closure, no resumption, and no
-/// `deinit` of something that was stored. Whatever has to be released or called is returned from
-/// the body and released or called afterwards.
+/// No user code runs inside ``withLock(_:)``: no closure, no resumption and no `deinit` of a stored value.
+/// Values to release and closures to call are returned from the body and handled after it.
 @usableFromInline
 @safe
 struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
@@ -31,10 +30,10 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
 
   /// Calls the body with exclusive access to the value.
   ///
-  /// - Parameter body: What to do with the value. It must neither call user code nor release
-  ///   anything that could.
-  /// - Returns: What the body returns.
-  /// - Throws: What the body throws.
+  /// - Parameter body: A closure that accesses the value. It must neither call user code nor release anything that
+  ///   could.
+  /// - Returns: The result of the body.
+  /// - Throws: The error of the body.
   @inlinable
   borrowing func withLock<Result, Failure: Error>(
     _ body: (inout Value) throws(Failure) -> Result
@@ -44,10 +43,10 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
     }.value
   }
 
-  /// Carries a result out of the standard library's lock.
+  /// A wrapper that carries a result out of the standard library's lock.
   ///
-  /// That would otherwise ask for a proof that the result shares nothing with the guarded value, which
-  /// it may: the value is `Sendable`.
+  /// Without it, the compiler requires a proof that the result is disconnected from the guarded value, which is
+  /// not necessary for a `Sendable` value.
   @usableFromInline
   struct Transfer<Result>: @unchecked Sendable {
     @usableFromInline let value: Result
@@ -58,8 +57,8 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
     }
   }
   #else
-  // The C library's lock rather than the standard library's: the thread sanitizer sees through it,
-  // and it is the faster of the two on Linux.
+  // pthread_mutex_t instead of Synchronization.Mutex: the thread sanitizer supports it, and it is faster on
+  // Linux.
   @usableFromInline
   @safe
   struct Storage: @unchecked Sendable {
@@ -75,7 +74,7 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
 
   @usableFromInline let storage: UnsafeMutablePointer<Storage>
 
-  /// The lock itself, the first field of the storage.
+  /// The mutex, which is the first field of the storage.
   @inlinable var mutex: UnsafeMutablePointer<pthread_mutex_t> {
     unsafe UnsafeMutableRawPointer(storage).assumingMemoryBound(to: pthread_mutex_t.self)
   }
@@ -85,7 +84,7 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
     unsafe storage = .allocate(capacity: 1)
     unsafe storage.initialize(to: Storage(value: value))
     let status = unsafe pthread_mutex_init(mutex, nil)
-    precondition(status == 0, "The system has no memory left for a lock")
+    precondition(status == 0, "The system could not initialize a mutex")
   }
 
   @inlinable
@@ -97,10 +96,10 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
 
   /// Calls the body with exclusive access to the value.
   ///
-  /// - Parameter body: What to do with the value. It must neither call user code nor release
-  ///   anything that could.
-  /// - Returns: What the body returns.
-  /// - Throws: What the body throws.
+  /// - Parameter body: A closure that accesses the value. It must neither call user code nor release anything that
+  ///   could.
+  /// - Returns: The result of the body.
+  /// - Throws: The error of the body.
   @inlinable
   borrowing func withLock<Result, Failure: Error>(
     _ body: (inout Value) throws(Failure) -> Result

@@ -1,14 +1,14 @@
-/// A point in time or a span of it, in nanoseconds.
+/// A point in time or a duration, in nanoseconds.
 ///
-/// The largest value stands for "never".
+/// The largest value means "never".
 @usableFromInline
 typealias Nanoseconds = Int64
 
 extension Nanoseconds {
-  /// Creates a number of nanoseconds, the nearest representable one if the duration is too long.
+  /// Creates the number of nanoseconds in a duration, clamped to the representable range.
   @usableFromInline
   init(saturating duration: Duration) {
-    // Beyond that even the number of seconds may have no room in the components.
+    // Beyond this limit, even the seconds may overflow the components.
     guard duration < .seconds(9_223_372_036) else {
       self = .max
       return
@@ -21,21 +21,21 @@ extension Nanoseconds {
     self = seconds * 1_000_000_000 + attoseconds / 1_000_000_000
   }
 
-  /// Returns the sum, or the nearest representable number.
+  /// Returns the sum, clamped to the representable range.
   @inlinable
   func addingSaturating(_ other: Nanoseconds) -> Nanoseconds {
     let (sum, overflows) = addingReportingOverflow(other)
     return overflows ? (other < 0 ? .min : .max) : sum
   }
 
-  /// Returns the difference, or the nearest representable number.
+  /// Returns the difference, clamped to the representable range.
   @inlinable
   func subtractingSaturating(_ other: Nanoseconds) -> Nanoseconds {
     let (difference, overflows) = subtractingReportingOverflow(other)
     return overflows ? (other < 0 ? .max : .min) : difference
   }
 
-  /// Returns the product with a factor that is not negative, or the nearest representable number.
+  /// Returns the product with a nonnegative factor, clamped to the representable range.
   func scaled(by factor: Double) -> Nanoseconds {
     guard factor != 1 else { return self }
     let product = Double(self) * factor
@@ -45,17 +45,17 @@ extension Nanoseconds {
 }
 
 extension Duration {
-  /// As good as for ever: more than these 126 years not every clock can be relied on to bear.
+  /// A practically infinite duration, 126 years, because some clocks do not support longer ones.
   static var longest: Duration { .seconds(4_000_000_000) }
 
-  /// The duration, but zero at least and 126 years at most.
+  /// The duration, clamped to the range from zero to 126 years.
   var limited: Duration {
     min(max(self, .zero), .longest)
   }
 }
 
 extension Clock<Duration> {
-  /// The deadline after so much time, or after the longest that there is.
+  /// Returns the deadline after a duration, which is limited to ``Duration/longest``.
   func deadline(after duration: Duration) -> Instant {
     now.advanced(by: min(duration, .longest))
   }

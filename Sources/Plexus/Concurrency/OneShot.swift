@@ -1,4 +1,4 @@
-/// A value that is set once, by whoever comes first, and that one task waits for.
+/// A value that can be set once and that one task can wait for.
 final class OneShot<Value: Sendable>: Sendable {
   private struct State {
     var value: Value?
@@ -7,7 +7,7 @@ final class OneShot<Value: Sendable>: Sendable {
 
   private let state = Locked(State())
 
-  /// Sets the value, unless it has been set before.
+  /// Sets the value unless it has been set before.
   func set(_ value: Value) {
     let waiting = state.withLock { state -> CheckedContinuation<Value, Never>? in
       guard state.value == nil else { return nil }
@@ -19,9 +19,7 @@ final class OneShot<Value: Sendable>: Sendable {
     waiting?.resume(returning: value)
   }
 
-  /// Waits until the value is set.
-  ///
-  /// One task may do so, once.
+  /// Waits until the value is set; must be called at most once.
   func value() async -> Value {
     await withCheckedContinuation { continuation in
       let value = state.withLock { state in

@@ -1,13 +1,13 @@
 internal import Synchronization
 
-/// Runs asynchronous work one piece after the other, in the order in which it was given.
+/// A queue that runs asynchronous operations one at a time, in the order in which they were added.
 ///
-/// An actor would not do: it lets the next piece begin whenever one suspends.
+/// An actor is not sufficient, because it is reentrant: it can begin the next operation while one is suspended.
 final class SerialQueue: Sendable {
-  /// A piece of work, as the tasks know it that belong to it.
+  /// An operation, carried as a task-local value by the tasks that belong to it.
   private final class Turn: Sendable {
     let queue: ObjectIdentifier
-    /// A task that a piece of work leaves behind may wait for the next one.
+    /// Whether the operation has ended, so that a task that outlives it can wait for later operations.
     let isOver = Atomic<Bool>(false)
 
     init(of queue: SerialQueue) {
@@ -15,22 +15,22 @@ final class SerialQueue: Sendable {
     }
   }
 
-  /// The pieces of work that the current task belongs to.
+  /// The operations that the current task belongs to.
   @TaskLocal private static var current: [Turn] = []
 
   private let last = Locked<Task<Void, Never>?>(nil)
 
   init() {}
 
-  /// Whether the current task is part of a piece of work of this queue, which would wait for itself.
+  /// Whether the current task belongs to a running operation of this queue, for which a wait would be a deadlock.
   var isCurrent: Bool {
     let queue = ObjectIdentifier(self)
     return Self.current.contains { $0.queue == queue && !$0.isOver.load(ordering: .acquiring) }
   }
 
-  /// Adds a piece of work, which runs to its end whether those who wait for it are cancelled or not.
+  /// Adds an operation, which runs to its end even if the tasks that wait for it are cancelled.
   ///
-  /// - Returns: The task that does it.
+  /// - Returns: The task that runs it.
   @discardableResult
   func add(_ work: @escaping @concurrent @Sendable () async -> Void) -> Task<Void, Never> {
     let turn = Turn(of: self)

@@ -1,4 +1,4 @@
-// Unsafe because the C library fills a structure through a pointer, which is not kept.
+// Unsafe: the C library fills a structure through a pointer, which is not kept.
 
 internal import Synchronization
 
@@ -12,24 +12,24 @@ internal import Musl
 internal import Android
 #endif
 
-/// What a clock says, in nanoseconds since some moment before.
+/// The time of a clock, in nanoseconds since a fixed moment.
 ///
-/// A reading of `ContinuousClock` costs more than a look-up in a table. In its place the coarse
-/// reading of the system's clock is taken, which changes with each tick: every 1 to 10 milliseconds, as the system is
-/// configured. It goes on while the machine sleeps. Every other clock is asked itself.
+/// Reading `ContinuousClock` costs more than a table lookup, so the system's coarse clock replaces it.
+/// Its reading changes once per tick, every 1 to 10 milliseconds depending on the system, and advances while the
+/// machine sleeps. Other clocks are used directly.
 @usableFromInline
 struct TimeSource: Sendable {
-  /// The clock; `nil` if the coarse reading takes its place.
+  /// The clock, or `nil` for the coarse clock.
   @usableFromInline let clock: (any ErasedClock)?
 
   /// - Parameters:
   ///   - clock: The clock.
-  ///   - isExact: Whether a tick of the coarse reading is too long.
+  ///   - isExact: Whether to read `ContinuousClock` itself instead of the coarse clock.
   init(_ clock: any Clock<Duration>, isExact: Bool = false) {
     self.clock = clock is ContinuousClock && !isExact ? nil : clock.erased()
   }
 
-  /// The reading at this moment, which is never before an earlier one.
+  /// Returns the current time.
   @inlinable
   func now() -> Nanoseconds {
     guard let clock else { return coarseNanoseconds() }
@@ -37,7 +37,7 @@ struct TimeSource: Sendable {
   }
 }
 
-/// The coarse reading of the system's clock, which goes on while the machine sleeps.
+/// Returns the reading of the system's coarse clock, which advances while the machine sleeps.
 @usableFromInline
 func coarseNanoseconds() -> Nanoseconds {
   #if canImport(Darwin)
@@ -48,7 +48,7 @@ func coarseNanoseconds() -> Nanoseconds {
   #endif
 }
 
-/// The precise reading of the system's monotonic clock.
+/// Returns the precise reading of the system's monotonic clock.
 @usableFromInline
 func monotonicNanoseconds() -> Nanoseconds {
   #if canImport(Darwin)
@@ -58,9 +58,9 @@ func monotonicNanoseconds() -> Nanoseconds {
   #endif
 }
 
-/// The time since 1970-01-01T00:00Z, which can be set forwards and backwards.
+/// Returns the time since 1970-01-01T00:00Z, which can be changed in both directions.
 ///
-/// It serves only what has to mean something after a restart.
+/// Used only for times that must remain meaningful after a restart.
 @usableFromInline
 func wallClockTime() -> Duration {
   .nanoseconds(nanoseconds(of: CLOCK_REALTIME))
@@ -73,10 +73,10 @@ private func nanoseconds(of clock: clockid_t) -> Nanoseconds {
 }
 
 extension TimeSource {
-  /// The time that the machine has slept.
+  /// The time for which the machine has slept.
   ///
-  /// The system's coarse clock stands still meanwhile, and the clock that does not has no coarse reading: their
-  /// difference is looked at once a tick.
+  /// The coarse clock stops during sleep, and `CLOCK_BOOTTIME` has no coarse variant: their difference is read
+  /// once per tick.
   struct Asleep: ~Copyable, Sendable {
     static let shared = TimeSource.Asleep()
 
@@ -85,12 +85,12 @@ extension TimeSource {
 
     init() {}
 
-    /// Returns the time that the machine has slept.
+    /// Returns the time for which the machine has slept.
     ///
     /// - Parameters:
     ///   - tick: The coarse reading.
-    ///   - reading: Reads the clock that goes on while the machine sleeps.
-    /// - Returns: The time, which never becomes shorter.
+    ///   - reading: A closure that reads the clock that advances during sleep.
+    /// - Returns: The time, which never decreases.
     @inline(__always)
     func value(at tick: Nanoseconds, _ reading: () -> Nanoseconds) -> Nanoseconds {
       guard tick != lastTick.load(ordering: .acquiring) else {
@@ -101,7 +101,7 @@ extension TimeSource {
 
     @inline(never)
     private func look(at tick: Nanoseconds, _ reading: () -> Nanoseconds) -> Nanoseconds {
-      // The coarse reading lags behind by up to a tick, which is no sleep.
+      // The coarse reading lags by up to a tick; differences below 100 ms are not counted as sleep.
       let difference = reading() &- tick
       let known = value.load(ordering: .relaxed)
       let result = difference > known &+ 100_000_000 ? difference : known

@@ -1,9 +1,9 @@
-/// A task that sleeps until it is time for something.
+/// A task that sleeps until a deadline.
 struct Timer: Sendable {
   let id = UniqueID.next()
-  /// When it wakes, which is never after the time has come.
+  /// The time at which it wakes, which is not after the deadline.
   var wake: Duration
-  /// The task, as soon as it is known.
+  /// The task, once it has been created.
   var task: Task<Void, Never>?
 
   init(wake: Duration) {
@@ -13,10 +13,9 @@ struct Timer: Sendable {
   /// Starts the task.
   ///
   /// - Parameters:
-  ///   - clock: What it sleeps on.
-  ///   - ring: Called when it has woken, with whether the clock has let it sleep. It should not keep what
-  ///     it wakes: a clock need not care whether a sleeping task is cancelled. It returns when to wake
-  ///     again, if need be.
+  ///   - clock: The clock to sleep on.
+  ///   - ring: Called when the task wakes, with `false` if `sleep` threw. It returns the next time to wake, if any.
+  ///     It should not retain the object that it wakes, because some clocks ignore cancellation.
   /// - Returns: The task.
   func start(
     on clock: any ErasedClock,

@@ -1,10 +1,10 @@
 internal import Synchronization
 
-/// Numbers that are given out once in the life of the process.
+/// A generator of numbers that are unique in the process.
 enum UniqueID {
   private static let last = Atomic<UInt64>(0)
 
-  /// Returns a number, other than 0, that no earlier call returned.
+  /// Returns a nonzero number that no earlier call has returned.
   static func next() -> UInt64 {
     last.add(1, ordering: .relaxed).newValue
   }

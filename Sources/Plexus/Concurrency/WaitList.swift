@@ -1,14 +1,14 @@
-// Unsafe because a checked continuation would allocate for each of many callers. A parked task is resumed
-// exactly once: the pure state hands it out once, under the lock.
+// Unsafe: a checked continuation would allocate for each of many callers. A parked task is resumed exactly once,
+// because the pure state returns it once, under the lock.
 
-/// The callers that wait for one event, any of which can leave early in constant time.
+/// A list of callers that wait for one event and can leave early in constant time.
 @usableFromInline
 final class WaitList: Sendable {
   private let state = Locked(WaitListState<Parked>())
 
   init() {}
 
-  /// Waits for the event, or until the caller's task is cancelled.
+  /// Waits for the event or until the calling task is cancelled.
   func wait() async {
     let place = state.withLock { $0.join() }
     await withTaskCancellationHandler(
@@ -24,7 +24,7 @@ final class WaitList: Sendable {
     )
   }
 
-  /// Resumes every caller, because the event has come.
+  /// Resumes all callers.
   func finish() {
     state.withLock({ $0.finish() }).each { $0.resume() }
   }

@@ -6,15 +6,14 @@ struct WaitPlace: Hashable, Sendable {
 
 /// The callers that wait for one event.
 ///
-/// The first of them needs no array.
-/// A caller takes a place with ``join()``, and then either parks in it or withdraws. A place is free again
-/// as soon as its caller has been handed out or told that there is nothing to wait for.
+/// A caller takes a place with ``join()`` and then either parks in it or withdraws. A place is free again as soon as
+/// its caller has been returned or need not wait. The first place needs no array.
 ///
 /// Invariants:
 ///
 /// - ``count`` is the number of callers that have joined and not left.
-/// - A parked caller is handed out exactly once: when it leaves, or when the event comes.
-/// - A caller that has left before it parks is told so when it tries to park.
+/// - A parked caller is returned exactly once: when it leaves, or when the event occurs.
+/// - If a caller leaves before it parks, parking fails with ``Parking/left``.
 struct WaitListState<Parked: Sendable>: Sendable {
   private enum Place: Sendable {
     case free(next: Int32)
@@ -23,10 +22,10 @@ struct WaitListState<Parked: Sendable>: Sendable {
     case left
   }
 
-  /// The outcome of an attempt to park.
+  /// The outcome of parking.
   enum Parking: Hashable, Sendable {
     case parked
-    /// The event has come.
+    /// The event has occurred.
     case finished
     /// The caller has left before.
     case left
@@ -39,13 +38,13 @@ struct WaitListState<Parked: Sendable>: Sendable {
   /// The number of callers that have joined and not left.
   private(set) var count = 0
 
-  /// The number of callers that have a place and have not parked in it yet.
+  /// The number of callers that have a place and have not parked yet.
   private var underWay = 0
 
-  /// Whether the event has come.
+  /// Whether the event has occurred.
   private(set) var isFinished = false
 
-  /// Whether the event has come and every caller has been told.
+  /// Whether the event has occurred and every caller has been notified.
   var isOver: Bool { isFinished && underWay == 0 }
 
   private subscript(index: Int32) -> Place {
@@ -53,7 +52,7 @@ struct WaitListState<Parked: Sendable>: Sendable {
     set { if index == 0 { first = newValue } else { others[Int(index) - 1] = newValue } }
   }
 
-  /// Takes a place for a caller, which is not parked yet.
+  /// Reserves a place for a caller.
   mutating func join() -> WaitPlace {
     count += 1
     underWay += 1
@@ -67,7 +66,7 @@ struct WaitListState<Parked: Sendable>: Sendable {
     return WaitPlace(index: index)
   }
 
-  /// Parks a caller.
+  /// Parks a caller in its place.
   mutating func park(_ parked: Parked, in place: WaitPlace) -> Parking {
     underWay -= 1
     if case .left = self[place.index] {
@@ -79,16 +78,16 @@ struct WaitListState<Parked: Sendable>: Sendable {
     return .parked
   }
 
-  /// Removes a caller that has joined, and does not park after all.
+  /// Removes a caller that has joined and will not park.
   mutating func withdraw(_ place: WaitPlace) {
     underWay -= 1
     if case .taken = self[place.index] { count -= 1 }
     free(place)
   }
 
-  /// Removes a caller early, unless the event has come.
+  /// Removes a caller early, unless the event has occurred.
   ///
-  /// - Returns: Whether it was there until now, and the caller itself if it was parked.
+  /// - Returns: Whether it was removed, and the caller itself if it was parked.
   mutating func leave(_ place: WaitPlace) -> (hasLeft: Bool, parked: Parked?) {
     guard !isFinished else { return (false, nil) }
     switch self[place.index] {
@@ -111,9 +110,7 @@ struct WaitListState<Parked: Sendable>: Sendable {
     firstFree = place.index
   }
 
-  /// Takes all parked callers out, because the event has come.
-  ///
-  /// - Returns: The parked callers, the first one apart from the others.
+  /// Removes and returns all parked callers when the event occurs.
   mutating func finish() -> Waiting {
     guard !isFinished else { return Waiting() }
     isFinished = true
@@ -133,14 +130,14 @@ struct WaitListState<Parked: Sendable>: Sendable {
     return waiting
   }
 
-  /// Callers that are to be resumed.
+  /// The callers to resume.
   struct Waiting: Sendable {
     fileprivate(set) var first: Parked?
     fileprivate(set) var others: ContiguousArray<Parked> = []
 
     init() {}
 
-    /// Calls the body for each of them.
+    /// Calls the body for each caller.
     func each(_ body: (Parked) -> Void) {
       if let first { body(first) }
       for parked in others { body(parked) }

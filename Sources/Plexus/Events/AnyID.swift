@@ -1,10 +1,10 @@
-// @unchecked Sendable because the weak reference is to an object that was handed in as a Sendable value; Swift
-// cannot cast to that once the type is lost.
+// @unchecked Sendable: the weak reference is to an object that was passed as a Sendable value. A cast to
+// Sendable is not possible after the type has been erased.
 
-/// A value that something is known by, of whatever type.
+/// A type-erased identifier.
 ///
-/// Values of different types are never equal. Comparing and hashing run a user's code: never under a
-/// lock.
+/// Values of different types are never equal. Comparing and hashing call user code and must not happen
+/// under a lock.
 @usableFromInline
 struct AnyID: Hashable, Sendable {
   fileprivate let value: any Hashable & Sendable
@@ -25,22 +25,22 @@ struct AnyID: Hashable, Sendable {
   }
 
   fileprivate func has<Value: Hashable>(_ other: Value) -> Bool {
-    // The types of the values, not of what holds them: an object may be known as one of a superclass.
+    // The dynamic types are compared, because an object can be held as an instance of a superclass.
     type(of: value) == type(of: other) && value as? Value == other
   }
 }
 
 extension AnyID {
-  /// A value that something is known by, which is held weakly if it is an object that equals only itself.
+  /// An identifier that is held weakly if it is an object that equals only itself.
   struct Weak: @unchecked Sendable {
     private weak let object: (any AnyObject & Hashable)?
-    /// The value, unless it is such an object.
+    /// The identifier, unless it is held weakly.
     private let value: AnyID?
 
-    /// Creates the id; called with no lock held.
+    /// Creates the identifier; called with no lock held.
     init(_ id: AnyID) {
-      // What is no object can be cast to one on some platforms. An object that is equal to others serves as a
-      // value: it can have been made for the call only.
+      // The type check is needed because some platforms can cast any value to `AnyObject`. An object that equals
+      // other objects is held strongly: it may have been created for the call only.
       let isObject = type(of: id.value) is AnyObject.Type
       let known = isObject ? id.value as? any AnyObject & Hashable : nil
       let isUnique = known.map { ObjectIdentifier($0).hashValue == id.hashValue } ?? false
@@ -48,7 +48,7 @@ extension AnyID {
       value = isUnique ? nil : id
     }
 
-    /// Returns whether it is the id given, which an object that was released is not.
+    /// Returns whether it equals the given identifier; `false` if its object has been released.
     func matches(_ id: AnyID) -> Bool {
       if let value { return value == id }
       guard let object else { return false }

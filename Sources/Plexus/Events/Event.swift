@@ -1,4 +1,4 @@
-/// Something that happens, told to whoever listens for events of its type.
+/// A value that can be posted on an event bus.
 ///
 /// Any `Sendable` type can be an event:
 ///
@@ -11,16 +11,16 @@
 /// bus.post(LoggedIn(name: "Ada"))
 /// ```
 ///
-/// An event reaches the subscribers of exactly its own type. Unless it says otherwise, it is gone when
-/// those who are subscribed have had it.
+/// An event reaches the subscribers of exactly its own type. By default, it is discarded once all
+/// current subscribers have received it.
 public protocol Event: Sendable {
-  /// Whether, how long and up to which number events are kept for those who subscribe later.
+  /// Whether events are retained for later subscribers, how many, and for how long.
   ///
-  /// The bus asks each event once, when it is posted. The default is ``EventPersistence/none``.
+  /// The bus reads this property once for each posted event. The default is ``EventPersistence/none``.
   var persistence: EventPersistence { get }
 }
 
 extension Event {
-  /// An event is not kept, unless its type says otherwise.
+  /// The default persistence, which does not retain the event.
   public var persistence: EventPersistence { .none }
 }

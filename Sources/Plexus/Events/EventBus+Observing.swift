@@ -1,19 +1,19 @@
-/// Handlers that return nothing.
+/// Handlers without a result.
 extension EventBus {
-  /// Calls a closure for every event of a type, as long as a token lives.
+  /// Registers a closure for the events of a type, until its token is released.
   ///
-  /// The synchronous handlers of one type and scope that share an actor run one after another, in
-  /// subscription order, event by event.
+  /// Synchronous handlers of one type and scope that share an actor run one after another, event by event
+  /// and in subscription order.
   ///
-  /// Returning counts as handled successfully, throwing as failed.
+  /// Returning counts as success, throwing as failure.
   ///
   /// - Parameters:
-  ///   - type: The type of events, exactly.
-  ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
-  ///   - bufferingPolicy: Which events the handler can miss while it is behind. Kept events are offered to it in
-  ///     any case.
-  ///   - handler: What to call, on the actor that the closure belongs to.
-  /// - Returns: The token that keeps the handler registered. Dropping it removes the handler.
+  ///   - type: The exact type of the events.
+  ///   - scope: The exact scope, or `nil` for events posted without a scope.
+  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
+  ///     delivered regardless of it.
+  ///   - handler: The closure to call. It runs on the actor that it is isolated to.
+  /// - Returns: The token of the handler. Releasing it removes the handler.
   @inlinable
   public nonisolated func observe<E: Event>(
     _ type: E.Type,
@@ -38,21 +38,21 @@ extension EventBus {
     return ObservationToken(core.add(recipe, of: ObjectIdentifier(type), in: scope))
   }
 
-  /// Calls an asynchronous closure for every event of a type, as long as a token lives.
+  /// Registers an asynchronous closure for the events of a type, until its token is released.
   ///
-  /// The handler has a task of its own. It sees every event in order, never overlaps itself, and holds
-  /// up no other subscriber while it is suspended, unless the event is persistent. When the handler is
-  /// removed while it runs, that task is cancelled, and an offer of a persistent event has failed.
+  /// The handler runs in its own task. It receives events in order, and its calls never overlap. While it is
+  /// suspended, it delays other subscribers only if the event is persistent. Removing the handler during a
+  /// call cancels the task; the delivery of a persistent event then counts as failed.
   ///
-  /// Returning counts as handled successfully, throwing as failed.
+  /// Returning counts as success, throwing as failure.
   ///
   /// - Parameters:
-  ///   - type: The type of events, exactly.
-  ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
-  ///   - bufferingPolicy: Which events the handler can miss while it is behind. Kept events are offered to it in
-  ///     any case.
-  ///   - handler: What to call, on the actor that the closure belongs to.
-  /// - Returns: The token that keeps the handler registered. Dropping it removes the handler.
+  ///   - type: The exact type of the events.
+  ///   - scope: The exact scope, or `nil` for events posted without a scope.
+  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
+  ///     delivered regardless of it.
+  ///   - handler: The closure to call. It runs on the actor that it is isolated to.
+  /// - Returns: The token of the handler. Releasing it removes the handler.
   @inlinable
   public nonisolated func observe<E: Event>(
     _ type: E.Type,
@@ -76,22 +76,22 @@ extension EventBus {
     return ObservationToken(core.add(recipe, of: ObjectIdentifier(type), in: scope))
   }
 
-  /// Calls a closure for every event of a type, as long as an owner lives.
+  /// Registers a closure for the events of a type, until its owner is released.
   ///
-  /// The synchronous handlers of one type and scope that share an actor run one after another, in
-  /// subscription order, event by event.
+  /// Synchronous handlers of one type and scope that share an actor run one after another, event by event
+  /// and in subscription order.
   ///
-  /// Returning counts as handled successfully, throwing as failed.
+  /// Returning counts as success, throwing as failure.
   ///
   /// - Parameters:
-  ///   - owner: The object, held weakly. The closure must not capture it strongly: it is handed in. Once it has
-  ///     been released, the handler is removed at the next event, or the next look at
+  ///   - owner: The owner, which is held weakly and passed to the closure. The closure must not capture it
+  ///     strongly. After its release, the handler is removed at the next event or the next call of
   ///     ``EventBus/subscriberCount(for:scope:)``.
-  ///   - type: The type of events, exactly.
-  ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
-  ///   - bufferingPolicy: Which events the handler can miss while it is behind. Kept events are offered to it in
-  ///     any case.
-  ///   - handler: What to call, with the owner and the event, on the actor that the closure belongs to.
+  ///   - type: The exact type of the events.
+  ///   - scope: The exact scope, or `nil` for events posted without a scope.
+  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
+  ///     delivered regardless of it.
+  ///   - handler: The closure to call with the owner and the event. It runs on the actor that it is isolated to.
   @inlinable
   public nonisolated func observe<Owner: AnyObject & Sendable, E: Event>(
     as owner: Owner,
@@ -120,23 +120,23 @@ extension EventBus {
     core.add(recipe, of: ObjectIdentifier(type), in: scope)
   }
 
-  /// Calls an asynchronous closure for every event of a type, as long as an owner lives.
+  /// Registers an asynchronous closure for the events of a type, until its owner is released.
   ///
-  /// The handler has a task of its own. It sees every event in order, never overlaps itself, and holds
-  /// up no other subscriber while it is suspended, unless the event is persistent. When the handler is
-  /// removed while it runs, that task is cancelled, and an offer of a persistent event has failed.
+  /// The handler runs in its own task. It receives events in order, and its calls never overlap. While it is
+  /// suspended, it delays other subscribers only if the event is persistent. Removing the handler during a
+  /// call cancels the task; the delivery of a persistent event then counts as failed.
   ///
-  /// Returning counts as handled successfully, throwing as failed.
+  /// Returning counts as success, throwing as failure.
   ///
   /// - Parameters:
-  ///   - owner: The object, held weakly. The closure must not capture it strongly: it is handed in. Once it has
-  ///     been released, the handler is removed at the next event, or the next look at
+  ///   - owner: The owner, which is held weakly and passed to the closure. The closure must not capture it
+  ///     strongly. After its release, the handler is removed at the next event or the next call of
   ///     ``EventBus/subscriberCount(for:scope:)``.
-  ///   - type: The type of events, exactly.
-  ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
-  ///   - bufferingPolicy: Which events the handler can miss while it is behind. Kept events are offered to it in
-  ///     any case.
-  ///   - handler: What to call, with the owner and the event, on the actor that the closure belongs to.
+  ///   - type: The exact type of the events.
+  ///   - scope: The exact scope, or `nil` for events posted without a scope.
+  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
+  ///     delivered regardless of it.
+  ///   - handler: The closure to call with the owner and the event. It runs on the actor that it is isolated to.
   @inlinable
   public nonisolated func observe<Owner: AnyObject & Sendable, E: Event>(
     as owner: Owner,
@@ -164,23 +164,23 @@ extension EventBus {
     core.add(recipe, of: ObjectIdentifier(type), in: scope)
   }
 
-  /// Calls a closure for every event of a type, until it is removed by its id.
+  /// Registers a closure for the events of a type, until it is removed by its id.
   ///
-  /// The synchronous handlers of one type and scope that share an actor run one after another, in
-  /// subscription order, event by event.
+  /// Synchronous handlers of one type and scope that share an actor run one after another, event by event
+  /// and in subscription order.
   ///
-  /// Returning counts as handled successfully, throwing as failed.
+  /// Returning counts as success, throwing as failure.
   ///
   /// - Parameters:
-  ///   - id: What removes the handler: see ``EventBus/removeObserver(id:)``. Several handlers can have the
-  ///     same. An object that equals only itself is held weakly.
-  ///   - type: The type of events, exactly.
-  ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
-  ///   - replacing: Whether handlers of the same id, type and scope are removed in the same moment. The
-  ///     new one takes its place at the end, and gets everything that is posted from then on.
-  ///   - bufferingPolicy: Which events the handler can miss while it is behind. Kept events are offered to it in
-  ///     any case.
-  ///   - handler: What to call, on the actor that the closure belongs to.
+  ///   - id: The id to pass to ``EventBus/removeObserver(id:)``. Several handlers can share an id. An object that
+  ///     equals only itself is held weakly.
+  ///   - type: The exact type of the events.
+  ///   - scope: The exact scope, or `nil` for events posted without a scope.
+  ///   - replacing: Whether handlers with the same id, type and scope are removed atomically. The new handler
+  ///     is last in subscription order and receives all events posted from then on.
+  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
+  ///     delivered regardless of it.
+  ///   - handler: The closure to call. It runs on the actor that it is isolated to.
   @inlinable
   public nonisolated func observe<E: Event>(
     id: some Hashable & Sendable,
@@ -213,24 +213,24 @@ extension EventBus {
     )
   }
 
-  /// Calls an asynchronous closure for every event of a type, until it is removed by its id.
+  /// Registers an asynchronous closure for the events of a type, until it is removed by its id.
   ///
-  /// The handler has a task of its own. It sees every event in order, never overlaps itself, and holds
-  /// up no other subscriber while it is suspended, unless the event is persistent. When the handler is
-  /// removed while it runs, that task is cancelled, and an offer of a persistent event has failed.
+  /// The handler runs in its own task. It receives events in order, and its calls never overlap. While it is
+  /// suspended, it delays other subscribers only if the event is persistent. Removing the handler during a
+  /// call cancels the task; the delivery of a persistent event then counts as failed.
   ///
-  /// Returning counts as handled successfully, throwing as failed.
+  /// Returning counts as success, throwing as failure.
   ///
   /// - Parameters:
-  ///   - id: What removes the handler: see ``EventBus/removeObserver(id:)``. Several handlers can have the
-  ///     same. An object that equals only itself is held weakly.
-  ///   - type: The type of events, exactly.
-  ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
-  ///   - replacing: Whether handlers of the same id, type and scope are removed in the same moment. The
-  ///     new one takes its place at the end, and gets everything that is posted from then on.
-  ///   - bufferingPolicy: Which events the handler can miss while it is behind. Kept events are offered to it in
-  ///     any case.
-  ///   - handler: What to call, on the actor that the closure belongs to.
+  ///   - id: The id to pass to ``EventBus/removeObserver(id:)``. Several handlers can share an id. An object that
+  ///     equals only itself is held weakly.
+  ///   - type: The exact type of the events.
+  ///   - scope: The exact scope, or `nil` for events posted without a scope.
+  ///   - replacing: Whether handlers with the same id, type and scope are removed atomically. The new handler
+  ///     is last in subscription order and receives all events posted from then on.
+  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
+  ///     delivered regardless of it.
+  ///   - handler: The closure to call. It runs on the actor that it is isolated to.
   @inlinable
   public nonisolated func observe<E: Event>(
     id: some Hashable & Sendable,
@@ -263,26 +263,26 @@ extension EventBus {
   }
 }
 
-/// Handlers that return a result.
+/// Handlers with a result.
 ///
-/// Swift takes a closure without a `return` for one with a result, too, and prefers the members of the type
-/// itself to those in the extension of a protocol that it conforms to.
+/// A closure without `return` matches these overloads, too. They are declared in a protocol extension because
+/// overload resolution prefers the members of `EventBus` itself.
 extension Actor where Self == EventBus {
-  /// Calls a closure for every event of a type, as long as a token lives.
+  /// Registers a closure for the events of a type, until its token is released.
   ///
-  /// The synchronous handlers of one type and scope that share an actor run one after another, in
-  /// subscription order, event by event.
+  /// Synchronous handlers of one type and scope that share an actor run one after another, event by event
+  /// and in subscription order.
   ///
-  /// What it returns decides whether a persistent event goes on to others, or is kept: see
-  /// <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
+  /// The result determines whether a persistent event is delivered to further subscribers and whether it is
+  /// retained: see <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
   ///
   /// - Parameters:
-  ///   - type: The type of events, exactly.
-  ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
-  ///   - bufferingPolicy: Which events the handler can miss while it is behind. Kept events are offered to it in
-  ///     any case.
-  ///   - handler: What to call, on the actor that the closure belongs to.
-  /// - Returns: The token that keeps the handler registered. Dropping it removes the handler.
+  ///   - type: The exact type of the events.
+  ///   - scope: The exact scope, or `nil` for events posted without a scope.
+  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
+  ///     delivered regardless of it.
+  ///   - handler: The closure to call. It runs on the actor that it is isolated to.
+  /// - Returns: The token of the handler. Releasing it removes the handler.
   @inlinable
   public nonisolated func observe<E: PersistentEvent>(
     _ type: E.Type,
@@ -306,22 +306,22 @@ extension Actor where Self == EventBus {
     return ObservationToken(self.core.add(recipe, of: ObjectIdentifier(type), in: scope))
   }
 
-  /// Calls an asynchronous closure for every event of a type, as long as a token lives.
+  /// Registers an asynchronous closure for the events of a type, until its token is released.
   ///
-  /// The handler has a task of its own. It sees every event in order, never overlaps itself, and holds
-  /// up no other subscriber while it is suspended, unless the event is persistent. When the handler is
-  /// removed while it runs, that task is cancelled, and an offer of a persistent event has failed.
+  /// The handler runs in its own task. It receives events in order, and its calls never overlap. While it is
+  /// suspended, it delays other subscribers only if the event is persistent. Removing the handler during a
+  /// call cancels the task; the delivery of a persistent event then counts as failed.
   ///
-  /// What it returns decides whether a persistent event goes on to others, or is kept: see
-  /// <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
+  /// The result determines whether a persistent event is delivered to further subscribers and whether it is
+  /// retained: see <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
   ///
   /// - Parameters:
-  ///   - type: The type of events, exactly.
-  ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
-  ///   - bufferingPolicy: Which events the handler can miss while it is behind. Kept events are offered to it in
-  ///     any case.
-  ///   - handler: What to call, on the actor that the closure belongs to.
-  /// - Returns: The token that keeps the handler registered. Dropping it removes the handler.
+  ///   - type: The exact type of the events.
+  ///   - scope: The exact scope, or `nil` for events posted without a scope.
+  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
+  ///     delivered regardless of it.
+  ///   - handler: The closure to call. It runs on the actor that it is isolated to.
+  /// - Returns: The token of the handler. Releasing it removes the handler.
   @inlinable
   public nonisolated func observe<E: PersistentEvent>(
     _ type: E.Type,
@@ -344,23 +344,23 @@ extension Actor where Self == EventBus {
     return ObservationToken(self.core.add(recipe, of: ObjectIdentifier(type), in: scope))
   }
 
-  /// Calls a closure for every event of a type, as long as an owner lives.
+  /// Registers a closure for the events of a type, until its owner is released.
   ///
-  /// The synchronous handlers of one type and scope that share an actor run one after another, in
-  /// subscription order, event by event.
+  /// Synchronous handlers of one type and scope that share an actor run one after another, event by event
+  /// and in subscription order.
   ///
-  /// What it returns decides whether a persistent event goes on to others, or is kept: see
-  /// <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
+  /// The result determines whether a persistent event is delivered to further subscribers and whether it is
+  /// retained: see <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
   ///
   /// - Parameters:
-  ///   - owner: The object, held weakly. The closure must not capture it strongly: it is handed in. Once it has
-  ///     been released, the handler is removed at the next event, or the next look at
+  ///   - owner: The owner, which is held weakly and passed to the closure. The closure must not capture it
+  ///     strongly. After its release, the handler is removed at the next event or the next call of
   ///     ``EventBus/subscriberCount(for:scope:)``.
-  ///   - type: The type of events, exactly.
-  ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
-  ///   - bufferingPolicy: Which events the handler can miss while it is behind. Kept events are offered to it in
-  ///     any case.
-  ///   - handler: What to call, with the owner and the event, on the actor that the closure belongs to.
+  ///   - type: The exact type of the events.
+  ///   - scope: The exact scope, or `nil` for events posted without a scope.
+  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
+  ///     delivered regardless of it.
+  ///   - handler: The closure to call with the owner and the event. It runs on the actor that it is isolated to.
   @inlinable
   public nonisolated func observe<Owner: AnyObject & Sendable, E: PersistentEvent>(
     as owner: Owner,
@@ -388,24 +388,24 @@ extension Actor where Self == EventBus {
     self.core.add(recipe, of: ObjectIdentifier(type), in: scope)
   }
 
-  /// Calls an asynchronous closure for every event of a type, as long as an owner lives.
+  /// Registers an asynchronous closure for the events of a type, until its owner is released.
   ///
-  /// The handler has a task of its own. It sees every event in order, never overlaps itself, and holds
-  /// up no other subscriber while it is suspended, unless the event is persistent. When the handler is
-  /// removed while it runs, that task is cancelled, and an offer of a persistent event has failed.
+  /// The handler runs in its own task. It receives events in order, and its calls never overlap. While it is
+  /// suspended, it delays other subscribers only if the event is persistent. Removing the handler during a
+  /// call cancels the task; the delivery of a persistent event then counts as failed.
   ///
-  /// What it returns decides whether a persistent event goes on to others, or is kept: see
-  /// <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
+  /// The result determines whether a persistent event is delivered to further subscribers and whether it is
+  /// retained: see <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
   ///
   /// - Parameters:
-  ///   - owner: The object, held weakly. The closure must not capture it strongly: it is handed in. Once it has
-  ///     been released, the handler is removed at the next event, or the next look at
+  ///   - owner: The owner, which is held weakly and passed to the closure. The closure must not capture it
+  ///     strongly. After its release, the handler is removed at the next event or the next call of
   ///     ``EventBus/subscriberCount(for:scope:)``.
-  ///   - type: The type of events, exactly.
-  ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
-  ///   - bufferingPolicy: Which events the handler can miss while it is behind. Kept events are offered to it in
-  ///     any case.
-  ///   - handler: What to call, with the owner and the event, on the actor that the closure belongs to.
+  ///   - type: The exact type of the events.
+  ///   - scope: The exact scope, or `nil` for events posted without a scope.
+  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
+  ///     delivered regardless of it.
+  ///   - handler: The closure to call with the owner and the event. It runs on the actor that it is isolated to.
   @inlinable
   public nonisolated func observe<Owner: AnyObject & Sendable, E: PersistentEvent>(
     as owner: Owner,
@@ -432,24 +432,24 @@ extension Actor where Self == EventBus {
     self.core.add(recipe, of: ObjectIdentifier(type), in: scope)
   }
 
-  /// Calls a closure for every event of a type, until it is removed by its id.
+  /// Registers a closure for the events of a type, until it is removed by its id.
   ///
-  /// The synchronous handlers of one type and scope that share an actor run one after another, in
-  /// subscription order, event by event.
+  /// Synchronous handlers of one type and scope that share an actor run one after another, event by event
+  /// and in subscription order.
   ///
-  /// What it returns decides whether a persistent event goes on to others, or is kept: see
-  /// <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
+  /// The result determines whether a persistent event is delivered to further subscribers and whether it is
+  /// retained: see <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
   ///
   /// - Parameters:
-  ///   - id: What removes the handler: see ``EventBus/removeObserver(id:)``. Several handlers can have the
-  ///     same. An object that equals only itself is held weakly.
-  ///   - type: The type of events, exactly.
-  ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
-  ///   - replacing: Whether handlers of the same id, type and scope are removed in the same moment. The
-  ///     new one takes its place at the end, and gets everything that is posted from then on.
-  ///   - bufferingPolicy: Which events the handler can miss while it is behind. Kept events are offered to it in
-  ///     any case.
-  ///   - handler: What to call, on the actor that the closure belongs to.
+  ///   - id: The id to pass to ``EventBus/removeObserver(id:)``. Several handlers can share an id. An object that
+  ///     equals only itself is held weakly.
+  ///   - type: The exact type of the events.
+  ///   - scope: The exact scope, or `nil` for events posted without a scope.
+  ///   - replacing: Whether handlers with the same id, type and scope are removed atomically. The new handler
+  ///     is last in subscription order and receives all events posted from then on.
+  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
+  ///     delivered regardless of it.
+  ///   - handler: The closure to call. It runs on the actor that it is isolated to.
   @inlinable
   public nonisolated func observe<E: PersistentEvent>(
     id: some Hashable & Sendable,
@@ -481,25 +481,25 @@ extension Actor where Self == EventBus {
     )
   }
 
-  /// Calls an asynchronous closure for every event of a type, until it is removed by its id.
+  /// Registers an asynchronous closure for the events of a type, until it is removed by its id.
   ///
-  /// The handler has a task of its own. It sees every event in order, never overlaps itself, and holds
-  /// up no other subscriber while it is suspended, unless the event is persistent. When the handler is
-  /// removed while it runs, that task is cancelled, and an offer of a persistent event has failed.
+  /// The handler runs in its own task. It receives events in order, and its calls never overlap. While it is
+  /// suspended, it delays other subscribers only if the event is persistent. Removing the handler during a
+  /// call cancels the task; the delivery of a persistent event then counts as failed.
   ///
-  /// What it returns decides whether a persistent event goes on to others, or is kept: see
-  /// <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
+  /// The result determines whether a persistent event is delivered to further subscribers and whether it is
+  /// retained: see <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
   ///
   /// - Parameters:
-  ///   - id: What removes the handler: see ``EventBus/removeObserver(id:)``. Several handlers can have the
-  ///     same. An object that equals only itself is held weakly.
-  ///   - type: The type of events, exactly.
-  ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
-  ///   - replacing: Whether handlers of the same id, type and scope are removed in the same moment. The
-  ///     new one takes its place at the end, and gets everything that is posted from then on.
-  ///   - bufferingPolicy: Which events the handler can miss while it is behind. Kept events are offered to it in
-  ///     any case.
-  ///   - handler: What to call, on the actor that the closure belongs to.
+  ///   - id: The id to pass to ``EventBus/removeObserver(id:)``. Several handlers can share an id. An object that
+  ///     equals only itself is held weakly.
+  ///   - type: The exact type of the events.
+  ///   - scope: The exact scope, or `nil` for events posted without a scope.
+  ///   - replacing: Whether handlers with the same id, type and scope are removed atomically. The new handler
+  ///     is last in subscription order and receives all events posted from then on.
+  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
+  ///     delivered regardless of it.
+  ///   - handler: The closure to call. It runs on the actor that it is isolated to.
   @inlinable
   public nonisolated func observe<E: PersistentEvent>(
     id: some Hashable & Sendable,

@@ -1,8 +1,8 @@
-/// A place where events of any type are posted and observed, without either side knowing the other.
+/// An event bus that delivers events of any type from posters to subscribers.
 ///
-/// An event reaches the subscribers of exactly its type and scope. Posting is synchronous, takes no
-/// hop and starts no task, from whatever thread or actor; how many subscribers there are of other
-/// types and scopes does not matter.
+/// An event reaches the subscribers of exactly its type and scope. Posting is synchronous and works from any
+/// thread or actor without an actor hop. Its cost does not depend on the number of
+/// subscribers of other types and scopes.
 ///
 /// ```swift
 /// struct LoggedIn: Event {
@@ -20,44 +20,43 @@
 ///
 /// ## Order
 ///
-/// There is one order for each type and scope: all subscribers see it, and what one thread posts stays
-/// in program order. An event that is posted while another one is being handled comes after it.
-/// Nothing is said about the order of events of different types.
+/// The events of each type and scope have one order, which is the same for all subscribers. Events posted
+/// by one thread keep their program order. An event that is posted while another one is being handled comes
+/// after it. There is no order between events of different types.
 ///
 /// ## Slow handlers
 ///
-/// Synchronous handlers that share an actor run one after another, in subscription order, event by
-/// event. A handler that suspends sees every event in order and never overlaps itself. It delays no
-/// events of other types or scopes and, as long as the events of its own type are not persistent, no
-/// other subscriber.
+/// Synchronous handlers that share an actor run one after another, event by event and in subscription order. An
+/// asynchronous handler receives events in order, and its calls never overlap. It does not delay events of
+/// other types or scopes and, unless the events of its own type are persistent, no other subscriber.
 ///
 /// ## Handlers
 ///
-/// `observe` calls a closure for each event, on the actor that the closure belongs to. There are three ways to
-/// register one, by lifetime, each for closures that suspend and for those that do not:
+/// `observe` registers a closure, which is called for each event on the actor that it is isolated to. The
+/// overloads differ in the lifetime of the handler; each exists for synchronous and asynchronous closures:
 ///
 /// | Call | The handler lives |
 /// |---|---|
-/// | `observe(E.self) { event in ... }` | as long as the token that is returned |
-/// | `observe(as: owner, E.self) { owner, event in ... }` | as long as the owner, which is held weakly |
+/// | `observe(E.self) { event in ... }` | until the returned token is released |
+/// | `observe(as: owner, E.self) { owner, event in ... }` | until the owner, which is held weakly, is released |
 /// | `observe(id: id, E.self) { event in ... }` | until it is removed by the id |
 ///
-/// The closure returns nothing, or a ``HandlerResult`` if the events are persistent. All of them take a scope and a
+/// The closure returns nothing or, for persistent events, a ``HandlerResult``. All overloads take a scope and a
 /// buffering policy.
 ///
 /// ## Persistent events
 ///
-/// An event may be kept for those who come later. It is then offered to one subscriber after the
-/// other, in subscription order, each waiting for the result of the one before; what is posted
-/// meanwhile with the same type and scope waits. A handler that hangs holds them up until it is removed.
-/// <doc:persistent-events> tells the rules.
+/// An event can be retained for later subscribers. It is then delivered to one subscriber at a time, in
+/// subscription order, and each delivery waits for the result of the previous one. Events posted meanwhile
+/// with the same type and scope wait in a queue. A handler that hangs blocks them until it is removed. See
+/// <doc:persistent-events>.
 ///
 /// ## Lifetimes
 ///
-/// A stream lives until it is dropped or its task is cancelled; a handler as long as its token, its
-/// owner (which is held weakly), or until it is removed by its id. Releasing the last reference to the
-/// bus ends every stream after what is in its buffer, and releases the handlers after what has been
-/// posted; kept events are gone then. Streams, handlers and tokens never keep the bus alive.
+/// A stream ends when it is dropped or its task is cancelled. A handler is removed with its token or owner, or
+/// by its id. When the bus is released, streams end after their buffered events, handlers are released after
+/// the events posted before, and retained events are discarded. Streams, handlers and tokens do not retain
+/// the bus.
 ///
 /// ## Topics
 ///
@@ -78,20 +77,20 @@
 /// - ``removeObserver(id:)``
 /// - ``removeObserver(id:of:scope:)``
 ///
-/// ### Kept events
+/// ### Managing retained events
 /// - ``pendingEvents(of:scope:)``
 /// - ``removePendingEvents(of:scope:)``
 public final actor EventBus {
   /// The bus for events of the whole program.
   ///
-  /// Parts that can be handed a bus are easier to test with one of their own.
+  /// Prefer to pass a bus to components, so that tests can use a separate one.
   public static let shared = EventBus()
 
   @usableFromInline nonisolated let core: EventBusCore
 
   /// Creates a bus without subscribers.
   ///
-  /// - Parameter clock: What tells how old a kept event is.
+  /// - Parameter clock: The clock that measures the age of retained events.
   public init(clock: any Clock<Duration> = ContinuousClock()) {
     core = EventBusCore(clock: clock)
   }
@@ -104,18 +103,17 @@ public final actor EventBus {
 
   /// Posts an event to the subscribers of its type and scope.
   ///
-  /// When this returns the event has its place in the order: it is in the buffers of streams and in the
-  /// queues of handlers, or behind a persistent event that is still being handled. If it is
-  /// persistent, it is kept.
+  /// When this method returns, the event has its place in the order: it is in the buffers of streams and in the
+  /// queues of handlers, or queued behind a persistent event that is still being delivered.
   ///
   /// - Parameters:
-  ///   - event: What has happened.
-  ///   - scope: Where; `nil` reaches those who have subscribed without a scope.
+  ///   - event: The event.
+  ///   - scope: The scope, or `nil` for subscribers without a scope.
   @inlinable
   public nonisolated func post<E: Event>(_ event: E, scope: EventScope? = nil) {
     let type = ObjectIdentifier(E.self)
     let persistence = event.persistence
-    // What is not kept needs no channel where there is none.
+    // An event that is not retained needs no new channel.
     if persistence.rule == nil {
       let known =
         if case .none = scope { core.channel(of: type) } else { core.channel(of: type, in: scope) }
@@ -127,26 +125,26 @@ public final actor EventBus {
     }
   }
 
-  /// Posts an event and waits until every handler that gets it has ended.
+  /// Posts an event and waits until all its handlers have finished.
   ///
-  /// The event is posted before this suspends, in order with what the caller posts otherwise. A handler that is
-  /// removed before its turn is not waited for. The handlers run with the caller's priority at least.
+  /// The event is posted before this method suspends, so the order of the caller's posts is preserved. A handler that
+  /// is removed before its turn is not waited for. The handlers run with at least the caller's priority.
   ///
-  /// Cancelling the caller's task ends the wait at once, and ``PostOutcome/isIncomplete`` is true: the counts are
-  /// those of the handlers that had ended by then. The handlers run all the same.
+  /// If the caller's task is cancelled, the wait ends immediately and ``PostOutcome/isIncomplete`` is `true`: the
+  /// counts include the handlers that have finished by then. The handlers continue.
   ///
-  /// Inside a handler, the wait might be one for the handler itself: if the event stands behind the one
-  /// that is being handled, directly or because handlers of several types wait for each other, the call
-  /// returns at once and ``PostOutcome/isDeferred`` is true. That is known of the task of an
-  /// asynchronous handler and of those that it starts, detached ones excepted.
+  /// Inside a handler, waiting could be a deadlock. If the event is queued behind the one that is being
+  /// handled, directly or because handlers of several types wait for each other, the call returns
+  /// immediately and ``PostOutcome/isDeferred`` is `true`. This is detected in the task of an asynchronous
+  /// handler and in the tasks that it starts, except detached ones.
   ///
-  /// Inside a fetch of a multiplexer, the same holds if a handler that is running waits for the fetch. A handler of
-  /// the event that requests what is being fetched gets ``MultiplexerError/recursiveRequest(chain:)``.
+  /// The same applies inside a fetch of a multiplexer that a running handler waits for. If a handler of the event
+  /// requests the value being fetched, it receives ``MultiplexerError/recursiveRequest(chain:)``.
   ///
   /// - Parameters:
-  ///   - event: What has happened.
-  ///   - scope: Where; `nil` reaches those who have subscribed without a scope.
-  /// - Returns: Whom the event has reached, and whether it is kept.
+  ///   - event: The event.
+  ///   - scope: The scope, or `nil` for subscribers without a scope.
+  /// - Returns: The number of subscribers reached, and whether the event is retained.
   @inlinable
   @discardableResult
   public nonisolated func postAndWait<E: Event>(
@@ -159,16 +157,16 @@ public final actor EventBus {
 
   // MARK: - Reading
 
-  /// Registers a subscriber and returns the events posted from now on, after those that are kept.
+  /// Subscribes to the retained events and those posted from now on.
   ///
-  /// A kept event counts as handled once it is in the buffer of the stream.
+  /// A retained event counts as handled once it is in the buffer of the stream.
   ///
   /// - Parameters:
-  ///   - type: The type of events, exactly.
-  ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind. An event for which there
-  ///     is no room under `.bufferingOldest` does not count as handled.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  ///   - type: The exact type of the events.
+  ///   - scope: The exact scope, or `nil` for events posted without a scope.
+  ///   - bufferingPolicy: The policy for events that the subscriber has not read yet. An event that
+  ///     `.bufferingOldest` drops does not count as handled.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   @inlinable
   public nonisolated func subscribe<E: Event>(
     to type: E.Type,
@@ -178,16 +176,16 @@ public final actor EventBus {
     AsyncStream(subscription(to: type, scope: scope, bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber and returns the events posted from now on, after those that are kept.
+  /// Subscribes to the retained events and those posted from now on.
   ///
-  /// A kept event counts as handled once it is in the buffer of the subscription.
+  /// A retained event counts as handled once it is in the buffer of the subscription.
   ///
   /// - Parameters:
-  ///   - type: The type of events, exactly.
-  ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind. An event for which there
-  ///     is no room under `.bufferingOldest` does not count as handled.
-  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  ///   - type: The exact type of the events.
+  ///   - scope: The exact scope, or `nil` for events posted without a scope.
+  ///   - bufferingPolicy: The policy for events that the subscriber has not read yet. An event that
+  ///     `.bufferingOldest` drops does not count as handled.
+  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
   @inlinable
   public nonisolated func subscription<E: Event>(
     to type: E.Type,
@@ -205,14 +203,14 @@ public final actor EventBus {
     }
   }
 
-  /// Returns the number of subscribers at this moment, streams and handlers alike.
+  /// Returns the current number of subscribers, including handlers.
   ///
-  /// Handlers whose owner has gone are removed first.
+  /// Handlers with a released owner are removed first.
   ///
   /// - Parameters:
-  ///   - type: The type of events, exactly.
-  ///   - scope: The scope, exactly; `nil` counts those who have subscribed without one.
-  /// - Returns: Their number.
+  ///   - type: The exact type of the events.
+  ///   - scope: The exact scope, or `nil` for subscribers without a scope.
+  /// - Returns: The number of subscribers.
   @inlinable
   public nonisolated func subscriberCount<E: Event>(
     for type: E.Type,
@@ -223,13 +221,13 @@ public final actor EventBus {
 
   // MARK: - Kept events
 
-  /// Returns the events that are kept for later subscribers, in posting order.
+  /// Returns the events retained for later subscribers, in posting order.
   ///
-  /// An event that is being delivered is among them until a success removes it.
+  /// They include an event that is being delivered, until a success removes it.
   ///
   /// - Parameters:
-  ///   - type: The type of events, exactly.
-  ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
+  ///   - type: The exact type of the events.
+  ///   - scope: The exact scope, or `nil` for events posted without a scope.
   /// - Returns: The events, oldest first.
   @inlinable
   public nonisolated func pendingEvents<E: Event>(
@@ -241,13 +239,13 @@ public final actor EventBus {
     } ?? []
   }
 
-  /// Keeps the events posted so far no longer, whatever their rule.
+  /// Discards the retained events, regardless of their rules.
   ///
-  /// Those who were subscribed when they were posted still get them; later subscribers do not.
+  /// Subscribers that were registered when an event was posted still receive it; later subscribers do not.
   ///
   /// - Parameters:
-  ///   - type: The type of events, exactly.
-  ///   - scope: The scope, exactly; `nil` is for events that are posted without one.
+  ///   - type: The exact type of the events.
+  ///   - scope: The exact scope, or `nil` for events posted without a scope.
   public nonisolated func removePendingEvents<E: Event>(
     of type: E.Type,
     scope: EventScope? = nil
@@ -257,25 +255,23 @@ public final actor EventBus {
 
   // MARK: - Removing handlers
 
-  /// Removes the handlers with an id, of whatever type and scope.
+  /// Removes the handlers with an id from all types and scopes.
   ///
-  /// None of them is started after this has returned; one that is running and suspended has its task
-  /// cancelled.
+  /// None of them is called after this method returns. If one is suspended in a call, its task is cancelled.
   ///
-  /// - Parameter id: What the handlers were registered with.
+  /// - Parameter id: The id with which the handlers were registered.
   public nonisolated func removeObserver(id: some Hashable & Sendable) {
     core.removeHandlers(id: AnyID(id), channel: nil)
   }
 
-  /// Removes the handlers with an id, of one type and scope.
+  /// Removes the handlers with an id from one type and scope.
   ///
-  /// None of them is started after this has returned; one that is running and suspended has its task
-  /// cancelled.
+  /// None of them is called after this method returns. If one is suspended in a call, its task is cancelled.
   ///
   /// - Parameters:
-  ///   - id: What the handlers were registered with.
-  ///   - type: The type of events, exactly.
-  ///   - scope: The scope, exactly; `nil` is for handlers without one.
+  ///   - id: The id with which the handlers were registered.
+  ///   - type: The exact type of the events.
+  ///   - scope: The exact scope, or `nil` for handlers without a scope.
   public nonisolated func removeObserver<E: Event>(
     id: some Hashable & Sendable,
     of type: E.Type,

@@ -4,7 +4,7 @@ extension EventBusCore {
   /// - Parameters:
   ///   - box: The event.
   ///   - type: The type of the event.
-  ///   - persistence: Whether and how the event is kept.
+  ///   - persistence: The persistence of the event.
   ///   - scope: The scope.
   @usableFromInline
   func post(
@@ -18,7 +18,7 @@ extension EventBusCore {
     }
   }
 
-  /// Posts an event and waits until it has been handled, unless it would wait for its own caller.
+  /// Posts an event and waits until it has been handled, unless the wait would be a deadlock.
   @usableFromInline
   func postAndWait(
     _ box: AnyBox,
@@ -27,11 +27,11 @@ extension EventBusCore {
     in scope: EventScope?
   ) async -> PostOutcome {
     let waiting = WaitScope.awaited
-    // What is recorded as waited for is the very channel that gets the event, even if subscribers come and go
-    // at the same time.
+    // The wait is recorded for the channel that receives the event, even if subscribers change
+    // concurrently.
     while let channel = channel(of: type, persistence, in: scope) {
       let ticket = PostTicket()
-      // It is recorded before the event is posted, so that whatever a handler asks for is known to be in vain.
+      // Recorded before the post, so that a request by a handler is detected as recursive.
       let wait = waiting.map { ($0, PostWait(ticket, in: channel)) }
       if let (node, post) = wait, WaitGraph.wait(node, for: post) != nil {
         guard case .isDone(let isKept) = channel.post(box, persistence, ticket: nil) else {
@@ -46,18 +46,18 @@ extension EventBusCore {
     return PostOutcome(notified: 0, handled: 0)
   }
 
-  /// The channel that an event goes to, made if the event is to be kept.
+  /// Returns the channel for an event; creates it if the event is to be retained.
   private func channel(
     of type: ObjectIdentifier,
     _ persistence: EventPersistence,
     in scope: EventScope?
   ) -> EventChannel? {
     if let known = channel(of: type, in: scope) { return known }
-    // What is not kept needs no channel where there is none.
+    // An event that is not retained needs no new channel.
     return persistence.rule == nil ? nil : makeChannel(of: type, in: scope)
   }
 
-  /// Adds a handler that lives until it is cancelled, or its owner is released.
+  /// Adds a handler that lives until it is cancelled or its owner is released.
   @usableFromInline
   @discardableResult
   func add(_ recipe: Handler.Recipe, of type: ObjectIdentifier, in scope: EventScope?) -> Handler {

@@ -1,7 +1,7 @@
-/// The channels of a bus, and the handlers that are known by an id.
+/// The channels of a bus, and the handlers that are registered with an id.
 ///
-/// Scopes and ids are values of a user, whose comparison must not run under the lock. The tables are
-/// therefore indexed by their hash values; whatever has the right one is compared without the lock.
+/// Comparing scopes and ids calls user code, which must not run under the lock. The tables are
+/// therefore indexed by hash values, and candidates are compared without the lock.
 @usableFromInline
 final class EventBusCore: Sendable {
   private struct ScopedKey: Hashable, Sendable {
@@ -12,15 +12,15 @@ final class EventBusCore: Sendable {
   private struct Tables: Sendable {
     var unscoped: [ObjectIdentifier: EventChannel] = [:]
     var scoped: [ScopedKey: ContiguousArray<EventChannel>] = [:]
-    /// How many scoped channels there are, and may be before those without use are looked for.
+    /// The number of scoped channels, and the number above which unused ones are searched for.
     var scopedCount = 0
     var crowd = 64
     var identified: [Int: [IdentifiedHandler]] = [:]
 
-    /// Forgets handlers whose ids have a hash value; the caller keeps them.
+    /// Removes handlers whose ids have a hash value; the caller must retain them.
     mutating func remove(_ handlers: [IdentifiedHandler], hash: Int) {
       guard !handlers.isEmpty else { return }
-      // There may be very many with the same id.
+      // Many handlers can share an id.
       let removed = Set(handlers.map(ObjectIdentifier.init))
       identified[hash]?.removeAll { removed.contains(ObjectIdentifier($0)) }
       if identified[hash]?.isEmpty == true { identified[hash] = nil }
@@ -36,13 +36,13 @@ final class EventBusCore: Sendable {
 
   // MARK: - Channels
 
-  /// The channel of a type without a scope, if there is one.
+  /// Returns the channel of a type without a scope, if any.
   @usableFromInline
   func channel(of type: ObjectIdentifier) -> EventChannel? {
     tables.withLock { $0.unscoped[type] }
   }
 
-  /// The channel of a type and scope, if there is one.
+  /// Returns the channel of a type and scope, if any.
   @usableFromInline
   func channel(of type: ObjectIdentifier, in scope: EventScope?) -> EventChannel? {
     guard let scope else { return channel(of: type) }
@@ -51,7 +51,7 @@ final class EventBusCore: Sendable {
     return candidates?.first { $0.scope == scope }
   }
 
-  /// The channel of a type and scope, made if there is none.
+  /// Returns the channel of a type and scope; creates it if necessary.
   func makeChannel(of type: ObjectIdentifier, in scope: EventScope?) -> EventChannel {
     if let channel = channel(of: type, in: scope) { return channel }
     let new = EventChannel(type: type, scope: scope, core: self)
@@ -65,7 +65,7 @@ final class EventBusCore: Sendable {
     let key = ScopedKey(type: type, hash: scope.hashValue)
     var compared: ContiguousArray<EventChannel> = []
     while true {
-      // `nil` once the new one is there: all those that it was compared with may have gone meanwhile.
+      // `nil` once the new channel is inserted: the candidates may have been dropped meanwhile.
       let (candidates, isCrowded) = tables.withLock {
         tables -> (ContiguousArray<EventChannel>?, Bool) in
         let candidates = tables.scoped[key, default: []]
@@ -83,14 +83,14 @@ final class EventBusCore: Sendable {
     }
   }
 
-  /// Calls the body with the channel of a type and scope, made if there is none.
+  /// Calls the body with the channel of a type and scope, which is created if necessary.
   ///
   /// - Parameters:
-  ///   - type: The type of events.
+  ///   - type: The event type.
   ///   - scope: The scope.
-  ///   - body: What to do. It returns `nil` if the bus has forgotten the channel meanwhile, and is called
-  ///     with another one then.
-  /// - Returns: What the body returns.
+  ///   - body: A closure that returns `nil` if the bus has dropped the channel meanwhile. It is then called again
+  ///     with another channel.
+  /// - Returns: The result of the body.
   @usableFromInline
   func withChannel<Result>(
     of type: ObjectIdentifier,
@@ -102,7 +102,7 @@ final class EventBusCore: Sendable {
     }
   }
 
-  /// Forgets the channel of a scope if it has come out of use; called with no lock held.
+  /// Drops the channel of a scope if it is empty; called with no lock held.
   func forget(_ channel: EventChannel, scope: EventScope) {
     let key = ScopedKey(type: channel.type, hash: scope.hashValue)
     let removed = tables.withLock { tables -> (EventChannel)? in
@@ -118,12 +118,12 @@ final class EventBusCore: Sendable {
     withExtendedLifetime(removed) {}
   }
 
-  /// The number of channels of scopes.
+  /// The number of scoped channels.
   var scopedChannelCount: Int {
     tables.withLock { $0.scopedCount }
   }
 
-  /// Looks for channels that are kept by nothing but owners who have gone, or events whose time is over.
+  /// Prunes the scoped channels of handlers with a released owner and of expired events.
   private func sweep() {
     let channels = tables.withLock { Array($0.scoped.values) }
     for channel in channels.joined() { channel.prune() }
@@ -152,7 +152,7 @@ final class EventBusCore: Sendable {
   ///   - id: The id.
   ///   - type: The type of events.
   ///   - scope: The scope.
-  ///   - replacing: Whether those of the same id, type and scope are removed in the same moment.
+  ///   - replacing: Whether handlers with the same id, type and scope are removed atomically.
   @usableFromInline
   func add(
     _ recipe: Handler.Recipe,
@@ -185,7 +185,7 @@ final class EventBusCore: Sendable {
   ///
   /// - Parameters:
   ///   - id: The id.
-  ///   - channel: The number of the only channel that is looked at; `nil` for all.
+  ///   - channel: The id of the only channel to search, or `nil` for all.
   func removeHandlers(id: AnyID, channel: UInt64?) {
     let hash = id.hashValue
     let known = tables.withLock { $0.identified[hash, default: []] }
@@ -197,7 +197,7 @@ final class EventBusCore: Sendable {
 
   // MARK: - Ending
 
-  /// The bus has been released.
+  /// Ends all channels when the bus is released.
   func finish() {
     let tables = tables.withLock { tables in
       defer { tables = Tables() }

@@ -1,38 +1,38 @@
 internal import Synchronization
 
-/// The events of one type in one scope: the subscribers, the kept events, and what is under way.
+/// The events of one type and scope: the subscribers, the retained events and the deliveries.
 ///
-/// Every change is made under one lock, in which events are also put into the buffers of streams and the queues
-/// of handlers: that makes one order for all. What the change has to be followed by is done after it. Events are
-/// in boxes here, so that nothing depends on their type.
+/// One lock protects all changes and also covers enqueueing events into the buffers of streams and the queues of
+/// handlers, which establishes a single order. The effects of a change are carried out after the lock is
+/// released. Events are boxed, so that the channel is not generic.
 @usableFromInline
 final class EventChannel: Handler.Source {
   struct State: Sendable {
     var schedule = EventChannelState<AnyBox, EventChannel.Member>()
-    /// In order of the first subscriber that each leads to.
+    /// The outlets, in order of the first subscriber of each.
     var outlets: ContiguousArray<EventChannel.Outlet> = []
     /// The queues of synchronous handlers, by actor.
     var queues: [ObjectIdentifier?: HandlerQueue] = [:]
-    /// The callers that wait for posts that are under way, by the number of the post.
+    /// The tickets of callers that wait for a post, by the number of the post.
     var tickets: [Int: PostTicket] = [:]
-    /// The number of the next event that is not kept.
+    /// The sequence number of the next event that is sent to all subscribers.
     var sequence = 0
     /// The thread that began to handle the latest offer.
     var offerThread = ThreadID()
-    /// The calls of the handler that was offered an event last.
+    /// The calls of the handler with the latest offer.
     var offered: HandlerQueue.Calls?
-    /// Whether a task takes the steps that were too many for one turn.
+    /// Whether a task carries out the remaining steps.
     var isBehind = false
-    /// How many subscribers there can be before those without an owner are looked for.
+    /// The number of subscribers above which handlers with a released owner are searched for.
     var crowd = 64
     /// Whether the bus has been released.
     var isFinished = false
-    /// Whether the bus has forgotten the channel: a caller that comes too late looks for another one.
+    /// Whether the bus has dropped the channel; callers that still hold it must look up another one.
     var isRetired = false
   }
 
   let id = UniqueID.next()
-  /// The type of events.
+  /// The event type.
   let type: ObjectIdentifier
   let scope: EventScope?
   private weak let core: EventBusCore?
@@ -51,12 +51,12 @@ final class EventChannel: Handler.Source {
   /// The result of a post.
   @usableFromInline
   enum Posting: Sendable {
-    /// The bus has forgotten the channel meanwhile.
+    /// The bus has dropped the channel in the meantime.
     case isRetired
     case isDone(isKept: Bool)
   }
 
-  /// Posts an event that is not kept, and that no caller waits for, unless there is something to be done first.
+  /// Posts an event that is not retained and not waited for, if the channel is idle.
   ///
   /// - Parameter box: The event.
   /// - Returns: Whether it was posted.
@@ -76,9 +76,9 @@ final class EventChannel: Handler.Source {
   ///
   /// - Parameters:
   ///   - box: The event.
-  ///   - persistence: Whether and how it is kept.
-  ///   - ticket: The caller that waits for the end.
-  /// - Returns: Whether the event is kept now.
+  ///   - persistence: The persistence of the event.
+  ///   - ticket: The ticket of the waiting caller, if any.
+  /// - Returns: Whether the event is now retained.
   func post(_ box: AnyBox, _ persistence: EventPersistence, ticket: PostTicket?) -> Posting {
     let now = persistence.rule == nil ? 0 : time.now()
     var effects = EventChannel.Effects()
@@ -100,7 +100,7 @@ final class EventChannel: Handler.Source {
     return posting
   }
 
-  /// Takes the steps that can be taken now, up to a number of deliveries; a task takes the others.
+  /// Carries out the possible steps, up to a number of deliveries; a task carries out the rest.
   func advance(
     _ state: inout State,
     at now: Nanoseconds,
@@ -143,7 +143,7 @@ final class EventChannel: Handler.Source {
     effects.isEmpty = state.schedule.isEmpty
   }
 
-  /// Gives an event that is not kept to every subscriber up to the given one.
+  /// Sends an event to every subscriber up to the given one.
   private func fanOut(
     _ box: AnyBox,
     upTo last: Int,
@@ -174,9 +174,9 @@ final class EventChannel: Handler.Source {
     }
   }
 
-  /// A handler begins with what it was offered.
+  /// Marks an offer as being handled.
   ///
-  /// - Returns: Whether it still has to.
+  /// - Returns: Whether the offer is still valid.
   func start(_ offer: Int) -> Bool {
     let thread = ThreadID.current
     return state.withLock { state in
@@ -185,12 +185,12 @@ final class EventChannel: Handler.Source {
     }
   }
 
-  /// A handler has ended with what it was offered; called with no lock held.
+  /// Ends an offer; called with no lock held.
   func finish(_ offer: Int, as ending: Handler.Ending) {
     change { state in state.schedule.finish(offer, as: ending) }
   }
 
-  /// A caller waits no longer; called with no lock held.
+  /// Ends the wait of a cancelled caller; called with no lock held.
   func abandon(_ ticket: PostTicket) {
     let now = time.now()
     let outcome = state.withLock { state -> PostOutcome? in
@@ -202,10 +202,10 @@ final class EventChannel: Handler.Source {
     ticket.abandon(outcome)
   }
 
-  /// The calls that are under way of handlers that an event goes to, or that an offer in front of it was made to.
+  /// Returns the running calls of handlers that an event must wait for.
   ///
-  /// - Parameter sequence: The number of the event, if it is on its way to all: calls for later ones are left out.
-  ///   Until then a handler that comes later has nothing to do.
+  /// - Parameter sequence: The sequence number of the event if it has been sent to all subscribers; calls for
+  ///   later events are excluded.
   /// - Returns: The calls.
   func runs(upTo sequence: Int) -> [HandlerRun] {
     let (outlets, offered) = state.withLock { ($0.outlets, $0.offered) }
@@ -218,7 +218,7 @@ final class EventChannel: Handler.Source {
     return runs
   }
 
-  /// Raises the priority of the handlers to that of a caller that waits for them.
+  /// Raises the priority of the handlers to that of a waiting caller.
   func raise(to priority: TaskPriority) {
     let outlets = state.withLock { $0.outlets }
     for case .queue(let queue) in outlets { queue.raise(to: priority) }
@@ -226,13 +226,13 @@ final class EventChannel: Handler.Source {
 
   // MARK: - Kept events
 
-  /// The kept events in posting order.
+  /// The retained events in posting order.
   @usableFromInline var pendingEvents: [AnyBox] {
     let now = time.now()
     return change { $0.schedule.pending(at: now) }
   }
 
-  /// Keeps none of the events posted so far any longer.
+  /// Discards the retained events.
   @usableFromInline
   func removePendingEvents() {
     change { $0.schedule.removePending() }
@@ -240,7 +240,7 @@ final class EventChannel: Handler.Source {
 
   // MARK: - Changes
 
-  /// Makes a change, takes the steps that it makes possible, and does afterwards what has to be done.
+  /// Changes the state, carries out the steps that this makes possible, and performs the effects.
   @discardableResult
   func change<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
     let now = time.now()
@@ -254,7 +254,7 @@ final class EventChannel: Handler.Source {
     return result
   }
 
-  /// Does what has to be done after a change, with no lock held.
+  /// Performs the effects of a change, with no lock held.
   fileprivate func perform(_ effects: consuming EventChannel.Effects) {
     let (isEmpty, finishes, isBehind) = (effects.isEmpty, effects.finishes, effects.isBehind)
     effects.perform()
@@ -263,21 +263,21 @@ final class EventChannel: Handler.Source {
     if isBehind { catchUp() }
   }
 
-  /// Takes the steps that were too many for one turn in a task, so that no caller is held up by them.
+  /// Carries out the remaining steps in a task, so that no caller is blocked.
   private func catchUp() {
     Task.detached(priority: Task.currentPriority) { [self] in
       while takeTurn() { await Task.yield() }
     }
   }
 
-  /// Takes steps for one turn.
+  /// Carries out steps up to a number of deliveries.
   ///
-  /// - Returns: Whether more are left.
+  /// - Returns: Whether steps remain.
   private func takeTurn(deliveries limit: Int = 512) -> Bool {
     let now = time.now()
     var effects = EventChannel.Effects()
     let isBehind = state.withLock { state in
-      // The channel may have caught up because it was finished.
+      // `finish()` may have carried out the remaining steps.
       guard state.isBehind else { return false }
       state.isBehind = false
       advance(&state, at: now, deliveries: limit, &effects)
@@ -290,7 +290,7 @@ final class EventChannel: Handler.Source {
 
   // MARK: - Ending
 
-  /// The bus has been released: streams end, handlers get what was posted before.
+  /// Ends the streams when the bus has been released; handlers still process the events posted before.
   func finish() {
     _ = takeTurn(deliveries: .max)
     let remains = change { state in
@@ -311,9 +311,9 @@ final class EventChannel: Handler.Source {
     for case .queue(let queue) in outlets { queue.close() }
   }
 
-  /// Lets the bus forget the channel if nothing would be lost; called under the lock of the bus.
+  /// Marks the channel as dropped if it is empty; called under the lock of the bus.
   ///
-  /// - Returns: Whether it may.
+  /// - Returns: Whether the bus can drop it.
   func retire() -> Bool {
     state.withLock { state in
       guard state.schedule.isEmpty else { return false }
@@ -326,10 +326,10 @@ final class EventChannel: Handler.Source {
 // MARK: - Subscribing
 
 extension EventChannel {
-  /// Registers a stream, which gets what is kept and then everything posted from now on.
+  /// Registers a stream for the retained events and those posted from now on.
   ///
-  /// - Parameter make: Makes the stream with its place in subscription order; called under the lock.
-  /// - Returns: Whether it is registered; otherwise the bus has forgotten the channel.
+  /// - Parameter make: A closure that creates the stream with its place in subscription order, under the lock.
+  /// - Returns: Whether it was registered; `false` if the bus has dropped the channel.
   @usableFromInline
   func insert(_ make: (_ id: Int) -> EventChannel.Stream) -> Bool {
     change { state in
@@ -341,14 +341,14 @@ extension EventChannel {
     }
   }
 
-  /// Registers a handler, which gets what is kept and then everything posted from now on.
+  /// Registers a handler for the retained events and those posted from now on.
   ///
   /// - Parameters:
   ///   - recipe: The parts of the handler.
-  ///   - now: The time, which the caller has looked up with no lock held.
-  ///   - replaced: Handlers that are removed in the same moment.
-  /// - Returns: The handler, to be started with no lock held, and what is left of the others; `nil` if
-  ///   the bus has forgotten the channel.
+  ///   - now: The time, read with no lock held.
+  ///   - replaced: The handlers to remove atomically.
+  /// - Returns: The handler to start with no lock held and the remains of the replaced ones, or `nil` if the bus
+  ///   has dropped the channel.
   func add(
     _ recipe: Handler.Recipe,
     at now: Nanoseconds,
@@ -391,7 +391,7 @@ extension EventChannel {
     }
   }
 
-  /// Returns a call such that what the handler starts knows which wait would be one for the handler itself.
+  /// Wraps an asynchronous call so that its tasks carry the run, which detects waits for the handler itself.
   private func noted(
     _ call: Handler.Call,
     _ handler: Int,
@@ -414,7 +414,7 @@ extension EventChannel {
     change { state in take(handler, &state) }.perform()
   }
 
-  /// What is left of a handler that was removed, to be dealt with and released with no lock held.
+  /// The parts of a removed handler, to be processed and released with no lock held.
   struct Remains: Sendable {
     fileprivate let removal: HandlerQueue.Removal
     fileprivate let outlet: EventChannel.Outlet?
@@ -433,7 +433,7 @@ extension EventChannel {
       outlet = removeOutlet(queue.id, &state)
       if !queue.suspends, state.queues[queue.key] === queue { state.queues[queue.key] = nil }
     }
-    // A handler that removes itself will answer; another one may hang.
+    // A handler that removes itself still returns a result; another one may hang.
     let answers =
       queue.suspends
       ? HandlerRun.isCurrent(channel: id, handler: handler.id) : state.offerThread == .current
@@ -453,9 +453,9 @@ extension EventChannel {
     return state.outlets.remove(at: index)
   }
 
-  /// Removes the handlers whose owners have been released, and what has been kept too long.
+  /// Removes handlers with a released owner, and expired events.
   func prune() {
-    // Owners are looked at without the lock: loading a weak reference can make this the last one to hold it.
+    // Owners are checked without the lock, because loading a weak reference can make this the last owner.
     let members = state.withLock { $0.schedule.members }
     for case .handler(let handler) in members where handler.isOrphaned?() == true {
       handler.cancel()
@@ -467,7 +467,7 @@ extension EventChannel {
     }
   }
 
-  /// The number of subscribers, those without an owner left out.
+  /// The number of subscribers, excluding handlers with a released owner.
   @usableFromInline var subscriberCount: Int {
     prune()
     return state.withLock { $0.isFinished ? 0 : $0.schedule.memberCount }
@@ -475,18 +475,18 @@ extension EventChannel {
 }
 
 extension EventChannel {
-  /// A handler that has been added, and what remains to be done about it with no lock held.
+  /// A handler that has been added, and the work that remains to be done with no lock held.
   struct Added: Sendable {
     let handler: Handler
     fileprivate let channel: EventChannel
     fileprivate let isolation: (any Actor)?
-    /// Whether its queue has to be started.
+    /// Whether its queue must be started.
     fileprivate let isFirst: Bool
     fileprivate let isCrowded: Bool
     fileprivate let remains: [EventChannel.Remains]
     fileprivate let effects: EventChannel.Effects
 
-    /// Starts the handler, and does what the addition has to be followed by.
+    /// Starts the handler and performs the effects of the addition.
     func start() {
       for remains in remains { remains.perform() }
       if isFirst { handler.queue.start(isolation: isolation) }

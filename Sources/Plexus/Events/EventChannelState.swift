@@ -1,19 +1,18 @@
-/// The order of things in one channel: who is subscribed, which events are kept, and who gets what
-/// next.
+/// The scheduling state of a channel: its subscribers, its retained events and the next step.
 ///
-/// Posts and replays are done one after the other. An event that is not kept goes to everybody at once
-/// when its turn comes. One that is kept is offered to one subscriber at a time, and the next step waits
-/// for the result of the offer.
+/// Posts and replays are processed one after the other. An event that is not retained goes to all subscribers in
+/// one step. A retained event is offered to one subscriber at a time, and the next step waits for the result of
+/// the offer.
 ///
 /// Invariants:
 ///
 /// - At most one offer is open.
-/// - A subscriber is offered an event at most once: live if it was there when the event was posted, in a
-///   replay if it came later. Its replay stands behind all posts before its registration, and in front
-///   of all posts after it.
-/// - An event is kept from its post on. It leaves through a success under a clearing rule, a limit, its
-///   deadline, or by request.
-/// - Whatever leaves goes through ``released``, so that it can be freed without a lock.
+/// - A subscriber is offered an event at most once: live if it was registered when the event was posted,
+///   in a replay if it was registered later. Its replay is queued after all posts before its registration and
+///   before all posts after it.
+/// - An event is retained from its post until a success under a clearing rule, a limit, its deadline or a
+///   request removes it.
+/// - All removed elements go through ``released``, so that they are released without a lock.
 struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
   /// An event for one subscriber.
   struct Offer: Sendable {
@@ -22,13 +21,13 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
     let member: Member
   }
 
-  /// What has to be done next.
+  /// The next step.
   enum Step: Sendable {
-    /// Give an event to one subscriber, and tell the result with ``finish(_:as:)``.
+    /// Deliver an event to one subscriber and report the result with ``finish(_:as:)``.
     case offer(Offer)
-    /// Give an event to every subscriber up to the given one; the first number is that of the post.
+    /// Deliver an event to every subscriber up to the last.
     case fanOut(Element, post: Int, last: Int)
-    /// The post with that number has ended.
+    /// End the post with that number.
     case end(post: Int, PostOutcome)
   }
 
@@ -40,7 +39,7 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
   private enum Job: Sendable {
     case fanOut(Element, post: Int, last: Int)
     case delivery(Delivery)
-    /// Kept events up to the last post for one subscriber; `done` is the post that it had last.
+    /// Replays retained events up to the last post to one subscriber; `done` is its latest post.
     case replay(receiver: Int, last: Int, done: Int)
   }
 
@@ -48,9 +47,9 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
     let element: Element
     let post: Int
     let rule: PersistenceRule
-    /// The last subscriber when the event was posted.
+    /// The last subscriber at the time of the post.
     let last: Int
-    /// The subscriber that had the event last.
+    /// The subscriber that was offered the event last.
     var cursor = 0
     var notified = 0
     var handled = 0
@@ -60,23 +59,23 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
   private var lastID = 0
   private var lastPost = 0
   private var lastOffer = 0
-  /// What is kept for those who come later.
+  /// The events retained for later subscribers.
   private(set) var kept = KeptEventsState<Element>()
   private var jobs = Ring<Job>()
-  /// How many of the jobs are replays.
+  /// The number of replays that have not begun.
   private var replayCount = 0
   private var current: Job?
   private var openOffer: (number: Int, receiver: Int, isStarted: Bool)?
-  /// What has left, to be released without a lock.
+  /// The removed elements, to be released without a lock.
   private(set) var released: ContiguousArray<Element> = []
 
-  /// Whether nothing is under way, nor waits for it.
+  /// Whether no post or replay is running or waiting.
   var isIdle: Bool { current == nil && jobs.isEmpty }
 
-  /// Whether nothing would be lost if the channel were forgotten.
+  /// Whether the channel can be dropped without a loss.
   var isEmpty: Bool { places.isEmpty && kept.count == 0 && isIdle }
 
-  /// The number of posts and replays that wait.
+  /// The number of waiting posts and replays.
   var waitingCount: Int { jobs.count }
 
   /// The number of subscribers.
@@ -85,10 +84,10 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
   /// The subscribers in subscription order.
   var members: [Member] { places.map(\.member) }
 
-  /// The place in subscription order that the next subscriber gets.
+  /// The place in subscription order of the next subscriber.
   var nextID: Int { lastID + 1 }
 
-  /// Adds a subscriber behind the others; what is kept will be replayed to it.
+  /// Adds a subscriber at the end; the retained events will be replayed to it.
   mutating func add(_ member: Member) {
     lastID += 1
     places.append(Place(id: lastID, member: member))
@@ -97,13 +96,14 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
     replayCount += 1
   }
 
-  /// Removes a subscriber; an offer that it has not begun to handle is withdrawn, and one that it has begun
-  /// with has failed.
+  /// Removes a subscriber.
+  ///
+  /// Its open offer is withdrawn if the subscriber has not begun to handle it, and otherwise counts as failed.
   ///
   /// - Parameters:
   ///   - id: The place of the subscriber.
-  ///   - answers: Whether the subscriber still answers an offer that it has begun to handle.
-  /// - Returns: The subscriber, to be released without a lock, if it was there.
+  ///   - answers: Whether the subscriber still reports the result of an offer that it has begun to handle.
+  /// - Returns: The subscriber, to be released without a lock, or `nil` if it was not registered.
   mutating func remove(_ id: Int, answers: Bool = false) -> Member? {
     let index = firstPlace(from: id)
     guard index < places.count, places[index].id == id else { return nil }
@@ -111,12 +111,12 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
       finish(offer.number, as: offer.isStarted ? .failed : .unreached)
     }
     let member = places.remove(at: index).member
-    // While a handler takes long, others may come and go behind it.
+    // During a slow handler, other subscribers can be added and removed many times.
     if replayCount > 2 * places.count + 32 { dropVainReplays() }
     return member
   }
 
-  /// Queues an event, and keeps it if it is to be kept.
+  /// Enqueues an event, and retains it according to its persistence.
   ///
   /// - Returns: The number of the post.
   mutating func post(
@@ -139,7 +139,7 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
     return lastPost
   }
 
-  /// Takes the next step, unless an offer is open or there is nothing to do.
+  /// Returns the next step, or `nil` if an offer is open or nothing is queued.
   mutating func next(at now: Nanoseconds) -> Step? {
     guard openOffer == nil else { return nil }
     while let job = current ?? jobs.popFirst() {
@@ -158,16 +158,16 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
     return nil
   }
 
-  /// A subscriber begins to handle what it was offered.
+  /// Marks an offer as being handled.
   ///
-  /// - Returns: Whether the offer still stands.
+  /// - Returns: Whether the offer is still valid.
   mutating func start(_ offer: Int) -> Bool {
     guard openOffer?.number == offer else { return false }
     openOffer?.isStarted = true
     return true
   }
 
-  /// An offer has ended; one that was withdrawn is ignored.
+  /// Ends an offer; ignores one that was withdrawn.
   mutating func finish(_ offer: Int, as ending: Handler.Ending) {
     guard openOffer?.number == offer else { return }
     openOffer = nil
@@ -186,12 +186,12 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
     }
   }
 
-  /// Whether the event of a post is kept.
+  /// Returns whether the event of a post is retained.
   func isKept(post: Int, at now: Nanoseconds) -> Bool {
     kept.contains(post: post, at: now)
   }
 
-  /// How far the post of a kept event has got.
+  /// Returns the progress of the post of a persistent event.
   func progress(of post: Int, at now: Nanoseconds) -> PostOutcome {
     var (notified, handled) = (0, 0)
     if case .delivery(let delivery) = current, delivery.post == post {
@@ -204,23 +204,23 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
     )
   }
 
-  /// The kept events in posting order.
+  /// Returns the retained events in posting order.
   mutating func pending(at now: Nanoseconds) -> [Element] {
     dropExpired(at: now)
     return kept.elements
   }
 
-  /// Keeps none of the events posted so far any longer.
+  /// Discards the retained events.
   mutating func removePending() {
     kept.removeAll(into: &released)
   }
 
-  /// Keeps the events no longer whose time is over.
+  /// Discards expired events.
   mutating func dropExpired(at now: Nanoseconds) {
     kept.dropExpired(at: now, into: &released)
   }
 
-  /// Hands out what has left, to be released without a lock.
+  /// Returns the removed elements, to be released without a lock.
   mutating func takeReleased() -> ContiguousArray<Element> {
     guard !released.isEmpty else { return [] }
     defer { released = [] }
@@ -261,7 +261,7 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
     return offer(element, to: places[place])
   }
 
-  /// Removes the replays that have nobody to go to.
+  /// Removes the replays for subscribers that have been removed.
   private mutating func dropVainReplays() {
     for job in jobs.popFirst(atMost: jobs.count) {
       if case .replay(let receiver, _, _) = job {
@@ -281,7 +281,7 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
     return .offer(Offer(number: lastOffer, element: element, member: place.member))
   }
 
-  /// The index of the first subscriber that is not before the given one.
+  /// Returns the index of the first subscriber at or after a place.
   private func firstPlace(from id: Int) -> Int {
     places.firstSortedIndex { $0.id >= id }
   }

@@ -1,6 +1,6 @@
-/// Which posts have a deadline, the earliest first.
+/// The deadlines of posts, earliest first.
 ///
-/// A heap: the parent of an entry is never later than the entry.
+/// A binary heap: the parent of an entry is never later than the entry.
 struct EventDeadlinesState: Sendable {
   private struct Entry: Sendable {
     let deadline: Nanoseconds
@@ -22,7 +22,7 @@ struct EventDeadlinesState: Sendable {
     }
   }
 
-  /// Takes out the post with the earliest deadline if its time is over.
+  /// Removes and returns the post with the earliest deadline if that has passed.
   mutating func popExpired(at now: Nanoseconds) -> Int? {
     guard let first = entries.first, first.deadline <= now else { return nil }
     let last = entries.removeLast()
@@ -33,13 +33,13 @@ struct EventDeadlinesState: Sendable {
     return first.post
   }
 
-  /// Forgets the posts of which something is not true.
+  /// Removes the posts that do not satisfy a predicate.
   mutating func keep(where isKept: (Int) -> Bool) {
     entries.removeAll { !isKept($0.post) }
     for index in (0..<entries.count / 2).reversed() { sink(from: index) }
   }
 
-  /// Forgets everything.
+  /// Removes all posts.
   mutating func removeAll() {
     entries = []
   }

@@ -1,6 +1,5 @@
-// @unchecked Sendable because Swift asks for it of every subclass of `HandlerQueue.Report`: nothing in an offer
-// changes. The effects of a change belong to the thread that makes the change, or to the one
-// that it hands them to.
+// @unchecked Sendable: required for subclasses of `HandlerQueue.Report`; an offer is immutable. The effects of a
+// change are used by one thread at a time: the one that made the change, or the one that it passes them to.
 
 extension EventChannel {
   /// A subscriber of a channel.
@@ -11,12 +10,12 @@ extension EventChannel {
 }
 
 extension EventChannel {
-  /// Where events of a channel go to at once: a stream, or a queue of handlers.
+  /// A destination of events: a stream or a queue of handlers.
   enum Outlet: Sendable {
     case stream(EventChannel.Stream)
     case queue(HandlerQueue)
 
-    /// The place in subscription order of the first subscriber that it leads to.
+    /// The place in subscription order of its first subscriber.
     var id: Int {
       switch self {
       case .stream(let stream): stream.id
@@ -27,14 +26,14 @@ extension EventChannel {
 }
 
 extension EventChannel {
-  /// One stream of a channel, without the type of its elements.
+  /// A stream of a channel, with a type-erased element.
   @usableFromInline
   final class Stream: Sendable {
     /// The place in subscription order.
     let id: Int
-    /// Puts an event into the buffer and returns whether there was room.
+    /// Adds an event to the buffer and returns whether it was accepted.
     let put: @Sendable (AnyBox, inout EventChannel.Effects) -> Bool
-    /// Ends the stream after what is in its buffer; called with no lock held.
+    /// Ends the stream after its buffered events; called with no lock held.
     let finish: @Sendable () -> Void
 
     /// Creates a stream.
@@ -42,7 +41,7 @@ extension EventChannel {
     /// - Parameters:
     ///   - id: The place in subscription order.
     ///   - hub: A hub with a single subscriber.
-    ///   - mayRefuse: Whether the buffer can be too full for an event.
+    ///   - mayRefuse: Whether the buffer can refuse an event.
     @inlinable
     convenience init<E>(id: Int, hub: BroadcastHub<E>, mayRefuse: Bool) {
       self.init(id: id) { box, effects in
@@ -69,7 +68,7 @@ extension EventChannel {
 }
 
 extension AsyncStream.Continuation.BufferingPolicy {
-  /// Whether a buffer can be too full for an element.
+  /// Whether a full buffer refuses new elements.
   @inlinable var mayRefuse: Bool {
     switch self {
     case .bufferingOldest: true
@@ -81,7 +80,7 @@ extension AsyncStream.Continuation.BufferingPolicy {
 }
 
 extension EventChannel {
-  /// A kept event that was offered to a handler, whose answer the channel waits for.
+  /// A retained event that was offered to a handler and whose result is awaited.
   final class Offer: HandlerQueue.Report, @unchecked Sendable {
     private let number: Int
     private let channel: EventChannel
@@ -102,30 +101,30 @@ extension EventChannel {
 }
 
 extension EventChannel {
-  /// What a change of a channel has to be followed by, with no lock held.
+  /// The effects of a channel's change, to be performed with no lock held.
   @usableFromInline
   struct Effects: Sendable {
-    /// What there is to do; most posts leave nothing.
+    /// The effects other than the flags; most posts have none.
     @usableFromInline var rest: Rest?
-    /// Whether the queues of the channel end after what they hold.
+    /// Whether the queues of the channel end after their current content.
     var finishes = false
-    /// Whether the channel could be forgotten.
+    /// Whether the channel is empty and can be dropped.
     var isEmpty = false
-    /// Whether steps are left that were too many for one turn.
+    /// Whether steps remain for another turn.
     var isBehind = false
 
     init() {}
 
-    /// What there is to do, which only the thread that has made the change touches.
+    /// The effects other than the flags, used by one thread at a time.
     @usableFromInline
     final class Rest: @unchecked Sendable {
-      /// The tasks to be resumed, in subscription order.
+      /// The tasks to resume, in subscription order.
       @usableFromInline var woken: ContiguousArray<Waiter.ParkedTask> = []
-      /// The chunks of logs that were filled.
+      /// The filled chunks of logs.
       @usableFromInline var filled: ContiguousArray<LogLink> = []
-      /// The events to be released.
+      /// The events to release.
       @usableFromInline var released: ContiguousArray<AnyBox> = []
-      /// The events that no handler wants any more.
+      /// The events that a buffering policy has dropped from a queue.
       var discarded: ContiguousArray<HandlerQueue.Item> = []
       /// The posts that have reached their streams.
       var parts: ContiguousArray<(ticket: PostTicket, outcome: PostOutcome)> = []
@@ -136,7 +135,7 @@ extension EventChannel {
       init() {}
     }
 
-    /// What there is to do, to be added to.
+    /// Returns the storage for further effects.
     @usableFromInline
     mutating func more() -> Rest {
       if let rest { return rest }
@@ -166,7 +165,7 @@ extension EventChannel {
       if !items.isEmpty { more().discarded += items }
     }
 
-    /// Resumes the tasks and releases the events.
+    /// Resumes tasks, reports results and releases events.
     consuming func perform() {
       guard let rest else { return }
       for task in rest.woken { task.resume() }

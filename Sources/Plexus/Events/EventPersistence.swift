@@ -1,4 +1,4 @@
-/// Whether, how long and up to which number events are kept for those who subscribe later.
+/// Whether an event is retained for later subscribers, until when, and how many events are.
 ///
 /// ```swift
 /// struct Position: Event {
@@ -7,13 +7,13 @@
 /// }
 /// ```
 ///
-/// Events are kept for each type and scope apart.
+/// Events are retained separately for each type and scope.
 public struct EventPersistence: Sendable, Hashable {
-  /// When the event is kept no longer; `nil` if it is not kept at all.
+  /// The rule that ends the retention, or `nil` if the event is not retained.
   public let rule: PersistenceRule?
-  /// The most events of this type and scope that are kept; the oldest give way.
+  /// The maximum number of retained events of this type and scope; the oldest are discarded first.
   public let limit: Int?
-  /// How long the event is kept, from the moment when it is posted.
+  /// The time for which the event is retained after it was posted.
   public let timeToLive: Duration?
 
   private init(rule: PersistenceRule?, limit: Int?, timeToLive: Duration?) {
@@ -22,17 +22,17 @@ public struct EventPersistence: Sendable, Hashable {
     self.timeToLive = timeToLive
   }
 
-  /// The event is gone when those who are subscribed have had it.
+  /// The event is discarded once all current subscribers have received it.
   public static let none = EventPersistence(rule: nil, limit: nil, timeToLive: nil)
 
-  /// The event is kept until its rule, a newer event or time ends that.
+  /// The event is retained until its rule, a limit or its age ends the retention.
   ///
   /// - Parameters:
-  ///   - rule: When it is kept no longer.
-  ///   - limit: How many events of this type and scope may be kept once this one has been posted, the
-  ///     newest ones; 1 keeps the latest only, and with 0 or less nothing is kept. `nil` is no limit.
-  ///   - timeToLive: How long the event is kept; from exactly that age on it is not. With zero or less
-  ///     it is not kept at all. `nil` is for ever.
+  ///   - rule: The rule that ends the retention.
+  ///   - limit: The maximum number of events of this type and scope to retain once this one has been
+  ///     posted. Zero or less retains none; `nil` means no limit.
+  ///   - timeToLive: The age from which on the event is no longer retained. Zero or less does not retain it
+  ///     at all; `nil` means no limit.
   /// - Returns: The persistence.
   public static func persistent(
     _ rule: PersistenceRule,

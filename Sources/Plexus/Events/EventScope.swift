@@ -1,8 +1,8 @@
-/// A part of the program that has its events for itself.
+/// A scope that separates events of the same types.
 ///
-/// Two windows of one program, say, post and observe the same types of events in a scope each. Who
-/// subscribes in a scope gets the events that are posted in that scope, and no others; who subscribes
-/// without one gets those that are posted without one.
+/// For example, two windows of a program can post and observe the same event types in separate scopes. A
+/// subscriber with a scope receives only the events posted in that scope; a subscriber without a scope
+/// receives only events posted without one.
 ///
 /// ```swift
 /// struct Scrolled: Event {
@@ -15,21 +15,21 @@
 /// bus.post(Scrolled(position: 9), scope: EventScope(2))
 /// ```
 ///
-/// Scopes need not be registered, and cost nothing once nobody is subscribed and nothing is kept in
-/// them. Two scopes are equal if they were made from equal values of one type.
+/// Scopes are not registered, and use no memory once they have no subscribers and no retained events. Two
+/// scopes are equal if they were created from equal values of the same type.
 public struct EventScope: Hashable, Sendable, ExpressibleByStringLiteral {
   private let id: AnyID
 
-  /// Creates the scope that is known by a value.
+  /// Creates a scope that is identified by a value.
   ///
-  /// - Parameter id: The value: a name, a number, an enum or whatever else tells scopes apart.
+  /// - Parameter id: The value, such as a name, a number or an enum case.
   public init(_ id: some Hashable & Sendable) {
     self.id = AnyID(id)
   }
 
-  /// Creates the scope with a name.
+  /// Creates a scope that is identified by a name.
   ///
-  /// - Parameter value: The name; the scope equals `EventScope(value)`.
+  /// - Parameter value: The name; the result equals `EventScope(value)`.
   public init(stringLiteral value: String) {
     self.init(value)
   }

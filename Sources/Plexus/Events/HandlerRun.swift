@@ -1,22 +1,22 @@
-// @unchecked Sendable because Swift asks for it of every subclass of `WaitNode`: what changes is atomic. Unsafe because
-// a task can be looked at in no other way: its identity is taken, and nothing else.
+// @unchecked Sendable: required for subclasses of `WaitNode`; the mutable state is atomic. Unsafe: the identity of
+// the current task is only available through an unsafe call.
 
 internal import Synchronization
 
-/// One call of an asynchronous handler of events, known to the tasks that it starts.
+/// One call of an asynchronous event handler.
 ///
-/// Those tasks carry it, so that a wait is detected that is one for the handler itself.
+/// The tasks that the handler starts carry it as a task-local value, to detect waits for the handler itself.
 final class HandlerRun: WaitNode, @unchecked Sendable {
   /// The call that the current task belongs to.
   @TaskLocal static var current: HandlerRun?
 
-  /// The channel whose event is handled.
+  /// The id of the channel whose event is handled.
   private let channel: UInt64
   /// The place of the handler in subscription order.
   private let handler: Int
-  /// The number of the event.
+  /// The sequence number of the event.
   let sequence: Int
-  /// The task that the handler is called in, for comparison.
+  /// The identity of the task that runs the handler.
   private let task = HandlerRun.currentTask
   private let hasEnded = Atomic<Bool>(false)
 
@@ -29,28 +29,28 @@ final class HandlerRun: WaitNode, @unchecked Sendable {
 
   override var isSettled: Bool { hasEnded.load(ordering: .acquiring) }
 
-  /// Returns whether the current task is the one in which a handler is called that has not returned.
+  /// Returns whether the current task runs a call of the handler that has not returned.
   ///
-  /// A task that the handler has started is another one: the handler can hang while that goes on.
+  /// Tasks started by the handler do not count: the handler can hang while they continue.
   static func isCurrent(channel: UInt64, handler: Int) -> Bool {
     guard let run = current else { return false }
     return run.channel == channel && run.handler == handler && run.task == currentTask
       && !run.isSettled
   }
 
-  /// A number that two tasks share only if one of them has ended.
+  /// The identity of the current task, which is unique among running tasks.
   private static var currentTask: Int? {
     unsafe withUnsafeCurrentTask { unsafe $0?.hashValue }
   }
 
-  /// The handler has returned.
+  /// Marks the call as ended.
   func end() {
     hasEnded.store(true, ordering: .releasing)
   }
 }
 
 extension HandlerQueue.Calls {
-  /// Returns the call that is under way, unless it is for an event behind the given one.
+  /// Returns the running call, unless it is for an event after the given one.
   func run(upTo sequence: Int) -> HandlerRun? {
     guard let run = latest as? HandlerRun, !run.isSettled, run.sequence <= sequence else {
       return nil

@@ -1,41 +1,41 @@
-/// The events of a channel that are kept for those who subscribe later.
+/// The events of a channel that are retained for later subscribers.
 ///
-/// Whatever leaves is handed out, so that it can be freed without a lock.
+/// Removed elements are returned to the caller, so that they are released without a lock.
 struct KeptEventsState<Element: Sendable>: Sendable {
   private struct Entry: Sendable {
     let post: Int
     let rule: PersistenceRule
     let deadline: Nanoseconds
-    /// `nil` once it is kept no longer.
+    /// The event, or `nil` once it is no longer retained.
     var element: Element?
   }
 
-  /// In posting order; what is kept no longer stays as a gap for a while.
+  /// The entries in posting order; removed events leave gaps for a while.
   private var entries: ContiguousArray<Entry> = []
-  /// Where the gaps at the front end.
+  /// The index of the first entry without a leading gap.
   private var start = 0
-  /// The deadlines of what is kept, and for a while of what is kept no longer.
+  /// The deadlines of retained events and, for a while, of removed ones.
   private var deadlines = EventDeadlinesState()
 
   /// The number of events.
   private(set) var count = 0
 
-  /// The number of places that events have left behind which are kept no longer.
+  /// The number of gaps that removed events have left.
   var gapCount: Int { entries.count - count }
 
-  /// The number of deadlines that are remembered.
+  /// The number of stored deadlines.
   var deadlineCount: Int { deadlines.count }
 
   /// The events in posting order.
   var elements: [Element] { entries[start...].compactMap(\.element) }
 
-  /// Whether the event of a post is kept.
+  /// Returns whether the event of a post is retained.
   func contains(post: Int, at now: Nanoseconds) -> Bool {
     guard let index = index(of: post) else { return false }
     return entries[index].element != nil && entries[index].deadline > now
   }
 
-  /// The first event of the posts after the one given and up to the last.
+  /// Returns the first event of the posts after one number and up to another.
   func first(
     after post: Int,
     upTo last: Int,
@@ -54,8 +54,8 @@ struct KeptEventsState<Element: Sendable>: Sendable {
   /// - Parameters:
   ///   - element: The event.
   ///   - post: The number of the post.
-  ///   - rule: When the event is kept no longer.
-  ///   - deadline: When its time is over; `nil` is never.
+  ///   - rule: The rule that ends the retention.
+  ///   - deadline: The time at which the event expires, or `nil` for never.
   mutating func append(
     _ element: Element,
     of post: Int,
@@ -67,25 +67,25 @@ struct KeptEventsState<Element: Sendable>: Sendable {
     if let deadline { deadlines.insert(deadline, of: post) }
   }
 
-  /// The event of a post has been handled: it is kept no longer, unless its rule is to keep it.
+  /// Removes the event of a post after a success, unless its rule is `neverClear`.
   mutating func clear(post: Int, into released: inout ContiguousArray<Element>) {
     guard let index = index(of: post), entries[index].rule != .neverClear else { return }
     drop(at: index, into: &released)
   }
 
-  /// Keeps the newest events only.
+  /// Removes the oldest events beyond a limit.
   mutating func limit(to limit: Int, into released: inout ContiguousArray<Element>) {
     while count > max(limit, 0) { drop(at: start, into: &released) }
   }
 
-  /// Keeps the events no longer whose time is over.
+  /// Removes expired events.
   mutating func dropExpired(at now: Nanoseconds, into released: inout ContiguousArray<Element>) {
     while let post = deadlines.popExpired(at: now) {
       if let index = index(of: post) { drop(at: index, into: &released) }
     }
   }
 
-  /// Keeps nothing any longer.
+  /// Removes all events.
   mutating func removeAll(into released: inout ContiguousArray<Element>) {
     released += entries.compactMap(\.element)
     (entries, start, count) = ([], 0, 0)
@@ -97,7 +97,7 @@ struct KeptEventsState<Element: Sendable>: Sendable {
     return index < entries.count && entries[index].post == post ? index : nil
   }
 
-  /// The index of the first entry that is not from before the given post.
+  /// Returns the index of the first entry at or after a post.
   private func firstIndex(from post: Int) -> Int {
     entries.firstSortedIndex { $0.post >= post }
   }
@@ -113,7 +113,7 @@ struct KeptEventsState<Element: Sendable>: Sendable {
     deadlines.removeAll()
   }
 
-  /// Forgets what is kept no longer, once that is more than what is.
+  /// Removes the gaps and stale deadlines once they outnumber the retained events.
   private mutating func closeGaps() {
     if gapCount > count + 32 {
       entries.removeAll { $0.element == nil }

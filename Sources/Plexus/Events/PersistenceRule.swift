@@ -1,14 +1,14 @@
-/// When an event that is kept for later subscribers is kept no longer.
+/// The rule that determines when a retained event is discarded.
 ///
-/// Whatever the rule, an event that no subscriber has handled successfully stays, and is replayed to
-/// each later subscriber.
+/// With every rule, an event that no subscriber has handled successfully is retained and replayed to each later
+/// subscriber, within the limits of its ``EventPersistence``.
 public enum PersistenceRule: Sendable, Hashable {
-  /// The first success ends it: the subscribers after that one do not get the event.
+  /// The first success discards the event; later subscribers do not receive it.
   case clearImmediately
-  /// All subscribers of the moment get the event; one success among them is enough to end it.
+  /// All current subscribers receive the event; it is then discarded if at least one succeeded.
   case clearAfterAllCurrentSubscribersNotified
-  /// The event stays, whoever has handled it, and is replayed to every later subscriber.
+  /// The event is retained regardless of successes and replayed to every later subscriber.
   ///
-  /// Without a limit in ``EventPersistence`` the kept events grow with every post.
+  /// Without a limit in ``EventPersistence``, the number of retained events grows with every post.
   case neverClear
 }

@@ -1,4 +1,4 @@
-/// An event that is kept, if need be, until somebody has handled it.
+/// An event that is retained according to a rule, for example until a handler succeeds.
 ///
 /// ```swift
 /// struct PaymentFailed: PersistentEvent {
@@ -7,14 +7,14 @@
 /// }
 /// ```
 ///
-/// Its handlers may return a ``HandlerResult`` to tell whether they could do anything with it.
-/// <doc:persistent-events> tells what happens under which rule.
+/// Handlers can return a ``HandlerResult`` to report whether they handled the event.
+/// <doc:persistent-events> describes the effects of each rule.
 public protocol PersistentEvent: Event {
-  /// When an event is kept no longer.
+  /// The rule that ends the retention of an event.
   var persistenceRule: PersistenceRule { get }
 }
 
 extension PersistentEvent {
-  /// The event is kept as its rule says, without a limit of number or time.
+  /// The default persistence: the rule of the event, without a limit of number or time.
   public var persistence: EventPersistence { .persistent(persistenceRule) }
 }

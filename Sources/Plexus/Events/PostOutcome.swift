@@ -1,20 +1,20 @@
-/// What has become of a posted event.
+/// The result of a post.
 public struct PostOutcome: Sendable, Hashable {
-  /// The number of subscribers that the event has reached, streams included.
+  /// The number of subscribers that received the event, including streams.
   public let notified: Int
-  /// The number of successes among them: handlers that returned ``HandlerResult/handledSuccessfully``
-  /// or nothing, and streams that have the event in their buffer.
+  /// The number of successes: handlers that returned nothing or ``HandlerResult/handledSuccessfully``, and
+  /// streams that have the event in their buffer.
   public let handled: Int
-  /// Whether the event is kept for later subscribers when the post ends.
+  /// Whether the event is retained for later subscribers at the end of the post.
   public let isPersisted: Bool
-  /// Whether the event only stands in the queue.
+  /// Whether the event is still queued and no subscriber has received it.
   ///
-  /// It was posted inside a handler that the post would have had to wait for, or inside a fetch that such a
-  /// handler waits for: nobody has been notified yet.
+  /// The event was posted inside a handler that the post would have had to wait for, or inside a fetch that
+  /// such a handler waits for.
   public let isDeferred: Bool
-  /// Whether the caller was cancelled before the post had ended.
+  /// Whether the caller was cancelled before the post ended.
   ///
-  /// The counts are those of the subscribers that had been reached, and of the handlers that had ended, by then.
+  /// The counts then include the subscribers reached and the handlers that had finished by that time.
   public let isIncomplete: Bool
 
   init(

@@ -1,48 +1,45 @@
-// @unchecked Sendable because Swift asks for it of every subclass of `HandlerQueue.Report`: what changes is guarded by
-// a lock.
+// @unchecked Sendable: required for subclasses of `HandlerQueue.Report`; a lock protects the mutable state.
 
 /// A post that a caller waits for.
 final class PostTicket: HandlerQueue.Report, @unchecked Sendable {
   private struct Progress {
-    /// How many parts have not ended yet.
+    /// The number of parts that have not ended yet.
     var outstanding = 1
     var notified = 0
     var handled = 0
     var outcome: PostOutcome?
     var waiting: SuspendedTask?
-    /// The number of the post, if it is one that has to wait, or 0.
+    /// The number of the post if it was queued, or 0.
     var number = 0
-    /// The number of the event once it is on its way to all subscribers.
+    /// The sequence number of the event once it has been sent to all subscribers.
     var sequence = Int.max
   }
 
   private let progress = Locked(Progress())
 
-  /// The number of the post, if it is one that has to wait, or 0; set once.
+  /// The number of the post if it was queued, or 0; set once.
   var number: Int {
     get { progress.withLock { $0.number } }
     set { progress.withLock { $0.number = newValue } }
   }
 
-  /// Whether the post has ended, or is not waited for any more.
+  /// Whether the post has ended or its caller was cancelled.
   var hasEnded: Bool { progress.withLock { $0.outcome != nil } }
 
-  /// The number of the event once it is on its way to all subscribers.
+  /// The sequence number of the event once it has been sent to all subscribers.
   var sequence: Int { progress.withLock { $0.sequence } }
 
-  /// The event is given to all subscribers; called under the lock of the channel.
-  ///
-  /// - Parameter sequence: The number of the event.
+  /// Sets the sequence number; called under the lock of the channel.
   func fanOut(_ sequence: Int) {
     progress.withLock { $0.sequence = sequence }
   }
 
-  /// Counts one more part that has to end.
+  /// Adds a part that must end.
   func expectPart() {
     progress.withLock { $0.outstanding += 1 }
   }
 
-  /// A part has ended: the streams, or the handlers of a queue.
+  /// Ends a part: the streams, or the handlers of a queue.
   override func end(notified: Int, handled: Int) {
     let waiting = progress.withLock { progress -> SuspendedTask? in
       progress.outstanding -= 1
@@ -55,7 +52,7 @@ final class PostTicket: HandlerQueue.Report, @unchecked Sendable {
     waiting?.resume()
   }
 
-  /// The post has ended; called with no lock held.
+  /// Ends the post; called with no lock held.
   func finish(with outcome: PostOutcome) {
     let waiting = progress.withLock { progress -> SuspendedTask? in
       guard progress.outcome == nil else { return nil }
@@ -65,9 +62,9 @@ final class PostTicket: HandlerQueue.Report, @unchecked Sendable {
     waiting?.resume()
   }
 
-  /// The caller waits no longer; called with no lock held.
+  /// Ends the wait of a cancelled caller; called with no lock held.
   ///
-  /// - Parameter outcome: How far the post has got, if the event is one that is kept.
+  /// - Parameter outcome: The progress of the post if its event is persistent.
   func abandon(_ outcome: PostOutcome?) {
     let waiting = progress.withLock { progress -> SuspendedTask? in
       guard progress.outcome == nil else { return nil }
@@ -82,8 +79,9 @@ final class PostTicket: HandlerQueue.Report, @unchecked Sendable {
     waiting?.resume()
   }
 
-  /// Waits until the post has ended or the caller is cancelled, and raises the priority of the handlers to that
-  /// of the caller; called once.
+  /// Waits until the post has ended or the caller is cancelled; called once.
+  ///
+  /// Raises the priority of the handlers to that of the caller.
   ///
   /// - Parameter channel: The channel of the event.
   /// - Returns: The outcome, which is incomplete if the caller was cancelled.
@@ -97,7 +95,7 @@ final class PostTicket: HandlerQueue.Report, @unchecked Sendable {
         }
         return await withTaskPriorityEscalationHandler(
           operation: {
-            // A priority that rises from now on calls the handler.
+            // Later escalations call `onPriorityEscalated`.
             channel.raise(to: Task.currentPriority)
             return await park()
           },

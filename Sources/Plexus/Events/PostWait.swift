@@ -1,4 +1,4 @@
-// @unchecked Sendable because Swift asks for it of every subclass of `WaitNode`: nothing in it changes.
+// @unchecked Sendable: required for subclasses of `WaitNode`; all state is immutable.
 
 /// A post that a fetch or a handler waits for.
 final class PostWait: WaitNode, @unchecked Sendable {
@@ -13,7 +13,7 @@ final class PostWait: WaitNode, @unchecked Sendable {
 
   override var isSettled: Bool { ticket.hasEnded }
 
-  /// The calls of handlers that have to end first; before the event is posted all that are under way.
+  /// The handler calls that must end first; before the event is posted, all running ones.
   override var others: [WaitNode] {
     channel.runs(upTo: ticket.sequence)
   }

@@ -1,28 +1,29 @@
-// @unchecked Sendable and unchecked exclusivity: the fields that change are behind a lock or are atomic; `previous`, `readsFirst` and
-// `takesStoredCopy` are set under the lock of the key's shard before the flight is launched, and read by the
-// flight's own task afterwards, which also sets and reads `generation`. Unsafe because a checked continuation would allocate for each of many
-// callers: a parked task is resumed exactly once, since the pure state hands it out once, under the lock.
+// @unchecked Sendable and unchecked exclusivity: mutable state is atomic or behind a lock, except for the fields
+// marked below. `previous`, `readsFirst`, `isCounted` and `takesStoredCopy` are set under the lock of the key's
+// shard before the launch; afterwards, the launching thread and then the flight's own task access them. That
+// task sets and reads `generation`. Unsafe: a checked continuation would allocate for each caller. A parked task
+// is resumed exactly once, because the pure state returns it once, under the lock.
 
 internal import Synchronization
 
-/// One fetch of one key, or one load of a publisher, in flight: the callers that wait for it, the tasks that
-/// work for it, their priority, and the outcome until every caller has seen it.
+/// A fetch of one key, or a load of a publisher, in flight: the waiting callers, the tasks that work for it, their
+/// priority, and the outcome until every caller has received it.
 ///
-/// It is not generic. Its identity is its generation: an entry refers to the flight that may change it, and
-/// ignores every other one. Tasks of the fetch carry it as a task-local value, possibly long after its end;
-/// a flight that has ended holds no value, no task and no other flight.
+/// The class is not generic. Its identity serves as a generation: an entry accepts changes only from the
+/// flight that it refers to. Tasks of the fetch carry the flight as a task-local value, possibly long after its
+/// end; a flight of a key that has ended holds no value, no task and no other flight.
 @usableFromInline
 class Flight: WaitNode, @unchecked Sendable {
   private struct State {
     var waiters = WaitListState<ParkedCaller>()
-    /// The outcome, for callers that have joined and not parked when it came.
+    /// The outcome, for callers that have joined and not parked when it was set.
     var outcome: Outcome?
     var task: Task<Void, Never>?
     var otherTasks: [Task<Void, Never>] = []
     /// The fetch of several keys that this one is part of.
     var batch: BulkFlight?
     var predecessor: WaitNode?
-    /// Whether the tasks have done their work.
+    /// Whether the tasks have finished.
     var hasEnded = false
   }
 
@@ -30,34 +31,34 @@ class Flight: WaitNode, @unchecked Sendable {
   private let highestPriority: Atomic<UInt8>
   private let hasSettled = Atomic<Bool>(false)
   private let hasBeenCancelled = Atomic<Bool>(false)
-  /// Whether the callers have been given the outcome; it orders their reading after its making.
+  /// Whether the outcome has been delivered; orders the callers' reads after the creation of the outcome.
   private let hasFinished = Atomic<Bool>(false)
 
-  /// The cache that the flight belongs to, if it belongs to one.
+  /// The cache of the flight, if any.
   @usableFromInline final let source: Flight.Source?
   /// The hash of the key.
   @usableFromInline final let hash: UInt64
   /// The value in memory that the fetch renews.
   @exclusivity(unchecked) @safe
   @usableFromInline final var previous: Outcome?
-  /// Whether the stored copy is read before anything is fetched.
+  /// Whether the stored copy is read before the fetch.
   @exclusivity(unchecked) @safe
   @usableFromInline final var readsFirst = false
-  /// Whether the fetch is counted in the statistics already.
+  /// Whether the statistics already include the fetch.
   @exclusivity(unchecked) @safe
   @usableFromInline final var isCounted = false
-  /// Whether a stored copy is an answer in place of a new value.
+  /// Whether a stored copy is accepted in place of a new value.
   @exclusivity(unchecked) @safe
   @usableFromInline final var takesStoredCopy = false
-  /// How much had been removed from the cacher before the fetch began, if the cacher tells.
+  /// The generation of the cacher before the fetch began, if the cacher provides one.
   @exclusivity(unchecked) @safe
   @usableFromInline final var generation: CacheGeneration?
 
   /// - Parameters:
-  ///   - source: The cache that the flight belongs to, if it belongs to one.
+  ///   - source: The cache of the flight, if any.
   ///   - hash: The hash of its key.
-  ///   - priority: The priority of the caller, if there is one.
-  ///   - predecessor: The flight that has to end before this one begins.
+  ///   - priority: The priority of the caller, if any.
+  ///   - predecessor: The flight that must end before this one begins, if any.
   @usableFromInline
   init(
     source: Flight.Source? = nil,
@@ -81,10 +82,10 @@ class Flight: WaitNode, @unchecked Sendable {
 
   /// Marks the outcome as known.
   ///
-  /// It is called before any task can see the outcome: a task that has seen it may be waited for by tasks
-  /// that have not been resumed yet, and does not wait for itself then.
+  /// Called before any task can see the outcome. A task that has seen it can be waited for by tasks that have not
+  /// been resumed yet, and that is not a deadlock.
   ///
-  /// - Returns: The node that came before, to be released with no lock held.
+  /// - Returns: The predecessor, to be released with no lock held.
   @usableFromInline
   @discardableResult
   final func settle() -> WaitNode? {
@@ -94,9 +95,9 @@ class Flight: WaitNode, @unchecked Sendable {
     }
   }
 
-  /// Notes that the flight no longer waits for the one before it.
+  /// Marks the flight as begun, so that it no longer waits for its predecessor.
   ///
-  /// - Parameter batch: The fetch of several keys that it is part of from now on, if any.
+  /// - Parameter batch: The fetch of several keys that it becomes part of, if any.
   @usableFromInline
   final func begin(in batch: BulkFlight? = nil) {
     let (predecessor, isCancelled) = state.withLock { state in
@@ -130,33 +131,33 @@ extension Flight {
     }
   }
 
-  /// Takes a place for a caller.
+  /// Reserves a place for a caller.
   @usableFromInline
   final func join() -> WaitPlace {
     state.withLock { $0.waiters.join() }
   }
 
-  /// The number of callers that wait.
+  /// The number of waiting callers.
   @usableFromInline final var callerCount: Int {
     state.withLock { $0.waiters.count }
   }
 
-  /// Whether the callers have been given the outcome.
+  /// Whether the outcome has been delivered to the callers.
   @usableFromInline final var isFinished: Bool {
     hasFinished.load(ordering: .acquiring)
   }
 
-  /// Waits in a place for the outcome, and raises the priority of the flight to that of the caller, also if
-  /// that rises later.
+  /// Waits for the outcome, and raises the priority of the flight to that of the caller, including later
+  /// escalations.
   ///
   /// - Parameters:
-  ///   - place: The place that the caller has taken.
-  ///   - onCancel: Called when the caller's task is cancelled; it has to call ``leave(_:)``. It may be called
-  ///     before, during and after the wait.
-  /// - Returns: The outcome; `nil` if the caller has left.
+  ///   - place: The place of the caller.
+  ///   - onCancel: Called when the caller's task is cancelled, possibly before or after the wait. It must call
+  ///     ``leave(_:)``.
+  /// - Returns: The outcome, or `nil` if the caller has left.
   final func wait(in place: WaitPlace, onCancel: @Sendable () -> Void) async -> Outcome? {
-    // What waits is kept for each of many callers: nothing is nested more deeply than it must be, and
-    // there is one place only where it is suspended.
+    // The async frame exists once per waiting caller: keep the nesting shallow and suspend in one place only, to
+    // keep it small.
     await withTaskCancellationHandler(
       operation: {
         guard #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) else {
@@ -165,7 +166,7 @@ extension Flight {
         }
         return await withTaskPriorityEscalationHandler(
           operation: {
-            // A priority that rises from now on calls the handler.
+            // Later escalations call `onPriorityEscalated`.
             raise(to: Task.currentPriority)
             return await park(in: place)
           },
@@ -177,19 +178,19 @@ extension Flight {
     )
   }
 
-  /// Waits in a place for the outcome; cancellation is the caller's affair.
+  /// Waits for the outcome without handling cancellation.
   @inline(__always)
   final func park(in place: WaitPlace) async -> Outcome? {
     let outcome = await unsafe withUnsafeContinuation(isolation: #isolation) { continuation in
       unsafe park(ParkedCaller(continuation: continuation), in: place)
     }
-    // A caller that is resumed before it has suspended goes on without any barrier of its own.
+    // A caller that is resumed before it has suspended needs its own acquire barrier.
     _ = hasFinished.load(ordering: .acquiring)
     return outcome
   }
 
   private final func park(_ caller: ParkedCaller, in place: WaitPlace) {
-    // The caller may be the last one that the outcome was kept for, which is then released unlocked.
+    // The outcome may have been kept only for this caller; it is then released outside the lock.
     let (parking, outcome) = state.withLock { state in
       let parking = state.waiters.park(caller, in: place)
       return (parking, state.waiters.isOver ? state.outcome.take() : state.outcome)
@@ -197,22 +198,22 @@ extension Flight {
     if parking != .parked { caller.resume(parking == .finished ? outcome : nil) }
   }
 
-  /// What has to follow the departure of a caller, with no lock held.
+  /// The effects of a caller's departure, to be carried out with no lock held.
   @usableFromInline
   struct Departure: Sendable {
     fileprivate var parked: ParkedCaller?
-    /// Whether the caller was there until now.
+    /// Whether the caller was removed by this call.
     var hasLeft = false
-    /// Whether it was the last one.
+    /// Whether it was the last caller.
     var isLast = false
 
-    /// Resumes the caller, which finds that it has left.
+    /// Resumes the caller without an outcome.
     func resume() {
       parked?.resume(nil)
     }
   }
 
-  /// Removes a caller, unless the outcome is there.
+  /// Removes a caller unless the outcome is known.
   final func leave(_ place: WaitPlace) -> Departure {
     state.withLock { state in
       let (hasLeft, parked) = state.waiters.leave(place)
@@ -224,7 +225,7 @@ extension Flight {
     }
   }
 
-  /// Removes a caller that has joined, and does not wait after all.
+  /// Removes a caller that has joined and will not wait.
   final func withdraw(_ place: WaitPlace) {
     let outcome = state.withLock { state in
       state.waiters.withdraw(place)
@@ -233,7 +234,7 @@ extension Flight {
     withExtendedLifetime(outcome) {}
   }
 
-  /// Gives every caller the outcome; the first outcome counts.
+  /// Delivers the outcome to every caller; later outcomes are ignored.
   @usableFromInline
   final func finish(_ outcome: Outcome) {
     settle()
@@ -262,9 +263,9 @@ extension Flight {
     hasBeenCancelled.load(ordering: .relaxed)
   }
 
-  /// Starts a task for the flight, with the priority of its callers.
+  /// Starts a detached task for the flight, with the priority of its callers.
   ///
-  /// It inherits nothing from the current task. It is cancelled at once if the flight is.
+  /// If the flight has been cancelled, the task is cancelled immediately.
   @usableFromInline
   @discardableResult
   final func start(
@@ -276,7 +277,7 @@ extension Flight {
       guard !state.hasEnded else { return }
       if state.task == nil { state.task = task } else { state.otherTasks.append(task) }
     }
-    // Both are changed before the tasks are looked up, so that the task is told here or there.
+    // Both are set before the tasks are read in `cancel()` and `raise(to:)`, so no change is missed.
     if isCancelled { task.cancel() }
     if let current = self.priority, current > priority ?? .background {
       Self.escalate(task, to: current)
@@ -284,7 +285,7 @@ extension Flight {
     return task
   }
 
-  /// Forgets a task that has ended.
+  /// Removes a task that has ended.
   final func remove(_ task: Task<Void, Never>) {
     state.withLock { state in
       if state.task == task { state.task = nil }
@@ -313,12 +314,12 @@ extension Flight {
     if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
       task.escalatePriority(to: priority)
     } else {
-      // A task that waits for another one raises its priority.
+      // Waiting for a task raises its priority.
       Task.detached(priority: priority) { await task.value }
     }
   }
 
-  /// Cancels every task that works for the flight, now and later.
+  /// Cancels all current and later tasks of the flight.
   @usableFromInline
   final func cancel() {
     let (task, others, batch) = state.withLock {
@@ -331,9 +332,9 @@ extension Flight {
     batch?.leave()
   }
 
-  /// Notes that the tasks have done their work.
+  /// Marks the tasks of the flight as finished.
   ///
-  /// - Returns: The fetch of several keys that this was part of until now, which is to be told.
+  /// - Returns: The fetch of several keys that it was part of, which must be notified.
   @usableFromInline
   @discardableResult
   final func end() -> BulkFlight? {
@@ -370,9 +371,9 @@ final class KeyFlight<Key: Hashable & Sendable>: Flight, @unchecked Sendable {
   override var label: String? { source?.label(of: key) }
 }
 
-/// One fetch of several keys, each of which has a flight of its own.
+/// A fetch of several keys, each of which has its own flight.
 ///
-/// It is cancelled when every flight has ended or was cancelled, and has the highest priority of all.
+/// It is cancelled when every flight has ended or been cancelled, and has the highest priority of all flights.
 @usableFromInline
 final class BulkFlight: Flight, @unchecked Sendable {
   private let flights: [Flight]
@@ -392,7 +393,7 @@ final class BulkFlight: Flight, @unchecked Sendable {
 
   override var isSettled: Bool { flights.allSatisfy(\.isSettled) }
 
-  /// Notes that a flight was cancelled, or has ended.
+  /// Accounts for a flight that was cancelled or has ended.
   @usableFromInline
   func leave() {
     if remaining.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 { cancel() }
@@ -414,9 +415,9 @@ extension Flight {
       self.namesKeys = namesKeys
     }
 
-    /// The id of the multiplexer, or its type.
+    /// The id of the multiplexer, or the name of its type.
     ///
-    /// The name of a type is made when it is needed, because that is slow.
+    /// The name of the type is created on demand, because that is slow.
     var name: String { id ?? "\(type)" }
 
     /// The name of a key in events.

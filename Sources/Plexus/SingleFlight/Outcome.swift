@@ -1,18 +1,18 @@
-// @unchecked Sendable and unchecked exclusivity: the fields are set by the task that makes the object, and do
-// not change any more once another task can see it.
+// @unchecked Sendable and unchecked exclusivity: the fields are set by the task that creates the object and do not
+// change once another task can see it.
 
-/// The outcome of a fetch, of reading a stored copy, or of a load: one object for all that wait for it.
+/// The outcome of a fetch, of reading a stored copy, or of a load, shared by all waiting callers.
 ///
-/// It is not generic, so that waiting, retrying and resuming are compiled once. An outcome with a value is
-/// a ``ValueOutcome`` of the type that its flight was made for.
+/// The class is not generic, so that waiting, retrying and resuming are compiled once. An outcome with a value is
+/// a ``ValueOutcome`` of the flight's value type.
 @usableFromInline
 class Outcome: @unchecked Sendable {
-  /// The kinds of outcomes.
+  /// The kind of an outcome.
   @usableFromInline
   enum Kind: UInt8, Sendable {
-    /// A value that takes the place of whatever is in memory.
+    /// A value that replaces the one in memory.
     case value
-    /// A value for the waiting callers, which is not kept.
+    /// A value that is passed to the waiting callers but not kept.
     case transient
     /// A stored copy in place of a fetched value.
     case restored
@@ -24,7 +24,7 @@ class Outcome: @unchecked Sendable {
 
   @exclusivity(unchecked) @safe
   @usableFromInline final var kind: Kind
-  /// The error of the fetch, also beside a stale value that is the answer in its place.
+  /// The error of the fetch; can be set together with a stale value that is returned in its place.
   @exclusivity(unchecked) @safe
   @usableFromInline final var error: (any Error)?
   @exclusivity(unchecked) @safe
@@ -32,7 +32,7 @@ class Outcome: @unchecked Sendable {
   /// Whether the value is past its time to live.
   @exclusivity(unchecked) @safe
   @usableFromInline final var isStale = false
-  /// Whether the value has changed at its origin since, so that it is a fallback only.
+  /// Whether the value has changed at its origin, so that it serves only as a fallback.
   @exclusivity(unchecked) @safe
   @usableFromInline final var isOutdated = false
   /// The time at which the value was fetched or stored.
@@ -45,7 +45,7 @@ class Outcome: @unchecked Sendable {
   @usableFromInline final var validator: String?
   @exclusivity(unchecked) @safe
   @usableFromInline final var terms = ValueTerms()
-  /// What is known of a failed fetch.
+  /// Details of a failed fetch.
   @exclusivity(unchecked) @safe
   @usableFromInline final var failure: Outcome.Failure?
 
@@ -55,10 +55,10 @@ class Outcome: @unchecked Sendable {
     self.error = error
   }
 
-  /// Whether this is a value that no cacher can have.
+  /// Whether the value is new, so that the cacher cannot contain it yet.
   @usableFromInline final var isNew: Bool { kind == .value || kind == .transient }
 
-  /// Whether a failed fetch may be answered with this value.
+  /// Returns whether a failed fetch can be answered with this value.
   @usableFromInline
   final func allowsFallback(_ grounds: ValueTerms.FallbackGrounds, at now: Nanoseconds) -> Bool {
     terms.allowsFallback(grounds, until: deadline, at: now)
@@ -78,19 +78,19 @@ final class ValueOutcome<Value: Sendable>: Outcome, @unchecked Sendable {
 }
 
 extension Outcome {
-  /// What is known of a fetch that has failed.
+  /// Details of a failed fetch.
   @usableFromInline
   final class Failure: Sendable {
-    /// The reasons why an older value may be the answer.
+    /// The grounds for answering with an older value.
     @usableFromInline let grounds: ValueTerms.FallbackGrounds
-    /// How long the failure is remembered.
+    /// The time for which the failure is remembered.
     @usableFromInline let memory: Nanoseconds
-    /// The value in memory that was to be renewed.
+    /// The value in memory that the fetch was to renew.
     ///
-    /// It can be the answer even though it has been evicted since, but does not come back into memory. It
-    /// cannot once memory has been cleared: ``EntryState/allowsPrevious``.
+    /// It can be returned even if it has been evicted since, but is not inserted again. It cannot be returned once
+    /// memory has been cleared: see ``EntryState/allowsPrevious``.
     @usableFromInline let previous: Outcome?
-    /// The stored copy, which comes into memory if there is no value.
+    /// The stored copy, which is inserted into memory if that has no value.
     @usableFromInline let stored: Outcome?
 
     init(

@@ -2,8 +2,8 @@
 public enum ResponseSource: Hashable, Sendable {
   /// A fetch that the caller waited for.
   case fetch
-  /// Memory.
+  /// The value in memory.
   case memory
-  /// The stored copy.
+  /// The stored copy of the cacher.
   case cacher
 }

@@ -1,4 +1,4 @@
-/// The directives that came with a value, in the unit of the clock.
+/// The cache directives of a value, in nanoseconds.
 @usableFromInline
 struct ValueTerms: Hashable, Sendable {
   @usableFromInline var timeToLive: Nanoseconds?
@@ -11,26 +11,26 @@ struct ValueTerms: Hashable, Sendable {
     self.timeToLive = timeToLive
   }
 
-  /// Whether nothing came with the value.
+  /// Whether the value has no directives.
   var isEmpty: Bool {
     timeToLive == nil && staleWhileRevalidate == nil && staleIfError == nil && !requiresRevalidation
   }
 
-  /// The time after the time to live in which the value is an answer while it is renewed.
+  /// Returns the time after the time to live during which the value is returned while it is renewed.
   ///
-  /// - Parameter policy: The time if nothing came with the value.
+  /// - Parameter policy: The time to use without a directive.
   /// - Returns: The time, which is not negative.
   func staleTime(_ policy: Nanoseconds) -> Nanoseconds {
     requiresRevalidation ? 0 : max(staleWhileRevalidate ?? policy, 0)
   }
 
-  /// Returns whether a failed fetch may be answered with the value.
+  /// Returns whether a failed fetch can be answered with the value.
   ///
   /// - Parameters:
-  ///   - grounds: The reasons why it may.
+  ///   - grounds: The grounds for the fallback.
   ///   - deadline: The time until which the value is fresh.
-  ///   - now: The present time.
-  /// - Returns: Whether it may.
+  ///   - now: The current time.
+  /// - Returns: Whether the value can be returned.
   func allowsFallback(
     _ grounds: ValueTerms.FallbackGrounds,
     until deadline: Nanoseconds,
@@ -44,12 +44,12 @@ struct ValueTerms: Hashable, Sendable {
 }
 
 extension ValueTerms {
-  /// The reasons why a failed fetch may be answered with an older value.
+  /// The grounds for answering a failed fetch with an older value.
   @usableFromInline
   struct FallbackGrounds: Hashable, Sendable {
-    /// Whether the policy allows it, whatever came with the value.
+    /// Whether the policy allows it, regardless of the directives.
     var policyAllows = false
-    /// Whether the error is one for which what came with the value may allow it.
+    /// Whether the error is an origin failure, for which a directive can allow it.
     var isOriginFailure = false
 
     @usableFromInline

@@ -1,20 +1,21 @@
-/// The waits of fetches, loads and handlers for each other, over all caches, publishers and buses of the process.
+/// The graph of waits between fetches, loads and handlers of all caches, publishers and buses in the process.
 ///
-/// Only waits inside a fetch, a load, an action of a debouncer or an asynchronous handler of events are recorded.
+/// Only waits inside a fetch, a load, an action of a debouncer or throttler, or an asynchronous event handler are
+/// recorded.
 enum WaitGraph: Sendable {
   private static let state = Locked(WaitGraphState<WaitNode>())
 
-  /// Records that a node waits for another one, unless that closes a circle.
+  /// Records that a node waits for another one, unless the wait closes a cycle.
   ///
-  /// The caller keeps both alive until it calls ``stopWaiting(_:for:)``.
+  /// The caller must keep both alive until it calls ``stopWaiting(_:for:)``.
   ///
   /// - Parameters:
-  ///   - node: The one that is about to wait.
-  ///   - target: The one that it is about to wait for.
-  /// - Returns: If the wait closes a circle, the names of its members, the first one again at the end;
-  ///   members without a name are left out.
+  ///   - node: The waiting node.
+  ///   - target: The node to wait for.
+  /// - Returns: If the wait closes a cycle, the names of its members, with the first one repeated at the end and
+  ///   without unnamed members; otherwise `nil`.
   static func wait(_ node: WaitNode, for target: WaitNode) -> [String]? {
-    // The last reference to a node may be the one that is loaded here: it is released unlocked.
+    // A loaded reference can be the last one to its node, which is then released outside the lock.
     var loaded: [WaitNode] = []
     let circle = state.withLock { state in
       state.wait(
@@ -39,7 +40,7 @@ enum WaitGraph: Sendable {
     return Array(names.suffix(1)) + names
   }
 
-  /// Removes what ``wait(_:for:)`` has recorded.
+  /// Removes a wait that ``wait(_:for:)`` has recorded.
   static func stopWaiting(_ node: WaitNode, for target: WaitNode) {
     state.withLock { $0.stopWaiting(node, for: target) }
   }

@@ -1,23 +1,23 @@
-/// Work that a task can wait for: a fetch, a batch of fetches, the load of a publisher, an action of a debouncer,
-/// a post, or the call of a handler.
+/// Work that a task can wait for: a fetch, a batch of fetches, a load of a publisher, an action of a debouncer or
+/// throttler, a post, or a call of a handler.
 ///
-/// A task that works for a node carries it as a task-local value, so that a wait that closes a circle is
-/// detected. Such a task can outlive the work, so that a settled node holds nothing but its name.
+/// Tasks that work for a node carry it as a task-local value, so that waits that close a cycle are detected. A
+/// task can outlive its work, so a settled node should hold as little as possible.
 @usableFromInline
 class WaitNode: @unchecked Sendable {
   @usableFromInline
   init() {}
 
-  /// The name of the work in error messages, if it has one.
+  /// The name of the work in error messages, if any.
   var label: String? { nil }
 
-  /// The node that has to end before this one can.
+  /// The node that must end before this one can begin, if any.
   var predecessor: WaitNode? { nil }
 
-  /// Further nodes that have to end before this one can; called under the lock of the graph.
+  /// Further nodes that must end before this one can; called under the lock of the graph.
   var others: [WaitNode] { [] }
 
-  /// Whether the outcome is known, so that no task has to wait for it any longer.
+  /// Whether the outcome is known, so that no task needs to wait for it.
   @usableFromInline var isSettled: Bool { false }
 }
 
@@ -36,14 +36,14 @@ extension WaitNode: Hashable {
 /// The work that the current task belongs to.
 @usableFromInline
 enum WaitScope: Sendable {
-  /// The work that the current task belongs to.
+  /// The task-local value that holds the work.
   @usableFromInline static let local = TaskLocal<WaitNode?>(wrappedValue: nil)
 
-  /// The work that the current task belongs to.
+  /// The work that the current task belongs to, if any.
   @usableFromInline static var current: WaitNode? { local.get() }
 
-  /// The work that the current task belongs to, unless its outcome is known already: a task that
-  /// goes on after that holds up no caller.
+  /// The work that the current task belongs to, unless its outcome is already known: a task that continues after
+  /// that blocks no caller.
   @usableFromInline static var awaited: WaitNode? {
     guard let node = local.get(), !node.isSettled else { return nil }
     return node

@@ -45,6 +45,7 @@
 /// All times are measured with the clock passed to the initializer. If the clock jumps ahead, a firing becomes
 /// due at the next touch or when the sleeping task wakes. If it is set back, the pending delay restarts
 /// at the next touch. If `sleep` throws, the pending firing happens immediately.
+///
 /// ## Topics
 ///
 /// ### Creating a debouncer

@@ -76,7 +76,7 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
 
   /// Changes the state and carries out the effects outside the lock.
   ///
-  /// - Parameter body: A closure that changes the state. It can be skipped, and is not called after the release.
+  /// - Parameter body: A closure that changes the state. It is not called after the release.
   func change(_ body: (inout State, inout Change) -> Void) {
     var floor: Duration?
     while true {

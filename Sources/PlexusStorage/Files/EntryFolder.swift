@@ -111,7 +111,7 @@ final actor EntryFolder {
     }
   }
 
-  /// Removes the files of all keys, or those that a predicate accepts, and all temporary files.
+  /// Removes the files of all keys, or the files that a predicate accepts, and all temporary files.
   ///
   /// - Parameters:
   ///   - prefix: The prefix to record in the removal history, or `nil` to record the removal of everything.

@@ -109,7 +109,7 @@ public struct JSONFileCacher<Value: Codable & Sendable>: BatchReadingCacher {
   /// Returns the entries of several keys.
   ///
   /// - Parameter keys: The keys.
-  /// - Returns: The entries, regardless of their age, without those that are damaged or of another schema.
+  /// - Returns: The entries, regardless of their age, without damaged ones and ones of another schema.
   /// - Throws: A ``StorageError`` if a file cannot be read.
   @concurrent
   public func entries(forKeys keys: Set<String>) async throws -> [String: CacheEntry<Value>] {
@@ -119,7 +119,7 @@ public struct JSONFileCacher<Value: Codable & Sendable>: BatchReadingCacher {
     return entries
   }
 
-  /// Stores entries durably, except those that have been removed since their generation.
+  /// Stores entries durably, except entries that have been removed since their generation.
   ///
   /// - Parameter entries: The entries by key.
   /// - Throws: A `CacherError` with the keys whose entries were not stored. These keys keep their old

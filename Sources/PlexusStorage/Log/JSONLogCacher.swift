@@ -137,7 +137,7 @@ public final actor JSONLogCacher<Value: Codable & Sendable>: BatchReadingCacher 
     )
   }
 
-  /// Stores entries durably, except those that have been removed since their generation.
+  /// Stores entries durably, except entries that have been removed since their generation.
   ///
   /// - Parameter entries: The entries by key.
   /// - Throws: A `CacherError` with the keys whose entries were not stored. These keys keep their old

@@ -224,7 +224,7 @@ final actor LogStore {
     compactIfWorthwhile()
   }
 
-  /// Returns the keys to drop before a batch is written, including those that it replaces.
+  /// Returns the keys to drop before a batch is written, including the keys of the batch.
   private func victims(for entries: [Entry], count: Int, limit: Int) -> Set<String> {
     let replaced = Set(entries.map(\.key))
     let replacedCount = replaced.reduce(0) { $0 + (index.places[$1]?.byteCount ?? 0) }

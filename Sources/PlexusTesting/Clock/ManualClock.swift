@@ -127,8 +127,8 @@ public final class ManualClock: Clock, Sendable {
   ///
   /// The clock stops at every deadline, resumes the tasks that are due and then continues. A task that
   /// begins to sleep while this method runs is resumed, too; one that begins later is not. A resumed task
-  /// needs some time to reach its next sleep: use ``run(_:)`` for code that sleeps repeatedly. This method may
-  /// not return while many tasks sleep in loops.
+  /// needs some time to reach its next sleep: use ``run(_:)`` for code that sleeps repeatedly.
+  /// This method does not return while tasks keep sleeping in loops.
   public func run() {
     while step() {}
   }
@@ -142,7 +142,7 @@ public final class ManualClock: Clock, Sendable {
   /// try await clock.run {
   ///   for attempt in 1...5 { try await clock.sleep(for: .seconds(attempt)) }
   /// }
-  /// print(clock.now.offset)  // 15 seconds
+  /// print(clock.now.offset)  // 15.0 seconds
   /// ```
   ///
   /// Other tasks that sleep on the clock are resumed, too, until the operation returns.

@@ -73,7 +73,7 @@ final class JobHolder: TaskExecutor, Sendable {
   ) throws -> Result {
     precondition(
       shared.threadInTurn.load(ordering: .acquiring) != currentThread,
-      "A scenario cannot run scenarios of its own"
+      "A scenario cannot run other scenarios"
     )
     return try shared.turn.withLock { _ in
       shared.threadInTurn.store(currentThread, ordering: .releasing)
@@ -90,7 +90,7 @@ final class JobHolder: TaskExecutor, Sendable {
     controlledThread.store(currentThread, ordering: .releasing)
   }
 
-  /// Lets jobs pass again and discards those that have not run.
+  /// Lets jobs pass again and discards the held jobs.
   func stopHolding() {
     controlledThread.store(0, ordering: .releasing)
     state.withLock { $0 = State() }

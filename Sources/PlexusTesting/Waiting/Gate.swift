@@ -47,7 +47,7 @@ public final class Gate: Sendable {
   /// Whether the gate lets all tasks through.
   public var isOpen: Bool { state.withLock { $0.isOpen } }
 
-  /// The number of calls of ``wait()`` so far, including those that have returned.
+  /// The number of calls of ``wait()`` so far, including calls that have returned.
   public var arrivalCount: Int { state.withLock { $0.arrivals } }
 
   /// The number of tasks that currently wait.
