@@ -3,13 +3,13 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A roster` {
-  @Test func `keeps the order of those who are left, like an array`() {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A stable list` {
+  @Test func `keeps the order of the remaining elements, like an array`() {
     var random = SeededRandom(seed: 7)
     var roster = StableList<String>()
     var model: [(number: Int, member: String)] = []
     for step in 0..<2_000 {
-      // It grows first, and shrinks to nothing in the end.
+      // The list grows first, and is empty in the end.
       if Int.random(in: 0..<2_000, using: &random) > step || model.isEmpty {
         model.append((roster.append("\(step)"), "\(step)"))
       } else {

@@ -3,9 +3,9 @@ import Testing
 
 @testable import Plexus
 
-/// When a loop that never has to wait gives its actor to other tasks.
+/// The budget after which a loop that never suspends yields its actor to other tasks.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A cooperative budget` {
-  /// Takes elements one by one, each of which lasts so long, and returns after how many the loop gives way.
+  /// Processes elements of a given duration, and returns the number after which the loop yields.
   private func elements(
     until budget: inout CooperativeBudget,
     each duration: Nanoseconds,
@@ -20,7 +20,7 @@ import Testing
     return 0
   }
 
-  @Test func `lasts until the tick of the clock`() {
+  @Test func `lasts until the clock ticks`() {
     var (budget, time) = (CooperativeBudget(), Nanoseconds(0))
     for _ in 0..<10 {
       let begin = time
@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test func `looks at the clock after each element once they last long`() {
+  @Test func `reads the clock after each element if elements are slow`() {
     var (budget, time) = (CooperativeBudget(), Nanoseconds(0))
     let first = elements(until: &budget, each: 1_000_000, time: &time)
     #expect(first == 16)
@@ -70,10 +70,10 @@ import Testing
   }
 }
 
-/// Loops over subscriptions whose hub has a clock of the test's.
+/// Loops over subscriptions whose hub has a test clock.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A loop over a subscription` {
   @Test(arguments: [Policy.unbounded, .oldest(100), .newest(64)])
-  func `gives its actor to other tasks when the clock has ticked`(policy: Policy) async {
+  func `yields its actor to other tasks when the clock has ticked`(policy: Policy) async {
     let time = Guarded(Nanoseconds(0))
     let hub = BroadcastHub<Int>(time: {
       time.withLock { time in

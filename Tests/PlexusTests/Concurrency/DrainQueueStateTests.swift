@@ -14,7 +14,7 @@ import Testing
     return Numbers([], time: { time.withLock { $0 } }, ending: { $0.append(-1) })
   }
 
-  /// Adds a number, and those below it from inside.
+  /// Adds a number, whose processing adds the number below it.
   func add(_ number: Int, to queue: Numbers, _ done: Log<[Int]>) -> Bool {
     queue.add(number, handOver: {}, { perform($0, &$1, queue, done) })
   }
@@ -34,7 +34,7 @@ import Testing
     #expect(done.entries == [[0], [0, 2], [0, 2, 1], [0, 2, 1, 0]])
   }
 
-  @Test func `refuses items after the close, and processes what is left before the ending`() {
+  @Test func `rejects items after the close, and processes the remaining ones before the ending`() {
     let queue = makeQueue()
     func perform(_ number: Int, _ numbers: inout [Int]) {
       if number == 7 {
@@ -53,17 +53,17 @@ import Testing
     #expect(queue.value == [7, 1, 2, -1])
   }
 
-  @Test func `ends at once if it is idle`() {
+  @Test func `ends immediately if it is idle`() {
     let queue = makeQueue()
     queue.close()
     #expect(queue.value == [-1])
   }
 
-  /// A queue to which another thread has added numbers while the first one was processed.
+  /// Returns a queue to which another thread has added numbers while the first one was processed.
   ///
   /// - Parameters:
   ///   - last: The last of the numbers, which begin with 1.
-  ///   - duration: How long each number takes.
+  ///   - duration: The processing time of each number.
   private func queueWithOthers(
     upTo last: Int,
     taking duration: Nanoseconds
@@ -90,14 +90,14 @@ import Testing
     numbers.append(number)
   }
 
-  @Test func `lets a caller process the items of others for about a millisecond`() async {
+  @Test func `has a caller process the items of others for about a millisecond`() async {
     let (queue, handOvers) = await queueWithOthers(upTo: 100, taking: 400_000)
     #expect(handOvers.value == 1)
     #expect(queue.value.count <= 6)
     #expect(queue.value == Array(0..<queue.value.count))
   }
 
-  @Test func `lets a caller process a limited number of items of others, however fast they are`()
+  @Test func `has a caller process a limited number of items of others`()
     async
   {
     let (queue, handOvers) = await queueWithOthers(upTo: 3_000, taking: 0)
@@ -105,7 +105,7 @@ import Testing
     #expect(queue.value == Array(0...1_024))
   }
 
-  @Test func `is handed over once, and inherited by the next caller`() async {
+  @Test func `is handed over once, and taken over by the next caller`() async {
     let (queue, handOvers) = await queueWithOthers(upTo: 20, taking: 500_000)
     let count = queue.value.count
     #expect(count < 8)
@@ -118,7 +118,7 @@ import Testing
     #expect(!queue.resume(append))
   }
 
-  @Test func `is handed over again if the task came and went while a caller was at work`() async {
+  @Test func `is handed over again if the task has resumed while a caller was draining`() async {
     let (queue, handOvers) = await queueWithOthers(upTo: 100, taking: 400_000)
     #expect(handOvers.value == 1)
     var hasResumed = false
@@ -135,7 +135,7 @@ import Testing
     #expect(queue.value == Array(0...101))
   }
 
-  @Test func `that was handed over is drained by the task in portions, and then the ending runs`()
+  @Test func `is drained by the task in portions after a handover, and then the ending runs`()
     async
   {
     let (queue, handOvers) = await queueWithOthers(upTo: 20, taking: 500_000)
@@ -149,7 +149,7 @@ import Testing
     #expect(handOvers.value == 1)
   }
 
-  @Test func `processes what its own items add without limit`() {
+  @Test func `processes items that its own items add without a limit`() {
     let (queue, handOvers) = (makeQueue(), Tally())
     func perform(_ number: Int, _ numbers: inout [Int]) {
       time.withLock { $0 += 1_000_000 }

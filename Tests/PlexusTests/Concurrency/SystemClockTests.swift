@@ -2,14 +2,13 @@ import Plexus
 import TestSupport
 import Testing
 
-/// Everything that measures time does so by the clock of the system if it is not told otherwise.
+/// The default clock of all types that measure time is the system's.
 ///
-/// Nothing here sleeps: what is measured has passed when the next instruction is carried out, and each
-/// test looks until it is noticed.
+/// The tests do not sleep: each duration has passed by the next instruction, and each test polls for the effect.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The clock of the system` {
   private let instant = Duration.nanoseconds(1)
 
-  /// Looks again and again, but not for ever.
+  /// Polls a condition until it is true or a long time has passed.
   private func comesTrue(_ isTrue: () async throws -> Bool) async rethrows -> Bool {
     let end = ContinuousClock.now.advanced(by: .seconds(600))
     while ContinuousClock.now < end {
@@ -24,7 +23,7 @@ import Testing
     #expect(await comesTrue { publisher.isStale })
   }
 
-  @Test func `ends the time of a kept event`() async {
+  @Test func `expires a retained event`() async {
     struct Brief: Event {
       var persistence: EventPersistence { .persistent(.neverClear, timeToLive: .nanoseconds(1)) }
     }
@@ -61,7 +60,7 @@ import Testing
     }
   }
 
-  @Test func `lets debouncers and throttlers fire`() async {
+  @Test func `fires debouncers and throttlers`() async {
     let debouncer = Debouncer(delay: instant)
     let variable = DebouncerVar(0, delay: instant)
     let throttler = Throttler(interval: instant, leading: false)
@@ -76,7 +75,7 @@ import Testing
     #expect(await others.first(1).count == 1)
   }
 
-  @Test func `lets debounced and throttled sequences go on`() async {
+  @Test func `advances debounced and throttled sequences`() async {
     let source = Messenger<Int>()
     let debounced = source.subscription().debounced(for: instant)
     let throttled = source.subscription().throttled(for: instant, leading: false)

@@ -13,7 +13,7 @@ import Testing
   ]
 
   @Test(arguments: pairs)
-  func `stands for a duration, or for the nearest that it can`(
+  func `represents a duration, or the nearest one in its range`(
     duration: Duration,
     expected: Nanoseconds
   ) {
@@ -57,7 +57,7 @@ import Testing
     #expect(source.clock == nil)
   }
 
-  @Test func `of any other clock asks that clock`() {
+  @Test func `of any other clock reads that clock`() {
     #expect(TimeSource(SuspendingClock()).clock != nil)
   }
 }

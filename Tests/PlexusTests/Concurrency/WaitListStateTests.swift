@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce) struct `A wait list` {
   typealias State = WaitListState<Int>
 
-  @Test(arguments: 0..<5) func `hands out every parked caller once, when the event comes`(late: Int)
+  @Test(arguments: 0..<5) func `returns every parked caller once, when the event occurs`(late: Int)
   {
     var state = State()
     let places = (0..<5).map { _ in state.join() }
@@ -22,7 +22,7 @@ import Testing
     #expect(parked(state.finish()).isEmpty, "No caller is resumed twice")
   }
 
-  @Test(arguments: 0..<3) func `lets a parked caller leave`(leaving: Int) {
+  @Test(arguments: 0..<3) func `removes a parked caller that leaves`(leaving: Int) {
     var state = State()
     let places = (0..<3).map { _ in state.join() }
     for (number, place) in places.enumerated() { _ = state.park(number, in: place) }
@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `tells a caller that has left before it parks`(eventComes: Bool) {
+  func `does not park a caller that has left`(eventComes: Bool) {
     var state = State()
     let place = state.join()
     #expect(state.leave(place) == (true, nil))
@@ -46,7 +46,7 @@ import Testing
     #expect(state.isOver == eventComes)
   }
 
-  @Test func `keeps no place of a caller that withdraws`() {
+  @Test func `frees the place of a caller that withdraws`() {
     var state = State()
     let first = state.join()
     let second = state.join()
@@ -70,7 +70,7 @@ import Testing
     #expect(state.count == 0)
   }
 
-  @Test func `hands places out again, and never two for one`() {
+  @Test func `reuses places, but never while they are taken`() {
     var state = State()
     var taken: Set<WaitPlace> = []
     var random = SeededRandom(seed: 3)

@@ -5,7 +5,7 @@ import Testing
 
 /// Rule 0.6: nothing leaks.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An event bus leaks nothing` {
-  @Test func `a released bus ends its streams after what is in their buffers`() async {
+  @Test func `a released bus ends its streams after their buffered events`() async {
     var bus: EventBus? = EventBus()
     let stream = bus?.subscribe(to: Ping.self)
     let scoped = bus?.subscription(to: Ping.self, scope: "left")
@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(arguments: [nil, PersistenceRule.neverClear])
-  func `a bus that is released while a handler runs delivers what was posted, ends and lets go`(
+  func `a bus released during a handler call delivers posted events to handlers and ends`(
     rule: PersistenceRule?
   ) async {
     let (census, gate, log) = (Census(), Gate(), Log<Int>())
@@ -62,7 +62,7 @@ import Testing
     for number in 1...3 { bus?.post(Notice(number, rule)) }
     await gate.arrivals(1)
     bus = nil
-    // It does not wait for the handler.
+    // The stream does not wait for the handler.
     let buffered = await stream?.all().map(\.number)
     #expect(buffered == (rule == nil ? [1, 2, 3] : [1]))
     #expect(log.count == 0)
@@ -73,13 +73,13 @@ import Testing
     withExtendedLifetime((token, second)) {}
   }
 
-  /// How a handler comes to its end.
+  /// The ways in which a handler ends.
   enum Ending: CaseIterable {
     case cancel, release, bag, id, typedID, replacement, owner, bus
   }
 
   @Test(arguments: Ending.allCases, [true, false])
-  func `a handler is released with what it captures`(ending: Ending, isAsync: Bool) async {
+  func `a handler is released with its captures`(ending: Ending, isAsync: Bool) async {
     final class Owner: Sendable {}
     let census = Census()
     var bus: EventBus? = EventBus()
@@ -131,7 +131,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `a handler whose owner has gone is released at the next event`(isAsync: Bool) async {
+  func `a handler of a released owner is released at the next event`(isAsync: Bool) async {
     final class Owner: Sendable {}
     let (bus, census) = (EventBus(), Census())
     do {
@@ -148,7 +148,7 @@ import Testing
     await census.falls(to: 0)
   }
 
-  @Test func `handlers whose owners have gone do not pile up where nothing is posted`() {
+  @Test func `handlers of released owners do not accumulate without posts`() {
     final class Owner: Sendable {}
     let (bus, census) = (EventBus(), Census())
     for _ in 0..<10_000 {
@@ -159,7 +159,7 @@ import Testing
   }
 
   @Test(arguments: [nil] + PersistenceRule.allCases)
-  func `events are released once they are delivered and kept no longer`(
+  func `events are released once they are delivered and not retained`(
     rule: PersistenceRule?
   ) async {
     let (bus, census) = (EventBus(), Census())
@@ -174,7 +174,7 @@ import Testing
     withExtendedLifetime((token, other, stream)) {}
   }
 
-  @Test func `events that are kept are released with the bus`() async {
+  @Test func `retained events are released with the bus`() async {
     let census = Census()
     var bus: EventBus? = EventBus()
     for number in 0..<20 { bus?.post(Load(census.parcel(number), .neverClear)) }
@@ -183,10 +183,10 @@ import Testing
     #expect(census.living == 0)
   }
 
-  @Test func `what waited for a handler that is removed is released at once`() async {
+  @Test func `events that wait for a removed handler are released immediately`() async {
     let (bus, census, gate) = (EventBus(), Census(), Gate())
     let token = bus.observe(Load.self) { _ async in
-      // Deaf to cancellation.
+      // Ignores cancellation.
       await Task.detached { try? await gate.wait() }.value
     }
     for number in 0..<20 { bus.post(Load(census.parcel(number))) }

@@ -2,7 +2,7 @@ import Plexus
 import TestSupport
 import Testing
 
-/// Many threads at once, for the thread sanitizer and for counting.
+/// Posts and subscriptions on many threads, also for the thread sanitizer.
 @Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20))) struct `Event bus stress` {
   struct Message: PersistentEvent, Hashable {
     let sender: Int
@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  /// Whether the numbers of each sender grow by one from the first on.
+  /// Whether the numbers of each sender are consecutive.
   func isGapless(_ messages: [Message]) -> Bool {
     Dictionary(grouping: messages, by: \.sender).values.allSatisfy { messages in
       zip(messages, messages.dropFirst()).allSatisfy { $1.number == $0.number + 1 }
@@ -24,14 +24,14 @@ import Testing
   }
 
   @Test(arguments: [nil] + PersistenceRule.allCases)
-  func `posts of many threads reach everybody in one order, whoever comes and goes`(
+  func `posts of many threads reach all subscribers in one order, while others come and go`(
     rule: PersistenceRule?
   ) async {
     let (bus, senders, messages) = (EventBus(), 4, 300)
     let stream = bus.subscription(to: Message.self)
     let log = Log<Message>()
     let other = Log<Message>()
-    // Under `clearImmediately` only the stream, the first one, gets anything.
+    // Under `clearImmediately` only the stream, which is first, receives events.
     let tokens = [
       bus.observe(Message.self) { message in
         log.append(message)
@@ -80,7 +80,9 @@ import Testing
     withExtendedLifetime(tokens) {}
   }
 
-  @Test func `each kept event is handled with success exactly once under clearImmediately`() async {
+  @Test func `each retained event is handled successfully exactly once under clearImmediately`()
+    async
+  {
     let (bus, log) = (EventBus(), Log<Int>())
     await withTaskGroup { group in
       for sender in 0..<2 {
@@ -113,7 +115,7 @@ import Testing
     withExtendedLifetime(last) {}
   }
 
-  @Test func `scopes are made and forgotten by many threads without losing an event`() async {
+  @Test func `scopes are created and removed by many threads without losing an event`() async {
     let bus = EventBus()
     await withTaskGroup(of: Int.self) { group in
       for _ in 0..<4 {

@@ -3,9 +3,9 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// Posting and observing, as far as nothing is kept.
+/// Posting and observing without retention.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An event bus` {
-  @Test func `delivers to streams and handlers side by side what is posted after they subscribed`()
+  @Test func `delivers events to streams and handlers that subscribed before the post`()
     async
   {
     let (bus, log) = (EventBus(), Log<Int>())
@@ -23,7 +23,7 @@ import Testing
     withExtendedLifetime((token, other)) {}
   }
 
-  @Test func `has one for the whole program`() async {
+  @Test func `has a shared instance`() async {
     struct OwnEvent: Event {}
     let stream = EventBus.shared.subscribe(to: OwnEvent.self)
     EventBus.shared.post(OwnEvent())
@@ -54,7 +54,7 @@ import Testing
     #expect(await notices.first(1) == [Notice(9)])
   }
 
-  @Test func `tells scopes apart by value and type`() {
+  @Test func `distinguishes scopes by value and type`() {
     enum Side: Hashable, Sendable { case left, right }
     struct Window: Hashable, Sendable { let number: Int }
     #expect(EventScope("a") == "a")
@@ -69,7 +69,7 @@ import Testing
     #expect(Set([EventScope(1), EventScope(1), "a", EventScope("a")]).count == 2)
   }
 
-  @Test func `keeps scopes apart whose hash values are the same`() async {
+  @Test func `distinguishes scopes with equal hash values`() async {
     struct Clashing: Hashable, Sendable {
       let number: Int
       func hash(into hasher: inout Hasher) {}
@@ -84,7 +84,7 @@ import Testing
     }
   }
 
-  @Test func `posts what is known as any event by its own type`() async {
+  @Test func `posts an existential event by its dynamic type`() async {
     let bus = EventBus()
     let stream = bus.subscription(to: Ping.self)
     let event: any Event = Ping(1)
@@ -113,7 +113,9 @@ import Testing
     withExtendedLifetime((tokens, last)) {}
   }
 
-  @Test func `a handler that suspends sees every event in order and never overlaps itself`() async {
+  @Test func `a handler that suspends receives every event in order and never overlaps itself`()
+    async
+  {
     let (bus, log) = (EventBus(), Log<Int>())
     let token = bus.observe(Ping.self) { ping async in
       log.append(ping.number)
@@ -150,7 +152,7 @@ import Testing
   }
 
   @Test
-  func `a slow handler of a persistent event delays what is posted with its type and scope only`()
+  func `a slow handler of a persistent event delays only events of its type and scope`()
     async
   {
     let (bus, gate, log) = (EventBus(), Gate(), Log<Int>())
@@ -213,7 +215,7 @@ import Testing
     withExtendedLifetime(stream) {}
   }
 
-  @Test func `what is posted nowhere is forgotten unless it is persistent`() async {
+  @Test func `an event without subscribers is discarded unless it is persistent`() async {
     let bus = EventBus()
     #expect(
       await bus.postAndWait(Ping(1)) == PostOutcome.of(notified: 0, handled: 0, isPersisted: false)
@@ -225,7 +227,7 @@ import Testing
   }
 
   @Test(arguments: 1...3)
-  func `streams keep to their buffering policy`(limit: Int) async {
+  func `streams apply their buffering policy`(limit: Int) async {
     let bus = EventBus()
     let newest = bus.subscription(to: Ping.self, bufferingPolicy: .bufferingNewest(limit))
     let oldest = bus.subscribe(to: Ping.self, bufferingPolicy: .bufferingOldest(limit))
@@ -235,7 +237,7 @@ import Testing
     #expect(newest.droppedCount == 9 - limit)
   }
 
-  @Test func `registers a subscriber while the one whose hash value clashes leaves`() async {
+  @Test func `registers a subscriber while another with the same hash value leaves`() async {
     struct Clashing: Hashable, Sendable {
       let number: Int
       var onCompare: @Sendable () -> Void = {}
@@ -253,7 +255,7 @@ import Testing
     let looks = Guarded(0)
     let scope = EventScope(
       Clashing(number: 2) {
-        // The first look finds no channel; the second is on the way to making one.
+        // The first look-up finds no channel; the second precedes the creation of one.
         let isSecond = looks.withLock { looks in
           looks += 1
           return looks == 2

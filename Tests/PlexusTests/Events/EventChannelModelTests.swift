@@ -3,7 +3,7 @@ import Testing
 
 @testable import Plexus
 
-/// Every sequence of what can happen in a channel, against what an outsider would believe.
+/// Every sequence of steps of a channel, compared with a model of its visible behavior.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Event channel model` {
   enum Happening: Hashable {
     case subscribe
@@ -14,17 +14,17 @@ import Testing
     case removePending
   }
 
-  /// The state, and what is known of it from outside.
+  /// The state, and the model of its visible behavior.
   struct World {
     struct Posted {
       let rule: PersistenceRule?
-      /// Who was subscribed.
+      /// The subscribers at the time of the post.
       let live: Set<Int>
       var offeredTo: [Int] = []
       var hasSucceeded = false
       var hasEnded = false
       var isRemoved = false
-      /// Whether it can be kept no longer.
+      /// Whether it can no longer be retained.
       var isCleared: Bool {
         isRemoved || rule == nil
           || hasSucceeded && (rule == .clearImmediately || rule != .neverClear && hasEnded)
@@ -36,7 +36,7 @@ import Testing
     var posts: [Posted] = []
     var lastMember = 0
     var open: (offer: Int, post: Int, member: Int, isStarted: Bool)?
-    /// What each subscriber has got, in order.
+    /// The events that each subscriber has received, in order.
     var seen: [Int: [Int]] = [:]
     var history: [Happening] = []
     var brokenPromise: String?
@@ -77,7 +77,7 @@ import Testing
             posts[offer.post].offeredTo.removeLast()
             seen[member]?.removeLast()
           }
-          // One that has begun has failed.
+          // A started offer has failed.
           open = nil
         }
       case .post(let rule):
@@ -194,11 +194,11 @@ import Testing
     return count
   }
 
-  @Test func `every sequence of six happenings keeps the promises`() throws {
+  @Test func `every sequence of six steps keeps the guarantees`() throws {
     #expect(try walk(World(), depth: 6) > 10_000)
   }
 
-  @Test func `long random sequences keep the promises`() throws {
+  @Test func `long random sequences keep the guarantees`() throws {
     for seed in 0..<2000 {
       var random = SeededRandom(seed: UInt64(seed))
       var world = World()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Plexus
 
-/// The order of things in a channel, step by step.
+/// The order of the steps in a channel.
 @Suite(.fewAtOnce) struct `Event channel state` {
   typealias State = EventChannelState<String, Int>
 
@@ -19,7 +19,7 @@ import Testing
     return state
   }
 
-  @Test func `an event that is not kept goes to all who are there when it is posted`() {
+  @Test func `an event that is not retained is offered to all current subscribers`() {
     var state = withMembers(7, 8)
     #expect(state.post("a", .none, at: 0) == 1)
     guard case .fanOut("a", post: 1, last: 2) = state.next(at: 0) else {
@@ -32,7 +32,7 @@ import Testing
     #expect(state.takeReleased() == [])
   }
 
-  @Test func `an offer is followed by nothing before its result`() {
+  @Test func `the next offer follows the result of the previous one`() {
     var state = withMembers(7, 8)
     _ = state.post("a", .persistent(.neverClear), at: 0)
     _ = state.post("b", .none, at: 0)
@@ -56,8 +56,7 @@ import Testing
   }
 
   @Test
-  func `a subscriber that goes before it begins is passed over, and one that has begun has failed`()
-  {
+  func `a subscriber that is removed before it starts is skipped, and a started one has failed`() {
     var state = withMembers(7, 8)
     _ = state.post("a", .persistent(.neverClear), at: 0)
     #expect(offer(&state) == "a to 7")
@@ -74,7 +73,7 @@ import Testing
       return
     }
     #expect(outcome == PostOutcome(notified: 1, handled: 0, isPersisted: true))
-    // The result that comes after that is ignored.
+    // A later result is ignored.
     state.finish(2, as: .succeeded)
     #expect(state.isIdle)
   }
@@ -93,7 +92,7 @@ import Testing
       return
     }
     #expect(outcome == PostOutcome(notified: 1, handled: 1))
-    // What has not begun is withdrawn in any case.
+    // An offer that has not started is withdrawn in any case.
     _ = state.post("b", .persistent(.clearImmediately), at: 0)
     #expect(offer(&state) == "b to 8")
     #expect(state.remove(2, answers: true) == 8)
@@ -104,7 +103,7 @@ import Testing
     #expect(other == PostOutcome(notified: 0, handled: 0, isPersisted: true))
   }
 
-  @Test func `the progress of a post is that of the handlers that have ended`() {
+  @Test func `the progress of a post counts the handlers that have ended`() {
     var state = withMembers(7, 8)
     let post = state.post("a", .persistent(.clearAfterAllCurrentSubscribersNotified), at: 0)
     #expect(
@@ -119,7 +118,7 @@ import Testing
     #expect(state.progress(of: post + 1, at: 0) == PostOutcome(notified: 0, handled: 0))
   }
 
-  @Test func `a replay stands behind the posts before it and in front of those after it`() {
+  @Test func `a replay follows the posts before it and precedes the posts after it`() {
     var state = withMembers(7)
     _ = state.post("a", .persistent(.neverClear), at: 0)
     #expect(offer(&state) == "a to 7")
@@ -137,14 +136,14 @@ import Testing
     #expect(state.pending(at: 0) == ["a", "b", "c"])
   }
 
-  @Test func `who comes while nothing is kept gets no replay`() {
+  @Test func `a subscriber receives no replay if no event is retained`() {
     var state = State()
     state.add(7)
     #expect(state.isIdle)
     #expect(state.next(at: 0) == nil)
   }
 
-  @Test func `subscribers that come and go behind a slow one leave nothing behind`() {
+  @Test func `subscribers that come and go behind a slow one leave no entries`() {
     var state = withMembers(7)
     _ = state.post("a", .persistent(.neverClear), at: 0)
     #expect(offer(&state) == "a to 7")
@@ -163,7 +162,7 @@ import Testing
     #expect(offer(&state) == "a to 8")
   }
 
-  @Test func `what leaves can be released without a lock`() {
+  @Test func `removed events can be released without a lock`() {
     var state = State()
     _ = state.post("a", .persistent(.clearImmediately, limit: 1), at: 0)
     _ = state.post(
@@ -200,7 +199,7 @@ import Testing
     #expect(!state.isKept(post: 991, at: 1000))
   }
 
-  @Test func `what is kept no longer leaves no gaps behind one that stays`() {
+  @Test func `discarded events leave no gaps behind a retained one`() {
     var state = withMembers(7)
     _ = state.post("stays", .persistent(.clearImmediately), at: 0)
     for number in 1...10_000 {
@@ -225,7 +224,7 @@ import Testing
     #expect(state.kept.gapCount <= 64)
   }
 
-  @Test func `a limit that has been reached costs no look at all that is kept`() {
+  @Test func `a reached limit does not cause a scan of all retained events`() {
     var state = EventChannelState<Int, Int>()
     for number in 1...100_000 {
       let time: Duration? = number % 3 == 0 ? nil : .nanoseconds(15_000 + number % 7 * 1000)
@@ -241,7 +240,7 @@ import Testing
   }
 
   @Test(arguments: 1...20)
-  func `limits and times of all sorts keep what looking at everything would keep`(seed: UInt64) {
+  func `random limits and times retain the same events as a full scan`(seed: UInt64) {
     var random = SeededRandom(seed: seed)
     var state = EventChannelState<Int, Int>()
     var expected: [(number: Int, deadline: Nanoseconds)] = []

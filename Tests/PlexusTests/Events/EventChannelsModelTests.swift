@@ -4,11 +4,11 @@ import Testing
 
 @testable import Plexus
 
-/// What is left of scopes that are used no more.
+/// The channels of scopes that are no longer in use.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Channels of scopes` {
   let bus = EventBus()
 
-  @Test func `are forgotten when their last stream has gone`() {
+  @Test func `are removed with their last stream`() {
     for number in 0..<1000 {
       let stream = bus.subscription(to: Ping.self, scope: EventScope(number))
       #expect(bus.core.scopedChannelCount == 1)
@@ -17,7 +17,7 @@ import Testing
     #expect(bus.core.scopedChannelCount == 0)
   }
 
-  @Test func `are forgotten when their last handler has gone`() async {
+  @Test func `are removed with their last handler`() async {
     for number in 0..<100 {
       let scope = EventScope(number)
       let token = bus.observe(Ping.self, scope: scope) { _ in }
@@ -30,7 +30,7 @@ import Testing
     #expect(bus.core.scopedChannelCount == 0)
   }
 
-  @Test func `are forgotten when nothing is kept in them any more`() {
+  @Test func `are removed with their last retained event`() {
     for number in 0..<100 {
       let scope = EventScope(number)
       bus.post(Notice(1, .clearImmediately), scope: scope)
@@ -44,7 +44,7 @@ import Testing
     }
   }
 
-  @Test func `are not made for what nobody hears and nobody keeps`() {
+  @Test func `are not created for events without subscribers and retention`() {
     for number in 0..<100 {
       bus.post(Ping(number), scope: EventScope(number))
       bus.post(Notice(number, .neverClear, limit: 0), scope: EventScope(number))
@@ -56,7 +56,7 @@ import Testing
     #expect(bus.core.scopedChannelCount == 0)
   }
 
-  @Test func `with events whose time is over, or owners who have gone, do not pile up`() {
+  @Test func `with expired events or released owners do not accumulate`() {
     final class Owner: Sendable {}
     let clock = ManualClock()
     let bus = EventBus(clock: clock)
@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `exchange a handler for another one in one moment`(suspends: Bool) {
+  func `replace a handler atomically`(suspends: Bool) {
     let channel = bus.core.makeChannel(of: ObjectIdentifier(Ping.self), in: nil)
     func recipe() -> Handler.Recipe {
       Handler.Recipe(
@@ -88,7 +88,9 @@ import Testing
   }
 
   @Test(arguments: [0, 1_000])
-  func `cost a post one look at its own scope, however many others there are`(others: Int) async {
+  func `cost a post one look-up of its own scope, regardless of the number of others`(
+    others: Int
+  ) async {
     struct Room: Hashable, Sendable {
       let number: Int
       let looks: Guarded<Int>
@@ -107,7 +109,7 @@ import Testing
     let token = bus.observe(Ping.self, scope: scope(0)) { _ in }
     let strangers = (0..<others).map { bus.subscription(to: Ping.self, scope: scope($0 + 1)) }
     let unscoped = (0..<others).map { _ in bus.observe(Ping.self) { _ in } }
-    // Who has come and gone leaves nothing to walk past.
+    // Former subscribers leave no entries.
     for _ in 0..<others { _ = bus.subscription(to: Ping.self, scope: scope(0)) }
     let target = scope(0)
     looks.withLock { $0 = 0 }

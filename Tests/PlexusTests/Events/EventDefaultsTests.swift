@@ -2,7 +2,7 @@ import Plexus
 import TestSupport
 import Testing
 
-/// What an event, a rule or a handler is if its author says no more than has to be said.
+/// The defaults of events, rules and handlers.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The defaults of events` {
   struct Plain: Event {}
 
@@ -10,7 +10,7 @@ import Testing
     let persistenceRule: PersistenceRule
   }
 
-  @Test func `an event is not kept`() async {
+  @Test func `an event is not retained`() async {
     #expect(Plain().persistence == .none)
     #expect(EventPersistence.none.rule == nil)
     let bus = EventBus()
@@ -19,7 +19,7 @@ import Testing
   }
 
   @Test(arguments: PersistenceRule.allCases)
-  func `a persistent event is kept as its rule says, without a limit`(
+  func `a persistent event is retained by its rule, without a limit`(
     rule: PersistenceRule
   ) async {
     let event = Ruled(persistenceRule: rule)
@@ -27,7 +27,7 @@ import Testing
     #expect(event.persistence.rule == rule)
     #expect(event.persistence.limit == nil)
     #expect(event.persistence.timeToLive == nil)
-    // The rule holds for whoever knows no more than that it is an event.
+    // The rule also applies to an existential of type `any Event`.
     let any: any Event = event
     #expect(any.persistence == .persistent(rule))
     let bus = EventBus()
@@ -57,7 +57,7 @@ import Testing
     #expect(bus.pendingEvents(of: Notice.self).isEmpty)
   }
 
-  /// The ways to register a handler that tells by its result whether it has handled the event.
+  /// The ways to register a handler that returns a result.
   enum Registration: CaseIterable, Sendable {
     case token
     case owner
@@ -100,7 +100,7 @@ import Testing
   }
 
   @Test(arguments: Registration.allCases, [false, true])
-  func `a result, a return and an error count alike, however the handler is registered`(
+  func `a result, a return and an error count alike with every kind of registration`(
     registration: Registration,
     isAsync: Bool
   ) async {

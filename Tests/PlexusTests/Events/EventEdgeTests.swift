@@ -3,9 +3,9 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// Values, moments and amounts at the edge of what may be asked of a bus.
+/// Unusual values, timings and numbers.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Events at the edge` {
-  /// Something to know by a class that others derive from.
+  /// A hashable class with a subclass.
   @MainActor class Window: nonisolated Hashable {
     nonisolated let number: Int
 
@@ -24,7 +24,7 @@ import Testing
 
   final class Panel: Window {}
 
-  /// An event that does something when it is asked how it is kept.
+  /// An event that calls a closure when its persistence is read.
   struct Curious: Event {
     let ask: @Sendable () -> Void
 
@@ -34,14 +34,14 @@ import Testing
     }
   }
 
-  @Test func `an id may be an object whose class is derived from the one that is known`() async {
+  @Test func `an id can be an instance of a subclass of its static type`() async {
     let (bus, log) = (EventBus(), Log<Int>())
     func handle(_ id: Window) {
       bus.observe(id: id, Ping.self, replacing: true) { log.append($0.number) }
     }
     for _ in 0..<3 { handle(Panel(1)) }
     #expect(bus.subscriberCount(for: Ping.self) == 1)
-    // Known by its very class, too; one of another class is another value.
+    // The dynamic class is part of the value: an instance of another class is another id.
     bus.removeObserver(id: Window(1))
     #expect(bus.subscriberCount(for: Ping.self) == 1)
     bus.removeObserver(id: Panel(1))
@@ -52,7 +52,7 @@ import Testing
     #expect(log.count == 0)
   }
 
-  @Test func `a scope may be an object whose class is derived from the one that is known`() async {
+  @Test func `a scope can be an instance of a subclass of its static type`() async {
     let (bus, log) = (EventBus(), Log<Int>())
     func scope(_ window: Window) -> EventScope { EventScope(window) }
     let token = bus.observe(Ping.self, scope: scope(Panel(1))) { log.append($0.number) }
@@ -63,7 +63,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `an id may be nothing`() {
+  @Test func `an id can be nil`() {
     let bus = EventBus()
     bus.observe(id: Int?.none, Ping.self) { _ in }
     bus.observe(id: Int?.some(1), Ping.self) { _ in }
@@ -101,7 +101,7 @@ import Testing
     #expect(log.count == 1)
   }
 
-  @Test func `a wait inside a handler is known although the first subscriber comes meanwhile`()
+  @Test func `a wait inside a handler is detected even if the first subscriber is added meanwhile`()
     async
   {
     let (bus, log, bag) = (EventBus(), Log<String>(), ObservationBag())
@@ -124,7 +124,7 @@ import Testing
     bag.cancelAll()
   }
 
-  @Test func `an event that no one handles leaves room for those that are`() async {
+  @Test func `an unhandled event does not block handled ones`() async {
     let (bus, log) = (EventBus(), Log<Int>())
     let token = bus.observe(Notice.self) { notice in
       log.append(notice.number)

@@ -3,9 +3,9 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// Rule 0.9: what is released, compared or called may use the bus that it belongs to.
+/// Rule 0.9: values that are released, compared or called can use the bus to which they belong.
 ///
-/// A lock that was held would never be given back: run these under a time limit from outside.
+/// If a lock were held, a test would deadlock: run these under an external time limit.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `User code of events never runs under a lock` {
   /// A parcel that uses the bus when it is released.
   func parcel(_ bus: EventBus, _ census: Census) -> Parcel {
@@ -119,7 +119,7 @@ import Testing
     #expect(census.living == 0)
   }
 
-  @Test func `rule 0.9: not when an event is asked how it is kept, or the clock what time it is`() {
+  @Test func `rule 0.9: not when the persistence of an event or the time of the clock is read`() {
     struct Curious: Event {
       let bus: EventBus
       var persistence: EventPersistence {
@@ -156,12 +156,12 @@ import Testing
       }
     }
     known.withLock { $0 = nil }
-    // The bus keeps an event that keeps the bus.
+    // The bus retains an event that retains the bus.
     bus.removePendingEvents(of: Curious.self)
   }
 }
 
-/// Does to a bus all that user code may do.
+/// Calls everything on a bus that user code can call.
 private func use(_ bus: EventBus) {
   bus.post(Load(Parcel(-1)))
   bus.post(Load(Parcel(-1), .neverClear), scope: "elsewhere")

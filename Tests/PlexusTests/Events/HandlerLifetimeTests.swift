@@ -56,7 +56,7 @@ import Testing
     #expect(log.count == 3)
   }
 
-  @Test func `may release its own owner while it runs`() async {
+  @Test func `can release its own owner while it runs`() async {
     let (bus, log, gate) = (EventBus(), Log<String>(), Gate())
     let owner = Guarded<Owner?>(Owner(log))
     if let someone = owner.withLock({ $0 }) {
@@ -99,7 +99,7 @@ import Testing
     #expect(bus.subscriberCount(for: Ping.self) == 0)
   }
 
-  @Test func `is removed by id of all types and scopes, or of one`() async {
+  @Test func `is removed by id for all types and scopes, or for one`() async {
     let bus = EventBus()
     func observe() {
       bus.observe(id: "x", Ping.self) { _ in }
@@ -127,7 +127,7 @@ import Testing
     #expect(counts() == [0, 0, 0])
   }
 
-  @Test func `is replaced by one of the same id, type and scope, which comes at the end`() async {
+  @Test func `is replaced by one of the same id, type and scope, which is last in order`() async {
     let (bus, log) = (EventBus(), Log<String>())
     bus.observe(id: "x", Ping.self) { _ in log.append("x") }
     bus.observe(id: "x", Ping.self, scope: "left") { _ in log.append("left") }
@@ -145,7 +145,7 @@ import Testing
     #expect(bus.subscriberCount(for: Ping.self, scope: "left") == 0)
   }
 
-  @Test func `is not taken for another one whose id has the same hash value`() {
+  @Test func `is distinguished from one whose id has the same hash value`() {
     struct Clashing: Hashable, Sendable {
       let number: Int
       func hash(into hasher: inout Hasher) {}
@@ -161,14 +161,14 @@ import Testing
     #expect(bus.subscriberCount(for: Ping.self) == 1)
   }
 
-  @Test func `takes over from the one it replaces without an overlap`() async {
+  @Test func `replaces another one without an overlap`() async {
     let (bus, log) = (EventBus(), Log<Int>())
     bus.observe(id: 1, Ping.self) { log.append($0.number) }
     let poster = Task.detached {
       for number in 0..<1000 { bus.post(Ping(number)) }
     }
     for _ in 0..<100 {
-      // What waits for the one that is replaced is given up with it: the queues are empty.
+      // Events that wait for the replaced handler are discarded with it, so the queues are empty.
       bus.observe(id: 1, Ping.self, replacing: true) { log.append($0.number) }
       #expect(bus.subscriberCount(for: Ping.self) == 1)
     }
@@ -216,13 +216,13 @@ import Testing
     let (bus, deaf) = (EventBus(), Gate())
     let stream = bus.subscription(to: Notice.self)
     bus.observe(id: 1, Notice.self) { notice async in
-      // Deaf to cancellation.
+      // Ignores cancellation.
       await Task.detached { try? await deaf.wait() }.value
     }
     bus.post(Notice(1))
     await deaf.arrivals(1)
     let waiting = Task { await bus.postAndWait(Notice(2, rule)) }
-    // It stands behind the first now.
+    // The second event is now queued behind the first.
     #expect(await stream.first(2).map(\.number) == [1, 2])
     bus.removeObserver(id: 1)
     let outcome = await waiting.value
@@ -230,8 +230,8 @@ import Testing
     deaf.open()
   }
 
-  @Test func `takes no longer for an event, however many it has had`() async {
-    // In time that grew with the square of the number, this would take hours.
+  @Test func `takes a constant time for each event`() async {
+    // In quadratic time this would take hours.
     let (bus, log) = (EventBus(), Guarded(0))
     let token = bus.observe(Ping.self) { _ in log.withLock { $0 += 1 } }
     let other = bus.observe(Ping.self) { _ async in log.withLock { $0 += 1 } }
@@ -266,7 +266,7 @@ import Testing
     }
   }
 
-  @MainActor @Test func `of main-actor code runs on the main actor as it is written`() async {
+  @MainActor @Test func `of main-actor code runs on the main actor`() async {
     let (bus, label) = (EventBus(), Label())
     let tokens = label.observe(bus)
     await bus.postAndWait(Ping(1))
@@ -307,7 +307,7 @@ import Testing
     withExtendedLifetime(tokens) {}
   }
 
-  @Test func `starts no more once it was cancelled on its own actor`() async {
+  @Test func `does not start again once it was cancelled on its own actor`() async {
     let (bus, log, host) = (EventBus(), Log<Int>(), SteppedHost())
     let token = bus.observe(Ping.self) { @MainActor ping in log.append(ping.number) }
     await MainActor.run {

@@ -4,21 +4,21 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// Handlers that hang, and what is removed, skipped or raised around them.
+/// Handlers that hang, with removal, skipping and priority escalation.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A handler of events that hangs` {
-  /// How a handler is removed.
+  /// The ways to remove a handler.
   enum Removal: CaseIterable {
     case token, id, replacement
   }
 
   @Test(arguments: Removal.allCases, PersistenceRule.allCases)
-  func `does not hold up persistent events any more when it is removed`(
+  func `no longer blocks persistent events when it is removed`(
     removal: Removal,
     rule: PersistenceRule
   ) async {
     let (bus, deaf, log) = (EventBus(), Gate(), Log<Int>())
     let handle: @Sendable (Notice) async -> HandlerResult = { _ in
-      // Deaf to cancellation.
+      // Ignores cancellation.
       await Task.detached { try? await deaf.wait() }.value
       return .handledSuccessfully
     }
@@ -39,26 +39,26 @@ import Testing
     case .id: bus.removeObserver(id: 1)
     case .replacement: bus.observe(id: 1, Notice.self, replacing: true) { _ in .failed }
     }
-    // The offer has failed, so that the event goes on to the next handler and is kept.
+    // The offer has failed, so the event is offered to the next handler and retained.
     let outcome = await waiting.value
     #expect(outcome == PostOutcome.of(notified: 2, handled: 0, isPersisted: true))
     #expect(log.entries == [1])
     await bus.postAndWait(Notice(2))
     #expect(log.entries == [1, 2])
-    // The success that comes after the removal does not count.
+    // A success after the removal does not count.
     deaf.open()
     await bus.settle()
     #expect(bus.pendingNumbers() == [1])
     withExtendedLifetime(next) {}
   }
 
-  @Test func `leaves no backlog to the thread that removes it`() async {
+  @Test func `does not leave its whole backlog to the thread that removes it`() async {
     let (bus, deaf, released) = (EventBus(), Gate(), Log<Bool>())
     let token = bus.observe(Shipment.self) { _ async in
       try? await deaf.wait()
       return .handledSuccessfully
     }
-    // It holds the newest event only: the thread that gives it the next one releases the one before.
+    // The stream buffers the newest event only: the thread that sends the next one releases the previous one.
     let latest = bus.subscribe(to: Shipment.self, bufferingPolicy: .bufferingNewest(1))
     bus.post(Shipment(persistence: .persistent(.neverClear)))
     await deaf.arrivals(1)
@@ -72,7 +72,9 @@ import Testing
     withExtendedLifetime(latest) {}
   }
 
-  @Test func `does not hold up persistent events any more even if it blocks its thread`() async {
+  @Test func `no longer blocks persistent events when it is removed while it blocks its thread`()
+    async
+  {
     let (bus, host, calls, log) = (EventBus(), SteppedHost(), Log<Void>(), Log<Int>())
     let blocked = DispatchSemaphore(value: 0)
     let token = await host.observe(bus) { _ in
@@ -98,7 +100,7 @@ import Testing
     withExtendedLifetime(next) {}
   }
 
-  @Test func `answers if it removes itself without suspending`() async {
+  @Test func `reports its result if it removes itself without suspending`() async {
     let (bus, token) = (EventBus(), Guarded<ObservationToken?>(nil))
     let observation = bus.observe(Notice.self) { _ in
       token.withLock { $0 }?.cancel()
@@ -110,7 +112,7 @@ import Testing
   }
 
   @Test
-  func `does not hold up persistent events any more when a task that it has started removes it`()
+  func `no longer blocks persistent events when a task that it has started removes it`()
     async
   {
     let (bus, deaf, log) = (EventBus(), Gate(), Log<Int>())
@@ -137,7 +139,7 @@ import Testing
     withExtendedLifetime(next) {}
   }
 
-  @Test func `does not hold up a replay any more when it is removed`() async {
+  @Test func `no longer blocks a replay when it is removed`() async {
     let (bus, deaf, log) = (EventBus(), Gate(), Log<Int>())
     bus.post(Notice(1, .clearImmediately))
     let token = bus.observe(Notice.self) { _ async in
@@ -163,7 +165,7 @@ import Testing
     let token = await Task.detached(priority: .background) {
       bus.observe(Notice.self) { _ async in
         try? await gate.wait()
-        // A priority is raised by another thread, which can take its time.
+        // The priority is escalated by another thread, which can take a while.
         while Task.currentPriority < .high { await Task.detached {}.value }
       }
     }.value
@@ -178,7 +180,7 @@ import Testing
 
 /// Handlers of the bus with a limited buffer.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A buffering policy of a handler of events` {
-  @Test func `lets a handler that is behind skip what it does not want`() async {
+  @Test func `makes a slow handler skip events`() async {
     let (bus, gate) = (EventBus(), Gate())
     let logs = (0..<4).map { _ in Log<Int>() }
     func note(_ log: Log<Int>) -> @Sendable (Ping) async -> Void {
@@ -211,13 +213,13 @@ import Testing
     #expect(await logs[1].first(3) == [0, 1, 2])
     #expect(await logs[2].first(2) == [0, 5])
     #expect(await logs[3].first(6) == Array(0...5))
-    // Nothing else is on its way.
+    // No other event is in the queues.
     await bus.postAndWait(Ping(6))
     #expect(logs.map(\.count) == [4, 4, 3, 7])
     withExtendedLifetime((tokens, owner)) {}
   }
 
-  @Test func `of a post that is waited for ends the wait although the event was skipped`() async {
+  @Test func `ends the wait of postAndWait even if the event was skipped`() async {
     let (bus, gate, log) = (EventBus(), Gate(), Log<Int>())
     let token = bus.observe(Ping.self, bufferingPolicy: .bufferingNewest(1)) { ping async in
       log.append(ping.number)
@@ -225,7 +227,7 @@ import Testing
     }
     bus.post(Ping(0))
     await gate.arrivals(1)
-    // It is in the queue when a stream has it.
+    // Once the stream has the event, it is also in the queue.
     let stream = bus.subscription(to: Ping.self)
     let skipped = Task { await bus.postAndWait(Ping(1)) }
     #expect(await stream.first(1) == [Ping(1)])
@@ -237,7 +239,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `does not keep a persistent event from a handler`() async {
+  @Test func `does not apply to persistent events`() async {
     let (bus, gate, log) = (EventBus(), Gate(), Log<Int>())
     let token = bus.observe(Notice.self, bufferingPolicy: .bufferingOldest(0)) { notice async in
       log.append(notice.number)
@@ -270,7 +272,7 @@ import Testing
       bus.observe(id: screen, Ping.self, scope: "left") { _ async in }
     }
     #expect(released == nil)
-    // The handlers live until they are removed, or the bus is released.
+    // The handlers are registered until they are removed or the bus is released.
     await bus.postAndWait(Ping(1))
     #expect(log.entries == [1])
     #expect(bus.subscriberCount(for: Ping.self) == 1)
@@ -297,7 +299,7 @@ private enum Removing {
   @TaskLocal static var isUnderWay = false
 }
 
-/// An event that is kept or not, with something that tells of its release.
+/// An event, retained or not, whose content reports its release.
 private struct Shipment: PersistentEvent {
   var content: Cargo?
   var persistence = EventPersistence.none

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// What is kept, how long, and who gets it.
+/// The retention and replay of events.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Kept events` {
   @Test(arguments: PersistenceRule.allCases)
   func `are bounded by a limit, which drops the oldest`(rule: PersistenceRule) async {
@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test(arguments: [0, -1, .min])
-  func `with a limit of zero or less are none, and are delivered all the same`(limit: Int) async {
+  func `with a limit of zero or less are delivered, but not retained`(limit: Int) async {
     let (bus, log) = (EventBus(), Log<Int>())
     bus.post(Notice(0, .neverClear))
     let token = bus.observe(Notice.self) { notice in
@@ -31,7 +31,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `live for exactly their time`() async {
+  @Test func `live for exactly their time to live`() async {
     let clock = ManualClock()
     let bus = EventBus(clock: clock)
     bus.post(Notice(1, .neverClear, timeToLive: .seconds(60)))
@@ -49,7 +49,7 @@ import Testing
   }
 
   @Test(arguments: [Duration.zero, .seconds(-1), .seconds(Int64.min)])
-  func `without time to live are none, and are delivered all the same`(time: Duration) async {
+  func `with a time to live of zero or less are delivered, but not retained`(time: Duration) async {
     let bus = EventBus(clock: ManualClock())
     let stream = bus.subscription(to: Notice.self)
     let outcome = await bus.postAndWait(Notice(1, .neverClear, timeToLive: time))
@@ -58,7 +58,7 @@ import Testing
     #expect(bus.pendingNumbers() == [])
   }
 
-  @Test func `with all the time of the world stay`() {
+  @Test func `with the longest time to live stay`() {
     let clock = ManualClock()
     let bus = EventBus(clock: clock)
     clock.advance(by: .seconds(1_000_000))
@@ -67,7 +67,7 @@ import Testing
     #expect(bus.pendingNumbers() == [1])
   }
 
-  @Test func `do not count towards a limit once their time is over`() {
+  @Test func `do not count towards a limit once they have expired`() {
     let clock = ManualClock()
     let bus = EventBus(clock: clock)
     bus.post(Notice(1, .neverClear))
@@ -77,7 +77,7 @@ import Testing
     #expect(bus.pendingNumbers() == [1, 3])
   }
 
-  @Test func `whose time is over when a post ends are not persisted`() async {
+  @Test func `that have expired when a post ends are not persisted`() async {
     let clock = ManualClock()
     let bus = EventBus(clock: clock)
     let token = bus.observe(Notice.self) { _ in
@@ -89,7 +89,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `are kept for each type and scope apart`() {
+  @Test func `are retained separately for each type and scope`() {
     struct Other: PersistentEvent {
       var persistenceRule: PersistenceRule { .neverClear }
     }
@@ -110,7 +110,7 @@ import Testing
     #expect(bus.pendingEvents(of: Other.self).count == 1)
   }
 
-  @Test func `are kept before they are delivered`() async {
+  @Test func `are retained before they are delivered`() async {
     let (bus, log) = (EventBus(), Log<[Int]>())
     let token = bus.observe(Notice.self) { _ in log.append(bus.pendingNumbers()) }
     await bus.postAndWait(Notice(1, .clearImmediately))
@@ -119,7 +119,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `that are removed on request still reach those who were subscribed`() async {
+  @Test func `that are removed explicitly still reach their current subscribers`() async {
     let (bus, gate, log) = (EventBus(), Gate(), Log<String>())
     let first = bus.observe(Notice.self) { notice async in
       try? await gate.wait()
@@ -147,7 +147,7 @@ import Testing
   }
 
   @Test(arguments: [true, false], [true, false])
-  func `reach one who subscribes in the middle of a post once, or not at all after a success`(
+  func `reach a subscriber that is added during a post at most once`(
     succeeds: Bool,
     isStream: Bool
   ) async {
@@ -181,7 +181,7 @@ import Testing
     }
   }
 
-  @Test func `hold up what is posted behind them, for those who were there at the time`() async {
+  @Test func `delay later events for the subscribers at the time of the post`() async {
     let (bus, gate, log) = (EventBus(), Gate(), Log<String>())
     func observe(_ name: String) -> ObservationToken {
       bus.observe(Notice.self) { notice in
@@ -229,7 +229,7 @@ import Testing
     withExtendedLifetime((first, second)) {}
   }
 
-  @Test func `come before whatever is posted after the subscription`() async {
+  @Test func `are received before all events posted after the subscription`() async {
     let (bus, gate, log) = (EventBus(), Gate(), Log<Int>())
     for number in 1...3 { bus.post(Notice(number, .neverClear)) }
     let late = bus.observe(Notice.self) { notice async in
@@ -244,7 +244,7 @@ import Testing
     withExtendedLifetime(late) {}
   }
 
-  @Test func `whose replay is under way are let go with the handler`() async {
+  @Test func `whose replay is in progress are released with the handler`() async {
     let (bus, gate) = (EventBus(), Gate())
     bus.post(Notice(1, .clearImmediately))
     bus.post(Notice(2, .clearImmediately))

@@ -3,9 +3,9 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// The table of what happens to a persistent event, cell by cell.
+/// The table of the effects of each rule on a persistent event, cell by cell.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The table of persistence` {
-  /// Where and how an event is posted and handled.
+  /// The way in which an event is posted and handled.
   struct Setting: Sendable, CustomTestStringConvertible {
     let way: Way
     let scope: EventScope?
@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  /// Posts to s0, which fails, s1 and s2, which succeed, and returns who got the event.
+  /// Posts to s0, which fails, and s1 and s2, which succeed; returns the subscribers that received the event.
   private func live(
     _ rule: PersistenceRule?,
     _ setting: Setting
@@ -42,7 +42,7 @@ import Testing
     return (bus, log.entries, outcome)
   }
 
-  /// What a late handler and a late stream get.
+  /// Returns the events that a late handler and a late stream receive.
   private func late(_ bus: EventBus, _ setting: Setting) async -> [String] {
     let log = Log<String>()
     let token = setting.way.observe(bus, "late:", into: log, scope: setting.scope, succeeds: true)
@@ -52,9 +52,9 @@ import Testing
   }
 
   @Test(arguments: Setting.all)
-  func `none: s0, s1, s2, not kept, nothing for late ones`(setting: Setting) async {
+  func `none: s0, s1, s2, not retained, nothing for late ones`(setting: Setting) async {
     let (bus, seen, outcome) = await live(nil, setting)
-    // Handlers that suspend hold up nobody, and are not ordered among each other.
+    // Handlers that suspend delay no other handler, and have no order among each other.
     #expect(seen.sorted() == ["s0:1", "s1:1", "s2:1"])
     #expect(outcome == PostOutcome.of(notified: 3, handled: 2, isPersisted: false))
     #expect(bus.pendingNumbers(scope: setting.scope) == [])
@@ -62,7 +62,8 @@ import Testing
   }
 
   @Test(arguments: Setting.all)
-  func `clearImmediately: s0, s1, stop, not kept, nothing for late ones`(setting: Setting) async {
+  func `clearImmediately: s0, s1, stop, not retained, nothing for late ones`(setting: Setting) async
+  {
     let (bus, seen, outcome) = await live(.clearImmediately, setting)
     #expect(seen == ["s0:1", "s1:1"])
     #expect(outcome == PostOutcome.of(notified: 2, handled: 1, isPersisted: false))
@@ -71,7 +72,7 @@ import Testing
   }
 
   @Test(arguments: Setting.all)
-  func `clearAfterAll: s0, s1, s2, not kept, nothing for late ones`(setting: Setting) async {
+  func `clearAfterAll: s0, s1, s2, not retained, nothing for late ones`(setting: Setting) async {
     let (bus, seen, outcome) = await live(.clearAfterAllCurrentSubscribersNotified, setting)
     #expect(seen == ["s0:1", "s1:1", "s2:1"])
     #expect(outcome == PostOutcome.of(notified: 3, handled: 2, isPersisted: false))
@@ -80,7 +81,7 @@ import Testing
   }
 
   @Test(arguments: Setting.all)
-  func `neverClear: s0, s1, s2, kept, every late one gets it`(setting: Setting) async {
+  func `neverClear: s0, s1, s2, retained, received by every late one`(setting: Setting) async {
     let (bus, seen, outcome) = await live(.neverClear, setting)
     #expect(seen == ["s0:1", "s1:1", "s2:1"])
     #expect(outcome == PostOutcome.of(notified: 3, handled: 2, isPersisted: true))
@@ -91,7 +92,7 @@ import Testing
   }
 
   @Test(arguments: Setting.all, PersistenceRule.allCases)
-  func `nobody succeeds: all of them, kept until one success`(
+  func `no success: all of them, retained until the first success`(
     setting: Setting,
     rule: PersistenceRule
   ) async {
@@ -119,7 +120,7 @@ import Testing
   }
 
   @Test(arguments: PersistenceRule.allCases, [nil, EventScope("left")])
-  func `without any subscriber: kept for the first one who succeeds`(
+  func `no subscriber: retained for the first one that succeeds`(
     rule: PersistenceRule,
     scope: EventScope?
   ) async {
@@ -136,7 +137,7 @@ import Testing
   }
 
   @Test(arguments: PersistenceRule.allCases)
-  func `with streams: in the buffer is a success, and clearImmediately stops at the first`(
+  func `streams: an event in the buffer is a success, and clearImmediately stops at the first`(
     rule: PersistenceRule
   ) async {
     let (bus, log) = (EventBus(), Log<String>())
@@ -161,8 +162,7 @@ import Testing
     token.cancel()
   }
 
-  @Test func `with clearImmediately a handler runs only after the one before it has failed`() async
-  {
+  @Test func `with clearImmediately a handler runs only after the previous one has failed`() async {
     let (bus, gate, log) = (EventBus(), Gate(), Log<String>())
     let first = bus.observe(Notice.self) { notice async in
       log.append("first begins")
@@ -203,7 +203,7 @@ import Testing
     #expect(await newest.first(1) == [Notice(2, .clearImmediately)])
   }
 
-  @Test func `a kept event that finds no room in a late stream stays`() async {
+  @Test func `a retained event that does not fit into a late stream stays`() async {
     let bus = EventBus()
     for number in 1...3 { bus.post(Notice(number, .clearImmediately)) }
     let stream = bus.subscription(to: Notice.self, bufferingPolicy: .bufferingOldest(2))
@@ -213,7 +213,7 @@ import Testing
 }
 
 extension PostOutcome {
-  /// What is compared of an outcome that is not deferred.
+  /// The expected values of an outcome that is not deferred.
   struct Summary: Hashable {
     let notified: Int
     let handled: Int

@@ -3,10 +3,12 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// Waiting for what has been posted.
+/// Waiting for the handlers of a post.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Posting and waiting` {
   @Test(arguments: [nil, PersistenceRule.neverClear])
-  func `returns after every handler has ended, with the true counts`(rule: PersistenceRule?) async {
+  func `returns after every handler has ended, with the correct counts`(
+    rule: PersistenceRule?
+  ) async {
     let (bus, gate, log) = (EventBus(), Gate(), Log<String>())
     let tokens = [
       bus.observe(Notice.self) { _ async in
@@ -33,7 +35,7 @@ import Testing
     withExtendedLifetime((tokens, stream)) {}
   }
 
-  @Test func `posts before it suspends, in order with what the caller posts otherwise`() async {
+  @Test func `posts before it suspends, in order with other posts of the caller`() async {
     let (bus, log) = (EventBus(), Log<Int>())
     let token = bus.observe(Ping.self) { log.append($0.number) }
     bus.post(Ping(1))
@@ -45,7 +47,7 @@ import Testing
   }
 
   @Test(arguments: [nil, PersistenceRule.neverClear])
-  func `ends at once when the caller is cancelled, with what has happened so far`(
+  func `returns immediately when the caller is cancelled, with the outcome so far`(
     rule: PersistenceRule?
   ) async {
     let (bus, gate, log) = (EventBus(), Gate(), Log<String>())
@@ -63,7 +65,7 @@ import Testing
     #expect(outcome.isPersisted == (rule != nil))
     #expect(!outcome.isDeferred)
     #expect(log.count == 0)
-    // The handlers run all the same, and are not cancelled.
+    // The handlers still run, and are not cancelled.
     gate.open()
     #expect(await log.first(1) == ["second"])
     withExtendedLifetime((first, second)) {}
@@ -88,7 +90,7 @@ import Testing
     withExtendedLifetime((first, second, third)) {}
   }
 
-  @Test func `of a caller that is cancelled already posts, and does not wait`() async {
+  @Test func `posts and does not wait if the caller is already cancelled`() async {
     let (bus, gate) = (EventBus(), Gate())
     let token = bus.observe(Ping.self) { _ async in try? await gate.wait() }
     let outcome = await Task {
@@ -105,7 +107,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `counts a replay to others not`() async {
+  @Test func `does not count a replay to others`() async {
     let (bus, gate, log) = (EventBus(), Gate(), Log<String>())
     let first = bus.observe(Notice.self) { notice async in
       try? await gate.wait()
@@ -194,7 +196,7 @@ import Testing
     withExtendedLifetime((outer, inner, scoped)) {}
   }
 
-  @Test func `round a circle of types is deferred where the circle would close`() async {
+  @Test func `around a cycle of types is deferred where the cycle would close`() async {
     let (bus, log) = (EventBus(), Log<String>())
     let ping = bus.observe(Ping.self) { ping async in
       guard ping.number == 1 else { return }
@@ -207,13 +209,13 @@ import Testing
     }
     await bus.postAndWait(Ping(1))
     #expect(log.entries == ["notice: true", "ping: false"])
-    // Nothing is left over that would defer what comes later.
+    // No record of the wait remains that would defer later posts.
     await bus.postAndWait(Notice(3))
     #expect(log.entries == ["notice: true", "ping: false", "notice: false"])
     withExtendedLifetime((ping, notice)) {}
   }
 
-  @Test func `of handlers that come to wait for each other is deferred for one of them`() async {
+  @Test func `of handlers that wait for each other is deferred for one of them`() async {
     let (bus, log, gate) = (EventBus(), Log<Bool>(), Gate())
     let ping = bus.observe(Ping.self) { ping async in
       guard ping.number == 1 else { return }

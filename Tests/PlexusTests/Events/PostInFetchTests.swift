@@ -6,7 +6,7 @@ import Testing
 /// Fetches that wait for events, and handlers that wait for fetches.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A fetch that waits for a post` {
   @Test(arguments: [nil, PersistenceRule.clearImmediately, .neverClear])
-  func `R11: lets a handler that requests the same key fail`(rule: PersistenceRule?) async throws {
+  func `R11: makes a handler that requests the same key fail`(rule: PersistenceRule?) async throws {
     let (bus, own, errors) = (EventBus(), OwnCache<Multiplexer<Int>>(), Log<MultiplexerError>())
     let token = bus.observe(Notice.self) { _ async throws -> Void in
       do {
@@ -26,7 +26,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `R11: lets a handler fail that requests the same key through another fetch`()
+  @Test func `R11: makes a handler that requests the same key through another fetch fail`()
     async throws
   {
     let (bus, own, errors) = (EventBus(), OwnCache<Multiplexer<Int>>(), Log<MultiplexerError>())
@@ -47,7 +47,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `does not make a handler fail that has ended with the event`() async throws {
+  @Test func `does not make a handler that is done with the event fail`() async throws {
     let (bus, own, log) = (EventBus(), OwnCache<Multiplexer<Int>>(), Log<Int?>())
     let (gate, first) = (Gate(), Gate())
     let quick = bus.observe(Notice.self) { notice async throws -> Void in
@@ -62,7 +62,7 @@ import Testing
     let request = begin { try await cache.request() }
     await gate.arrivals(1)
     try await first.wait()
-    // The fetch waits for the slow handler only, so that the quick one may wait for the fetch.
+    // The fetch waits for the slow handler only, so the quick one can wait for the fetch.
     bus.post(Notice(2))
     while cache.statistics.joins == 0 { await Task.detached {}.value }
     gate.open()
@@ -71,7 +71,7 @@ import Testing
     withExtendedLifetime((quick, slow)) {}
   }
 
-  @Test func `does not make a handler fail that was registered after it`() async throws {
+  @Test func `does not make a handler that was registered later fail`() async throws {
     let (bus, own, log) = (EventBus(), OwnCache<Multiplexer<Int>>(), Log<Int?>())
     let (gate, started) = (Gate(), Gate())
     let slow = bus.observe(Notice.self) { notice async throws -> Void in

@@ -20,20 +20,20 @@ import Testing
     #expect(graph.isEmpty, "What is refused is not recorded")
   }
 
-  @Test mutating func `finds a circle and names the way back`() {
+  @Test mutating func `finds a cycle and returns its path`() {
     #expect(wait("a", for: "b") == nil)
     #expect(wait("b", for: "c") == nil)
     #expect(wait("c", for: "a") == ["a", "b", "c"])
     #expect(wait("c", for: "d") == nil)
   }
 
-  @Test mutating func `finds the circle among several waits of one node`() {
+  @Test mutating func `finds the cycle among several waits of one node`() {
     for target in ["x", "y", "b", "z"] { #expect(wait("a", for: target) == nil) }
     #expect(wait("b", for: "a") == ["a", "b"])
     #expect(wait("z", for: "y") == nil, "Two ways to one node are no circle")
   }
 
-  @Test mutating func `takes back one wait at a time`() {
+  @Test mutating func `removes one wait at a time`() {
     _ = wait("a", for: "b")
     _ = wait("a", for: "b")
     graph.stopWaiting("a", for: "b")
@@ -46,14 +46,14 @@ import Testing
     #expect(wait("a", for: "b") == ["b", "a"])
   }
 
-  @Test mutating func `follows what has to end before a node begins, and does not name it twice`() {
+  @Test mutating func `follows the predecessor of a node, and does not return it twice`() {
     let predecessors = ["queued": "running"]
     #expect(wait("running", for: "queued", predecessors: predecessors) == ["running"])
     _ = wait("running", for: "b")
     #expect(wait("b", for: "queued", predecessors: predecessors) == ["running", "b"])
   }
 
-  @Test func `follows what a node waits for without a record`() {
+  @Test func `follows implicit waits of a node`() {
     var graph = WaitGraphState<String>()
     let others = ["post": ["idle", "handler"]]
     func wait(_ node: String, for target: String) -> [String]? {
@@ -71,13 +71,13 @@ import Testing
     #expect(wait("idle", for: "handler") == nil)
   }
 
-  @Test mutating func `leaves out what is over, although somebody has not noticed yet`() {
+  @Test mutating func `ignores a settled node whose waits are still recorded`() {
     _ = wait("a", for: "b")
     _ = wait("b", for: "c")
     #expect(wait("c", for: "a", over: ["b"]) == nil)
   }
 
-  @Test func `refuses exactly the waits that close a circle, after any history`() {
+  @Test func `rejects exactly the waits that close a cycle, after any history`() {
     var random = SeededRandom(seed: 11)
     for _ in 0..<200 {
       var graph = WaitGraphState<Int>()
@@ -117,7 +117,7 @@ import Testing
     return reached.contains(goal)
   }
 
-  @Test mutating func `closes no circle with one that is over itself`() {
+  @Test mutating func `finds no cycle with a settled node`() {
     _ = wait("a", for: "b")
     #expect(wait("b", for: "a", over: ["b"]) == nil)
   }

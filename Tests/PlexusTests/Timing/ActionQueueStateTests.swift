@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce) struct `Action queue state` {
   typealias State = ActionQueueState<String, Int>
 
-  @Test func `the first run is current, the second waits, and the others are one with it`() {
+  @Test func `the first run is current, the second waits, and later ones are coalesced with it`() {
     var state = State()
     #expect(state.last == nil)
     #expect(state.add("a", id: 1, ticket: 10) == (true, nil))
@@ -22,14 +22,14 @@ import Testing
     #expect(state.last == nil)
   }
 
-  @Test func `a run that has not begun keeps its value`() {
+  @Test func `a run that has not started keeps its value`() {
     var state = State()
     _ = state.add("a", id: 1, ticket: 10)
     _ = state.add("b", id: 2, ticket: 20)
     #expect(state.begin(1)?.value == "a")
   }
 
-  @Test func `a run begins and ends once, and no other in its place`() {
+  @Test func `a run starts and ends once, and no other run takes its place`() {
     var state = State()
     _ = state.add("a", id: 1, ticket: 10)
     #expect(state.end(1) == nil)
@@ -41,7 +41,7 @@ import Testing
     #expect(state.end(1) == nil)
   }
 
-  @Test func `cancelling drops what has not begun`() {
+  @Test func `cancelling drops runs that have not started`() {
     var state = State()
     _ = state.add("a", id: 1, ticket: 10)
     _ = state.add("b", id: 2, ticket: 20)
@@ -51,7 +51,7 @@ import Testing
     #expect(state.cancel().count == 0)
   }
 
-  @Test func `cancelling leaves a run that has begun, and none may overlap it`() {
+  @Test func `cancelling keeps a started run, and no other run overlaps it`() {
     var state = State()
     _ = state.add("a", id: 1, ticket: 10)
     _ = state.begin(1)

@@ -77,7 +77,7 @@ import Testing
     #expect(state.touch(at: second) == true)
   }
 
-  @Test func `the longest delays are as good as for ever`() {
+  @Test func `the longest delays never elapse`() {
     var state = state(delay: .seconds(Int64.max), maximum: .seconds(Int64.max))
     _ = state.touch(at: .seconds(Int64.max))
     #expect(state.elapse(at: .seconds(Int64.max) + .seconds(3_999_999_999)) == false)
@@ -112,7 +112,7 @@ import Testing
     #expect(state.touch(at: .milliseconds(2100)) == false, "the last touch was 600 ms ago")
   }
 
-  @Test func `cancelling drops what is pending and forgets the touches`() {
+  @Test func `cancelling drops the pending firing and all touches`() {
     var state = state(leading: true)
     _ = state.touch(at: .zero)
     _ = state.touch(at: .milliseconds(1))
@@ -123,7 +123,7 @@ import Testing
     #expect(state.touch(at: .milliseconds(2)) == true, "like the first one")
   }
 
-  @Test func `withdrawing drops what is pending and is a touch all the same`() {
+  @Test func `withdrawing drops the pending firing and counts as a touch`() {
     var state = state(leading: true)
     _ = state.touch(at: .zero)
     _ = state.touch(at: .milliseconds(500))
@@ -133,7 +133,7 @@ import Testing
     #expect(state.deadline == .milliseconds(2800))
   }
 
-  @Test func `what is wanted now fires once`() {
+  @Test func `an explicit expiry fires once`() {
     var state = state()
     #expect(state.expire(at: .zero) == false)
     _ = state.touch(at: .zero)
@@ -142,7 +142,7 @@ import Testing
     #expect(state.expire(at: .milliseconds(1)) == false)
   }
 
-  @Test func `when the clock is set back, what is pending waits anew`() {
+  @Test func `when the clock is set back, a pending firing waits for the full delay again`() {
     var state = state(maximum: .seconds(3))
     state.restart(at: .seconds(-5))
     #expect(state.deadline == nil)

@@ -17,7 +17,7 @@ import Testing
       await clock.sleepers(1)
       clock.advance(by: .milliseconds(500))
     }
-    // It woke at one second, saw that it had been touched, and sleeps again.
+    // The task woke after one second, found another touch, and sleeps again.
     await clock.sleepers(1)
     #expect(clock.nextDeadline == ManualClock.Instant(offset: .seconds(2)))
     #expect(firings.elements.isEmpty)
@@ -89,7 +89,7 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `a delay beyond the maximum is cut off by it`() async {
+  @Test func `a delay is limited by the maximum`() async {
     let debouncer = Debouncer(delay: .seconds(9), maximumDelay: .seconds(2), clock: clock)
     let firings = Recorder(debouncer.subscription())
     debouncer.touch()
@@ -114,7 +114,7 @@ import Testing
     let debouncer = Debouncer(delay: .seconds(1), clock: clock)
     let firings = debouncer.subscription(bufferingPolicy: .bufferingNewest(0))
     debouncer.touch()
-    // Whether the task that sleeps has got to it or not: the time has come.
+    // The deadline has passed, whether the sleeping task has run or not.
     clock.advance(by: .seconds(1))
     debouncer.touch()
     #expect(firings.droppedCount == 1)
@@ -123,7 +123,7 @@ import Testing
     debouncer.cancel()
   }
 
-  @Test func `elements are in every buffer when the action begins`() async {
+  @Test func `elements are in every buffer when the action starts`() async {
     let counts = Log<Int>()
     let subscription = Guarded<Subscription<Void>?>(nil)
     let debouncer = Debouncer(delay: .seconds(1), clock: clock) {
@@ -135,7 +135,7 @@ import Testing
     #expect(counts.entries == [1])
   }
 
-  @Test func `cancel drops what is pending, and no action begins afterwards`() async {
+  @Test func `cancel drops the pending firing, and no action starts afterwards`() async {
     let runs = Log<Int>()
     let debouncer = Debouncer(delay: .seconds(1), clock: clock) { runs.append(1) }
     let firings = Recorder(debouncer.subscription())
@@ -165,7 +165,7 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `cancelling the task that makes and touches it changes nothing`() async {
+  @Test func `cancelling the task that creates and touches it has no effect`() async {
     let runs = Log<Bool>()
     let maker = Task { [clock] in
       withUnsafeCurrentTask { $0?.cancel() }
@@ -180,7 +180,7 @@ import Testing
     withExtendedLifetime(debouncer) {}
   }
 
-  @Test func `the task-local values of those who touch it do not reach its action`() async {
+  @Test func `the action does not inherit task-local values from calls of touch`() async {
     enum Local { @TaskLocal static var value = 0 }
     let values = Log<Int>()
     let debouncer = Debouncer(delay: .zero, clock: clock) { values.append(Local.value) }

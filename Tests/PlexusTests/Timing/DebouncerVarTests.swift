@@ -41,7 +41,8 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `the initial value counts as fired, and going back to what was fired cancels`() async {
+  @Test func `the initial value counts as fired, and restoring the last fired value cancels`() async
+  {
     let variable = DebouncerVar(0, delay: .seconds(1), clock: clock)
     let values = Recorder(variable.subscription())
     variable.value = 1
@@ -60,11 +61,12 @@ import Testing
     #expect(variable.value == 2)
   }
 
-  @Test func `going back after the time has come is a change like any other`() async {
+  @Test func `restoring the last fired value after the deadline is a change like any other`() async
+  {
     let variable = DebouncerVar(0, delay: .seconds(1), clock: clock)
     let values = variable.subscription()
     variable.value = 1
-    // The time has come, whether the task that sleeps has got to it or not.
+    // The deadline has passed, whether the sleeping task has run or not.
     clock.advance(by: .seconds(1))
     variable.value = 0
     #expect(await values.first(1) == [1])
@@ -72,7 +74,7 @@ import Testing
     #expect(await values.first(1) == [0])
   }
 
-  @Test func `going back is a touch all the same`() async {
+  @Test func `restoring the last fired value counts as a touch`() async {
     let variable = DebouncerVar(0, delay: .seconds(1), leading: true, clock: clock)
     let values = Recorder(variable.subscription())
     variable.value = 1
@@ -150,7 +152,7 @@ import Testing
     #expect(actions.entries == [2])
   }
 
-  @Test func `the action may set the value`() async {
+  @Test func `the action can set the value`() async {
     let actions = Log<Int>()
     let reference = Guarded<DebouncerVar<Int>?>(nil)
     let variable = DebouncerVar(0, delay: .seconds(1), clock: clock) { value in
@@ -185,7 +187,7 @@ import Testing
     #expect(actions.entries == [1, 9])
   }
 
-  @Test func `0.9: equality may use the variable`() async {
+  @Test func `0.9: equality can use the variable`() async {
     let reference = Guarded<DebouncerVar<Nosy>?>(nil)
     let asked = Guarded(0)
     let ask: @Sendable () -> Void = {
@@ -201,14 +203,14 @@ import Testing
     reference.withLock { $0 = nil }
   }
 
-  @Test func `what is fired while a value is compared is what the value goes back to`() async {
+  @Test func `a value fired during a comparison is the last fired value`() async {
     let reference = Guarded<DebouncerVar<Nosy>?>(nil)
     let isOver = Guarded(false)
     let variable = DebouncerVar(Nosy(0), delay: .seconds(1), clock: clock)
     reference.withLock { $0 = variable }
     let values = variable.subscription()
     variable.value = Nosy(1)
-    // While 0 is compared with what was fired before, 1 is fired and touched once more.
+    // While 0 is compared with the last fired value, 1 is fired and touched once more.
     let meddle: @Sendable () -> Void = { [clock] in
       guard !wasSet(isOver) else { return }
       clock.advance(by: .seconds(1))
@@ -233,14 +235,14 @@ import Testing
     variable.value = Nosy(1, meddle)
     clock.advance(by: .milliseconds(500))
     let values = variable.subscription(bufferingPolicy: .bufferingNewest(0))
-    // What was due before a touch fires at once.
+    // A firing that was due before a touch happens immediately.
     variable.touch()
     #expect(values.droppedCount == 1)
     variable.cancel()
     reference.withLock { $0 = nil }
   }
 
-  @Test func `0.9: values may use the variable while they are released`() async {
+  @Test func `0.9: values can use the variable during their release`() async {
     let census = Census()
     let reference = Guarded<DebouncerVar<Held>?>(nil)
     do {
@@ -270,7 +272,7 @@ private func wasSet(_ flag: Guarded<Bool>) -> Bool {
   }
 }
 
-/// A number that tells when it is compared.
+/// A number that calls a closure when it is compared.
 private struct Nosy: Equatable, Sendable {
   let number: Int
   let onComparison: @Sendable () -> Void
@@ -287,7 +289,7 @@ private struct Nosy: Equatable, Sendable {
   }
 }
 
-/// A value whose release is noticed.
+/// A value that calls a closure on its release.
 private struct Held: Equatable, Sendable {
   let parcel: Parcel
 

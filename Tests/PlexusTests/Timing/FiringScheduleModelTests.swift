@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `Firing schedule model` {
   @Test(arguments: 1...200)
-  func `the short way of a touch is the long way`(seed: UInt64) throws {
+  func `the fast path of a touch has the same result as the slow path`(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
     let leading = Bool.random(using: &random)
     let delay = Duration.seconds(Int.random(in: 0...6, using: &random))
@@ -25,7 +25,7 @@ import Testing
   }
 
   @Test(arguments: 1...100, [false, true])
-  func `a throttler keeps its distance, and answers every touch in time`(
+  func `a throttler fires after every touch, and at most once an interval`(
     seed: UInt64,
     leading: Bool
   ) throws {

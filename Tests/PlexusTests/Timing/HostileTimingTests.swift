@@ -3,10 +3,10 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Debouncers and throttlers in hostile hands` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Debouncers and throttlers under misuse` {
   let clock = ManualClock()
 
-  @Test func `a variable that may hold nothing fires nothing like any other value`() async {
+  @Test func `an optional variable fires nil like any other value`() async {
     let variable = DebouncerVar<Int?>(nil, delay: .seconds(1), clock: clock)
     let recorder = Recorder(variable.subscription())
     variable.value = nil
@@ -20,8 +20,7 @@ import Testing
     #expect(variable.value == nil)
   }
 
-  @Test func `a value that is equal to nothing, not even to itself, is a change every time`() async
-  {
+  @Test func `a value that is not equal to itself is a change every time`() async {
     let variable = DebouncerVar(Double.nan, delay: .seconds(1), clock: clock)
     let recorder = Recorder(variable.subscription())
     variable.value = .nan
@@ -35,7 +34,7 @@ import Testing
     #expect(await recorder.first(1).count == 1)
   }
 
-  @Test func `going back takes a touch back, too`() async {
+  @Test func `restoring the last fired value also revokes a touch`() async {
     let variable = DebouncerVar(0, delay: .seconds(1), clock: clock)
     let recorder = Recorder(variable.subscription())
     variable.touch()
@@ -48,8 +47,7 @@ import Testing
     #expect(await recorder.first(1) == [2])
   }
 
-  @Test func `a sequence of elements that may be nothing ends with its upstream, not before`() async
-  {
+  @Test func `a sequence of optional elements ends with its upstream, not before`() async {
     let (stream, upstream) = AsyncStream.makeStream(of: Int?.self)
     let debounced = Recorder(stream.debounced(for: .zero, clock: clock))
     for element in [nil, 1, nil] as [Int?] { upstream.yield(element) }
@@ -78,7 +76,8 @@ import Testing
     token.cancel()
   }
 
-  @Test func `the last reference may go in a handler, in an action and in a flush`() async {
+  @Test func `the last reference can be released in a handler, in an action and in a flush`() async
+  {
     for leaving in 0..<3 {
       let census = Census()
       let holder = Guarded<Debouncer?>(nil)
@@ -112,7 +111,7 @@ import Testing
   }
 
   @Test(arguments: [Duration.zero, .seconds(Int64.min), .seconds(Int64.max), .nanoseconds(1)])
-  func `any durations will do, in any combination`(first: Duration) async {
+  func `any combination of durations is accepted`(first: Duration) async {
     for second in [Duration.zero, .seconds(Int64.min), .seconds(Int64.max), .nanoseconds(-1)] {
       for leading in [false, true] {
         let debouncer = Debouncer(
@@ -134,7 +133,9 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @MainActor @Test func `a flush and an iteration go on where they were begun, in order`() async {
+  @MainActor @Test func `a flush and an iteration resume on the actor of their caller, in order`()
+    async
+  {
     let debouncer = Debouncer(delay: .seconds(1), clock: clock) {}
     let order = Log<Int>()
     let (stream, upstream) = AsyncStream.makeStream(of: Int.self)

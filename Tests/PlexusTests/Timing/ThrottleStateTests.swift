@@ -76,7 +76,7 @@ import Testing
     }
   }
 
-  @Test func `the short way takes what changes nothing`() {
+  @Test func `the fast path handles touches without an effect`() {
     var state = state()
     #expect(state.postpone(at: .zero) == false)
     _ = state.touch(at: .zero)
@@ -91,7 +91,7 @@ import Testing
     #expect(leading.deadline == nil)
   }
 
-  @Test func `cancelling drops what is pending, and the interval after a firing goes on`() {
+  @Test func `cancelling drops the pending firing, and the interval after a firing continues`() {
     var state = state()
     _ = state.touch(at: .zero)
     _ = state.touch(at: .milliseconds(1))
@@ -101,7 +101,7 @@ import Testing
     #expect(state.touch(at: .seconds(1)) || state.elapse(at: .seconds(1)))
   }
 
-  @Test func `cancelling before anything has fired forgets the touch`() {
+  @Test func `cancelling before the first firing discards the touch`() {
     var state = state(leading: false)
     _ = state.touch(at: .zero)
     state.cancel()
@@ -109,7 +109,7 @@ import Testing
     #expect(state.deadline == .milliseconds(1900))
   }
 
-  @Test func `what is wanted now fires once and begins an interval`() {
+  @Test func `an explicit expiry fires once and begins an interval`() {
     var state = state()
     #expect(state.expire(at: .zero) == false)
     _ = state.touch(at: .zero)

@@ -109,7 +109,7 @@ import Testing
     throttler.cancel()
   }
 
-  @Test func `cancel drops what is pending, and the interval goes on`() async {
+  @Test func `cancel drops the pending firing, and the interval continues`() async {
     let throttler = Throttler(interval: .seconds(1), clock: clock)
     let firings = throttler.subscription(bufferingPolicy: .bufferingNewest(0))
     throttler.touch()

@@ -7,7 +7,8 @@ import Testing
   let clock = ManualClock()
 
   @Test(arguments: TimedKind.allCases)
-  func `never overlaps itself, and touches while it runs are one more run`(kind: TimedKind) async {
+  func `never overlaps itself, and touches while it runs cause one more run`(kind: TimedKind) async
+  {
     let gate = Gate()
     let running = Guarded(0)
     let runs = Log<Int>()
@@ -22,7 +23,7 @@ import Testing
       await clock.passSecond()
       _ = await firings.first(count)
     }
-    // The first one runs; four firings wait for its end, and the streams have got all of them.
+    // The first run is in progress; four firings wait for its end, and the streams have received all of them.
     await gate.arrivals(1)
     #expect(runs.entries == [1])
     gate.open()
@@ -34,7 +35,9 @@ import Testing
   }
 
   @Test(arguments: TimedKind.allCases)
-  func `flush fires what is pending now and waits for its end`(kind: TimedKind) async {
+  func `flush fires the pending touch immediately and waits for the end of the run`(
+    kind: TimedKind
+  ) async {
     let gate = Gate()
     let log = Log<String>()
     let subject = kind.make(clock: clock) {
@@ -55,7 +58,7 @@ import Testing
   }
 
   @Test(arguments: TimedKind.allCases)
-  func `flush waits for the run that waits, not only for the one at hand`(kind: TimedKind) async {
+  func `flush waits for a queued run, not only for the current one`(kind: TimedKind) async {
     let gate = Gate()
     let log = Log<String>()
     let subject = kind.make(clock: clock) {
@@ -78,7 +81,7 @@ import Testing
   }
 
   @Test(arguments: TimedKind.allCases)
-  func `flush waits for an action that runs though nothing is pending`(kind: TimedKind) async {
+  func `flush waits for a running action even if nothing is pending`(kind: TimedKind) async {
     let gate = Gate()
     let log = Log<String>()
     let subject = kind.make(clock: clock) {
@@ -98,7 +101,7 @@ import Testing
   }
 
   @Test(arguments: TimedKind.allCases)
-  func `a cancelled caller of flush leaves at once, and what was pending has fired`(
+  func `a cancelled caller of flush returns immediately, and the pending touch has fired`(
     kind: TimedKind
   ) async {
     let never = Gate()
@@ -108,7 +111,7 @@ import Testing
     await never.arrivals(1)
     flush.cancel()
     await flush.value
-    // Cancelled before it begins.
+    // A caller that is cancelled before the call.
     subject.touch()
     let firings = subject.recorder()
     let late = Task {
@@ -129,7 +132,7 @@ import Testing
       let subject = reference.withLock { $0 }
       if runs.count == 0 { subject?.touch() }
       await subject?.flush()
-      // A child of the action waits for nothing either.
+      // A child task of the action does not wait either.
       async let child: Void? = subject?.flush()
       _ = await child
       runs.append(1)
@@ -144,7 +147,7 @@ import Testing
   }
 
   @Test(arguments: TimedKind.allCases)
-  func `a task that an action has left behind waits in flush like everybody`(
+  func `a task that outlives its action waits in flush like any other`(
     kind: TimedKind
   ) async {
     let reference = Guarded<TimedSubject?>(nil)
@@ -172,7 +175,7 @@ import Testing
   }
 
   @Test(arguments: TimedKind.allCases)
-  func `cancel leaves an action alone that runs, and drops the run that waits`(
+  func `cancel keeps a running action, and drops the queued run`(
     kind: TimedKind
   ) async {
     let gate = Gate()
@@ -195,7 +198,7 @@ import Testing
   }
 
   @Test(arguments: TimedKind.allCases)
-  func `who waits in flush for a run that is cancelled goes on`(kind: TimedKind) async {
+  func `flush returns when the run that it waits for is cancelled`(kind: TimedKind) async {
     let gate = Gate()
     let subject = kind.make(clock: clock) { try? await gate.wait() }
     let firings = subject.recorder()
@@ -204,7 +207,7 @@ import Testing
     await gate.arrivals(1)
     subject.touch()
     let flush = Task { await subject.flush() }
-    // The flush has fired, and its run waits behind one that does not end.
+    // The flush has fired, and its run is queued behind one that does not end.
     _ = await firings.first(2)
     subject.cancel()
     await flush.value
@@ -213,7 +216,7 @@ import Testing
   }
 
   @Test(arguments: TimedKind.allCases)
-  func `an action that never ends is called once, and firings go on`(kind: TimedKind) async {
+  func `an action that never ends is called once, and firings continue`(kind: TimedKind) async {
     let never = Gate()
     let subject = kind.make(clock: clock) { try? await never.wait() }
     let firings = subject.recorder()
@@ -231,7 +234,7 @@ import Testing
   }
 
   @Test(arguments: TimedKind.allCases)
-  func `a touch inside the action is answered by another run`(kind: TimedKind) async {
+  func `a touch inside the action causes another run`(kind: TimedKind) async {
     let reference = Guarded<TimedSubject?>(nil)
     let runs = Log<Int>()
     let subject = kind.make(clock: clock) {
@@ -251,7 +254,7 @@ import Testing
 }
 
 extension Task where Success == Void, Failure == Never {
-  /// Waits for the end of the task, which needs so many admissions.
+  /// Waits for the end of the task, which needs a number of admissions.
   func value(after gate: Gate, admitting count: Int) async {
     gate.admit(count)
     await value

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Debouncers, throttlers and clocks` {
   @Test(arguments: TimedKind.allCases)
-  func `a clock that jumps ahead makes it due`(kind: TimedKind) async {
+  func `it fires when the clock jumps ahead`(kind: TimedKind) async {
     let clock = ManualClock()
     let subject = kind.make(clock: clock)
     let firings = subject.recorder()
@@ -19,7 +19,7 @@ import Testing
   }
 
   @Test(arguments: TimedKind.allCases)
-  func `a clock that jumps ahead and wakes nobody makes it due at the next touch`(
+  func `it fires at the next touch when the clock jumps ahead without waking sleepers`(
     kind: TimedKind
   ) async {
     let clock = WallClock()
@@ -34,7 +34,7 @@ import Testing
   }
 
   @Test(arguments: TimedKind.allCases)
-  func `a clock that is set back lets it wait anew from the next touch on`(
+  func `it waits again from the next touch when the clock is set back`(
     kind: TimedKind
   ) async {
     let clock = WallClock()
@@ -45,7 +45,7 @@ import Testing
     await clock.manual.sleepers(1)
     clock.set(by: .seconds(-3600))
     subject.touch()
-    // The one that would sleep for an hour more has been replaced.
+    // The task that would sleep for another hour has been replaced.
     await clock.manual.sleepers(1)
     clock.manual.advance(by: .seconds(1))
     #expect(await firings.first(1).count == 1)
@@ -56,7 +56,7 @@ import Testing
   }
 
   @Test(arguments: TimedKind.allCases)
-  func `a clock that throws instead of sleeping lets it fire at once`(kind: TimedKind) async {
+  func `it fires immediately if the clock throws instead of sleeping`(kind: TimedKind) async {
     let runs = Log<Int>()
     let subject = kind.make(clock: SleeplessClock()) { runs.append(1) }
     let firings = subject.recorder()
@@ -69,11 +69,11 @@ import Testing
   }
 
   @Test(arguments: [0, 1])
-  func `a reading that is late is not taken for a clock that is set back`(reading: Int) async {
+  func `a late reading is not mistaken for a clock that was set back`(reading: Int) async {
     let clock = InterruptedClock()
     let debouncer = Debouncer(delay: .seconds(1), clock: clock)
     let firings = debouncer.subscription(bufferingPolicy: .bufferingNewest(0))
-    // Another touch comes later and is faster.
+    // A later touch overtakes this one.
     clock.interrupt(reading) {
       clock.manual.advance(by: .milliseconds(700))
       debouncer.touch()
@@ -88,7 +88,7 @@ import Testing
     debouncer.cancel()
   }
 
-  @Test func `the longest times do no harm`() async {
+  @Test func `the longest durations are supported`() async {
     let clock = ManualClock()
     clock.advance(by: .seconds(Int64.max / 2))
     let longest = Duration.seconds(Int64.max) * 18

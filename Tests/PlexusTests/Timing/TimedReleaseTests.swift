@@ -7,7 +7,8 @@ import Testing
   let clock = ManualClock()
 
   @Test(arguments: TimedKind.allCases)
-  func `cancels what is pending, ends the streams and frees the action`(kind: TimedKind) async {
+  func `cancels the pending firing, ends the streams and releases the action`(kind: TimedKind) async
+  {
     let census = Census()
     let runs = Log<Int>()
     var subject: TimedSubject? = kind.make(clock: clock) { [parcel = census.parcel()] in
@@ -51,7 +52,7 @@ import Testing
   }
 
   @Test(arguments: TimedKind.allCases)
-  func `frees the action though the clock does not wake its sleepers`(kind: TimedKind) async {
+  func `releases the action even if the clock does not wake its sleepers`(kind: TimedKind) async {
     let clock = StubbornClock()
     let census = Census()
     var subject: TimedSubject? = kind.make(clock: clock) { [parcel = census.parcel()] in
@@ -66,7 +67,7 @@ import Testing
   }
 
   @Test(arguments: TimedKind.allCases)
-  func `a weak reference in the action finds nothing afterwards`(kind: TimedKind) async {
+  func `a weak reference in the action is nil afterwards`(kind: TimedKind) async {
     let gate = Gate()
     let found = Log<Bool>()
     let reference = WeakReference()
@@ -83,7 +84,7 @@ import Testing
   }
 
   @Test(arguments: TimedKind.allCases)
-  func `touches from many tasks while it is released do no harm`(kind: TimedKind) async {
+  func `can happen during touches from many tasks`(kind: TimedKind) async {
     for _ in 0..<100 {
       let subject = kind.make(clock: clock) {}
       await withTaskGroup { group in
@@ -115,7 +116,7 @@ import Testing
     #expect(ends.entries == [false])
   }
 
-  @Test func `0.9: an action may touch another debouncer while it is released`() async {
+  @Test func `0.9: an action can touch another debouncer during its release`() async {
     let other = Debouncer(delay: .zero, clock: clock)
     let firings = Recorder(other.subscription())
     let census = Census()

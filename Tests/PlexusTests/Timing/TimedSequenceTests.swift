@@ -65,7 +65,7 @@ import Testing
     recorder.cancel()
   }
 
-  @Test func `throttled: without trailing, what comes too early is left out and released`() async {
+  @Test func `throttled: without trailing, early elements are dropped and released`() async {
     let census = Census()
     let (parcels, continuation) = AsyncStream.makeStream(of: Parcel.self)
     let recorder = Recorder(
@@ -74,7 +74,7 @@ import Testing
     continuation.yield(census.parcel(1))
     #expect(await recorder.first(1) == [1])
     for number in 2...40 { continuation.yield(census.parcel(number)) }
-    // The first one stays in the buffer of what was passed on, and nothing keeps the others.
+    // The first element stays in the buffer, and the others are released.
     await census.falls(to: 1)
     clock.advance(by: .seconds(1))
     continuation.yield(census.parcel(41))
@@ -98,7 +98,7 @@ import Testing
   }
 
   @Test(arguments: TimedSequenceKind.allCases)
-  func `an upstream error is not lost, and comes after what was pending`(
+  func `an upstream error is not lost, and follows the pending element`(
     kind: TimedSequenceKind
   ) async {
     let upstream = Upstream()
@@ -116,7 +116,7 @@ import Testing
     var iterator = upstream.debounced(for: .seconds(1), clock: clock).makeAsyncIterator()
     await #expect(throws: Upstream.Broken.self) { try await iterator.next() }
     #expect(await (try? iterator.next()) == .some(nil))
-    // This compiles only if a sequence that cannot throw makes one that cannot.
+    // This compiles only if the result for a nonthrowing sequence is nonthrowing.
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription()
     messenger.send(1)
@@ -127,7 +127,7 @@ import Testing
   }
 
   @Test(arguments: TimedSequenceKind.allCases)
-  func `cancellation ends at once, whatever the upstream does, and reaches it`(
+  func `cancellation ends the iteration immediately, and is forwarded to the upstream`(
     kind: TimedSequenceKind
   ) async {
     let stubborn = StubbornSequence()
@@ -140,7 +140,7 @@ import Testing
   }
 
   @Test(arguments: TimedSequenceKind.allCases)
-  func `cancellation drops what is pending`(kind: TimedSequenceKind) async {
+  func `cancellation drops the pending element`(kind: TimedSequenceKind) async {
     let upstream = Upstream()
     let recorder = kind.record(upstream, clock: clock)
     upstream.send(1)
@@ -150,7 +150,7 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `a task that is cancelled before sees nothing and starts nothing`() async {
+  @Test func `an already cancelled task receives no element and starts no iteration`() async {
     let stubborn = StubbornSequence()
     let elements = await Task { [clock] in
       withUnsafeCurrentTask { $0?.cancel() }
@@ -160,7 +160,8 @@ import Testing
     #expect(stubborn.waiting.count == 0)
   }
 
-  @Test func `cancellation ends at once, however much has been passed on`() async {
+  @Test func `cancellation ends the iteration immediately, even with many buffered elements`() async
+  {
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription()
     for number in 0..<100 { messenger.send(number) }
@@ -176,13 +177,13 @@ import Testing
     #expect(numbers == [0, 1, 2, 3])
   }
 
-  @Test func `cancellation ends the upstream though the iterator is kept`() async {
+  @Test func `cancellation ends the upstream even if the iterator is kept`() async {
     let stubborn = StubbornSequence()
     let gate = Gate()
     let reader = Task { [clock] in
       var iterator = stubborn.debounced(for: .seconds(1), clock: clock).makeAsyncIterator()
       let element = await iterator.next()
-      // Waits though it is cancelled: the iterator lives on.
+      // Waits in spite of cancellation, which keeps the iterator alive.
       await Task { try? await gate.wait() }.value
       let next = await iterator.next()
       return [element, next]
@@ -196,7 +197,7 @@ import Testing
     #expect(await reader.value == [nil, nil])
   }
 
-  @Test func `dropping the iterator ends the upstream and frees everything`() async {
+  @Test func `dropping the iterator ends the upstream and releases everything`() async {
     let census = Census()
     let messenger = Messenger<Parcel>()
     do {
@@ -212,7 +213,7 @@ import Testing
     }
     #expect(clock.sleeperCount == 0)
     await census.falls(to: 0)
-    // The task that iterated has been cancelled; its subscription goes with it.
+    // The iterating task has been cancelled, which removes its subscription.
     let probe = messenger.subscription()
     #expect(messenger.subscriberCount <= 2)
     withExtendedLifetime(probe) {}
@@ -230,7 +231,7 @@ import Testing
     #expect(await numbers.debounced(for: .zero).reduce(into: []) { $0.append($1) } == [1, 2, 3])
   }
 
-  @Test func `a slow reader gets everything that was passed on, in order`() async {
+  @Test func `a slow reader receives all passed elements, in order`() async {
     let messenger = Messenger<Int>()
     let sequence = messenger.subscription().debounced(for: .zero, clock: clock)
     for number in 0..<100 { messenger.send(number) }
@@ -238,7 +239,7 @@ import Testing
     #expect(await sequence.reduce(into: []) { $0.append($1) } == Array(0..<100))
   }
 
-  @Test func `0.9: elements may use their source while they are released`() async {
+  @Test func `0.9: elements can use their source during their release`() async {
     let census = Census()
     let messenger = Messenger<Parcel>()
     let isOver = Guarded(false)
@@ -257,7 +258,7 @@ import Testing
   }
 }
 
-/// Numbers from zero on, for every iterator the same.
+/// A sequence of numbers from zero, the same for every iterator.
 private struct Repeating: AsyncSequence, Sendable {
   let count: Int
 

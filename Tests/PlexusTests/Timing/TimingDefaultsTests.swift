@@ -3,11 +3,11 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// What a debouncer or throttler does if nothing but the time is said.
+/// The behavior of debouncers and throttlers with only the time specified.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The defaults of debouncers and throttlers` {
   let clock = ManualClock()
 
-  @Test func `a debouncer waits for a quiet time, however long that takes`() async {
+  @Test func `a debouncer waits for a quiet time without a limit`() async {
     let debouncer = Debouncer(delay: .seconds(1), clock: clock)
     let variable = DebouncerVar(0, delay: .seconds(1), clock: clock)
     let firings = debouncer.subscription(bufferingPolicy: .bufferingNewest(0))
@@ -18,7 +18,7 @@ import Testing
       await clock.sleepers(2)
       clock.advance(by: .milliseconds(900))
     }
-    // Neither at the first touch nor after some maximum.
+    // It fires neither at the first touch nor after a maximum.
     #expect(firings.droppedCount == 0)
     #expect(values.droppedCount == 0)
     await debouncer.flush()

@@ -21,7 +21,7 @@ import Testing
     #expect(firings.elements.count == 1)
   }
 
-  @Test func `values that many threads set fire in one order, and the last one is there`() async {
+  @Test func `values that many threads set fire in one order, ending with the last one`() async {
     let clock = ManualClock()
     let variable = DebouncerVar(-1, delay: .zero, clock: clock)
     let readers = (0..<2).map { _ in variable.subscription() }
@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(arguments: TimedKind.allCases)
-  func `touch, time, cancel and flush from several threads leave nobody behind`(
+  func `touch, time, cancel and flush from several threads leave no caller waiting`(
     kind: TimedKind
   ) async {
     let clock = ManualClock()

@@ -1,10 +1,10 @@
 import Plexus
 import TestSupport
 
-/// A persistent event of the tests, which says itself how it is kept.
+/// A persistent event with a configurable persistence.
 struct Notice: PersistentEvent, Hashable {
   let number: Int
-  /// `nil` is not kept at all.
+  /// The rule, or `nil` for an event that is not retained.
   var rule: PersistenceRule?
   var limit: Int?
   var timeToLive: Duration?
@@ -29,7 +29,7 @@ struct Notice: PersistentEvent, Hashable {
   }
 }
 
-/// An event of the tests that is not kept.
+/// An event that is not retained.
 struct Ping: Event, Hashable {
   let number: Int
 
@@ -38,7 +38,7 @@ struct Ping: Event, Hashable {
   }
 }
 
-/// A reason for a handler to fail.
+/// The error of a failing handler.
 struct Refusal: Error {}
 
 extension PersistenceRule {
@@ -48,30 +48,30 @@ extension PersistenceRule {
 }
 
 extension EventBus {
-  /// Posts from code that knows no more than that it is an event.
+  /// Posts an existential of type `any Event`.
   nonisolated func postGenerically<E: Event>(_ event: E, scope: EventScope?) async -> PostOutcome {
     await postAndWait(event, scope: scope)
   }
 
-  /// Waits until everything posted so far has been handled.
+  /// Waits until all earlier posts have been handled.
   nonisolated func settle(scope: EventScope? = nil) async {
     await postAndWait(Notice(-1), scope: scope)
   }
 
-  /// The numbers of the kept notices.
+  /// Returns the numbers of the retained notices.
   nonisolated func pendingNumbers(scope: EventScope? = nil) -> [Int] {
     pendingEvents(of: Notice.self, scope: scope).map(\.number)
   }
 }
 
-/// How a handler is made and what it does, in the tests that try them all.
+/// The kinds of handlers, for parameterized tests.
 enum Way: CaseIterable, Sendable {
   case result
   case asyncResult
   case void
   case asyncVoid
 
-  /// Registers a handler that logs what it gets, other than what only marks the end.
+  /// Registers a handler that logs the events that it receives, except markers of the end.
   func observe(
     _ bus: EventBus,
     _ name: String,

@@ -1,7 +1,7 @@
 import PlexusTesting
 import TestSupport
 
-/// A clock that can be set back and ahead like one on the wall.
+/// A clock that can be set back and ahead, like a wall clock.
 final class WallClock: Clock, Sendable {
   typealias Instant = ManualClock.Instant
 
@@ -19,13 +19,13 @@ final class WallClock: Clock, Sendable {
     }
   }
 
-  /// Changes what the clock shows; those who sleep notice when they wake.
+  /// Changes the time; sleepers observe the change when they wake.
   func set(by duration: Duration) {
     offset.withLock { $0 += duration }
   }
 }
 
-/// A manual clock on which something may happen between its reading and the use that is made of it.
+/// A manual clock that can call a closure between a reading and its use.
 final class InterruptedClock: Clock, Sendable {
   let manual = ManualClock()
   private let interruptions = Guarded<[@Sendable () -> Void]>([])
@@ -45,14 +45,14 @@ final class InterruptedClock: Clock, Sendable {
   /// Interrupts a reading.
   ///
   /// - Parameters:
-  ///   - number: Which one, counted from the next.
-  ///   - body: What happens before it is returned.
+  ///   - number: The number of readings before it.
+  ///   - body: The closure to call before the reading returns.
   func interrupt(_ number: Int, _ body: @escaping @Sendable () -> Void) {
     interruptions.withLock { $0 = [body] + Array(repeating: {}, count: number) }
   }
 }
 
-/// The clock of the system, which tells that somebody is about to sleep.
+/// The system's clock with a log of its sleeps.
 struct WatchedClock: Clock {
   let sleeps = Log<ContinuousClock.Instant>()
 
@@ -66,7 +66,7 @@ struct WatchedClock: Clock {
   }
 }
 
-/// A clock that does not let anybody sleep.
+/// A clock whose sleeps throw immediately.
 struct SleeplessClock: Clock {
   struct Awake: Error {}
 
@@ -81,7 +81,7 @@ struct SleeplessClock: Clock {
   }
 }
 
-/// A clock whose sleepers do not notice that they are cancelled.
+/// A clock whose sleepers ignore cancellation.
 final class StubbornClock: Clock, Sendable {
   let manual = ManualClock()
   let sleepers = Log<CheckedContinuation<Void, Never>>()
@@ -95,7 +95,7 @@ final class StubbornClock: Clock, Sendable {
   }
 }
 
-/// A manual clock that counts what it is asked for.
+/// A manual clock that counts its sleeps.
 final class CountingClock: Clock, Sendable {
   let manual = ManualClock()
   let sleeps = Guarded(0)

@@ -2,7 +2,7 @@ import Plexus
 import PlexusTesting
 import Testing
 
-/// The kinds of things that fire a second after they have been touched.
+/// The kinds of objects that fire one second after a touch.
 enum TimedKind: CaseIterable, Sendable {
   case debouncer
   case variable
@@ -28,7 +28,7 @@ enum TimedKind: CaseIterable, Sendable {
   }
 }
 
-/// One of each kind.
+/// An object of one of the kinds.
 enum TimedSubject: Sendable {
   case debouncer(Debouncer)
   case variable(DebouncerVar<Int>)
@@ -58,7 +58,7 @@ enum TimedSubject: Sendable {
     }
   }
 
-  /// A stream that calls a closure for each firing; the count of subscribers counts it.
+  /// Registers a handler for each firing, which counts as a subscriber.
   func observe(_ body: @escaping @Sendable () -> Void) -> ObservationToken {
     switch self {
     case .debouncer(let debouncer): debouncer.observe { body() }
@@ -67,7 +67,7 @@ enum TimedSubject: Sendable {
     }
   }
 
-  /// The firings, recorded as ones.
+  /// Records the firings without their values.
   func recorder() -> Recorder<Void> {
     switch self {
     case .debouncer(let debouncer): Recorder(debouncer.subscription())
@@ -84,7 +84,7 @@ enum TimedSubject: Sendable {
     }
   }
 
-  /// The thing itself, for weak references.
+  /// The object itself, for weak references.
   var object: AnyObject {
     switch self {
     case .debouncer(let debouncer): debouncer
@@ -95,7 +95,7 @@ enum TimedSubject: Sendable {
 }
 
 extension ManualClock {
-  /// Lets the second pass for which something sleeps.
+  /// Waits for a sleeper and advances by one second.
   func passSecond() async {
     await sleepers(1)
     advance(by: .seconds(1))

@@ -1,9 +1,9 @@
 import Plexus
 import PlexusTesting
-import Testing
 import TestSupport
+import Testing
 
-/// A sequence that a test feeds, and that may not notice that its task is cancelled.
+/// A sequence whose elements are sent by a test.
 struct Upstream: AsyncSequence, Sendable {
   struct Broken: Error, Equatable {}
 
@@ -23,7 +23,7 @@ struct Upstream: AsyncSequence, Sendable {
   }
 }
 
-/// A sequence whose first `next()` returns when the test lets it, and not when it is cancelled.
+/// A sequence whose first `next()` returns when the test resumes it, and ignores cancellation.
 struct StubbornSequence: AsyncSequence, Sendable {
   let waiting = Log<CheckedContinuation<Void, Never>>()
   let cancellations = Log<Bool>()
@@ -48,7 +48,7 @@ enum TimedSequenceKind: CaseIterable, Sendable {
   case debounced
   case throttled
 
-  /// Records what is left a second after each element, or at the end of each second.
+  /// Records the elements of the debounced or throttled sequence with a delay or interval of one second.
   func record<Base: AsyncSequence & Sendable>(
     _ base: Base,
     clock: any Clock<Duration>
