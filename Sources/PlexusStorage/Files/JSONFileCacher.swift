@@ -108,7 +108,7 @@ public struct JSONFileCacher<Value: Codable & Sendable>: BatchReadingCacher {
   ///
   /// - Parameter keys: The keys.
   /// - Returns: The entries, however old they are, without those that are damaged or of another schema.
-  /// - Throws: A ``StorageError`` if a file cannot be read.
+  /// - Throws: A ``StorageError`` if there is a file that cannot be read, and no other one that can.
   @concurrent
   public func entries(forKeys keys: Set<String>) async throws -> [String: CacheEntry<Value>] {
     let contents = try await folder.read(Set(keys.map(\.canonicalSpelling)))

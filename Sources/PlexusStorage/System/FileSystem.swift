@@ -28,7 +28,7 @@ protocol FileSystem: Sendable {
   func synchronize(_ descriptor: Descriptor) throws
   /// Gives a file another name in the same folder, in place of the file that has it, as one step.
   func rename(_ path: String, to newPath: String) throws
-  /// Removes a file.
+  /// Removes a file; a folder in its place stays.
   ///
   /// - Returns: Whether there was one.
   func remove(_ path: String) throws -> Bool
