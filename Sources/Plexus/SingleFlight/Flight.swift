@@ -344,10 +344,12 @@ extension Flight {
       let work = (state.task, state.otherTasks)
       state.task = nil
       state.otherTasks = []
-      return (work, state.batch.take())
+      let batch = state.batch.take()
+      // Whoever cancels it tells the batch, but finds none from now on.
+      return (work, hasBeenCancelled.load(ordering: .relaxed) ? nil : batch)
     }
     withExtendedLifetime((work, previous)) {}
-    return isCancelled ? nil : batch
+    return batch
   }
 }
 

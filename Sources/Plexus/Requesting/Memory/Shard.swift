@@ -166,13 +166,21 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     guard remembered.count > limit else { return }
     remembered.sort()
     let earliest = remembered[remembered.count - limit / 2]
-    for index in keys.entries.indices.reversed() where !hasValue(index) {
+    var victims: [Int] = []
+    // Many may end at the same moment, or never: of those the first ones go.
+    var surplus = remembered.count - limit / 2 - (remembered.firstIndex(of: earliest) ?? 0)
+    for index in keys.entries.indices where !hasValue(index) {
       let entry = keys.entries[index]
       guard let failure = entry.element.state.failure, entry.element.state.isAtRest,
-        failure.until < earliest, hubs.index(of: entry.key, hash: entry.hash) == nil
+        failure.until <= earliest, hubs.index(of: entry.key, hash: entry.hash) == nil
       else { continue }
-      effects.release(remove(at: index))
+      if failure.until == earliest {
+        guard surplus > 0 else { continue }
+        surplus -= 1
+      }
+      victims.append(index)
     }
+    for index in victims.reversed() { effects.release(remove(at: index)) }
   }
 
   // MARK: - Capacity

@@ -288,6 +288,7 @@ extension KeyedCache {
     var items: [Unwritten] = []
     var blocked: [Unwritten] = []
     let wallTime = wallClockTime()
+    let present = storage?.generation
     shards.withEachLock { shard in
       guard let pendingWrites = shard.pendingWrites else { return }
       func add(
@@ -298,7 +299,7 @@ extension KeyedCache {
         _ key: (key: Key, hash: UInt64)?
       ) {
         var entry = CacheEntry(copy, age: .nanoseconds(age(of: copy.storedAt)), at: wallTime)
-        entry.generation = storage?.generation(after: generation)
+        entry.generation = storage?.generation(after: generation, at: present)
         let item = Unwritten(name: name, revision: revision, entry: entry, key: key)
         if pendingWrites.isToBeRemoved(name) { return blocked.append(item) }
         items.append(item)
