@@ -1,5 +1,5 @@
-// @unchecked Sendable and unchecked exclusivity: the fields that change are behind a lock or are atomic; `previous`, `readsFirst` and
-// `takesStoredCopy` are set under the lock of the key's shard before the flight is launched, and read by the
+// @unchecked Sendable and unchecked exclusivity: the fields that change are behind a lock or are atomic; `previous`, `readsFirst`,
+// `takesStoredCopy` and `remembersFailure` are set under the lock of the key's shard before the flight is launched, and read by the
 // flight's own task afterwards, which also sets and reads `generation`. Unsafe because a checked continuation would allocate for each of many
 // callers: a parked task is resumed exactly once, since the pure state hands it out once, under the lock.
 
@@ -49,6 +49,9 @@ class Flight: WaitNode, @unchecked Sendable {
   /// Whether a stored copy is an answer in place of a new value.
   @exclusivity(unchecked) @safe
   @usableFromInline final var takesStoredCopy = false
+  /// Whether the failure of the fetch is remembered as the policy says.
+  @exclusivity(unchecked) @safe
+  @usableFromInline final var remembersFailure = true
   /// How much had been removed from the cacher before the fetch began, if the cacher tells.
   @exclusivity(unchecked) @safe
   @usableFromInline final var generation: CacheGeneration?
