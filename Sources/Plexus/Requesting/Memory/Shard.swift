@@ -357,7 +357,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let hub = hubs.entries[index].element
     guard keys.index(of: key, hash: hash) != nil else {
       let unread = hub.takeUnread(upTo: .unknown)
-      return effects.deliveries.append { withExtendedLifetime(unread) {} }
+      return effects.deliveries.append { unread.deliver() }
     }
     let delivery = hub.prepareReset(.unknown)
     effects.deliveries.append { delivery.deliver() }
