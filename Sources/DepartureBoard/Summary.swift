@@ -36,27 +36,27 @@ struct Summary: Hashable, Sendable {
         ("cancelled", state.cancelled, ""),
       ],
       [
-        ("requests", tally.requests, "by all rows; each is one of the next four"),
-        ("hits", statistics.hits, "answered at once from memory"),
-        ("stale hits", statistics.staleHits, "answered at once, but too old"),
-        ("joins", statistics.joins, "waited for a fetch begun by another row"),
-        ("misses", statistics.misses, "began a fetch or read the disk, or were told of a failure"),
+        ("requests", tally.requests, "from all rows; each is one of the next four"),
+        ("hits", statistics.hits, "answered immediately from memory"),
+        ("stale hits", statistics.staleHits, "answered immediately with an expired value"),
+        ("joins", statistics.joins, "joined a fetch in flight"),
+        ("misses", statistics.misses, "started a fetch, read the disk, or got a cached failure"),
       ],
       [
         ("fetches", tally.fetches, "over HTTP"),
         (
           "revalidated", tally.revalidated,
-          "asked over HTTP whether they have changed: they have not"
+          "fetches answered with 304 Not Modified"
         ),
-        ("from disk", statistics.restorations, "copies that an earlier run has left"),
+        ("from disk", statistics.restorations, "values of an earlier run"),
         ("failures", statistics.failures, "fetches that failed"),
-        ("stale answers", state.staleAnswers, "shown and marked"),
-        ("badges", tally.badges, "images downloaded, one for each airline at most"),
+        ("stale answers", state.staleAnswers, "shown with a mark"),
+        ("badges", tally.badges, "images downloaded, at most one for each airline"),
       ],
       [
         ("origin requests", originRequests, "counted by the origin"),
-        ("origin 304", originNotModified, "not modified: answered without the weather"),
-        ("origin 404", originNotFound, "not listed, which is an answer as well"),
+        ("origin 304", originNotModified, "not modified, answered without a body"),
+        ("origin 404", originNotFound, "not found, cached like any other response"),
       ],
     ]
     return groups.map { $0.map(Self.line).joined() }.joined(separator: "\n")

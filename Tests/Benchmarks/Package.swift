@@ -8,7 +8,7 @@ let swiftSettings: [SwiftSetting] = [
 ]
 
 let linkerSettings: [LinkerSetting] = [
-  // Valgrind, which counts instructions, does not understand what is in there.
+  // Valgrind, which counts instructions, cannot read the debug information.
   .unsafeFlags(["-Xlinker", "--strip-debug"], .when(platforms: [.linux]))
 ]
 

@@ -38,7 +38,7 @@ import Testing
     #expect(badges.downloadCount == 1)
   }
 
-  @Test func `are on disk at the next start, which has another port`() async throws {
+  @Test func `are read from disk by the next run, which has another port`() async throws {
     _ = await badges().badge(of: "UA")
     let other = try LoopbackOrigin()
     let next = Badges(origin: other.address, folder: folder.url)
@@ -58,7 +58,7 @@ import Testing
     #expect(next.downloadCount == 1)
   }
 
-  @Test func `that cannot be decoded are asked for twice and no more`() async {
+  @Test func `that cannot be decoded are requested twice only`() async {
     serve(Array("<html>not a picture</html>".utf8))
     let badges = badges()
     for _ in 0..<5 { #expect(await badges.badge(of: "UA") == nil) }
@@ -66,7 +66,7 @@ import Testing
   }
 
   @Test(arguments: [404, 500])
-  func `that the origin refuses are left out, and asked for again`(status: Int) async {
+  func `that the origin refuses are omitted, and requested again`(status: Int) async {
     serve(picture.ppm, status: status)
     let badges = badges()
     #expect(await badges.badge(of: "UA") == nil)
@@ -75,7 +75,7 @@ import Testing
     #expect(requests == 2)
   }
 
-  @Test func `are left out while the origin is away`() async throws {
+  @Test func `are omitted while the origin is offline`() async throws {
     let badges = badges()
     await origin.goOffline()
     #expect(await badges.badge(of: "UA") == nil)
@@ -85,20 +85,20 @@ import Testing
     #expect(await badges.badge(of: "UA") == Badge(picture))
   }
 
-  @Test func `are left out where their folder cannot be used`() async throws {
+  @Test func `are omitted if their folder cannot be used`() async throws {
     try Data("x".utf8).write(to: URL(filePath: String(folder.path.dropLast())))
     let badges = badges()
     for _ in 0..<5 { #expect(await badges.badge(of: "UA") == nil) }
-    // What cannot be kept is not asked for again.
+    // A badge that cannot be stored is not requested again.
     #expect(requests == 1)
   }
 
   @Test(arguments: ["", "/", "../../airlines/UA", "a b", "ü?#%", "\u{0}"])
-  func `are not upset by an odd code`(carrier: String) async {
+  func `are omitted for invalid airline codes`(carrier: String) async {
     #expect(await badges().badge(of: carrier) == nil)
   }
 
-  @Test func `leave nothing behind without a folder`() async throws {
+  @Test func `remove their temporary files without a folder`() async throws {
     let before = try temporaryNames()
     let badges = Badges(origin: origin.address, folder: nil)
     #expect(await badges.badge(of: "UA") == Badge(picture))
@@ -109,14 +109,14 @@ import Testing
     #expect(folder.byteCount == 0)
   }
 
-  @Test func `leave their folder to the next start`() async throws {
+  @Test func `keep their folder for the next run`() async throws {
     let badges = badges()
     _ = await badges.badge(of: "UA")
     badges.removeTemporaryFiles()
     #expect(folder.byteCount > 0)
   }
 
-  /// The folders that programs and tests have for a while.
+  /// The names of the temporary folders of programs and tests.
   private func temporaryNames() throws -> Set<String> {
     let path = FileManager.default.temporaryDirectory.path(percentEncoded: false)
     let names = try FileManager.default.contentsOfDirectory(atPath: path)

@@ -11,7 +11,7 @@ import Testing
   private let bus = EventBus()
   private let gate = Gate()
 
-  /// A board whose questions are answered once the gate is open; a cancelled one is not.
+  /// Returns a board whose requests are answered once the gate is open; cancelled requests are not answered.
   private func board(waitsForAnswers: Bool) -> Board {
     let board = Board(waitsForAnswers: waitsForAnswers) { [gate] _ in
       (try? await gate.wait()) == nil ? RowDetails() : .complete
@@ -25,13 +25,13 @@ import Testing
     await bus.postAndWait(MomentReached(moment: .at(time)))
   }
 
-  @Test func `asks for the details of what is announced and shows them`() async {
+  @Test func `requests and shows the details of announced flights`() async {
     let board = board(waitsForAnswers: false)
     await announce(0, 1)
     #expect(board.state.now == .at("09:00"))
     #expect(board.state.rows.map(\.details) == [RowDetails(), RowDetails()])
     let end = Task { await board.finish() }
-    // The jobs of the main actor run in turn: the end has begun by now, and waits.
+    // The jobs of the main actor run in order, so the call has begun and waits.
     for _ in 0..<5 { await Task {}.value }
     #expect(!board.state.isOver)
     gate.open()
@@ -40,7 +40,7 @@ import Testing
     #expect(board.state.isOver)
   }
 
-  @Test func `lets no moment pass before all rows are answered if it is to wait`() async {
+  @Test func `in waiting mode, delays a moment until all rows are answered`() async {
     let board = board(waitsForAnswers: true)
     let bulletins = Recorder(board.store.subscription(toChangesOf: \.bulletin))
     let day = Task { await announce(0, 1) }
@@ -53,7 +53,7 @@ import Testing
     #expect(board.state.rows.map(\.details) == [.complete, .complete])
   }
 
-  @Test func `asks once for each row, and reports it once`() async {
+  @Test func `requests the details of each row once, and reports it once`() async {
     let board = board(waitsForAnswers: true)
     let bulletins = Recorder(board.store.subscription(toChangesOf: \.bulletin))
     gate.open()
@@ -66,7 +66,7 @@ import Testing
     #expect(await bulletins.first(5).map { $0.new.rows.map(\.id) } == [[], [], [], [0], []])
   }
 
-  /// Has an action of another thread keep the store of a board from reducing others, until it is let go.
+  /// Blocks the store of a board with an action of another thread, until the semaphore is signaled.
   private func holdUp(_ board: Board) async throws -> DispatchSemaphore {
     let entered = Gate()
     let turnstile = DispatchSemaphore(value: 0)
@@ -86,7 +86,7 @@ import Testing
     return turnstile
   }
 
-  @Test func `does not end before it has dealt with the last moment`() async throws {
+  @Test func `ends after it has processed the last moment`() async throws {
     let board = board(waitsForAnswers: false)
     let turnstile = try await holdUp(board)
     await announce(0, 1)
@@ -97,7 +97,7 @@ import Testing
     }
     for _ in 0..<5 { await Task {}.value }
     turnstile.signal()
-    // Both rows ask now, and wait.
+    // Both rows wait for their details.
     await gate.arrivals(2)
     for _ in 0..<5 { await Task {}.value }
     #expect(!isEnded.isOpen)
@@ -106,7 +106,9 @@ import Testing
     #expect(board.state.rows.map(\.details) == [.complete, .complete])
   }
 
-  @Test func `asks once though moments come faster than it can deal with them`() async throws {
+  @Test func `requests details once even if moments arrive faster than it can process them`()
+    async throws
+  {
     let questions = Messenger<Flight.ID>()
     let asked = Recorder(questions.subscription())
     let board = Board(waitsForAnswers: false) { flight in
@@ -124,13 +126,13 @@ import Testing
     #expect(await asked.finished().sorted() == [0, 1])
   }
 
-  @Test func `knows whether the origin is there`() async {
+  @Test func `records whether the origin is online`() async {
     let board = board(waitsForAnswers: false)
     await bus.postAndWait(OriginChange(isOnline: false))
     #expect(!board.state.isOriginOnline)
   }
 
-  @Test func `lets go of whoever waits for answers when it is stopped`() async {
+  @Test func `ends pending requests when it is stopped`() async {
     let board = board(waitsForAnswers: true)
     let day = Task { await announce(0, 1) }
     await gate.arrivals(2)
@@ -141,7 +143,7 @@ import Testing
     #expect(bus.subscriberCount(for: MomentReached.self) == 0)
   }
 
-  @Test func `gives up its questions when it is released`() async {
+  @Test func `cancels its requests when it is released`() async {
     var board: Board? = board(waitsForAnswers: false)
     await announce(0, 1)
     await gate.arrivals(2)
@@ -155,13 +157,13 @@ import Testing
 
 @MainActor
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A replay` {
-  /// What an origin sees of a day.
+  /// The state changes of an origin during a day.
   @MainActor
   private final class Log {
     var entries: [String] = []
   }
 
-  /// The bulletins of a day, and what became of the origin, with the rows that had asked by then.
+  /// Replays a day; returns the bulletins, and the changes of the origin with the number of flights at that time.
   private func run(
     outage: Outage? = nil,
     until: ClockTime? = nil
@@ -183,7 +185,7 @@ import Testing
       clock: clock,
       bus: bus,
       setOrigin: { isOnline in
-        // Everything before has been dealt with: nobody asks across the change.
+        // All earlier changes have been processed, so no request is pending.
         #expect(board.state.askingCount == 0)
         #expect(board.state.rows.allSatisfy { $0.details == .complete })
         let time = ClockTime(sinceMidnight: clock.now.sinceMidnight)
@@ -201,7 +203,7 @@ import Testing
     return (bulletins, log.entries)
   }
 
-  @Test func `shows every ten minutes with everything told and answered`() async throws {
+  @Test func `reports every ten minutes, after all changes and answers`() async throws {
     let day = try await run()
     #expect(
       day.bulletins.dropFirst() == [
@@ -212,7 +214,7 @@ import Testing
     #expect(day.origin.isEmpty)
   }
 
-  @Test func `tells no moment before everybody has dealt with what came before`() async throws {
+  @Test func `posts a moment after all handlers of earlier changes have returned`() async throws {
     let script = Script(flights: [.sample(0, at: "10:00")])
     let bus = EventBus()
     let gate = Gate()
@@ -229,7 +231,7 @@ import Testing
     let day = Task { try await replay.run() }
     await gate.arrivals(1)
     for _ in 0..<5 { await Task {}.value }
-    // Nobody has been told of the moment, not even who does not care for flights.
+    // No subscriber has received the moment, not even one that does not observe flights.
     let late = MomentReached(moment: .at("23:00"))
     await bus.postAndWait(late)
     #expect(await moments.first(1) == [late])
@@ -250,7 +252,7 @@ import Testing
     )
   }
 
-  @Test func `lets nobody ask an origin that is to be away by then`() async throws {
+  @Test func `does not request details after the start of an outage`() async throws {
     let away = Outage(begin: .at("09:00"), end: .at("09:12"))
     let day = try await run(outage: away, until: .at("09:05"))
     #expect(day.origin == ["09:00 false 0"])

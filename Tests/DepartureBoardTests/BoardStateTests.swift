@@ -14,12 +14,12 @@ import Testing
     state.apply(.clock(.at(time)))
   }
 
-  /// Answers everybody who asks.
+  /// Answers all pending requests.
   private mutating func answer(_ details: RowDetails = .complete) {
     state.answerAll(details)
   }
 
-  @Test mutating func `counts what is announced, once`() {
+  @Test mutating func `counts each announced flight once`() {
     let flights = [Flight.sample(0, at: "10:00"), .sample(1, at: "10:00"), .sample(2, at: "10:00")]
     for flight in flights { announce(.scheduled(flight)) }
     announce(.departed(0, at: .at("10:00")), .cancelled(1))
@@ -55,7 +55,7 @@ import Testing
     )
   }
 
-  @Test mutating func `does not delay what has left`() {
+  @Test mutating func `does not delay a departed flight`() {
     announce(
       .scheduled(.sample(0, at: "10:00")),
       .departed(0, at: .at("10:00")),
@@ -64,7 +64,7 @@ import Testing
     #expect(state.rows.map(\.status) == [.departed(at: .at("10:00"))])
   }
 
-  @Test mutating func `has each new row ask once`() {
+  @Test mutating func `requests the details of each new row once`() {
     announce(.scheduled(.sample(1, at: "10:00")), .scheduled(.sample(0, at: "11:00")))
     #expect(state.ask().map(\.id) == [0, 1])
     #expect(state.ask().isEmpty)
@@ -72,7 +72,7 @@ import Testing
     #expect(state.ask().isEmpty)
   }
 
-  @Test mutating func `does not ask again for what is answered`() {
+  @Test mutating func `does not repeat an answered request`() {
     clock("09:00")
     announce(.scheduled(.sample(0, at: "10:00")))
     answer()
@@ -82,8 +82,9 @@ import Testing
   }
 
   @Test(arguments: [RowDetails.unanswered, .stale, RowDetails(aircraft: .absent(isStale: true))])
-  mutating func `asks again after ten minutes for what is stale or unanswered`(details: RowDetails)
-  {
+  mutating func `repeats a request with a stale or missing answer after ten minutes`(
+    details: RowDetails
+  ) {
     clock("09:00")
     announce(.scheduled(.sample(0, at: "10:00")))
     answer(details)
@@ -106,7 +107,8 @@ import Testing
     #expect(state.staleAnswers == 4)
   }
 
-  @Test mutating func `reports a row once, when its fate is known and it has been answered`() {
+  @Test mutating func `reports a row once, when its outcome is known and its request is answered`()
+  {
     announce(.scheduled(.sample(0, at: "10:00")))
     answer()
     #expect(state.report().isEmpty)
@@ -122,7 +124,7 @@ import Testing
     #expect(state.report().map(\.id) == [1])
   }
 
-  @Test mutating func `takes a row off ten minutes after its flight has left`() {
+  @Test mutating func `removes a row ten minutes after its flight has departed`() {
     announce(
       .scheduled(.sample(0, at: "10:00")),
       .scheduled(.sample(1, at: "10:00")),
@@ -154,7 +156,7 @@ import Testing
     #expect(state.rows.isEmpty)
   }
 
-  @Test mutating func `knows whether the origin is there and what time it is`() {
+  @Test mutating func `has the state of the origin and the time`() {
     #expect(state.isOriginOnline)
     state.apply(.origin(isOnline: false))
     #expect(!state.isOriginOnline)
@@ -164,7 +166,7 @@ import Testing
     #expect(state.time == .at("09:07"))
   }
 
-  @Test mutating func `counts who waits for an answer`() {
+  @Test mutating func `counts rows that wait for an answer`() {
     announce(.scheduled(.sample(0, at: "10:00")), .scheduled(.sample(1, at: "10:00")))
     #expect(state.askingCount == 0)
     _ = state.ask()
@@ -173,7 +175,7 @@ import Testing
     #expect(state.askingCount == 1)
   }
 
-  @Test mutating func `reports the time, the origin and what was looked up, and that it is over`() {
+  @Test mutating func `reports the time, the origin, the lookups and the end`() {
     clock("09:07")
     state.apply(.origin(isOnline: false))
     state.apply(.report(LookupTally(requests: 5)))
@@ -192,7 +194,7 @@ import Testing
     (.known(1, isStale: true), true, true, true), (.absent(isStale: false), false, false, true),
     (.absent(isStale: true), true, true, true), (.unanswered, false, true, false),
   ])
-  func `is wanting if stale or unanswered`(
+  func `is incomplete if stale or unanswered`(
     cell: Cell<Int>,
     isStale: Bool,
     isWanting: Bool,
@@ -203,7 +205,7 @@ import Testing
     #expect(cell.isAnswered == isAnswered)
   }
 
-  @Test func `gives its value, fresh or stale`() {
+  @Test func `returns its value, fresh or stale`() {
     #expect(Cell.known(1, isStale: true).value == 1)
     #expect(Cell<Int>.unanswered.value == nil)
   }
@@ -212,14 +214,14 @@ import Testing
 // MARK: - Samples
 
 extension BoardState {
-  /// Has all rows ask that want to.
+  /// Starts the requests of all incomplete rows.
   mutating func ask() -> [Flight] {
     let flights = flightsToAsk
     apply(.asked(flights.map(\.id)))
     return flights
   }
 
-  /// Answers everybody who asks.
+  /// Answers all pending requests.
   mutating func answerAll(_ details: RowDetails = .complete) {
     for flight in ask() { apply(.answered(details, for: flight.id)) }
   }
@@ -232,14 +234,14 @@ extension BoardState {
 }
 
 extension ClockTime {
-  /// A time as `HH:MM`; far away if it is none.
+  /// Returns the time of an `HH:MM` string, or the distant future for other strings.
   static func at(_ text: String) -> Self {
     Self(text) ?? Self(minutes: -100_000)
   }
 }
 
 extension Duration {
-  /// The time from midnight to `HH:MM`.
+  /// Returns the time from midnight to `HH:MM`.
   static func at(_ text: String) -> Self {
     ClockTime.at(text).sinceMidnight
   }
@@ -268,13 +270,13 @@ extension Flight {
 }
 
 extension RowDetails {
-  /// Fresh answers to everything.
+  /// Details with fresh answers only.
   static let complete = details(isStale: false)
 
-  /// Fresh answers to everything, but for stale ones about the airport and the weather there.
+  /// Details with stale answers for the airport of departure and its weather, and fresh answers otherwise.
   static let stale = details(isStale: true)
 
-  /// No answer to anything.
+  /// Details without any answer.
   static let unanswered = RowDetails(
     airline: .unanswered,
     aircraft: .unanswered,

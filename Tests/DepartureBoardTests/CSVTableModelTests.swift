@@ -34,7 +34,7 @@ import Testing
     ("a,b\n", []),
     ("a,b", []),
   ])
-  func `quotes, line ends and empty fields are read as they are meant`(
+  func `quotes, line ends and empty fields are parsed`(
     text: String,
     expected: [[String]]
   ) throws {
@@ -52,7 +52,7 @@ import Testing
     ("a,b\n1\"2,3\n", 2, .quoteInsideField),
     ("a,b\n\"x\ny\",2\n3\n", 4, .fieldCount(expected: 2, found: 1)),
   ])
-  func `what is malformed is an error that names the line`(
+  func `a malformed table is an error with the line number`(
     text: String,
     line: Int,
     reason: CSVError.Reason
@@ -60,7 +60,7 @@ import Testing
     #expect(error(of: text) == CSVError(table: "t.csv", line: line, reason: reason))
   }
 
-  @Test func `an error is a sentence with the table, the line and what is wrong`() {
+  @Test func `the description of an error contains the table, the line and the reason`() {
     let error = error(of: "a,b\n1\n")
     #expect(error?.description == "t.csv, line 2: 2 fields expected, 1 found")
   }
@@ -72,7 +72,7 @@ import Testing
   }
 
   @Test(arguments: ["", "NA", "\"\"", "\"NA\""])
-  func `an empty field and NA mean that a value is not known`(field: String) throws {
+  func `an empty field and NA are missing values`(field: String) throws {
     let row = try row(field)
     #expect(try row.text(ifKnown: "v") == nil)
     #expect(try row.integer(ifKnown: "v") == nil)
@@ -85,7 +85,7 @@ import Testing
     #expect(throws: missing) { try row.time("v") }
   }
 
-  @Test func `what is known is converted`() throws {
+  @Test func `values are converted`() throws {
     #expect(try row("-7").integer("v") == -7)
     #expect(try row("6.9e1").number("v") == 69)
     #expect(try row("NAB").text("v") == "NAB")
@@ -103,7 +103,7 @@ import Testing
     )
   }
 
-  @Test func `a column that is not there is an error`() throws {
+  @Test func `a missing column is an error`() throws {
     let row = try row("1")
     #expect(throws: row.error(.missingColumn("x"))) { try row.text(ifKnown: "x") }
   }

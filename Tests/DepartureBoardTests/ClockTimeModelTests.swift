@@ -8,17 +8,17 @@ import Testing
     ("0", 0), ("5", 5), ("30", 30), ("500", 300), ("0500", 300), ("1259", 779), ("2359", 1439),
     ("2400", 1440),
   ])
-  func `hhmm is read without leading zeros`(text: String, minutes: Int) {
+  func `hhmm is parsed without leading zeros`(text: String, minutes: Int) {
     #expect(ClockTime(hhmm: text)?.minutes == minutes)
   }
 
   @Test(arguments: ["", "60", "2401", "2460", "2500", "99999", "-5", "+5", "5.0", "x", "12:00"])
-  func `what is no hhmm is refused`(text: String) {
+  func `invalid hhmm is rejected`(text: String) {
     #expect(ClockTime(hhmm: text) == nil)
   }
 
   @Test(arguments: [("00:00", 0), ("9:05", 545), ("09:05", 545), ("23:59", 1439), ("24:00", 1440)])
-  func `HH:MM is read`(text: String, minutes: Int) {
+  func `HH:MM is parsed`(text: String, minutes: Int) {
     #expect(ClockTime(text)?.minutes == minutes)
   }
 
@@ -26,7 +26,7 @@ import Testing
     "", ":", "9", "0905", "9:5", "9:60", "24:01", "25:00", "-1:00", "+9:00", "9:05:00", "09:0x",
     "109:00", " 9:00", "९:00",
   ])
-  func `what is no HH:MM is refused`(text: String) {
+  func `invalid HH:MM is rejected`(text: String) {
     #expect(ClockTime(text) == nil)
   }
 
@@ -34,12 +34,12 @@ import Testing
     (0, "00:00"), (545, "09:05"), (1439, "23:59"), (1440, "00:00"), (1445, "00:05"), (-1, "23:59"),
     (-1440, "00:00"),
   ])
-  func `it is written as a clock shows it, on whatever day`(minutes: Int, text: String) {
+  func `it is formatted as HH:MM, regardless of the day`(minutes: Int, text: String) {
     #expect(ClockTime(minutes: minutes).description == text)
   }
 
   @Test(arguments: [(0, 0), (59, 0), (60, 1), (3599, 59), (86_400, 1440), (-1, -1), (-60, -1)])
-  func `it is the minute that has begun`(seconds: Int, minutes: Int) {
+  func `it is rounded down to the minute`(seconds: Int, minutes: Int) {
     #expect(ClockTime(sinceMidnight: .seconds(seconds)).minutes == minutes)
   }
 

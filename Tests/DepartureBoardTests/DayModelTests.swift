@@ -16,7 +16,7 @@ import Testing
     #expect(day.flights.map(\.id) == Array(0..<930))
   }
 
-  @Test func `needs 731 different things`() {
+  @Test func `has 731 different keys to look up`() {
     let airports = Set(day.flights.map(\.origin)).union(day.flights.map(\.destination))
     #expect(Set(day.flights.map(\.carrier)).count == 15)
     #expect(Set(day.flights.compactMap(\.tailNumber)).count == 574)
@@ -25,13 +25,13 @@ import Testing
     #expect(day.flights.count { $0.tailNumber == nil } == 161)
   }
 
-  @Test func `knows every airline and the weather of every flight`() {
+  @Test func `has every airline and the weather of every flight`() {
     #expect(day.flights.allSatisfy { day.airlines[$0.carrier] != nil })
     #expect(day.flights.allSatisfy { day.weather[$0.weatherKey] != nil })
     #expect(day.weather.count == 72)
   }
 
-  @Test func `has names as people say them`() {
+  @Test func `has names in common use`() {
     #expect(day.airlines["US"]?.displayName == "US Airways")
     #expect(day.airlines["AA"]?.displayName == "American Airlines")
     #expect(day.airports["CLT"]?.displayName == "Charlotte Douglas")
@@ -43,7 +43,7 @@ import Testing
     #expect(makers.contains("Bombardier CL-600-2D24"))
   }
 
-  @Test func `has weather in a few characters`() {
+  @Test func `has weather descriptions of a few characters`() {
     let key = WeatherKey(origin: "EWR", hour: 9)
     #expect(day.weather[key]?.displayName == "35°F 12mph 1mi")
     let unmeasured = Weather(
@@ -59,14 +59,14 @@ import Testing
 }
 
 @Suite(.fewAtOnce) struct `The key of the weather` {
-  @Test func `is what it describes`() {
+  @Test func `is parsed from its description`() {
     let key = WeatherKey(origin: "EWR", hour: 9)
     #expect(key.description == "EWR/9")
     #expect(WeatherKey("EWR/9") == key)
   }
 
   @Test(arguments: ["", "EWR", "EWR/", "EWR/x", "EWR/9/1"])
-  func `is nothing else`(description: String) {
+  func `rejects other descriptions`(description: String) {
     #expect(WeatherKey(description) == nil)
   }
 }
@@ -79,7 +79,7 @@ import Testing
     return try Flight(try #require(table.rows.first), id: 7)
   }
 
-  @Test func `has all that its row says`() throws {
+  @Test func `has all values of its row`() throws {
     let flight = try flight("500,458,-2,US,1117,N197UW,EWR,CLT,99,529")
     #expect(
       flight
@@ -106,13 +106,13 @@ import Testing
     #expect(flight.minutesInTheAir == nil)
   }
 
-  @Test func `may leave after midnight`() throws {
+  @Test func `can depart after midnight`() throws {
     let flight = try flight("2355,25,30,B6,128,N1,JFK,BTV,NA,266")
     #expect(flight.departed == ClockTime(minutes: 24 * 60 + 25))
     #expect(try self.flight("2355,2400,5,B6,1,N1,JFK,BTV,NA,1").departed?.minutes == 1440)
   }
 
-  @Test func `may leave before the midnight for which it was scheduled`() throws {
+  @Test func `can depart before the midnight for which it was scheduled`() throws {
     #expect(try flight("0,2355,-5,B6,1,N1,JFK,BTV,NA,1").departed?.minutes == -5)
   }
 
@@ -123,7 +123,7 @@ import Testing
     ("500,458,-2,US,x,N1,EWR,CLT,99,529", "\"x\" in the column \"flight\" is not a whole number"),
     ("500,4x8,-2,US,1,N1,EWR,CLT,99,529", "is not a clock time (hhmm)"),
   ])
-  func `with a row that makes no sense is an error`(row: String, message: String) {
+  func `with an invalid row is an error`(row: String, message: String) {
     let error = #expect(throws: CSVError.self) { try flight(row) }
     #expect(error?.description.contains(message) == true)
     #expect(error?.line == 2)

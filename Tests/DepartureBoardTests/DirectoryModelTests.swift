@@ -19,7 +19,7 @@ import Testing
     directory = try Directory(client: OriginClient(port: origin.port, timeout: 600), clock: clock)
   }
 
-  @Test func `answers all questions of a flight`() async {
+  @Test func `returns all details of a flight`() async {
     let details = await directory.details(of: flight)
     #expect(details.airline.value?.displayName == "United Air Lines")
     #expect(details.aircraft.value?.displayName == "Embraer EMB-145LR")
@@ -31,7 +31,7 @@ import Testing
     #expect(origin.requestCount == 6)
   }
 
-  @Test func `fetches each thing once for many rows`() async {
+  @Test func `fetches each value once for many rows`() async {
     await withTaskGroup(of: RowDetails.self) { group in
       for _ in 0..<50 { group.addTask { await directory.details(of: flight) } }
       for await details in group { #expect(details.isAnswered) }
@@ -45,14 +45,14 @@ import Testing
     #expect(tally.statistics.hits + tally.statistics.joins == 50 * 5)
   }
 
-  @Test func `has nothing to ask about the aircraft of a flight without one`() async {
+  @Test func `does not request the aircraft of a flight without one`() async {
     let details = await directory.details(of: .sample(0, at: "10:00", tailNumber: nil))
     #expect(details.aircraft == .absent(isStale: false))
     #expect(directory.tally.requests == 4)
     #expect(origin.requestCount == 5)
   }
 
-  @Test func `takes it for an answer that something is not listed`() async {
+  @Test func `treats a missing value as an answer`() async {
     let unlisted = Flight.sample(0, at: "10:00", tailNumber: "N0")
     for _ in 0..<2 {
       #expect(await directory.details(of: unlisted).aircraft == .absent(isStale: false))
@@ -62,7 +62,7 @@ import Testing
     #expect(directory.tally.statistics.failures == 0)
   }
 
-  @Test func `asks again after two hours about airports that may close`() async {
+  @Test func `fetches departure airports again after two hours`() async {
     _ = await directory.details(of: flight)
     clock.advance(to: .at("10:59"))
     _ = await directory.details(of: flight)
@@ -75,7 +75,7 @@ import Testing
     #expect(directory.tally.fetches == 7)
   }
 
-  @Test func `asks whether the weather has changed as often as the origin says`() async {
+  @Test func `revalidates the weather as often as the origin requires`() async {
     let first = await directory.details(of: flight)
     clock.advance(to: .at("09:19") + .seconds(59))
     #expect(await directory.details(of: flight) == first)
@@ -91,7 +91,7 @@ import Testing
     #expect(directory.tally.statistics.fetches == 8)
   }
 
-  @Test func `marks what is stale while the origin is away, and asks again when it is back`()
+  @Test func `returns stale values while the origin is offline, and fetches again afterwards`()
     async throws
   {
     _ = await directory.details(of: flight)
@@ -110,7 +110,7 @@ import Testing
     #expect(directory.tally.statistics.staleHits == 0)
     #expect(stale.badge != nil)
 
-    // An origin that is away is left in peace for a while.
+    // After a connection failure, the origin is not contacted for a while.
     clock.advance(to: .at("11:14"))
     #expect(await directory.details(of: flight).staleCount == 2)
     #expect(directory.tally.statistics.failures == 3)
@@ -124,12 +124,12 @@ import Testing
     #expect(directory.tally.revalidated == 1 && origin.notModifiedCount == 1)
   }
 
-  @Test func `has no answer where there never was one and the origin is away`() async throws {
+  @Test func `has no answer without a cached value while the origin is offline`() async throws {
     try await origin.setOnline(false)
     #expect(await directory.details(of: flight) == .unanswered)
   }
 
-  @Test func `finds on disk what does not change, and asks about what does`() async throws {
+  @Test func `reads constant values from disk, and revalidates others`() async throws {
     let folder = try TemporaryFolder()
     let client = OriginClient(port: origin.port, timeout: 600)
     let first = try Directory(client: client, clock: clock, cache: CacheFolder(url: folder.url))
@@ -148,13 +148,13 @@ import Testing
     #expect(second.tally.fetches == 1 && second.tally.revalidated == 1)
     #expect(second.tally.badges == 0)
     #expect(origin.requestCount == 9 && origin.notModifiedCount == 1)
-    // All day, however long that is.
+    // The copies are used for the whole day, regardless of its length.
     clock.advance(to: .at("24:00") + .seconds(24 * 60 * 60))
     _ = await second.details(of: flight)
     #expect(origin.requestCount == 11)
   }
 
-  @Test func `shows copies on disk as stale while the origin is away`() async throws {
+  @Test func `returns values on disk as stale while the origin is offline`() async throws {
     let folder = try TemporaryFolder()
     let client = OriginClient(port: origin.port, timeout: 600)
     let cache = CacheFolder(url: folder.url)
@@ -168,7 +168,7 @@ import Testing
     #expect(details.origin.isStale && details.weather.isStale && details.staleCount == 2)
   }
 
-  @Test func `fetches again on the same day whatever is on disk`() async throws {
+  @Test func `fetches changing values again on the same day despite copies on disk`() async throws {
     let folder = try TemporaryFolder()
     let directory = try Directory(
       client: OriginClient(port: origin.port, timeout: 600),
@@ -177,14 +177,14 @@ import Testing
     )
     _ = await directory.details(of: flight)
     try await directory.flush()
-    // No time has passed by the clock on the wall, by which copies are dated.
+    // The wall clock, which dates the copies, has not advanced.
     clock.advance(to: .at("11:00"))
     _ = await directory.details(of: flight)
     #expect(origin.requestCount == 8)
     #expect(directory.tally.statistics.restorations == 0)
   }
 
-  @Test func `leaves open what the asking task was cancelled for`() async {
+  @Test func `has no answer for a cancelled request`() async {
     let task = Task { await directory.details(of: flight) }
     task.cancel()
     let details = await task.value
@@ -206,17 +206,17 @@ import Testing
     try await client.value(at: path)
   }
 
-  @Test func `reads a value`() async throws {
+  @Test func `decodes a value`() async throws {
     origin.route("/airlines/UA") { _ in OriginResponse(json: #"{"carrier":"UA","name":"United"}"#) }
     #expect(try await airline("/airlines/UA") == Airline(carrier: "UA", name: "United"))
   }
 
-  @Test func `takes 404 for the answer that there is none`() async throws {
+  @Test func `treats 404 as a missing value`() async throws {
     #expect(try await airline("/airlines/XX") == nil)
   }
 
   @Test(arguments: ["", "{}", "null", "[", #"{"carrier":"UA"}"#])
-  func `refuses an answer that is not what was asked for`(body: String) async {
+  func `rejects a response of another type`(body: String) async {
     origin.route("/airlines/UA") { _ in OriginResponse(json: body) }
     await #expect(throws: AnswerError.malformedAnswer(path: "/airlines/UA")) {
       try await airline("/airlines/UA")
@@ -224,21 +224,21 @@ import Testing
   }
 
   @Test(arguments: [400, 500, 503])
-  func `refuses other answers`(status: Int) async {
+  func `rejects other statuses`(status: Int) async {
     origin.route("/airlines/UA") { _ in OriginResponse(json: "{}", status: status) }
     await #expect(throws: AnswerError.status(status, path: "/airlines/UA")) {
       try await airline("/airlines/UA")
     }
   }
 
-  @Test func `escapes what is not allowed in an address`() async throws {
+  @Test func `escapes characters that are not allowed in a URL`() async throws {
     origin.route("/airlines/a b?%ü#") { _ in
       OriginResponse(json: #"{"carrier":"UA","name":"odd"}"#)
     }
     #expect(try await airline("/airlines/a b?%ü#")?.name == "odd")
   }
 
-  @Test func `fails with an error of connectivity while the origin is away`() async throws {
+  @Test func `fails with a connectivity error while the origin is offline`() async throws {
     _ = try await airline("/airlines/UA")
     await origin.goOffline()
     let error = await #expect(throws: URLError.self) { try await airline("/airlines/UA") }
@@ -248,7 +248,7 @@ import Testing
   }
 
   @Test(arguments: [OriginFault.reset(), .truncation(afterBytes: 5)])
-  func `fails with an error of connectivity if an answer breaks off`(fault: OriginFault) async {
+  func `fails with a connectivity error if a response is truncated`(fault: OriginFault) async {
     origin.route("/airlines/UA") { _ in
       var response = OriginResponse(json: #"{"carrier":"UA","name":"United"}"#)
       response.fault = fault
@@ -258,7 +258,7 @@ import Testing
     #expect(error?.isConnectivityFailure == true)
   }
 
-  @Test func `keeps the value that has not changed, and takes the one that has`() async throws {
+  @Test func `keeps an unchanged value, and replaces a changed one`() async throws {
     let temperature = Mutex(30)
     origin.route("/weather/EWR/9") { _ in
       let degrees = temperature.withLock { $0 }
@@ -295,7 +295,7 @@ import Testing
     return try await client.renewal(at: path, context, by: DayClock(at: .zero))
   }
 
-  @Test func `tells a value that has not changed from a new one`() async throws {
+  @Test func `distinguishes an unchanged value from a new one`() async throws {
     origin.route("/airlines/UA") { _ in
       var response = OriginResponse(json: #"{"carrier":"UA","name":"United"}"#)
       response.etag = "\"1\""
@@ -305,14 +305,14 @@ import Testing
     let known = Airline(carrier: "UA", name: "as known")
     let renewal = try await renewal("/airlines/UA", of: known)
     #expect(renewal.isUnchanged)
-    // The value stays as it was known.
+    // The known value is kept.
     guard case .notModified = renewal.result else {
       Issue.record("\(renewal.result)")
       return
     }
   }
 
-  @Test func `takes 404 for the answer that there is none any more`() async throws {
+  @Test func `treats 404 on revalidation as a missing value`() async throws {
     let renewal = try await renewal("/airlines/UA", of: Airline(carrier: "UA", name: "as known"))
     #expect(!renewal.isUnchanged)
     guard case .value(nil, directives: CacheDirectives(), validator: nil) = renewal.result else {
@@ -322,7 +322,7 @@ import Testing
   }
 
   @Test(arguments: ["", "{}", "null"])
-  func `refuses to renew a value with what was not asked for`(body: String) async {
+  func `rejects a revalidation response of another type`(body: String) async {
     origin.route("/airlines/UA") { _ in OriginResponse(json: body) }
     await #expect(throws: AnswerError.malformedAnswer(path: "/airlines/UA")) {
       _ = try await renewal("/airlines/UA")
@@ -333,13 +333,13 @@ import Testing
     }
   }
 
-  @Test func `waits longer for an origin that is slow, whose answers others wait for, too`()
+  @Test func `has a longer timeout for a slow origin with many requests`()
     async throws
   {
     #expect(OriginClient(port: 1, latency: .milliseconds(150), timeout: 1).timeout == 31)
     origin.latency = .milliseconds(150)
     origin.route("/airlines/*") { _ in OriginResponse(json: #"{"carrier":"UA","name":"United"}"#) }
-    // On eight connections the last answer comes after more than a second, on a busy machine much later.
+    // With eight connections the last response takes more than a second, and much longer on a busy machine.
     let client = OriginClient(port: origin.port, latency: .seconds(3), timeout: 1)
     let answers = await withTaskGroup(of: Bool.self) { group in
       for number in 0..<60 {
@@ -350,14 +350,14 @@ import Testing
     #expect(answers == 60)
   }
 
-  @Test func `keeps its connection`() async throws {
+  @Test func `reuses its connection`() async throws {
     for number in 0..<20 { _ = try await airline("/airlines/\(number)") }
     #expect(origin.statistics.acceptedConnections == 1)
   }
 }
 
 @Suite(.fewAtOnce) struct `The summary` {
-  @Test func `has a line for each number, after its name`() {
+  @Test func `has a line with the name and value of each number`() {
     var state = BoardState()
     for id in 0..<3 { state.apply(.flight(.scheduled(.sample(id, at: "10:00")))) }
     state.apply(.flight(.departed(0, at: .at("10:00"))))

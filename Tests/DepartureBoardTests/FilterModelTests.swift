@@ -17,16 +17,16 @@ import Testing
     "", "  ", "ua 15", "UA15", "ewr", "hnl", "united", "boeing 767", "honolulu", "newark",
     "CANCELLED", "boeing ua hono", "boeing\thono\u{A0}ua\n",
   ])
-  func `lets a row pass that contains every word, in whatever case`(text: String) {
+  func `matches a row that contains every word, ignoring case`(text: String) {
     #expect(FilterState(text).matches(row))
   }
 
   @Test(arguments: ["x", "ua x", "delta", "10:00x"])
-  func `holds back a row that lacks a word`(text: String) {
+  func `excludes a row that lacks a word`(text: String) {
     #expect(!FilterState(text).matches(row))
   }
 
-  @Test func `applies what is typed when it is told to`() {
+  @Test func `applies typed text on request`() {
     var filter = FilterState()
     #expect(filter.isEmpty && !filter.isPending)
     filter.apply(.type("x"))
@@ -41,7 +41,7 @@ import Testing
     #expect(filter == FilterState())
   }
 
-  @Test func `takes so much and no more`() {
+  @Test func `has a maximum length`() {
     var filter = FilterState()
     for _ in 0..<100 { filter.apply(.type("x")) }
     #expect(filter.typed.count == FilterState.limit)
@@ -58,7 +58,7 @@ import Testing
     return decoder.keys(in: text.utf8)
   }
 
-  @Test func `tells characters, Backspace and Escape`() {
+  @Test func `decodes characters, Backspace and Escape`() {
     #expect(keys("aÉ ") == [.text("a"), .text("É"), .text(" ")])
     #expect(keys("\u{7F}\u{8}\u{15}") == [.backspace, .backspace, .escape])
     #expect(keys("a\u{1B}") == [.text("a"), .escape])
@@ -67,20 +67,20 @@ import Testing
   @Test(arguments: [
     "\u{1B}[A", "\u{1B}[3~", "\u{1B}OP", "\u{1B}[1;5C", "\u{1B}x", "\u{1B}[", "\u{1B}O",
   ])
-  func `skips what arrows and the like send`(sequence: String) {
+  func `skips the sequences of arrow and similar keys`(sequence: String) {
     #expect(keys(sequence) == [])
     #expect(keys("a\(sequence)").first == .text("a"))
   }
 
-  @Test func `goes on after a sequence`() {
+  @Test func `continues after a sequence`() {
     #expect(keys("\u{1B}[Ab\u{1B}OPc") == [.text("b"), .text("c")])
   }
 
-  @Test func `skips what takes no column or two`() {
+  @Test func `skips characters of width zero or two`() {
     #expect(keys("\r\n\t\u{0}\u{85}\u{301}日😀a") == [.text("a")])
   }
 
-  @Test func `puts a character together that comes in pieces`() {
+  @Test func `assembles a character from several reads`() {
     var decoder = KeyDecoder()
     #expect(decoder.keys(in: [0xC3]) == [])
     #expect(decoder.keys(in: [0xA9, 0x61]) == [.text("é"), .text("a")])
@@ -116,7 +116,7 @@ import Testing
     #expect(page.state.text == "")
     await clock.sleepers(1)
     clock.advance(by: FilterInput.pause / 2)
-    // Only the whole word was ever applied.
+    // Only the whole word was applied.
     #expect(await texts.next()?.new == "del")
     withExtendedLifetime(input) {}
   }

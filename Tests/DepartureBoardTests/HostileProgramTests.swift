@@ -11,7 +11,7 @@ import Testing
 
   private static let short = ["--plain", "--speed", "max", "--until", "06:00", "--latency", "0"]
 
-  /// A short run that keeps what it fetches.
+  /// Arguments of a short run with a cache.
   private func run(_ arguments: String...) async throws -> Ending {
     try await Program(Self.short + ["--cache", folder.path] + arguments).ending()
   }
@@ -19,7 +19,7 @@ import Testing
   // MARK: - Standard streams
 
   @Test(arguments: [">&-", ">&- 2>&- <&-"])
-  func `says that its output is closed, and writes it nowhere else`(
+  func `reports that its output is closed, and does not write it elsewhere`(
     redirection: String
   ) async throws {
     let arguments = Self.short + ["--cache", folder.path]
@@ -38,7 +38,7 @@ import Testing
   }
 
   @Test(arguments: ["2>&-", "<&-", "2>&- <&-"])
-  func `does without the other streams`(redirection: String) async throws {
+  func `works without the other streams`(redirection: String) async throws {
     let ending = try await Program(Self.short, shell: "exec \"$0\" \"$@\" \(redirection)").ending()
     #expect(ending.status == 0)
     #expect(ending.sum("flights") > 0)
@@ -46,7 +46,7 @@ import Testing
 
   #if os(Linux)
   @Test(arguments: [short, ["--help"]])
-  func `says that its output is full`(arguments: [String]) async throws {
+  func `reports that its output is full`(arguments: [String]) async throws {
     let ending = try await Program(arguments, shell: "exec \"$0\" \"$@\" > /dev/full").ending()
     #expect(ending.status == 74)
     #expect(ending.errors.contains("No space left on device"))
@@ -54,7 +54,7 @@ import Testing
   }
   #endif
 
-  @Test func `says that its output may not grow`() async throws {
+  @Test func `reports that its output may not grow`() async throws {
     try FileManager.default.createDirectory(at: folder.url, withIntermediateDirectories: true)
     let ending = try await Program(
       ["--help"],
@@ -66,10 +66,10 @@ import Testing
   }
 
   @Test(arguments: [SIGINT, SIGTERM])
-  func `ends though nobody reads what it has written`(signal: Int32) async throws {
+  func `ends although its output is not read`(signal: Int32) async throws {
     let arguments = ["--plain", "--speed", "max", "--latency", "0", "--cache", folder.path]
     let program = try Program(arguments, isClogged: true)
-    // By the time that something is on disk there has long been something to write.
+    // Output is written before any file.
     await Program.wait { [folder] in folder.byteCount >= 2000 }
     program.send(signal)
     let ending = await program.ending(readsOutput: false)
@@ -79,7 +79,7 @@ import Testing
 
   // MARK: - Signals
 
-  @Test func `ends when a signal comes while it starts`() async throws {
+  @Test func `ends when a signal arrives while it starts`() async throws {
     for attempt in 0..<5 {
       let path = folder.url.appending(path: "\(attempt)").path(percentEncoded: false)
       let program = try Program(["--plain", "--speed", "1", "--cache", path])
@@ -89,7 +89,7 @@ import Testing
     }
   }
 
-  @Test func `gives the terminal back when it is told to quit`() async throws {
+  @Test func `restores the terminal on SIGQUIT`() async throws {
     let terminal = try PseudoTerminal(columns: 60, rows: 20)
     let program = try Program(["--speed", "10000", "--latency", "0"], terminal: terminal.device)
     var output = try await terminal.read(untilFrame: { _ in true })
@@ -100,14 +100,14 @@ import Testing
     #expect(terminal.echoes)
   }
 
-  @Test func `leaves a signal alone that it was started without`() async throws {
+  @Test func `ignores a signal that was ignored when it started`() async throws {
     let program = try Program(
       ["--plain", "--speed", "10000", "--latency", "0"],
       shell: "trap '' HUP; exec \"$0\" \"$@\""
     )
     #expect(await program.someOutput() != "")
     program.send(SIGHUP)
-    // It goes on; with what a pipe holds this is less than the whole day.
+    // The program continues; these reads and the content of the pipe are less than the output of a day.
     for _ in 0..<40 { #expect(await program.someOutput() != "") }
     program.send(SIGTERM)
     #expect(await program.ending().status == 143)
@@ -115,10 +115,10 @@ import Testing
 
   // MARK: - Terminals
 
-  /// What the first two hours of the day look like on a terminal.
+  /// Returns the output of the first two hours of the day on a terminal.
   private func output(_ environment: [String: String]) async throws -> String {
     let terminal = try PseudoTerminal(columns: 100, rows: 20)
-    // Every answer is waited for: the last frame at least shows badges.
+    // The program waits for all answers, so at least the last frame shows badges.
     let program = try Program(
       ["--speed", "max", "--latency", "0", "--until", "06:00"],
       terminal: terminal.device,
@@ -129,7 +129,7 @@ import Testing
     return output
   }
 
-  @Test func `shows badges in the colours that a terminal has`() async throws {
+  @Test func `shows badges in the colors of the terminal`() async throws {
     #expect(try await output(["COLORTERM": "truecolor"]).contains(";48;2;"))
     #expect(try await output([:]).contains(";48;5;"))
     #expect(try await output(["TERM": "vt220"]).contains("[30;4"))
@@ -144,7 +144,7 @@ import Testing
     #expect(!output.contains("\u{1B}"))
   }
 
-  @Test func `shows an odd filter without obeying it`() async throws {
+  @Test func `shows a filter with control characters without interpreting them`() async throws {
     let terminal = try PseudoTerminal(columns: 60, rows: 20)
     let program = try Program(
       ["--speed", "3000", "--latency", "0", "--filter", "x\u{1B}[2Jy\n日\u{7}"],
@@ -158,10 +158,10 @@ import Testing
     #expect(!output.contains("\u{1B}[2J") && !output.contains("\u{7}"))
   }
 
-  // MARK: - What is on disk
+  // MARK: - Files
 
   @Test(arguments: ["empty", "cut", "garbled", "long", "foreign"])
-  func `shows the same board whatever has become of its files`(damage: String) async throws {
+  func `shows the same board with damaged files`(damage: String) async throws {
     let first = try await run()
     let names = try FileManager.default.subpathsOfDirectory(atPath: folder.path)
     var damaged = 0
@@ -177,7 +177,7 @@ import Testing
     #expect(second.status == 0 && second.errors == "")
     #expect(Self.board(second) == Self.board(first))
     #expect(!Self.board(second).isEmpty)
-    // A file that was only made longer has kept its values.
+    // A file with appended bytes keeps its values.
     if damage != "long" { #expect(second.count("badges") == first.count("badges")) }
     let third = try await run()
     #expect(Self.board(third) == Self.board(first))
@@ -200,7 +200,7 @@ import Testing
     Array(ending.lines.prefix { !$0.hasPrefix("flights  ") })
   }
 
-  @Test func `goes without badges where they cannot be kept`() async throws {
+  @Test func `omits badges if they cannot be stored`() async throws {
     let first = try await run()
     let media = folder.url.appending(path: "media")
     try FileManager.default.removeItem(at: media)
@@ -211,7 +211,7 @@ import Testing
     #expect(try Data(contentsOf: media) == Data("x".utf8))
   }
 
-  @Test func `leaves no badges behind without a cache`() async throws {
+  @Test func `leaves no badges without a cache`() async throws {
     let caches = try TemporaryFolder()
     try FileManager.default.createDirectory(at: caches.url, withIntermediateDirectories: true)
     let ending = try await Program(
@@ -225,7 +225,7 @@ import Testing
     #expect(!names.contains { $0.hasPrefix("DepartureBoard") })
   }
 
-  @Test func `goes on where its files may not grow`() async throws {
+  @Test func `continues when its files may not grow`() async throws {
     let ending = try await Program(
       Self.short + ["--cache", folder.path],
       shell: "ulimit -f 4; exec \"$0\" \"$@\""
@@ -241,7 +241,7 @@ import Testing
   }
 
   @Test(arguments: [["/dev/null"], ["/dev/null/\nx"], [String(repeating: "x", count: 5000)]])
-  func `says in one line that a folder cannot be used`(path: [String]) async throws {
+  func `reports in one line that a folder cannot be used`(path: [String]) async throws {
     let ending = try await Program(["--plain", "--speed", "max", "--cache"] + path).ending()
     #expect(ending.status == 1)
     #expect(ending.output == "")
@@ -254,7 +254,9 @@ import Testing
   @Test(arguments: [
     ["a\nb"], ["--speed", "\u{1B}[2J"], ["--\u{7}"], ["--until", "0\r\n9"], ["\u{202E}x"],
   ])
-  func `quotes what it does not understand without obeying it`(arguments: [String]) async throws {
+  func `quotes invalid arguments without interpreting control characters`(
+    arguments: [String]
+  ) async throws {
     let ending = try await Program(arguments).ending()
     #expect(ending.status == 64)
     #expect(ending.errors.count { $0.isNewline } == 1)
@@ -264,7 +266,7 @@ import Testing
   @Test(arguments: [
     ["--speed", "100000"], ["--speed", "1e5", "--filter", ""], ["--speed", "99999.9"],
   ])
-  func `bears the highest speeds`(arguments: [String]) async throws {
+  func `supports the highest speeds`(arguments: [String]) async throws {
     let ending = try await Program(["--plain", "--latency", "0"] + arguments).ending()
     #expect(ending.status == 0)
     #expect(ending.count("flights") == 930)
@@ -273,7 +275,7 @@ import Testing
     #expect(ending.sum("failures") == 0)
   }
 
-  @Test func `bears a day that ends before it begins`() async throws {
+  @Test func `supports a day that ends before it begins`() async throws {
     let ending = try await Program.run("--plain", "--until", "00:00", "--offline-at=23:00")
     #expect(ending.status == 64)
     let empty = try await Program.run("--plain", "--until", "00:00", "--speed", "max")

@@ -9,7 +9,7 @@ import Testing
     return options
   }
 
-  @Test func `have defaults that let the day take a few minutes`() throws {
+  @Test func `default to a day of a few minutes`() throws {
     let options = try #require(try options())
     #expect(options == Options())
     #expect(options.pace == .live(speed: 300))
@@ -22,7 +22,7 @@ import Testing
     #expect(options.cache == .standard)
   }
 
-  @Test func `set the filter and where things are kept`() throws {
+  @Test func `set the filter and the cache`() throws {
     #expect(try options("--filter", "delta jfk")?.filter == "delta jfk")
     #expect(try options("--filter=")?.filter == "")
     #expect(try options("--cache", "a b")?.cache == .folder(path: "a b"))
@@ -64,17 +64,17 @@ import Testing
     #expect(options.port == 65535)
   }
 
-  @Test func `let the last one count of two`() throws {
+  @Test func `use the last of two occurrences`() throws {
     #expect(try options("--port", "1", "--port=2")?.port == 2)
   }
 
-  @Test func `let an outage end after two hours unless they say when`() throws {
+  @Test func `end an outage after two hours by default`() throws {
     let outage = try options("--offline-at", "09:00")?.outage
     #expect(outage?.end == ClockTime(minutes: 660))
   }
 
   @Test(arguments: [["--help"], ["-h"], ["--plain", "--help"], ["--help", "--nonsense"]])
-  func `show help when asked, whatever follows`(arguments: [String]) throws {
+  func `show help on request, regardless of later arguments`(arguments: [String]) throws {
     #expect(try Options.parse(arguments) == .showHelp)
   }
 
@@ -123,7 +123,7 @@ import Testing
       "--offline-at 09:00 must be earlier than --until 09:00"
     ),
   ])
-  func `that make no sense are one line that says what to do`(
+  func `that are invalid result in a one-line message`(
     arguments: [String],
     message: String
   ) {
@@ -136,11 +136,11 @@ import Testing
     "--speed", "--plain", "--latency", "--offline-at", "--online-at", "--until", "--port", "--help",
     "--filter", "--cache", "--no-cache",
   ])
-  func `are all in the help`(option: String) {
+  func `are all listed in the help`(option: String) {
     #expect(Usage.text.contains("  \(option) "))
   }
 
-  @Test func `have a help that names the true defaults`() {
+  @Test func `have their actual defaults in the help`() {
     let options = Options()
     #expect(options.pace == .live(speed: 300) && Usage.text.contains("300 if not given"))
     #expect(options.latency == .milliseconds(25) && Usage.text.contains("25 if not given"))

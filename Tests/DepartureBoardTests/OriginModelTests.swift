@@ -26,7 +26,7 @@ import Testing
     #expect(try text("/weather/EWR/9")?.contains(#""hour":9"#) == true)
   }
 
-  @Test func `answer what can be read back`() throws {
+  @Test func `answer with values that can be decoded`() throws {
     let decoder = JSONDecoder()
     for airport in routes.day.airports.values {
       let answer = try #require(try routes.answer(for: "/airports/\(airport.code)"))
@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test func `tell versions of the weather apart, and for how long they hold`() throws {
+  @Test func `answer with a version and a lifetime of the weather`() throws {
     let tags = try routes.day.weather.keys.map { key in
       let answer = try #require(try routes.answer(for: "/weather/\(key)"))
       #expect(answer.cacheControl == "max-age=1200")
@@ -61,7 +61,7 @@ import Testing
     "/flights/1", "//airlines/UA", "/badges/UA", "/badges/.ppm", "/badges/XX.ppm",
     "/badges/UA.ppm/",
   ])
-  func `know nothing of other paths`(path: String) throws {
+  func `do not match other paths`(path: String) throws {
     #expect(try routes.answer(for: path) == nil)
   }
 }

@@ -12,7 +12,7 @@ import Testing
     try Pixmap(ppm: Array(header.utf8) + samples)
   }
 
-  @Test func `is read as it was written`() throws {
+  @Test func `is decoded as it was encoded`() throws {
     let file = picture.ppm
     #expect(file.starts(with: "P6\n3 2\n255\n".utf8))
     #expect(file.count == 11 + 3 * 6)
@@ -23,13 +23,13 @@ import Testing
     "P6 1 1 255 ", "P6\n1\t1\r\n255\n", "P6\n# by nobody\n1 1\n# 9 9\n255\n", "P6#x\n1#y\n1 255\n",
     "P6 001 1 255\n",
   ])
-  func `may have white space and comments in its header`(header: String) throws {
+  func `can have white space and comments in its header`(header: String) throws {
     let picture = try pixmap(header, [1, 2, 3])
     #expect(picture.width == 1 && picture.height == 1)
     #expect(picture.pixels == [Colour(red: 1, green: 2, blue: 3)])
   }
 
-  @Test func `is as bright as its maximum says`() throws {
+  @Test func `is scaled by its maximum`() throws {
     let pixels = try pixmap("P6 1 1 15\n", [0, 5, 15]).pixels
     #expect(pixels == [Colour(red: 0, green: 85, blue: 255)])
   }
@@ -50,19 +50,19 @@ import Testing
     ("P6 1 1 255\nabcd", .wrongLength(expected: 3, found: 4)),
     ("P6 1 1 9\n\u{9}\u{A}\u{0}", .sampleTooLarge),
   ])
-  func `is nothing else`(file: String, error: PixmapError) {
+  func `rejects other formats`(file: String, error: PixmapError) {
     #expect(throws: error) { try Pixmap(ppm: file.utf8) }
     #expect(!error.description.isEmpty)
   }
 
-  @Test func `is not part of a file`() {
+  @Test func `rejects a truncated file`() {
     let file = picture.ppm
     for length in 0..<file.count {
       #expect(throws: PixmapError.self) { try Pixmap(ppm: file.prefix(length)) }
     }
   }
 
-  @Test func `survives every change of a byte`() {
+  @Test func `can be decoded or is rejected after any change of a byte`() {
     let file = picture.ppm
     for index in file.indices {
       for byte in UInt8.min ... .max {
@@ -78,7 +78,7 @@ import Testing
   private let red = Colour(red: 200, green: 0, blue: 0)
   private let blue = Colour(red: 0, green: 0, blue: 100)
 
-  @Test func `has the mean colour of each half of a picture`() {
+  @Test func `has the mean color of each half of a picture`() {
     let halves = Pixmap(width: 8, height: 3) { x, _ in x < 4 ? red : blue }
     #expect(Badge(halves).cells == [red, blue])
     let chequered = Pixmap(width: 4, height: 2) { x, y in (x + y) % 2 == 0 ? red : blue }
@@ -87,13 +87,12 @@ import Testing
   }
 
   @Test(arguments: 1...9, 1...3)
-  func `can be made of a picture of any size`(width: Int, height: Int) {
+  func `can be created from a picture of any size`(width: Int, height: Int) {
     let badge = Badge(Pixmap(width: width, height: height) { _, _ in red })
     #expect(badge.cells == [red, red])
   }
 
-  @Test func `is drawn for each airline, and no two look the same in any number of colours`() throws
-  {
+  @Test func `is drawn for each airline, and no two look the same at any color depth`() throws {
     let day = try Day.bundled()
     let pictures = BadgePainter.pictures(of: day.airlines.keys)
     #expect(pictures.count == 16)
@@ -108,7 +107,7 @@ import Testing
   }
 }
 
-@Suite(.fewAtOnce) struct `The colours of a terminal` {
+@Suite(.fewAtOnce) struct `The colors of a terminal` {
   @Test(arguments: [
     (["NO_COLOR": "1", "COLORTERM": "truecolor"], ColourDepth.none),
     (["NO_COLOR": "", "TERM": "xterm"], .eight), ([:], .eight), (["TERM": "vt220"], .eight),
@@ -117,7 +116,7 @@ import Testing
     (["TERM": "xterm", "COLORTERM": "truecolor"], .full), (["COLORTERM": "24bit"], .full),
     (["COLORTERM": "yes"], .eight), (["TERM": "xterm-direct"], .full),
   ])
-  func `are as many as the environment tells`(environment: [String: String], depth: ColourDepth) {
+  func `depend on the environment`(environment: [String: String], depth: ColourDepth) {
     #expect(ColourDepth(environment: environment) == depth)
   }
 
@@ -125,7 +124,7 @@ import Testing
     (ColourDepth.none, ""), (.eight, "37;41"), (.cube, "38;5;231;48;5;160"),
     (.full, "38;2;255;255;255;48;2;220;10;40"),
   ])
-  func `are used for white letters on a dark ground`(depth: ColourDepth, codes: String) {
+  func `are used for white letters on a dark background`(depth: ColourDepth, codes: String) {
     #expect(depth.codes(ground: Colour(red: 220, green: 10, blue: 40)) == codes)
   }
 
@@ -133,7 +132,7 @@ import Testing
     (ColourDepth.none, ""), (.eight, "30;43"), (.cube, "38;5;16;48;5;226"),
     (.full, "38;2;0;0;0;48;2;250;240;10"),
   ])
-  func `are used for black letters on a light ground`(depth: ColourDepth, codes: String) {
+  func `are used for black letters on a light background`(depth: ColourDepth, codes: String) {
     #expect(depth.codes(ground: Colour(red: 250, green: 240, blue: 10)) == codes)
   }
 

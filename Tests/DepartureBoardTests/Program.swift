@@ -10,13 +10,12 @@ final class Program: Sendable {
   /// Starts the program beside the test bundle.
   ///
   /// - Parameters:
-  ///   - arguments: What to tell it.
-  ///   - caches: The folder for the caches of all programs; `nil` keeps it from having one, unless the
-  ///     arguments say where.
-  ///   - terminal: What to give it for input and output; nothing and a pipe if `nil`.
-  ///   - environment: Variables that it finds beside those of the tests.
-  ///   - isClogged: Whether its output takes nothing, as if nobody read what is in the pipe.
-  ///   - shell: What a shell is to do to start it; `exec "$0" "$@"` does that and no more.
+  ///   - arguments: The arguments of the command line.
+  ///   - caches: The user's caches folder, or `nil` for no cache, unless the arguments contain a folder.
+  ///   - terminal: The terminal for input and output, or `nil` for no input and a pipe.
+  ///   - environment: Environment variables in addition to those of the tests.
+  ///   - isClogged: Whether its output is a full pipe that is not read.
+  ///   - shell: The shell command that starts it; `exec "$0" "$@"` has no further effect.
   init(
     _ arguments: [String],
     caches: URL? = nil,
@@ -28,14 +27,14 @@ final class Program: Sendable {
     let executable: URL = try #require(Self.executable, "DepartureBoard is not built")
     process.executableURL = executable
     process.arguments = arguments
-    // Whoever has started the tests may have them ignored.
+    // The parent process of the tests may have ignored them.
     for number in [SIGINT, SIGQUIT, SIGTERM, SIGHUP] { signal(number, SIG_DFL) }
-    // Whatever the terminal of the tests is.
+    // Independent of the terminal of the tests.
     var variables = ["TERM": "xterm-256color", "COLORTERM": "", "NO_COLOR": ""]
     if let caches {
       variables["XDG_CACHE_HOME"] = caches.path(percentEncoded: false)
     } else if !arguments.contains("--cache") {
-      // Nothing depends on what an earlier run has left.
+      // Independent of files of earlier runs.
       process.arguments = ["--no-cache"] + arguments
     }
     variables.merge(environment) { $1 }
@@ -49,7 +48,7 @@ final class Program: Sendable {
     process.standardError = errors
     if isClogged { try Self.fill(output.fileHandleForWriting.fileDescriptor) }
     try process.run()
-    // From now on the terminal is the program's alone, so that its end is seen on the screen.
+    // Only the program has the terminal open from here on, so its end is visible on the screen.
     try terminal?.close()
   }
 
@@ -58,10 +57,10 @@ final class Program: Sendable {
     try await Program(arguments).ending()
   }
 
-  /// Waits until it has written something, and reads a kilobyte of it at most; nothing at its end.
+  /// Waits for output and reads at most a kilobyte of it; returns an empty string at its end.
   ///
-  /// A pipe holds 64 KiB, and a whole day is twice as much: a program of which only this was read goes no
-  /// further than the afternoon, however late the test is with its next step.
+  /// A pipe holds 64 KiB, half the output of a day, so the program cannot proceed beyond the afternoon before the
+  /// next step of the test.
   func someOutput() async -> String {
     await Self.onThread { [output] in
       var buffer = [UInt8](repeating: 0, count: 1024)
@@ -70,7 +69,7 @@ final class Program: Sendable {
     }
   }
 
-  /// Writes to a pipe until it takes nothing more.
+  /// Fills a pipe.
   private static func fill(_ pipe: Int32) throws {
     let flags = fcntl(pipe, F_GETFL)
     try #require(fcntl(pipe, F_SETFL, flags | O_NONBLOCK) == 0)
@@ -81,7 +80,7 @@ final class Program: Sendable {
     try #require(fcntl(pipe, F_SETFL, flags) == 0)
   }
 
-  /// Reads nothing of its output any more.
+  /// Closes the reading end of its output.
   func closeOutput() throws {
     try output.fileHandleForReading.close()
   }
@@ -90,7 +89,7 @@ final class Program: Sendable {
     kill(process.processIdentifier, signal)
   }
 
-  /// Reads what it still writes, and waits for its end.
+  /// Reads its remaining output, and waits for its end.
   func ending(readsOutput: Bool = true) async -> Ending {
     await Self.onThread { [self] in
       let text = readsOutput ? output.fileHandleForReading.readDataToEndOfFile() : Data()
@@ -104,17 +103,17 @@ final class Program: Sendable {
     }
   }
 
-  /// Does what blocks on a thread of its own.
+  /// Runs a blocking operation on a separate thread.
   static func onThread<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value {
     await withCheckedContinuation { continuation in
       Thread.detachNewThread { continuation.resume(returning: work()) }
     }
   }
 
-  /// Waits until something is the case that nothing announces.
+  /// Polls until a condition is true.
   static func wait(until isTrue: @escaping @Sendable () -> Bool) async {
     await onThread {
-      // The program that is waited for needs the processor as well.
+      // Leaves the processor to the program.
       while !isTrue() { poll(nil, 0, 5) }
     }
   }
@@ -128,20 +127,20 @@ final class Program: Sendable {
   }
 }
 
-/// What a program leaves behind.
+/// The results of a program.
 struct Ending: Sendable {
-  /// What it tells the shell; -1 if a signal has killed it.
+  /// The exit status, or -1 if a signal has killed the program.
   let status: Int32
   let output: String
   let errors: String
 
-  /// The number in the summary beside a name; `nil` if there is none.
+  /// Returns the number with a name in the summary, or `nil` if there is none.
   func count(_ name: String) -> Int? {
     let line = lines.last { $0.hasPrefix("\(name)  ") }
     return line?.dropFirst(name.count).split(separator: " ").first.flatMap { Int($0) }
   }
 
-  /// The numbers in the summary beside some names; zero where there is none.
+  /// Returns the sum of the numbers with some names in the summary; missing ones count as zero.
   func sum(_ names: String...) -> Int {
     names.reduce(0) { $0 + (count($1) ?? 0) }
   }

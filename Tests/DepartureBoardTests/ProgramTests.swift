@@ -11,15 +11,15 @@ import Testing
     #expect(ending.count("flights") == 930)
     #expect(ending.count("departed") == 458)
     #expect(ending.count("cancelled") == 472)
-    // 930 flights, of which 161 have no aircraft to ask for.
+    // 930 flights, of which 161 have no aircraft to look up.
     #expect(ending.count("requests") == 930 * 5 - 161)
     #expect(ending.count("requests") == ending.sum("hits", "stale hits", "joins", "misses"))
-    // 731 different things, and the three airports at which the board stands eight times more.
+    // 731 different keys, and eight more fetches of each of the three departure airports.
     #expect(ending.count("fetches") == 731 + 3 * 8)
-    // The rows of an hour ask about its weather for an hour, and are told every twenty minutes: no change.
+    // The rows of an hour request its weather for an hour; every twenty minutes it is revalidated without change.
     #expect(ending.sum("revalidated") > 50)
     #expect(ending.count("origin 304") == ending.count("revalidated"))
-    // Fifteen airlines fly on that day.
+    // The day has flights of fifteen airlines.
     #expect(ending.count("badges") == 15)
     #expect(ending.count("origin requests") == ending.sum("fetches", "revalidated", "badges"))
     #expect(ending.count("origin 404") == 96)
@@ -30,7 +30,7 @@ import Testing
     #expect(!ending.output.contains("\u{1B}"))
   }
 
-  @Test func `shows stale values while the origin is away, and recovers`() async throws {
+  @Test func `shows stale values while the origin is offline, and recovers`() async throws {
     let ending = try await Program.run(
       "--speed",
       "max",
@@ -58,19 +58,19 @@ import Testing
     let unanswered = lines.indices.filter { lines[$0].contains("no answer") }
     #expect(!stale.isEmpty && !unanswered.isEmpty)
     for index in stale + unanswered {
-      // What was asked during the outage is printed up to a quarter of an hour after it.
+      // Answers to requests during the outage are printed up to a quarter of an hour after it.
       #expect(index > offline && index < online + 40)
     }
   }
 
-  @Test func `stops when it is told to`() async throws {
+  @Test func `stops at the given time`() async throws {
     let ending = try await Program.run("--plain", "--speed=max", "--until", "07:00", "--latency=0")
     #expect(ending.status == 0)
     #expect(ending.sum("flights") > 0 && ending.sum("flights") < 300)
   }
 
   @Test(arguments: [["--sped", "max"], ["--speed", "fast"], ["--online-at", "09:00"], ["day"]])
-  func `refuses what it does not understand in one line`(arguments: [String]) async throws {
+  func `rejects invalid arguments in one line`(arguments: [String]) async throws {
     let ending = try await Program(arguments).ending()
     #expect(ending.status == 64)
     #expect(ending.output == "")
@@ -79,7 +79,7 @@ import Testing
     #expect(ending.errors.hasSuffix("\n"))
   }
 
-  @Test func `explains itself`() async throws {
+  @Test func `prints its help`() async throws {
     let ending = try await Program.run("--help")
     #expect(ending.status == 0)
     #expect(ending.output.contains("usage: DepartureBoard"))
@@ -87,7 +87,7 @@ import Testing
   }
 
   @Test(arguments: [SIGINT, SIGTERM, SIGHUP])
-  func `ends with the summary so far when it is told to by a signal`(
+  func `prints the summary when a signal ends it`(
     signal: Int32
   ) async throws {
     let program = try Program(["--plain", "--speed", "10000"])
@@ -100,9 +100,9 @@ import Testing
     #expect(ending.sum("requests") > 0)
   }
 
-  @Test func `does not wait for answers when it is told to end`() async throws {
-    // The first answers come after ten seconds. A busy machine may need that long for anything, but
-    // not each time.
+  @Test func `does not wait for answers when it is interrupted`() async throws {
+    // The first answers arrive after ten seconds. On a busy machine a run can take that long, but not every
+    // time.
     for _ in 0..<5 {
       let terminal = try PseudoTerminal(columns: 60, rows: 20)
       let program = try Program(
@@ -119,7 +119,7 @@ import Testing
     Issue.record("it waits for answers")
   }
 
-  @Test func `ends when nobody reads what it writes`() async throws {
+  @Test func `ends when its output is closed`() async throws {
     let program = try Program(["--plain", "--speed", "100000", "--latency", "0"])
     try program.closeOutput()
     let ending = await program.ending(readsOutput: false)
@@ -127,7 +127,7 @@ import Testing
     #expect(ending.errors == "")
   }
 
-  @Test func `says so if the port is taken`() async throws {
+  @Test func `reports that the port is in use`() async throws {
     let other = try LoopbackOrigin()
     let ending = try await Program.run("--plain", "--speed", "max", "--port", "\(other.port)")
     #expect(ending.status == 1)
@@ -136,7 +136,7 @@ import Testing
     #expect(ending.errors.count { $0 == "\n" } == 1)
   }
 
-  @Test func `has the screen of a terminal to itself and gives it back`() async throws {
+  @Test func `uses the alternate screen of a terminal and restores the main one`() async throws {
     let terminal = try PseudoTerminal(columns: 60, rows: 20)
     #expect(terminal.echoes)
     let program = try Program(["--speed", "10000", "--latency", "0"], terminal: terminal.device)
@@ -161,7 +161,7 @@ import Testing
     }
   }
 
-  @Test func `gives the screen back at the end of the day as well`() async throws {
+  @Test func `restores the screen at the end of the day`() async throws {
     let terminal = try PseudoTerminal(columns: 60, rows: 20)
     let program = try Program(
       ["--speed", "max", "--until", "05:30", "--latency", "0"],
@@ -183,7 +183,7 @@ import Testing
     let wide = try await terminal.read(untilFrame: { _ in true })
     #expect(Frame.all(in: wide).allSatisfy { $0.lines.count == 30 })
     try terminal.resize(columns: 33, rows: 9)
-    // Frames of the old size may be on their way; all that follow the first one that fits do so, too.
+    // Frames of the old size may still be in the buffer; all frames after the first one that fits also fit.
     try await terminal.read(untilFrame: { $0.lines.count <= 9 })
     let output = try await terminal.read(untilFrame: { $0.source.contains("cancelled") })
     program.send(SIGTERM)

@@ -2,17 +2,17 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A terminal of a given size, of which the test is the screen.
+/// A terminal of a given size whose screen is read by the test.
 final class PseudoTerminal: Sendable {
-  /// What a program takes for its terminal.
+  /// The terminal device of the program.
   let device: FileHandle
   private let screen: Int32
-  /// What has been read beyond the text that was waited for.
+  /// Output that was read but not returned yet.
   private let unread = Guarded(Data())
 
   init(columns: Int, rows: Int) throws {
     #if os(Linux)
-    // The portable functions are hidden from Swift there; these are the requests behind them.
+    // The portable functions are not available to Swift there; these are the underlying requests.
     screen = open("/dev/ptmx", O_RDWR | O_NOCTTY)
     var number: UInt32 = 0
     var lock: Int32 = 0
@@ -34,19 +34,19 @@ final class PseudoTerminal: Sendable {
     close(screen)
   }
 
-  /// Whether what is typed shows on the screen.
+  /// Whether typed characters are echoed on the screen.
   var echoes: Bool {
     var settings = termios()
     return tcgetattr(screen, &settings) == 0 && settings.c_lflag & tcflag_t(ECHO) != 0
   }
 
-  /// Presses keys.
+  /// Types keys.
   func type(_ keys: String) throws {
     let bytes = Array(keys.utf8)
     try #require(write(screen, bytes, bytes.count) == bytes.count)
   }
 
-  /// Makes the window larger or smaller.
+  /// Resizes the window.
   func resize(columns: Int, rows: Int) throws {
     try Self.resize(screen, columns, rows)
   }
@@ -60,9 +60,8 @@ final class PseudoTerminal: Sendable {
 
   /// Reads up to the end of a text, or everything if the last program closes the terminal before.
   ///
-  /// What follows the text is left for the next call. The whole loop runs on a thread of its own: a
-  /// program that ends waits only a second for its reader, and a test that has to wait for a thread of
-  /// the task pool may need longer than that.
+  /// Output after the text is kept for the next call. The loop runs on a separate thread: an ending program
+  /// waits only a second for its reader, and a test can wait longer than that for a thread of the task pool.
   func read(until text: String) async -> String {
     await Program.onThread { [self] in self.text(upTo: Data(text.utf8)).text }
   }
@@ -118,23 +117,23 @@ final class PseudoTerminal: Sendable {
   }
 }
 
-/// One picture of the board, as it was written to a terminal.
+/// One frame of the board, as written to a terminal.
 struct Frame: Sendable {
   static let end = "\u{1B}[?2026l"
   private static let begin = "\u{1B}[H"
 
-  /// What was written, with its control sequences.
+  /// The output with its control sequences.
   let source: String
 
   /// The lines without control sequences.
   var lines: [String] {
-    // A terminal adds a carriage return to the one that is there.
+    // A terminal adds a second carriage return.
     source.replacing(/\u{1B}\[[0-9;?]*[a-zA-Z]/, with: "").filter { $0 != "\r" }
       .split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
       .map { String($0) }
   }
 
-  /// The whole frames of what was written to a terminal; those that are cut off are left out.
+  /// Returns the complete frames in the output of a terminal, without truncated ones.
   static func all(in output: String) -> [Frame] {
     output.components(separatedBy: begin).dropFirst().compactMap { text in
       text.range(of: end).map { Frame(source: String(text[..<$0.lowerBound])) }

@@ -31,7 +31,7 @@ import Testing
     draw(board(1, details), columns).first { $0.hasPrefix(" 10:00") }
   }
 
-  @Test func `shows everything where there is room`() throws {
+  @Test func `shows everything if there is room`() throws {
     let row = try #require(drawRow(.complete, 150))
     for text in [
       "10:00", "UA 15", "EWR Newark Liberty", "HNL Honolulu", "United Air Lines",
@@ -87,7 +87,7 @@ import Testing
     #expect(try #require(drawRow(.complete, 36)).contains("UA 15"))
   }
 
-  @Test func `marks what is stale in every window that shows it`() throws {
+  @Test func `marks stale values in every window that shows them`() throws {
     #expect(try #require(drawRow(.stale, 150)).contains(" ~EWR Newark"))
     #expect(try #require(drawRow(.stale, 150)).contains(" ~35°F"))
     #expect(try #require(drawRow(.stale, 60)).contains(" ~EWR"))
@@ -96,13 +96,13 @@ import Testing
     #expect(draw(board(1), 80).last?.contains("~") == false)
   }
 
-  @Test func `does not move what it marks`() throws {
+  @Test func `does not move marked values`() throws {
     let fresh = try #require(drawRow(.complete, 150))
     let stale = try #require(drawRow(.stale, 150))
     #expect(stale.map { $0 == "~" ? " " : $0 } == Array(fresh))
   }
 
-  @Test func `tells what is asked, not listed and not answered apart`() throws {
+  @Test func `distinguishes pending, missing and unanswered values`() throws {
     #expect(try #require(drawRow(RowDetails(), 150)).contains("HNL …"))
     #expect(try #require(drawRow(.unanswered, 150)).contains("HNL ?"))
     #expect(
@@ -111,14 +111,14 @@ import Testing
   }
 
   @Test(arguments: [150, 80, 40, 20])
-  func `counts in its head`(columns: Int) {
+  func `shows counts in its header`(columns: Int) {
     let text = draw(board(2), columns).joined(separator: "\n")
     for counter in ["requests 4650", "fetches", "joins", "hits", "stale hits", "flights   2"] {
       #expect(text.contains(counter))
     }
   }
 
-  @Test func `counts what has not changed`() {
+  @Test func `counts unchanged values`() {
     var state = board(1)
     state.apply(.report(LookupTally(statistics: CacheStatistics(fetches: 9), revalidated: 4)))
     for columns in [150, 80, 40] {
@@ -144,7 +144,7 @@ import Testing
     #expect(row.spans.count { if case .badge = $0.style { true } else { false } } == 2)
   }
 
-  @Test func `leaves the code alone without a badge`() throws {
+  @Test func `shows the plain code without a badge`() throws {
     let spans = BoardRenderer(size: ScreenSize(columns: 80, rows: 24)).lines(board(1)).flatMap(
       \.spans
     )
@@ -152,14 +152,14 @@ import Testing
     #expect(spans.contains { $0.text.contains("UA 15") })
   }
 
-  @Test func `says whether the origin is there`() {
+  @Test func `shows whether the origin is online`() {
     var state = board(1)
     #expect(draw(state, 80).contains { $0.contains("origin online") })
     state.apply(.origin(isOnline: false))
     #expect(draw(state, 80).contains { $0.contains("origin offline") })
   }
 
-  @Test func `says how many flights there is no room for`() {
+  @Test func `shows the number of flights that do not fit`() {
     let lines = draw(board(40), 80, 24)
     let shown = lines.count { $0.hasPrefix(" 10:00") }
     #expect(shown == 17)
@@ -168,7 +168,7 @@ import Testing
     #expect(draw(board(shown), 80, 24).last?.contains("more") == false)
   }
 
-  @Test func `shows the rows that the filter lets pass, and counts the whole day`() {
+  @Test func `shows the rows that match the filter, and counts the whole day`() {
     var state = board(3)
     state.apply(.flight(.cancelled(1)))
     let lines = draw(state, 80, 24, FilterState("CANCEL hnl"))
@@ -180,7 +180,7 @@ import Testing
     #expect(draw(state, 80, 24).last?.contains("type to filter") == true)
   }
 
-  @Test func `shows what is typed before it applies`() {
+  @Test func `shows typed text before it is applied`() {
     var filter = FilterState()
     filter.apply(.type("xyz"))
     let lines = draw(board(3), 80, 24, filter)
@@ -204,7 +204,7 @@ import Testing
     #expect(row.hasSuffix("16:05"))
   }
 
-  @Test func `says late, gone and cancelled in words and colours`() throws {
+  @Test func `shows the status in words and colors`() throws {
     var state = board(3)
     state.apply(.flight(.delayed(0, until: .at("11:00"))))
     state.apply(.flight(.departed(1, at: .at("10:00"))))
@@ -222,7 +222,7 @@ import Testing
 }
 
 @Suite(.fewAtOnce) struct `A styled line` {
-  @Test func `joins what looks the same`() {
+  @Test func `merges adjacent parts of the same style`() {
     var line = StyledLine("a", .faint)
     line.append("b", .faint)
     line.append("", .bad)
@@ -233,7 +233,7 @@ import Testing
   }
 
   @Test(arguments: [(0, ""), (1, "a"), (2, "ab"), (3, "abc"), (9, "abc")])
-  func `is cut off where there is no more room`(columns: Int, text: String) {
+  func `is truncated if there is no room`(columns: Int, text: String) {
     var line = StyledLine("ab", .faint)
     line.append("c", .bad)
     #expect(line.clipped(to: columns).text == text)
@@ -258,7 +258,7 @@ import Testing
     )
   }
 
-  @Test func `has no colours if they are not wanted`() {
+  @Test func `has no colors if they are disabled`() {
     let badge = Style.badge(Colour(red: 1, green: 2, blue: 3), isFaint: false)
     let styles: [Style] = [.plain, .good, .warning, .bad, badge]
     let frame = Ansi.frame(styles.map { StyledLine("x", $0) }, colours: .none)
@@ -266,7 +266,7 @@ import Testing
     #expect(frame.count { $0 == "x" } == 5)
   }
 
-  @Test func `has badges in the colours that there are`() {
+  @Test func `has badges in the available colors`() {
     let line = StyledLine("UA", .badge(Colour(red: 1, green: 2, blue: 3), isFaint: true))
     let codes = [
       ColourDepth.full: "38;2;255;255;255;48;2;1;2;3", .cube: "38;5;231;48;5;16", .eight: "37;40",
@@ -274,11 +274,11 @@ import Testing
     for (depth, code) in codes {
       #expect(Ansi.frame([line], colours: depth).contains("\u{1B}[\(code)mUA\u{1B}[0m"))
     }
-    // Without colours it looks like the rest of its row.
+    // Without colors it looks like the rest of its row.
     #expect(Ansi.frame([line], colours: .none).contains("\u{1B}[2mUA\u{1B}[0m"))
   }
 
-  @Test func `is left with everything as it was`() {
+  @Test func `restores the terminal`() {
     for mode in ["?1049", "?25", "?7"] {
       #expect(Ansi.enter.contains(mode) && Ansi.leave.contains(mode))
     }
@@ -293,7 +293,7 @@ import Testing
     return row
   }
 
-  @Test func `tells everything of a flight without escape codes`() {
+  @Test func `contains all details of a flight without escape codes`() {
     #expect(
       PlainReport.line(row(.complete, .departed(at: .at("10:05"))))
         == "10:00  UA 15    EWR-HNL  departed 10:05  United Air Lines, Boeing 767-424ER, "
@@ -301,7 +301,7 @@ import Testing
     )
   }
 
-  @Test func `says in words what is stale, unknown or unanswered`() {
+  @Test func `describes stale, unknown and unanswered values in words`() {
     #expect(
       PlainReport.line(row(.stale, .cancelled))
         == "10:00  UA 15    EWR-HNL  cancelled       United Air Lines, Boeing 767-424ER, "
@@ -313,7 +313,7 @@ import Testing
     #expect(PlainReport.line(row(absent, .cancelled)).contains("to HNL (stale), "))
   }
 
-  @Test func `says when the origin goes and comes`() {
+  @Test func `reports when the origin goes offline and online`() {
     #expect(
       PlainReport.line(originIsOnline: false, at: .at("09:00")) == "09:00  the origin is offline"
     )

@@ -5,7 +5,8 @@ import Testing
 
 @Suite(.fewAtOnce) struct `The script` {
   @Test(arguments: ["09:55", "10:00"])
-  func `announces a flight an hour before it should leave, and that it has left`(time: String) {
+  func `announces a flight an hour before its scheduled departure, and its departure`(time: String)
+  {
     let flight = Flight.sample(0, at: "10:00", departed: time)
     let script = Script(flights: [flight])
     #expect(
@@ -18,7 +19,7 @@ import Testing
     #expect(script.end == .at(time))
   }
 
-  @Test func `calls a flight delayed when it should have left`() {
+  @Test func `announces a delay at the scheduled departure`() {
     let script = Script(flights: [.sample(0, at: "10:00", departed: "10:01")])
     #expect(
       script.entries.dropFirst() == [
@@ -28,7 +29,7 @@ import Testing
     )
   }
 
-  @Test func `cancels a flight half an hour before it should leave`() {
+  @Test func `announces a cancellation half an hour before the scheduled departure`() {
     let script = Script(flights: [.sample(0, at: "10:00", departed: nil)])
     #expect(
       script.entries.dropFirst() == [.init(time: .at("09:30"), change: .cancelled(0))]
@@ -48,7 +49,7 @@ import Testing
     )
   }
 
-  @Test func `announces each flight before anything else about it`() throws {
+  @Test func `announces each flight before its changes`() throws {
     var announced: Set<Flight.ID> = []
     for entry in Script(flights: try Day.bundled().flights).entries {
       switch entry.change {
@@ -88,13 +89,13 @@ import Testing
     #expect(moments(timeline(), step: 1000) == ["09:00", "10:30"])
   }
 
-  @Test func `ends when it is told to`() {
+  @Test func `ends at the given time`() {
     #expect(moments(timeline(until: .at("09:40")), step: 30) == ["09:00", "09:30", "09:40"])
     #expect(moments(timeline(until: .at("11:00")), step: 90) == ["09:00", "10:30", "11:00"])
     #expect(moments(timeline(until: .at("08:00")), step: 30) == ["09:00"])
   }
 
-  @Test func `never leaps over the ends of an outage`() {
+  @Test func `never skips the ends of an outage`() {
     let outage = Outage(begin: .at("09:10"), end: .at("09:20"))
     let timeline = timeline(outage)
     #expect(moments(timeline, step: 1000) == ["09:00", "09:10", "09:20", "10:30"])
@@ -104,7 +105,7 @@ import Testing
     )
   }
 
-  @Test func `may begin in an outage`() {
+  @Test func `can begin in an outage`() {
     let timeline = timeline(Outage(begin: .at("08:00"), end: .at("09:20")))
     #expect(!timeline.isOnline(at: timeline.begin))
     #expect(moments(timeline, step: 1000) == ["09:00", "09:20", "10:30"])
@@ -112,7 +113,7 @@ import Testing
 }
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The clock of the day` {
-  @Test func `stands still until it is moved, and never goes back`() {
+  @Test func `stands still until it is advanced, and never goes back`() {
     let clock = DayClock(at: .seconds(60))
     #expect(clock.now.sinceMidnight == .seconds(60))
     clock.advance(to: .milliseconds(90_500))
@@ -121,21 +122,21 @@ import Testing
     #expect(clock.now.sinceMidnight == .milliseconds(90_500))
   }
 
-  @Test func `tells every minute of the day exactly`() {
+  @Test func `represents every minute of the day exactly`() {
     for minute in 0..<1600 {
       #expect(DayClock(at: .seconds(minute * 60)).now.sinceMidnight == .seconds(minute * 60))
     }
   }
 
   @MainActor
-  @Test func `wakes who sleeps when it is moved to the deadline`() async throws {
+  @Test func `wakes sleepers when it is advanced to their deadline`() async throws {
     let clock = DayClock(at: .zero)
     var woken = false
     let sleeper = Task {
       try await clock.sleep(until: .init(sinceMidnight: .seconds(10)), tolerance: nil)
       woken = true
     }
-    // The jobs of the main actor run in turn: the sleeper sleeps when this one has run.
+    // The jobs of the main actor run in order, so the sleeper sleeps after this one.
     await Task {}.value
     clock.advance(to: .milliseconds(9999))
     await Task {}.value
@@ -146,13 +147,13 @@ import Testing
     #expect(woken)
   }
 
-  @Test func `does not hold up who comes too late`() async throws {
+  @Test func `does not suspend a task after its deadline`() async throws {
     let clock = DayClock(at: .seconds(10))
     try await clock.sleep(until: .init(sinceMidnight: .seconds(10)), tolerance: nil)
     try await clock.sleep(until: .init(sinceMidnight: .zero), tolerance: nil)
   }
 
-  @Test func `lets go of who is cancelled`() async {
+  @Test func `resumes a cancelled sleeper`() async {
     let clock = DayClock(at: .zero)
     let sleeper = Task { try await clock.sleep(for: .seconds(10)) }
     sleeper.cancel()

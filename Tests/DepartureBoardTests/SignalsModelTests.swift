@@ -8,8 +8,8 @@ import Testing
 
 @MainActor
 @Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20))) struct `The signals` {
-  @Test func `that come before anybody listens are not lost`() async {
-    // Both do nothing to a program that does not wait for them.
+  @Test func `that arrive before the iteration are not lost`() async {
+    // By default, both signals have no effect.
     let arrivals = Messenger<Int32>()
     let arrived = Recorder(arrivals.subscription())
     let signals = Signals([SIGURG, SIGWINCH]) { arrivals.send($0) }
@@ -24,7 +24,7 @@ import Testing
     #expect(received == [SIGURG, SIGWINCH])
   }
 
-  @Test func `that are to be ignored stay ignored`() async {
+  @Test func `that were ignored stay ignored`() async {
     signal(SIGUSR2, SIG_IGN)
     defer { signal(SIGUSR2, SIG_DFL) }
     let signals = Signals([SIGUSR2, SIGWINCH])

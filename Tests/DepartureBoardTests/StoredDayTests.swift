@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20))) struct `What the program leaves on disk` {
+@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20))) struct `The cache of the program` {
   private let folder: TemporaryFolder
 
   init() throws {
@@ -19,7 +19,7 @@ import Testing
     Array(ending.lines.prefix { !$0.hasPrefix("flights  ") })
   }
 
-  @Test func `serves the next start, which shows the same board`() async throws {
+  @Test func `serves the next run, which shows the same board`() async throws {
     let first = try await run()
     #expect(first.status == 0 && first.errors == "")
     #expect(first.count("fetches") == 755)
@@ -32,9 +32,9 @@ import Testing
     for name in ["flights", "departed", "cancelled", "requests"] {
       #expect(second.count(name) == first.count(name))
     }
-    // What is not listed is known from disk as well.
+    // Missing values are also read from disk.
     #expect(second.count("origin 404") == 0)
-    // The airports at which the board stands are asked for, and whether the weather has changed.
+    // The departure airports are fetched again, and the weather is revalidated.
     #expect(second.count("fetches") == 27)
     #expect(second.sum("revalidated") - first.sum("revalidated") == 80 - 27)
     #expect(second.sum("from disk") == 755 - 80)
@@ -43,7 +43,7 @@ import Testing
     #expect(second.count("origin requests") == second.sum("fetches", "revalidated"))
   }
 
-  @Test func `stands in, stale, for an origin that is away all day`() async throws {
+  @Test func `provides stale values while the origin is offline all day`() async throws {
     _ = try await run("--until", "07:00")
     let ending = try await run("--until", "07:00", "--offline-at", "00:00", "--online-at", "24:00")
     #expect(ending.status == 0)
@@ -59,7 +59,7 @@ import Testing
     let program = try Program([
       "--plain", "--speed", "max", "--latency", "0", "--cache", folder.path,
     ])
-    // At this speed every answer up to here has been waited for.
+    // At this speed the program has waited for all answers up to here.
     #expect(await program.someOutput() != "")
     program.send(signal)
     let ending = await program.ending()
@@ -71,11 +71,11 @@ import Testing
     #expect(next.sum("from disk", "fetches") > next.sum("fetches"))
   }
 
-  @Test func `is what had been written when the program is killed`() async throws {
+  @Test func `contains the written values after the program is killed`() async throws {
     let program = try Program([
       "--plain", "--speed", "max", "--latency", "0", "--cache", folder.path,
     ])
-    // It is written while the day goes on, not at its end, which does not come while nobody reads on.
+    // It is written during the day, not at its end, which is not reached until the output is read.
     #expect(await program.someOutput() != "")
     await Program.wait { [folder] in folder.hasLog }
     program.send(SIGKILL)
@@ -83,20 +83,20 @@ import Testing
     let next = try await run()
     #expect(next.status == 0 && next.errors == "")
     #expect(next.count("flights") == 930)
-    // Whatever of the weather is on disk needs no more than a word of the origin.
+    // Weather on disk is only revalidated.
     #expect(next.sum("from disk", "origin 304") > 0)
     #expect(next.sum("fetches", "from disk") <= 755)
     #expect(next.sum("fetches", "from disk", "origin 304") >= 755)
   }
 
-  @Test func `is nothing without a cache`() async throws {
+  @Test func `is empty with --no-cache`() async throws {
     let arguments = ["--plain", "--speed", "max", "--until", "05:30", "--no-cache"]
     let ending = try await Program(arguments, caches: folder.url).ending()
     #expect(ending.status == 0)
     #expect(folder.byteCount == 0)
   }
 
-  @Test func `damages nothing if it is damaged`() async throws {
+  @Test func `can be damaged without an effect on the board`() async throws {
     _ = try await run("--until", "07:00")
     for name in try FileManager.default.subpathsOfDirectory(atPath: folder.path)
     where name.hasSuffix(".log") {
@@ -110,7 +110,7 @@ import Testing
     #expect(!ending.output.contains("no answer"))
   }
 
-  @Test func `cannot be where there is a file`() async throws {
+  @Test func `cannot have the path of a file`() async throws {
     try Data("x".utf8).write(to: URL(filePath: folder.path.trimmingSuffix("/")))
     let ending = try await run()
     #expect(ending.status == 1)
@@ -120,7 +120,7 @@ import Testing
   }
 
   #if os(Linux)
-  @Test func `lies among the user's caches unless the program is told otherwise`() async throws {
+  @Test func `is in the user's caches by default`() async throws {
     let arguments = ["--plain", "--speed", "max", "--until", "05:30"]
     let first = try await Program(arguments, caches: folder.url).ending()
     #expect(first.status == 0 && first.errors == "")
@@ -129,7 +129,7 @@ import Testing
     #expect(second.sum("from disk") > 0)
   }
 
-  @Test func `is done without if the user's caches cannot be used`() async throws {
+  @Test func `is not used if the user's caches are not available`() async throws {
     try Data("x".utf8).write(to: URL(filePath: folder.path.trimmingSuffix("/")))
     let arguments = ["--plain", "--speed", "max", "--until", "05:30"]
     let ending = try await Program(arguments, caches: folder.url).ending()
@@ -148,7 +148,7 @@ extension String {
 }
 
 @Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20))) struct `The filter of the program` {
-  @Test func `leaves only matching lines, and the numbers of the whole day`() async throws {
+  @Test func `selects matching lines, and keeps the totals of the whole day`() async throws {
     let ending = try await Program.run(
       "--plain",
       "--speed",
@@ -171,11 +171,11 @@ extension String {
   @Test func `is typed on a terminal, erased and cleared`() async throws {
     let terminal = try PseudoTerminal(columns: 120, rows: 30)
     let program = try Program(["--speed", "3000", "--latency", "0"], terminal: terminal.device)
-    // With its first frame the program has the keyboard.
+    // The program reads the keyboard once it has drawn its first frame.
     try await terminal.read(untilFrame: { _ in true })
     try terminal.type("deltas\u{7F}")
-    // Typed letters show at once; how many flights there are, once typing has paused. That frame shows
-    // only matching flights, but there may be none of them yet.
+    // Typed letters are shown immediately, and the number of flights once typing has paused. That frame shows
+    // only matching flights, possibly none.
     let output = try await terminal.read(untilFrame: { frame in
       frame.isFiltered(by: "delta") && !frame.flights.isEmpty
     })
@@ -191,7 +191,7 @@ extension String {
 }
 
 extension Frame {
-  /// Whether typing has paused and the filter applies to the flights that are shown.
+  /// Whether typing has paused and the filter is applied.
   fileprivate func isFiltered(by text: String) -> Bool {
     source.contains("\u{1B}[1m\(text)\u{1B}[0m\u{1B}[2m_  ")
   }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A folder that does not exist yet, inside one that is removed at the end of a test.
+/// The path of a new folder, in a folder that is removed at the end of a test.
 final class TemporaryFolder: Sendable {
   private let root: URL
   let url: URL
@@ -27,7 +27,7 @@ final class TemporaryFolder: Sendable {
     }
   }
 
-  /// Whether there is a log of more than its first line to which nobody is writing at the moment.
+  /// Whether there is a log with entries that is not locked by a writer.
   var hasLog: Bool {
     names.contains { name in
       guard name.hasSuffix(".log") else { return false }

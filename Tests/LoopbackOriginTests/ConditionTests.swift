@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20)))
-struct `An origin that knows conditions` {
+struct `An origin with conditional requests` {
   let origin: LoopbackOrigin
 
   init() throws {
@@ -27,7 +27,7 @@ struct `An origin that knows conditions` {
     ("bytes=-2", "89", "bytes 8-9/10"),
     ("bytes=8-100", "89", "bytes 8-9/10"),
   ])
-  func `sends the part that is asked for`(
+  func `sends the requested part`(
     range: String,
     body: String,
     contentRange: String
@@ -41,7 +41,7 @@ struct `An origin that knows conditions` {
     #expect(response.headers["etag"] == "\"v1\"")
   }
 
-  @Test func `says that there is no such part`() async throws {
+  @Test func `rejects a range outside the resource`() async throws {
     let client = try await RawClient(port: origin.port)
     let response = try await client.exchange("/file", headers: ["Range: bytes=10-"])
     #expect(response.status == 416)
@@ -50,14 +50,14 @@ struct `An origin that knows conditions` {
   }
 
   @Test(arguments: ["lines=1-2", "bytes=0-1,3-4", "bytes=5-2"])
-  func `sends the whole for a range that it does not understand`(range: String) async throws {
+  func `sends the whole resource for an unsupported range`(range: String) async throws {
     let client = try await RawClient(port: origin.port)
     let response = try await client.exchange("/file", headers: ["Range: \(range)"])
     #expect(response.status == 200)
     #expect(response.body == "0123456789")
   }
 
-  @Test func `sends the whole if the route wants it so, or if it is no success`() async throws {
+  @Test func `sends the whole resource if the route ignores ranges or fails`() async throws {
     origin.route("/whole") { _ in
       var response = OriginResponse(text: "0123456789")
       response.allowsRanges = false
@@ -82,7 +82,7 @@ struct `An origin that knows conditions` {
     ("/weak", "\"v1\"", true),
     ("/weak", "W/\"v1\"", true),
   ])
-  func `sends nothing to a client that has this version`(
+  func `sends no body to a client that has this version`(
     path: String,
     tag: String,
     hasIt: Bool
@@ -92,7 +92,7 @@ struct `An origin that knows conditions` {
     #expect(response.status == (hasIt ? 304 : 200))
     #expect(response.body == (hasIt ? "" : "0123456789"))
     #expect(response.headers["etag"]?.hasSuffix("\"v1\"") == true)
-    // The connection goes on.
+    // The connection stays open.
     #expect(try await client.exchange("/file").status == 200)
   }
 
@@ -118,7 +118,7 @@ struct `An origin that knows conditions` {
     ("/weak", "W/\"v1\"", 200),
     ("/weak", "\"v1\"", 200),
   ])
-  func `sends a part only of the version that the client has the rest of`(
+  func `sends a part only if the client has the rest of that version`(
     path: String,
     version: String,
     status: Int
@@ -132,7 +132,7 @@ struct `An origin that knows conditions` {
     #expect(response.body == (status == 206 ? "56789" : "0123456789"))
   }
 
-  @Test func `HEAD is told about the whole`() async throws {
+  @Test func `HEAD describes the whole resource`() async throws {
     let client = try await RawClient(port: origin.port)
     let response = try await client.exchange("/file", method: "HEAD", headers: ["Range: bytes=0-1"])
     #expect(response.status == 200)

@@ -17,7 +17,7 @@ struct `An origin with faults` {
     }
   }
 
-  @Test func `answers with an error status instead, and goes on`() async throws {
+  @Test func `answers with an error status instead, and continues`() async throws {
     let client = try await RawClient(port: origin.port)
     origin.inject(.status(503), for: "/file")
     #expect(try await client.exchange("/file").status == 503)
@@ -26,7 +26,7 @@ struct `An origin with faults` {
     #expect(origin.statistics.requests == ["/file": 2])
   }
 
-  @Test func `faults strike one after another, each so many times`() async throws {
+  @Test func `faults occur one after another, each a number of times`() async throws {
     origin.inject(.status(500), for: "/file", count: 2)
     origin.inject(.status(404), for: "/file")
     origin.inject(.status(429), for: "/other")
@@ -39,7 +39,7 @@ struct `An origin with faults` {
     #expect(try await client.exchange("/other").status == 404)
   }
 
-  @Test func `forgets the faults that have not struck`() async throws {
+  @Test func `discards pending faults`() async throws {
     origin.inject(.status(500), for: "/file", count: 2)
     let client = try await RawClient(port: origin.port)
     #expect(try await client.exchange("/file").status == 500)
@@ -71,7 +71,7 @@ struct `An origin with faults` {
     }
   }
 
-  @Test func `resets the connection at once`() async throws {
+  @Test func `resets the connection immediately`() async throws {
     let client = try await RawClient(port: origin.port)
     origin.inject(.reset(), for: "/file")
     await #expect(throws: RawClient.Failure.reset) { try await client.exchange("/file") }
@@ -84,7 +84,7 @@ struct `An origin with faults` {
     origin.inject(.reset(afterBytes: 4), for: "/file")
     try await client.send("GET /file HTTP/1.1\r\nHost: x\r\n\r\n")
     await #expect(throws: RawClient.Failure.reset) {
-      // How much arrives before the reset is up to the system.
+      // The number of bytes that arrive before the reset depends on the system.
       while try await !client.receive().isEmpty {}
     }
     #expect(requests.all.count == 1)
@@ -100,7 +100,7 @@ struct `An origin with faults` {
     #expect(try await client.receiveToEnd() == "")
   }
 
-  @Test func `cuts off chunks before their end`() async throws {
+  @Test func `truncates chunks`() async throws {
     origin.route("/chunks") { _ in
       var response = OriginResponse(text: "0123456789")
       response.framing = .chunked
@@ -122,7 +122,7 @@ struct `An origin with faults` {
     #expect(text.hasSuffix("\r\n\r\n0123456789"))
   }
 
-  @Test func `stalls at once until the client gives up`() async throws {
+  @Test func `stalls immediately until the client disconnects`() async throws {
     origin.inject(.stall(), for: "/file")
     do {
       let client = try await RawClient(port: origin.port)
@@ -134,7 +134,7 @@ struct `An origin with faults` {
     #expect(requests.all.isEmpty)
   }
 
-  @Test func `stalls in the middle of a body until the client gives up`() async throws {
+  @Test func `stalls in the middle of a body until the client disconnects`() async throws {
     origin.inject(.stall(afterBytes: 4), for: "/file")
     do {
       let client = try await RawClient(port: origin.port)
@@ -146,7 +146,7 @@ struct `An origin with faults` {
     await origin.openConnections(atMost: 0)
   }
 
-  @Test func `drips the body, so many bytes after each pause`() async throws {
+  @Test func `drips the body, a few bytes after each pause`() async throws {
     let client = try await RawClient(port: origin.port)
     origin.inject(.drip(bytes: 4, every: .seconds(1)), for: "/file")
     try await client.send("GET /file HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -161,7 +161,7 @@ struct `An origin with faults` {
     #expect(try await client.exchange("/file").body == "0123456789")
   }
 
-  @Test func `a client that gives up ends a drip`() async throws {
+  @Test func `a drip ends when the client disconnects`() async throws {
     let origin = origin
     origin.inject(.drip(bytes: 1, every: .seconds(1)), for: "/file")
     do {
@@ -169,11 +169,11 @@ struct `An origin with faults` {
       try await client.send("GET /file HTTP/1.1\r\nHost: x\r\n\r\n")
       await clock.sleepers(1)
     }
-    // Nobody moves the clock: the pauses end because the client has gone.
+    // The clock is not advanced: the pauses end because the client has disconnected.
     await origin.openConnections(atMost: 0)
   }
 
-  @Test func `a handler decides what goes wrong with its answer`() async throws {
+  @Test func `a handler returns a fault with its response`() async throws {
     origin.route("/flaky") { request in
       var response = OriginResponse(text: "0123456789")
       if request.query("fails") == "yes" { response.fault = .truncation(afterBytes: 2) }
@@ -184,7 +184,7 @@ struct `An origin with faults` {
     #expect(try await client.exchange("/flaky?fails=yes").body == "01")
   }
 
-  @Test func `a fault strikes a part, too`() async throws {
+  @Test func `a fault also applies to a part`() async throws {
     let client = try await RawClient(port: origin.port)
     origin.inject(.truncation(afterBytes: 2), for: "/file")
     let response = try await client.exchange("/file", headers: ["Range: bytes=5-"])
@@ -193,7 +193,7 @@ struct `An origin with faults` {
     #expect(response.body == "56")
   }
 
-  @Test func `HEAD has no body that could be cut`() async throws {
+  @Test func `HEAD has no body that could be truncated`() async throws {
     let client = try await RawClient(port: origin.port)
     origin.inject(.drip(bytes: 1, every: .seconds(1)), for: "/file")
     #expect(try await client.exchange("/file", method: "HEAD").status == 200)

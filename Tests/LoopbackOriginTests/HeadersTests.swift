@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce) struct `Header fields` {
-  @Test func `are found whatever the case of their names`() {
+  @Test func `are found regardless of the case of their names`() {
     var headers: OriginHeaders = ["Content-Type": "text/plain"]
     #expect(headers["content-type"] == "text/plain")
     headers["CONTENT-TYPE"] = "image/png"
@@ -13,7 +13,7 @@ import Testing
     #expect(headers["Content-Type"] == nil)
   }
 
-  @Test func `may occur several times`() {
+  @Test func `can occur several times`() {
     var headers = OriginHeaders()
     headers.add("Set-Cookie", "a")
     headers.add("X", "y")

@@ -6,14 +6,14 @@ import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20)))
 struct `The life of an origin` {
-  @Test func `has a port of its own, and says where it is`() throws {
+  @Test func `has its own port and an address`() throws {
     let (one, other) = (try LoopbackOrigin(), try LoopbackOrigin())
     #expect(one.port != other.port)
     #expect(one.port > 0)
     #expect(one.address == "http://127.0.0.1:\(one.port)")
   }
 
-  @Test func `cannot have a port that is taken`() throws {
+  @Test func `cannot use a port that is in use`() throws {
     let origin = try LoopbackOrigin()
     #expect(throws: OriginError.portInUse(origin.port)) {
       _ = try LoopbackOrigin(port: origin.port)
@@ -44,7 +44,7 @@ struct `The life of an origin` {
     #expect(try await RawClient(port: next.port).exchange("/hello").body == "again")
   }
 
-  @Test func `may be stopped by several threads at once, and again`() async throws {
+  @Test func `can be stopped by several threads at once, and again`() async throws {
     let origin = try LoopbackOrigin()
     await withTaskGroup { group in
       for _ in 0..<8 { group.addTask { origin.stop() } }
@@ -86,7 +86,8 @@ struct `The life of an origin` {
     await #expect(throws: RawClient.Failure.refused) { try await RawClient(port: port) }
   }
 
-  @Test func `a handler that holds its origin lets go of it when it is stopped`() async throws {
+  @Test func `a handler that holds its origin is released when the origin is stopped`() async throws
+  {
     weak let witness: LoopbackOrigin?
     do {
       let origin = try LoopbackOrigin()
@@ -100,7 +101,9 @@ struct `The life of an origin` {
     #expect(witness == nil)
   }
 
-  @Test func `refuses and resets while it is offline, and serves on the same port after`()
+  @Test
+  func
+    `refuses and resets connections while it is offline, and serves on the same port afterwards`()
     async throws
   {
     let origin = try LoopbackOrigin()
@@ -129,7 +132,7 @@ struct `The life of an origin` {
     }
   }
 
-  @Test func `going offline drops the answers that are under way`() async throws {
+  @Test func `going offline drops responses in progress`() async throws {
     let origin = try LoopbackOrigin()
     let gate = Gate()
     origin.route("/wait") { _ in
@@ -149,14 +152,14 @@ struct `The life of an origin` {
     await #expect(throws: RawClient.Failure.reset) { try await client.receive() }
   }
 
-  @Test func `stops in the middle of everything`() async throws {
+  @Test func `can be stopped during any activity`() async throws {
     for round in 0..<20 {
       let origin = try LoopbackOrigin()
       origin.route("/hello") { _ in OriginResponse(body: Array(repeating: 1, count: 100_000)) }
       await withTaskGroup { group in
         for _ in 0..<20 {
           group.addTask {
-            // Served, reset or refused: whatever comes, it comes.
+            // The request can be served, reset or refused.
             guard let client = try? await RawClient(port: origin.port) else { return }
             while (try? await client.exchange("/hello")) != nil {}
           }
@@ -180,7 +183,7 @@ struct `The life of an origin` {
     }
   }
 
-  @Test func `closes the socket that it listened with while it is offline`() async {
+  @Test func `closes its listening socket while it is offline`() async {
     await #expect(processExitsWith: .success) {
       let origin = try LoopbackOrigin()
       let online = openSocketsAndPipes().count
@@ -189,8 +192,8 @@ struct `The life of an origin` {
     }
   }
 
-  @Test func `outlives clients that are gone before they are answered`() async {
-    // A signal for writing to nobody would end this process.
+  @Test func `survives clients that disconnect before the response`() async {
+    // A signal for writing to a closed connection would end this process.
     await #expect(processExitsWith: .success) {
       let origin = try LoopbackOrigin()
       let gate = Gate()
@@ -209,7 +212,7 @@ struct `The life of an origin` {
   }
 }
 
-/// Uses an origin in all ways that open and close connections, and stops it.
+/// Opens and closes connections to an origin in every way, and stops it.
 private func exercise() async throws -> Int {
   let origin = try LoopbackOrigin(clock: ManualClock())
   origin.route("/hello") { _ in OriginResponse(text: "hello") }
@@ -228,7 +231,7 @@ private func exercise() async throws -> Int {
   return responses
 }
 
-/// Returns the descriptors that are sockets or pipes; the system opens others when it needs them.
+/// Returns the descriptors of sockets and pipes; the system opens others on demand.
 private func openSocketsAndPipes() -> Set<Int32> {
   Set(
     (0..<4_096).filter { descriptor in

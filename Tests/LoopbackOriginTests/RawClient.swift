@@ -9,9 +9,9 @@ import Glibc
 import Musl
 #endif
 
-/// A client that sends exactly the bytes that it is told to.
+/// A client that sends exactly the given bytes.
 ///
-/// Its calls block threads of their own, and none for longer than a minute.
+/// Its calls block separate threads, for at most a minute each.
 final class RawClient: Sendable {
   struct Failure: Error, Equatable {
     let code: Int32
@@ -20,14 +20,14 @@ final class RawClient: Sendable {
     static let reset = Failure(code: ECONNRESET)
   }
 
-  /// A response as it came.
+  /// A response as received.
   struct Response: Equatable {
     var status: Int
     var headers: [String: String]
     var body: String
   }
 
-  /// Bytes that have been read and not been asked for.
+  /// Bytes that have been read but not returned.
   private struct Unread {
     var bytes: [UInt8] = []
 
@@ -42,7 +42,7 @@ final class RawClient: Sendable {
 
   init(port: UInt16) async throws {
     descriptor = Self.makeSocket()
-    // Tests start processes meanwhile, which must not keep the connection.
+    // Other tests start processes, which must not inherit the connection.
     _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     var patience = timeval(tv_sec: 240, tv_usec: 0)
     setsockopt(
@@ -62,7 +62,7 @@ final class RawClient: Sendable {
     close(descriptor)
   }
 
-  /// Returns whether the port is nobody's.
+  /// Returns whether the port is free.
   static func canBind(to port: UInt16) -> Bool {
     let descriptor = makeSocket()
     defer { close(descriptor) }
@@ -115,12 +115,12 @@ final class RawClient: Sendable {
     }
   }
 
-  /// Tells the origin that nothing more will be sent.
+  /// Closes the sending side of the connection.
   func finishSending() {
     shutdown(descriptor, Int32(SHUT_WR))
   }
 
-  /// Reads what has come, or comes next; nothing at the end.
+  /// Reads the bytes that have arrived, or waits for the next ones; returns no bytes at the end.
   func receive() async throws -> [UInt8] {
     let waiting = unread.withLock { $0.take(.max) }
     if !waiting.isEmpty { return waiting }
@@ -133,7 +133,7 @@ final class RawClient: Sendable {
     }
   }
 
-  /// Reads exactly so many bytes, fewer only at the end.
+  /// Reads a number of bytes, or fewer at the end.
   func receive(exactly count: Int) async throws -> String {
     var bytes = unread.withLock { $0.take(count) }
     while bytes.count < count {
@@ -146,7 +146,7 @@ final class RawClient: Sendable {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// Reads what is there, and returns `nil` if nothing is.
+  /// Reads the bytes that have arrived, or returns `nil` if there are none.
   private func receiveNow() throws -> [UInt8]? {
     var buffer = [UInt8](repeating: 0, count: 65_536)
     let received = recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))
@@ -160,7 +160,7 @@ final class RawClient: Sendable {
     try await receive(exactly: .max)
   }
 
-  /// Reads one response with a length, and nothing of the next one.
+  /// Reads one response with a length, without reading into the next one.
   func response(to method: String = "GET") async throws -> Response {
     var head = ""
     while !head.hasSuffix("\r\n\r\n") {
@@ -191,7 +191,7 @@ final class RawClient: Sendable {
   }
 }
 
-/// Runs what blocks outside of the threads that tasks share.
+/// Runs a blocking operation outside of the cooperative thread pool.
 func blocking<Value: Sendable>(
   _ body: @escaping @Sendable () throws -> Value
 ) async throws -> Value {

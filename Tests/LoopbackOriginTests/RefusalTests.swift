@@ -45,7 +45,7 @@ struct `An origin that refuses` {
     ("GET /hello HTTP/1.1\r\nHost: x\r\nExpect: tea\r\n\r\n", 417),
     ("\u{16}\u{3}\u{1}\u{2}\n\n", 400),
   ])
-  func `says why it does not understand, and closes the connection`(
+  func `responds to a malformed request with its reason, and closes the connection`(
     request: String,
     status: Int
   ) async throws {
@@ -60,7 +60,7 @@ struct `An origin that refuses` {
   }
 
   @Test(arguments: [("GET /", 414), ("GET / HTTP/1.1\r\nX: ", 431)])
-  func `says that a head is too large, however much is sent`(
+  func `rejects a head that is too large, no matter how much is sent`(
     start: String,
     status: Int
   ) async throws {
@@ -69,16 +69,16 @@ struct `An origin that refuses` {
     #expect(try await client.response().status == status)
   }
 
-  @Test func `says that a body is too large, although it is sent`() async throws {
+  @Test func `rejects a body that is too large, although it is sent`() async throws {
     let client = try await RawClient(port: origin.port)
     try await client.send("POST /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 500000\r\n\r\n")
     #expect(try await client.response().status == 413)
-    // Nothing of what follows is refused, or the client might lose the answer.
+    // The origin still reads the body; otherwise the client could lose the response.
     for _ in 0..<5 { try await client.send(String(repeating: "a", count: 100_000)) }
     #expect(try await client.receiveToEnd() == "")
   }
 
-  @Test func `does not wait for ever for a client that does not close`() async throws {
+  @Test func `does not wait forever for a client that does not close`() async throws {
     let client = try await RawClient(port: origin.port)
     try await client.send("nonsense\r\n\r\n")
     #expect(try await client.response().status == 400)
@@ -88,7 +88,7 @@ struct `An origin that refuses` {
     await origin.openConnections(atMost: 0)
   }
 
-  @Test func `answers what was asked before it`() async throws {
+  @Test func `answers the requests before a malformed one`() async throws {
     let client = try await RawClient(port: origin.port)
     try await client.send("GET /hello HTTP/1.1\r\nHost: x\r\n\r\nnonsense\r\n\r\n")
     #expect(try await client.response().body == "hello")
@@ -96,13 +96,13 @@ struct `An origin that refuses` {
     #expect(try await client.receiveToEnd() == "")
   }
 
-  @Test func `has limits that make sense`() async {
+  @Test func `rejects invalid limits`() async {
     await #expect(processExitsWith: .failure) { _ = OriginLimits(headBytes: 0) }
     await #expect(processExitsWith: .failure) { _ = OriginLimits(bodyBytes: -1) }
     await #expect(processExitsWith: .failure) { _ = OriginLimits(connections: 0) }
   }
 
-  @Test func `has routes that begin with a slash, and faults that strike`() async {
+  @Test func `rejects a route without a slash, and a fault with a negative count`() async {
     await #expect(processExitsWith: .failure) {
       try LoopbackOrigin().route("hello") { _ in OriginResponse() }
     }

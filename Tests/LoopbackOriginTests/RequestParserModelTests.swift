@@ -7,7 +7,7 @@ import Testing
   private let simple = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n"
   private let posted = "POST /b%20c?d=e HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody"
 
-  @Test func `finds the same requests however the bytes are cut`() throws {
+  @Test func `finds the same requests for any division of the bytes`() throws {
     let stream = Array((simple + "\r\n" + posted + simple + "GET / HTTP/1.0\n\n").utf8)
     let whole = events([stream])
     #expect(whole.count == 4)
@@ -17,7 +17,7 @@ import Testing
     #expect(events(stream.map { [$0] }) == whole)
   }
 
-  @Test func `finds the same refusal however the bytes are cut`() throws {
+  @Test func `finds the same error for any division of the bytes`() throws {
     let stream = Array((simple + "GET / HTTP/1.1\r\nHost : x\r\n\r\n").utf8)
     for cut in 1..<stream.count {
       let events = events([Array(stream[..<cut]), Array(stream[cut...])])
@@ -33,7 +33,7 @@ import Testing
     #expect(parser.bufferedCount == 3)
   }
 
-  @Test func `reads what a request says`() throws {
+  @Test func `parses the parts of a request`() throws {
     let text = """
       POST /a%2Fb/%C3%A9//c?x=1&y&z=a%26b+c&=&x=2#top HTTP/1.1\r
       host:  x \t\r
@@ -89,7 +89,11 @@ import Testing
     ("HTTP/1.0", "Connection: keep-alive\r\n", true),
     ("HTTP/1.7", "", true),
   ])
-  func `knows whether the connection goes on`(version: String, field: String, goesOn: Bool) {
+  func `determines whether the connection is kept open`(
+    version: String,
+    field: String,
+    goesOn: Bool
+  ) {
     guard
       case .request(_, let keepsAlive) = event("GET / \(version)\r\nHost: x\r\n\(field)\r\n")
     else {
@@ -99,7 +103,7 @@ import Testing
     #expect(keepsAlive == goesOn)
   }
 
-  @Test func `asks for the body of a client that waits, once`() {
+  @Test func `asks a waiting client for the body once`() {
     let head = "PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-Continue\r\n\r\n"
     var parser = RequestParser(limits: OriginLimits())
     parser.append(Array(head.utf8))
@@ -110,7 +114,7 @@ import Testing
       Issue.record("no request")
       return
     }
-    // The body is here already: nobody waits.
+    // The body has already arrived, so the client does not wait.
     parser.append(Array((head + "ok").utf8))
     guard case .request = parser.next() else {
       Issue.record("no second request")
@@ -129,13 +133,13 @@ import Testing
     }
   }
 
-  @Test func `refuses a head that is a byte larger than its limit, complete as it is`() {
+  @Test func `refuses a complete head that is one byte larger than its limit`() {
     var parser = RequestParser(limits: OriginLimits(headBytes: simple.utf8.count - 1))
     parser.append(Array((simple + simple).utf8))
     #expect(parser.next() == .failure(status: 431))
   }
 
-  @Test func `takes a head that is exactly as large as its limit`() {
+  @Test func `accepts a head that is exactly as large as its limit`() {
     var parser = RequestParser(limits: OriginLimits(headBytes: simple.utf8.count))
     parser.append(Array((simple + simple).utf8))
     for _ in 0..<2 {
@@ -157,7 +161,7 @@ import Testing
     events([Array(text.utf8)]).first
   }
 
-  /// Returns the requests in pieces of a stream, and the refusal that ends them.
+  /// Returns the requests in the pieces of a stream, and the error that ends them.
   private func events(_ pieces: [[UInt8]]) -> [RequestParser.Event] {
     var parser = RequestParser(limits: OriginLimits())
     var events: [RequestParser.Event] = []

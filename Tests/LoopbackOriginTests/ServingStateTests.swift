@@ -26,12 +26,12 @@ import Testing
     ("bytes=99999999999999999999-", .unsatisfiable),
     ("bytes=--1", .whole),
   ])
-  func `a range is the part that it names of ten bytes`(field: String?, range: ByteRange) {
+  func `a range selects a part of ten bytes`(field: String?, range: ByteRange) {
     #expect(ByteRange(field, length: 10) == range)
   }
 
   @Test(arguments: ["bytes=0-", "bytes=-5", "bytes=0-0"])
-  func `nothing has no parts`(field: String) {
+  func `an empty body has no parts`(field: String) {
     #expect(ByteRange(field, length: 0) == .unsatisfiable)
   }
 
@@ -44,7 +44,7 @@ import Testing
     (1_735_689_599, "Tue, 31 Dec 2024 23:59:59 GMT"),
     (4_107_542_400, "Mon, 01 Mar 2100 00:00:00 GMT"),
   ])
-  func `a date is written as HTTP wants it`(seconds: Int, text: String) {
+  func `a date is written in the format of HTTP`(seconds: Int, text: String) {
     #expect(httpDate(secondsSince1970: seconds) == text)
   }
 
@@ -56,7 +56,7 @@ import Testing
   }
 
   @Test(arguments: ["%", "%4", "%4g", "%%41", "%FF", "%E2%82"])
-  func `wrong percent signs are noticed`(encoded: String) {
+  func `malformed percent signs are rejected`(encoded: String) {
     #expect(percentDecoded(encoded[...]) == nil)
   }
 

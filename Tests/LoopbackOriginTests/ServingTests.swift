@@ -13,7 +13,7 @@ struct `An origin that serves` {
     origin.route("/echo", methods: [.post, .put]) { OriginResponse(body: $0.body) }
   }
 
-  @Test func `answers what its route answers`() async throws {
+  @Test func `sends the response of the route`() async throws {
     let response = try await RawClient(port: origin.port).exchange("/hello")
     #expect(response.status == 200)
     #expect(response.body == "hello")
@@ -24,7 +24,7 @@ struct `An origin that serves` {
     #expect(response.headers["date"]?.hasSuffix(" GMT") == true)
   }
 
-  @Test func `hands the request to its route`() async throws {
+  @Test func `passes the request to the route`() async throws {
     let requests = Requests()
     origin.route("/airlines/*") { request in
       requests.append(request)
@@ -39,7 +39,7 @@ struct `An origin that serves` {
     #expect(request.headers["x-key"] == "7")
   }
 
-  @Test func `a route replaces the one before it`() async throws {
+  @Test func `a route replaces an earlier one`() async throws {
     origin.route("/hello") { _ in OriginResponse(text: "good day") }
     let client = try await RawClient(port: origin.port)
     #expect(try await client.exchange("/hello").body == "good day")
@@ -50,11 +50,11 @@ struct `An origin that serves` {
     let response = try await client.exchange("/hello", method: "HEAD")
     #expect(response.status == 200)
     #expect(response.headers["content-length"] == "5")
-    // What follows is the next answer, not a body.
+    // The next response follows, not a body.
     #expect(try await client.exchange("/hello").body == "hello")
   }
 
-  @Test func `a route may answer HEAD itself`() async throws {
+  @Test func `a route can answer HEAD itself`() async throws {
     origin.route("/hello", methods: [.head]) { _ in OriginResponse(status: 204) }
     let client = try await RawClient(port: origin.port)
     #expect(try await client.exchange("/hello", method: "HEAD").status == 204)
@@ -62,7 +62,7 @@ struct `An origin that serves` {
   }
 
   @Test(arguments: [(200, "ok"), (201, "ok"), (404, "ok"), (503, "ok"), (204, ""), (304, "")])
-  func `an answer has a body unless its status has none`(status: Int, body: String) async throws {
+  func `a response has a body unless its status has none`(status: Int, body: String) async throws {
     origin.route("/status") { _ in OriginResponse(text: "ok", status: status) }
     let client = try await RawClient(port: origin.port)
     let response = try await client.exchange("/status")
@@ -108,7 +108,7 @@ struct `An origin that serves` {
     }
     try await client.send("GET /chunks HTTP/1.0\r\n\r\n")
     let text = try await client.receiveToEnd()
-    // It does not know chunks.
+    // An old client does not support chunks.
     #expect(text.hasSuffix("\r\n\r\nhello"))
     #expect(!text.lowercased().contains("transfer-encoding"))
   }
@@ -142,7 +142,7 @@ struct `An origin that serves` {
     try await sent
   }
 
-  @Test func `answers what was asked before the client finished sending`() async throws {
+  @Test func `answers requests after the client has closed its sending side`() async throws {
     let client = try await RawClient(port: origin.port)
     let request = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
     try await client.send(request + request + "GET /unfinis")
@@ -180,7 +180,7 @@ struct `An origin that serves` {
     #expect(answer.utf8.distance(from: head.upperBound, to: answer.endIndex) == body.count)
   }
 
-  @Test func `asks for the body of a client that waits for it`() async throws {
+  @Test func `asks a waiting client for the body`() async throws {
     let client = try await RawClient(port: origin.port)
     try await client.send(
       "PUT /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
@@ -271,7 +271,7 @@ struct `An origin that serves` {
     await waiting.value
   }
 
-  @Test func `waits as long as its latency before it answers`() async throws {
+  @Test func `waits for its latency before it answers`() async throws {
     let clock = ManualClock()
     let origin = try LoopbackOrigin(clock: clock)
     origin.route("/hello") { _ in OriginResponse(text: "hello") }

@@ -15,14 +15,14 @@ struct `An origin and a URL session` {
 
   init() throws {
     let configuration = URLSessionConfiguration.ephemeral
-    // A busy machine takes its time.
+    // Requests can take long on a busy machine.
     configuration.timeoutIntervalForRequest = 600
     session = URLSession(configuration: configuration)
     origin = try LoopbackOrigin()
     origin.route("/hello") { _ in OriginResponse(text: "hello") }
   }
 
-  @Test func `understand each other`() async throws {
+  @Test func `exchange a request and a response`() async throws {
     let (data, response) = try await get("/hello")
     #expect(String(decoding: data, as: UTF8.self) == "hello")
     #expect(response.statusCode == 200)
@@ -73,13 +73,13 @@ struct `An origin and a URL session` {
   @Test(arguments: [
     OriginFault.reset(), .reset(afterBytes: 2), .truncation(afterBytes: 2), .wrongContentLength(20),
   ])
-  func `notice a broken transfer`(fault: OriginFault) async throws {
-    // More than once: a session may try again.
+  func `report a broken transfer`(fault: OriginFault) async throws {
+    // More than once, because a session can retry.
     origin.inject(fault, for: "/hello", count: 10)
     await #expect(throws: URLError.self) { try await get("/hello") }
   }
 
-  @Test func `notice that nobody is there`() async throws {
+  @Test func `report a refused connection`() async throws {
     await origin.goOffline()
     let error = await #expect(throws: URLError.self) { try await get("/hello") }
     #expect(error?.code == .cannotConnectToHost)

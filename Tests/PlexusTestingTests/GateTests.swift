@@ -6,7 +6,7 @@ import Testing
 struct `A gate` {
   let gate = Gate()
 
-  @Test func `holds those who arrive until it is opened`() async throws {
+  @Test func `suspends tasks until it is opened`() async throws {
     let passed = Notes<Int>()
     let tasks = (0..<3).map { index in
       Task { [gate] in
@@ -32,7 +32,7 @@ struct `A gate` {
     #expect(gate.arrivalCount == 3)
   }
 
-  @Test func `holds those who arrive after it was closed again`() async throws {
+  @Test func `suspends tasks that arrive after it was closed again`() async throws {
     gate.open()
     try await gate.wait()
     gate.close()
@@ -57,7 +57,7 @@ struct `A gate` {
       await gate.arrivals(index + 1)
     }
     #expect(order.entries == [])
-    // The tasks of one admission run on any thread: only together they come before those of the next.
+    // The tasks of one admission run in any order, but before the tasks of the next admission.
     gate.admit(2)
     #expect(gate.waiterCount == 3)
     await passed.arrivals(2)
@@ -71,7 +71,7 @@ struct `A gate` {
     #expect(order.entries.suffix(2).sorted() == [3, 4])
   }
 
-  @Test func `admits those who arrive later if too few wait`() async throws {
+  @Test func `admits later arrivals if too few tasks wait`() async throws {
     let first = Task { [gate] in try await gate.wait() }
     await gate.arrivals(1)
     gate.admit(3)
@@ -85,7 +85,7 @@ struct `A gate` {
     try await fourth.value
   }
 
-  @Test func `forgets what it did not admit when it is closed`() async throws {
+  @Test func `discards unused admissions when it is closed`() async throws {
     gate.admit(2)
     gate.close()
     let task = Task { [gate] in try await gate.wait() }
@@ -106,7 +106,7 @@ struct `A gate` {
     try await task.value
   }
 
-  @Test func `admits nobody if asked to admit zero`() async throws {
+  @Test func `admits no task if asked to admit zero`() async throws {
     let task = Task { [gate] in try await gate.wait() }
     await gate.arrivals(1)
     gate.admit(0)
@@ -115,7 +115,7 @@ struct `A gate` {
     try await task.value
   }
 
-  @Test func `admits as many as there can be, however often it is told to`() async throws {
+  @Test func `does not overflow the number of admissions`() async throws {
     gate.admit(.max)
     gate.admit(.max)
     for _ in 1...3 { try await gate.wait() }
@@ -153,7 +153,7 @@ struct `A gate` {
     try await gate.wait()
   }
 
-  @Test func `counts who arrived, whether they still wait or not`() async throws {
+  @Test func `counts all arrivals, whether the tasks still wait or not`() async throws {
     #expect(gate.arrivalCount == 0)
     await gate.arrivals(0)
     let task = Task { [gate] in try await gate.wait() }
@@ -173,7 +173,7 @@ struct `A gate` {
     #expect(gate.arrivalCount == 0)
   }
 
-  @Test func `is released when nobody waits any more`() async throws {
+  @Test func `is released when no task waits`() async throws {
     weak let weakGate: Gate?
     do {
       let gate = Gate()
@@ -186,7 +186,7 @@ struct `A gate` {
     #expect(weakGate == nil)
   }
 
-  @Test func `lets everybody through exactly once, however many threads open, admit and cancel`()
+  @Test func `admits each task exactly once while threads open, admit and cancel`()
     async
   {
     let (gate, count) = (gate, 500)
@@ -215,7 +215,7 @@ struct `A gate` {
     #expect(gate.waiterCount == 0)
   }
 
-  @Test func `cannot admit or wait for less than nobody`() async {
+  @Test func `cannot admit or wait for a negative number of tasks`() async {
     await #expect(processExitsWith: .failure) { Gate().admit(-1) }
     await #expect(processExitsWith: .failure) { await Gate().arrivals(-1) }
   }

@@ -8,7 +8,9 @@ struct `A manual clock that runs` {
 
   let clock = ManualClock()
 
-  @Test func `wakes everybody in order of deadline, and stands at the last one`() async throws {
+  @Test func `wakes all sleepers in order of deadline, and stops at the last deadline`()
+    async throws
+  {
     let sleepers = [3, 1, 2].map { seconds in
       Task { [clock] in
         try await clock.sleep(for: .seconds(seconds))
@@ -22,15 +24,15 @@ struct `A manual clock that runs` {
     for sleeper in sleepers { #expect(try await sleeper.value) }
   }
 
-  @Test func `stands still if nobody sleeps`() {
+  @Test func `stands still if no task sleeps`() {
     clock.advance(by: .seconds(1))
     clock.run()
     #expect(clock.now.offset == .seconds(1))
   }
 
-  @Test func `stops at every deadline, and wakes those who go to sleep meanwhile`() async {
+  @Test func `stops at every deadline, and wakes tasks that begin to sleep meanwhile`() async {
     let times = Notes<Duration>()
-    // Whoever is woken runs at once, and sleeps again, before the clock goes on.
+    // A woken task runs immediately, and sleeps again before the clock continues.
     let executor = InlineExecutor()
     let tasks = [(1, 3), (2, 1)].map { seconds, count in
       Task(executorPreference: executor) { [clock] in
@@ -61,7 +63,7 @@ struct `A manual clock that runs` {
     #expect(clock.now.offset == .seconds(3))
   }
 
-  @Test func `carries out an operation that sleeps as often as it likes`() async throws {
+  @Test func `runs an operation that sleeps any number of times`() async throws {
     let total = try await clock.run {
       for seconds in 1...100 { try await clock.sleep(for: .seconds(seconds)) }
       return clock.now.offset
@@ -81,7 +83,7 @@ struct `A manual clock that runs` {
   }
 
   @Test func `ends with the operation, though others sleep again and again`() async throws {
-    // It is asleep again before whoever has woken it can look.
+    // The task sleeps again before the call that woke it can observe the clock.
     let heart = Task(executorPreference: InlineExecutor()) { [clock] in
       while !Task.isCancelled { try? await clock.sleep(for: .milliseconds(1)) }
     }
@@ -129,7 +131,7 @@ struct `A manual clock that runs` {
   }
 }
 
-/// Runs every job where it is made ready.
+/// An executor that runs every job immediately, on the thread that enqueues it.
 private final class InlineExecutor: TaskExecutor {
   func enqueue(_ job: consuming ExecutorJob) {
     UnownedJob(job).runSynchronously(on: asUnownedTaskExecutor())

@@ -39,7 +39,7 @@ struct `A manual clock` {
     #expect(clock.minimumResolution > .zero)
   }
 
-  @Test func `measures what the test lets pass`() {
+  @Test func `measures the time by which the test advances it`() {
     let elapsed = clock.measure {
       clock.advance(by: .seconds(3))
     }
@@ -68,7 +68,7 @@ struct `A manual clock` {
     for sleeper in sleepers { try await sleeper.value }
   }
 
-  @Test func `says which deadline comes next`() async throws {
+  @Test func `returns the next deadline`() async throws {
     #expect(clock.nextDeadline == nil)
     let late = Task { [clock] in try await clock.sleep(for: .seconds(9)) }
     let soon = Task { [clock] in try await clock.sleep(for: .seconds(5)) }
@@ -91,7 +91,7 @@ struct `A manual clock` {
   }
 
   @Test func `wakes in order of deadline, and in order of arrival at the same one`() async throws {
-    // The executor runs what is resumed in the order in which it is resumed.
+    // The executor runs jobs in the order in which they are resumed.
     let executor = InOrder()
     let names = Notes<String>()
     var tasks: [Task<Void, any Error>] = []
@@ -104,7 +104,7 @@ struct `A manual clock` {
       )
       await clock.sleepers(tasks.count)
     }
-    // A task that is resumed before it has come to rest goes on at once, ahead of the others.
+    // A task that is resumed before it is suspended continues immediately, ahead of the others.
     await executor.atRest()
     clock.advance(by: .seconds(3))
     for task in tasks { try await task.value }
@@ -201,7 +201,7 @@ struct `A manual clock` {
     for sleeper in sleepers { try await sleeper.value }
   }
 
-  @Test func `sleepers counts who sleeps now, not who once slept`() async throws {
+  @Test func `sleepers counts current sleepers, not former ones`() async throws {
     let (clock, done) = (clock, Notes<String>())
     let first = Task { try await clock.sleep(for: .seconds(1)) }
     await clock.sleepers(1)
@@ -252,7 +252,7 @@ struct `A manual clock` {
     #expect(slept == count / 2)
   }
 
-  @Test func `may be advanced, slept on and watched from many threads at once`() async {
+  @Test func `can be advanced, slept on and read from many threads at once`() async {
     let clock = clock
     let ended = Notes<Bool>()
     await withTaskGroup { group in
@@ -274,7 +274,7 @@ struct `A manual clock` {
           _ = clock.nextDeadline
         }
       }
-      // Whoever came too late for the threads is cancelled.
+      // Cancels the tasks that began to sleep after the last advance.
       group.cancelAll()
     }
     #expect(ended.entries == Array(repeating: true, count: 400))
@@ -310,7 +310,7 @@ struct `A manual clock` {
   }
 }
 
-/// An executor without priorities: first come, first served.
+/// An executor without priorities, which runs jobs in order of arrival.
 private final class InOrder: TaskExecutor {
   private let queue = DispatchQueue(label: "in order")
 
@@ -319,7 +319,7 @@ private final class InOrder: TaskExecutor {
     queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
   }
 
-  /// Waits until the job that is running has ended, and those before this call.
+  /// Waits for the running job and all jobs enqueued before this call.
   func atRest() async {
     await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
   }

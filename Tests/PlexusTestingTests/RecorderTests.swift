@@ -13,7 +13,7 @@ struct `A recorder` {
     (stream, source) = AsyncStream.makeStream()
   }
 
-  @Test func `collects what the sequence yields, in order`() async {
+  @Test func `collects the elements of the sequence, in order`() async {
     let recorder = Recorder(stream)
     for number in 1...3 { source.yield(number) }
     #expect(await recorder.first(3) == [1, 2, 3])
@@ -21,13 +21,13 @@ struct `A recorder` {
     #expect(!recorder.isFinished)
   }
 
-  @Test func `collects what was yielded before it was made`() async {
+  @Test func `collects elements that were yielded before it was created`() async {
     source.yield(1)
     source.finish()
     #expect(await Recorder(stream).finished() == [1])
   }
 
-  @Test func `returns the first so many, however many there are`() async {
+  @Test func `returns the requested number of elements if there are more`() async {
     let recorder = Recorder(stream)
     #expect(await recorder.first(0) == [])
     for number in 1...5 { source.yield(number) }
@@ -35,7 +35,7 @@ struct `A recorder` {
     #expect(await recorder.first(2) == [1, 2])
   }
 
-  @Test func `waits for the first so many and not for the end`() async {
+  @Test func `waits for the requested number of elements and not for the end`() async {
     let recorder = Recorder(stream)
     let first = Task { await recorder.first(2) }
     let more = Task { await recorder.first(3) }
@@ -46,7 +46,7 @@ struct `A recorder` {
     #expect(await more.value == [1, 2, 3])
   }
 
-  @Test func `returns what there is when the sequence ends before`() async {
+  @Test func `returns fewer elements if the sequence ends early`() async {
     let recorder = Recorder(stream)
     let waiting = Task { await recorder.first(3) }
     source.yield(1)
@@ -58,7 +58,9 @@ struct `A recorder` {
     #expect(recorder.error == nil)
   }
 
-  @Test func `returns what there is when the waiting task is cancelled, and goes on`() async {
+  @Test func `returns fewer elements when the waiting task is cancelled, and continues to record`()
+    async
+  {
     let recorder = Recorder(stream)
     source.yield(1)
     _ = await recorder.first(1)
@@ -72,7 +74,7 @@ struct `A recorder` {
     #expect(await recorder.first(2) == [1, 2])
   }
 
-  @Test func `says with which error the sequence ended`() async {
+  @Test func `returns the error with which the sequence ended`() async {
     let (stream, source) = AsyncThrowingStream.makeStream(of: Int.self)
     let recorder = Recorder(stream)
     source.yield(1)
@@ -95,7 +97,7 @@ struct `A recorder` {
     #expect(recorder.isFinished)
   }
 
-  @Test func `nothing is recorded after cancel, even if the sequence does not notice`() async {
+  @Test func `nothing is recorded after cancel, even if the sequence ignores cancellation`() async {
     let deaf = Deaf()
     let recorder = Recorder(deaf)
     deaf.gate.admit()
@@ -151,7 +153,7 @@ struct `A recorder` {
     #expect(wasFinished.entries == [false])
   }
 
-  @Test func `records the values of a sequence of nothing`() async {
+  @Test func `records the elements of a sequence of Void`() async {
     let (stream, source) = AsyncStream.makeStream(of: Void.self)
     let recorder = Recorder(stream)
     source.yield()
@@ -159,7 +161,7 @@ struct `A recorder` {
     #expect(await recorder.first(2).count == 2)
   }
 
-  @Test func `may be read and waited for from many threads while it records`() async {
+  @Test func `can be read and awaited from many threads while it records`() async {
     let (recorder, source, count) = (Recorder(stream), source, 2_000)
     let seen = await withTaskGroup(of: [Int].self) { group in
       for waiter in 1...100 {
@@ -181,14 +183,14 @@ struct `A recorder` {
     #expect(await recorder.finished().count == count)
   }
 
-  @Test func `cannot wait for less than no elements`() async {
+  @Test func `cannot wait for a negative number of elements`() async {
     await #expect(processExitsWith: .failure) {
       _ = await Recorder(AsyncStream<Int> { _ in }).first(-1)
     }
   }
 }
 
-/// Tells when nobody holds it any more.
+/// An object that reports its release.
 private final class Witness: Sendable {
   private let onRelease = Guarded<(@Sendable () -> Void)?>(nil)
 
@@ -201,7 +203,7 @@ private final class Witness: Sendable {
   func pass(_ number: Int) -> Int { number }
 }
 
-/// Counts upwards, one number for each task that its gate admits, and ignores cancellation.
+/// A sequence of ascending numbers, one for each admission of its gate, that ignores cancellation.
 private struct Deaf: AsyncSequence, Sendable {
   struct Iterator: AsyncIteratorProtocol {
     let gate: Gate

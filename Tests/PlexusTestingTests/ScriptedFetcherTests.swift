@@ -6,7 +6,8 @@ import Testing
 struct `A scripted fetcher` {
   private struct Offline: Error {}
 
-  @Test func `answers in the order of its script, then repeats the last step`() async throws {
+  @Test func `returns the results of its script in order, then repeats the last one`() async throws
+  {
     let fetcher = ScriptedFetcher<Int>([.success(1), .failure(Offline()), .success(3)])
     #expect(try await fetcher.fetch() == 1)
     await #expect(throws: Offline.self) { try await fetcher.fetch() }
@@ -67,7 +68,7 @@ struct `A scripted fetcher` {
     #expect(try await task.value == 1)
   }
 
-  @Test func `is what a closure that fetches calls`() async throws {
+  @Test func `can be called by a closure or passed as one`() async throws {
     let fetcher = ScriptedFetcher<String>([.success("a")])
     let operation: @concurrent @Sendable () async throws -> String = { try await fetcher.fetch() }
     let reference: @concurrent @Sendable () async throws -> String = fetcher.fetch
@@ -75,7 +76,7 @@ struct `A scripted fetcher` {
     #expect(try await reference() == "a")
   }
 
-  @Test func `gives every one of many concurrent fetches a step of its own`() async throws {
+  @Test func `uses one step for each of many concurrent fetches`() async throws {
     let count = 1_000
     let fetcher = ScriptedFetcher<Int>((0..<count).map { .success($0) })
     let values = try await withThrowingTaskGroup(of: Int.self) { group in

@@ -2,7 +2,7 @@ import Foundation
 import Synchronization
 import TestSupport
 
-/// Runs the body on threads of their own at the same time, and waits for all of them.
+/// Runs the body on several new threads at the same time, and waits for all of them.
 func onThreads(_ count: Int, _ body: @escaping @Sendable (_ thread: Int) -> Void) async {
   let running = Atomic(count)
   await withCheckedContinuation { continuation in
@@ -20,7 +20,7 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (_ thread: Int) -> Void
   }
 }
 
-/// What tasks write down in the order in which they get to it.
+/// A list of entries that tasks append, in order of arrival.
 final class Notes<Entry: Sendable>: Sendable {
   private let state = Guarded<[Entry]>([])
 

@@ -1,23 +1,23 @@
 import Foundation
 public import Testing
 
-/// Lets no more than a few tests of the whole bundle run at once.
+/// A trait that limits the number of tests that run at the same time.
 ///
-/// The test runner starts all tests at the same time. Nearly two thousand that share two threads starve
-/// each other: those that talk to servers wait beyond their timeouts, and descriptors run out. A time
-/// limit begins with the cases of a test; a test therefore waits for its turn before that, and its cases
-/// wait only for those of the few tests that have theirs.
+/// The test runner starts all tests at once. Nearly two thousand tests on two threads starve each other:
+/// requests to servers time out, and the process runs out of descriptors. A time limit begins with the
+/// cases of a test, so a test waits for its turn before its cases start, and its cases wait only for the
+/// cases of the few tests that run.
 public struct FewAtOnce: SuiteTrait, TestTrait, TestScoping {
   private enum Scope { case none, test, testCase }
 
-  /// What has its turn at present: a trait of suites in suites comes here once for each of them.
+  /// The scope that has a turn: a trait of nested suites is applied once for each suite.
   @TaskLocal private static var scope = Scope.none
 
   private static let count = 2 * ProcessInfo.processInfo.activeProcessorCount
   private static let tests = Turns(count)
   private static let testCases = Turns(count)
 
-  /// Whether it holds for the tests of a suite.
+  /// Whether the trait applies to the tests of a suite.
   public var isRecursive: Bool { true }
 
   /// Returns the trait for tests and their cases; a suite takes no turn of its own.
@@ -41,11 +41,11 @@ public struct FewAtOnce: SuiteTrait, TestTrait, TestScoping {
 }
 
 extension Trait where Self == FewAtOnce {
-  /// Lets no more than a few tests of the whole bundle run at once.
+  /// A trait that limits the number of tests that run at the same time.
   public static var fewAtOnce: FewAtOnce { FewAtOnce() }
 }
 
-/// A number of turns, given out in the order in which they are asked for.
+/// A counting semaphore that resumes tasks in order of arrival.
 private final class Turns: Sendable {
   private struct State {
     var free: Int

@@ -6,7 +6,7 @@ import Glibc
 import Musl
 #endif
 
-/// A value of a test behind a lock that the thread sanitizer can see.
+/// A value behind a lock that the thread sanitizer understands.
 public final class Guarded<Value>: @unchecked Sendable {
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private var value: Value

@@ -34,14 +34,14 @@ public final class Log<Entry: Sendable>: Sendable {
     for waiter in ready.values { waiter.continuation.resume() }
   }
 
-  /// Waits until there are as many entries, or the waiting task is cancelled.
+  /// Waits for a number of entries, or until the waiting task is cancelled.
   @discardableResult
   public func first(_ count: Int) async -> [Entry] {
     await wait { $0.count >= count }
     return Array(entries.prefix(count))
   }
 
-  /// Waits until the entries are as wanted, or the waiting task is cancelled.
+  /// Waits until the entries satisfy a condition, or the waiting task is cancelled.
   public func wait(until isSatisfied: @escaping @Sendable ([Entry]) -> Bool) async {
     let id = state.withLock { state in
       state.lastID += 1

@@ -1,30 +1,31 @@
 /// The text of `--help`.
 enum Usage {
   static let text = """
-    Replays the departures of New York's three airports on 8 February 2013, the first day of a
-    blizzard, from an HTTP origin on this machine, and shows them on a board. Airlines, aircraft,
-    airports and weather are fetched once each and shared by all rows that need them, and so are
-    the badges of the airlines; of the weather one asks now and then whether it has changed. What
-    does not change in a day is kept on disk, where the next start finds it, however this one ends.
+    Replays the departures from New York's three airports on 8 February 2013, the first day of a
+    blizzard, and shows them on a board. Airlines, aircraft, airports and weather come from an HTTP
+    origin on this machine. All rows share each fetched value until it expires; expired weather is
+    revalidated, and each airline's badge is downloaded once. Data that does not change within a day
+    is cached on disk for the next run, even if this one is killed.
 
     usage: DepartureBoard [options]
 
-      --speed N|max           seconds of the day in a second; 300 if not given, so that the day
-                              takes about four minutes; max: as fast as everything is answered
-      --plain                 print plain lines, as always if the output is not a terminal
+      --speed N|max           simulated seconds in a second; 300 if not given, about four minutes for
+                              the day; max: as fast as the requests are answered
+      --plain                 print plain lines, the default if the output is not a terminal
       --filter TEXT           show only flights with these words in their number, airports, airline,
-                              aircraft or status; the numbers still tell of the whole day
-      --latency MILLISECONDS  how long the origin takes to answer; 25 if not given
-      --offline-at HH:MM      when the origin goes away; what is known is shown on, marked with ~
-                              once it is stale
-      --online-at HH:MM       when it comes back; two hours later if not given
+                              aircraft or status; the totals still include all flights
+      --latency MILLISECONDS  the latency of the origin; 25 if not given
+      --offline-at HH:MM      when the origin goes offline; the board keeps cached data and marks
+                              stale data with ~
+      --online-at HH:MM       when it is online again; two hours later if not given
       --until HH:MM           when to stop; after the last flight if not given
-      --port N                the port of the origin; any that is free if not given
-      --cache DIRECTORY       where to keep what was fetched; the user's caches if not given
-      --no-cache              keep nothing, and begin with nothing
-      --help                  show this
+      --port N                the port of the origin; any free port if not given
+      --cache DIRECTORY       the directory of the cache; in the user's caches if not given
+      --no-cache              do not read or write a cache
+      --help                  show this text
 
-    On a terminal, type to filter; Backspace and Escape take it back. Ctrl-C ends the board, writes
-    what is not on disk yet and prints what has been counted so far. Set NO_COLOR for no colours.
+    On a terminal, type to filter; Backspace erases a character, Escape the whole filter. Ctrl-C
+    stops the replay, writes unsaved data to disk and prints the totals. Set NO_COLOR for output
+    without color.
     """
 }

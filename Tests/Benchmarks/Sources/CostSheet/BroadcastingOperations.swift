@@ -114,7 +114,7 @@ private let messengerOperations: [Operation] = [
   },
 ]
 
-/// A sequence that has all its elements and has ended.
+/// A finished sequence that still contains all its elements.
 func numbers(_ count: Int) -> AsyncStream<Int> {
   let (stream, continuation) = AsyncStream.makeStream(of: Int.self)
   for number in 0..<count { continuation.yield(number) }

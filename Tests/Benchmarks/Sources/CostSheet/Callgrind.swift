@@ -42,8 +42,8 @@ struct Callgrind {
     return line?.split(separator: "\t").last.map { String($0.prefix(while: \.isNumber)) }
   }
 
-  /// Returns the cost of one operation: the difference between two processes that carry it out, which
-  /// cancels out the start of a process and the set-up of the operation.
+  /// Returns the cost of one operation: the difference between two processes with different numbers of operations,
+  /// which cancels out the start of a process and the set-up of the operation.
   func cost(of operation: Operation) throws -> Cost {
     let few = operation.count / 3
     let short = try total(of: operation, count: few)
@@ -63,8 +63,8 @@ struct Callgrind {
 
   /// Counts one run, and further ones if it had a second thread for tasks, until two agree.
   ///
-  /// The system's queues add a thread when a second has passed, as all threads that wait for valgrind look
-  /// blocked. Which task runs first is then a matter of luck. Without it, all runs differ by a few instructions.
+  /// The system's queues add a thread after a second, because all threads that wait for valgrind look blocked. The
+  /// order of the tasks is then random. Without that thread, runs differ by a few instructions only.
   private func total(of operation: Operation, count: Int) throws -> Total {
     var best = try run(operation, count: count)
     for _ in 0..<4 where best.threads > Callgrind.expectedThreads {
@@ -115,7 +115,7 @@ struct Callgrind {
     return total
   }
 
-  /// The number of threads of this process, which the process that counts reads; 0 where it is unknown.
+  /// The number of threads of this process, reported to the counting process; 0 if it is unknown.
   static var threadCount: Int {
     (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count) ?? 0
   }

@@ -47,7 +47,7 @@ struct CostSheet {
 
   // MARK: - One process
 
-  /// Carries out an operation, in a process of its own that valgrind watches.
+  /// Runs an operation, in a separate process under valgrind.
   private static func carryOut(_ arguments: [String]) -> Never {
     guard arguments.count == 3, let count = Int(arguments[2]),
       let operation = allOperations.first(where: { $0.name == arguments[1] })
@@ -58,18 +58,18 @@ struct CostSheet {
     Task.detached {
       do {
         try await operation.body(count)
-        // What the operation has left to tasks is part of its cost.
+        // The tasks that the operation has started are part of its cost.
         await settle()
         print(Callgrind.threadCount)
         fflush(nil)
-        // Not exit(): other threads may still run, and nothing has to be cleaned up.
+        // Not exit(): other threads may still run, and nothing needs cleanup.
         _exit(0)
       } catch {
         FileHandle.standardError.write(Data("\(error)\n".utf8))
         exit(1)
       }
     }
-    // dispatchMain() would end the main thread, which valgrind does not survive.
+    // dispatchMain() would end the main thread, which crashes valgrind.
     while true { RunLoop.main.run() }
   }
 

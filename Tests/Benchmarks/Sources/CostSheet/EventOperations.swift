@@ -3,7 +3,7 @@ import Plexus
 /// Operations of event buses without a goal.
 let eventOperations: [Operation] = busOperations + keptEventOperations
 
-/// An event whose handlers say whether they have handled it.
+/// An event whose handlers report their results.
 private struct Job: PersistentEvent {
   let number: Int
 

@@ -137,7 +137,7 @@ struct Tick: Event {
   let number: Int
 }
 
-/// An event that is kept for later subscribers.
+/// An event that is retained for later subscribers.
 struct KeptTick: Event {
   let number: Int
 

@@ -221,7 +221,7 @@ private let httpOperations: [Operation] = [
   },
 ]
 
-/// Answers every request of a session from memory.
+/// A protocol handler that answers every request of a session from memory.
 private final class CannedProtocol: URLProtocol {
   override class func canInit(with request: URLRequest) -> Bool { true }
 

@@ -2,7 +2,7 @@ import Synchronization
 
 /// A public operation of the library, or of a peer, whose cost is counted.
 struct Operation: Sendable {
-  /// Carries out the operation a number of times.
+  /// Runs the operation a number of times.
   typealias Body = @concurrent @Sendable (_ count: Int) async throws -> Void
 
   let name: String
@@ -18,7 +18,7 @@ struct Operation: Sendable {
   ///   - name: The name of its row.
   ///   - goal: The highest acceptable number of instructions.
   ///   - count: The number of operations in the longer run, divisible by 3.
-  ///   - body: Carries out the operation a number of times, with a set-up that does not depend on it.
+  ///   - body: Runs the operation a number of times, with a set-up that does not depend on that number.
   init(_ name: String, goal: Int? = nil, count: Int = 3_000, _ body: @escaping Body) {
     precondition(
       count.isMultiple(of: 3),
@@ -31,7 +31,7 @@ struct Operation: Sendable {
   }
 }
 
-/// The value that caches keep and publishers publish: a reference, as most real values contain one.
+/// The value for caches and publishers: a reference, because most real values contain one.
 final class Article: Sendable {
   let number: Int
 
@@ -89,7 +89,7 @@ final class Countdown: Sendable {
   }
 }
 
-/// A reader of a sequence, in a task of its own.
+/// A reader of a sequence in a separate task.
 struct Reader: Sendable {
   private let countdown: Countdown
   private let task: Task<Void, Never>
@@ -107,7 +107,7 @@ struct Reader: Sendable {
     }
   }
 
-  /// Starts to read a sequence of which it may miss elements.
+  /// Starts to read a sequence, of which it can miss elements.
   ///
   /// - Parameters:
   ///   - sequence: The sequence.

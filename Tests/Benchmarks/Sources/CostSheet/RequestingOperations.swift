@@ -159,7 +159,7 @@ private let mapOperations: [Operation] = [
 
 // MARK: - Misses
 
-/// A cacher that has nothing and keeps nothing.
+/// A cacher that is always empty.
 private struct EmptyCacher: Cacher {
   func entry(forKey key: String) async throws -> CacheEntry<Article>? { nil }
   func store(_ entries: [String: CacheEntry<Article>]) async throws {}
@@ -292,7 +292,7 @@ private let missOperations: [Operation] = [
   },
 ]
 
-/// Calls a closure in as many tasks, and another one when all of them wait.
+/// Calls a closure in a number of tasks, and another one when all of them wait.
 private func inTasks(
   _ count: Int,
   whenAllWait open: () -> Void,

@@ -2,7 +2,7 @@ import Foundation
 import Plexus
 import PlexusStorage
 
-/// Operations of the cachers on disk; the system's own work is not counted.
+/// Operations of the cachers on disk; system calls are not counted.
 let storageOperations: [Operation] = fileOperations + logOperations
 
 private func entry(_ number: Int) -> CacheEntry<Int> {

@@ -1,7 +1,7 @@
 import Dispatch
 import Foundation
 
-/// Measures the library beside its peers.
+/// Compares the library with its peers.
 @main
 struct Benchmarks {
   static func main() {
@@ -18,7 +18,7 @@ struct Benchmarks {
     dispatchMain()
   }
 
-  /// Prints what a part of a row comes to that needs a process of its own.
+  /// Prints the result of a probe, the part of a row that runs in a separate process.
   private static func runProbe() -> Never {
     let arguments = CommandLine.arguments.dropFirst(2)
     guard let probe = Probe.named(arguments.first ?? ""), arguments.count == 2,
@@ -31,7 +31,7 @@ struct Benchmarks {
       print(await probe(count))
       exit(0)
     }
-    // Not the main loop: that ends the main thread, which valgrind does not survive.
+    // dispatchMain() would end the main thread, which crashes valgrind.
     while true { sleep(1_000) }
   }
 
@@ -93,24 +93,23 @@ struct Benchmarks {
            PlexusBenchmarks instructions
            PlexusBenchmarks hit-ratios --traces FOLDER
 
-    Runs the rows whose names begin with one of those given, or all of them. Each is measured in
-    turn with its peer, N times (5) after a run that does not count; the median, the minimum and the
-    maximum are printed, and the medians are compared. The ratio says how many times less than the
-    peer the library needs, and the goal how many times less it is meant to. A peer that reads
-    "at most" is a limit.
+    Runs the rows whose names begin with a given name, or all rows. The library and its peer are
+    measured in turn, N times (5) after a warm-up run; the median, the minimum and the maximum are
+    printed, and the medians are compared. The ratio is the cost of the peer divided by that of the
+    library, and the goal is the ratio to reach. A peer that reads "at most" is a limit.
 
-    The rows that begin with "instructions" and "allocations" are counted by valgrind, and are the
-    same however busy the machine is. Without valgrind they say that they are not measured.
+    The rows that begin with "instructions" and "allocations" are counted by valgrind and do not
+    depend on the load of the machine. Without valgrind they are printed as not measured.
 
-    The rows that begin with "main actor held" and "longest" are limits of processor time, which other
-    programs do not add to.
+    The rows that begin with "main actor held" and "longest" are limits of processor time, which does
+    not depend on other programs.
 
-    hit-ratios replays the traces web07.txt and web12.txt of a folder, one number a line, through maps
-    of limited capacity; its exit code is 1 if a goal is not reached. They are page views of an online
-    shop, collected by Jens Wilke for cache2k.
+    hit-ratios replays the traces web07.txt and web12.txt of a folder, with one number per line, on
+    maps of limited capacity; its exit code is 1 if a goal is not reached. The traces are page views
+    of an online shop, collected by Jens Wilke for cache2k.
 
-    --json FILE        writes what was measured, in the same units, to a file
-    --repetitions N    how many runs of each count
+    --json FILE        writes the measurements, in the same units, to a file
+    --repetitions N    the number of measured runs
     """
 
   private static func value(of option: String, in arguments: inout [String]) throws -> String? {
@@ -162,7 +161,7 @@ struct UsageError: Error, CustomStringConvertible {
   }
 }
 
-/// What this machine has no means for.
+/// The error for a row that this machine cannot measure.
 struct NotMeasurable: Error, CustomStringConvertible {
   let description: String
 

@@ -8,7 +8,7 @@ struct Payload: Sendable {
   var number = 1
 }
 
-/// How many senders' messages reach how many subscribers, in a second.
+/// Rows for messages that are sent to many subscribers.
 func broadcastingComparisons() -> [Comparison] {
   var rows: [Comparison] = []
   let goals = [(1, 10.0, 5.0), (10, 60, 25), (100, 100, 40), (1000, 100, 35)]
@@ -46,7 +46,7 @@ private func burst<Element: Sendable>(
   )
 }
 
-/// Messages that are all sent before, or while, the subscribers read.
+/// Sends all messages before or while the subscribers read.
 func burst(_ messenger: Messenger<Int>, subscribers: Int, messages: Int) async -> Double {
   await burst(messenger, of: 1, subscribers: subscribers, messages: messages)
 }
@@ -96,7 +96,7 @@ func rawBurst<Element: Sendable>(
   }
 }
 
-/// Iterates all sequences while the body sends; returns nanoseconds for a delivery.
+/// Iterates all sequences while the body sends; returns the nanoseconds of a delivery.
 private func drain<S: AsyncSequence & Sendable>(
   _ sequences: [S],
   messages: Int,
@@ -128,7 +128,7 @@ private func lockstep(subscribers: Int, goal: Double) -> Comparison {
   )
 }
 
-/// Messages each of which is sent when everybody has had the one before.
+/// Sends each message once all subscribers have received the previous one.
 func lockstep(subscribers: Int, rounds: Int) async -> Double {
   let messenger = Messenger<Int>()
   let subscriptions = (0..<subscribers).map { _ in messenger.subscription() }
@@ -152,7 +152,7 @@ func rawLockstep(subscribers: Int, rounds: Int) async -> Double {
   )
 }
 
-/// Sends one element after the other, each when everybody has had the one before.
+/// Sends each element once all subscribers have received the previous one.
 private func march<S: AsyncSequence & Sendable>(
   _ sequences: [S],
   rounds: Int,
@@ -172,7 +172,7 @@ private func march<S: AsyncSequence & Sendable>(
   }
 }
 
-/// Everybody's arrival after one element.
+/// A countdown of the subscribers that have received an element.
 private final class Round: Sendable {
   private let missing = Atomic<Int>(0)
   private let sender = Mutex<CheckedContinuation<Void, Never>?>(nil)

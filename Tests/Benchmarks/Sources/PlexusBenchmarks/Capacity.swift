@@ -2,7 +2,7 @@ import Foundation
 import Plexus
 import Synchronization
 
-/// What a limit costs a hit, and what very many entries cost.
+/// Rows for the cost of a limit on hits, and for large numbers of entries.
 func capacityComparisons() -> [Comparison] {
   [
     boundedHits(),
@@ -16,7 +16,7 @@ func capacityComparisons() -> [Comparison] {
 
 private let hitsInARun = 2_000_000
 
-/// A map of so many entries, made when it is first asked for.
+/// A map with a number of entries, created on first use.
 private struct LazyMap: Sendable {
   private let task: Task<MultiplexerMap<Int, Int>, Never>
 
@@ -37,7 +37,7 @@ private func filledMap(count: Int, capacity: CacheCapacity<Int>) -> MultiplexerM
 
 private func key(_ number: Int) -> Int { number &* 2_654_435_761 }
 
-/// Nanoseconds for one hit, of keys in the order in which they were stored or in no order.
+/// A row for the nanoseconds of one hit, with keys in the order in which they were stored or in random order.
 private func hits(
   in map: MultiplexerMap<Int, Int>,
   count: Int,
@@ -108,7 +108,7 @@ private func hitsAmongManyOfATable() -> Comparison {
   )
 }
 
-/// The peer of a map with very many entries.
+/// The peer of a map with a large number of entries.
 private final class LockedTable: Sendable {
   private let table: Mutex<[Int: Int]>
 
@@ -119,14 +119,14 @@ private final class LockedTable: Sendable {
   func value(of key: Int) -> Int { table.withLock { $0[key] ?? 0 } }
 }
 
-/// What an entry needs beyond its key and its value.
+/// A row for the memory of an entry without its key and value.
 private func bytesOfAnEntry(isBounded: Bool) -> Comparison {
   .limit("bytes/1,000,000 entries\(isBounded ? "/bounded" : "")", atMost: 96, unit: .bytes) {
     try Probe.run(isBounded ? "bounded entries" : "entries", count: 1_000_000)
   }
 }
 
-/// What an entry of so many needs beyond its key and its value.
+/// Returns the memory of one of many entries, without its key and value.
 func bytesOfAnEntry(count: Int, isBounded: Bool) -> Double {
   let before = bytesInUse()
   let map = filledMap(count: count, capacity: isBounded ? .count(count) : .unbounded)
@@ -135,7 +135,7 @@ func bytesOfAnEntry(count: Int, isBounded: Bool) -> Double {
   return Double(bytes) / Double(count) - 2 * Double(MemoryLayout<Int>.size)
 }
 
-/// The memory that the process takes up.
+/// The memory of the process.
 func bytesInUse() -> Int {
   #if canImport(Darwin)
   var statistics = malloc_statistics_t()

@@ -1,18 +1,18 @@
-/// One row of the table: what the library needs for an operation, beside what a peer needs for it.
+/// One row of the table: the cost of an operation in the library and in a peer.
 struct Comparison: Sendable {
-  /// What is measured, and how it is chosen on the command line.
+  /// The measured operation, by which the row is selected on the command line.
   let name: String
-  /// What the library is measured against: a peer, or the most that is allowed.
+  /// The peer, or the limit.
   let peer: String
-  /// How many times less than the peer the library is meant to need; 0 if the row only informs.
+  /// The factor by which the library should cost less than the peer, or 0 for an informative row.
   let goal: Double
   var unit = Unit.nanoseconds
-  /// Runs the library once; returns what one operation needs.
+  /// Runs the library once and returns the cost of one operation.
   let ours: @Sendable () async throws -> Double
-  /// Runs the peer once; returns what one operation needs.
+  /// Runs the peer once and returns the cost of one operation.
   let theirs: @Sendable () async throws -> Double
 
-  /// What is measured.
+  /// The unit of a cost.
   enum Unit: String, Codable, Sendable {
     case nanoseconds = "ns"
     case bytes = "B"
@@ -20,11 +20,11 @@ struct Comparison: Sendable {
     case allocations = "allocs"
   }
 
-  /// Measures both in turn, after one run each that does not count.
+  /// Measures both in turn, after a warm-up run of each.
   ///
-  /// - Parameter repetitions: How many runs of each count.
+  /// - Parameter repetitions: The number of measured runs of each.
   func measure(repetitions: Int) async throws -> Measurement {
-    // What is counted rather than timed needs no warming up.
+    // Counted costs need no warm-up.
     if unit == .nanoseconds {
       _ = try await ours()
       _ = try await theirs()
@@ -47,7 +47,7 @@ struct Comparison: Sendable {
 }
 
 extension Comparison {
-  /// A row without a peer: what an operation may need at most.
+  /// A row without a peer: the maximum cost of an operation.
   static func limit(
     _ name: String,
     atMost limit: Double,
@@ -66,7 +66,7 @@ extension Comparison {
   }
 }
 
-/// What a comparison came to.
+/// The result of a comparison.
 struct Measurement: Encodable, Sendable {
   let name: String
   let peer: String
@@ -75,9 +75,9 @@ struct Measurement: Encodable, Sendable {
   let ours: Spread
   let theirs: Spread
 
-  /// How many times less than the peer the library needs, if it needs anything.
+  /// The cost of the peer divided by that of the library, or `nil` if the library's is zero.
   var ratio: Double? { ours.median > 0 ? theirs.median / ours.median : nil }
-  /// Whether the goal is reached; a row that only informs has none.
+  /// Whether the goal is reached, or `nil` for an informative row.
   var isMet: Bool? { goal > 0 ? ours.median * goal <= theirs.median : nil }
 
   private enum CodingKeys: String, CodingKey {
@@ -97,7 +97,7 @@ struct Measurement: Encodable, Sendable {
   }
 }
 
-/// What one operation needed, over several runs.
+/// The cost of one operation over several runs.
 struct Spread: Codable, Sendable {
   let median: Double
   let minimum: Double
@@ -111,10 +111,10 @@ struct Spread: Codable, Sendable {
   }
 }
 
-/// Returns how many nanoseconds one of several operations took.
+/// Returns the average duration of an operation in nanoseconds.
 ///
 /// - Parameters:
-///   - operations: How many the body carries out.
+///   - operations: The number of operations in the body.
 ///   - body: The operations.
 func nanoseconds(
   per operations: Int,

@@ -1,6 +1,6 @@
 import Plexus
 
-/// What is counted by valgrind, and is the same on a busy machine: instructions and allocations.
+/// Rows of instructions and allocations, counted by valgrind and independent of the load of the machine.
 func countedComparisons() -> [Comparison] {
   [
     instructions("burst/10", probe: "burst", atMost: 60, count: 8_000, each: 10),
@@ -25,7 +25,7 @@ func countedComparisons() -> [Comparison] {
     .limit("allocations/hit", atMost: 0, unit: .allocations) {
       let mark = "total heap usage: "
       let count = try Probe.count("hits", by: ["--leak-check=no"], after: mark, count: 40_000)
-      // One more or less for all of them together is the start of the process.
+      // The start of the process adds one allocation more or less in total.
       return (max(0, count) * 1_000).rounded() / 1_000
     },
   ]
@@ -43,7 +43,7 @@ private func instructions(
   }
 }
 
-/// A row that informs: times decide, and instructions help to explain them.
+/// An informative row without a goal; the goals are for times, which instructions help to explain.
 private func against(
   _ name: String,
   probe: String,
@@ -70,7 +70,7 @@ private func countInstructions(of probe: String, count: Int) throws -> Double {
   )
 }
 
-/// What runs under valgrind.
+/// The probes that run under valgrind.
 let countedProbes: [String: Probe.Body] = [
   "burst": { await burst(Messenger<Int>(), subscribers: 10, messages: $0) },
   "raw burst": { await rawBurst(of: 1, subscribers: 10, messages: $0) },

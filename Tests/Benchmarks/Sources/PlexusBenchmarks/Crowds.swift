@@ -1,7 +1,7 @@
 import Plexus
 import Synchronization
 
-/// What very many tasks that wait cost.
+/// Rows for large numbers of waiting tasks.
 func crowdComparisons() -> [Comparison] {
   [
     bytesOfAJoiner(),
@@ -40,7 +40,7 @@ private func bytesOfAJoiner() -> Comparison {
   )
 }
 
-/// How long it takes until one of very many callers of one fetch has left, from its cancellation on.
+/// A row for the time from the cancellation of one of many callers of a fetch until it returns.
 private func cancelOneOfMany() -> Comparison {
   .limit("cancel one of 100,000", atMost: 1_000_000, unit: .nanoseconds) {
     let door = Door()
@@ -59,7 +59,7 @@ private func cancelOneOfMany() -> Comparison {
   }
 }
 
-/// What is measured in processes of their own: the bytes that each of so many tasks takes up.
+/// The probes for the memory of a waiting task.
 let crowdProbes: [String: Probe.Body] = [
   "joiners": { count in
     let door = Door()
@@ -96,7 +96,7 @@ let crowdProbes: [String: Probe.Body] = [
   },
 ]
 
-/// Where tasks wait for nothing.
+/// The peer of a waiting caller: a list of suspended tasks that are never resumed.
 private final class Parking: Sendable {
   static let shared = Parking()
   private let tasks = Mutex<[UnsafeContinuation<Void, Never>]>([])
@@ -110,7 +110,7 @@ private func bytes(
   of count: Int,
   _ body: @escaping @concurrent @Sendable () async -> Void
 ) async -> Double {
-  // What the process needs for the first tasks anyway.
+  // Allocates the memory that the process needs for the first tasks.
   let first = await parked(100, body)
   let before = bytesInUse()
   let tasks = await parked(count, body)
@@ -119,7 +119,7 @@ private func bytes(
   return Double(bytes) / Double(count)
 }
 
-/// Starts tasks and waits until all of them wait.
+/// Starts tasks and waits until all of them are suspended.
 private func parked(
   _ count: Int,
   _ body: @escaping @concurrent @Sendable () async -> Void
@@ -132,7 +132,7 @@ private func parked(
     }
   }
   while begun.value < count { await Task.yield() }
-  // The last ones have begun, and are about to wait.
+  // The last tasks have started and are about to suspend.
   try? await Task.sleep(for: .milliseconds(100))
   return tasks
 }

@@ -16,15 +16,15 @@ where Self == NotificationCenter.BaseMessageIdentifier<Tick> {
   fileprivate static var tick: Self { .init() }
 }
 
-/// An event that is kept.
+/// An event that is retained.
 private struct KeptTick: Event {
   var persistence: EventPersistence { .persistent(.neverClear, limit: 1) }
 }
 
-/// A type of events for each type.
+/// A generic event, which is a separate event type for each argument.
 private struct Other<Kind>: Event {}
 
-/// The calls of handlers.
+/// A count of handler calls.
 private final class Calls: Sendable {
   private let number = Atomic<Int>(0)
 
@@ -32,13 +32,13 @@ private final class Calls: Sendable {
     number.add(1, ordering: .relaxed)
   }
 
-  /// Waits until there have been as many.
+  /// Waits for a number of calls.
   func reach(_ count: Int) async {
     while number.load(ordering: .relaxed) < count { await Task.yield() }
   }
 }
 
-/// How long a post takes for each handler or stream, from the post to the end of the last of them.
+/// Rows for the time per handler or stream, from the post until all of them are done.
 func eventComparisons() -> [Comparison] {
   let counts = [1, 10, 1000]
   let goals = [(1, 1.0), (10, 1.5), (1000, 2)]
@@ -160,9 +160,9 @@ private func streams(_ streams: Int) -> Comparison {
   )
 }
 
-/// Iterates all sequences while the body posts; returns nanoseconds for a delivery.
+/// Iterates all sequences while the body posts; returns the nanoseconds of a delivery.
 ///
-/// The peer's sequences are registered when their iterators are made, hence the wait.
+/// It waits, because the peer's sequences are registered when their iterators are created.
 private func read<S: AsyncSequence & Sendable>(
   _ sequences: [S],
   posts: Int,

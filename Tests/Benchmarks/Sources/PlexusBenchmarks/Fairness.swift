@@ -2,9 +2,9 @@ import Foundation
 import Plexus
 import Synchronization
 
-/// The longest time that one call, or one turn on the main actor, takes while there is a lot to do.
+/// Rows for the longest time of one call, or of one turn on the main actor, under load.
 ///
-/// It is processor time, so that other programs on the machine do not count.
+/// The times are processor times, so that other programs on the machine have no effect.
 func fairnessComparisons() -> [Comparison] {
   let work = "main actor held/"
   return [
@@ -49,17 +49,17 @@ func fairnessComparisons() -> [Comparison] {
   ]
 }
 
-/// 10 ms: a screen that is drawn 60 times in a second loses no frame.
+/// 10 ms, so that a screen with 60 frames per second drops no frame.
 private let longestHold = 10_000_000.0
 
-/// A millisecond for the actions of others, and as much again for the action itself and the measurement.
+/// One millisecond for the actions of other callers, and another for the action itself and the measurement.
 private let longestCall = 2_000_000.0
 
 // MARK: - The main actor
 
 private let queuedMessages = 50_000
 
-/// Handles a message, or an action, for about a microsecond: longer than it takes to queue one.
+/// Handles a message or an action for about a microsecond, which is longer than enqueuing one takes.
 @inline(never)
 private func handle(_ number: Int) -> Int {
   var value = number
@@ -163,8 +163,8 @@ private final class LockedState: Sendable {
 /// Returns the longest time that one of two threads needs for a call, while the other one makes the same call
 /// without pause.
 ///
-/// Both stop after a tenth of a second, unless a call keeps one of them for longer. Whether a call meets one of
-/// the other thread is a matter of luck on a busy machine: the longest of five such contests counts.
+/// Both stop after a tenth of a second, or when a longer call returns. Whether two calls overlap is random on a
+/// busy machine, so the result is the longest call of five rounds.
 private func longestCallBesideAnother(_ call: @escaping @Sendable (Int) -> Void) async -> Double {
   var longest = 0.0
   for _ in 0..<5 {
@@ -181,8 +181,8 @@ private func longestCall(_ call: @escaping @Sendable (Int) -> Void) async -> Dou
       let end = ContinuousClock.now + .milliseconds(100)
       var longest: UInt64 = 0
       var number = 0
-      // Reading the processor time before each call would slow the threads down so much that nothing is queued.
-      // A call that takes long is rare: its processor time is at most that since the last reading.
+      // Reading the processor time before each call would slow the threads so much that nothing is queued.
+      // A long call is rare, and its processor time is at most the time since the last reading.
       var lastReading = time(of: CLOCK_THREAD_CPUTIME_ID)
       while ContinuousClock.now < end {
         for _ in 0..<20 {

@@ -1,13 +1,13 @@
 import Foundation
 import Plexus
 
-/// How many requests of a real trace a map of limited capacity answers from memory.
+/// The hit ratio of a map of limited capacity on a real trace.
 struct HitRatio: Sendable {
   let trace: String
   let capacity: Int
-  /// What the library is meant to reach, in percent.
+  /// The goal in percent.
   let goal: Double
-  /// What the best possible choice, which knows the future, would reach.
+  /// The percentage of the optimal policy, which evicts with knowledge of later requests.
   let optimum: Double
 
   static let all: [HitRatio] =
@@ -16,7 +16,7 @@ struct HitRatio: Sendable {
     + zip([137, 687, 1375, 2751], [(40.8, 58.50), (64.2, 74.67), (71.9, 80.04), (77.7, 83.98)])
     .map { HitRatio(trace: "web12", capacity: $0, goal: $1.0, optimum: $1.1) }
 
-  /// The percentage of requests that a map answers from memory.
+  /// Returns the percentage of requests that a map answers from memory.
   func measure(_ requests: [Int]) async throws -> Double {
     var policy = CachePolicy()
     policy.timeToLive = .seconds(24 * 3600)
@@ -25,7 +25,7 @@ struct HitRatio: Sendable {
     return 100 * Double(map.statistics.hits) / Double(requests.count)
   }
 
-  /// The percentage of requests that would be answered if the value went that was not used the longest.
+  /// Returns the percentage of requests that a least-recently-used policy answers.
   func measureLeastRecentlyUsed(_ requests: [Int]) -> Double {
     var lastUses: [Int: Int] = [:]
     var oldest = 0
@@ -43,7 +43,7 @@ struct HitRatio: Sendable {
 
 /// Prints the hit ratios over the traces of a folder.
 ///
-/// - Parameter folder: Where `web07.txt` and `web12.txt` are, one key a line.
+/// - Parameter folder: The folder of `web07.txt` and `web12.txt`, which have one key per line.
 /// - Returns: Whether all goals are reached.
 func printHitRatios(in folder: String) async throws -> Bool {
   var traces: [String: [Int]] = [:]

@@ -7,9 +7,9 @@ import PlexusNetworking
 import FoundationNetworking
 #endif
 
-/// What files cost beside a bare URLSession that keeps nothing, from a server in the same process.
+/// Rows for downloads and cached files, against a plain `URLSession` without a cache; the server runs in this process.
 ///
-/// A miss makes a durable file, which the peer does not; a hit needs no network, which the peer does.
+/// Only the library writes a durable file on a miss; only the peer uses the network on a hit.
 func mediaComparisons() -> [Comparison] {
   [
     media("media/miss 1 kB", goal: 0.3, count: 200) { count, origin, loader in
@@ -32,9 +32,9 @@ func mediaComparisons() -> [Comparison] {
 
 private let largeCount = 500_000_000
 
-/// How much more memory a process takes up at most while it downloads 500 MB: bytes here, not nanoseconds.
+/// A row for the growth of a process's peak memory during a download of 500 MB, in bytes.
 private func peakBytes() -> Comparison {
-  // A server in this process, which does not count; its body is made once, when it is asked for.
+  // The server runs in this process, which is not measured; its body is created once, on the first request.
   var policy = CachePolicy()
   policy.timeToLive = .seconds(1_000_000)
   let body = Multiplexer<[UInt8]>(policy: policy) { [UInt8](repeating: 7, count: largeCount) }
@@ -63,7 +63,7 @@ private func peakBytes() -> Comparison {
   )
 }
 
-/// Downloads what is at an address, and prints how much the memory of this process has grown at most.
+/// Downloads a file and prints by how much the peak memory of this process has grown.
 func printMediaPeak(_ arguments: [String]) async throws {
   guard arguments.count == 3, let url = URL(string: arguments[2]) else {
     throw UsageError("media-peak takes a way and a URL.")
@@ -83,14 +83,14 @@ func printMediaPeak(_ arguments: [String]) async throws {
   print(peakBytesInUse() - before)
 }
 
-/// The most memory that the process has ever taken up.
+/// The peak memory of the process.
 private func peakBytesInUse() -> Int {
   #if canImport(Darwin)
   var usage = rusage()
   getrusage(RUSAGE_SELF, &usage)
   return usage.ru_maxrss
   #else
-  // What rusage says includes the process that this one was forked from.
+  // rusage includes the process that this one was forked from.
   let text = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
   let line = text.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
   let kilobytes = line?.split(separator: " ").compactMap { Int($0) }.first ?? 0

@@ -2,12 +2,12 @@ import AsyncAlgorithms
 import OpenCombine
 import Plexus
 
-/// What other libraries need for the same: they are no goals, but what people use today.
+/// Rows that compare with other libraries, for information and without goals.
 func peerComparisons() -> [Comparison] {
   [1, 10, 100].map { sharedBurst(subscribers: $0) } + [1, 10, 100].map { observers($0) }
 }
 
-/// Against `share()`, of a sequence that has all its elements already.
+/// A row against `share()`, with a sequence whose elements are all available.
 private func sharedBurst(subscribers: Int) -> Comparison {
   let messages = 100_000 / subscribers
   return Comparison(
@@ -32,8 +32,7 @@ private func sharedBurst(subscribers: Int) -> Comparison {
   )
 }
 
-/// Closures that are called for each message: beside a subject, which calls them itself, in the thread of
-/// the sender.
+/// A row for closures that are called for each message, against a subject, which calls them on the sender's thread.
 private func observers(_ count: Int) -> Comparison {
   let messages = 1_000_000 / count
   return Comparison(

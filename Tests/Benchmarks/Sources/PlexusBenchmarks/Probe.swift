@@ -2,13 +2,12 @@ import Foundation
 import Plexus
 import Synchronization
 
-/// A part of a row that needs a process of its own: because nothing may have left memory behind that
-/// could be used again, or because valgrind watches it.
+/// A part of a row that runs in a separate process, to start without reusable memory or under valgrind.
 enum Probe: Sendable {
-  /// What is done, for so many operations; returns what each of them came to, if that is measured inside.
+  /// Runs a number of operations and returns the cost of each, if it measures that itself.
   typealias Body = @concurrent @Sendable (_ count: Int) async -> Double
 
-  /// Returns what a child process is told to do.
+  /// Returns the body of a probe.
   static func named(_ name: String) -> Body? {
     switch name {
     case "entries": { bytesOfAnEntry(count: $0, isBounded: false) }
@@ -17,13 +16,13 @@ enum Probe: Sendable {
     }
   }
 
-  /// Runs a probe in a process of its own.
+  /// Runs a probe in a separate process.
   ///
   /// - Parameters:
-  ///   - name: Which.
-  ///   - count: Of how many operations.
-  /// - Returns: What it came to.
-  /// - Throws: If the process did not come to an end.
+  ///   - name: The name of the probe.
+  ///   - count: The number of operations.
+  /// - Returns: The result of the probe.
+  /// - Throws: A ``UsageError`` if the process printed no number.
   static func run(_ name: String, count: Int) throws -> Double {
     let (output, _) = try runProcess(try executable(), ["--probe", name, "\(count)"])
     guard let number = Double(output.trimmingCharacters(in: .whitespacesAndNewlines)) else {
@@ -32,15 +31,15 @@ enum Probe: Sendable {
     return number
   }
 
-  /// Counts what each of many operations of a probe adds, by valgrind.
+  /// Counts the cost of one operation of a probe with valgrind.
   ///
-  /// It runs twice, so that what a process needs by itself does not count.
+  /// The probe runs twice with different numbers of operations, which cancels out the cost of the process.
   ///
   /// - Parameters:
-  ///   - name: Which.
+  ///   - name: The name of the probe.
   ///   - tool: The tool of valgrind and its options.
-  ///   - mark: What comes before the number in the tool's report.
-  ///   - count: How many operations.
+  ///   - mark: The text before the number in the tool's report.
+  ///   - count: The number of operations.
   /// - Returns: The number for one operation.
   /// - Throws: ``NotMeasurable`` without valgrind.
   static func count(
@@ -76,7 +75,7 @@ enum Probe: Sendable {
   }
 }
 
-/// Runs a process to its end and returns what it has said.
+/// Runs a process to its end and returns its standard output and standard error.
 private func runProcess(_ program: URL, _ arguments: [String]) throws -> (String, String) {
   let process = Process()
   process.executableURL = program

@@ -1,7 +1,7 @@
 import Plexus
 import Synchronization
 
-/// What a hit costs, and how many callers one fetch can have.
+/// Rows for cache hits and for many callers of one fetch.
 func requestingComparisons() -> [Comparison] {
   let numbers: [Int] = (0..<10_000).map { (number: Int) -> Int in number &* 2_654_435_761 }
   let names = (0..<10_000).map { number in
@@ -115,7 +115,7 @@ private func request<Key>(
   return sum
 }
 
-/// Returns nanoseconds for one of all tasks' operations together.
+/// Returns the nanoseconds per operation over all tasks.
 private func inParallel(
   _ tasks: Int,
   _ body: @escaping @Sendable (Int) async throws -> Int
@@ -165,7 +165,7 @@ private final class TableBox<Key: Hashable & Sendable>: Sendable {
   }
 }
 
-/// What a fetch costs that brings its value at once, for keys that are asked for by one task only.
+/// Rows for fetches that return immediately, for keys with one caller.
 private func missComparisons() -> [Comparison] {
   [1, 2, 100].map { misses("\($0)", tasks: $0) }
     + [
@@ -229,7 +229,7 @@ private func joiners() -> Comparison {
   )
 }
 
-/// Very many callers of one fetch.
+/// Measures many callers of one fetch.
 func calls(count: Int) async throws -> Double {
   let door = Door()
   let fetches = Counter()
@@ -243,7 +243,7 @@ func calls(count: Int) async throws -> Double {
   return result
 }
 
-/// As many tasks that wait for another one.
+/// Measures as many tasks that wait for another task.
 func callsOfATask(count: Int) async throws -> Double {
   let door = Door()
   let task = Task<Int, any Error> {
@@ -253,7 +253,7 @@ func callsOfATask(count: Int) async throws -> Double {
   return try await crowd(of: count, door: door) { try await task.value }
 }
 
-/// Starts the callers, opens the door when all of them have begun, and waits for their results.
+/// Starts the callers, opens the door when all of them have started, and waits for their results.
 private func crowd(
   of callers: Int,
   door: Door,
@@ -261,7 +261,7 @@ private func crowd(
 ) async throws -> Double {
   let begun = Counter()
   return try await nanoseconds(per: callers) {
-    // No task group: that needs time in proportion to its size for each task that ends.
+    // No task group: each ending task takes time in proportion to the size of the group.
     let tasks = (0..<callers).map { _ in
       Task {
         if begun.increment() == callers { door.open() }
@@ -274,7 +274,7 @@ private func crowd(
   }
 }
 
-/// Holds one task back until it is opened.
+/// A door that suspends one task until it is opened.
 final class Door: Sendable {
   private struct State {
     var isOpen = false

@@ -7,15 +7,15 @@ struct Cells: Sendable {
 
   var values = [Int](repeating: 0, count: count)
 
-  /// Changes ten of the parts, others for each number.
+  /// Changes ten of the parts, which depend on the number.
   mutating func touch(_ number: Int) {
     for offset in 0..<10 { values[(number * 10 + offset) % Cells.count] += 1 }
   }
 }
 
-/// How long an action takes, from its dispatch until everybody whom it concerns knows.
+/// Rows for the time from the dispatch of an action until all affected subscribers have received it.
 ///
-/// The goals of the rows with few subscribers only guard what there is: the peer is a bare lock there.
+/// The goals of the rows with few subscribers only prevent regressions: their peer is a plain lock.
 func stateComparisons() -> [Comparison] {
   [selectors(areStreams: false), selectors(areStreams: true)]
     + [(0, 0.1), (1, 0.5), (1000, 50)].map { dispatches(subscribers: $0, goal: $1) }
@@ -64,7 +64,7 @@ private final class HandWrittenStore<State: Sendable, Action: Sendable>: Sendabl
   }
 }
 
-/// 1,000 parts of a state are followed, each by a loop of its own, and each action changes 10.
+/// A row with 1,000 loops, each of which follows one part of a state; each action changes 10 parts.
 private func selectors(areStreams: Bool) -> Comparison {
   let actions = 1000
   return Comparison(
@@ -120,7 +120,7 @@ private func selectors(areStreams: Bool) -> Comparison {
   )
 }
 
-/// Each action reaches loops that want the newest state.
+/// A row with loops that read the newest state after each action.
 private func dispatches(subscribers: Int, goal: Double) -> Comparison {
   let actions = subscribers > 100 ? 1000 : 100_000
   return Comparison(

@@ -2,7 +2,7 @@ import Foundation
 import Plexus
 import PlexusStorage
 
-/// What it costs to store many small entries at once.
+/// Rows for storing many small entries at once.
 func storageComparisons() -> [Comparison] {
   [
     storing(peer: "JSONFileCacher") { entries, folder in
@@ -37,8 +37,9 @@ private struct Profile: Codable, Sendable {
   }
 }
 
-/// Durable when it returns: the log is synchronised once for all, a file each needs one each.
-/// `Data.write(.atomic)` does not promise that, and is given all the same.
+/// A row for storing entries: the log is synchronized once for all of them, separate files once for each.
+///
+/// The peer `Data.write(.atomic)` does not guarantee durability.
 private func storing(
   peer: String,
   _ store: @escaping @Sendable ([String: CacheEntry<Profile>], URL) async throws -> Void
@@ -71,7 +72,7 @@ private func storing(
   )
 }
 
-/// Runs a body with a folder of its own on the disk on which the user's caches are.
+/// Runs a body with a new folder on the disk of the user's caches.
 private func inFolder(_ body: (URL) async throws -> Double) async throws -> Double {
   let caches = try FileManager.default.url(
     for: .cachesDirectory,

@@ -2,7 +2,7 @@ import AsyncAlgorithms
 import Plexus
 import PlexusTesting
 
-/// What it costs to note that something has happened, and to sleep on a clock that is moved by hand.
+/// Rows for touching a debouncer or throttler, and for sleeping on a manual clock.
 func timingComparisons() -> [Comparison] {
   [
     Comparison(
@@ -60,7 +60,7 @@ func timingComparisons() -> [Comparison] {
       ours: {
         let clock = ManualClock()
         return await nanoseconds(per: sleeperCount) {
-          // Not a group: to leave one takes a task the longer the more there are.
+          // No task group: the time to leave a group grows with the number of its tasks.
           let sleepers = (0..<sleeperCount).map { number in
             Task { try? await clock.sleep(for: .nanoseconds(1 + number % 1_000)) }
           }

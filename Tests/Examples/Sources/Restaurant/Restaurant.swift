@@ -1,29 +1,29 @@
 import Plexus
 
-/// Somebody has ordered something: of interest to whoever listens at that moment.
+/// A guest has ordered a dish. The event is discarded once all current subscribers have received it.
 struct OrderPlaced: Event {
   let dish: String
   let price: Int
 }
 
-/// Somebody is not content: waits until somebody has dealt with it.
+/// A guest has complained. The event is retained until a subscriber has handled it.
 struct Complaint: PersistentEvent {
   let table: Int
 
   var persistenceRule: PersistenceRule { .clearImmediately }
 }
 
-/// Two subscribers to one event, and another event that waits for its subscriber.
+/// Two subscribers to one event, and a persistent event that is retained for a later subscriber.
 @main
 struct Restaurant {
   static func main() async {
     let bus = EventBus()
 
-    // A closure, as long as its token lives. It runs on the actor that it was written on, if any.
+    // The handler is registered until its token is released. It runs on the actor to which the closure is isolated.
     let kitchen = bus.observe(OrderPlaced.self) { order in
       print("kitchen: one \(order.dish)")
     }
-    // A stream. It is registered here and now, however late the loop begins.
+    // The stream is registered immediately, even if the loop begins later.
     let orders = bus.subscribe(to: OrderPlaced.self)
     let bill = Task {
       var total = 0
@@ -33,19 +33,19 @@ struct Restaurant {
 
     await bus.postAndWait(OrderPlaced(dish: "soup", price: 7))
     let outcome = await bus.postAndWait(OrderPlaced(dish: "fish", price: 21))
-    print("\(outcome.notified) have heard of the last order")
+    print("\(outcome.notified) subscribers received the last order")
     print("bill: \(await bill.value)")
     kitchen.cancel()
 
-    // Nobody is there who could deal with these two.
+    // There is no subscriber yet, so both events are retained.
     bus.post(Complaint(table: 4))
     bus.post(Complaint(table: 9))
-    print("complaints that wait: \(bus.pendingEvents(of: Complaint.self).count)")
+    print("pending complaints: \(bus.pendingEvents(of: Complaint.self).count)")
 
-    // Whoever comes gets them first, in their order. The first one who does takes them away.
+    // A new subscriber receives the retained events first, in order, and thereby handles them.
     for await complaint in bus.subscribe(to: Complaint.self).prefix(2) {
       print("manager: table \(complaint.table) gets a dessert")
     }
-    print("complaints that wait: \(bus.pendingEvents(of: Complaint.self).count)")
+    print("pending complaints: \(bus.pendingEvents(of: Complaint.self).count)")
   }
 }

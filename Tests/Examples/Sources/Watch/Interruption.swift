@@ -2,12 +2,12 @@ import Dispatch
 import Foundation
 import Plexus
 
-/// Waits until somebody presses Ctrl-C, or asks the process to end in another way.
+/// Waits for Ctrl-C or another request to terminate the process.
 func interruption() async {
   let interruptions = Messenger<Int32>()
   let received = interruptions.subscription()
   let sources = [SIGINT, SIGTERM].map { number in
-    // The signal does nothing by itself any more.
+    // Disables the default action of the signal.
     signal(number, SIG_IGN)
     let source = DispatchSource.makeSignalSource(signal: number)
     source.setEventHandler { interruptions.send(number) }

@@ -1,23 +1,24 @@
 import Foundation
 
-/// What the command line asks for.
+/// The options of the command line.
 struct Options: Sendable {
   static let usage = """
     usage: Watch [--every SECONDS] [--folder FOLDER] URL ...
 
-    Asks for each URL every five seconds, or as often as you say, and prints how much is there. The
-    server is asked only whether it has changed. While it is away the last answer is used, also one
-    of an earlier start: Ctrl-C writes everything to the folder, the user's caches if none is given.
+    Requests each URL every five seconds, or at the given interval, and prints the size of its text.
+    Cached texts are revalidated with conditional requests. While a server is unreachable, the last
+    text is used, including one of an earlier run: Ctrl-C writes all texts to the folder, by default
+    in the user's caches.
     """
 
   var urls: [String] = []
   var interval = Duration.seconds(5)
   var folder: URL?
 
-  /// Reads a command line.
+  /// Parses a command line.
   ///
   /// - Parameter arguments: The command line, without the name of the program.
-  /// - Throws: A ``UsageError`` that says what cannot be understood.
+  /// - Throws: A ``UsageError`` that describes the invalid argument.
   init(_ arguments: [String]) throws {
     var rest = arguments[...]
     while let argument = rest.popFirst() {
@@ -43,7 +44,7 @@ struct Options: Sendable {
   }
 }
 
-/// A command line that cannot be understood.
+/// The error for an invalid command line.
 struct UsageError: Error, CustomStringConvertible {
   let description: String
 }

@@ -3,25 +3,25 @@ import Plexus
 import PlexusNetworking
 import PlexusStorage
 
-/// The texts at any number of URLs, kept as long as their servers say, in memory and on disk.
+/// A cache of the texts at any number of URLs, in memory and on disk, as their servers allow.
 final class Pages: Sendable {
   private let pages: MultiplexerMap<String, String>
   private let repository = MuxRepository()
 
-  /// Opens the folder in which texts outlive the program.
+  /// Creates a cache that is persisted in a folder.
   ///
-  /// - Parameter folder: The folder; one in the user's caches if there is none.
+  /// - Parameter folder: The folder, or `nil` for one in the user's caches.
   /// - Throws: A `StorageError` if it cannot be used.
   init(folder: URL?) throws {
     var policy = CachePolicy.http
-    // The copy on disk tells the server what is there already.
+    // The copy on disk provides the validator of the first request.
     policy.cacherRead = .beforeFetch
     policy.fetchTimeout = .seconds(10)
     pages = MultiplexerMap(
       id: "pages",
       policy: policy,
       capacity: .cost(16 << 20) { $0.utf8.count },
-      // Keys have to be text for a cacher: URLs as strings.
+      // A cacher needs strings as keys.
       cacher: try JSONLogCacher<String>(directory: folder)
     ) { (address: String, context: FetchContext<String>) in
       guard let url = URL(string: address) else { throw URLError(.badURL) }
@@ -29,18 +29,18 @@ final class Pages: Sendable {
     }.register(in: repository)
   }
 
-  /// Returns the text at a URL, where it comes from and how old it is.
+  /// Returns the text at a URL, with its source and age.
   ///
   /// - Parameter url: The URL.
-  /// - Returns: The text; an old one, with the error, while its server cannot be reached.
-  /// - Throws: The error if there is no text.
+  /// - Returns: The text, or the cached text with the error if the server is unreachable.
+  /// - Throws: The error of the request if there is no cached text.
   func response(_ url: String) async throws -> Response<String> {
     try await pages.response(url)
   }
 
-  /// Writes everything to disk that is not there yet.
+  /// Writes changed texts to disk.
   ///
-  /// - Throws: A `MuxRepositoryError` that names what could not be written.
+  /// - Throws: A `MuxRepositoryError` with the texts that could not be written.
   func flush() async throws {
     try await repository.flushAll()
   }

@@ -1,7 +1,7 @@
 import Foundation
 import Plexus
 
-/// Shows what is at some URLs, again and again, also while their server is away.
+/// Requests some URLs repeatedly, and uses cached texts while their servers are unreachable.
 @main
 struct Watch {
   static func main() async {
@@ -37,7 +37,7 @@ struct Watch {
       let remark = page.error.map { ", because \(reason($0))" } ?? ""
       say("\(url): \(page.value.utf8.count) bytes from \(page.source), \(age) old\(remark)")
     } catch is CancellationError {
-      // Somebody has pressed Ctrl-C.
+      // Ctrl-C was pressed.
     } catch {
       say("\(url): \(reason(error))")
     }
@@ -47,7 +47,7 @@ struct Watch {
     error is URLError ? error.localizedDescription : "\(error)"
   }
 
-  /// Prints a line at once, also into a file or a pipe.
+  /// Prints a line without buffering, also to a file or a pipe.
   private static func say(_ text: String) {
     FileHandle.standardOutput.write(Data("\(text)\n".utf8))
   }
