@@ -602,6 +602,14 @@ final public actor Multiplexer<Value> : Plexus.Broadcaster, Plexus.Requestable w
     nonisolated public func register(in repository: Plexus.MuxRepository = .shared) -> Self
 }
 
+extension Multiplexer {
+
+    @discardableResult
+    @inlinable nonisolated public func update(_ body: @Sendable (inout Value) throws -> Void) rethrows -> Value?
+
+    nonisolated public func prefetch()
+}
+
 @nonexhaustive public enum MultiplexerError : Error, Hashable, Sendable {
 
     case recursiveRequest(chain: [String])
@@ -685,6 +693,35 @@ extension MultiplexerMap where Key : LosslessStringConvertible {
     @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key, Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>)
 
     @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, clock: any Clock<Duration> = ContinuousClock(), onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Value]) -> Plexus.MultiplexerMap<Key, Value>
+}
+
+extension MultiplexerMap {
+
+    nonisolated public var count: Int { get }
+
+    nonisolated public var keys: [Key] { get }
+
+    @inlinable nonisolated public func store(_ values: [Key : Value])
+
+    nonisolated public func prefetch(_ keys: some Collection<Key> & Sendable)
+
+    @discardableResult
+    nonisolated public func refresh(_ keys: some Collection<Key>) -> Self
+
+    @discardableResult
+    nonisolated public func refresh(where isWanted: @Sendable (Key) -> Bool) -> Self
+
+    public func clear(_ keys: some Collection<Key> & Sendable) async throws
+
+    public func clear(where isWanted: @Sendable (Key) -> Bool) async throws
+
+    nonisolated public func clearMemory(_ key: Key)
+}
+
+extension MultiplexerMap {
+
+    @discardableResult
+    @inlinable nonisolated public func update(_ key: Key, _ body: @Sendable (inout Value) throws -> Void) rethrows -> Value?
 }
 
 final public actor MuxRepository {

@@ -10,6 +10,58 @@ public struct DownloadProgress : Hashable, Sendable {
     public var fraction: Double? { get }
 }
 
+final public actor HTTPCache<Value> where Value : Sendable {
+
+    public init(id: String? = nil, policy: Plexus.CachePolicy = .http, capacity: Plexus.CacheCapacity<Value> = .count(1_000), transport: any PlexusNetworking.HTTPTransport = URLSessionTransport.shared, rules: PlexusNetworking.HTTPRules = HTTPRules(), clock: any Clock<Duration> = ContinuousClock(), now: @escaping @Sendable () -> Date = { Date() }, update: (@Sendable (Value, PlexusNetworking.HTTPResponse) -> Value)? = nil, decode: @escaping @Sendable (PlexusNetworking.HTTPResponse) async throws -> Value)
+
+    public func request(_ url: URL) async throws -> Value
+
+    public func request(_ request: URLRequest) async throws -> Value
+
+    public func response(_ request: URLRequest) async throws -> Plexus.Response<Value>
+
+    nonisolated public func cachedValue(_ request: URLRequest) -> Value?
+
+    public func clear(_ url: URL) async throws
+
+    ck { $0.remove(url.asSen
+    public func clear() async throws
+
+    rows that cannot clear; without a cacher it does not fail.
+    publi
+    noni
+    lated func clear() async throws {
+    index.withLock { $0.removeAll() }
+    t
+     await values.clear()
+      }
+    
+    @discardableResult
+    nonisolated public func register(in repository: Plexus.MuxRepository = .shared) -> Self
+}
+
+extension HTTPCache where Value == PlexusNetworking.HTTPResponse {
+
+    alue(let value, _, _), .transient(let value): return value
+    case
+    notM
+    ified: throw URLEr
+    r(.badServerResponse)
+        }
+      }
+    }
+    
+    extension HTTPCache where Value == HTTPRespo
+    e {
+     The name by wh
+    h it appears in errors; its type if there is n
+    e.
+    re kept that say nothing about it, and what happens when fetchin
+    is slow or
+    ransport: The HTTP client.
+    public convenience init(id: String? = nil, policy: Plexus.CachePolicy = .http, capacity: Plexus.CacheCapacity<PlexusNetworking.HTTPResponse> = .count(1_000), transport: any PlexusNetworking.HTTPTransport = URLSessionTransport.shared, rules: PlexusNetworking.HTTPRules = HTTPRules(), clock: any Clock<Duration> = ContinuousClock(), now: @escaping @Sendable () -> Date = { Date() })
+}
+
 final public class HTTPCookieJar : Sendable {
 
     public init(now: @escaping @Sendable () -> Date = { Date() })
@@ -21,11 +73,31 @@ final public class HTTPCookieJar : Sendable {
 
 public struct HTTPFetcher<Value> : Sendable where Value : Sendable {
 
-    public init(_ request: URLRequest, transport: any PlexusNetworking.HTTPTransport = URLSessionTransport.shared, rules: PlexusNetworking.HTTPRules = HTTPRules(), clock: any Clock<Duration> = ContinuousClock(), now: @escaping @Sendable () -> Date = { Date() }, decode: @escaping @Sendable (Data) async throws -> Value)
+    public typealias Invalidation = @Sendable (Set<URL>) async throws -> Void
+
+    public init(_ request: URLRequest, transport: any PlexusNetworking.HTTPTransport = URLSessionTransport.shared, rules: PlexusNetworking.HTTPRules = HTTPRules(), clock: any Clock<Duration> = ContinuousClock(), now: @escaping @Sendable () -> Date = { Date() }, invalidate: PlexusNetworking.HTTPFetcher<Value>.Invalidation? = nil, decode: @escaping @Sendable (Data) async throws -> Value)
+
+    public init(_ request: URLRequest, transport: any PlexusNetworking.HTTPTransport = URLSessionTransport.shared, rules: PlexusNetworking.HTTPRules = HTTPRules(), clock: any Clock<Duration> = ContinuousClock(), now: @escaping @Sendable () -> Date = { Date() }, invalidate: PlexusNetworking.HTTPFetcher<Value>.Invalidation? = nil, update: (@Sendable (Value, PlexusNetworking.HTTPResponse) -> Value)? = nil, decode: @escaping @Sendable (PlexusNetworking.HTTPResponse) async throws -> Value)
 
     public init(_ url: URL, transport: any PlexusNetworking.HTTPTransport = URLSessionTransport.shared, rules: PlexusNetworking.HTTPRules = HTTPRules(), decode: @escaping @Sendable (Data) async throws -> Value)
 
     @concurrent public func fetch(_ context: Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>
+}
+
+extension HTTPFetcher where Value == PlexusNetworking.HTTPResponse {
+
+    public init(_ request: URLRequest, transport: any PlexusNetworking.HTTPTransport = URLSessionTransport.shared, rules: PlexusNetworking.HTTPRules = HTTPRules(), clock: any Clock<Duration> = ContinuousClock(), now: @escaping @Sendable () -> Date = { Date() }, invalidate: PlexusNetworking.HTTPFetcher<Value>.Invalidation? = nil)
+}
+
+public struct HTTPHeaders : Sendable, Hashable, Codable, ExpressibleByDictionaryLiteral {
+
+    public private(set) var fields: [String : String] { get }
+
+    public init(dictionaryLiteral elements: (String, String)...)
+
+    public init(_ fields: [String : String])
+
+    public subscript(name: String) -> String?
 }
 
 public struct HTTPRate : Sendable, Hashable {
@@ -64,6 +136,19 @@ public struct HTTPRedirectRules : Sendable, Hashable {
     public init(limit: Int = 10, sendsCredentialsToOtherOrigins: Bool = false, allowsDowngrade: Bool = false, credentials: [String] = ["Authorization", "Cookie", "Proxy-Authorization"])
 }
 
+public struct HTTPResponse : Sendable, Hashable, Codable {
+
+    public var url: URL
+
+    public var status: Int
+
+    public var headers: PlexusNetworking.HTTPHeaders
+
+    public var body: Data
+
+    public init(url: URL, status: Int = 200, headers: PlexusNetworking.HTTPHeaders = [:], body: Data = Data())
+}
+
 public struct HTTPRevalidationError : Error {
 
     public let underlying: any Error
@@ -99,11 +184,17 @@ public struct HTTPStatusError : Error, Plexus.RetryAdvice, Plexus.OriginFailure,
 
     public let status: Int
 
+    public let url: URL?
+
+    public let headers: PlexusNetworking.HTTPHeaders
+
+    public let body: Data
+
     public let retryAfter: Duration?
 
     public let allowsStaleValue: Bool
 
-    public init(status: Int, retryAfter: Duration? = nil, allowsStaleValue: Bool = false)
+    public init(status: Int, url: URL? = nil, headers: PlexusNetworking.HTTPHeaders = [:], body: Data = Data(), retryAfter: Duration? = nil, allowsStaleValue: Bool = false)
 }
 
 extension HTTPStatusError {

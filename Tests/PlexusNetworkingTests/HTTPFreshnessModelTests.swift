@@ -20,9 +20,69 @@ import Testing
     "", "0", "-1", "soon", "Sun, 06 Foo 1994 08:49:37 GMT", "Sun, 40 Nov 1994 08:49:37 GMT",
     "Sun, 06 Nov 1994 08:49:37 +0100", "Sun, 06 Nov 1994 08:49:37 PST",
     "Sun, 06 Nov 99999 08:49:37 GMT", "Sun, 06 Nov 1994 24:00:00 GMT",
+    "Sun, 06 Nov 1994 08:49:37 UTC", "Sun, 06 Nov 94 08:49:37 GMT", "Sun 06 Nov 1994 08:49:37 GMT",
+    "Sun, 06  Nov  1994 08:49:37 GMT", "Sun, 06-Nov-1994 08:49:37 GMT",
+    "Sun, 06 Nov 1994 08.49.37 GMT", "Sun, 6 Nov 1994 08:49:37 GMT",
+    "Sun, 06 Nov 1994 8:49:37 GMT", "Sun, 06 Nov 1994 08:49 GMT", "Sun, 06 Nov 1994 08:49:37",
+    "06 Nov 1994 08:49:37 GMT", "Foo, 06 Nov 1994 08:49:37 GMT", "Sun, 31 Feb 1994 08:49:37 GMT",
+    "Sun, 29 Feb 1900 08:49:37 GMT", "Sun, 00 Nov 1994 08:49:37 GMT",
+    "Sunday, 06-Nov-1994 08:49:37 GMT", "Sun, 06-Nov-94 08:49:37 GMT", "Sun Nov 6 08:49:37 1994",
+    "Sun Nov 06 08:49:37 1994 GMT", "1994-11-06T08:49:37Z", "784111777",
+    "Sun, 06 Nov 1994 08:49:37 GMT, Sun, 06 Nov 1994 08:49:37 GMT",
+    "Sun, 06 Nov 1994 08:49:37 GMT;", "Sun, +6 Nov 1994 08:49:37 GMT",
   ])
   func `what is no date is none`(text: String) {
     #expect(HTTPDate.seconds(text) == nil)
+  }
+
+  @Test(arguments: [
+    "SUN, 06 nov 1994 08:49:37 gmt", "sunday, 06-NOV-94 08:49:37 Gmt", "sun NOV 06 08:49:37 1994",
+  ])
+  func `dates are read in whatever case`(text: String) {
+    #expect(HTTPDate.seconds(text) == 784_111_777)
+  }
+
+  @Test func `a year of two digits is less than fifty years ahead`() {
+    let text = { (year: Int) in "Sunday, 06-Nov-\(year) 08:49:37 GMT" }
+    // The middle of 2026.
+    let now = 1_782_000_000
+    #expect(HTTPDate.seconds(text(94), now: now) == 784_111_777)
+    #expect(HTTPDate.seconds(text(76), now: now) == 3_371_878_177)
+    #expect(HTTPDate.seconds(text(77), now: now) == 247_654_177)
+    // In 2090 the year 10 is 2110.
+    #expect((HTTPDate.seconds(text(10), now: 3_800_000_000) ?? 0) > 4_400_000_000)
+  }
+
+  @Test(arguments: [
+    "Expires", "Thu, 01 Dec 2050 16:00:00 UTC", "Thu, 18-Aug-2050 02:01:18 GMT",
+    "Thu, 18 Aug 2050 2:01:18 GMT", "Thu, 18 Aug 50 02:01:18 GMT", "0", "-1", "",
+  ])
+  func `an invalid date of expiry is in the past`(text: String) {
+    #expect(freshness(["Expires": text]).lifetime == 0)
+    #expect(freshness(["Expires": text, "Cache-Control": "max-age=5"]).lifetime == 5)
+  }
+
+  @Test func `an invalid date of the answer is none`() {
+    let expires = "Sun, 06 Nov 1994 09:49:37 GMT"
+    let fields = ["Expires": expires, "Date": "Sun, 06-Nov-1994 09:49:00 GMT"]
+    #expect(freshness(fields).lifetime == 3600)
+  }
+
+  @Test(arguments: [
+    "max-age='60'", "max-age=60.0", "max-age=+60", "max-age=-1", "max-age=", "max-age",
+    "max-age=60s", "max-age=6 0x", "max-age==60",
+  ])
+  func `a lifetime that is no number is none, and the value stale`(directive: String) {
+    #expect(freshness(["Cache-Control": directive]).lifetime == 0)
+  }
+
+  @Test(arguments: [
+    "max-age=0060", "max-age=\"60\"", "MAX-age=60", "a=b, max-age=60", ",,max-age=60,,",
+    "x=\"max-age=1\", max-age=60", "s-maxage=1, max-age=60", "private, max-age=60",
+    "max-age=60, proxy-revalidate", "immutable, max-age=60, s-maxage=2",
+  ])
+  func `a lifetime is found among other directives`(directives: String) {
+    #expect(freshness(["Cache-Control": directives]).lifetime == 60)
   }
 
   @Test func `a leap day and the first day are counted`() {

@@ -62,6 +62,12 @@ struct `Asking a server whether a value has changed` {
 
   private var seen: [String?] { conditions.withLock { $0 } }
 
+  /// Returns the status that a request fails with.
+  private func status(_ request: () async throws -> String) async -> Int? {
+    let error = await #expect(throws: HTTPStatusError.self) { _ = try await request() }
+    return error?.status
+  }
+
   @Test(arguments: [("W/\"1\"", "\"1\""), ("\"1\"", "W/\"1\""), ("W/\"1\"", "W/\"1\"")])
   func `compares entity tags weakly`(tags: (old: String, new: String)) async throws {
     let cache = try cache(answers: [
@@ -104,12 +110,12 @@ struct `Asking a server whether a value has changed` {
 
   @Test func `gives up with a server that says 304 to everything`() async throws {
     let cache = try cache(answers: [notModified()])
-    await #expect(throws: HTTPStatusError(status: 304)) { try await cache.request() }
+    #expect(await status { try await cache.request() } == 304)
     let other = try self.cache(answers: [
       answer("one", ["ETag": "\"1\""]), notModified(["ETag": "\"2\""]),
     ])
     _ = try await other.request()
-    await #expect(throws: HTTPStatusError(status: 304)) { try await other.request() }
+    #expect(await status { try await other.request() } == 304)
     #expect(other.cachedValue == "one")
   }
 
@@ -161,7 +167,7 @@ struct `Asking a server whether a value has changed` {
       body: Array("o".utf8)
     )
     let whole = try cache(answers: [part])
-    await #expect(throws: HTTPStatusError(status: 206)) { try await whole.request() }
+    #expect(await status { try await whole.request() } == 206)
     let asked = try cache(answers: [part]) {
       $0.setValue("bytes=0-0", forHTTPHeaderField: "Range")
     }

@@ -250,6 +250,35 @@ struct `A file cacher` {
     await #expect(throws: CacherError.self) { try await cacher.store("ada", for: "me") }
   }
 
+  @Test(arguments: [false, true])
+  func `R15 a folder or a link in place of a file holds up no other file, and no removal`(
+    isFolder: Bool
+  ) async throws {
+    let keys: Set = ["map/a", "map/b", "other/c"]
+    try await cacher.store(Dictionary(uniqueKeysWithValues: keys.map { ($0, CacheEntry($0)) }))
+    let file = try #require(folder.files.first { $0.lastPathComponent.hasSuffix("=b.json") })
+    try FileManager.default.removeItem(at: file)
+    if isFolder {
+      try FileManager.default.createDirectory(at: file, withIntermediateDirectories: false)
+    } else {
+      try FileManager.default.createSymbolicLink(at: file, withDestinationURL: folder.url)
+    }
+    #expect(Set(try await cacher.entries(forKeys: keys).keys) == ["map/a", "other/c"])
+    if isFolder { try await cacher.removeEntries(forKeys: ["map/b"]) }
+    try await cacher.removeEntries(withPrefix: "map/")
+    #expect(Set(try await cacher.entries(forKeys: keys).keys) == ["other/c"])
+    try await cacher.removeAllEntries()
+    #expect(try await cacher.entries(forKeys: keys).isEmpty)
+  }
+
+  @Test func `R15 files that cannot be read are an error if there are no others`() async throws {
+    try await cacher.store("ada", for: "me")
+    let file = folder.files[0]
+    try FileManager.default.removeItem(at: file)
+    try FileManager.default.createSymbolicLink(at: file, withDestinationURL: folder.url)
+    await #expect(throws: StorageError.self) { try await cacher.entries(forKeys: ["me", "you"]) }
+  }
+
   @Test func `R15 a directory that cannot be one is an error that says why`() async throws {
     try Data([1]).write(to: folder.url)
     let error = try await #require(throws: CacherError.self) {

@@ -209,6 +209,59 @@ struct `Multiplexers with files` {
   }
 
   @Test(arguments: Kind.allCases)
+  private func `R17: a damaged list of removals is begun anew by the next fetch`(
+    kind: Kind
+  ) async throws {
+    try await fetchingMap(kind).clear(3)
+    let name = try #require(folder.names.first { $0.hasSuffix(".removals") })
+    // What a power cut leaves of a file that was not made durable.
+    try Data(count: 88).write(to: folder.url.appending(path: name))
+    let map = try fetchingMap(kind)
+    _ = try await map.request(0)
+    try await map.flush()
+    #expect(try await storedKeys(kind) == [0])
+    try await fetchingMap(kind).clear(0)
+    map.clearMemory()
+    _ = try await map.request(1)
+    try await map.flush()
+    #expect(try await storedKeys(kind) == [1])
+  }
+
+  @Test(arguments: Kind.allCases, [false, true])
+  private func `R17: what is fetched after the directory was removed is written`(
+    kind: Kind,
+    isClearedByOther: Bool
+  ) async throws {
+    let map = try fetchingMap(kind)
+    try await map.clear(3)
+    _ = try await map.request(0)
+    try await map.flush()
+    try FileManager.default.removeItem(at: folder.url)
+    _ = try await map.request(1)
+    try await map.flush()
+    #expect(try await storedKeys(kind) == [1])
+    try await (isClearedByOther ? fetchingMap(kind) : map).clear()
+    _ = try await map.refresh(2).request(2)
+    try await map.flush()
+    #expect(try await storedKeys(kind) == [2])
+  }
+
+  @Test(arguments: Kind.allCases, [false, true])
+  private func `R17: what was cleared before the directory was removed is not written`(
+    kind: Kind,
+    isBegunAnew: Bool
+  ) async throws {
+    let map = try fetchingMap(kind)
+    try await map.clear(3)
+    _ = try await map.request(0)
+    try await fetchingMap(kind).clear(0)
+    try FileManager.default.removeItem(at: folder.url)
+    if isBegunAnew { try await fetchingMap(kind).clear(3) }
+    try await map.flush()
+    #expect(try await storedKeys(kind) == [])
+  }
+
+  @Test(arguments: Kind.allCases)
   private func `R17: two maps of one directory that are flushed at once lose nothing`(
     kind: Kind
   ) async throws {
@@ -367,6 +420,27 @@ struct `Multiplexers with files` {
       }
       if index == 1 { break }
     }
+  }
+
+  @Test(arguments: Kind.allCases)
+  private func `R16: a map with an id clears keys, too, that begin with a mark`(
+    kind: Kind
+  ) async throws {
+    // After a slash they are part of its character.
+    let keys = ["\u{301}", "\u{338}=", "\u{200d}a", "\u{fe0f}", "\u{1f3fd}"]
+    func make() throws -> MultiplexerMap<String, Person> {
+      MultiplexerMap(id: "map", policy: policy, cacher: try kind.open(folder.path)) { _ in
+        throw Fetched()
+      }
+    }
+    let map = try make()
+    for key in keys { map.store(Person(name: key, age: nil), for: key) }
+    try await map.flush()
+    let reader = try make()
+    for key in keys { #expect(try await reader.request(key).name == key) }
+    try await map.clear()
+    let other = try make()
+    for key in keys { await #expect(throws: Fetched.self) { try await other.request(key) } }
   }
 
   @Test(arguments: Kind.allCases)

@@ -23,6 +23,14 @@ public protocol Broadcaster<Element>: Sendable {
   /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
   nonisolated func subscribe(bufferingPolicy: BufferingPolicy<Element>) -> AsyncStream<Element>
 
+  /// Registers a subscriber with the buffering policy that is the default of the source.
+  ///
+  /// A ``StatefulBroadcaster`` keeps the newest element for a subscriber that is behind, every other source all
+  /// of them.
+  ///
+  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  nonisolated func subscribe() -> AsyncStream<Element>
+
   /// The number of subscribers at this moment, streams and handlers alike.
   nonisolated var subscriberCount: Int { get }
 }
@@ -39,6 +47,13 @@ extension Broadcaster {
   ) -> AsyncStream<Element> {
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
+
+  /// Registers a subscriber for which everything is kept that it has not read.
+  ///
+  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  public nonisolated func subscribe() -> AsyncStream<Element> {
+    subscribe(bufferingPolicy: .unbounded)
+  }
 }
 
 extension AsyncStream where Element: Sendable {
@@ -54,6 +69,9 @@ extension AsyncStream where Element: Sendable {
 
 /// A broadcaster whose handlers can be served by the hub itself, in one order.
 protocol HubBacked<Element>: Broadcaster {
+  /// The largest number of elements that a new subscriber gets first.
+  nonisolated var replayLimit: Int { get }
+
   /// Calls the body with the hub and with what a new subscriber gets first, such that nothing can be
   /// sent in between.
   nonisolated func withHub<Result>(
@@ -68,6 +86,8 @@ protocol HubOwner<Element>: HubBacked {
 }
 
 extension HubOwner {
+  nonisolated var replayLimit: Int { 0 }
+
   nonisolated func withHub<Result>(
     _ body: (_ hub: BroadcastHub<Element>, _ replay: [Element]) -> Result
   ) -> Result {
@@ -76,6 +96,8 @@ extension HubOwner {
 }
 
 extension HubBacked {
+  nonisolated var replayLimit: Int { 1 }
+
   /// Registers a subscriber that gets what is replayed first, and announces that.
   ///
   /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.

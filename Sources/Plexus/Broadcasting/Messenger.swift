@@ -120,3 +120,19 @@ public final actor Messenger<Message: Sendable>: Broadcaster {
 }
 
 extension Messenger: HubOwner {}
+
+extension Messenger where Message == Void {
+  /// Tells all subscribers that something has happened.
+  ///
+  /// ```swift
+  /// let ticks = Messenger<Void>()
+  /// let token = ticks.observe { print("tick") }
+  /// ticks.send()
+  /// ```
+  ///
+  /// - Parameter author: The sender; subscribers may ignore one author.
+  @inlinable
+  public nonisolated func send(from author: Author? = nil) {
+    send((), from: author)
+  }
+}

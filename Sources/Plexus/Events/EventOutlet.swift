@@ -120,6 +120,8 @@ extension EventChannel {
     final class Rest: @unchecked Sendable {
       /// The tasks to resume, in subscription order.
       @usableFromInline var woken: ContiguousArray<Waiter.ParkedTask> = []
+      /// The queues of handlers that this thread calls.
+      @usableFromInline var direct: ContiguousArray<HandlerQueue> = []
       /// The filled chunks of logs.
       @usableFromInline var filled: ContiguousArray<LogLink> = []
       /// The events to release.
@@ -146,8 +148,13 @@ extension EventChannel {
 
     @inlinable
     mutating func add<E>(_ delivery: Delivery<E>) {
-      if delivery.woken.isEmpty, delivery.filled == nil, delivery.displaced.isEmpty { return }
+      if delivery.woken.isEmpty, delivery.filled == nil, delivery.displaced.isEmpty,
+        delivery.direct.isEmpty
+      {
+        return
+      }
       let rest = more()
+      if !delivery.direct.isEmpty { rest.direct += delivery.direct }
       if !delivery.woken.isEmpty { rest.woken += delivery.woken }
       if let chunk = delivery.filled { rest.filled.append(chunk) }
       for element in delivery.displaced { rest.released.append(Box(element)) }
@@ -169,6 +176,7 @@ extension EventChannel {
     consuming func perform() {
       guard let rest else { return }
       for task in rest.woken { task.resume() }
+      HandlerQueue.call(rest.direct, takesBack: false)
       for item in rest.discarded { item.report?.end(notified: 0, handled: 0) }
       for (ticket, part) in rest.parts {
         ticket.end(notified: part.notified, handled: part.handled)

@@ -41,13 +41,13 @@
 /// ## Subscribing
 ///
 /// A subscriber is told the state of the value: the current one at once, then every change. It does not
-/// cause a fetch.
+/// cause a fetch, unless it is a live subscription: ``subscribe(refetching:bufferingPolicy:)``.
 ///
 /// ## Release
 ///
 /// The last reference ends the streams. A fetch that is under way ends in its own time; a caller that
 /// waits holds a reference.
-public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
+public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestable {
   /// What subscribers receive.
   public typealias Element = LoadState<Value>
 
@@ -283,6 +283,13 @@ public final actor Multiplexer<Value: Sendable>: Broadcaster, Requestable {
     cache.withHub(of: SingleKey(), hash: 0) { hub, replay in
       hub.subscription(bufferingPolicy: bufferingPolicy, replaying: replay)
     }
+  }
+
+  /// The state of the value at this moment.
+  ///
+  /// Reading it fetches nothing and does not count in the statistics.
+  public nonisolated var current: LoadState<Value> {
+    cache.loadState(of: SingleKey(), hash: 0)
   }
 
   /// The number of subscribers at this moment, streams and handlers alike.

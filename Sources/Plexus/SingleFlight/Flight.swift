@@ -1,7 +1,7 @@
 // @unchecked Sendable and unchecked exclusivity: mutable state is atomic or behind a lock, except for the fields
-// marked below. `previous`, `readsFirst`, `isCounted` and `takesStoredCopy` are set under the lock of the key's
-// shard before the launch; afterwards, the launching thread and then the flight's own task access them. That
-// task sets and reads `generation`. Unsafe: a checked continuation would allocate for each caller. A parked task
+// marked below. `previous`, `readsFirst`, `isCounted`, `takesStoredCopy` and `remembersFailure` are set under the lock
+// of the key's shard before the launch; afterwards, the launching thread and then the flight's own task access them.
+// That task sets and reads `generation`. Unsafe: a checked continuation would allocate for each caller. A parked task
 // is resumed exactly once, because the pure state returns it once, under the lock.
 
 internal import Synchronization
@@ -50,6 +50,9 @@ class Flight: WaitNode, @unchecked Sendable {
   /// Whether a stored copy is accepted in place of a new value.
   @exclusivity(unchecked) @safe
   @usableFromInline final var takesStoredCopy = false
+  /// Whether the policy's rule for remembering failures applies to the fetch.
+  @exclusivity(unchecked) @safe
+  @usableFromInline final var remembersFailure = true
   /// The generation of the cacher before the fetch began, if the cacher provides one.
   @exclusivity(unchecked) @safe
   @usableFromInline final var generation: CacheGeneration?
@@ -344,10 +347,12 @@ extension Flight {
       let work = (state.task, state.otherTasks)
       state.task = nil
       state.otherTasks = []
-      return (work, state.batch.take())
+      let batch = state.batch.take()
+      // Whoever cancels it tells the batch, but finds none from now on.
+      return (work, hasBeenCancelled.load(ordering: .relaxed) ? nil : batch)
     }
     withExtendedLifetime((work, previous)) {}
-    return isCancelled ? nil : batch
+    return batch
   }
 }
 

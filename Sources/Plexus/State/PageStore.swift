@@ -57,7 +57,7 @@ public final actor PageStore<
   AppAction: Sendable,
   PageState: Sendable,
   PageAction: Sendable
->: Broadcaster {
+>: StatefulBroadcaster {
   /// What subscribers receive: both states at one moment.
   public typealias Element = (app: AppState, page: PageState)
 
@@ -103,6 +103,9 @@ public final actor PageStore<
   public nonisolated var snapshot: (app: AppState, page: PageState) {
     cell.snapshot
   }
+
+  /// The newest states of the app and of the page, at one moment.
+  public nonisolated var current: Element { snapshot }
 
   /// Carries out an action of the page; see ``Store/dispatch(_:)``.
   ///

@@ -68,7 +68,7 @@
 /// - ``subscription(toChangesOf:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)``
 /// - ``subscription(toChangesOf:bufferingPolicy:)-((State)->V,_)``
 /// - ``subscriberCount``
-public final actor Store<State: Sendable, Action: Sendable>: Broadcaster {
+public final actor Store<State: Sendable, Action: Sendable>: StatefulBroadcaster {
   /// What subscribers receive.
   public typealias Element = State
 
@@ -103,6 +103,9 @@ public final actor Store<State: Sendable, Action: Sendable>: Broadcaster {
   @inlinable public nonisolated var state: State {
     cell.state
   }
+
+  /// The newest state.
+  @inlinable public nonisolated var current: State { state }
 
   /// Carries out an action.
   ///

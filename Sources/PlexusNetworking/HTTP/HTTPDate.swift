@@ -1,58 +1,105 @@
 /// A moment as HTTP writes it (RFC 9110, 5.6.7), in seconds since 1970-01-01T00:00Z.
 enum HTTPDate {
-  /// Returns the seconds of a date in any of the three forms that a recipient has to understand.
+  /// Returns the seconds of a date in exactly one of the three forms that a recipient has to understand, in
+  /// whatever case.
   ///
-  /// - Parameter text: For instance `Sun, 06 Nov 1994 08:49:37 GMT`.
-  /// - Returns: The seconds; `nil` if it is no date.
-  static func seconds(_ text: String) -> Int? {
-    let words = text.split { " ,-:\t".contains($0) }
-    guard words.count >= 7 else { return nil }
-    // The oldest form has the month before the day, and the year at the end.
-    if let month = month(words[1]) {
-      return seconds(
-        year: words[6],
-        month: month,
-        day: words[2],
-        time: words[3...5].compactMap { Int($0) }
-      )
-    }
-    guard let month = month(words[2]) else { return nil }
-    // Whatever is not Greenwich time is none of the forms.
-    guard words.count > 7, ["gmt", "utc"].contains(words[7].lowercased()) else { return nil }
-    return seconds(
-      year: words[3],
-      month: month,
-      day: words[1],
-      time: words[4...6].compactMap { Int($0) }
-    )
+  /// - Parameters:
+  ///   - text: For instance `Sun, 06 Nov 1994 08:49:37 GMT`.
+  ///   - now: The present time. A year of two digits is less than fifty years ahead of it.
+  /// - Returns: The seconds; `nil` if it is no date, or not one of Greenwich time.
+  static func seconds(_ text: String, now: Int? = nil) -> Int? {
+    let text = text.lowercased()
+    return fixed(text) ?? obsolete(text, now: now) ?? asctime(text)
   }
+
+  /// Returns the seconds of a date in a cookie, which is written in many ways (RFC 6265, 5.1.1).
+  static func cookieSeconds(_ text: String) -> Int? {
+    let words = text.lowercased().split { " ,-:\t".contains($0) }
+    guard let position = words.firstIndex(where: { month($0) != nil }),
+      let month = month(words[position]), position > 0, words.count > position + 4,
+      let day = Int(words[position - 1]), var year = Int(words[position + 1])
+    else { return nil }
+    if (0..<100).contains(year) { year += year < 70 ? 2000 : 1900 }
+    let time = words[(position + 2)...(position + 4)].compactMap { Int($0) }
+    return seconds(year: year, month: month, day: day, time: time)
+  }
+
+  /// Reads `sun, 06 nov 1994 08:49:37 gmt`.
+  private static func fixed(_ text: String) -> Int? {
+    let words = text.split(separator: " ", omittingEmptySubsequences: false)
+    guard words.count == 6, words[0].last == ",", days.contains(words[0].dropLast()),
+      words[5] == "gmt", let day = number(words[1], digits: 2), let month = month(words[2]),
+      let year = number(words[3], digits: 4)
+    else { return nil }
+    return seconds(year: year, month: month, day: day, time: time(words[4]))
+  }
+
+  /// Reads `sunday, 06-nov-94 08:49:37 gmt`.
+  private static func obsolete(_ text: String, now: Int?) -> Int? {
+    let words = text.split(separator: " ", omittingEmptySubsequences: false)
+    guard words.count == 4, words[0].last == ",", longDays.contains(words[0].dropLast()),
+      words[3] == "gmt"
+    else { return nil }
+    let date = words[1].split(separator: "-", omittingEmptySubsequences: false)
+    guard date.count == 3, let day = number(date[0], digits: 2), let month = month(date[1]),
+      let short = number(date[2], digits: 2)
+    else { return nil }
+    // About: a year has 31,556,952 seconds.
+    let present = now.map { 1970 + $0 / 31_556_952 } ?? 2020
+    var year = present / 100 * 100 + short
+    if year > present + 50 { year -= 100 } else if year <= present - 50 { year += 100 }
+    return seconds(year: year, month: month, day: day, time: time(words[2]))
+  }
+
+  /// Reads `sun nov  6 08:49:37 1994`.
+  private static func asctime(_ text: String) -> Int? {
+    var words = text.split(separator: " ", omittingEmptySubsequences: false)
+    // A day of one digit has a second space before it.
+    let isShort = words.count == 6 && words[2].isEmpty
+    if isShort { words.remove(at: 2) }
+    guard words.count == 5, days.contains(words[0]), let month = month(words[1]),
+      let day = number(words[2], digits: isShort ? 1 : 2), let year = number(words[4], digits: 4)
+    else { return nil }
+    return seconds(year: year, month: month, day: day, time: time(words[3]))
+  }
+
+  private static let days: Set<Substring> = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+  private static let longDays: Set<Substring> = [
+    "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
+  ]
+  private static let months: [Substring] = [
+    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+  ]
 
   private static func month(_ name: Substring) -> Int? {
-    let names = [
-      "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
-    ]
-    return names.firstIndex(of: name.lowercased()).map { $0 + 1 }
+    months.firstIndex(of: name).map { $0 + 1 }
   }
 
-  private static func seconds(
-    year: Substring,
-    month: Int,
-    day: Substring,
-    time: [Int]
-  ) -> Int? {
-    guard var year = Int(year), let day = Int(day), time.count == 3 else { return nil }
-    // Two digits are of the year 1970 to 2069.
-    if (0..<100).contains(year) { year += year < 70 ? 2000 : 1900 }
+  private static func number(_ text: Substring, digits: Int) -> Int? {
+    guard text.utf8.count == digits, text.utf8.allSatisfy({ (48...57).contains($0) }) else {
+      return nil
+    }
+    return Int(text)
+  }
+
+  private static func time(_ text: Substring) -> [Int] {
+    text.split(separator: ":", omittingEmptySubsequences: false)
+      .compactMap { number($0, digits: 2) }
+  }
+
+  private static func seconds(year: Int, month: Int, day: Int, time: [Int]) -> Int? {
+    let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+    let length = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1]
     guard
-      (1...9999).contains(year), (1...31).contains(day), (0...23).contains(time[0]),
-      (0...59).contains(time[1]), (0...60).contains(time[2])
+      (1...9999).contains(year), (1...length).contains(day), time.count == 3,
+      (0...23).contains(time[0]), (0...59).contains(time[1]), (0...60).contains(time[2])
     else { return nil }
-    return days(year: year, month: month, day: day) * 86_400
+    return daysSince1970(year: year, month: month, day: day) * 86_400
       + time[0] * 3600 + time[1] * 60 + time[2]
   }
 
   /// The days since 1970-01-01 in the Gregorian calendar, counted from March so that a leap day ends a year.
-  private static func days(year: Int, month: Int, day: Int) -> Int {
+  private static func daysSince1970(year: Int, month: Int, day: Int) -> Int {
     let years = month > 2 ? year : year - 1
     let months = (month + 9) % 12
     let leapDays = years / 4 - years / 100 + years / 400

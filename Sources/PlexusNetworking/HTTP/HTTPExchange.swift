@@ -6,24 +6,21 @@ internal import FoundationNetworking
 
 /// A request that was answered.
 struct HTTPExchange {
-  /// The address that was asked.
-  let asked: URL?
-  /// The address that has answered.
-  let answering: URL
-  let response: HTTPURLResponse
-  let body: Data
+  /// The request.
+  let request: URLRequest
+  let response: HTTPResponse
   /// When the answer was there, in seconds since 1970-01-01T00:00Z.
   let arrival: Int
   /// The seconds that it took.
   let delay: Int
 
   /// A header field of the answer.
-  subscript(field: String) -> String? {
-    response.value(forHTTPHeaderField: field)
-  }
+  subscript(field: String) -> String? { response.headers[field] }
 
-  /// The address that has answered, if it is another one than was asked.
-  private var location: String? { answering == asked ? nil : answering.absoluteString }
+  /// The address that has answered, if it is another one than was requested.
+  private var location: String? {
+    response.url == request.url ? nil : response.url.absoluteString
+  }
 
   /// Returns what the answer says about keeping the value.
   ///
@@ -31,7 +28,7 @@ struct HTTPExchange {
   /// - Returns: The freshness, from the arrival on.
   func freshness(_ field: (String) -> String?) -> HTTPFreshness {
     // 304 is about a value that was kept before.
-    let status = response.statusCode == 304 ? 200 : response.statusCode
+    let status = response.status == 304 ? 200 : response.status
     return HTTPFreshness(now: arrival, delay: delay, status: status, field)
   }
 
@@ -57,6 +54,25 @@ struct HTTPExchange {
     validator.leavesLifetimeOpen = freshness.lifetime == nil
     return validator
   }
+
+  /// The URLs whose values do not hold any more after this answer (RFC 9111, 4.4).
+  ///
+  /// Those that the answer names count if they are of the same origin: a server has no say about another one.
+  var invalidated: Set<URL> {
+    guard !request.isSafe, (200..<400).contains(response.status), let url = request.url else {
+      return []
+    }
+    var urls: Set<URL> = [url.asSent]
+    for base in [url, response.url] {
+      for field in ["Location", "Content-Location"] {
+        guard let place = self[field].flatMap({ URL(string: $0, relativeTo: base) }),
+          place.absoluteURL.origin == url.origin
+        else { continue }
+        urls.insert(place.absoluteURL.asSent)
+      }
+    }
+    return urls
+  }
 }
 
 extension HTTPValidator {
@@ -72,14 +88,19 @@ extension HTTPValidator {
 }
 
 extension URLRequest {
-  /// Returns a request that is answered with 304 if the value that there is has not changed.
+  /// Whether its method changes nothing at the server (RFC 9110, 9.2.1).
+  var isSafe: Bool { ["GET", "HEAD", "OPTIONS", "TRACE"].contains(httpMethod ?? "GET") }
+
+  /// Whether its method asks for a value that can be cached.
+  var asksForValue: Bool { ["GET", "HEAD"].contains(httpMethod ?? "GET") }
+
+  /// Returns a request that is answered with 304 if the value has not changed.
   ///
   /// - Parameter known: What is known of that value.
   /// - Returns: The request; `nil` if its method is none that asks for a value, or there is nothing to ask
   ///   by.
   func asking(whether known: HTTPValidator) -> URLRequest? {
-    guard ["GET", "HEAD"].contains(httpMethod ?? "GET") else { return nil }
-    guard known.entityTag != nil || known.lastModified != nil else { return nil }
+    guard asksForValue, known.entityTag != nil || known.lastModified != nil else { return nil }
     var request = self
     if let tag = known.entityTag { request.setValue(tag, forHTTPHeaderField: "If-None-Match") }
     if let date = known.lastModified {

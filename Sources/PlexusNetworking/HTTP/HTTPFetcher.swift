@@ -42,49 +42,112 @@ public import FoundationNetworking
 /// before goes.
 ///
 /// Only `GET` and `HEAD` are asked under conditions; an answer to any other method is kept as long as it
-/// says. `Retry-After`, as seconds or as a date, is the advice of the ``HTTPStatusError``: a retry policy
-/// waits that long.
+/// says. A method that changes something makes other values stale: see `invalidate` of the initializers, and
+/// ``HTTPCache``. `Retry-After`, as seconds or as a date, is the advice of the ``HTTPStatusError``: a retry
+/// policy waits that long.
 ///
 /// ## Cancellation
 ///
 /// A fetch that is cancelled stops the transfer and throws a `CancellationError`.
 public struct HTTPFetcher<Value: Sendable>: Sendable {
+  /// A closure that forgets the values of URLs.
+  public typealias Invalidation = @concurrent @Sendable (Set<URL>) async throws -> Void
+
   private let request: URLRequest
   private let client: HTTPClient
   private let now: @Sendable () -> Date
-  private let decode: @concurrent @Sendable (Data) async throws -> Value
+  private let invalidate: Invalidation?
+  private let update: (@Sendable (Value, HTTPResponse) -> Value)?
+  private let decode: @concurrent @Sendable (HTTPResponse) async throws -> Value
 
-  /// Creates a fetch.
+  init(
+    _ request: URLRequest,
+    client: HTTPClient,
+    now: @escaping @Sendable () -> Date,
+    invalidate: Invalidation?,
+    update: (@Sendable (Value, HTTPResponse) -> Value)?,
+    decode: @escaping @concurrent @Sendable (HTTPResponse) async throws -> Value
+  ) {
+    self.request = request
+    self.client = client
+    self.now = now
+    self.invalidate = invalidate
+    self.update = update
+    self.decode = decode
+  }
+
+  /// Creates a fetch whose values are made of the body.
   ///
   /// - Parameters:
-  ///   - request: What is sent; conditions are added.
+  ///   - request: The request; conditions are added.
   ///   - transport: The HTTP client.
   ///   - rules: The rules for redirects, cookies, size and time.
   ///   - clock: The clock that measures the time of the rules.
-  ///   - now: What tells the time of day, to compare with dates of the server.
-  ///   - decode: Makes the value of the body of a 2xx answer. It runs outside of every actor; what it throws
-  ///     is thrown by the fetch. It is released with the fetcher.
+  ///   - now: A closure that returns the time of day, to compare with dates of the server.
+  ///   - invalidate: A closure that is called with the URLs whose values do not hold any more, after an answer
+  ///     without error to a method that changes something: that of the request, and those of the same origin
+  ///     that `Location` and `Content-Location` name. The fetch waits for it, and throws what it throws.
+  ///   - decode: A closure that makes the value of the body of a 2xx answer. It runs outside of every actor;
+  ///     what it throws is thrown by the fetch. It is released with the fetcher.
   public init(
     _ request: URLRequest,
     transport: any HTTPTransport = URLSessionTransport.shared,
     rules: HTTPRules = HTTPRules(),
     clock: any Clock<Duration> = ContinuousClock(),
     now: @escaping @Sendable () -> Date = { Date() },
+    invalidate: Invalidation? = nil,
     decode: @escaping @concurrent @Sendable (Data) async throws -> Value
   ) {
-    self.request = request
-    client = HTTPClient(transport: transport, rules: rules, clock: clock)
-    self.now = now
-    self.decode = decode
+    self.init(
+      request,
+      client: HTTPClient(transport: transport, rules: rules, clock: clock),
+      now: now,
+      invalidate: invalidate,
+      update: nil,
+      decode: { try await decode($0.body) }
+    )
   }
 
-  /// Creates a fetch of what is at a URL.
+  /// Creates a fetch whose values are made of the whole answer, with its status and header fields.
+  ///
+  /// - Parameters:
+  ///   - request: The request; conditions are added.
+  ///   - transport: The HTTP client.
+  ///   - rules: The rules for redirects, cookies, size and time.
+  ///   - clock: The clock that measures the time of the rules.
+  ///   - now: A closure that returns the time of day, to compare with dates of the server.
+  ///   - invalidate: A closure that is called with the URLs whose values do not hold any more.
+  ///   - update: A closure that returns the value with the header fields of a 304, which confirms it; without
+  ///     one the value stays as it is. It must be quick.
+  ///   - decode: A closure that makes the value of a 2xx answer.
+  @_disfavoredOverload
+  public init(
+    _ request: URLRequest,
+    transport: any HTTPTransport = URLSessionTransport.shared,
+    rules: HTTPRules = HTTPRules(),
+    clock: any Clock<Duration> = ContinuousClock(),
+    now: @escaping @Sendable () -> Date = { Date() },
+    invalidate: Invalidation? = nil,
+    update: (@Sendable (Value, HTTPResponse) -> Value)? = nil,
+    decode: @escaping @concurrent @Sendable (HTTPResponse) async throws -> Value
+  ) {
+    self.init(
+      request,
+      client: HTTPClient(transport: transport, rules: rules, clock: clock),
+      now: now,
+      invalidate: invalidate,
+      update: update,
+      decode: decode
+    )
+  }
+
+  /// Creates a fetch of the value at a URL, which is made of the body.
   ///
   /// - Parameters:
   ///   - url: The URL.
   ///   - transport: The HTTP client.
   ///   - rules: The rules for redirects, cookies, size and time.
-  ///   - decode: Makes the value of the body of a 2xx answer, as for a request.
+  ///   - decode: A closure that makes the value of the body of a 2xx answer, as for a request.
   public init(
     _ url: URL,
     transport: any HTTPTransport = URLSessionTransport.shared,
@@ -108,46 +171,67 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
   ///   `CancellationError` if the fetch is cancelled; what the decoder throws.
   @concurrent
   public func fetch(_ context: FetchContext<Value>) async throws -> FetchResult<Value> {
+    try await fetch(context) { _ in }
+  }
+
+  /// Fetches the value, and reports the `Vary` field that it has.
+  @concurrent
+  func fetch(
+    _ context: FetchContext<Value>,
+    vary: @Sendable (String?) -> Void
+  ) async throws -> FetchResult<Value> {
     guard
       let value = context.previousValue,
       let known = context.validator.map(HTTPValidator.init(text:))
     else {
-      return try await result(of: exchange(request, known: nil), known: nil)
+      return try await result(of: exchange(request, known: nil), known: nil, vary)
     }
     guard let conditional = request.asking(whether: known) else {
-      return try await result(of: exchange(request, known: known), known: known)
+      return try await result(of: exchange(request, known: known), known: known, vary)
     }
     let exchange = try await exchange(conditional, known: known)
-    guard exchange.response.statusCode == 304 else {
-      return try await result(of: exchange, known: known)
+    guard exchange.response.status == 304 else {
+      return try await result(of: exchange, known: known, vary)
     }
     guard exchange.confirms(known) else {
-      return try await result(of: self.exchange(request, known: known), known: known)
+      return try await result(of: self.exchange(request, known: known), known: known, vary)
     }
     let freshness = exchange.freshness { exchange[$0] ?? known[$0] }
-    if isKeptNowhere(freshness) { return .transient(value) }
-    let validator = exchange.validator(freshness, renewing: known)
-    return .notModified(directives: freshness.directives, validator: validator.text)
+    let current = update?(value, exchange.response)
+    vary(exchange["Vary"] ?? known.vary)
+    if isKeptNowhere(freshness) { return .transient(current ?? value) }
+    let validator = exchange.validator(freshness, renewing: known).text
+    guard let current else {
+      return .notModified(directives: freshness.directives, validator: validator)
+    }
+    return .value(current, directives: freshness.directives, validator: validator)
   }
 
-  /// What an answer comes to that is not about the value that there is.
+  /// What an answer comes to that is not about the cached value.
   private func result(
     of exchange: HTTPExchange,
-    known: HTTPValidator?
+    known: HTTPValidator?,
+    _ vary: (String?) -> Void
   ) async throws -> FetchResult<Value> {
-    let status = exchange.response.statusCode
-    let isPart = status == 206 && request.value(forHTTPHeaderField: "Range") == nil
-    guard (200..<300).contains(status), !isPart else {
+    let response = exchange.response
+    let invalidated = exchange.invalidated
+    if !invalidated.isEmpty { try await invalidate?(invalidated) }
+    let isPart = response.status == 206 && request.value(forHTTPHeaderField: "Range") == nil
+    guard (200..<300).contains(response.status), !isPart else {
       throw HTTPStatusError(
-        status: status,
+        status: response.status,
+        url: response.url,
+        headers: response.headers,
+        body: response.body.prefix(BodyCollector.errorBytes),
         retryAfter: exchange["Retry-After"]
           .flatMap { HTTPFreshness.retryAfter($0, now: exchange.arrival) }
           .map { .seconds($0) },
-        allowsStaleValue: status >= 500
+        allowsStaleValue: response.status >= 500
           && known?.allowsStaleAfterError(now: exchange.arrival) == true
       )
     }
-    let value = try await decode(exchange.body)
+    let value = try await decode(response)
+    vary(exchange["Vary"])
     let freshness = exchange.freshness { exchange[$0] }
     if isKeptNowhere(freshness) { return .transient(value) }
     return .value(
@@ -169,13 +253,10 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
     do {
       let collector = BodyCollector()
       let url = try await client.send(request, to: collector)
-      let (response, body) = try collector.answer()
       let end = now()
       return HTTPExchange(
-        asked: request.url,
-        answering: url,
-        response: response,
-        body: body,
+        request: request,
+        response: try collector.answer(from: url),
         arrival: Int(end.timeIntervalSince1970),
         delay: Int(max(0, end.timeIntervalSince(begin)))
       )
@@ -186,5 +267,36 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
       else { throw error }
       throw HTTPRevalidationError(underlying: error)
     }
+  }
+}
+
+extension HTTPFetcher where Value == HTTPResponse {
+  /// Creates a fetch whose values are the answers themselves.
+  ///
+  /// After a 304 a value has the header fields of the 304, and its own where that has none.
+  ///
+  /// - Parameters:
+  ///   - request: The request; conditions are added.
+  ///   - transport: The HTTP client.
+  ///   - rules: The rules for redirects, cookies, size and time.
+  ///   - clock: The clock that measures the time of the rules.
+  ///   - now: A closure that returns the time of day, to compare with dates of the server.
+  ///   - invalidate: A closure that is called with the URLs whose values do not hold any more.
+  public init(
+    _ request: URLRequest,
+    transport: any HTTPTransport = URLSessionTransport.shared,
+    rules: HTTPRules = HTTPRules(),
+    clock: any Clock<Duration> = ContinuousClock(),
+    now: @escaping @Sendable () -> Date = { Date() },
+    invalidate: Invalidation? = nil
+  ) {
+    self.init(
+      request,
+      client: HTTPClient(transport: transport, rules: rules, clock: clock),
+      now: now,
+      invalidate: invalidate,
+      update: { $0.updated(by: $1) },
+      decode: { $0 }
+    )
   }
 }

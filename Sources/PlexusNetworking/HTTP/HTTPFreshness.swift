@@ -34,7 +34,7 @@ struct HTTPFreshness: Hashable {
       directives["must-understand"] == nil
       ? directives["no-store"] != nil : !Self.understoodStatuses.contains(status)
 
-    let date = field("Date").flatMap(HTTPDate.seconds)
+    let date = field("Date").flatMap { HTTPDate.seconds($0, now: now) }
     let age = max(
       date.map { now - $0 } ?? 0,
       (field("Age").flatMap(Self.firstSeconds) ?? 0) + max(0, delay)
@@ -45,7 +45,7 @@ struct HTTPFreshness: Hashable {
       // What cannot be read is stale.
       count(Self.seconds(maximumAge) ?? 0, less: age)
     } else if let expires = field("Expires") {
-      count(HTTPDate.seconds(expires).map { $0 - (date ?? now) } ?? 0, less: age)
+      count(HTTPDate.seconds(expires, now: now).map { $0 - (date ?? now) } ?? 0, less: age)
     }
     staleWhileRevalidate = remainder(directives["stale-while-revalidate"])
     staleIfError = remainder(directives["stale-if-error"])
@@ -106,11 +106,11 @@ struct HTTPFreshness: Hashable {
   ///   - now: The time, in seconds since 1970-01-01T00:00Z.
   /// - Returns: The seconds; `nil` if it is neither.
   static func retryAfter(_ text: String, now: Int) -> Int? {
-    seconds(text) ?? HTTPDate.seconds(text).map { max(0, $0 - now) }
+    seconds(text) ?? HTTPDate.seconds(text, now: now).map { max(0, $0 - now) }
   }
 
   /// The parts between commas that do not stand in quotation marks, without spaces around them.
-  private static func commaSeparated(_ text: String) -> [String] {
+  static func commaSeparated(_ text: String) -> [String] {
     var parts: [String.UnicodeScalarView] = [.init()]
     var isQuoted = false
     var isEscaped = false

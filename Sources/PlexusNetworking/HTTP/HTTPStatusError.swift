@@ -1,12 +1,24 @@
+public import Foundation
 public import Plexus
 
-/// An answer whose status says that it is not what was asked for.
+/// An answer whose status says that it is not what was requested.
 public struct HTTPStatusError: Error, RetryAdvice, OriginFailure, Hashable {
   /// The status code.
   public let status: Int
+
+  /// The URL that has answered, after all redirects; `nil` if it is not known.
+  public let url: URL?
+
+  /// The header fields.
+  public let headers: HTTPHeaders
+
+  /// The beginning of the body: at most 16 KB, none for a media loader.
+  public let body: Data
+
   /// How long the server asks to wait before the next attempt (Retry-After); `nil` if it does not.
   public let retryAfter: Duration?
-  /// Whether the server has allowed the value that there is to stand in (stale-if-error).
+
+  /// Whether the server has allowed the cached value to stand in (stale-if-error).
   ///
   /// A multiplexer knows that by itself. `CachePolicy.http` heeds it for values from a cacher that keeps
   /// validators and no directives.
@@ -16,10 +28,23 @@ public struct HTTPStatusError: Error, RetryAdvice, OriginFailure, Hashable {
   ///
   /// - Parameters:
   ///   - status: The status code.
+  ///   - url: The URL that has answered.
+  ///   - headers: The header fields.
+  ///   - body: The beginning of the body.
   ///   - retryAfter: How long the server asks to wait.
-  ///   - allowsStaleValue: Whether the value that there is may stand in.
-  public init(status: Int, retryAfter: Duration? = nil, allowsStaleValue: Bool = false) {
+  ///   - allowsStaleValue: Whether the cached value may stand in.
+  public init(
+    status: Int,
+    url: URL? = nil,
+    headers: HTTPHeaders = [:],
+    body: Data = Data(),
+    retryAfter: Duration? = nil,
+    allowsStaleValue: Bool = false
+  ) {
     self.status = status
+    self.url = url
+    self.headers = headers
+    self.body = body
     self.retryAfter = retryAfter
     self.allowsStaleValue = allowsStaleValue
   }
@@ -34,6 +59,9 @@ extension HTTPStatusError {
 }
 
 extension HTTPStatusError: CustomStringConvertible {
-  /// A sentence that names the status.
-  public var description: String { "The server answered with status \(status)." }
+  /// A sentence that names the status and the URL.
+  public var description: String {
+    url.map { "\($0) answered with status \(status)." }
+      ?? "The server answered with status \(status)."
+  }
 }

@@ -96,6 +96,8 @@ final class PartWriter: HTTPReceiver {
         let now = Int(Date().timeIntervalSince1970)
         throw HTTPStatusError(
           status: response.statusCode,
+          url: response.url,
+          headers: HTTPHeaders(response),
           retryAfter: field("Retry-After").flatMap { HTTPFreshness.retryAfter($0, now: now) }
             .map { .seconds($0) }
         )
@@ -166,7 +168,8 @@ final class PartWriter: HTTPReceiver {
     }
     guard
       let date = field("Last-Modified"), date.utf8.count <= MediaFolder.validatorLimit,
-      let changed = HTTPDate.seconds(date), let sent = field("Date").flatMap(HTTPDate.seconds),
+      let changed = HTTPDate.seconds(date),
+      let sent = field("Date").flatMap({ HTTPDate.seconds($0) }),
       changed < sent
     else { return "" }
     return date

@@ -5,7 +5,7 @@ internal import PlexusSupport
 internal import FoundationNetworking
 #endif
 
-/// A receiver that keeps the whole answer in memory.
+/// A receiver that keeps the whole answer in memory, or the beginning of one that is an error.
 final class BodyCollector: HTTPReceiver {
   private struct State: Sendable {
     var response: HTTPURLResponse?
@@ -19,16 +19,29 @@ final class BodyCollector: HTTPReceiver {
   }
 
   func receive(_ bytes: Data) throws {
-    state.withLock { $0.body.append(bytes) }
+    try state.withLock { state in
+      let isWhole = (200..<300).contains(state.response?.statusCode ?? 200)
+      let room = isWhole ? .max : Self.errorBytes - state.body.count
+      state.body.append(bytes.prefix(room))
+      if bytes.count > room { throw EnoughReceived() }
+    }
   }
 
-  /// The answer.
+  /// How much of the body of an error is kept.
+  static let errorBytes = 16_384
+
+  /// Returns the answer from a URL.
   ///
   /// - Throws: `URLError.badServerResponse` if there is none.
-  func answer() throws -> (response: HTTPURLResponse, body: Data) {
+  func answer(from url: URL) throws -> HTTPResponse {
     try state.withLock { state in
       guard let response = state.response else { throw URLError(.badServerResponse) }
-      return (response, state.body)
+      return HTTPResponse(
+        url: url,
+        status: response.statusCode,
+        headers: HTTPHeaders(response),
+        body: state.body
+      )
     }
   }
 }

@@ -36,6 +36,8 @@ struct HTTPClient: Sendable {
       let message = cookies(of: route.request, at: route.url)
       do {
         try await watch.during { [transport] in try await transport.send(message, to: hop) }
+      } catch is EnoughReceived {
+        return route.url
       } catch {
         // What comes after the head of a redirect does not matter.
         guard hop.target != nil, !Task.isCancelled, !(error is TransferWatch.Elapsed) else {
@@ -61,6 +63,9 @@ struct HTTPClient: Sendable {
     return request
   }
 }
+
+/// An error that a receiver throws to end a transfer of which it has what it needs.
+struct EnoughReceived: Error {}
 
 /// A file as the answer to a request of its URL.
 private struct FileAnswer {

@@ -94,7 +94,9 @@ struct HTTPCookieState: Sendable {
     }
   }
 
-  /// Returns the fields that were joined by commas. A comma in a date is followed by no name with a value.
+  /// Returns the fields that were joined by commas.
+  ///
+  /// A comma in a date is followed by no name with a value.
   static func fields(_ text: String) -> [String] {
     var fields: [String] = []
     for part in text.split(separator: ",", omittingEmptySubsequences: false) {
@@ -112,7 +114,7 @@ struct HTTPCookieState: Sendable {
     if let text = attributes["max-age"], let seconds = Int(text) {
       return seconds <= 0 ? now : now + Double(min(seconds, 34_560_000))
     }
-    return attributes["expires"].flatMap { HTTPDate.seconds($0) }.map(Double.init)
+    return attributes["expires"].flatMap { HTTPDate.cookieSeconds($0) }.map(Double.init)
   }
 
   private static func matches(_ host: String, domain: String) -> Bool {

@@ -38,9 +38,9 @@ public struct HTTPRules: Sendable {
   /// A transfer fails with `URLError.timedOut` if it is slower. The time until the answer begins counts, too.
   public var minimumRate: HTTPRate?
 
-  /// Whether a `file` URL is read. No redirect ever leads to one.
+  /// Whether a `file` URL is read.
   ///
-  /// Without it, it fails with `URLError.unsupportedURL`, at a media loader with
+  /// No redirect ever leads to one. Without permission it fails with `URLError.unsupportedURL`, at a media loader with
   /// ``MediaError/unsupportedScheme(_:)``.
   public var allowsFileURLs: Bool
 

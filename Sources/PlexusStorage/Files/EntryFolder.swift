@@ -52,11 +52,19 @@ final actor EntryFolder {
     return try fileSystem.contents(ofFile: path(ofKey: key))
   }
 
-  /// Returns the contents of the files of several keys.
+  /// Returns the contents of the files of several keys, without those that cannot be read.
   func read(_ keys: Set<String>) throws -> [String: [UInt8]] {
     sweepOnce()
     var contents: [String: [UInt8]] = [:]
-    for key in keys { contents[key] = try fileSystem.contents(ofFile: path(ofKey: key)) }
+    var firstError: (any Error)?
+    for key in keys {
+      do {
+        contents[key] = try fileSystem.contents(ofFile: path(ofKey: key))
+      } catch {
+        firstError = firstError ?? error
+      }
+    }
+    if contents.isEmpty, let firstError { throw firstError }
     return contents
   }
 
@@ -137,6 +145,7 @@ final actor EntryFolder {
     for name in try fileSystem.names(inFolder: path) where isOurs(name) {
       do {
         if let accepts, names.isEntry(name),
+          try fileSystem.status(atPath: path(of: name))?.isRegular == true,
           let bytes = try fileSystem.contents(ofFile: path(of: name)),
           !accepts(bytes)
         {

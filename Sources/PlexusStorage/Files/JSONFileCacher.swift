@@ -110,7 +110,7 @@ public struct JSONFileCacher<Value: Codable & Sendable>: BatchReadingCacher {
   ///
   /// - Parameter keys: The keys.
   /// - Returns: The entries, regardless of their age, without damaged ones and ones of another schema.
-  /// - Throws: A ``StorageError`` if a file cannot be read.
+  /// - Throws: A ``StorageError`` if a file cannot be read and none of the others can.
   @concurrent
   public func entries(forKeys keys: Set<String>) async throws -> [String: CacheEntry<Value>] {
     let contents = try await folder.read(Set(keys.map(\.canonicalSpelling)))

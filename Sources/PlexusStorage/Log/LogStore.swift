@@ -130,7 +130,8 @@ final actor LogStore {
     try await history.noting([.prefix(prefix)]) {
       try await withLock {
         try catchUp()
-        try removePresent(index.places.keys.filter { $0.hasPrefix(prefix) })
+        // Byte by byte: a mark at the beginning of a key would join the last character of the prefix.
+        try removePresent(index.places.keys.filter { $0.utf8.starts(with: prefix.utf8) })
       }
     }
   }

@@ -28,7 +28,7 @@ protocol FileSystem: Sendable {
   func synchronize(_ descriptor: Descriptor) throws
   /// Renames a file within its folder and atomically replaces an existing file of that name.
   func rename(_ path: String, to newPath: String) throws
-  /// Removes a file.
+  /// Removes a file; a folder in its place stays.
   ///
   /// - Returns: Whether it existed.
   func remove(_ path: String) throws -> Bool

@@ -131,7 +131,13 @@ struct POSIXFileSystem: FileSystem {
 
   func remove(_ path: String) throws -> Bool {
     if unsafe unlink(path) == 0 { return true }
-    guard errno == ENOENT else { throw failure("unlink", path) }
+    guard errno != ENOENT else { return false }
+    let failure = failure("unlink", path)
+    // Systems have different codes for a folder.
+    var status = stat()
+    guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+      throw failure
+    }
     return false
   }
 

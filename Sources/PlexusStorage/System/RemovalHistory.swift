@@ -56,10 +56,15 @@ final class RemovalHistory: Sendable {
 
   /// The number of removals so far, or 0 if there is no file.
   ///
-  /// Reads the header with one system call once the file is open.
+  /// Reads the header with one system call once the file is open. A damaged file is replaced: otherwise nothing could
+  /// be written until the next removal.
   var generation: CacheGeneration {
-    let file = known.withLock { $0 } ?? (try? find())
-    return file.flatMap { try? header(of: $0) }?.generation ?? CacheGeneration()
+    do {
+      guard let file = try find() else { return CacheGeneration() }
+      return try (header(of: file) ?? renewedHeader())?.generation ?? CacheGeneration()
+    } catch {
+      return CacheGeneration()
+    }
   }
 
   // MARK: - Removing
@@ -69,14 +74,7 @@ final class RemovalHistory: Sendable {
     guard !removals.isEmpty else { return }
     let file = try await lock(.exclusive)
     defer { fileSystem.unlock(file.descriptor) }
-    let size = try fileSystem.status(of: file.descriptor).size
-    var header = try header(of: file)
-    if header == nil {
-      // The history of a damaged file is lost, so values from before it must not be written.
-      let number = size == 0 ? 0 : Self.capacity + 1
-      header = Header(epoch: .random(in: 1 ... .max), number: number)
-    }
-    guard let header else { return }
+    let header = try header(of: file) ?? newHeader(of: file)
     // Only the last removals fit into the ring.
     let skipped = max(0, removals.count - Int(Self.capacity))
     var number = header.number + UInt64(skipped)
@@ -92,8 +90,7 @@ final class RemovalHistory: Sendable {
       number += 1
     }
     try fileSystem.write(records, to: file.descriptor, at: offset)
-    let bytes = [Self.marker, header.epoch, number, ~number].flatMap(Self.bytes)
-    try fileSystem.write(bytes, to: file.descriptor, at: 0)
+    try write(Header(epoch: header.epoch, number: number), to: file)
   }
 
   /// Records removals and then carries them out, even if recording fails.
@@ -144,21 +141,21 @@ final class RemovalHistory: Sendable {
     // Another process may have replaced the file.
     let file = try find()
     known.withLock { $0 = file }
-    guard let file else { return [] }
+    guard let file else { return lost(candidates) }
     return try outdated(candidates, in: file)
   }
 
   private func outdated(_ candidates: [Candidate], in file: OpenLog) throws -> Set<String> {
     guard let header = try header(of: file) else {
-      let size = try fileSystem.status(of: file.descriptor).size
-      return size == 0 ? [] : Set(candidates.map(\.key))
+      return try isEmpty(file) ? lost(candidates) : Set(candidates.map(\.key))
     }
+    let lost = lost(candidates, besides: header.epoch)
     /// Returns the number of the first removal after an entry's generation.
     func start(_ candidate: Candidate) -> UInt64 {
       candidate.generation.epoch == header.epoch ? candidate.generation.number : 0
     }
     let oldest = candidates.map(start).min() ?? header.number
-    guard oldest < header.number else { return [] }
+    guard oldest < header.number else { return lost }
     let first = header.number - min(header.number, Self.capacity)
     let removals = try Removals(
       (max(oldest, first)..<header.number).map { number in
@@ -168,13 +165,17 @@ final class RemovalHistory: Sendable {
       },
       from: max(oldest, first)
     )
-    return Set(
-      candidates.filter { candidate in
-        let start = start(candidate)
-        return start < first || removals.contains(candidate.key, since: start)
-      }
-      .map(\.key)
-    )
+    let removed = candidates.filter { candidate in
+      let start = start(candidate)
+      return start < first || removals.contains(candidate.key, since: start)
+    }
+    return lost.union(removed.map(\.key))
+  }
+
+  /// The keys of entries from the time of another file: what was removed then is not known any more.
+  private func lost(_ candidates: [Candidate], besides epoch: UInt64 = 0) -> Set<String> {
+    let lost = candidates.filter { $0.generation.epoch != 0 && $0.generation.epoch != epoch }
+    return Set(lost.map(\.key))
   }
 
   /// The recorded removals, each with its last number.
@@ -233,6 +234,34 @@ final class RemovalHistory: Sendable {
     let header = Header(epoch: Self.number(bytes, 8), number: Self.number(bytes, 16))
     // The complement guards against damage; counting cannot reach half of the range.
     return Self.number(bytes, 24) == ~header.number && header.number < .max / 2 ? header : nil
+  }
+
+  private func write(_ header: Header, to file: OpenLog) throws {
+    let words = [Self.marker, header.epoch, header.number, ~header.number]
+    try fileSystem.write(words.flatMap(Self.bytes), to: file.descriptor, at: 0)
+  }
+
+  /// Returns the first header of a file.
+  private func newHeader(of file: OpenLog) throws -> Header {
+    // The history of a damaged file is lost, so values from before it must not be written.
+    let number = try isEmpty(file) ? 0 : Self.capacity + 1
+    return Header(epoch: .random(in: 1 ... .max), number: number)
+  }
+
+  /// Writes a new header to a damaged file, unless the file is locked.
+  private func renewedHeader() throws -> Header? {
+    let file = try OpenLog.open(path, folder: folder, fileSystem: fileSystem)
+    guard try fileSystem.tryLock(file.descriptor, .exclusive) else { return nil }
+    defer { fileSystem.unlock(file.descriptor) }
+    if let header = try header(of: file) { return header }
+    guard try !isEmpty(file) else { return nil }
+    let header = try newHeader(of: file)
+    try write(header, to: file)
+    return header
+  }
+
+  private func isEmpty(_ file: OpenLog) throws -> Bool {
+    try fileSystem.status(of: file.descriptor).size == 0
   }
 
   /// A removal read from the file.

@@ -79,9 +79,15 @@ private final class HistoryRun {
       history.append("leave \(caller)")
       model.leave(caller)
       callers[caller].cancel()
-    case 80..<84:
+    case 80..<83:
       history.append("store")
       cache.store(model.store())
+    case 83..<84:
+      history.append("update")
+      let content = model.update()
+      let updated = cache.update { $0 = content ?? 0 }
+      if updated != content { history.append("updated to \(updated ?? 0)") }
+      try #require(updated == content, "\(history.suffix(30))")
     case 84..<87:
       history.append("clear")
       model.clear()

@@ -104,6 +104,21 @@ enum CacheUnderTest<Value: Sendable>: Requestable {
     }
   }
 
+  @discardableResult
+  func update(_ body: @Sendable (inout Value) throws -> Void) rethrows -> Value? {
+    switch self {
+    case .multiplexer(let cache): try cache.update(body)
+    case .map(let cache): try cache.update(Self.key, body)
+    }
+  }
+
+  func prefetch() {
+    switch self {
+    case .multiplexer(let cache): cache.prefetch()
+    case .map(let cache): cache.prefetch([Self.key])
+    }
+  }
+
   func subscribe(
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .unbounded
   ) -> AsyncStream<LoadState<Value>> {

@@ -59,6 +59,22 @@ import Testing
     #expect(map.statistics.fetches == fetches + 4_000, "Older ones are forgotten")
   }
 
+  @Test(arguments: [Duration.seconds(1), .seconds(Int64.max)])
+  func `remembers no more failures than it has room for values, also of one moment or for ever`(
+    memory: Duration
+  ) async {
+    var policy = CachePolicy()
+    policy.failureTimeToLive = memory
+    let map = MultiplexerMap<Int, Int>(policy: policy, capacity: .count(100), clock: clock) { _ in
+      throw Broken()
+    }
+    for key in 0..<2_000 { _ = try? await map.request(key) }
+    for key in 0..<2_000 { _ = try? await map.request(key) }
+    #expect(map.statistics.fetches > 3_700, "Hardly any of them was remembered")
+    for key in 1_990..<2_000 { _ = try? await map.request(key) }
+    #expect(map.statistics.misses - map.statistics.fetches >= 10, "The latest ones are")
+  }
+
   @Test func `never keeps more than it may when many threads use it`() async {
     let map = MultiplexerMap<Int, Int>(capacity: .count(50), clock: clock) { $0 }
     for round in UInt64(0)..<10 {

@@ -31,7 +31,7 @@ import Testing
 private struct World {
   enum Event: CaseIterable {
     case request, insist, leave, succeed, pass, fail, giveUp, lateResult
-    case refresh, store, clear, clearMemory, advance
+    case refresh, store, update, clear, clearMemory, advance
   }
 
   /// A flight as seen from outside.
@@ -81,6 +81,9 @@ private struct World {
       expect(effects == .init(), "a flight that was cut off had an effect")
     case .refresh: refresh()
     case .store: store()
+    case .update:
+      guard value != nil else { return false }
+      update()
     case .clear: clear()
     case .clearMemory: clearMemory()
     case .advance: now += 1
@@ -197,6 +200,15 @@ private struct World {
     deadline = now + Self.timeToLive
   }
 
+  private mutating func update() {
+    let effects = state.update(value ?? 0)
+    expect(effects == .init(cutsOff: running?.id, drops: queued), "an update cuts flights off")
+    invalidate = running?.id ?? invalidate
+    running = nil
+    queued = nil
+    rememberedUntil = .min
+  }
+
   private mutating func clear() {
     let effects = state.cut
     expect(effects == .init(cutsOff: running?.id, drops: queued), "a clear cuts flights off")
@@ -226,6 +238,8 @@ private struct World {
     expect(state.running == running?.id, "another flight is under way than believed")
     expect(state.queued == queued, "another flight is queued than believed")
     expect(!state.isFresh(at: now) || (value != nil && now < deadline), "nothing was fresh")
+    let isUnserved = value != nil && !isServed(refreshes.last?.moment ?? -1, by: value)
+    if running == nil { expect(!(state.isFresh(at: now) && isUnserved), "a refresh was forgotten") }
     if running == nil, value == nil, now >= rememberedUntil {
       expect(state.isForgettable(at: now), "something is kept for no reason")
     } else {

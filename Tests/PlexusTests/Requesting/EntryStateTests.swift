@@ -433,6 +433,13 @@ struct EntryUnderTest {
     return effects
   }
 
+  mutating func update(_ newValue: Int) -> CutEffects {
+    let effects = cut
+    value = newValue
+    state.update()
+    return effects
+  }
+
   mutating func clearMemory() {
     value = nil
     state.clearMemory()

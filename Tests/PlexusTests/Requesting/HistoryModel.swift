@@ -140,6 +140,22 @@ struct HistoryModel {
     return content
   }
 
+  /// The value is changed, if there is one; returns what it becomes.
+  mutating func update() -> Int? {
+    guard let old = value else { return nil }
+    moment += 1
+    stores += 1
+    let content = -stores
+    answer((running?.callers ?? []) + (queued ?? []), "\(content)")
+    running?.callers = []
+    queued = nil
+    cutOffRunning()
+    value = (content, old.moment, old.storedAt)
+    failure = nil
+    publish()
+    return content
+  }
+
   mutating func clear() {
     moment += 1
     let callers = queued ?? []

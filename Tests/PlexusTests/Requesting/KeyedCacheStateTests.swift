@@ -44,3 +44,29 @@ import Testing
     #expect(abandon(flight))
   }
 }
+
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A key that is not equal to itself` {
+  @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
+  func `is fetched for its callers, and takes no room`(
+    whenUnobserved: UnobservedFetch
+  ) async throws {
+    var policy = CachePolicy()
+    policy.whenUnobserved = whenUnobserved
+    let cache = KeyedCache<Double, Int>(
+      id: "numbers",
+      type: Int.self,
+      namesKeys: true,
+      policy: policy,
+      clock: ManualClock(),
+      fetch: KeyedCache.fetch { (_: Double) in 1 }
+    )
+    for _ in 0..<10 {
+      let hash = cache.hasher.hash(Double.nan)
+      #expect(try await cache.settle(Double.nan, hash: hash, ticket: .none).value == 1)
+    }
+    var count = 0
+    cache.shards.withEachLock { count += $0.keys.count }
+    #expect(count == 0)
+    #expect(cache.statistics == CacheStatistics(misses: 10, fetches: 10))
+  }
+}

@@ -5,111 +5,228 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) @MainActor struct `An observed value` {
-  /// Waits for the next change of a value.
-  func nextChange<Value: Sendable>(of observed: ObservedValue<Value>) async -> Value {
-    await withCheckedContinuation { continuation in
-      withObservationTracking {
-        _ = observed.value
-      } onChange: {
-        continuation.resume()
+  struct Form: Sendable, Equatable {
+    var text = ""
+    var count = 0
+  }
+
+  enum FormAction: Sendable {
+    case typed(String)
+    case counted
+  }
+
+  private func makeStore() -> Store<Form, FormAction> {
+    Store(Form()) { form, action in
+      switch action {
+      case .typed(let text): form.text = text
+      case .counted: form.count += 1
       }
     }
-    // `onChange` is called before the value is set, on the main actor, which is ours again by now.
-    return observed.value
   }
 
-  @Test func `has the initial value, then that of the newest element`() async {
-    let store = Store<Int, Int>(7) { $0 += $1 }
-    let observed = ObservedValue(store, initial: 0)
-    #expect(observed.value == 0)
-    #expect(await nextChange(of: observed) == 7)
-    store.dispatch(1)
-    #expect(await nextChange(of: observed) == 8)
-    #expect(store.subscriberCount == 1)
+  /// What a view does: it reads, and reads again when it was told that something has changed.
+  @MainActor
+  final class Screen<Value: Sendable> {
+    private let observed: ObservedValue<Value>
+    let invalidations = Log<Void>()
+    private(set) var isInvalid = false
+
+    init(_ observed: ObservedValue<Value>) {
+      self.observed = observed
+    }
+
+    /// Reads the value, and is told of the next change.
+    @discardableResult
+    func draw() -> Value {
+      isInvalid = false
+      return withObservationTracking {
+        observed.value
+      } onChange: {
+        MainActor.assumeIsolated { self.isInvalid = true }
+        self.invalidations.append(())
+      }
+    }
   }
 
-  @Test func `follows any broadcaster`() async {
-    let messenger = Messenger<String>()
-    let observed = ObservedValue(messenger, initial: "")
-    messenger.send("a")
-    #expect(await nextChange(of: observed) == "a")
+  @Test func `is the new value as soon as the call that changes it has returned`() async throws {
+    let store = makeStore()
+    let text = ObservedValue(store.select(\.text))
+    let all = ObservedValue(store)
+    store.dispatch(.typed("h"))
+    #expect(text.value == "h")
+    #expect(all.value.text == "h")
+    let volume = CurrentValue(1)
+    let observed = ObservedValue(volume)
+    volume.update { $0 += 1 }
+    #expect(observed.value == 2)
+    let cache = Multiplexer<Int> { 1 }
+    let state = ObservedValue(cache)
+    cache.store(7)
+    #expect(state.value.value == 7)
     let publisher = DataPublisher<Int>()
-    let state = ObservedValue(publisher, initial: .unknown)
-    publisher.update(3)
-    while state.value.value == nil { _ = await nextChange(of: state) }
-    #expect(state.value.value == 3)
+    let published = ObservedValue(publisher)
+    publisher.update(8)
+    #expect(published.value.value == 8)
   }
 
-  /// Sends elements and returns what observers were told, in order.
-  func told<Value: Sendable & Equatable>(_ values: [Value], initial: Value) async -> [Value] {
-    let messenger = Messenger<Value>()
-    let observed = ObservedValue(messenger, initial: initial)
-    // Called after the observed value on the same actor: handlers are served in subscription order.
-    let served = Log<Value>()
-    let token = messenger.observe { [served] value in
-      MainActor.assertIsolated()
-      served.append(value)
+  @Test func `invalidates before the call returns that changes it on the main actor`() {
+    let store = makeStore()
+    let screen = Screen(ObservedValue(store.select(\.text)))
+    screen.draw()
+    store.dispatch(.typed("h"))
+    #expect(screen.isInvalid)
+    #expect(screen.draw() == "h")
+    let volume = CurrentValue(1)
+    let other = Screen(ObservedValue(volume))
+    other.draw()
+    volume.value = 2
+    #expect(other.isInvalid)
+    #expect(other.draw() == 2)
+  }
+
+  @Test func `invalidates on the main actor what is changed elsewhere`() async {
+    let store = makeStore()
+    let screen = Screen(ObservedValue(store.select(\.text)))
+    screen.draw()
+    let change = Task.detached { store.dispatch(.typed("h")) }
+    // It asserts that it runs on the main actor.
+    await screen.invalidations.first(1)
+    await change.value
+    #expect(screen.draw() == "h")
+    for number in 0..<50 {
+      Task.detached { store.dispatch(.typed("\(number)")) }
+      await screen.invalidations.first(number + 2)
+      #expect(screen.draw() == "\(number)")
     }
-    var told: [Value] = []
-    for (index, value) in values.enumerated() {
-      let changes = Log<Void>()
-      withObservationTracking {
-        _ = observed.value
-      } onChange: {
-        changes.append(())
-      }
-      messenger.send(value)
-      await served.first(index + 1)
-      #expect(observed.value == value)
-      if changes.count > 0 { told.append(observed.value) }
+  }
+
+  @Test func `does not invalidate for an equal value`() {
+    let volume = CurrentValue(1)
+    let screen = Screen(ObservedValue(volume))
+    screen.draw()
+    volume.value = 1
+    #expect(!screen.isInvalid)
+    volume.value = 2
+    #expect(screen.isInvalid)
+    let optional = CurrentValue<[Int]?>(nil)
+    let other = Screen(ObservedValue(optional))
+    other.draw()
+    optional.value = nil
+    #expect(!other.isInvalid)
+    optional.value = []
+    #expect(other.isInvalid)
+  }
+
+  @Test func `does not invalidate for the same value of a publisher or a cache`() {
+    let publisher = DataPublisher<Int>()
+    let screen = Screen(ObservedValue(publisher))
+    screen.draw()
+    publisher.update(1)
+    #expect(screen.isInvalid)
+    screen.draw()
+    publisher.update(1)
+    #expect(!screen.isInvalid)
+    publisher.startLoading()
+    #expect(screen.isInvalid)
+    screen.draw()
+    publisher.startLoading()
+    #expect(!screen.isInvalid)
+    publisher.fail(Broken())
+    #expect(screen.isInvalid)
+  }
+
+  @Test func `of a part is not invalidated by other parts`() {
+    let store = makeStore()
+    let text = Screen(ObservedValue(store.select(\.text)))
+    let count = Screen(ObservedValue(store.select { $0.count }))
+    let all = Screen(ObservedValue(store))
+    text.draw()
+    count.draw()
+    all.draw()
+    store.dispatch(.counted)
+    #expect(!text.isInvalid)
+    #expect(count.isInvalid)
+    #expect(all.isInvalid)
+  }
+
+  @Test func `redraws of a thousand rows those that have changed`() {
+    let store = Store<[Int], Int>(Array(repeating: 0, count: 1000)) { rows, index in
+      rows[index] += 1
     }
-    withExtendedLifetime(token) {}
-    return told
+    let screens = (0..<1000).map { row in Screen(ObservedValue(store.select { $0[row] })) }
+    for screen in screens { screen.draw() }
+    store.dispatch(7)
+    store.dispatch(400)
+    #expect(screens.indices.filter { screens[$0].isInvalid } == [7, 400])
+    #expect(screens[7].draw() == 1)
   }
 
-  @Test func `does not publish an equal value again`() async {
-    #expect(await told([1, 1, 2, 2, 2, 1], initial: 1) == [2, 1])
-    #expect(await told([[1], [1], [1, 2], []], initial: [1]) == [[1, 2], []])
-  }
-
-  @Test func `compares optional values as they should be`() async {
-    let values: [Int?] = [nil, nil, 1, 1, nil, 2]
-    #expect(await told(values, initial: nil) == [1, nil, 2])
-  }
-
-  struct Opaque: Sendable { var number: Int }
-
-  @Test func `publishes every element of a type that cannot tell`() async {
-    let messenger = Messenger<Opaque>()
-    let observed = ObservedValue(messenger, initial: Opaque(number: 1))
+  @Test func `publishes every change of a type that cannot be compared`() {
+    struct Opaque: Sendable { var number: Int }
+    let value = CurrentValue(Opaque(number: 1))
+    let screen = Screen(ObservedValue(value))
     for _ in 0..<3 {
-      messenger.send(Opaque(number: 1))
-      #expect(await nextChange(of: observed).number == 1)
+      screen.draw()
+      value.value = Opaque(number: 1)
+      #expect(screen.isInvalid)
     }
   }
 
-  @Test func `ends with its owner`() async {
-    let store = Store<Int, Int>(0) { $0 += $1 }
-    weak var weakObserved: ObservedValue<Int>?
-    var observed: ObservedValue<Int>? = ObservedValue(store, initial: 0)
-    weakObserved = observed
-    #expect(store.subscriberCount == 1)
-    withExtendedLifetime(observed) {}
+  @Test func `tells one who has read a value in between of its return to the former one`() async {
+    let volume = CurrentValue(1)
+    let observed = ObservedValue(volume)
+    let (first, second) = (Screen(observed), Screen(observed))
+    first.draw()
+    // The main actor is ours meanwhile: its next turn comes afterwards.
+    withoutLocks { volume.value = 2 }
+    #expect(second.draw() == 2)
+    withoutLocks { volume.value = 1 }
+    await second.invalidations.first(1)
+    #expect(second.draw() == 1)
+  }
+
+  @Test func `keeps its source, and ends with its owner`() {
+    weak var weakStore: Store<Form, FormAction>?
+    weak var weakObserved: ObservedValue<String>?
+    var observed: ObservedValue<String>?
+    do {
+      let store = makeStore()
+      weakStore = store
+      observed = ObservedValue(store.select(\.text))
+      weakObserved = observed
+      #expect(store.subscriberCount == 1)
+    }
+    #expect(weakStore != nil)
+    weakStore?.dispatch(.typed("h"))
+    #expect(observed?.value == "h")
     observed = nil
     #expect(weakObserved == nil)
-    #expect(store.subscriberCount == 0)
+    #expect(weakStore == nil)
   }
 
-  @Test func `does not keep what it follows, and stays what it was last`() async {
-    weak var weakStore: Store<Int, Int>?
-    var store: Store<Int, Int>? = Store(5) { $0 += $1 }
-    weakStore = store
-    guard let source = store else { return }
-    let observed = ObservedValue(source, initial: 0)
-    _ = await nextChange(of: observed)
+  @Test func `stays what it was last when its source has finished`() {
+    let volume = CurrentValue(1)
+    let observed = ObservedValue(volume)
+    volume.value = 2
+    volume.finish()
+    volume.value = 3
+    #expect(observed.value == 2)
+  }
+
+  @Test func `follows a messenger from an initial value on, and does not keep it`() {
+    weak var weakMessenger: Messenger<String>?
+    var messenger: Messenger<String>? = Messenger()
+    weakMessenger = messenger
+    guard let source = messenger else { return }
+    let observed = ObservedValue(source, initial: "")
+    let screen = Screen(observed)
+    #expect(screen.draw().isEmpty)
+    source.send("a")
+    #expect(screen.isInvalid)
+    #expect(screen.draw() == "a")
     _ = consume source
-    store = nil
-    #expect(weakStore == nil)
-    #expect(observed.value == 5)
+    messenger = nil
+    #expect(weakMessenger == nil)
+    #expect(observed.value == "a")
   }
 }

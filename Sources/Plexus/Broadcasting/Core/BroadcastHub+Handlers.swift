@@ -21,6 +21,7 @@ final class HandlerTable: @unchecked Sendable {
   ///   - sender: The sender, or 0.
   ///   - woken: Where to leave the tasks to be resumed with no lock held.
   ///   - discarded: Where to leave what no handler wants any more, to be released with no lock held.
+  ///   - direct: Where to leave the queues that the sender drains with no lock held.
   @usableFromInline
   func enqueue(
     _ box: AnyBox,
@@ -28,7 +29,8 @@ final class HandlerTable: @unchecked Sendable {
     last: Int,
     from sender: UInt64,
     _ woken: inout ContiguousArray<Waiter.ParkedTask>,
-    discarding discarded: inout ContiguousArray<HandlerQueue.Item>
+    discarding discarded: inout ContiguousArray<HandlerQueue.Item>,
+    direct: inout ContiguousArray<HandlerQueue>
   ) {
     let hasOthers = !woken.isEmpty
     for queue in queues {
@@ -36,6 +38,7 @@ final class HandlerTable: @unchecked Sendable {
       if let task = queue.enqueue(item, discarding: &discarded) {
         woken.append(Waiter.ParkedTask(id: queue.id, task: task))
       }
+      if queue.direct != nil { direct.append(queue) }
     }
     // Tasks are resumed in subscription order.
     if hasOthers { woken.sort { $0.id < $1.id } }
@@ -43,18 +46,18 @@ final class HandlerTable: @unchecked Sendable {
 
   /// Returns the queue of a new handler, if it shares one.
   func queue(for recipe: Handler.Recipe) -> HandlerQueue? {
-    recipe.suspends ? nil : queuesByActor[recipe.isolation.map { ObjectIdentifier($0) }]
+    recipe.isShared ? queuesByActor[recipe.isolation.map { ObjectIdentifier($0) }] : nil
   }
 
   /// Adds the queue of a new handler.
   func insert(_ queue: HandlerQueue) {
     queues.append(queue)
-    if !queue.suspends { queuesByActor[queue.key] = queue }
+    if queue.isShared { queuesByActor[queue.key] = queue }
   }
 
   /// Removes a queue that has no handlers any more.
   func remove(_ queue: HandlerQueue) {
-    if !queue.suspends, queuesByActor[queue.key] === queue { queuesByActor[queue.key] = nil }
+    if queue.isShared, queuesByActor[queue.key] === queue { queuesByActor[queue.key] = nil }
     let index = queues.firstSortedIndex { $0.id >= queue.id }
     if index < queues.count, queues[index] === queue { queues.remove(at: index) }
   }
@@ -73,6 +76,9 @@ final class HandlerTable: @unchecked Sendable {
   func discard(before sequence: Int, into discarded: inout ContiguousArray<HandlerQueue.Item>) {
     for queue in queues { queue.discard(before: sequence, into: &discarded) }
   }
+
+  /// The queues that senders drain.
+  @usableFromInline var direct: ContiguousArray<HandlerQueue> { queues.filter { $0.direct != nil } }
 
   /// Ends the queues after what was sent before; called with no lock held.
   func close() {
@@ -184,6 +190,7 @@ extension Subscription {
   /// - Returns: The handler, which has started.
   @inlinable
   func handler(_ recipe: Handler.Recipe) -> Handler {
+    let recipe = subscriber.filter.map { recipe.removingDuplicates($0) } ?? recipe
     if subscriber.readsLog, subscriber.replay.isEmpty,
       let added = subscriber.core.replace(
         subscriber,

@@ -42,6 +42,7 @@ extension BroadcastHub {
       cutoff.store(state.sequence, ordering: .releasing)
       if let others = state.others { readers(others).takeUnread(&delivery.displaced) }
       state.handlers?.discard(before: state.sequence, into: &delivery.discarded)
+      delivery.takesBack = true
       append(element, from: 0, to: &state, &delivery)
       return delivery
     }
@@ -49,16 +50,21 @@ extension BroadcastHub {
 
   /// Takes back what subscribers have not read, up to the last element.
   ///
-  /// - Parameter last: What was appended last.
-  /// - Returns: What was taken back, to be released once the caller holds no lock.
+  /// - Parameter last: What was appended last, which stays; `nil` if nothing does.
+  /// - Returns: What remains to be done once the caller holds no lock.
   @usableFromInline
-  func takeUnread(upTo last: Element) -> Delivery<Element> {
+  func takeUnread(upTo last: Element?) -> Delivery<Element> {
     state.withLock { state in
       var unread = Delivery<Element>()
-      guard state.subscriberCount > 0, !state.isFinished, state.sequence > 0 else { return unread }
-      cutoff.store(state.sequence - 1, ordering: .releasing)
+      let end = last == nil ? state.sequence : state.sequence - 1
+      guard state.subscriberCount > 0, !state.isFinished, end >= 0 else { return unread }
+      cutoff.store(end, ordering: .releasing)
       if let others = state.others { readers(others).takeUnread(&unread.displaced, upTo: last) }
-      state.handlers?.discard(before: state.sequence - 1, into: &unread.discarded)
+      if let handlers = state.handlers {
+        handlers.discard(before: end, into: &unread.discarded)
+        unread.direct = handlers.direct
+        unread.takesBack = true
+      }
       return unread
     }
   }
@@ -89,7 +95,8 @@ extension BroadcastHub {
         last: state.lastID,
         from: sender,
         &delivery.woken,
-        discarding: &delivery.discarded
+        discarding: &delivery.discarded,
+        direct: &delivery.direct
       )
     }
     state.sequence &+= 1

@@ -12,12 +12,18 @@ struct Delivery<Element: Sendable>: Sendable {
   /// The elements that no handler wants any more.
   @usableFromInline var discarded: ContiguousArray<HandlerQueue.Item> = []
 
+  /// The queues of handlers that this thread calls.
+  @usableFromInline var direct: ContiguousArray<HandlerQueue> = []
+  /// Whether what subscribers had not read was taken back from them.
+  @usableFromInline var takesBack = false
+
   @inlinable
   init() {}
 
-  /// Resumes the tasks; called once, with no lock held.
+  /// Resumes the tasks and calls what this thread has to call; called once, with no lock held.
   @inlinable
   consuming func deliver() {
     for task in woken { task.resume() }
+    if !direct.isEmpty { HandlerQueue.call(direct, takesBack: takesBack) }
   }
 }

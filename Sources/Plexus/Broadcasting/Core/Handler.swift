@@ -80,6 +80,8 @@ extension Handler {
     case synchronous(@Sendable (AnyBox) -> Handler.Ending)
     /// Calls the handler, which can suspend.
     case suspending(@Sendable (AnyBox) async -> Handler.Ending)
+    /// Calls the handler on the thread that sends.
+    case direct(any Handler.DirectCalls)
   }
 }
 
@@ -148,6 +150,16 @@ extension Handler {
     /// Whether the handler can suspend, and has a queue of its own.
     var suspends: Bool {
       if case .suspending = call { true } else { false }
+    }
+
+    /// Whether the handler has a queue together with others of its actor.
+    var isShared: Bool {
+      if case .synchronous = call { true } else { false }
+    }
+
+    /// The calls, if they are made by the thread that sends.
+    var direct: (any Handler.DirectCalls)? {
+      if case .direct(let calls) = call { calls } else { nil }
     }
   }
 }

@@ -113,6 +113,10 @@ final class HandlerQueue: Sendable {
   var suspends: Bool { calls != nil }
   /// The calls of the handler, if it can suspend.
   let calls: HandlerQueue.Calls?
+  /// The calls of the handler, if the threads that send make them.
+  let direct: (any Handler.DirectCalls)?
+  /// Whether the queue is for all handlers of one actor.
+  var isShared: Bool { calls == nil && direct == nil }
   private let state = Locked(State())
   /// The number of the element after the last.
   private let latest = Atomic<Int>(0)
@@ -123,6 +127,15 @@ final class HandlerQueue: Sendable {
     self.id = id
     key = recipe.isolation.map { ObjectIdentifier($0) }
     calls = recipe.suspends ? HandlerQueue.Calls() : nil
+    direct = recipe.direct
+  }
+
+  /// The number of the element after the last one that was sent.
+  var end: Int { latest.load(ordering: .acquiring) }
+
+  /// Whether an element is still to be handled, because nothing has been taken back since it was sent.
+  func isCurrent(_ sequence: Int) -> Bool {
+    sequence >= floor.load(ordering: .acquiring)
   }
 
   // MARK: - Handlers
@@ -164,6 +177,7 @@ final class HandlerQueue: Sendable {
     var isLast = false
     fileprivate var call: Handler.Call?
     fileprivate var items: ContiguousArray<Item> = []
+    fileprivate var entries: ContiguousArray<Entry> = []
     fileprivate var parked: SuspendedTask?
     fileprivate var task: Task<Void, Never>?
 
@@ -193,6 +207,8 @@ final class HandlerQueue: Sendable {
       removal.items = state.items.popFirst(atMost: state.items.count)
       removal.parked = state.parked.take()
       if suspends { removal.task = state.task }
+      // There is no task that lets go of the handler at its end.
+      if direct != nil { removal.entries = state.takeEntries() }
       state.isClosed = true
       return removal
     }
@@ -207,7 +223,13 @@ final class HandlerQueue: Sendable {
       return (state.parked.take(), isIdle ? state.takeEntries() : [])
     }
     parked?.resume()
+    end(entries)
+  }
+
+  /// Tells handlers that were taken out that there is nothing more to come.
+  private func end(_ entries: ContiguousArray<Entry>) {
     for entry in entries { entry.handler.end() }
+    if entries.contains(where: { $0.call != nil }) { direct?.end() }
   }
 
   // MARK: - Elements
@@ -223,8 +245,10 @@ final class HandlerQueue: Sendable {
     discarding discarded: inout ContiguousArray<Item>
   ) -> SuspendedTask? {
     state.withLock { state in
-      latest.store(item.sequence &+ 1, ordering: .relaxed)
+      latest.store(item.sequence &+ 1, ordering: .releasing)
       guard state.count > 0 else { return nil }
+      // Mere word that something was sent needs no queue.
+      guard direct?.isOrdered != false else { return nil }
       var isWanted = state.newest > 0
       if state.accepted > 0 {
         let isAwaited = state.parked != nil && state.items.isEmpty
@@ -299,6 +323,7 @@ final class HandlerQueue: Sendable {
   ///
   /// - Parameter isolation: The actor of the handlers.
   func start(isolation: (any Actor)?) {
+    if direct != nil { return callDirectly() }
     let priority = Task.currentPriority
     let task = Task.detached(priority: priority) { await self.drain(isolation: isolation) }
     let (isRemoved, highest) = state.withLock { state in
@@ -368,7 +393,7 @@ final class HandlerQueue: Sendable {
       return (state.takeEntries(), state.task.take())
     }
     withExtendedLifetime(task) {}
-    for entry in entries { entry.handler.end() }
+    end(entries)
   }
 
   /// How far a batch has been handled.
@@ -498,6 +523,98 @@ final class HandlerQueue: Sendable {
 /// Returns a limit as one of which sums can be made: no queue ever gets that long.
 private func bounded(_ limit: Int) -> Int {
   min(max(limit, 1), 1 << 32)
+}
+
+// MARK: - Calls by the thread that sends
+
+extension HandlerQueue {
+  /// Calls handlers with what has been sent to them; called with no lock held.
+  ///
+  /// - Parameters:
+  ///   - queues: The queues of the handlers.
+  ///   - takesBack: Whether elements that were not handled have been taken back.
+  @usableFromInline
+  static func call(_ queues: ContiguousArray<HandlerQueue>, takesBack: Bool) {
+    for queue in queues {
+      if takesBack { queue.direct?.takeBack(in: queue) }
+      queue.callDirectly()
+    }
+  }
+
+  /// Calls the handler with what is queued, unless another thread is doing that.
+  ///
+  /// A thread that has called it for about a millisecond leaves the rest to a task.
+  private func callDirectly() {
+    guard let direct else { return }
+    guard direct.isOrdered else { return direct.note() }
+    if callWithinBudget(direct) {
+      Task.detached(priority: Task.currentPriority) { [self] in
+        while callWithinBudget(direct) { await Task.yield() }
+      }
+    }
+  }
+
+  /// - Returns: Whether the budget is used up, and there is more.
+  private func callWithinBudget(_ direct: any Handler.DirectCalls) -> Bool {
+    var budget = TurnBudget()
+    var isSpent = false
+    var isFirst = true
+    while true {
+      let turn = state.withLock { state -> DirectTurn in
+        guard !isFirst || !state.isCalling else { return .busy }
+        isFirst = false
+        state.isCalling = !isSpent && !state.items.isEmpty
+        if state.isCalling, let item = state.items.popFirst() {
+          return .call(item, state.entries.first)
+        }
+        if !state.items.isEmpty { return .rest }
+        return .end(state.isClosed ? state.takeEntries() : [])
+      }
+      switch turn {
+      case .busy:
+        // What that thread has yet to do can be found out by other ways than waiting for it.
+        direct.note()
+        return false
+      case .rest:
+        return true
+      case .end(let entries):
+        end(entries)
+        return false
+      case .call(let item, let entry):
+        if let entry, entry.call != nil, wants(item, entry.handler) {
+          direct.call(item.box, item.sequence, in: self)
+        }
+        isSpent = budget.isSpent()
+      }
+    }
+  }
+
+  /// What a thread does that calls a handler.
+  private enum DirectTurn {
+    case call(Item, Entry?)
+    case end(ContiguousArray<Entry>)
+    /// Something is left for a task.
+    case rest
+    /// Another thread, or this one further up the stack, calls the handler.
+    case busy
+  }
+}
+
+extension Handler {
+  /// The calls of a handler that the threads make that send, with no lock held.
+  @usableFromInline
+  protocol DirectCalls: AnyObject, Sendable {
+    /// Whether the handler gets the elements, one at a time and in order, rather than mere word of them.
+    var isOrdered: Bool { get }
+    /// Hands over an element.
+    func call(_ box: AnyBox, _ sequence: Int, in queue: HandlerQueue)
+    /// Notes that something was sent: instead of an element, or because another thread hands it over.
+    func note()
+    /// Elements that were sent before have been taken back.
+    func takeBack(in queue: HandlerQueue)
+    /// The source has ended.
+    func end()
+  }
 }
 
 // MARK: - Queues without a source

@@ -239,19 +239,32 @@ class Reader: Waiter, @unchecked Sendable {
 /// do is carried out by ``Delivery/deliver()``, outside every lock.
 @usableFromInline
 final class BroadcastHub<Element: Sendable>: HubCore, @unchecked Sendable {
+  /// Compares elements, if no subscriber is to get one that equals the one that it got last.
+  ///
+  /// The owner sends no element that equals the one sent before it.
+  @usableFromInline let areEqual: DuplicateFilter<Element>.AreEqual?
+
   /// Creates a hub without subscribers.
   ///
   /// - Parameters:
   ///   - isResettable: Whether ``prepareReset(_:)`` is used, which costs readers of the log their runs.
   ///   - onEmpty: Called outside every lock when the last subscriber has been removed.
   ///   - time: The coarse clock by which loops give their actor to other tasks; `nil` is the system's.
+  ///   - areEqual: Compares elements, if no subscriber is to get one that equals the one that it got last.
   @inlinable
   init(
     isResettable: Bool = false,
     onEmpty: (@Sendable () -> Void)? = nil,
-    time: (@Sendable () -> Nanoseconds)? = nil
+    time: (@Sendable () -> Nanoseconds)? = nil,
+    areEqual: DuplicateFilter<Element>.AreEqual? = nil
   ) {
-    super.init(isResettable: isResettable, onEmpty: onEmpty, time: time) { core, reader in
+    self.areEqual = areEqual
+    // Readers of the log look at each element by itself where some have to be skipped.
+    super.init(
+      isResettable: isResettable || areEqual != nil,
+      onEmpty: onEmpty,
+      time: time
+    ) { core, reader in
       unsafe unsafeDowncast(core, to: BroadcastHub<Element>.self).removeBoundedReader(reader)
     }
   }

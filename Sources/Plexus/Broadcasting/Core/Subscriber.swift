@@ -56,6 +56,8 @@ final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
   /// How many elements the buffering policy has cost.
   @exclusivity(unchecked) @safe
   @usableFromInline var droppedCount = 0
+  /// Skips what equals the element that was read last, if the hub is one without duplicates.
+  @usableFromInline let filter: DuplicateFilter<Element>?
 
   @inlinable
   init(
@@ -70,6 +72,7 @@ final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
     self.position = Atomic(position)
     self.chunk = chunk
     self.replay = replay
+    filter = hub.areEqual.map { DuplicateFilter($0) }
     let readsLog = if case .log = source { true } else { false }
     super.init(id: id, core: hub, readsLog: readsLog)
   }
@@ -110,6 +113,21 @@ final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
   /// Looks for the next element; called by the task that has claimed the position.
   @inlinable
   func step() -> Step {
+    let step = read()
+    return filter == nil ? step : withoutDuplicates(step)
+  }
+
+  /// Looks further as long as there is only what equals the element that was read last.
+  @usableFromInline
+  @inline(never)
+  func withoutDuplicates(_ step: Step) -> Step {
+    var step = step
+    while case .element(let element) = step, filter?.admits(element) == false { step = read() }
+    return step
+  }
+
+  @inlinable
+  func read() -> Step {
     guard !isCancelled.load(ordering: .acquiring) else { return .ended }
     return switch source {
     case .log: readLog()
@@ -166,6 +184,7 @@ final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
   @inlinable
   func end() {
     core.remove(self)
+    filter?.forget()
     chunk = nil
     // The replay of a reader of the window belongs to the lock, under which it was given up.
     if readsLog { replay = [] }

@@ -45,7 +45,7 @@
 /// ## Release
 ///
 /// The last reference to a publisher ends its streams. A caller that waits in ``load(_:)`` holds one.
-public final actor DataPublisher<Value: Sendable>: Broadcaster {
+public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
   /// What subscribers receive.
   public typealias Element = LoadState<Value>
 
@@ -77,6 +77,9 @@ public final actor DataPublisher<Value: Sendable>: Broadcaster {
   @inlinable public nonisolated var state: LoadState<Value> {
     core.current
   }
+
+  /// The state at this moment.
+  @inlinable public nonisolated var current: LoadState<Value> { state }
 
   /// Whether there is a loaded value that has reached the age given at the beginning.
   ///

@@ -49,3 +49,17 @@ public enum LoadState<Value: Sendable>: Sendable {
     }
   }
 }
+
+extension LoadState: PartlyEquatable {
+  func equals(_ other: Any) -> Bool {
+    guard let other = other as? LoadState<Value> else { return false }
+    return switch (self, other) {
+    case (.unknown, .unknown): true
+    case (.loading(nil), .loading(nil)): true
+    case (.loading(let first?), .loading(let second?)): areEqual(first, second)
+    case (.loaded(let first), .loaded(let second)): areEqual(first, second)
+    // There is no telling whether two errors are the same.
+    default: false
+    }
+  }
+}

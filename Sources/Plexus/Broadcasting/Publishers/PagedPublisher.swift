@@ -35,7 +35,7 @@
 /// ## Release
 ///
 /// The last reference to a publisher ends its streams. A caller that waits for a page holds one.
-public final actor PagedPublisher<Item: Sendable, Cursor: Sendable>: Broadcaster {
+public final actor PagedPublisher<Item: Sendable, Cursor: Sendable>: StatefulBroadcaster {
   /// What subscribers receive.
   public typealias Element = LoadState<Pages<Item>>
 
@@ -61,6 +61,9 @@ public final actor PagedPublisher<Item: Sendable, Cursor: Sendable>: Broadcaster
   public nonisolated var state: LoadState<Pages<Item>> {
     core.current
   }
+
+  /// The state at this moment.
+  public nonisolated var current: LoadState<Pages<Item>> { state }
 
   /// The number of subscribers at this moment, streams and handlers alike.
   public nonisolated var subscriberCount: Int {

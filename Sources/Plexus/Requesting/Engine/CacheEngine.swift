@@ -323,7 +323,7 @@ extension CacheEngine {
     let outcome = Outcome(.failure, error: error)
     outcome.failure = Outcome.Failure(
       grounds: grounds,
-      memory: Nanoseconds(saturating: policy.failureTimeToLive),
+      memory: flight.remembersFailure ? Nanoseconds(saturating: policy.failureTimeToLive) : 0,
       previous: isRead ? nil : flight.previous,
       stored: stored
     )

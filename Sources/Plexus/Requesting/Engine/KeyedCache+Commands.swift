@@ -14,11 +14,10 @@ extension KeyedCache {
     shards.withLock(hash: hash) { shard in
       let index = shard.place(of: key, hash: hash)
       if !shard[index].state.isAtRest {
-        settle(index, with: value, at: now, &shard, &effects)
+        settle(index, with: value, storedAt: now, &shard, &effects)
       }
-      old = shard[index].value
       details = shard[index].state.box
-      shard[index].value = value
+      old = shard.setValue(value, at: index)
       shard[index].state.store(lifetime, at: now)
       shard.publish(index, &effects)
       if let name {
@@ -44,14 +43,14 @@ extension KeyedCache {
   func settle(
     _ index: Int,
     with value: Value,
-    at now: Nanoseconds,
+    storedAt: Nanoseconds,
     _ shard: inout Shard<Key, Value>,
     _ effects: inout Effects
   ) {
     let state = shard[index].state
     let outcome = ValueOutcome(value)
     outcome.source = .memory
-    outcome.storedAt = now
+    outcome.storedAt = storedAt
     for flight in [state.running, state.queued] {
       guard let flight else { continue }
       if let predecessor = flight.settle() { effects.released.append(predecessor) }
@@ -121,7 +120,7 @@ extension KeyedCache {
   func clear(_ key: Key, hash: UInt64) async throws {
     let name = storage?.name(of: key)
     invalidate(key, hash: hash, name: name)
-    if let name { try await removeStored(named: name) }
+    if let name { try await removeStored(named: [name]) }
   }
 
   /// Forgets a key and cuts its flights off.
@@ -208,24 +207,46 @@ extension KeyedCache {
     shards.withEachLock { shard in
       let old = shard.removeAll()
       let limit = shard.eviction.map { _ in max(1024, 4 * old.count) }
-      for entry in old {
-        let isAtRest = entry.element.state.isAtRest
-        if let value = entry.element.value, shard.pendingWrites != nil {
-          let copy = ValueOutcome(value)
-          entry.element.state.describe(copy)
-          shard.pendingWrites?.depart(entry.key, hash: entry.hash, copy, limit: limit, &effects)
-          if shard.pendingWrites?.hasDepartures == true { effects.callsCacher = true }
-        }
-        guard !shard.hubs.isEmpty || !isAtRest else { continue }
-        shard.publish(.unknown, entry.key, entry.hash, &effects)
-        guard !isAtRest else { continue }
-        var kept = CachedEntry<Value>()
-        kept.state = entry.element.state
-        kept.state.clearMemory()
-        shard.publish(shard.insert(kept, for: entry.key, hash: entry.hash), &effects)
-      }
+      for entry in old { clearMemory(of: entry, limit: limit, &shard, &effects) }
       effects.release(old)
     }
     effects.perform(in: self)
+  }
+
+  /// Forgets the value of a key in memory; its flight goes on.
+  @usableFromInline
+  func clearMemory(_ key: Key, hash: UInt64) {
+    var effects = makeEffects()
+    shards.withLock(hash: hash) { shard in
+      guard let index = shard.keys.index(of: key, hash: hash) else { return }
+      let old = shard.remove(at: index)
+      let limit = shard.eviction.map { _ in max(1024, 4 * shard.keys.count) }
+      clearMemory(of: old, limit: limit, &shard, &effects)
+      effects.release(old)
+    }
+    effects.perform(in: self)
+  }
+
+  /// Does the rest for an entry that was taken out: its value is written, and its flight stays.
+  private func clearMemory(
+    of entry: Shard<Key, Value>.Table.Entry,
+    limit: Int?,
+    _ shard: inout Shard<Key, Value>,
+    _ effects: inout Effects
+  ) {
+    let isAtRest = entry.element.state.isAtRest
+    if let value = entry.element.value, shard.pendingWrites != nil {
+      let copy = ValueOutcome(value)
+      entry.element.state.describe(copy)
+      shard.pendingWrites?.depart(entry.key, hash: entry.hash, copy, limit: limit, &effects)
+      if shard.pendingWrites?.hasDepartures == true { effects.callsCacher = true }
+    }
+    guard !shard.hubs.isEmpty || !isAtRest else { return }
+    shard.publish(.unknown, entry.key, entry.hash, &effects)
+    guard !isAtRest else { return }
+    var kept = CachedEntry<Value>()
+    kept.state = entry.element.state
+    kept.state.clearMemory()
+    shard.publish(shard.insert(kept, for: entry.key, hash: entry.hash), &effects)
   }
 }

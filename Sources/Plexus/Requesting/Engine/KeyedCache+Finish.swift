@@ -161,21 +161,18 @@ extension KeyedCache {
   ) -> Flight? {
     switch outcome.kind {
     case .value:
-      old = shard[index].value
-      shard[index].value = valued(outcome).value
+      old = shard.setValue(valued(outcome).value, at: index)
       return shard[index].state.succeed(
         validator: outcome.validator,
         lifetime: lifetime(outcome.terms),
         at: now
       )
     case .transient:
-      old = shard[index].value
-      shard[index].value = nil
+      old = shard.setValue(nil, at: index)
       shard.eviction?.discard(index)
       return shard[index].state.pass()
     case .restored:
-      old = shard[index].value
-      shard[index].value = valued(outcome).value
+      old = shard.setValue(valued(outcome).value, at: index)
       if let queued = shard[index].state.restore(outcome) { return queued }
       guard outcome.isStale else { return nil }
       let renewal = shard.makeFlight(index, source: source, priority: flight.priority ?? .medium)
@@ -186,7 +183,7 @@ extension KeyedCache {
       if !shard.hasValue(index), let stored = failure.stored,
         stored.allowsFallback(failure.grounds, at: now)
       {
-        shard[index].value = valued(stored).value
+        old = shard.setValue(valued(stored).value, at: index)
         shard[index].state.fallBack(to: stored, at: now)
       }
       return shard[index].state.fail(

@@ -25,6 +25,14 @@ extension KeyedCache {
     }
   }
 
+  /// The state that a new subscriber of a key is told.
+  @usableFromInline
+  func loadState(of key: Key, hash: UInt64) -> LoadState<Value> {
+    shards.withLock(hash: hash) { shard in
+      shard.keys.index(of: key, hash: hash).map { shard.loadState($0) } ?? .unknown
+    }
+  }
+
   /// The number of subscribers of a key.
   func subscriberCount(of key: Key, hash: UInt64) -> Int {
     let hub = shards.withLock(hash: hash) { shard in

@@ -318,8 +318,10 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     }
     shard[index].state.begin(flight, inBackground: inBackground)
     shard.launch(flight, index, takesStoredCopy: ticket.isNone, isBulk: isBulk, &effects)
-    if shard.pauseCount > 0 {
-      // It is cut off from its beginning: its outcome is for the callers that wait now.
+    let key = shard.keys.entries[index].key
+    if shard.pauseCount > 0 || key != key {
+      // It is cut off from its beginning: its outcome is for the callers that wait now. Nobody would find the place
+      // of a key that is not equal to itself, such as a NaN.
       _ = shard[index].state.giveUp(hasValue: shard.hasValue(index))
       shard.removeIfEmpty(index, &effects)
     } else {

@@ -356,6 +356,20 @@ extension EntryState {
     box = .empty
   }
 
+  /// Notes that the caller changes the value, which is as old as before; the flights have nothing to do with
+  /// the key any more.
+  ///
+  /// A refresh that was not served yet is still to be served: a change of an outdated value is outdated, too.
+  /// The validator belongs to the value as the origin sent it.
+  @usableFromInline
+  mutating func update() {
+    guard case .full(let details) = box else { return }
+    if let running = details.running {
+      unserved = .earlier(unserved, .earlier(running.serves, running.unserved))
+    }
+    self.details = EntryDetails(terms: details.terms, ownDeadline: details.ownDeadline)
+  }
+
   /// Forgets the value, because memory is cleared; the flight under way goes on.
   mutating func clearMemory() {
     dropValue()

@@ -22,6 +22,10 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   // words share a cache line with it.
   @usableFromInline var statistics = CacheStatistics()
   @usableFromInline var keys = Table()
+  /// The number of keys with a value.
+  @usableFromInline var valueCount = 0
+  /// The values that are being updated.
+  @usableFromInline var edits = KeyTable<Key, EditState>()
   /// The eviction policy, if there is a limit.
   @usableFromInline var eviction: S3FIFO?
   /// The changes that the cacher has yet to be told, if there is one.
@@ -95,6 +99,10 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Removes a key; the last one takes its place.
   @inlinable
   mutating func remove(at index: Int) -> Table.Entry {
+    if hasValue(index) {
+      valueCount &-= 1
+      if !edits.isEmpty { noteChange(of: index) }
+    }
     eviction?.remove(at: index)
     return keys.remove(at: index)
   }
@@ -102,6 +110,8 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Removes all keys.
   @inlinable
   mutating func removeAll() -> ContiguousArray<Table.Entry> {
+    valueCount = 0
+    if !edits.isEmpty { noteChanges() }
     eviction?.removeAll()
     return keys.removeAll()
   }
@@ -117,6 +127,34 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @inlinable
   func hasValue(_ index: Int) -> Bool {
     keys.entries[index].element.value != nil
+  }
+
+  /// Replaces or removes the value at a place.
+  ///
+  /// - Returns: The value that was there, to be released with no lock held.
+  @inlinable
+  mutating func setValue(_ value: Value?, at index: Int) -> Value? {
+    let old = keys.entries[index].element.value
+    valueCount &+= (value == nil ? 0 : 1) &- (old == nil ? 0 : 1)
+    keys.entries[index].element.value = value
+    if !edits.isEmpty { noteChange(of: index) }
+    return old
+  }
+
+  /// Tells updates of a value that it is another one.
+  @usableFromInline
+  @inline(never)
+  mutating func noteChange(of index: Int) {
+    let entry = keys.entries[index]
+    guard let place = edits.index(of: entry.key, hash: entry.hash) else { return }
+    edits.entries[place].element.change()
+  }
+
+  /// Tells all updates that the values are gone.
+  @usableFromInline
+  @inline(never)
+  mutating func noteChanges() {
+    for index in edits.entries.indices { edits.entries[index].element.change() }
   }
 
   /// A copy of the value at a place, with all that belongs to it.
@@ -166,13 +204,21 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     guard remembered.count > limit else { return }
     remembered.sort()
     let earliest = remembered[remembered.count - limit / 2]
-    for index in keys.entries.indices.reversed() where !hasValue(index) {
+    var victims: [Int] = []
+    // Many may end at the same moment, or never: of those the first ones go.
+    var surplus = remembered.count - limit / 2 - (remembered.firstIndex(of: earliest) ?? 0)
+    for index in keys.entries.indices where !hasValue(index) {
       let entry = keys.entries[index]
       guard let failure = entry.element.state.failure, entry.element.state.isAtRest,
-        failure.until < earliest, hubs.index(of: entry.key, hash: entry.hash) == nil
+        failure.until <= earliest, hubs.index(of: entry.key, hash: entry.hash) == nil
       else { continue }
-      effects.release(remove(at: index))
+      if failure.until == earliest {
+        guard surplus > 0 else { continue }
+        surplus -= 1
+      }
+      victims.append(index)
     }
+    for index in victims.reversed() { effects.release(remove(at: index)) }
   }
 
   // MARK: - Capacity
@@ -206,7 +252,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if pendingWrites != nil { depart(index, &effects) }
     if !keys.entries[index].element.state.isAtRest {
       effects.release(keys.entries[index].element)
-      keys.entries[index].element.value = nil
+      _ = setValue(nil, at: index)
       keys.entries[index].element.state.dropValue()
       eviction?.discard(index)
       publish(index, &effects)
@@ -311,7 +357,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let hub = hubs.entries[index].element
     guard keys.index(of: key, hash: hash) != nil else {
       let unread = hub.takeUnread(upTo: .unknown)
-      return effects.deliveries.append { withExtendedLifetime(unread) {} }
+      return effects.deliveries.append { unread.deliver() }
     }
     let delivery = hub.prepareReset(.unknown)
     effects.deliveries.append { delivery.deliver() }

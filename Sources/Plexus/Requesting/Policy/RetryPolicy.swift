@@ -23,9 +23,9 @@ public struct RetryPolicy: Hashable, Sendable {
 
   /// A failed fetch is tried again after waits that double.
   ///
-  /// The waits are measured by the clock of the multiplexer. A fetch that is cancelled, or that
-  /// throws a `CancellationError`, is not tried again. After an error that gives a ``RetryAdvice`` the wait
-  /// is at least as long as advised, also beyond the cap.
+  /// The waits are measured by the clock of the multiplexer. A fetch that is cancelled is not tried
+  /// again; a `CancellationError` that it throws by itself is an error like any other. After an error that gives a
+  /// ``RetryAdvice`` the wait is at least as long as advised, also beyond the cap.
   ///
   /// - Parameters:
   ///   - attempts: The number of tries, the first one included.

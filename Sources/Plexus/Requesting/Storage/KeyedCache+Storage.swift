@@ -159,15 +159,16 @@ extension KeyedCache {
 
   /// Removes the stored copies that are to be removed.
   ///
-  /// - Parameter name: The one that the caller wants to be sure of; all of them if there is none.
-  /// - Throws: Why it may still be there.
+  /// - Parameter names: The ones that the caller wants to be sure of; `nil` for all.
+  /// - Throws: Why some of them may still be there.
   @usableFromInline
-  func removeStored(named name: String?) async throws {
+  func removeStored(named names: Set<String>?) async throws {
     guard let storage else { return }
     let report = await turn(of: storage, flushing: false)
     if let error = report.completeRemovalError { throw error }
     let failures =
-      name.map { name in report.failedRemovals.filter { $0.key == name } } ?? report.failedRemovals
+      names.map { names in report.failedRemovals.filter { names.contains($0.key) } }
+      ?? report.failedRemovals
     if !failures.isEmpty { throw CacherError(failures: failures) }
   }
 
@@ -288,6 +289,7 @@ extension KeyedCache {
     var items: [Unwritten] = []
     var blocked: [Unwritten] = []
     let wallTime = wallClockTime()
+    let present = storage?.generation
     shards.withEachLock { shard in
       guard let pendingWrites = shard.pendingWrites else { return }
       func add(
@@ -298,7 +300,7 @@ extension KeyedCache {
         _ key: (key: Key, hash: UInt64)?
       ) {
         var entry = CacheEntry(copy, age: .nanoseconds(age(of: copy.storedAt)), at: wallTime)
-        entry.generation = storage?.generation(after: generation)
+        entry.generation = storage?.generation(after: generation, at: present)
         let item = Unwritten(name: name, revision: revision, entry: entry, key: key)
         if pendingWrites.isToBeRemoved(name) { return blocked.append(item) }
         items.append(item)

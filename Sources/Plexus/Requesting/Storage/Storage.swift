@@ -103,8 +103,19 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// Returns the generation of a value that is to be written: own removals since do not concern it.
-  func generation(after generation: CacheGeneration?) -> CacheGeneration? {
-    generation.map { generation in ownRemovals.withLock { $0.skipped(by: generation) } }
+  ///
+  /// - Parameters:
+  ///   - generation: The generation of the value.
+  ///   - present: The generation at present. Own removals of another epoch are not among those that the cacher knows.
+  /// - Returns: The generation.
+  func generation(
+    after generation: CacheGeneration?,
+    at present: CacheGeneration?
+  ) -> CacheGeneration? {
+    generation.map { generation in
+      let skipped = ownRemovals.withLock { $0.skipped(by: generation) }
+      return skipped.epoch == present?.epoch ? skipped : generation
+    }
   }
 
   /// The key as the cacher knows it.

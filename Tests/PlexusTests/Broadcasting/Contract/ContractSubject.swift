@@ -131,27 +131,31 @@ struct ForeignSubject: ContractSubject {
 }
 
 /// All kinds of broadcasters that keep the contract.
-let contractSubjects: [any ContractSubject] = [
-  MessengerSubject(finishes: true),
-  MessengerSubject(finishes: false),
-  DataPublisherSubject(),
-  PagedPublisherSubject(),
-  SharedSequenceSubject(),
-  MultiplexerSubject(),
-  DebouncerSubject(),
-  DebouncerVarSubject(),
-  ThrottlerSubject(),
-  StoreSubject(),
-  PageStoreSubject(sendsToApp: false),
-  PageStoreSubject(sendsToApp: true),
-  EventBusSubject(scope: nil),
-  EventBusSubject(scope: "left"),
-  MapKeySubject(),
-  ChangesSubject(part: .store),
-  ChangesSubject(part: .page),
-  ChangesSubject(part: .app),
-  ForeignSubject(),
-]
+let contractSubjects: [any ContractSubject] =
+  [
+    MessengerSubject(finishes: true),
+    MessengerSubject(finishes: false),
+    DataPublisherSubject(),
+    PagedPublisherSubject(),
+    SharedSequenceSubject(),
+    MultiplexerSubject(),
+    DebouncerSubject(),
+    DebouncerVarSubject(),
+    ThrottlerSubject(),
+    StoreSubject(),
+    PageStoreSubject(sendsToApp: false),
+    PageStoreSubject(sendsToApp: true),
+    EventBusSubject(scope: nil),
+    EventBusSubject(scope: "left"),
+    MapKeySubject(),
+    ChangesSubject(part: .store),
+    ChangesSubject(part: .page),
+    ChangesSubject(part: .app),
+    ForeignSubject(),
+    CurrentValueSubject(removesDuplicates: false, ending: .finish),
+    CurrentValueSubject(removesDuplicates: false, ending: .release),
+    CurrentValueSubject(removesDuplicates: true, ending: .finish),
+  ] + DerivedSubject.Kind.allCases.map { DerivedSubject(kind: $0) }
 
 /// How a loop reads.
 enum Reading: CaseIterable, Sendable {

@@ -1,0 +1,98 @@
+extension KeyedCache {
+  /// The number of keys with a value.
+  @usableFromInline var count: Int {
+    var count = 0
+    shards.withEachLock { count += $0.valueCount }
+    return count
+  }
+
+  /// The keys with a value, in no particular order.
+  @usableFromInline var keys: [Key] {
+    var keys: [Key] = []
+    shards.withEachLock { shard in
+      keys.reserveCapacity(keys.count + shard.valueCount)
+      for entry in shard.keys.entries where entry.element.value != nil { keys.append(entry.key) }
+    }
+    return keys
+  }
+
+  /// The keys with a value or a fetch that satisfy a condition, which is not called under a lock.
+  private func knownKeys(where isWanted: (Key) -> Bool) -> [Key] {
+    var keys: [Key] = []
+    shards.withEachLock { shard in
+      for entry in shard.keys.entries { keys.append(entry.key) }
+    }
+    return keys.filter(isWanted)
+  }
+
+  /// Fetches what is neither fresh nor being fetched, behind the caller.
+  @usableFromInline
+  func prefetch(_ keys: some Sequence<Key>) {
+    let priority = Task.currentPriority
+    let now = time.now()
+    var effects = makeEffects()
+    for key in keys {
+      let hash = hasher.hash(key)
+      shards.withLock(hash: hash) { shard in
+        let index = shard.place(of: key, hash: hash)
+        switch shard[index].state.decide(
+          hasValue: shard.hasValue(index),
+          at: now,
+          staleTime: staleTime
+        ) {
+        case .begins, .stale(renews: true):
+          let flight = begin(
+            &shard,
+            index,
+            priority,
+            .none,
+            now,
+            inBackground: true,
+            bulkFetch != nil,
+            &effects
+          )
+          flight.remembersFailure = false
+        case .fresh, .stale(renews: false), .failure, .waits, .refused:
+          shard.removeIfEmpty(index, &effects)
+        }
+      }
+    }
+    effects.perform(in: self)
+  }
+
+  /// Notes that the values of some keys have changed at their origin.
+  @usableFromInline
+  func refresh(_ keys: some Sequence<Key>) -> RefreshTicket {
+    var ticket = RefreshTicket.none
+    for key in keys { ticket = refresh(key, hash: hasher.hash(key)) }
+    return ticket
+  }
+
+  /// Notes that the values of the known keys that satisfy a condition have changed at their origin.
+  @usableFromInline
+  func refresh(where isWanted: (Key) -> Bool) -> RefreshTicket {
+    refresh(knownKeys(where: isWanted))
+  }
+
+  /// Forgets some keys, cuts their flights off, and removes their stored copies.
+  ///
+  /// - Throws: The reason why some copies may still be there.
+  @usableFromInline
+  func clear(_ keys: some Sequence<Key> & Sendable) async throws {
+    var names: Set<String> = []
+    for key in keys {
+      let name = storage?.name(of: key)
+      invalidate(key, hash: hasher.hash(key), name: name)
+      if let name { names.insert(name) }
+    }
+    if !names.isEmpty { try await removeStored(named: names) }
+  }
+
+  /// Forgets the known keys that satisfy a condition, and removes their stored copies.
+  ///
+  /// - Throws: The reason why some copies may still be there.
+  @usableFromInline
+  func clear(where isWanted: (Key) -> Bool) async throws {
+    try await clear(knownKeys(where: isWanted))
+  }
+}

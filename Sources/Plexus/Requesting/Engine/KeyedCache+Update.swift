@@ -1,0 +1,119 @@
+extension KeyedCache {
+  /// Changes the value of a key, which stays as old as it is.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - hash: Its hash.
+  ///   - body: Changes the value; it runs again if the value was replaced meanwhile.
+  /// - Returns: The value that it has become; `nil` if there is none.
+  @inlinable
+  func update(
+    _ key: Key,
+    hash: UInt64,
+    _ body: (inout Value) throws -> Void
+  ) rethrows -> Value? {
+    while let (value, version) = beginUpdate(of: key, hash: hash) {
+      var value = value
+      do {
+        try body(&value)
+      } catch {
+        endUpdate(of: key, hash: hash, version)
+        throw error
+      }
+      if finishUpdate(of: key, hash: hash, version, with: value) { return value }
+    }
+    return nil
+  }
+
+  /// Takes a copy of the value of a key, if there is one, and the version of the copy.
+  @usableFromInline
+  func beginUpdate(of key: Key, hash: UInt64) -> (value: Value, version: UInt64)? {
+    shards.withLock(hash: hash) { shard in
+      guard let value = shard.value(of: key, hash: hash) else { return nil }
+      return (value, shard.beginEdit(of: key, hash: hash))
+    }
+  }
+
+  /// Ends an update that has failed.
+  @usableFromInline
+  func endUpdate(of key: Key, hash: UInt64, _ version: UInt64) {
+    var effects = makeEffects()
+    shards.withLock(hash: hash) { shard in
+      _ = shard.endEdit(of: key, hash: hash, version, &effects)
+    }
+    effects.perform(in: self)
+  }
+
+  /// Puts a value in place of the one that it was computed from.
+  ///
+  /// - Returns: Whether that was still there.
+  @usableFromInline
+  func finishUpdate(
+    of key: Key,
+    hash: UInt64,
+    _ version: UInt64,
+    with value: Value
+  ) -> Bool {
+    // All of this is the user's code.
+    let cost = cost(of: value)
+    let name = storage?.name(of: key)
+    let generation = storage?.generation
+    var effects = makeEffects()
+    var old: Value?
+    var details: EntryDetails.Box?
+    let isCurrent = shards.withLock(hash: hash) { shard in
+      guard shard.endEdit(of: key, hash: hash, version, &effects),
+        let index = shard.keys.index(of: key, hash: hash)
+      else { return false }
+      let storedAt = shard[index].state.storedAt
+      if !shard[index].state.isAtRest {
+        settle(index, with: value, storedAt: storedAt, &shard, &effects)
+      }
+      details = shard[index].state.box
+      old = shard.setValue(value, at: index)
+      shard[index].state.update()
+      shard.publish(index, &effects)
+      let isNewest = shard[index].state.unserved.isNone
+      if let name {
+        shard.pendingWrites?.noteValue(
+          key,
+          hash: hash,
+          name: name,
+          generation: generation,
+          isNewest: isNewest,
+          &effects
+        )
+      }
+      if effects.tellsEvents { shard.note(key, &effects, in: self) { .stored(key: $0) } }
+      shard.keep(index, cost: cost, &effects, in: self)
+      return true
+    }
+    effects.perform(in: self)
+    withExtendedLifetime((old, details)) {}
+    return isCurrent
+  }
+}
+
+extension Shard {
+  /// Notes that an update takes a copy of the value of a key, and returns its version.
+  mutating func beginEdit(of key: Key, hash: UInt64) -> UInt64 {
+    let index =
+      edits.index(of: key, hash: hash) ?? edits.insert(EditState(), for: key, hash: hash)
+    return edits.entries[index].element.begin()
+  }
+
+  /// Notes that an update has computed a value.
+  ///
+  /// - Returns: Whether the value in memory is still the one of that version.
+  mutating func endEdit(
+    of key: Key,
+    hash: UInt64,
+    _ version: UInt64,
+    _ effects: inout Effects
+  ) -> Bool {
+    guard let index = edits.index(of: key, hash: hash) else { return false }
+    let isCurrent = edits.entries[index].element.end(version)
+    if edits.entries[index].element.isEmpty { effects.release(edits.remove(at: index)) }
+    return isCurrent
+  }
+}

@@ -1,0 +1,52 @@
+internal import Synchronization
+
+/// Calls a closure on the main actor after something was sent: before the call that sends returns if that is made
+/// on the main actor, else at its next turn, once for all that is sent before.
+final class ChangeNotice: Handler.DirectCalls {
+  private let isScheduled = Atomic<Bool>(false)
+  private let act: @MainActor @Sendable () -> Void
+
+  init(_ act: @escaping @MainActor @Sendable () -> Void) {
+    self.act = act
+  }
+
+  var isOrdered: Bool { false }
+
+  func note() {
+    if MainActorTurns.isOnMainActor { return MainActor.assumeIsolated(act) }
+    guard !isScheduled.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    MainActorTurns.shared.append { [self] in
+      isScheduled.store(false, ordering: .releasing)
+      await act()
+    }
+  }
+
+  func takeBack(in queue: HandlerQueue) {
+    note()
+  }
+
+  func call(_ box: AnyBox, _ sequence: Int, in queue: HandlerQueue) {}
+
+  func end() {}
+}
+
+/// Calls a closure with every element, on the thread that sends it.
+final class ElementCopying<Element: Sendable>: Handler.DirectCalls {
+  private let copy: @Sendable (Element) -> Void
+
+  init(_ copy: @escaping @Sendable (Element) -> Void) {
+    self.copy = copy
+  }
+
+  var isOrdered: Bool { true }
+
+  func call(_ box: AnyBox, _ sequence: Int, in queue: HandlerQueue) {
+    copy(Box<Element>.element(of: box))
+  }
+
+  func note() {}
+
+  func takeBack(in queue: HandlerQueue) {}
+
+  func end() {}
+}

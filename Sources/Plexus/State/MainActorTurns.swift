@@ -1,0 +1,29 @@
+#if canImport(Dispatch)
+internal import Dispatch
+#endif
+
+/// The calls that wait for the next turn of the main actor, in one queue for the whole process.
+enum MainActorTurns {
+  static let shared: ActorQueue = {
+    let queue = ActorQueue(isolation: MainActor.shared)
+    queue.start()
+    return queue
+  }()
+
+  #if canImport(Dispatch)
+  // The main actor runs where the main queue does, which need not be one thread.
+  private static let mark: DispatchSpecificKey<Bool> = {
+    let key = DispatchSpecificKey<Bool>()
+    DispatchQueue.main.setSpecific(key: key, value: true)
+    return key
+  }()
+
+  /// Whether the caller runs on the main actor.
+  static var isOnMainActor: Bool {
+    DispatchQueue.getSpecific(key: mark) == true
+  }
+  #else
+  /// Whether the caller runs on the main actor, as far as that can be told.
+  static var isOnMainActor: Bool { false }
+  #endif
+}

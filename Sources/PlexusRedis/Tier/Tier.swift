@@ -1,0 +1,315 @@
+internal import PlexusSupport
+
+/// One space of the engine, as one node sees it: entries, leases and the epoch.
+///
+/// Every operation is one script, so that no other node sees half of it. It decides nothing that depends on the clock
+/// of a node.
+final class Tier: Sendable {
+  /// The lengths of time that the engine works with.
+  struct Times: Sendable {
+    /// How long a lease is valid unless it is renewed.
+    var lease: Duration = .seconds(3)
+    /// How long an entry is kept if nothing replaces it.
+    var retention: Duration = .seconds(7 * 86_400)
+    /// How long the engine tells that a key was removed.
+    var tombstone: Duration = .seconds(60)
+    /// How long the engine tells callers that wait for a fetch that it has failed.
+    var failure: Duration = .seconds(5)
+
+    init() {}
+  }
+
+  /// What a caller wants to know of a key.
+  struct Wish: Sendable {
+    let key: String
+    /// Only an entry that is newer will do.
+    var newerThan: TierVersion?
+    /// Whether to take the lease if there is no such entry and no other lease.
+    var takesLease = true
+    /// The token of the lease that the caller has waited for, whose failure it shares; 0 for none.
+    var awaited: UInt64 = 0
+
+    init(_ key: String) {
+      self.key = key
+    }
+  }
+
+  let names: TierNames
+  private let node: String
+  private let schema: String
+  private let times: Times
+  private let connection: RedisConnection
+  /// The highest epoch that this node has seen.
+  private let known = Locked<TierEpoch?>(nil)
+
+  /// - Parameters:
+  ///   - space: The name of the space.
+  ///   - schema: The version of the format of payloads: entries of another one are not there.
+  ///   - node: The name of this node, which no other has.
+  ///   - connection: The connection.
+  ///   - times: The lengths of time.
+  init(
+    space: String,
+    schema: String,
+    node: String,
+    connection: RedisConnection,
+    times: Times = Times()
+  ) {
+    names = TierNames(space: space)
+    self.schema = schema
+    self.node = node
+    self.connection = connection
+    self.times = times
+  }
+
+  /// The highest epoch that this node has seen.
+  var epoch: TierEpoch? { known.withLock { $0 } }
+
+  // MARK: - Entries
+
+  /// Looks for entries, and takes leases for those that have to be fetched.
+  ///
+  /// - Returns: A finding for each wish, in the same order.
+  func look(for wishes: [Wish]) async throws -> [TierFinding] {
+    var keys = [names.epoch, names.tokens]
+    var arguments: [RedisCommand.Argument] = [
+      .text(node), milliseconds(times.lease), nonce, knownEpoch, .text(schema),
+    ]
+    for wish in wishes {
+      keys += [names.entry(wish.key), names.lease(wish.key), names.failure(wish.key)]
+      arguments += [
+        .text(wish.newerThan?.epoch.description ?? ""), number(wish.newerThan?.token ?? 0),
+        wish.takesLease ? 1 : 0, number(wish.awaited),
+      ]
+    }
+    let reply = try await TierScripts.look.run(on: connection, keys: keys, arguments)
+    guard let elements = reply.elements, elements.count == wishes.count + 1,
+      let epoch = note(elements[0])
+    else {
+      throw TierError.unexpectedReply
+    }
+    return try zip(wishes, elements.dropFirst()).map { wish, element in
+      try finding(element, of: wish.key, in: epoch)
+    }
+  }
+
+  private func finding(
+    _ value: RESPValue,
+    of key: String,
+    in epoch: TierEpoch
+  ) throws -> TierFinding {
+    guard let parts = value.elements, let kind = parts.first?.text else {
+      throw TierError.unexpectedReply
+    }
+    func entry(_ index: Int) -> TierEntry? {
+      guard index < parts.count, let fields = parts[index].elements, fields.count == 3,
+        let token = fields[0].integer, let age = fields[1].integer, let payload = fields[2].bytes
+      else { return nil }
+      return TierEntry(
+        version: TierVersion(epoch: epoch, token: UInt64(clamping: token)),
+        age: .milliseconds(age),
+        payload: payload
+      )
+    }
+    switch (kind, parts.count) {
+    case ("entry", 2):
+      guard let entry = entry(1) else { throw TierError.unexpectedReply }
+      return .entry(entry)
+    case ("nothing", 2):
+      return .nothing(previous: entry(1))
+    case ("granted", 3):
+      guard let token = parts[1].integer else { throw TierError.unexpectedReply }
+      let version = TierVersion(epoch: epoch, token: UInt64(clamping: token))
+      return .granted(TierLease(key: key, version: version), previous: entry(2))
+    case ("busy", 4):
+      guard let token = parts[1].integer, let remaining = parts[2].integer else {
+        throw TierError.unexpectedReply
+      }
+      return .busy(
+        token: UInt64(clamping: token),
+        remaining: .milliseconds(max(0, remaining)),
+        previous: entry(3)
+      )
+    case ("failed", 2):
+      return .failedElsewhere(payload: parts[1].bytes ?? [])
+    default:
+      throw TierError.unexpectedReply
+    }
+  }
+
+  /// Stores what was fetched under a lease, and gives the lease back.
+  func fill(_ payload: [UInt8], under lease: TierLease) async throws -> TierFill {
+    let key = lease.key
+    let reply = try await TierScripts.fill.run(
+      on: connection,
+      keys: [names.epoch, names.entry(key), names.lease(key), names.failure(key)],
+      [
+        .text(lease.version.epoch.description), number(lease.version.token), .text(node),
+        .text(schema),
+        .data(payload), milliseconds(times.retention),
+      ]
+    )
+    guard let fill = reply.text.flatMap(TierFill.init(rawValue:)) else {
+      throw TierError.unexpectedReply
+    }
+    return fill
+  }
+
+  /// Stores values that did not come from a fetch; a fetch that is under way stores nothing.
+  func store(_ payloads: [(key: String, payload: [UInt8])]) async throws {
+    let reply = try await TierScripts.store.run(
+      on: connection,
+      keys: [names.epoch, names.tokens]
+        + payloads.flatMap { [names.entry($0.key), names.lease($0.key)] },
+      [nonce, knownEpoch, .text(schema), milliseconds(times.retention)]
+        + payloads.map { .data($0.payload) }
+    )
+    guard let first = reply.elements?.first, note(first) != nil else {
+      throw TierError.unexpectedReply
+    }
+  }
+
+  // MARK: - Leases
+
+  /// Gives leases back without a value.
+  ///
+  /// - Parameters:
+  ///   - leases: The leases; those that are lost are ignored.
+  ///   - failure: What callers that wait for these fetches are given; without it one of them fetches.
+  func release(_ leases: [TierLease], because failure: [UInt8]?) async throws {
+    _ = try await TierScripts.release.run(
+      on: connection,
+      keys: leases.flatMap { [names.lease($0.key), names.failure($0.key)] },
+      [.text(node), .data(failure ?? []), milliseconds(times.failure)] + arguments(of: leases)
+    )
+  }
+
+  /// Lets leases last longer.
+  ///
+  /// - Returns: Those that are lost.
+  func renew(_ leases: [TierLease]) async throws -> [TierLease] {
+    let reply = try await TierScripts.renew.run(
+      on: connection,
+      keys: leases.map { names.lease($0.key) },
+      [.text(node), milliseconds(times.lease)] + arguments(of: leases)
+    )
+    guard let lost = reply.elements else { throw TierError.unexpectedReply }
+    return lost.compactMap { element in
+      guard let index = element.integer, (1...Int64(leases.count)).contains(index) else {
+        return nil
+      }
+      return leases[Int(index) - 1]
+    }
+  }
+
+  private func arguments(of leases: [TierLease]) -> [RedisCommand.Argument] {
+    leases.flatMap { lease in
+      [.text(lease.version.epoch.description), number(lease.version.token)]
+        as [RedisCommand.Argument]
+    }
+  }
+
+  // MARK: - Removals
+
+  /// Lets entries serve as fallbacks only; a fetch that is under way stores nothing.
+  func outdate(_ keys: some Collection<String>) async throws {
+    _ = try await TierScripts.outdate.run(
+      on: connection,
+      keys: [names.tokens] + keys.flatMap { [names.entry($0), names.lease($0)] },
+      [milliseconds(times.tombstone)]
+    )
+  }
+
+  /// Removes entries; a fetch that is under way stores nothing.
+  func remove(_ keys: some Collection<String>) async throws {
+    let reply = try await TierScripts.remove.run(
+      on: connection,
+      keys: [names.epoch, names.tokens]
+        + keys.flatMap { [names.entry($0), names.lease($0), names.failure($0)] },
+      [nonce, knownEpoch, milliseconds(times.tombstone)]
+    )
+    guard note(reply) != nil else { throw TierError.unexpectedReply }
+  }
+
+  /// Removes everything: the epoch is raised.
+  ///
+  /// - Returns: The new epoch.
+  @discardableResult
+  func removeAll() async throws -> TierEpoch {
+    let reply = try await TierScripts.removeAll.run(
+      on: connection,
+      keys: [names.epoch],
+      [nonce, knownEpoch]
+    )
+    guard let epoch = note(reply) else { throw TierError.unexpectedReply }
+    return epoch
+  }
+
+  // MARK: - Nodes
+
+  /// Registers the node, or tells that it is still there and which epoch it has acknowledged.
+  ///
+  /// - Parameters:
+  ///   - acknowledged: The epoch: the node has no copies of an earlier one.
+  ///   - trust: How long it trusts its copies.
+  /// - Returns: The present epoch.
+  func beat(acknowledging acknowledged: TierEpoch?, trust: Duration) async throws -> TierEpoch {
+    let reply = try await TierScripts.beat.run(
+      on: connection,
+      keys: [names.epoch, names.nodes, names.acknowledgements],
+      [.text(node), milliseconds(trust), .text(acknowledged?.description ?? ""), nonce]
+    )
+    guard let epoch = note(reply) else { throw TierError.unexpectedReply }
+    return epoch
+  }
+
+  /// Returns how long nodes that have not acknowledged an epoch can still trust their copies; zero if all have.
+  func trust(beyond epoch: TierEpoch) async throws -> Duration {
+    let reply = try await TierScripts.laggards.run(
+      on: connection,
+      keys: [names.nodes, names.acknowledgements],
+      [.text(epoch.description)]
+    )
+    guard let longest = reply.integer else { throw TierError.unexpectedReply }
+    return .milliseconds(max(0, longest))
+  }
+
+  /// Gives the registration back.
+  func leave() async throws {
+    _ = try await TierScripts.leave.run(
+      on: connection,
+      keys: [names.nodes, names.acknowledgements],
+      [.text(node)]
+    )
+  }
+
+  // MARK: - Arguments
+
+  private var nonce: RedisCommand.Argument {
+    .text(String(UInt64.random(in: .min ... .max), radix: 36))
+  }
+
+  private var knownEpoch: RedisCommand.Argument { .text(epoch?.description ?? "") }
+
+  private func milliseconds(_ duration: Duration) -> RedisCommand.Argument {
+    .number(max(1, Nanoseconds(duration) / 1_000_000))
+  }
+
+  private func number(_ number: UInt64) -> RedisCommand.Argument {
+    .number(Int64(clamping: number))
+  }
+
+  /// Notes an epoch of the engine.
+  private func note(_ value: RESPValue) -> TierEpoch? {
+    guard let epoch = value.text.flatMap({ TierEpoch($0) }) else { return nil }
+    known.withLock { known in
+      if known.map({ $0.counter < epoch.counter }) ?? true { known = epoch }
+    }
+    return epoch
+  }
+}
+
+/// A reply of the engine that no script of this version gives.
+enum TierError: Error {
+  case unexpectedReply
+}

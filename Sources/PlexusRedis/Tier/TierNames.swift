@@ -1,0 +1,53 @@
+/// The keys of a space in the engine.
+///
+/// | Key | Type | Content |
+/// |---|---|---|
+/// | `{space}:epoch` | string | the epoch |
+/// | `{space}:tokens` | string | the number of tokens given out |
+/// | `{space}:e:key` | hash | an entry: `e` epoch, `v` token, `t` time of the engine in ms, `s` schema, `d` payload, `o` token that outdates it; without `d` a tombstone |
+/// | `{space}:l:key` | string | a lease: `epoch node:token` |
+/// | `{space}:f:key` | hash | a failed fetch: `v` token, `d` payload |
+/// | `{space}:nodes` | sorted set | the nodes that can have copies, by the end of their trust in ms |
+/// | `{space}:acks` | hash | the epoch that each node has acknowledged |
+///
+/// All of them have one hash tag, so that a cluster keeps a space in one slot.
+struct TierNames: Sendable, Hashable {
+  let space: String
+  private let prefix: String
+
+  /// - Precondition: The name of the space is not empty and has no brace, which would change the hash tag.
+  init(space: String) {
+    precondition(
+      !space.isEmpty && !space.contains { $0 == "{" || $0 == "}" },
+      "The name of a space is not empty and has no braces"
+    )
+    self.space = space
+    prefix = "{\(space)}:"
+  }
+
+  var epoch: String { prefix + "epoch" }
+  var tokens: String { prefix + "tokens" }
+  var nodes: String { prefix + "nodes" }
+  var acknowledgements: String { prefix + "acks" }
+
+  func entry(_ key: String) -> String { prefix + "e:" + key }
+  func lease(_ key: String) -> String { prefix + "l:" + key }
+  func failure(_ key: String) -> String { prefix + "f:" + key }
+
+  /// What a key of the engine is about.
+  enum Subject: Hashable, Sendable {
+    case epoch
+    case entry(String)
+    case lease(String)
+  }
+
+  /// Returns what a key of the engine is about, if it belongs to the space and nodes have to know of its changes.
+  func subject(of name: String) -> Subject? {
+    guard name.utf8.starts(with: prefix.utf8) else { return nil }
+    let rest = String(name.dropFirst(prefix.count))
+    if rest == "epoch" { return .epoch }
+    if rest.hasPrefix("e:") { return .entry(String(rest.dropFirst(2))) }
+    if rest.hasPrefix("l:") { return .lease(String(rest.dropFirst(2))) }
+    return nil
+  }
+}

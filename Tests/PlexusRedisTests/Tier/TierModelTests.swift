@@ -1,0 +1,278 @@
+import PlexusTesting
+import TestSupport
+import Testing
+
+@testable import PlexusRedis
+
+@Suite(
+  .fewAtOnce,
+  .timeLimit(.minutes(5)),
+  .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
+)
+struct `A space of the shared tier` {
+  /// A node with a connection of its own.
+  private struct Node {
+    let tier: Tier
+    let connection: RedisConnection
+    let pushes: Log<[RESPValue]>
+
+    init(
+      _ name: String,
+      on server: RedisServer,
+      schema: String = "1",
+      lease: Duration = .seconds(60)
+    ) async throws {
+      var settings = RedisConnection.Settings(server.address)
+      settings.commandTimeout = .seconds(60)
+      settings.setup = [RedisCommand("CLIENT", ["TRACKING", "ON", "NOLOOP"])]
+      let (connected, pushes) = (Log<Void>(), Log<[RESPValue]>())
+      connection = try RedisConnection(settings) { event in
+        switch event {
+        case .connected: connected.append(())
+        case .push(let elements): pushes.append(elements)
+        case .disconnected: break
+        }
+      }
+      self.pushes = pushes
+      var times = Tier.Times()
+      times.lease = lease
+      tier = Tier(space: "s", schema: schema, node: name, connection: connection, times: times)
+      await connected.first(1)
+    }
+
+    func look(
+      _ key: String,
+      _ change: (inout Tier.Wish) -> Void = { _ in }
+    ) async throws -> TierFinding {
+      var wish = Tier.Wish(key)
+      change(&wish)
+      return try await tier.look(for: [wish])[0]
+    }
+
+    /// The lease of a key that has no entry and no other lease.
+    func lease(_ key: String) async throws -> TierLease {
+      guard case .granted(let lease, _) = try await look(key) else {
+        throw TierError.unexpectedReply
+      }
+      return lease
+    }
+
+    func entry(_ key: String) async throws -> TierEntry? {
+      if case .entry(let entry) = try await look(key, { $0.takesLease = false }) {
+        entry
+      } else {
+        nil
+      }
+    }
+
+    /// Waits until the engine tells that a key of it has changed.
+    func change(of name: String) async {
+      await pushes.wait { pushes in
+        pushes.contains { $0.last?.elements?.contains { $0.text == name } == true }
+      }
+    }
+  }
+
+  @Test func `one node gets the lease, the others its value`() async throws {
+    let server = try RedisServer()
+    let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
+    let lease = try await a.lease("k")
+    guard case .busy(let token, let remaining, nil) = try await b.look("k") else {
+      return #expect(Bool(false), "Two leases")
+    }
+    #expect(token == lease.version.token)
+    #expect(remaining > .seconds(30))
+    #expect(try await a.tier.fill([1, 2], under: lease) == .stored)
+    // The node that waits is told, and does not poll.
+    await b.change(of: b.tier.names.lease("k"))
+    let entry = try #require(try await b.entry("k"))
+    #expect(entry.payload == [1, 2])
+    #expect(entry.version == lease.version)
+    #expect(entry.age >= .zero)
+    #expect(try await a.tier.fill([3], under: lease) == .superseded)
+  }
+
+  @Test func `a look for many keys takes one round trip`() async throws {
+    let server = try RedisServer()
+    let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
+    let keys = (0..<500).map { "key \($0)" }
+    let findings = try await a.tier.look(for: keys.map { Tier.Wish($0) })
+    for (key, finding) in zip(keys, findings) {
+      guard case .granted(let lease, nil) = finding else {
+        return #expect(Bool(false), "\(finding)")
+      }
+      #expect(lease.key == key)
+    }
+    for finding in try await b.tier.look(for: keys.map { Tier.Wish($0) }) {
+      guard case .busy = finding else { return #expect(Bool(false), "\(finding)") }
+    }
+    let commands = try await a.connection.send(RedisCommand("INFO", ["commandstats"])).text ?? ""
+    #expect(commands.contains("cmdstat_evalsha:calls=2,"))
+  }
+
+  @Test func `nothing is stored under a lease that is older than a removal`() async throws {
+    let server = try RedisServer()
+    let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
+    let first = try await a.lease("k")
+    try await b.tier.remove(["k"])
+    #expect(try await a.tier.fill([1], under: first) == .superseded)
+    let second = try await a.lease("k")
+    try await b.tier.removeAll()
+    #expect(try await a.tier.fill([1], under: second) == .cleared)
+    // The lease of an earlier epoch holds nobody up.
+    let third = try await b.lease("k")
+    let fourth = try await a.lease("other")
+    try await b.tier.outdate(["other"])
+    #expect(try await a.tier.fill([1], under: fourth) == .superseded)
+    try await b.tier.store([("k", [9])])
+    #expect(try await b.tier.fill([1], under: third) == .superseded)
+    #expect(try await a.entry("k")?.payload == [9])
+    #expect(try await a.entry("other") == nil)
+  }
+
+  @Test func `an outdated entry is a fallback, and not an answer`() async throws {
+    let server = try RedisServer()
+    let node = try await Node("a", on: server)
+    try await node.tier.store([("k", [1])])
+    try await node.tier.outdate(["k"])
+    guard case .granted(let lease, let previous) = try await node.look("k") else {
+      return #expect(Bool(false))
+    }
+    #expect(previous?.payload == [1])
+    #expect(try await node.tier.fill([2], under: lease) == .stored)
+    #expect(try await node.entry("k")?.payload == [2])
+  }
+
+  @Test func `a caller that has a version gets a newer one, or the lease`() async throws {
+    let server = try RedisServer()
+    let node = try await Node("a", on: server)
+    try await node.tier.store([("k", [1])])
+    let first = try #require(try await node.entry("k"))
+    guard
+      case .granted(let lease, let previous) = try await node.look(
+        "k",
+        { $0.newerThan = first.version }
+      )
+    else {
+      return #expect(Bool(false))
+    }
+    #expect(previous?.version == first.version)
+    #expect(try await node.tier.fill([2], under: lease) == .stored)
+    guard case .entry(let second) = try await node.look("k", { $0.newerThan = first.version })
+    else {
+      return #expect(Bool(false))
+    }
+    #expect(second.payload == [2])
+    // After a removal of everything, what is stored is newer whatever its number.
+    try await node.tier.removeAll()
+    try await node.tier.store([("k", [3])])
+    guard case .entry = try await node.look("k", { $0.newerThan = second.version }) else {
+      return #expect(Bool(false))
+    }
+  }
+
+  @Test func `a failed fetch fails for those who have waited for it, and for no other`()
+    async throws
+  {
+    let server = try RedisServer()
+    let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
+    let lease = try await a.lease("k")
+    guard case .busy(let token, _, _) = try await b.look("k") else { return #expect(Bool(false)) }
+    try await a.tier.release([lease], because: [7])
+    #expect(try await b.look("k") { $0.awaited = token } == .failedElsewhere(payload: [7]))
+    let next = try await b.lease("k")
+    #expect(next.version.token > token)
+    // A lease that is lost tells no failure.
+    try await a.tier.release([lease], because: [8])
+    guard case .busy = try await a.look("k") else { return #expect(Bool(false)) }
+  }
+
+  @Test func `a lease lasts as long as it is renewed, and is taken over afterwards`() async throws {
+    let server = try RedisServer()
+    let (a, b) = (
+      try await Node("a", on: server, lease: .milliseconds(50)), try await Node("b", on: server)
+    )
+    let lease = try await a.lease("k")
+    // It has expired when the engine says so: no node's clock is asked.
+    while case .busy = try await b.look("k", { $0.takesLease = false }) {}
+    #expect(try await a.tier.renew([lease]) == [lease])
+    let other = try await b.lease("k")
+    #expect(try await a.tier.renew([lease]) == [lease])
+    #expect(try await a.tier.fill([1], under: lease) == .superseded)
+    #expect(try await b.tier.renew([other]) == [])
+    #expect(try await b.tier.fill([2], under: other) == .stored)
+  }
+
+  @Test func `entries of another schema are not there, and live beside each other in turn`()
+    async throws
+  {
+    let server = try RedisServer()
+    let (old, new) = (try await Node("a", on: server), try await Node("b", on: server, schema: "2"))
+    try await old.tier.store([("k", [1])])
+    #expect(try await new.entry("k") == nil)
+    try await new.tier.store([("k", [2])])
+    #expect(try await old.entry("k") == nil)
+    #expect(try await new.entry("k")?.payload == [2])
+  }
+
+  @Test func `an engine that has lost its data gets a higher epoch from any node that knows one`()
+    async throws
+  {
+    let server = try RedisServer()
+    let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
+    for _ in 0..<5 { try await a.tier.removeAll() }
+    let known = try #require(a.tier.epoch)
+    // It begins again with less than it had, as from an old snapshot.
+    _ = try await b.connection.send(RedisCommand("FLUSHALL"))
+    try await b.tier.store([("k", [1])])
+    #expect(try await a.entry("k") == nil)
+    #expect(try #require(a.tier.epoch).counter > known.counter)
+    // So does one with the same counter and another nonce.
+    let same = TierEpoch(counter: try #require(a.tier.epoch).counter, nonce: 1)
+    _ = try await b.connection.send(
+      RedisCommand("SET", [.text(a.tier.names.epoch), .text(same.description)])
+    )
+    try await a.tier.store([("k", [2])])
+    #expect(try #require(a.tier.epoch).counter > same.counter)
+  }
+
+  @Test func `a removal of everything waits for nodes that may still trust their copies`()
+    async throws
+  {
+    let server = try RedisServer()
+    let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
+    let first = try await a.tier.beat(acknowledging: nil, trust: .seconds(60))
+    _ = try await a.tier.beat(acknowledging: first, trust: .seconds(60))
+    _ = try await b.tier.beat(acknowledging: first, trust: .seconds(60))
+    #expect(try await a.tier.trust(beyond: first) == .zero)
+    let epoch = try await a.tier.removeAll()
+    _ = try await a.tier.beat(acknowledging: epoch, trust: .seconds(60))
+    #expect(try await a.tier.trust(beyond: epoch) > .seconds(30))
+    _ = try await b.tier.beat(acknowledging: epoch, trust: .seconds(60))
+    #expect(try await a.tier.trust(beyond: epoch) == .zero)
+    // A node that has left is not waited for.
+    let next = try await a.tier.removeAll()
+    try await a.tier.leave()
+    try await b.tier.leave()
+    #expect(try await a.tier.trust(beyond: next) == .zero)
+  }
+
+  @Test(arguments: ["", "a:b", "{s}:epoch", "ä\0\r\n", String(repeating: "k", count: 70_000)])
+  func `takes any key`(key: String) async throws {
+    let server = try RedisServer()
+    let node = try await Node("a", on: server)
+    let lease = try await node.lease(key)
+    #expect(try await node.tier.fill([0, 13, 10, 255], under: lease) == .stored)
+    #expect(try await node.entry(key)?.payload == [0, 13, 10, 255])
+    #expect(node.tier.names.subject(of: node.tier.names.entry(key)) == .entry(key))
+    #expect(node.tier.names.subject(of: node.tier.names.lease(key)) == .lease(key))
+  }
+
+  @Test func `an epoch is read as it is written, and damage is no epoch`() {
+    let epoch = TierEpoch(counter: .max, nonce: .max)
+    #expect(TierEpoch(epoch.description) == epoch)
+    for text in ["", "-", "1", "1-", "-1", "x-1", "1-2-3", "99999999999999999999-1", "1-!"] {
+      #expect(TierEpoch(text) == nil, "\(text)")
+    }
+  }
+}
