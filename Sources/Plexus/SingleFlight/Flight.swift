@@ -348,7 +348,7 @@ extension Flight {
       state.task = nil
       state.otherTasks = []
       let batch = state.batch.take()
-      // Whoever cancels it tells the batch, but finds none from now on.
+      // A later cancellation finds no batch to notify.
       return (work, hasBeenCancelled.load(ordering: .relaxed) ? nil : batch)
     }
     withExtendedLifetime((work, previous)) {}

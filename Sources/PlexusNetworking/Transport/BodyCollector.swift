@@ -27,7 +27,7 @@ final class BodyCollector: HTTPReceiver {
     }
   }
 
-  /// How much of the body of an error is kept.
+  /// The number of bytes of an error's body to keep.
   static let errorBytes = 16_384
 
   /// Returns the answer from a URL.

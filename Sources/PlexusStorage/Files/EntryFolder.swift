@@ -52,7 +52,7 @@ final actor EntryFolder {
     return try fileSystem.contents(ofFile: path(ofKey: key))
   }
 
-  /// Returns the contents of the files of several keys, without those that cannot be read.
+  /// Returns the contents of the files of several keys, without unreadable ones.
   func read(_ keys: Set<String>) throws -> [String: [UInt8]] {
     sweepOnce()
     var contents: [String: [UInt8]] = [:]

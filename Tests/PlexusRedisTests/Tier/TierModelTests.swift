@@ -119,7 +119,7 @@ struct `A space of the shared tier` {
     let second = try await a.lease("k")
     try await b.tier.removeAll()
     #expect(try await a.tier.fill([1], under: second) == .cleared)
-    // The lease of an earlier epoch holds nobody up.
+    // The lease of an earlier epoch blocks no other lease.
     let third = try await b.lease("k")
     let fourth = try await a.lease("other")
     try await b.tier.outdate(["other"])
@@ -171,7 +171,7 @@ struct `A space of the shared tier` {
     }
   }
 
-  @Test func `a failed fetch fails for those who have waited for it, and for no other`()
+  @Test func `a failed fetch fails for its waiting callers, and for no other`()
     async throws
   {
     let server = try RedisServer()
