@@ -26,7 +26,7 @@ import Testing
     let ending = try await Program(arguments, shell: "exec \"$0\" \"$@\" \(redirection)").ending()
     #expect(ending.status == 74)
     if redirection == ">&-" {
-      #expect(ending.errors.hasPrefix("DepartureBoard: what there is to show cannot be written: "))
+      #expect(ending.errors.hasPrefix("DepartureBoard: the output cannot be written: "))
       #expect(ending.errors.count { $0 == "\n" } == 1)
     }
     for name in try FileManager.default.subpathsOfDirectory(atPath: folder.path) {
@@ -61,7 +61,7 @@ import Testing
       shell: "ulimit -f 1; exec \"$0\" \"$@\" > '\(folder.path)output'"
     ).ending()
     #expect(ending.status == 74)
-    #expect(ending.errors.hasPrefix("DepartureBoard: what there is to show cannot be written: "))
+    #expect(ending.errors.hasPrefix("DepartureBoard: the output cannot be written: "))
     #expect(ending.errors.count { $0 == "\n" } == 1)
   }
 

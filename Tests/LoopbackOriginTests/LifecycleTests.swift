@@ -101,9 +101,7 @@ struct `The life of an origin` {
     #expect(witness == nil)
   }
 
-  @Test
-  func
-    `refuses and resets connections while it is offline, and serves on the same port afterwards`()
+  @Test func `refuses connections while it is offline, and serves on the same port afterwards`()
     async throws
   {
     let origin = try LoopbackOrigin()

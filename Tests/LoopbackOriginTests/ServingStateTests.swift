@@ -93,7 +93,7 @@ import Testing
     ]
     for (path, pattern) in expected {
       guard case .handler(let handler) = routes.match(request(path)) else {
-        Issue.record("nobody answers \(path)")
+        Issue.record("no route answers \(path)")
         continue
       }
       #expect(await handler(request(path)).body == Array(pattern.utf8))

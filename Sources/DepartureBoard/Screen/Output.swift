@@ -19,7 +19,7 @@ enum Output {
     var complaint: String? {
       switch code {
       case 0, EPIPE, EIO: nil
-      default: "what there is to show cannot be written: \(String(cString: strerror(code)))"
+      default: "the output cannot be written: \(String(cString: strerror(code)))"
       }
     }
   }

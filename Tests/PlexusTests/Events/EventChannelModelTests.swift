@@ -117,10 +117,10 @@ import Testing
         posts[post].hasEnded = true
       case .offer(let offer):
         expect(open == nil, "two offers at once")
-        expect(members.contains(offer.member), "an offer to nobody")
+        expect(members.contains(offer.member), "an offer without a subscriber")
         let post = posts[offer.element]
         if post.hasEnded {
-          expect(!post.live.contains(offer.member), "a replay to one who has had the event")
+          expect(!post.live.contains(offer.member), "a replay of a delivered event")
           expect(!post.isCleared, "a replay of what is kept no longer")
         } else {
           expect(post.live.contains(offer.member), "a live event for one who came later")
@@ -157,7 +157,7 @@ import Testing
       let kept = posts.indices.filter { !posts[$0].isCleared }
       expect(copy.pending(at: 0) == kept, "the wrong events are kept")
       if open == nil {
-        expect(state.isIdle, "there is something to do and nobody does it")
+        expect(state.isIdle, "a pending step is not performed")
         for (number, post) in posts.enumerated() {
           let reached = Set(post.offeredTo)
           let isOver = post.rule == .clearImmediately && post.hasSucceeded

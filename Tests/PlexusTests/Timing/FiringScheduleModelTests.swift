@@ -37,7 +37,7 @@ import Testing
     for now in 0..<300 {
       var firings = 0
       if state.elapse(at: .seconds(now)) {
-        try #require(unanswered != nil, "it fires for nobody")
+        try #require(unanswered != nil, "it fires without a touch")
         (firings, unanswered) = (1, nil)
       }
       if Int.random(in: 0..<3, using: &random) == 0 {
