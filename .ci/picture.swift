@@ -88,12 +88,20 @@ for (row, line) in lines.enumerated() {
     let left = number(margin + Double(start) * cellWidth)
     let length = number(Double(end - start) * cellWidth)
     if let background = style.background {
-      svg += "<rect x=\"\(left)\" y=\"\(number(top))\" width=\"\(length)\" height=\"\(number(cellHeight))\" fill=\"\(background)\"/>\n"
+      svg += """
+        <rect x="\(left)" y="\(number(top))" width="\(length)" height="\(number(cellHeight))" \
+        fill="\(background)"/>
+
+        """
     }
     if !text.allSatisfy(\.isWhitespace) {
       let color = style.foreground ?? (style.isFaint ? "#7d8590" : "#e6edf3")
       let weight = style.isBold ? " font-weight=\"bold\"" : ""
-      svg += "<text x=\"\(left)\" y=\"\(number(top + 13.5))\" textLength=\"\(length)\" fill=\"\(color)\"\(weight)>\(escaped(text))</text>\n"
+      svg += """
+        <text x="\(left)" y="\(number(top + 13.5))" textLength="\(length)" fill="\(color)"\(weight)>\
+        \(escaped(text))</text>
+
+        """
     }
     start = end
   }

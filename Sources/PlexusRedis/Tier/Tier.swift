@@ -176,6 +176,7 @@ final class Tier: Sendable {
   /// - Parameters:
   ///   - leases: The leases; those that are lost are ignored.
   ///   - failure: What callers that wait for these fetches are given; without it one of them fetches.
+  /// - Throws: An error of the connection.
   func release(_ leases: [TierLease], because failure: [UInt8]?) async throws {
     _ = try await TierScripts.release.run(
       on: connection,
@@ -253,6 +254,7 @@ final class Tier: Sendable {
   ///   - acknowledged: The epoch: the node has no copies of an earlier one.
   ///   - trust: How long it trusts its copies.
   /// - Returns: The present epoch.
+  /// - Throws: An error of the connection.
   func beat(acknowledging acknowledged: TierEpoch?, trust: Duration) async throws -> TierEpoch {
     let reply = try await TierScripts.beat.run(
       on: connection,

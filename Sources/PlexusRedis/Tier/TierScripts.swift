@@ -21,6 +21,7 @@ enum TierScripts {
     """
 
   /// KEYS: epoch, tokens, then entry, lease and failure of each key.
+  ///
   /// ARGV: node, ms of a lease, nonce, known epoch, schema, then for each key the epoch and token of the version that
   /// is not new enough, whether a lease is wanted, and the token of the lease that the node waits for.
   static let look = RedisScript(
@@ -64,7 +65,9 @@ enum TierScripts {
       """
   )
 
-  /// KEYS: epoch, entry, lease, failure. ARGV: epoch and token of the lease, node, schema, payload, ms of retention.
+  /// KEYS: epoch, entry, lease, failure.
+  ///
+  /// ARGV: epoch and token of the lease, node, schema, payload, ms of retention.
   static let fill = RedisScript(
     common + """
       local own = string.format('%s %s:%s', ARGV[1], ARGV[3], ARGV[2])
@@ -85,6 +88,7 @@ enum TierScripts {
   )
 
   /// KEYS: epoch, tokens, then the entry and lease of each key.
+  ///
   /// ARGV: nonce, known epoch, schema, ms of retention, then the payload of each key.
   ///
   /// A lease that is held ends: what its holder fetches is older than what is stored.
@@ -105,7 +109,9 @@ enum TierScripts {
       """
   )
 
-  /// KEYS: lease and failure of each key. ARGV: node, payload of the failure or nothing, ms of its retention, then
+  /// KEYS: lease and failure of each key.
+  ///
+  /// ARGV: node, payload of the failure or nothing, ms of its retention, then
   /// epoch and token of each lease.
   static let release = RedisScript(
     """
@@ -126,7 +132,9 @@ enum TierScripts {
     """
   )
 
-  /// KEYS: lease of each key. ARGV: node, ms of a lease, then epoch and token of each lease.
+  /// KEYS: lease of each key.
+  ///
+  /// ARGV: node, ms of a lease, then epoch and token of each lease.
   static let renew = RedisScript(
     """
     local lost = {}
@@ -142,7 +150,9 @@ enum TierScripts {
     """
   )
 
-  /// KEYS: tokens, then entry and lease of each key. ARGV: ms of retention.
+  /// KEYS: tokens, then entry and lease of each key.
+  ///
+  /// ARGV: ms of retention.
   ///
   /// Entries stay as fallbacks. A lease that is held ends, since its fetch may have begun before the change.
   static let outdate = RedisScript(
@@ -158,7 +168,9 @@ enum TierScripts {
     """
   )
 
-  /// KEYS: epoch, tokens, then entry, lease and failure of each key. ARGV: nonce, known epoch, ms of retention.
+  /// KEYS: epoch, tokens, then entry, lease and failure of each key.
+  ///
+  /// ARGV: nonce, known epoch, ms of retention.
   ///
   /// A tombstone tells nodes that have a copy that the entry was removed, and not evicted by the engine.
   static let remove = RedisScript(
@@ -175,7 +187,9 @@ enum TierScripts {
       """
   )
 
-  /// KEYS: epoch. ARGV: nonce, known epoch.
+  /// KEYS: epoch.
+  ///
+  /// ARGV: nonce, known epoch.
   static let removeAll = RedisScript(
     common + """
       local epoch = current(KEYS[1], ARGV[2], ARGV[1])
@@ -185,7 +199,9 @@ enum TierScripts {
       """
   )
 
-  /// KEYS: epoch, nodes, acknowledgements. ARGV: node, ms of trust, known epoch, nonce.
+  /// KEYS: epoch, nodes, acknowledgements.
+  ///
+  /// ARGV: node, ms of trust, known epoch, nonce.
   ///
   /// Nodes that have not been heard of for a minute are forgotten.
   static let beat = RedisScript(
@@ -203,7 +219,9 @@ enum TierScripts {
       """
   )
 
-  /// KEYS: nodes, acknowledgements. ARGV: epoch.
+  /// KEYS: nodes, acknowledgements.
+  ///
+  /// ARGV: epoch.
   ///
   /// Returns how long the nodes that have not acknowledged the epoch can still trust their copies, in ms.
   static let laggards = RedisScript(
@@ -220,7 +238,9 @@ enum TierScripts {
       """
   )
 
-  /// KEYS: nodes, acknowledgements. ARGV: node.
+  /// KEYS: nodes, acknowledgements.
+  ///
+  /// ARGV: node.
   static let leave = RedisScript(
     """
     redis.call('ZREM', KEYS[1], ARGV[1])
