@@ -1,7 +1,6 @@
 import Foundation
 import Plexus
 import PlexusNetworking
-import Synchronization
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -16,8 +15,6 @@ final class Badges: Sendable {
   private let transport: OriginTransport
   /// The folder to remove at the end, or `nil` if the files are kept.
   private let temporaryFolder: URL?
-  /// The airlines whose badges cannot be decoded or stored and are not requested again.
-  private let broken = Mutex<Set<String>>([])
 
   /// Creates an empty collection of badges.
   ///
@@ -46,22 +43,9 @@ final class Badges: Sendable {
   /// - Parameter carrier: The airline's code.
   /// - Returns: The badge, or `nil` if it is not available at present.
   func badge(of carrier: String) async -> Badge? {
-    guard !broken.withLock({ $0.contains(carrier) }) else { return nil }
     guard let url = OriginTransport.url(of: "/badges/\(carrier).ppm") else { return nil }
-    do {
-      do {
-        return try await images.request(url)
-      } catch is PixmapError {
-        // An earlier run may have left a damaged file, which has been removed by now.
-        return try await images.request(url)
-      }
-    } catch is URLError, is HTTPStatusError, is CancellationError {
-      // A later request may succeed.
-      return nil
-    } catch {
-      broken.withLock { _ = $0.insert(carrier) }
-      return nil
-    }
+    // After a failure the next row asks again; what cannot be decoded is not downloaded again meanwhile.
+    return try? await images.request(url)
   }
 
   /// The number of completed downloads.
