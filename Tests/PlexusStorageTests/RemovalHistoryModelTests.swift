@@ -129,7 +129,7 @@ import Testing
     try await history.note([.key("a"), .key("b")])
     let last = history.generation
     var content = try #require(disk.content(at: path))
-    content[16] ^= 1
+    content[16] ^= 2
     disk.put(content, at: path)
     #expect(try outdated(history, ["c"], last) == ["c"])
   }
