@@ -124,6 +124,43 @@ import Testing
     #expect(history.generation.number == 1)
   }
 
+  @Test func `whose number does not fit is damaged`() async throws {
+    let history = open()
+    try await history.note([.key("a"), .key("b")])
+    let last = history.generation
+    var content = try #require(disk.content(at: path))
+    content[16] ^= 2
+    disk.put(content, at: path)
+    #expect(try outdated(history, ["c"], last) == ["c"])
+  }
+
+  @Test func `is noted in the file that has the name, whoever has replaced it meanwhile`()
+    async throws
+  {
+    let history = open()
+    try await history.note([.key("a")])
+    let other = try #require(try disk.open(path, .updating))
+    #expect(try disk.tryLock(other, .exclusive))
+    disk.whenPaused { disk in
+      disk.put([], at: "/cache/x.removals")
+      disk.unlock(other)
+    }
+    try await history.note([.key("b")])
+    #expect(try outdated(open(), ["a", "b"], CacheGeneration()) == ["b"])
+  }
+
+  @Test func `is noted after the removal, which makes room, if the disk was full before`()
+    async throws
+  {
+    let history = open()
+    try await history.note([.key("a")])
+    let generation = history.generation
+    disk.put(Array(repeating: 1, count: 1_000), at: "/cache/entry")
+    disk.setCapacity(disk.byteCount)
+    try await history.noting([.key("b")]) { _ = try disk.remove("/cache/entry") }
+    #expect(try outdated(open(), ["a", "b"], generation) == ["b"])
+  }
+
   @Test func `lets nothing be written that is removed meanwhile`() async throws {
     let history = open()
     let candidate = RemovalHistory.Candidate(key: "a", generation: history.generation)

@@ -50,6 +50,7 @@ final class SimulatedDisk: FileSystem {
     var trouble: Trouble?
     var capacity = Int.max
     var now = Duration.seconds(1_800_000_000)
+    var pauseAction: (@Sendable (SimulatedDisk) -> Void)?
   }
 
   private let state = Guarded(State())
@@ -67,6 +68,11 @@ final class SimulatedDisk: FileSystem {
 
   /// How many bytes all files may have together before the disk is full.
   func setCapacity(_ bytes: Int) { state.withLock { $0.capacity = bytes } }
+
+  /// Calls the closure when somebody waits for a lock next.
+  func whenPaused(_ action: @escaping @Sendable (SimulatedDisk) -> Void) {
+    state.withLock { $0.pauseAction = action }
+  }
 
   /// Makes trouble; calls are counted from here on.
   func prepare(_ trouble: Trouble?) {
@@ -263,7 +269,10 @@ final class SimulatedDisk: FileSystem {
     state.withLock { Self.unlock(descriptor, &$0) }
   }
 
-  func pause() {}
+  func pause() {
+    let action = state.withLock { $0.pauseAction.take() }
+    action?(self)
+  }
 
   func now() -> Duration { state.withLock { $0.now } }
 

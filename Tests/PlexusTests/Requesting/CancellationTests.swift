@@ -243,6 +243,29 @@ import Testing
     #expect(await states.first(2).last?.value == 2)
   }
 
+  @Test(arguments: CacheKind.allCases)
+  func `R6: does not take a fetch with it that runs for a refresh`(kind: CacheKind) async throws {
+    let gates = [Gate(), Gate()]
+    let tally = Tally()
+    let cache = kind.make(policy: policy(.cancel)) {
+      let number = tally.increment()
+      try await gates[number - 1].wait()
+      return number
+    }
+    let first = begin { try await cache.request() }
+    await gates[0].arrivals(1)
+    let refreshed = cache.refresh()
+    gates[0].open()
+    #expect(try await first.value == 1)
+    await gates[1].arrivals(1)
+    let joiner = begin { try await refreshed.request() }
+    joiner.cancel()
+    await #expect(throws: CancellationError.self) { try await joiner.value }
+    #expect(gates[1].waiterCount == 1)
+    gates[1].open()
+    #expect(try await refreshed.request() == 2)
+  }
+
   @Test(arguments: CacheKind.allCases, [UnobservedFetch.finishAndStore, .cancel])
   func `R6: a CancellationError of the fetch itself is a failure like any other`(
     kind: CacheKind,

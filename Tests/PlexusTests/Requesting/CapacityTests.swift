@@ -75,6 +75,26 @@ import Testing
     #expect(map.statistics.misses - map.statistics.fetches >= 10, "The latest ones are")
   }
 
+  @Test func `remembers the failure of a key with a subscriber, however many others fail`()
+    async throws
+  {
+    var policy = CachePolicy()
+    policy.failureTimeToLive = .seconds(100_000)
+    let map = MultiplexerMap<Int, Int>(policy: policy, capacity: .count(100), clock: clock) { _ in
+      throw Broken()
+    }
+    let subscription = map.subscription(to: 0)
+    for key in 0..<2_000 {
+      _ = try? await map.request(key)
+      clock.advance(by: .milliseconds(1))
+    }
+    let fetches = map.statistics.fetches
+    await #expect(throws: Broken()) { try await map.request(0) }
+    #expect(map.statistics.fetches == fetches)
+    #expect(await map.subscription(to: 0).first(1).map(\.name) == ["failed Broken"])
+    withExtendedLifetime(subscription) {}
+  }
+
   @Test func `never keeps more than it may when many threads use it`() async {
     let map = MultiplexerMap<Int, Int>(capacity: .count(50), clock: clock) { $0 }
     for round in UInt64(0)..<10 {

@@ -124,6 +124,25 @@ import Testing
     forever.open()
   }
 
+  @Test(arguments: [1, 2])
+  func `0.6: keeps the keys alive for nobody that it has asked for`(count: Int) async throws {
+    let map = MultiplexerMap<Name, Int> { _ in 1 }
+    weak var seen: Name?
+    do {
+      let names = (0..<count).map { _ in Name() }
+      seen = names.last
+      let cache = Multiplexer<Int> {
+        guard count == 1 else { return await map.request(names).count }
+        return try await map.request(names[0])
+      }
+      #expect(try await cache.request() == count)
+    }
+    try await map.clear()
+    // The tasks of the fetches, too, have to end.
+    while seen != nil, !Task.isCancelled { await Task.detached {}.value }
+    #expect(seen == nil)
+  }
+
   @Test(arguments: CacheKind.allCases)
   func `R6: may be told of its cancellation and call its cache back`(kind: CacheKind) async throws {
     let own = OwnCache<CacheUnderTest<Int>>()
@@ -235,3 +254,10 @@ private actor HeldActor {
 }
 
 private final class Payload: Sendable {}
+
+/// A key that can be seen to die.
+private final class Name: Hashable, Sendable {
+  static func == (left: Name, right: Name) -> Bool { left === right }
+
+  func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}

@@ -27,6 +27,21 @@ import Testing
     #expect(try seen.get().get() == priority || priority == .low)
   }
 
+  @Test(arguments: [TaskPriority.low, .high])
+  func `R18: of several keys begins with the priority of the caller that began it`(
+    priority: TaskPriority
+  ) async throws {
+    let priorities = RecordedChannel<TaskPriority>()
+    let map = MultiplexerMap<Int, Int>.bulk { keys in
+      priorities.send(Task.currentPriority)
+      return [:]
+    }
+    let caller = Task.detached(priority: priority) { await map.request([1, 2]) }
+    let seen = await priorities.recorder.first(1)[0]
+    #expect(seen == priority || priority == .low && seen > .low)
+    _ = await caller.value
+  }
+
   @Test(arguments: CacheKind.allCases, [Duration.seconds(5), nil])
   func `R18: is raised to the priority of a caller that joins`(
     kind: CacheKind,

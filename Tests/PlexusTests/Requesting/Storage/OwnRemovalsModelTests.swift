@@ -28,6 +28,8 @@ import Testing
     removals.note(1, before: generation(0), after: generation(1))
     #expect(removals.skipped(by: generation(0, epoch: 1)) == generation(0, epoch: 1))
     #expect(removals.skipped(by: generation(0)) == generation(1))
+    removals.note(1, before: generation(5, epoch: 1), after: generation(6, epoch: 2))
+    #expect(removals.skipped(by: generation(5, epoch: 2)) == generation(5, epoch: 2))
   }
 
   @Test func `that were the first of all are skipped`() {

@@ -53,6 +53,20 @@ import Testing
     }
   }
 
+  @Test func `lets no older copy take the place of a value that was given up`() {
+    var pendingWrites = PendingWrites<Int, Int>(isReadFirst: true, isBounded: true)
+    var effects = Effects(tellsEvents: false)
+    for key in 0..<3 {
+      pendingWrites.noteValue(key, hash: UInt64(key), name: "\(key)", isNewest: true, &effects)
+      pendingWrites.depart(key, hash: UInt64(key), ValueOutcome(key), limit: 2, &effects)
+    }
+    #expect(pendingWrites.takeOverflow() == ["2"])
+    guard case .elsewhere(.some) = pendingWrites.lookUp("2") else {
+      Issue.record("The cacher may have an older copy")
+      return
+    }
+  }
+
   @Test func `asks for everything to be removed if too many removals fail`() {
     var pendingWrites = PendingWrites<Int, Int>(isReadFirst: true, isBounded: true)
     var effects = Effects(tellsEvents: false)
