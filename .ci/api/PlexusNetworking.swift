@@ -24,41 +24,18 @@ final public actor HTTPCache<Value> where Value : Sendable {
 
     public func clear(_ url: URL) async throws
 
-    ck { $0.remove(url.asSen
     public func clear() async throws
 
-    rows that cannot clear; without a cacher it does not fail.
-    publi
-    noni
-    lated func clear() async throws {
-    index.withLock { $0.removeAll() }
-    t
-     await values.clear()
-      }
-    
+    nonisolated public func events(bufferingPolicy: Plexus.BufferingPolicy<Plexus.CacheEvent> = .unbounded) -> AsyncStream<Plexus.CacheEvent>
+
+    nonisolated public var statistics: Plexus.CacheStatistics { get }
+
     @discardableResult
     nonisolated public func register(in repository: Plexus.MuxRepository = .shared) -> Self
 }
 
 extension HTTPCache where Value == PlexusNetworking.HTTPResponse {
 
-    alue(let value, _, _), .transient(let value): return value
-    case
-    notM
-    ified: throw URLEr
-    r(.badServerResponse)
-        }
-      }
-    }
-    
-    extension HTTPCache where Value == HTTPRespo
-    e {
-     The name by wh
-    h it appears in errors; its type if there is n
-    e.
-    re kept that say nothing about it, and what happens when fetchin
-    is slow or
-    ransport: The HTTP client.
     public convenience init(id: String? = nil, policy: Plexus.CachePolicy = .http, capacity: Plexus.CacheCapacity<PlexusNetworking.HTTPResponse> = .count(1_000), transport: any PlexusNetworking.HTTPTransport = URLSessionTransport.shared, rules: PlexusNetworking.HTTPRules = HTTPRules(), clock: any Clock<Duration> = ContinuousClock(), now: @escaping @Sendable () -> Date = { Date() })
 }
 
@@ -96,6 +73,10 @@ public struct HTTPHeaders : Sendable, Hashable, Codable, ExpressibleByDictionary
     public init(dictionaryLiteral elements: (String, String)...)
 
     public init(_ fields: [String : String])
+
+    public init(from decoder: any Decoder) throws
+
+    public func encode(to encoder: any Encoder) throws
 
     public subscript(name: String) -> String?
 }
@@ -147,6 +128,8 @@ public struct HTTPResponse : Sendable, Hashable, Codable {
     public var body: Data
 
     public init(url: URL, status: Int = 200, headers: PlexusNetworking.HTTPHeaders = [:], body: Data = Data())
+
+    public init(from decoder: any Decoder) throws
 }
 
 public struct HTTPRevalidationError : Error {

@@ -193,6 +193,7 @@ struct `A cache of HTTP` {
     #expect(error?.status == status)
     #expect(error?.headers["x"] == "y")
     #expect(error?.url == (try request().url))
+    #expect(error?.description == "\(origin.address)/value answered with status \(status).")
     #expect(error?.body == Data((status == 304 ? "" : "no").utf8))
     #expect(try await text() == "yes")
   }
@@ -201,7 +202,13 @@ struct `A cache of HTTP` {
     async throws
   {
     set(answer(String(repeating: "a", count: 2_000_000), status: 500))
-    let error = await #expect(throws: HTTPStatusError.self) { try await text() }
+    // The rest would be more than the rules allow.
+    let strict = HTTPCache<Int>(
+      transport: patientTransport,
+      rules: HTTPRules(maximumBodyBytes: 100_000, totalTimeout: nil, minimumRate: nil),
+      clock: clock
+    ) { $0.body.count }
+    let error = await #expect(throws: HTTPStatusError.self) { try await strict.request(request()) }
     #expect(error?.status == 500)
     #expect(error?.body == Data(repeating: UInt8(ascii: "a"), count: 16_384))
   }
@@ -367,6 +374,16 @@ struct `A cache of HTTP` {
   }
 
   // MARK: - Whole caches
+
+  @Test func `events and statistics count, and name no secrets`() async throws {
+    set(answer("one", ["Cache-Control": "max-age=60"]))
+    var events = cache.events().makeAsyncIterator()
+    for _ in 0..<2 { _ = try await text("/value?token=secret", ["Authorization": "secret"]) }
+    let event = try #require(await events.next())
+    #expect("\(event)" == "fetched GET \(origin.address)/value")
+    #expect(cache.statistics.hits == 1)
+    #expect(cache.statistics.misses == 1)
+  }
 
   @Test func `clearing forgets one URL or all, and a repository does`() async throws {
     set(answer("one", ["Cache-Control": "max-age=60", "Vary": "X"]))

@@ -238,10 +238,11 @@ struct `A fetch in bad company` {
   // MARK: - Too much
 
   @Test func `a gzip bomb does not get further than the limit`() async throws {
-    let bomb = gzipBomb(258_000_001)
+    let bomb = gzipBomb(25_800_001)
     origin.route("/value") { _ in
       OriginResponse(headers: ["Content-Encoding": "gzip"], body: bomb)
     }
+    #expect(bomb.count < 200_000)
     var rules = HTTPRules.patient
     rules.maximumBodyBytes = 1 << 20
     await #expect(throws: URLError(.dataLengthExceedsMaximum)) { try await fetch(rules: rules) }

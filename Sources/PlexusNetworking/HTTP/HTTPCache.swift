@@ -129,8 +129,9 @@ public final actor HTTPCache<Value: Sendable> {
   /// - Throws: What ``request(_:)-(URLRequest)`` throws; `URLError.unsupportedURL` for another method.
   public nonisolated func response(_ request: URLRequest) async throws -> Response<Value> {
     guard request.asksForValue else { throw URLError(.unsupportedURL) }
-    let key = key(of: request)
-    guard key.asksForNewValue else { return try await values.response(key) }
+    let own = HTTPCacheKey(request)
+    guard own.asksForNewValue else { return try await response(own) }
+    let key = key(own)
     let response = try await values.refresh(key).response(key)
     // Of several answers that are suitable the newest counts.
     let older = index.withLock { $0.remove(key.url) }.subtracting([key])
@@ -138,12 +139,24 @@ public final actor HTTPCache<Value: Sendable> {
     return response
   }
 
+  private nonisolated func response(_ own: HTTPCacheKey) async throws -> Response<Value> {
+    for _ in 0..<3 {
+      let key = key(own)
+      let response = try await values.response(key)
+      // It has waited for an answer which turns out to be for requests with other header fields.
+      guard self.key(own) == key else { continue }
+      return response
+    }
+    // The server names other fields each time: its answers are for one request each.
+    return try await values.refresh(own).response(own)
+  }
+
   /// Returns the value of a request if it is in memory, fresh or not; nothing is sent.
   ///
   /// - Parameter request: The request.
   /// - Returns: The value; `nil` if there is none in memory.
   public nonisolated func cachedValue(_ request: URLRequest) -> Value? {
-    values.cachedValue(key(of: request))
+    values.cachedValue(key(HTTPCacheKey(request)))
   }
 
   /// Forgets the values of a URL, for whatever header fields.
@@ -165,6 +178,19 @@ public final actor HTTPCache<Value: Sendable> {
     try await values.clear()
   }
 
+  /// Registers a subscriber to what happens from now on, to all values.
+  ///
+  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
+  /// - Returns: The stream, which lives until it is dropped or its task is cancelled, or the cache is released.
+  public nonisolated func events(
+    bufferingPolicy: BufferingPolicy<CacheEvent> = .unbounded
+  ) -> AsyncStream<CacheEvent> {
+    values.events(bufferingPolicy: bufferingPolicy)
+  }
+
+  /// Counts of what has happened so far, over all values.
+  public nonisolated var statistics: CacheStatistics { values.statistics }
+
   /// Adds the cache to a repository, which does not keep it alive.
   ///
   /// - Parameter repository: The repository that clears its members together.
@@ -175,9 +201,9 @@ public final actor HTTPCache<Value: Sendable> {
     return self
   }
 
-  private nonisolated func key(of request: URLRequest) -> HTTPCacheKey {
-    let new = HTTPCacheKey(request)
-    return index.withLock { $0.key(new.url, fields: new.fields, new: new) }
+  /// Returns the entry that answers a request.
+  private nonisolated func key(_ own: HTTPCacheKey) -> HTTPCacheKey {
+    index.withLock { $0.key(own.url, fields: own.fields, new: own) }
   }
 
   /// Sends a request that changes something.
@@ -229,9 +255,8 @@ extension HTTPCache where Value == HTTPResponse {
 }
 
 /// A request whose answer is stored.
-struct HTTPCacheKey: Hashable, Sendable {
+struct HTTPCacheKey: Hashable, Sendable, CustomStringConvertible {
   let url: URL
-  let method: String
   /// The header fields by their names in lower case.
   let fields: [String: String]
   let request: URLRequest
@@ -240,15 +265,17 @@ struct HTTPCacheKey: Hashable, Sendable {
     let url = request.url?.asSent ?? URL(filePath: "/")
     self.url = url
     self.request = request
-    method = request.httpMethod ?? "GET"
     var fields: [String: String] = [:]
     for (name, value) in request.allHTTPHeaderFields ?? [:] {
       fields[name.lowercased()] = value.trimmingCharacters(in: .whitespaces)
     }
     // The method selects as a field does, under a name that no field has.
-    fields[":method"] = method
+    fields[":method"] = request.httpMethod ?? "GET"
     self.fields = fields
   }
+
+  /// The name of the value in events and errors, which are logged.
+  var description: String { "\(fields[":method"] ?? "GET") \(url.withoutSecrets ?? "")" }
 
   static func == (one: HTTPCacheKey, other: HTTPCacheKey) -> Bool {
     one.url == other.url && one.fields == other.fields

@@ -29,6 +29,23 @@ public struct HTTPHeaders: Sendable, Hashable, Codable, ExpressibleByDictionaryL
     }
   }
 
+  /// Creates fields from their encoded form, a dictionary.
+  ///
+  /// - Parameter decoder: The decoder.
+  /// - Throws: The decoder's error.
+  public init(from decoder: any Decoder) throws {
+    self.init(try decoder.singleValueContainer().decode([String: String].self))
+  }
+
+  /// Encodes the fields as a dictionary.
+  ///
+  /// - Parameter encoder: The encoder.
+  /// - Throws: The encoder's error.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(fields)
+  }
+
   /// The value of a field; `nil` removes it.
   ///
   /// - Parameter name: The name in any case.

@@ -30,6 +30,18 @@ public struct HTTPResponse: Sendable, Hashable, Codable {
     self.body = body
   }
 
+  /// Creates an answer from its encoded form.
+  ///
+  /// - Parameter decoder: The decoder.
+  /// - Throws: The decoder's error.
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    url = try container.decode(URL.self, forKey: .url)
+    status = try container.decode(Int.self, forKey: .status)
+    headers = try container.decode(HTTPHeaders.self, forKey: .headers)
+    body = try container.decode(Data.self, forKey: .body)
+  }
+
   /// Returns the answer with the header fields of a 304 that confirms it.
   func updated(by confirmation: HTTPResponse) -> HTTPResponse {
     var result = self

@@ -59,9 +59,19 @@ extension HTTPStatusError {
 }
 
 extension HTTPStatusError: CustomStringConvertible {
-  /// A sentence that names the status and the URL.
+  /// A sentence that names the status, and the URL without its query, which can be secret.
   public var description: String {
-    url.map { "\($0) answered with status \(status)." }
-      ?? "The server answered with status \(status)."
+    "\(url?.withoutSecrets ?? "The server") answered with status \(status)."
+  }
+}
+
+extension URL {
+  /// The URL as text for logs: without query, user and password.
+  var withoutSecrets: String? {
+    var components = URLComponents(url: self, resolvingAgainstBaseURL: true)
+    components?.query = nil
+    components?.user = nil
+    components?.password = nil
+    return components?.string
   }
 }

@@ -1,5 +1,4 @@
 internal import Foundation
-internal import Plexus
 
 #if canImport(FoundationNetworking)
 internal import FoundationNetworking

@@ -1,5 +1,4 @@
 internal import Foundation
-internal import Plexus
 internal import PlexusSupport
 
 #if canImport(FoundationNetworking)
@@ -74,10 +73,7 @@ final class HopReceiver: HTTPReceiver {
       }
     }
     guard target == nil else { return }
-    if let limit = rules.maximumBodyBytes, hasBody, response.statusCode != 304,
-      let length = response.value(forHTTPHeaderField: "Content-Length").flatMap({ Int64($0) }),
-      length > limit
-    {
+    if let limit = rules.maximumBodyBytes, announces(response, moreThan: limit) {
       throw URLError(.dataLengthExceedsMaximum)
     }
     try receiver.begin(response)
@@ -102,6 +98,17 @@ final class HopReceiver: HTTPReceiver {
       }
     }
     if isWanted { try receiver.receive(bytes) }
+  }
+
+  /// Whether a body will be larger than a limit by what the answer says.
+  ///
+  /// The length of a coded body is another one, and of an error only the beginning is read.
+  private func announces(_ response: HTTPURLResponse, moreThan limit: Int64) -> Bool {
+    guard hasBody, (200..<300).contains(response.statusCode),
+      response.value(forHTTPHeaderField: "Content-Encoding") == nil,
+      let length = response.value(forHTTPHeaderField: "Content-Length").flatMap({ Int64($0) })
+    else { return false }
+    return length > limit
   }
 
   /// How much of the body of a redirect is read, so that its connection can be used again.

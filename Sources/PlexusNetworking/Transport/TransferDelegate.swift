@@ -1,7 +1,6 @@
 // @unchecked Sendable because it inherits from NSObject; its only mutable state is behind a lock.
 
 internal import Foundation
-internal import Plexus
 internal import PlexusSupport
 
 #if canImport(FoundationNetworking)

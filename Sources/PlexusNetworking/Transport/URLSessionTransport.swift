@@ -1,5 +1,4 @@
 public import Foundation
-internal import Plexus
 
 #if canImport(FoundationNetworking)
 public import FoundationNetworking
