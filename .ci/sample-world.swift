@@ -35,3 +35,32 @@ enum SQLiteValue: Sendable {
 }
 
 let sqlite = SQLiteClient()
+
+// The models of the articles about screens.
+
+struct ListState: Sendable, Equatable {
+  var text = ""
+  var ids = Array(1...100)
+}
+
+enum ListAction: Sendable {
+  case typed(String)
+  case deleted(Int)
+}
+
+struct AppModel: Sendable {
+  let list = Store<ListState, ListAction>(ListState()) { _, _ in }
+  let people = MultiplexerMap<Int, Profile> { id in try await backend.fetchUser(id) }
+
+  func signOut() async throws {}
+}
+
+struct Settings: Sendable, Equatable {
+  var isMuted = false
+  var volume = 3
+}
+
+struct Form: Sendable, Equatable {
+  var text = ""
+  var isSending = false
+}

@@ -106,6 +106,9 @@ for (number, sample) in found.enumerated() {
   output.append("#sourceLocation()")
   if !sample.isAtFileScope { output.append("}") }
 }
-let header = imports.sorted().map(String.init)
+// What a platform has not is in samples only between `#if canImport` and `#endif`.
+let header = imports.sorted().flatMap { line in
+  ["#if canImport(\(line.dropFirst("import ".count)))", String(line), "#endif"]
+}
 try (header + output).joined(separator: "\n").write(toFile: arguments[0], atomically: true, encoding: .utf8)
 print("\(found.count) samples")

@@ -1,7 +1,7 @@
 /// What is on the board at a moment of the day.
 ///
 /// Actions change it, and it tells which rows have to ask. It knows no task, clock or network.
-struct BoardState: Sendable {
+struct BoardState: Equatable, Sendable {
   /// How long a row waits before it asks again for what is stale or unanswered, in day time.
   static let patience = Duration.seconds(10 * 60)
 

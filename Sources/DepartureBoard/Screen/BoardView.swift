@@ -1,3 +1,4 @@
+import Observation
 import Plexus
 
 /// Where the board is shown.
@@ -13,7 +14,7 @@ protocol BoardView: AnyObject, Sendable {
   func stepAside()
 }
 
-/// The board on a terminal, drawn anew whenever something on it has changed.
+/// The board on a terminal, drawn anew whenever something on it has changed, as an observed view is.
 final class ScreenView: BoardView {
   /// The shortest time between two pictures.
   static let frame = Duration.milliseconds(50)
@@ -31,8 +32,18 @@ final class ScreenView: BoardView {
   }
 
   func follow(_ page: BoardPage) async throws(Output.Closed) {
-    for await (state, filter) in page.subscription().throttled(for: Self.frame) {
+    let board = ObservedValue(page.select { $0.app })
+    let filter = ObservedValue(page.select { $0.page })
+    let changes = Messenger<Void>()
+    let frames = changes.subscription().throttled(for: Self.frame)
+    changes.send()
+    for await _ in frames {
       guard !Task.isCancelled else { return }
+      let (state, filter) = withObservationTracking {
+        (board.value, filter.value)
+      } onChange: {
+        changes.send()
+      }
       try draw(state, filter)
       if state.isOver { return }
     }

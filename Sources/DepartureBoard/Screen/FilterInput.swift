@@ -10,6 +10,8 @@ final class FilterInput {
   static let pause = Duration.milliseconds(250)
 
   private let page: BoardPage
+  /// The text in the field, as the page has it.
+  private let typed: ObservedValue<String>
   private let query: DebouncerVar<String>
   private let keyboard: Keyboard?
   private var decoder = KeyDecoder()
@@ -23,6 +25,7 @@ final class FilterInput {
   init(_ keyboard: Keyboard?, _ page: BoardPage, clock: any Clock<Duration> = ContinuousClock()) {
     self.keyboard = keyboard
     self.page = page
+    typed = ObservedValue(page.select { $0.page.typed })
     query = DebouncerVar(page.state.text, delay: Self.pause, clock: clock) { text in
       page.dispatch(.apply(text))
     }
@@ -40,6 +43,6 @@ final class FilterInput {
     case .backspace: page.dispatch(.erase)
     case .escape: page.dispatch(.clear)
     }
-    query.value = page.state.typed
+    query.value = typed.value
   }
 }

@@ -2,7 +2,7 @@
 ///
 /// Make one with `broadcast(bufferingPolicy:)` of any sequence. It begins to iterate when the
 /// first subscriber comes, stops when the last one has gone, and tells everybody the same elements in the
-/// same order. Nothing is replayed: who comes later gets what arrives from then on.
+/// same order. By default nothing is replayed: a later subscriber gets what arrives from then on.
 ///
 /// ```swift
 /// let (lines, modem) = AsyncStream.makeStream(of: String.self)
@@ -29,9 +29,20 @@
 /// stopped one is over, which a sequence that does not care to be cancelled can put off until its next
 /// element.
 ///
+/// ## Replay
+///
+/// With `replaying`, a new subscriber gets the newest elements first, as many as given. When the iteration stops
+/// they are forgotten.
+///
+/// ## Lingering
+///
+/// With `lingering`, the iteration goes on for a while without subscribers: one that comes in time finds it
+/// running, with its replay. A screen that is left and entered again does not connect anew.
+///
 /// ## Ending
 ///
-/// When the sequence has ended by itself, all streams end after what came before, later ones at once.
+/// When the sequence has ended by itself, all streams end after what came before. A later subscriber gets the
+/// replay, and then the end.
 ///
 /// ## Release
 ///
@@ -42,9 +53,17 @@ public final actor SharedSequence<Element: Sendable>: Broadcaster {
 
   init(
     bufferingPolicy: BufferingPolicy<Element>,
+    replaying replayLimit: Int,
+    lingering: Duration,
+    clock: any Clock<Duration>,
     _ source: @escaping SharedSequenceCore<Element>.Source
   ) {
-    core = SharedSequenceCore(source)
+    core = SharedSequenceCore(
+      replaying: replayLimit,
+      lingering: lingering,
+      clock: clock,
+      source
+    )
     self.bufferingPolicy = bufferingPolicy
   }
 
@@ -83,6 +102,8 @@ public final actor SharedSequence<Element: Sendable>: Broadcaster {
 }
 
 extension SharedSequence: HubBacked {
+  nonisolated var replayLimit: Int { core.replayLimit }
+
   nonisolated func withHub<Result>(
     _ body: (_ hub: BroadcastHub<Element>, _ replay: [Element]) -> Result
   ) -> Result {
@@ -93,13 +114,25 @@ extension SharedSequence: HubBacked {
 extension AsyncSequence where Self: Sendable, Element: Sendable, Failure == Never {
   /// Returns a broadcaster that iterates this sequence once for all its subscribers.
   ///
-  /// - Parameter bufferingPolicy: What is kept for a subscriber while it is behind, unless it asks for
-  ///   another policy.
+  /// - Parameters:
+  ///   - bufferingPolicy: What is kept for a subscriber while it is behind, unless it asks for another policy.
+  ///   - replaying: How many of the newest elements a new subscriber gets first.
+  ///   - lingering: How long the iteration goes on after the last subscriber has left.
+  ///   - clock: The clock that measures `lingering`.
   /// - Returns: The broadcaster. It has not begun to iterate.
+  /// - Precondition: `replaying` is not negative.
   public func broadcast(
-    bufferingPolicy: BufferingPolicy<Element> = .unbounded
+    bufferingPolicy: BufferingPolicy<Element> = .unbounded,
+    replaying: Int = 0,
+    lingering: Duration = .zero,
+    clock: any Clock<Duration> = ContinuousClock()
   ) -> SharedSequence<Element> {
-    SharedSequence(bufferingPolicy: bufferingPolicy) { receive in
+    SharedSequence(
+      bufferingPolicy: bufferingPolicy,
+      replaying: replaying,
+      lingering: lingering,
+      clock: clock
+    ) { receive in
       for await element in self {
         guard receive(element) else { break }
       }
@@ -122,13 +155,26 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
   /// }
   /// ```
   ///
-  /// - Parameter bufferingPolicy: What is kept for a subscriber while it is behind, unless it asks for
-  ///   another policy. A failure takes room like an element.
+  /// - Parameters:
+  ///   - bufferingPolicy: What is kept for a subscriber while it is behind, unless it asks for another policy.
+  ///     A failure takes room like an element.
+  ///   - replaying: How many of the newest elements a new subscriber gets first.
+  ///   - lingering: How long the iteration goes on after the last subscriber has left.
+  ///   - clock: The clock that measures `lingering`.
   /// - Returns: The broadcaster. It has not begun to iterate.
+  /// - Precondition: `replaying` is not negative.
   public func broadcast(
-    bufferingPolicy: BufferingPolicy<Result<Element, Failure>> = .unbounded
+    bufferingPolicy: BufferingPolicy<Result<Element, Failure>> = .unbounded,
+    replaying: Int = 0,
+    lingering: Duration = .zero,
+    clock: any Clock<Duration> = ContinuousClock()
   ) -> SharedSequence<Result<Element, Failure>> {
-    SharedSequence(bufferingPolicy: bufferingPolicy) { receive in
+    SharedSequence(
+      bufferingPolicy: bufferingPolicy,
+      replaying: replaying,
+      lingering: lingering,
+      clock: clock
+    ) { receive in
       do throws(Failure) {
         for try await element in self {
           guard receive(.success(element)) else { break }

@@ -7,7 +7,7 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
   typealias Source = @Sendable (_ receive: @Sendable (Element) -> Bool) async -> Element?
 
   private struct State {
-    /// Effects.Released when the sequence has ended.
+    /// `nil` once the sequence has ended.
     var source: Source?
     /// The iteration that is wanted; elements of any other are late and not wanted.
     var run: UInt64?
@@ -15,8 +15,10 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
     var isIterating = false
     /// The task of that iteration, as soon as it is known.
     var task: Task<Void, Never>?
-    /// What is replayed to those who come after the end.
-    var last: Element?
+    /// The newest elements, which a new subscriber gets first; after the end they stay.
+    var replay: [Element] = []
+    /// What stops the iteration when it has lingered without subscribers.
+    var timer: Timer?
   }
 
   /// Tells the core that its hub has no subscribers any more.
@@ -35,9 +37,22 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
   }
 
   let hub: BroadcastHub<Element>
+  /// The number of elements that a new subscriber gets first.
+  let replayLimit: Int
+  private let lingering: Duration
+  private let clock: any ErasedClock
   private let state: Locked<State>
 
-  init(_ source: @escaping Source) {
+  init(
+    replaying replayLimit: Int,
+    lingering: Duration,
+    clock: any Clock<Duration>,
+    _ source: @escaping Source
+  ) {
+    precondition(replayLimit >= 0, "The number of replayed elements must not be negative")
+    self.replayLimit = replayLimit
+    self.lingering = lingering
+    self.clock = clock.erased()
     let link = Link()
     hub = BroadcastHub { link.core?.stop() }
     state = Locked(State(source: source))
@@ -48,17 +63,19 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
   func withHub<Result>(
     _ body: (_ hub: BroadcastHub<Element>, _ replay: [Element]) -> Result
   ) -> Result {
-    let (result, started) = state.withLock { state in
-      let result = body(hub, state.last.map { [$0] } ?? [])
+    let (result, started, timer) = state.withLock { state in
+      let result = body(hub, state.replay)
+      let timer = state.timer.take()
       guard state.run == nil, let source = state.source else {
-        return (result, (run: UInt64, source: Source)?.none)
+        return (result, (run: UInt64, source: Source)?.none, timer)
       }
       let run = UniqueID.next()
       state.run = run
-      guard !state.isIterating else { return (result, nil) }
+      guard !state.isIterating else { return (result, nil, timer) }
       state.isIterating = true
-      return (result, (run, source))
+      return (result, (run, source), timer)
     }
+    timer?.task?.cancel()
     if let (run, source) = started { start(run, source) }
     return result
   }
@@ -72,6 +89,7 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
       return former
     }
     former.task?.cancel()
+    former.timer?.task?.cancel()
   }
 
   private func start(_ run: UInt64, _ source: @escaping Source) {
@@ -91,10 +109,17 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
   ///
   /// - Returns: Whether further ones are wanted.
   private func deliver(_ element: Element, of run: UInt64) -> Bool {
-    let delivery = state.withLock { state in
-      state.run == run ? hub.prepare(element) : nil
+    var garbage: Element?
+    let delivery = state.withLock { state -> Delivery<Element>? in
+      guard state.run == run else { return nil }
+      if replayLimit > 0 {
+        if state.replay.count == replayLimit { garbage = state.replay.removeFirst() }
+        state.replay.append(element)
+      }
+      return hub.prepare(element)
     }
     delivery?.deliver()
+    withExtendedLifetime(garbage) {}
     return delivery != nil
   }
 
@@ -112,7 +137,9 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
     let sequel = state.withLock { state -> Sequel in
       if state.run == run {
         let former = state
-        state = State(last: last)
+        // A failure is replayed in any case.
+        let replay = last.map { (former.replay + [$0]).suffix(max(replayLimit, 1)) }
+        state = State(replay: replay.map { Array($0) } ?? former.replay)
         return .end(last.map { hub.prepare($0) }, former: former)
       }
       guard let run = state.run, let source = state.source else {
@@ -125,6 +152,7 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
     case .end(let delivery, let former):
       delivery?.deliver()
       hub.finish()
+      former.timer?.task?.cancel()
       withExtendedLifetime(former) {}
     case .iteration(let run, let source):
       start(run, source)
@@ -133,13 +161,43 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
     }
   }
 
-  /// The last subscriber has gone, unless another one has come since.
+  /// The last subscriber has left, unless another one has come since.
   private func stop() {
-    let task = state.withLock { state -> Task<Void, Never>? in
-      guard hub.state.withLock({ $0.subscriberCount == 0 }) else { return nil }
-      defer { (state.run, state.task) = (nil, nil) }
-      return state.task
+    guard lingering > .zero else { return stop(timer: nil) }
+    let timer = Timer(wake: clock.now() + lingering.limited)
+    let former = state.withLock { state -> Timer? in
+      guard state.run != nil, hasNoSubscribers else { return timer }
+      defer { state.timer = timer }
+      return state.timer
+    }
+    former?.task?.cancel()
+    guard former?.id != timer.id else { return }
+    let task = timer.start(on: clock) { [weak self] _ in
+      self?.stop(timer: timer.id)
+      return nil
+    }
+    let isCurrent = state.withLock { state in
+      guard state.timer?.id == timer.id else { return false }
+      state.timer?.task = task
+      return true
+    }
+    if !isCurrent { task.cancel() }
+  }
+
+  /// Stops the iteration unless there is a subscriber.
+  ///
+  /// - Parameter timer: The timer that has gone off, if the iteration has lingered.
+  private func stop(timer: UInt64?) {
+    let (task, garbage) = state.withLock { state -> (Task<Void, Never>?, [Element]) in
+      guard state.run != nil, state.timer?.id == timer, hasNoSubscribers else { return (nil, []) }
+      defer { (state.run, state.task, state.timer, state.replay) = (nil, nil, nil, []) }
+      return (state.task, state.replay)
     }
     task?.cancel()
+    withExtendedLifetime(garbage) {}
+  }
+
+  private var hasNoSubscribers: Bool {
+    hub.state.withLock { $0.subscriberCount == 0 }
   }
 }

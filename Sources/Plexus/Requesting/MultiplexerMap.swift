@@ -102,17 +102,14 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
     await cache.settle(keys, ticket: ticket)
   }
 
-  /// A request of one key, for instance for a ``Zipper``.
+  /// One key of the map, to be requested, followed and changed, for instance by a ``Zipper`` or a view.
   ///
   /// It keeps the map alive.
   ///
   /// - Parameter key: The key.
   @inlinable
-  public nonisolated subscript(key: Key) -> Request<Value> {
-    Request(
-      lookUp: { self.cache.hit(key, hash: self.cache.hasher.hash(key), ticket: self.ticket) },
-      operation: { try await self.request(key) }
-    )
+  public nonisolated subscript(key: Key) -> Entry {
+    Entry(owner: owner, key: key, hash: cache.hasher.hash(key), ticket: ticket)
   }
 
   // MARK: - Commands

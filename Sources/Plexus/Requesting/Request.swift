@@ -1,7 +1,7 @@
 /// A request made of a closure.
 ///
-/// It remembers nothing: every call of ``request()`` runs the closure again. It is what a key of a
-/// ``MultiplexerMap`` becomes by subscript, and the way to bring any other work into a ``Zipper``.
+/// It remembers nothing: every call of ``request()`` runs the closure again. It brings any work into a ``Zipper``,
+/// and hides what is asked: an array can hold requests of entries of different maps.
 ///
 /// ```swift
 /// let dice = Request { Int.random(in: 1...6) }
@@ -26,13 +26,13 @@ public struct Request<Value: Sendable>: Requestable {
     lookUp = nil
   }
 
+  /// Creates a request of something that can be requested, such as a key of a ``MultiplexerMap``.
+  ///
+  /// - Parameter requestable: What to ask.
   @inlinable
-  init(
-    lookUp: @escaping @Sendable () -> Value?,
-    operation: @escaping @concurrent @Sendable () async throws -> Value
-  ) {
-    self.operation = operation
-    self.lookUp = lookUp
+  public init(_ requestable: some Requestable<Value>) {
+    operation = { try await requestable.request() }
+    lookUp = { requestable.requestImmediately() }
   }
 
   /// Runs the closure.
@@ -43,7 +43,8 @@ public struct Request<Value: Sendable>: Requestable {
     try await operation()
   }
 
-  /// Returns the value of a key that is fresh in memory; always `nil` for a request made of a closure.
+  /// Returns the value of a key that is fresh in memory; always `nil` for a request made
+  /// of a closure.
   ///
   /// - Returns: The value, if there is no need to wait for it.
   @inlinable

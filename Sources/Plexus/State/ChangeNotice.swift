@@ -27,6 +27,8 @@ final class ChangeNotice: Handler.DirectCalls {
 
   func call(_ box: AnyBox, _ sequence: Int, in queue: HandlerQueue) {}
 
+  func removeOrphans() {}
+
   func end() {}
 }
 
@@ -47,6 +49,8 @@ final class ElementCopying<Element: Sendable>: Handler.DirectCalls {
   func note() {}
 
   func takeBack(in queue: HandlerQueue) {}
+
+  func removeOrphans() {}
 
   func end() {}
 }

@@ -1,11 +1,42 @@
 /// The effects of a store that are under way; they end with it.
 @usableFromInline
 final class EffectPool: Sendable {
+  /// An effect that is under way.
+  private struct Effect: Sendable {
+    /// The task, as soon as it is known.
+    var task: Task<Void, Never>?
+    var isCancelled = false
+    /// The hash of its id, if it has one.
+    var bucket: Int?
+  }
+
   private struct State: Sendable {
-    /// `nil` while the task is being made.
-    var tasks: [Int: Task<Void, Never>?] = [:]
-    var lastID = 0
+    var effects: [Int: Effect] = [:]
+    /// The numbers of the effects with an id, by the hash of that.
+    ///
+    /// Ids are the user's: they are hashed and compared without the lock.
+    var named: [Int: [(id: AnyID, number: Int)]] = [:]
+    var lastNumber = 0
     var isClosed = false
+
+    mutating func add(_ name: (id: AnyID, bucket: Int)?) -> Int? {
+      guard !isClosed else { return nil }
+      lastNumber += 1
+      effects[lastNumber] = Effect(bucket: name?.bucket)
+      if let name { named[name.bucket, default: []].append((name.id, lastNumber)) }
+      return lastNumber
+    }
+
+    /// - Returns: What is to be released with no lock held.
+    mutating func remove(_ number: Int) -> (Effect?, AnyID?) {
+      let effect = effects.removeValue(forKey: number)
+      guard let bucket = effect?.bucket,
+        let index = named[bucket]?.firstIndex(where: { $0.number == number })
+      else { return (effect, nil) }
+      let name = named[bucket]?.remove(at: index)
+      if named[bucket]?.isEmpty == true { named[bucket] = nil }
+      return (effect, name?.id)
+    }
   }
 
   private let state = Locked(State())
@@ -16,49 +47,85 @@ final class EffectPool: Sendable {
   /// Starts an effect in a task of its own, unless the store has gone.
   ///
   /// - Parameters:
-  ///   - scope: The action that it belongs to, if somebody waits for it.
+  ///   - scope: The action that it belongs to, if a caller waits for it.
+  ///   - priority: The priority of the task; `nil` is that of the caller.
   ///   - effect: What to do.
   @usableFromInline
   func run(
     in scope: EffectScope?,
+    priority: TaskPriority? = nil,
     _ effect: @escaping @concurrent @Sendable () async -> Void
   ) {
-    let id = state.withLock { state -> Int? in
-      guard !state.isClosed else { return nil }
-      state.lastID += 1
-      state.tasks.updateValue(nil, forKey: state.lastID)
-      return state.lastID
+    guard let number = state.withLock({ $0.add(nil) }) else { return }
+    start(number, in: scope, priority: priority, effect)
+  }
+
+  /// Starts an effect with an id, and cancels those before it with the same id if that is wanted.
+  func run(
+    id: AnyID,
+    cancelsInFlight: Bool,
+    in scope: EffectScope?,
+    priority: TaskPriority?,
+    _ effect: @escaping @concurrent @Sendable () async -> Void
+  ) {
+    let bucket = id.hashValue
+    guard let number = state.withLock({ $0.add((id, bucket)) }) else { return }
+    if cancelsInFlight { cancel(id, bucket: bucket, before: number) }
+    start(number, in: scope, priority: priority, effect)
+  }
+
+  /// Cancels the effects with an id.
+  func cancel(id: AnyID) {
+    cancel(id, bucket: id.hashValue, before: .max)
+  }
+
+  private func cancel(_ id: AnyID, bucket: Int, before limit: Int) {
+    let candidates = state.withLock { $0.named[bucket] ?? [] }
+    for (other, number) in candidates where number < limit && other == id {
+      let task = state.withLock { state in
+        state.effects[number]?.isCancelled = true
+        return state.effects[number]?.task
+      }
+      task?.cancel()
     }
-    guard let id else { return }
+  }
+
+  private func start(
+    _ number: Int,
+    in scope: EffectScope?,
+    priority: TaskPriority?,
+    _ effect: @escaping @concurrent @Sendable () async -> Void
+  ) {
     scope?.enter()
-    let task = Task.detached(priority: Task.currentPriority) {
+    let task = Task.detached(priority: priority ?? Task.currentPriority) {
       if let scope {
         await WaitScope.local.withValue(scope.flight, operation: effect)
       } else {
         await effect()
       }
-      self.end(id)
+      self.end(number)
       scope?.leave()
     }
     let isCancelled = state.withLock { state in
-      if state.tasks[id] != nil { state.tasks[id] = task }
-      return state.isClosed
+      state.effects[number]?.task = task
+      return state.isClosed || state.effects[number]?.isCancelled == true
     }
     if isCancelled { task.cancel() }
   }
 
   /// Cancels all effects; later ones are not started.
   func close() {
-    let tasks = state.withLock { state in
+    let (effects, named) = state.withLock { state in
       state.isClosed = true
-      defer { state.tasks = [:] }
-      return state.tasks
+      defer { (state.effects, state.named) = ([:], [:]) }
+      return (state.effects, state.named)
     }
-    for task in tasks.values { task?.cancel() }
+    for effect in effects.values { effect.task?.cancel() }
+    withExtendedLifetime(named) {}
   }
 
-  private func end(_ id: Int) {
-    let task = state.withLock { $0.tasks.removeValue(forKey: id) }
-    withExtendedLifetime(task) {}
+  private func end(_ number: Int) {
+    let removed = state.withLock { $0.remove(number) }
+    withExtendedLifetime(removed) {}
   }
 }

@@ -100,5 +100,51 @@ public struct Middleware<State: Sendable, Action: Sendable>: Sendable {
     public func run(_ effect: @escaping @concurrent @Sendable () async -> Void) {
       engine.effects.run(in: scope, effect)
     }
+
+    /// Starts an effect that can be cancelled by its id.
+    ///
+    /// ```swift
+    /// enum Search: Sendable { case typed(String), found([String]) }
+    /// let searching = Middleware<[String], Search> { action, context, next in
+    ///   next(action)
+    ///   guard case .typed(let text) = action else { return }
+    ///   // The search for the former text is cancelled.
+    ///   context.run(id: "search") {
+    ///     guard let name = try? await backend.fetchProfile().name, !Task.isCancelled else { return }
+    ///     context.dispatch(.found([name].filter { $0.contains(text) }))
+    ///   }
+    /// }
+    /// ```
+    ///
+    /// Otherwise the rules are those of ``run(_:)``. Ids belong to the store: effects of other stores with the
+    /// same id go on. A cancelled effect can still dispatch unless it looks at `Task.isCancelled`.
+    ///
+    /// - Parameters:
+    ///   - id: The id. Values of different types are different ids.
+    ///   - cancelsInFlight: Whether the effects with this id that were started before are cancelled. Otherwise
+    ///     they go on beside this one.
+    ///   - priority: The priority of the effect; `nil` is that of the caller.
+    ///   - effect: The work.
+    public func run(
+      id: some Hashable & Sendable,
+      cancelsInFlight: Bool = true,
+      priority: TaskPriority? = nil,
+      _ effect: @escaping @concurrent @Sendable () async -> Void
+    ) {
+      engine.effects.run(
+        id: AnyID(id),
+        cancelsInFlight: cancelsInFlight,
+        in: scope,
+        priority: priority,
+        effect
+      )
+    }
+
+    /// Cancels all effects of the store with an id.
+    ///
+    /// - Parameter id: The id that was given to ``run(id:cancelsInFlight:priority:_:)``.
+    public func cancel(id: some Hashable & Sendable) {
+      engine.effects.cancel(id: AnyID(id))
+    }
   }
 }

@@ -356,6 +356,93 @@ import Testing
   ) -> some AsyncSequence<Int, Never> & Sendable {
     Tracked(source: source, log: log).map { withExtendedLifetime((captured, $0)) { $0.1 } }
   }
+
+  // MARK: - Replay and lingering
+
+  @Test func `replays as many elements as it was asked to, and then goes on`() async {
+    let numbers = Messenger<Int>()
+    let shared = numbers.subscription().broadcast(replaying: 2)
+    let first = shared.subscription()
+    for number in 1...3 { numbers.send(number) }
+    #expect(await first.first(3) == [1, 2, 3])
+    let second = shared.subscription()
+    let mapped = shared.map { $0 * 10 }.subscription(bufferingPolicy: .unbounded)
+    numbers.send(4)
+    numbers.finish()
+    #expect(await second.all() == [2, 3, 4])
+    #expect(await mapped.all() == [20, 30, 40])
+    #expect(await shared.subscription().all() == [3, 4], "after the end, too")
+    #expect(await shared.map { $0 }.subscribe().all() == [3, 4])
+  }
+
+  @Test func `replays its failure last, which takes the room of an element`() async {
+    let (numbers, source) = AsyncThrowingStream.makeStream(of: Int.self, throwing: (any Error).self)
+    let shared = numbers.broadcast(replaying: 2)
+    let first = shared.subscription()
+    for number in 1...3 { source.yield(number) }
+    source.finish(throwing: LoadingFailure.first)
+    #expect(await first.all().map(words) == ["1", "2", "3", "first"])
+    #expect(await shared.subscription().all().map(words) == ["3", "first"])
+  }
+
+  @Test func `forgets what it would replay when it stops`() async {
+    let (source, log) = (Messenger<Int>(), Log<String>())
+    let shared = Tracked(source: source, log: log).broadcast(replaying: 2)
+    var first: Subscription? = shared.subscription()
+    await log.first(1)
+    source.send(1)
+    #expect(await first?.first(1) == [1])
+    first = nil
+    let second = shared.subscription()
+    await log.first(3)
+    source.send(2)
+    #expect(await second.first(1) == [2])
+    withExtendedLifetime(first) {}
+  }
+
+  @Test func `goes on for a while without subscribers`() async {
+    let (source, log) = (Messenger<Int>(), Log<String>())
+    let clock = ManualClock()
+    let shared = Tracked(source: source, log: log).broadcast(
+      replaying: 1,
+      lingering: .seconds(5),
+      clock: clock
+    )
+    for round in 0..<3 {
+      let subscription = shared.subscription()
+      await log.first(1)
+      source.send(round)
+      // The newest element of the round before is replayed.
+      while await subscription.first(1) != [round] {}
+    }
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(4))
+    #expect(log.entries == ["started"])
+    clock.advance(by: .seconds(1))
+    #expect(await log.first(2) == ["started", "stopped"])
+    let late = shared.subscription()
+    #expect(await log.first(3).last == "started")
+    source.send(9)
+    #expect(await late.first(1) == [9], "nothing from before is replayed")
+  }
+
+  @Test func `lingers no longer than it lives`() async {
+    let (source, log) = (Messenger<Int>(), Log<String>())
+    let clock = ManualClock()
+    var shared: SharedSequence<Int>? = Tracked(source: source, log: log).broadcast(
+      lingering: .seconds(5),
+      clock: clock
+    )
+    do {
+      let subscription = shared?.subscription()
+      await log.first(1)
+      withExtendedLifetime(subscription) {}
+    }
+    await clock.sleepers(1)
+    shared = nil
+    #expect(await log.first(2) == ["started", "stopped"])
+    #expect(clock.sleeperCount == 0)
+  }
 }
 
 /// Whose handlers live as long.

@@ -150,7 +150,7 @@ import Testing
     weak var gone: MultiplexerMap<Int, Int>?
     do {
       let map = MultiplexerMap<Int, Int> { $0 * 2 }
-      request = map[21]
+      request = Request(map[21])
       gone = map
     }
     #expect(try await request?.request() == 42)

@@ -78,7 +78,7 @@ import Testing
       _ = try await Zipper(slow, users[-1], slow).values()
     }
     await #expect(throws: Broken(reason: "-2")) {
-      _ = try await [slow, users[-2], slow].values()
+      _ = try await [slow, Request(users[-2]), slow].values()
     }
     #expect(gate.waiterCount == 0)
   }

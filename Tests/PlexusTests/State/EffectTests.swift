@@ -287,4 +287,106 @@ import Testing
     #expect(failures.entries == ["true"])
     #expect(publisher.state.value == 2)
   }
+
+  // MARK: - Effects by id
+
+  /// What a store is asked to do about effects with ids.
+  enum Command: Sendable, Equatable {
+    case run(String, Int, cancels: Bool)
+    case cancel(String)
+    case done(Int)
+  }
+
+  /// A store whose effects wait at a gate, and tell whether they were cancelled.
+  func makeStore(_ gate: Gate, _ log: Log<String>) -> Store<[Int], Command> {
+    let middleware = Middleware<[Int], Command> { action, context, next in
+      next(action)
+      switch action {
+      case .run(let id, let number, let cancels):
+        context.run(id: id, cancelsInFlight: cancels) {
+          do {
+            try await gate.wait()
+            context.dispatch(.done(number))
+            log.append("\(number) done")
+          } catch {
+            log.append("\(number) cancelled")
+          }
+        }
+      case .cancel(let id): context.cancel(id: id)
+      case .done: break
+      }
+    }
+    return Store([], middleware: [middleware]) { state, action in
+      if case .done(let number) = action { state.append(number) }
+    }
+  }
+
+  @Test func `with an id cancel those before them with the same id, and no others`() async {
+    let (gate, log) = (Gate(), Log<String>())
+    let store = makeStore(gate, log)
+    let other = makeStore(gate, log)
+    store.dispatch(.run("search", 1, cancels: true))
+    store.dispatch(.run("save", 2, cancels: true))
+    other.dispatch(.run("search", 3, cancels: true))
+    await gate.arrivals(3)
+    store.dispatch(.run("search", 4, cancels: true))
+    #expect(await log.first(1) == ["1 cancelled"])
+    gate.open()
+    await log.first(4)
+    #expect(store.state.sorted() == [2, 4])
+    #expect(other.state == [3])
+  }
+
+  @Test func `with an id run beside each other if they are not to cancel`() async {
+    let (gate, log) = (Gate(), Log<String>())
+    let store = makeStore(gate, log)
+    for number in 1...3 { store.dispatch(.run("search", number, cancels: false)) }
+    gate.open()
+    await log.first(3)
+    #expect(store.state.sorted() == [1, 2, 3])
+  }
+
+  @Test func `with an id are cancelled all together by it`() async {
+    let (gate, log) = (Gate(), Log<String>())
+    let store = makeStore(gate, log)
+    for number in 1...3 { store.dispatch(.run("search", number, cancels: false)) }
+    store.dispatch(.run("save", 4, cancels: true))
+    store.dispatch(.cancel("search"))
+    store.dispatch(.cancel("unknown"))
+    #expect(await log.first(3).sorted() == ["1 cancelled", "2 cancelled", "3 cancelled"])
+    gate.open()
+    await log.first(4)
+    #expect(store.state == [4])
+  }
+
+  @Test func `with ids of different types do not cancel each other`() async {
+    let (gate, log) = (Gate(), Log<Int>())
+    let middleware = Middleware<Int, Int> { action, context, next in
+      next(action)
+      let effect: @concurrent @Sendable () async -> Void = {
+        if (try? await gate.wait()) != nil { log.append(action) }
+      }
+      if action == 1 { context.run(id: 7, priority: .high, effect) }
+      if action == 2 { context.run(id: Int8(7), effect) }
+      if action == 3 { context.run(id: Optional(7), effect) }
+    }
+    let store = Store(0, middleware: [middleware]) { $0 += $1 }
+    for number in 1...3 { store.dispatch(number) }
+    await gate.arrivals(3)
+    gate.open()
+    #expect(await log.first(3).sorted() == [1, 2, 3])
+  }
+
+  @Test func `with an id are waited for by dispatchAndWait, and end with the store`() async {
+    let (gate, log) = (Gate(), Log<String>())
+    var store: Store<[Int], Command>? = makeStore(gate, log)
+    let first = Task { [store] in await store?.dispatchAndWait(.run("a", 1, cancels: true)) }
+    await gate.arrivals(1)
+    store?.dispatch(.run("a", 2, cancels: true))
+    await first.value
+    #expect(log.entries.first == "1 cancelled")
+    await gate.arrivals(1)
+    store = nil
+    #expect(await log.first(2).last == "2 cancelled")
+  }
 }

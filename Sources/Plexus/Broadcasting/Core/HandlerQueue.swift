@@ -612,6 +612,8 @@ extension Handler {
     func note()
     /// Elements that were sent before have been taken back.
     func takeBack(in queue: HandlerQueue)
+    /// Removes handlers behind this one whose owners have been released.
+    func removeOrphans()
     /// The source has ended.
     func end()
   }

@@ -189,10 +189,12 @@ class HubCore: @unchecked Sendable {
   func removeOrphans() {
     // The owners are looked at without the lock: loading a weak reference can make this the last one to
     // hold the object.
-    for handler in state.withLock({ $0.handlers?.owned ?? [] })
-    where handler.isOrphaned?() == true {
-      handler.cancel()
+    let (owned, direct) = state.withLock { state in
+      (state.handlers?.owned ?? [], state.handlers?.direct ?? [])
     }
+    for handler in owned where handler.isOrphaned?() == true { handler.cancel() }
+    // What is derived from this source leaves with the last of its own handlers.
+    for queue in direct { queue.direct?.removeOrphans() }
   }
 }
 

@@ -79,6 +79,10 @@ extension DerivedCore {
       withExtendedLifetime(garbage) {}
     }
 
+    func removeOrphans() {
+      core.hub.removeOrphans()
+    }
+
     func end() {
       core.end(self)
     }

@@ -65,8 +65,10 @@ extension KeyedCache {
     let priority = Task.currentPriority
     let name = storage?.name(of: key)
     var details: EntryDetails.Box?
+    var live: LiveFetching<Key, Value>?
     let ticket = shards.withLock(hash: hash) { shard in
       let ticket = drawTicket()
+      live = shard.live(key, hash)
       if let name { shard.pendingWrites?.refresh(name, at: wallClockTime()) }
       if let index = shard.keys.index(of: key, hash: hash) {
         details = shard[index].state.box
@@ -74,6 +76,7 @@ extension KeyedCache {
       }
       return ticket
     }
+    live?.refresh()
     withExtendedLifetime(details) {}
     return ticket
   }
@@ -83,13 +86,16 @@ extension KeyedCache {
     let priority = Task.currentPriority
     let ticket = drawTicket()
     var details: [EntryDetails.Box] = []
+    var lives: [LiveFetching<Key, Value>] = []
     shards.withEachLock { shard in
+      lives += shard.lives.entries.map(\.element.fetching)
       shard.pendingWrites?.refreshAll(at: wallClockTime())
       for index in shard.keys.entries.indices {
         if !shard[index].state.hasNoDetails { details.append(shard[index].state.box) }
         refresh(index, ticket, priority, &shard)
       }
     }
+    for live in lives { live.refresh() }
     withExtendedLifetime(details) {}
     return ticket
   }
@@ -141,6 +147,7 @@ extension KeyedCache {
       }
       if let name { shard.pendingWrites?.remove(key, hash: hash, name: name, &effects) }
       if effects.tellsEvents { shard.note(key, &effects, in: self) { .cleared(key: $0) } }
+      shard.noteCleared(key, hash, &effects)
     }
     effects.perform(in: self)
   }
@@ -187,6 +194,7 @@ extension KeyedCache {
       for hub in shard.hubs.entries { shard.publishReset(hub.key, hub.hash, &effects) }
       removed.append(shard.removeAll())
       shard.pendingWrites?.removeAll(&effects)
+      shard.noteAllCleared(isSignedOut: pauses > 0, &effects)
     }
     for entry in removed.joined() { invalidate(entry.element.state, &effects) }
     effects.release(removed)
@@ -209,6 +217,7 @@ extension KeyedCache {
       let limit = shard.eviction.map { _ in max(1024, 4 * old.count) }
       for entry in old { clearMemory(of: entry, limit: limit, &shard, &effects) }
       effects.release(old)
+      shard.noteAllCleared(isSignedOut: false, &effects)
     }
     effects.perform(in: self)
   }

@@ -32,6 +32,8 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline var pendingWrites: PendingWrites<Key, Value>?
   /// The streams of the keys that have subscribers.
   @usableFromInline var hubs = KeyTable<Key, Hub>()
+  /// The keys that are kept up to date.
+  @usableFromInline var lives = KeyTable<Key, LiveKey<Key, Value>>()
   /// The number of reasons to keep nothing of what begins now.
   @usableFromInline var pauseCount = 0
   @usableFromInline var failuresSinceSweep = 0
@@ -228,7 +230,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Places have changed afterwards.
   @inlinable
   mutating func keep(_ index: Int, cost: Int, _ effects: inout Effects, in engine: CacheEngine) {
-    guard let limit = eviction?.limit else { return }
+    guard let limit = eviction?.limit, lives.isEmpty || !isLive(index) else { return }
     guard cost <= limit else { return evict(index, &effects) }
     eviction?.keep(index, hash: keys.entries[index].hash, cost: cost)
     while let victim = nextVictim() {
@@ -345,6 +347,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     guard let index = hubs.index(of: key, hash: hash) else { return }
     let delivery = hubs.entries[index].element.prepare(state)
     effects.deliveries.append { delivery.deliver() }
+    if let live = live(key, hash) { effects.deliveries.append { live.note() } }
   }
 
   /// Announces `.unknown` to the subscribers of a key, in place of what they have not read.

@@ -198,7 +198,8 @@ private struct UsageError: Error, CustomStringConvertible {
 
 /// The sheet: first the operations with a goal and their peers, then all others.
 private let allOperations: [Operation] =
-  goalOperations + requestingOperations + broadcastingOperations + publishingOperations
+  goalOperations + requestingOperations + broadcastingOperations + valueOperations
+  + publishingOperations
   + eventOperations
   + stateOperations + timingOperations + storageOperations + networkingOperations
   + testingOperations

@@ -148,6 +148,7 @@ let contractSubjects: [any ContractSubject] =
     EventBusSubject(scope: nil),
     EventBusSubject(scope: "left"),
     MapKeySubject(),
+    LiveSubject(),
     ChangesSubject(part: .store),
     ChangesSubject(part: .page),
     ChangesSubject(part: .app),

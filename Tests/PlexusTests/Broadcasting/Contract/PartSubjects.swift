@@ -2,35 +2,51 @@ import Plexus
 
 /// States of one key of a map; what is sent is stored for it.
 struct MapKeySubject: ContractSubject {
-  struct Source: Broadcaster {
-    let map = MultiplexerMap<String, Parcel> { _ in throw CancellationError() }
+  var testDescription: String { "a key of a multiplexer map" }
 
-    var subscriberCount: Int { map.subscriberCount(of: "key") }
+  var replays: Bool { true }
+
+  func makeSource() -> MultiplexerMap<String, Parcel>.Entry {
+    MultiplexerMap<String, Parcel> { _ in throw CancellationError() }["key"]
+  }
+
+  func send(_ parcel: Parcel, to source: MultiplexerMap<String, Parcel>.Entry) {
+    source.store(parcel)
+  }
+
+  func parcel(in element: LoadState<Parcel>) -> Parcel? { element.value }
+}
+
+/// States of one value that has a live subscription, as that one is told.
+struct LiveSubject: ContractSubject {
+  struct Source: Broadcaster {
+    let cache: Multiplexer<Parcel?>
+
+    var subscriberCount: Int { cache.subscriberCount }
 
     func subscription(
-      bufferingPolicy: BufferingPolicy<LoadState<Parcel>>
-    ) -> Subscription<LoadState<Parcel>> {
-      map.subscription(to: "key", bufferingPolicy: bufferingPolicy)
-    }
-
-    func subscribe(
-      bufferingPolicy: BufferingPolicy<LoadState<Parcel>>
-    ) -> AsyncStream<LoadState<Parcel>> {
-      map.subscribe(to: "key", bufferingPolicy: bufferingPolicy)
+      bufferingPolicy: BufferingPolicy<LoadState<Parcel?>>
+    ) -> Subscription<LoadState<Parcel?>> {
+      cache.subscription(refetching: .whenStale, bufferingPolicy: bufferingPolicy)
     }
   }
 
-  var testDescription: String { "a key of a multiplexer map" }
+  var testDescription: String { "a live subscription" }
 
   var replays: Bool { true }
 
   var ordersHandlers: Bool { false }
 
-  func makeSource() -> Source { Source() }
+  func makeSource() -> Source {
+    let cache = Multiplexer<Parcel?> { throw CancellationError() }
+    // It has a value that does not go stale: nothing is fetched.
+    cache.store(nil)
+    return Source(cache: cache)
+  }
 
-  func send(_ parcel: Parcel, to source: Source) { source.map.store(parcel, for: "key") }
+  func send(_ parcel: Parcel, to source: Source) { source.cache.store(parcel) }
 
-  func parcel(in element: LoadState<Parcel>) -> Parcel? { element.value }
+  func parcel(in element: LoadState<Parcel?>) -> Parcel? { element.value ?? nil }
 }
 
 /// Changes of a part of a store's state, of a page's, or of the app's beside a page.

@@ -1,0 +1,217 @@
+extension KeyedCache {
+  /// Registers a subscriber that has a key kept up to date while it is there.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - hash: Its hash.
+  ///   - source: The states of the key.
+  ///   - refetching: The reasons to fetch.
+  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
+  /// - Returns: The subscription.
+  func liveSubscription(
+    to key: Key,
+    hash: UInt64,
+    of source: some HubBacked<LoadState<Value>>,
+    refetching: Refetching,
+    bufferingPolicy: BufferingPolicy<LoadState<Value>>
+  ) -> Subscription<LoadState<Value>> {
+    let id = UniqueID.next()
+    let live = beginLife(of: key, hash: hash)
+    // It is subscribed as long as this one subscriber is.
+    let core = DerivedCore<LoadState<Value>, LoadState<Value>>(
+      onStop: { [weak self] in
+        live.leave(id)
+        self?.endLife(of: key, hash: hash)
+      },
+      { $0 }
+    )
+    let subscription = core.withHub(of: source) { hub, replay in
+      hub.subscription(bufferingPolicy: bufferingPolicy, replaying: replay)
+    }
+    live.join(id, refetching)
+    return subscription
+  }
+
+  private func beginLife(of key: Key, hash: UInt64) -> LiveFetching<Key, Value> {
+    let new = LiveFetching(key, hash: hash, in: self)
+    return shards.withLock(hash: hash) { shard in
+      let index =
+        shard.lives.index(of: key, hash: hash)
+        ?? shard.lives.insert(LiveKey(fetching: new), for: key, hash: hash)
+      shard.lives.entries[index].element.users += 1
+      // It is not evicted, and takes no room.
+      if let index = shard.keys.index(of: key, hash: hash) { shard.eviction?.discard(index) }
+      return shard.lives.entries[index].element.fetching
+    }
+  }
+
+  private func endLife(of key: Key, hash: UInt64) {
+    let (removed, value) = shards.withLock(hash: hash) { shard in
+      guard let index = shard.lives.index(of: key, hash: hash) else {
+        return (KeyTable<Key, LiveKey<Key, Value>>.Entry?.none, Value?.none)
+      }
+      shard.lives.entries[index].element.users -= 1
+      guard shard.lives.entries[index].element.users == 0 else { return (nil, nil) }
+      return (shard.lives.remove(at: index), shard.value(of: key, hash: hash))
+    }
+    guard removed != nil, let value, capacityIsLimited else { return }
+    // It takes room again. The cost is the user's code.
+    let cost = cost(of: value)
+    var effects = makeEffects()
+    shards.withLock(hash: hash) { shard in
+      guard let index = shard.keys.index(of: key, hash: hash), shard.hasValue(index) else { return }
+      shard.keep(index, cost: cost, &effects, in: self)
+    }
+    effects.perform(in: self)
+  }
+
+  private var capacityIsLimited: Bool {
+    shards.withLock(hash: 0) { $0.eviction != nil }
+  }
+
+  /// What is known of a key's value.
+  func sight(of key: Key, hash: UInt64) -> LiveState.Sight {
+    shards.withLock(hash: hash) { shard in
+      guard let index = shard.keys.index(of: key, hash: hash) else { return LiveState.Sight() }
+      let state = shard[index].state
+      return LiveState.Sight(
+        hasValue: shard.hasValue(index),
+        deadline: state.deadline,
+        isOutdated: !state.unserved.isNone,
+        isFetching: !state.isAtRest,
+        hasFailed: state.failure != nil
+      )
+    }
+  }
+
+  /// Joins the fetch of a key as a caller, or begins one, before this returns.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - hash: Its hash.
+  ///   - isFresh: Whether only a value from the origin will do.
+  /// - Returns: The place of the caller; `nil` if there is a fresh value that will do.
+  func joinFetch(of key: Key, hash: UInt64, isFresh: Bool) -> (flight: Flight, place: WaitPlace)? {
+    let priority = Task.currentPriority
+    let now = time.now()
+    var effects = makeEffects()
+    let joined = shards.withLock(hash: hash) { shard -> (flight: Flight, place: WaitPlace)? in
+      let index = shard.place(of: key, hash: hash)
+      if let running = shard[index].state.running { return (running, running.join()) }
+      if !isFresh, shard[index].state.isFresh(at: now) { return nil }
+      var ticket = RefreshTicket.none
+      if isFresh {
+        ticket = drawTicket()
+        _ = shard[index].state.refresh(ticket, hasValue: shard.hasValue(index))
+      }
+      let flight = begin(
+        &shard,
+        index,
+        priority,
+        ticket,
+        now,
+        inBackground: false,
+        false,
+        &effects
+      )
+      return (flight, flight.join())
+    }
+    effects.perform(in: self)
+    return joined
+  }
+
+  /// Waits for a fetch that was joined; a caller that is cancelled leaves it.
+  func wait(for joined: (flight: Flight, place: WaitPlace)?) async {
+    guard let joined else { return }
+    _ = try? await wait(for: joined.flight, in: joined.place, scope: nil)
+  }
+
+  /// The clock by which the deadlines of values can be slept for.
+  var liveClock: any ErasedClock { time.clock ?? clock.erased() }
+}
+
+extension Multiplexer {
+  /// Registers a live subscriber and returns the current state of the value and those that follow.
+  ///
+  /// While it is there the value is kept up to date: it is fetched when it is missing, after a refresh, and for
+  /// the reasons given. ``Refetching`` describes the rules.
+  ///
+  /// ```swift
+  /// let weather = Multiplexer(policy: CachePolicy(timeToLive: .seconds(60))) { "sunny" }
+  /// for await state in weather.subscribe(refetching: .whenStale) {
+  ///   print(state.value ?? "?")
+  ///   if state.value != nil { break }
+  /// }
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - refetching: The reasons to fetch.
+  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
+  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  public nonisolated func subscribe(
+    refetching: Refetching,
+    bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
+  ) -> AsyncStream<LoadState<Value>> {
+    AsyncStream(subscription(refetching: refetching, bufferingPolicy: bufferingPolicy))
+  }
+
+  /// Registers a live subscriber and returns the current state of the value and those that follow.
+  ///
+  /// The rules are those of ``subscribe(refetching:bufferingPolicy:)``.
+  ///
+  /// - Parameters:
+  ///   - refetching: The reasons to fetch.
+  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
+  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  public nonisolated func subscription(
+    refetching: Refetching,
+    bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
+  ) -> Subscription<LoadState<Value>> {
+    cache.liveSubscription(
+      to: SingleKey(),
+      hash: 0,
+      of: self,
+      refetching: refetching,
+      bufferingPolicy: bufferingPolicy
+    )
+  }
+}
+
+extension MultiplexerMap.Entry {
+  /// Registers a live subscriber and returns the current state of the value and those that follow.
+  ///
+  /// The rules are those of ``Multiplexer/subscribe(refetching:bufferingPolicy:)``. A key with a live subscription
+  /// is not evicted, and takes no room.
+  ///
+  /// - Parameters:
+  ///   - refetching: The reasons to fetch.
+  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
+  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  public func subscribe(
+    refetching: Refetching,
+    bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
+  ) -> AsyncStream<LoadState<Value>> {
+    AsyncStream(subscription(refetching: refetching, bufferingPolicy: bufferingPolicy))
+  }
+
+  /// Registers a live subscriber and returns the current state of the value and those that follow.
+  ///
+  /// The rules are those of ``subscribe(refetching:bufferingPolicy:)``.
+  ///
+  /// - Parameters:
+  ///   - refetching: The reasons to fetch.
+  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
+  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  public func subscription(
+    refetching: Refetching,
+    bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
+  ) -> Subscription<LoadState<Value>> {
+    cache.liveSubscription(
+      to: key,
+      hash: hash,
+      of: self,
+      refetching: refetching,
+      bufferingPolicy: bufferingPolicy
+    )
+  }
+}

@@ -1,0 +1,159 @@
+/// Keeps the value of one key up to date while there are live subscriptions.
+///
+/// It does not keep the cache. Its lock is taken before that of a shard, never the other way round.
+@usableFromInline
+final class LiveFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  private struct State: Sendable {
+    var live = LiveState()
+    /// The fetch that is under way for the subscriptions.
+    var fetch: Task<Void, Never>?
+    var timer: Timer?
+    /// What iterates the signals of each subscription.
+    var signals: [UInt64: [Task<Void, Never>]] = [:]
+  }
+
+  /// What is left to be done with no lock held.
+  private struct Work: Sendable {
+    var effects = LiveState.Effects()
+    var cancelled: [Task<Void, Never>] = []
+    var timer: Timer?
+  }
+
+  private let key: Key
+  private let hash: UInt64
+  private weak let cache: KeyedCache<Key, Value>?
+  private let state = Locked(State())
+
+  init(_ key: Key, hash: UInt64, in cache: KeyedCache<Key, Value>) {
+    self.key = key
+    self.hash = hash
+    self.cache = cache
+  }
+
+  /// A live subscription begins.
+  func join(_ id: UInt64, _ refetching: Refetching) {
+    change { live, sight, now in
+      live.join(
+        id,
+        isWhenStale: refetching.isWhenStale,
+        interval: refetching.interval.map { Nanoseconds(saturating: $0) },
+        sight(),
+        at: now
+      )
+    }
+    guard !refetching.signals.isEmpty else { return }
+    let tasks = refetching.signals.map { signals in
+      Task.detached(priority: Task.currentPriority) { [weak self] in
+        await signals { self?.receiveSignal(for: id) ?? false }
+      }
+    }
+    state.withLock { $0.signals[id] = tasks }
+  }
+
+  /// A live subscription ends.
+  func leave(_ id: UInt64) {
+    let tasks = state.withLock { $0.signals.removeValue(forKey: id) }
+    for task in tasks ?? [] { task.cancel() }
+    change { live, _, now in live.leave(id, at: now) }
+  }
+
+  private func receiveSignal(for id: UInt64) -> Bool {
+    guard !Task.isCancelled else { return false }
+    change { live, sight, now in live.signal(sight(), at: now) }
+    return true
+  }
+
+  /// The value has changed at its origin.
+  @usableFromInline
+  func refresh() {
+    change { live, sight, _ in live.refresh(sight()) }
+  }
+
+  /// The value was forgotten.
+  ///
+  /// - Parameter isSignedOut: Whether it is to stay so until it is asked for.
+  func clear(isSignedOut: Bool) {
+    change { live, _, _ in live.clear(isSignedOut: isSignedOut) }
+  }
+
+  /// Something has happened to the value.
+  func note() {
+    change { live, sight, now in
+      live.note(sight(), at: now)
+      return LiveState.Effects()
+    }
+  }
+
+  // MARK: - What follows
+
+  private func change(
+    _ event: (inout LiveState, _ sight: () -> LiveState.Sight, _ now: Nanoseconds) ->
+      LiveState.Effects
+  ) {
+    guard let cache else { return }
+    let clock = cache.liveClock
+    // Both clocks can be the user's.
+    let (now, clockNow) = (cache.time.now(), clock.now())
+    let work = state.withLock { state in
+      var work = Work()
+      work.effects = event(&state.live, { cache.sight(of: key, hash: hash) }, now)
+      if work.effects.leavesFetch || work.effects.fetch != nil, let former = state.fetch.take() {
+        work.cancelled.append(former)
+      }
+      let wake = state.live.nextWake.map { clockNow + .nanoseconds($0.subtractingSaturating(now)) }
+      if state.timer?.wake != wake {
+        if let task = state.timer?.task { work.cancelled.append(task) }
+        state.timer = wake.map { Timer(wake: $0.limited) }
+        work.timer = state.timer
+      }
+      return work
+    }
+    for task in work.cancelled { task.cancel() }
+    if let timer = work.timer { start(timer, on: clock) }
+    if let fetch = work.effects.fetch { begin(fetch, in: cache) }
+  }
+
+  private func begin(_ fetch: LiveState.Fetch, in cache: KeyedCache<Key, Value>) {
+    let place = cache.joinFetch(of: key, hash: hash, isFresh: fetch.isFresh)
+    let task = Task.detached(priority: Task.currentPriority) { [weak self] in
+      await cache.wait(for: place)
+      self?.end(fetch.number)
+    }
+    let isWanted = state.withLock { state in
+      guard state.live.isRunning(fetch.number) else { return false }
+      state.fetch = task
+      return true
+    }
+    if !isWanted { task.cancel() }
+  }
+
+  private func end(_ number: Int) {
+    change { live, sight, now in
+      live.finish(number, sight(), at: now)
+      return LiveState.Effects()
+    }
+  }
+
+  private func start(_ timer: Timer, on clock: any ErasedClock) {
+    let task = timer.start(on: clock) { [weak self] hasSlept in
+      if hasSlept { self?.wake(timer.id) }
+      return nil
+    }
+    let isCurrent = state.withLock { state in
+      guard state.timer?.id == timer.id else { return false }
+      state.timer?.task = task
+      return true
+    }
+    if !isCurrent { task.cancel() }
+  }
+
+  private func wake(_ timer: UInt64) {
+    let isCurrent = state.withLock { state in
+      guard state.timer?.id == timer else { return false }
+      state.timer = nil
+      return true
+    }
+    guard isCurrent else { return }
+    change { live, sight, now in live.wake(sight(), at: now) }
+  }
+}

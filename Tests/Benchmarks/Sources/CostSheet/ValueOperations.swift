@@ -1,0 +1,88 @@
+import Plexus
+
+/// Operations of current values, and of what is derived from states.
+let valueOperations: [Operation] = currentValueOperations + derivedOperations
+
+/// A state with two parts.
+private struct Form: Sendable, Equatable {
+  var text = ""
+  var count = 0
+}
+
+private let currentValueOperations: [Operation] = [
+  Operation("CurrentValue: value", count: 30_000) { count in
+    let value = CurrentValue(1)
+    for _ in 0..<count { use(value.value) }
+  },
+  Operation("CurrentValue: set value", count: 30_000) { count in
+    let value = CurrentValue(1)
+    for number in 0..<count { value.value = number }
+  },
+  Operation("CurrentValue: update", count: 30_000) { count in
+    let value = CurrentValue(1)
+    for _ in 0..<count { value.update { $0 &+= 1 } }
+  },
+  Operation("CurrentValue: update without duplicates", count: 30_000) { count in
+    let value = CurrentValue(1, removesDuplicates: true)
+    for _ in 0..<count { value.update { $0 &+= 1 } }
+  },
+  Operation("CurrentValue: update, 1 reader of the newest") { count in
+    let value = CurrentValue(1)
+    let subscription = value.subscription()
+    for _ in 0..<count { value.update { $0 &+= 1 } }
+    use(subscription.droppedCount)
+  },
+  Operation("CurrentValue: subscription and drop") { count in
+    let value = CurrentValue(1)
+    for _ in 0..<count { _ = value.subscription() }
+  },
+]
+
+private let derivedOperations: [Operation] = [
+  Operation("map: send, 1 reader", count: 30_000) { count in
+    let messenger = Messenger<Int>()
+    let subscription = messenger.map { $0 &+ 1 }.subscription(bufferingPolicy: .bufferingNewest(1))
+    for number in 0..<count { messenger.send(number) }
+    use(subscription.droppedCount)
+  },
+  Operation("select: dispatch, the part stays") { count in
+    let store = Store<Form, Int>(Form()) { form, step in form.count &+= step }
+    let subscription = store.select(\.text).subscription(bufferingPolicy: .bufferingNewest(1))
+    for _ in 0..<count { store.dispatch(1) }
+    use(subscription.droppedCount)
+  },
+  Operation("select: dispatch, the part changes") { count in
+    let store = Store<Form, Int>(Form()) { form, step in form.count &+= step }
+    let subscription = store.select(\.count).subscription(bufferingPolicy: .bufferingNewest(1))
+    for _ in 0..<count { store.dispatch(1) }
+    use(subscription.droppedCount)
+  },
+  Operation("select: current, subscribed to", count: 30_000) { count in
+    let value = CurrentValue(Form())
+    let part = value.select(\.count)
+    let subscription = part.subscription(bufferingPolicy: .bufferingNewest(1))
+    for _ in 0..<count { use(part.current) }
+    withExtendedLifetime(subscription) {}
+  },
+  Operation("select: subscription and drop", count: 600) { count in
+    let value = CurrentValue(Form())
+    let part = value.select(\.count)
+    for _ in 0..<count { _ = part.subscription(bufferingPolicy: .bufferingNewest(1)) }
+  },
+  Operation("ObservedValue of a part: init and drop", count: 300) { count in
+    let value = CurrentValue(Form())
+    await Task { @MainActor in
+      for _ in 0..<count { _ = ObservedValue(value.select(\.count)) }
+    }.value
+  },
+  Operation("ObservedValue of a part: update", count: 600) { count in
+    let value = CurrentValue(Form())
+    await Task { @MainActor in
+      let observed = ObservedValue(value.select(\.count))
+      for _ in 0..<count {
+        value.update { $0.count &+= 1 }
+        use(observed.value)
+      }
+    }.value
+  },
+]

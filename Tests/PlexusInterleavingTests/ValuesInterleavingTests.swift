@@ -1,0 +1,124 @@
+import Plexus
+import PlexusTesting
+import TestSupport
+import Testing
+
+extension `Every order of jobs` {
+  @Suite(.serialized, .timeLimit(.minutes(20)))
+  struct `Values and views, in every order` {
+    struct Wrong: Error {
+      let what: String
+
+      /// Throws if a promise is broken.
+      static func unless(_ isKept: Bool, _ what: @autoclosure () -> String) throws {
+        if !isKept { throw Wrong(what: what()) }
+      }
+    }
+
+    /// Reads elements until the end.
+    static func read<Element: Sendable>(
+      _ source: some Broadcaster<Element>
+    ) -> Task<[Element], Never> {
+      Task {
+        let subscription = source.subscription(bufferingPolicy: .unbounded)
+        var seen: [Element] = []
+        for await element in subscription { seen.append(element) }
+        return seen
+      }
+    }
+
+    @Test func `updates, reads and subscriptions see one history of a value`() throws {
+      try forEveryInterleaving(deviations: 4) {
+        let value = CurrentValue(0)
+        let writers = [1, 10].map { step in
+          Task {
+            for _ in 0..<2 {
+              let own = value.update { number in
+                number += step
+                return number
+              }
+              try Wrong.unless(value.value >= own, "an update was lost")
+              await hop()
+            }
+          }
+        }
+        let readers = [Self.read(value), Self.read(value.map { $0 })]
+        for writer in writers { try await writer.value }
+        let last = value.value
+        value.finish()
+        try Wrong.unless(last == 22, "\(last)")
+        for reader in readers {
+          let seen = await reader.value
+          try Wrong.unless(seen.last == 22, "\(seen)")
+          let steps = zip(seen, seen.dropFirst()).map { $1 - $0 }
+          try Wrong.unless(steps.allSatisfy { $0 == 1 || $0 == 10 }, "\(seen)")
+        }
+      }
+    }
+
+    @Test func `a part is right whoever dispatches, subscribes and drops`() throws {
+      try forEveryInterleaving(deviations: 4) {
+        var store: Store<Int, Int>? = Store(0) { $0 += $1 }
+        guard let part = store?.select({ $0 / 2 }) else { return }
+        let dropping = (0..<2).map { _ in
+          Task {
+            let subscription = part.subscription(bufferingPolicy: .unbounded)
+            await hop()
+            withExtendedLifetime(subscription) {}
+          }
+        }
+        let reader = Task { [part] in
+          var seen: [Int] = []
+          for await number in part.subscription(bufferingPolicy: .unbounded) {
+            seen.append(number)
+            if number == 2 { break }
+          }
+          return seen
+        }
+        let sender = Task { [store] in
+          for _ in 0..<4 {
+            store?.dispatch(1)
+            let (state, current) = (store?.state ?? 0, part.current)
+            try Wrong.unless(current == state / 2, "\(current) of \(state)")
+            await hop()
+          }
+        }
+        try await sender.value
+        for task in dropping { await task.value }
+        let seen = await reader.value
+        try Wrong.unless([[0, 1, 2], [1, 2], [2]].contains(seen), "\(seen)")
+        try Wrong.unless(part.subscriberCount == 0, "a subscriber is left")
+        try Wrong.unless(store?.subscriberCount == 0, "the part is still subscribed")
+        store = nil
+      }
+    }
+
+    @Test func `the last live subscription leaves nothing behind, whenever a signal comes`() throws
+    {
+      try forEveryInterleaving(deviations: 3) {
+        let cache = Multiplexer<Int> {
+          await hop()
+          return 1
+        }
+        let signals = Messenger<Void>()
+        let leaving = Task {
+          let states = cache.subscription(refetching: .on(signals.subscription()))
+          await hop()
+          withExtendedLifetime(states) {}
+        }
+        let sending = Task { signals.send() }
+        await leaving.value
+        await sending.value
+        while signals.subscriberCount > 0 || cache.current.isLoading { await hop() }
+        try Wrong.unless(cache.subscriberCount == 0, "a subscriber is left")
+        let fetches = cache.statistics.fetches
+        signals.send()
+        cache.refresh()
+        await hop()
+        try Wrong.unless(cache.statistics.fetches == fetches, "something is still fetched")
+        let value = try await cache.request()
+        try Wrong.unless(value == 1, "\(value)")
+      }
+    }
+  }
+}

@@ -1,0 +1,80 @@
+import TestSupport
+import Testing
+
+@testable import Plexus
+
+@Suite(.fewAtOnce) struct `The state of live subscriptions` {
+  typealias Sight = LiveState.Sight
+
+  private let missing = Sight()
+  private func value(until deadline: Nanoseconds) -> Sight {
+    Sight(hasValue: true, deadline: deadline)
+  }
+
+  @Test func `has one fetch at a time, and takes late ends of others for nothing`() {
+    var state = LiveState()
+    let first = state.join(1, isWhenStale: true, interval: nil, missing, at: 0).fetch
+    #expect(first?.isFresh == false)
+    #expect(state.join(2, isWhenStale: true, interval: 5, missing, at: 0).fetch == nil)
+    #expect(state.signal(missing, at: 1).fetch == nil)
+    let cleared = state.clear(isSignedOut: false)
+    #expect(cleared.leavesFetch)
+    #expect(cleared.fetch != first)
+    state.finish(first?.number ?? 0, missing, at: 2)
+    #expect(state.signal(missing, at: 2).fetch == nil, "the second fetch is still under way")
+    state.finish(cleared.fetch?.number ?? 0, value(until: 10), at: 3)
+    #expect(state.signal(value(until: 10), at: 3).fetch?.isFresh == true)
+  }
+
+  @Test func `wakes at the deadline if one wants that, and at the end of the shortest interval`() {
+    var state = LiveState()
+    let fetch = state.join(1, isWhenStale: false, interval: 30, missing, at: 2).fetch
+    state.finish(fetch?.number ?? 0, value(until: 20), at: 4)
+    #expect(state.nextWake == 32)
+    _ = state.join(2, isWhenStale: true, interval: nil, value(until: 20), at: 4)
+    #expect(state.nextWake == 20)
+    _ = state.join(3, isWhenStale: false, interval: 10, value(until: 20), at: 5)
+    #expect(state.nextWake == 15)
+    _ = state.leave(3, at: 6)
+    _ = state.leave(2, at: 6)
+    #expect(state.nextWake == 32)
+    #expect(state.leave(1, at: 6) == LiveState.Effects())
+    #expect(state.nextWake == nil)
+  }
+
+  @Test func `fetches once at a time at which both are due`() {
+    var state = LiveState()
+    _ = state.join(1, isWhenStale: true, interval: 10, value(until: 10), at: 0)
+    let effects = state.wake(value(until: 10), at: 10)
+    #expect(effects.fetch?.isFresh == true)
+    #expect(state.nextWake == 20)
+    #expect(state.wake(value(until: 10), at: 10) == LiveState.Effects())
+  }
+
+  @Test func `does nothing at rest but for a signal, a subscription or a value`() {
+    var state = LiveState()
+    _ = state.join(1, isWhenStale: true, interval: 10, value(until: 100), at: 0)
+    #expect(state.clear(isSignedOut: true).fetch == nil)
+    #expect(state.nextWake == nil)
+    #expect(state.wake(missing, at: 50) == LiveState.Effects())
+    #expect(state.refresh(missing) == LiveState.Effects())
+    #expect(state.clear(isSignedOut: false) == LiveState.Effects())
+    state.note(missing, at: 51)
+    #expect(state.nextWake == nil)
+    state.note(Sight(isFetching: true), at: 52)
+    #expect(state.nextWake == 60)
+    _ = state.clear(isSignedOut: true)
+    #expect(state.signal(missing, at: 70).fetch != nil)
+    #expect(state.nextWake == 80)
+  }
+
+  @Test func `ends everything with the last subscription`() {
+    var state = LiveState()
+    _ = state.join(1, isWhenStale: true, interval: 10, missing, at: 0)
+    #expect(state.leave(1, at: 1).leavesFetch)
+    #expect(state.signal(missing, at: 2) == LiveState.Effects())
+    #expect(state.refresh(missing) == LiveState.Effects())
+    #expect(state.clear(isSignedOut: false) == LiveState.Effects())
+    #expect(state.nextWake == nil)
+  }
+}
