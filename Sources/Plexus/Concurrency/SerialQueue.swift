@@ -28,6 +28,11 @@ final class SerialQueue: Sendable {
     return Self.current.contains { $0.queue == queue && !$0.isOver.load(ordering: .acquiring) }
   }
 
+  /// Runs work that belongs to no piece of work of any queue, though the current task may.
+  static func outside(_ work: @concurrent @Sendable () async -> Void) async {
+    await $current.withValue([]) { await work() }
+  }
+
   /// Adds a piece of work, which runs to its end whether those who wait for it are cancelled or not.
   ///
   /// - Returns: The task that does it.

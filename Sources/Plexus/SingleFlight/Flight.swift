@@ -1,5 +1,5 @@
 // @unchecked Sendable and unchecked exclusivity: the fields that change are behind a lock or are atomic; `previous`, `readsFirst`,
-// `takesStoredCopy` and `remembersFailure` are set under the lock of the key's shard before the flight is launched, and read by the
+// `takesStoredCopy`, `remembersFailure` and `inheritsTaskLocals` are set under the lock of the key's shard before the flight is launched, and read by the
 // flight's own task afterwards, which also sets and reads `generation`. Unsafe because a checked continuation would allocate for each of many
 // callers: a parked task is resumed exactly once, since the pure state hands it out once, under the lock.
 
@@ -22,6 +22,8 @@ class Flight: WaitNode, @unchecked Sendable {
     /// The fetch of several keys that this one is part of.
     var batch: BulkFlight?
     var predecessor: WaitNode?
+    /// The stored copy that was read, and is not new enough to be the answer.
+    var readCopy: Outcome?
     /// Whether the tasks have done their work.
     var hasEnded = false
   }
@@ -52,6 +54,9 @@ class Flight: WaitNode, @unchecked Sendable {
   /// Whether the failure of the fetch is remembered as the policy says.
   @exclusivity(unchecked) @safe
   @usableFromInline final var remembersFailure = true
+  /// Whether the tasks of the flight have the task-local values of the task that starts them.
+  @exclusivity(unchecked) @safe
+  @usableFromInline final var inheritsTaskLocals = false
   /// How much had been removed from the cacher before the fetch began, if the cacher tells.
   @exclusivity(unchecked) @safe
   @usableFromInline final var generation: CacheGeneration?
@@ -73,6 +78,9 @@ class Flight: WaitNode, @unchecked Sendable {
     highestPriority = Atomic(priority?.rawValue ?? 0)
     state = Locked(State(predecessor: predecessor))
   }
+
+  /// Whether the flight begins some time after it was launched, together with others.
+  @usableFromInline final var isDelayed: Bool { source?.delaysFlights ?? false }
 
   override final var predecessor: WaitNode? {
     state.withLock { $0.predecessor }
@@ -267,14 +275,20 @@ extension Flight {
 
   /// Starts a task for the flight, with the priority of its callers.
   ///
-  /// It inherits nothing from the current task. It is cancelled at once if the flight is.
+  /// It inherits nothing from the current task but, if so wished, its task-local values: not those by which waits
+  /// are recognized, since it does not belong to what the current task works for. It is cancelled at once if the
+  /// flight is.
   @usableFromInline
   @discardableResult
   final func start(
     _ operation: @escaping @concurrent @Sendable () async -> Void
   ) -> Task<Void, Never> {
     let priority = priority
-    let task = Task.detached(priority: priority, operation: operation)
+    let task =
+      inheritsTaskLocals
+      ? Task(priority: priority) {
+        await WaitScope.local.withValue(nil) { await SerialQueue.outside(operation) }
+      } : Task.detached(priority: priority, operation: operation)
     state.withLock { state in
       guard !state.hasEnded else { return }
       if state.task == nil { state.task = task } else { state.otherTasks.append(task) }
@@ -285,6 +299,14 @@ extension Flight {
       Self.escalate(task, to: current)
     }
     return task
+  }
+
+  /// The stored copy that was read, and is not new enough to be the answer.
+  @usableFromInline final var readCopy: Outcome? { state.withLock { $0.readCopy } }
+
+  /// Notes the stored copy that was read.
+  final func note(readCopy copy: Outcome) {
+    state.withLock { $0.readCopy = copy }
   }
 
   /// Forgets a task that has ended.
@@ -346,7 +368,7 @@ extension Flight {
       let work = (state.task, state.otherTasks)
       state.task = nil
       state.otherTasks = []
-      return (work, state.batch.take())
+      return ((work, state.readCopy.take()), state.batch.take())
     }
     withExtendedLifetime((work, previous)) {}
     return isCancelled ? nil : batch
@@ -409,9 +431,12 @@ extension Flight {
     private let id: String?
     private let type: any Any.Type
     private let namesKeys: Bool
+    /// Whether a flight waits for others with which it shares a fetch.
+    @usableFromInline let delaysFlights: Bool
 
     @usableFromInline
-    init(id: String?, type: any Any.Type, namesKeys: Bool) {
+    init(id: String?, type: any Any.Type, namesKeys: Bool, delaysFlights: Bool = false) {
+      self.delaysFlights = delaysFlights
       self.id = id
       self.type = type
       self.namesKeys = namesKeys
