@@ -28,6 +28,11 @@ final class SerialQueue: Sendable {
     return Self.current.contains { $0.queue == queue && !$0.isOver.load(ordering: .acquiring) }
   }
 
+  /// Runs an operation that belongs to no operation of any queue, even if the current task does.
+  static func outside(_ work: @concurrent @Sendable () async -> Void) async {
+    await $current.withValue([]) { await work() }
+  }
+
   /// Adds an operation, which runs to its end even if the tasks that wait for it are cancelled.
   ///
   /// - Returns: The task that runs it.

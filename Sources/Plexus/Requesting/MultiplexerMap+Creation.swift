@@ -5,6 +5,8 @@ extension MultiplexerMap {
   ///   - id: The name by which it appears in errors; its type if there is none.
   ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
   ///   - capacity: How much is kept in memory.
+  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together: always the
+  ///     same for a key.
   ///   - clock: What measures the age of values, waits and timeouts.
   ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
   /// - Precondition: The policy's expiry jitter lies between 0 and 1, its timeouts are positive, and the
@@ -14,22 +16,21 @@ extension MultiplexerMap {
     id: String? = nil,
     policy: CachePolicy = CachePolicy(),
     capacity: CacheCapacity<Value> = .unbounded,
+    tagging: (@Sendable (Key) -> [CacheTag])? = nil,
     clock: any Clock<Duration> = ContinuousClock(),
     onKeyFetch: @escaping @concurrent @Sendable (Key) async throws -> Value
   ) {
-    let cache = KeyedCache<Key, Value>(
+    self.init(
       id: id,
-      type: MultiplexerMap<Key, Value>.self,
-      namesKeys: true,
       policy: policy,
       capacity: capacity,
+      tagging: tagging,
       clock: clock,
       fetch: KeyedCache.fetch(onKeyFetch)
     )
-    self.init(owner: CacheOwner(cache), ticket: .none)
   }
 
-  /// Creates a map of what a closure fetches that knows of the value it renews.
+  /// Creates a map of what a closure fetches that is given the value it renews.
   ///
   /// The closure may ask the origin whether the value has changed at all, and may say how long the
   /// new one is fresh.
@@ -38,6 +39,8 @@ extension MultiplexerMap {
   ///   - id: The name by which it appears in errors; its type if there is none.
   ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
   ///   - capacity: How much is kept in memory.
+  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together: always the
+  ///     same for a key.
   ///   - clock: What measures the age of values, waits and timeouts.
   ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
   /// - Precondition: The policy's expiry jitter lies between 0 and 1, its timeouts are positive, and the
@@ -47,56 +50,103 @@ extension MultiplexerMap {
     id: String? = nil,
     policy: CachePolicy = CachePolicy(),
     capacity: CacheCapacity<Value> = .unbounded,
+    tagging: (@Sendable (Key) -> [CacheTag])? = nil,
     clock: any Clock<Duration> = ContinuousClock(),
     onKeyFetch:
       @escaping @concurrent @Sendable (Key, FetchContext<Value>) async throws -> FetchResult<Value>
   ) {
-    let cache = KeyedCache<Key, Value>(
+    self.init(
       id: id,
-      type: MultiplexerMap<Key, Value>.self,
-      namesKeys: true,
       policy: policy,
       capacity: capacity,
+      tagging: tagging,
       clock: clock,
       fetch: KeyedCache.fetch(onKeyFetch)
     )
-    self.init(owner: CacheOwner(cache), ticket: .none)
   }
 
-  /// Creates a map of what a closure fetches for several keys at once.
-  ///
-  /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all that is missing with one call; a request of a
-  /// single key calls it with that key alone, or joins a call that fetches the key already.
+  /// Creates a map of what a closure fetches, with stored copies under names of your own.
   ///
   /// - Parameters:
-  ///   - id: The name by which it appears in errors; its type if there is none.
+  ///   - id: The name by which it appears in errors, and the namespace of its entries in the cacher. A map
+  ///     without one appears by its type, shares its entries with others like it, and clears the whole cacher.
   ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
   ///   - capacity: How much is kept in memory.
+  ///   - cacher: Persistent storage for the values, if any. Their keys there are made of the id and the
+  ///     name of each key.
+  ///   - keyName: Returns the name of a key: the same for equal keys, and different ones for others. Two keys with
+  ///     one name would share a stored value.
+  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together: always the
+  ///     same for a key.
   ///   - clock: What measures the age of values, waits and timeouts.
-  ///   - onFetch: What fetches the values of keys, each of them once; a key that it returns nothing for
-  ///     fails with ``MultiplexerError/missingKey(_:)``. It is released with the map.
-  /// - Returns: The map.
+  ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
   /// - Precondition: The policy's expiry jitter lies between 0 and 1, its timeouts are positive, and the
   ///   capacity is not negative.
   @inlinable
-  public static func bulk(
+  public init(
     id: String? = nil,
     policy: CachePolicy = CachePolicy(),
     capacity: CacheCapacity<Value> = .unbounded,
+    cacher: (any Cacher<Value>)?,
+    keyName: @escaping @Sendable (Key) -> String,
+    tagging: (@Sendable (Key) -> [CacheTag])? = nil,
     clock: any Clock<Duration> = ContinuousClock(),
-    onFetch: @escaping @concurrent @Sendable ([Key]) async throws -> [Key: Value]
-  ) -> MultiplexerMap {
-    let cache = KeyedCache<Key, Value>(
+    onKeyFetch: @escaping @concurrent @Sendable (Key) async throws -> Value
+  ) {
+    self.init(
       id: id,
-      type: MultiplexerMap<Key, Value>.self,
-      namesKeys: true,
       policy: policy,
       capacity: capacity,
+      cacher: cacher,
+      text: { StoredNames.text(of: keyName($0)) },
+      tagging: tagging,
       clock: clock,
-      bulkFetch: onFetch,
-      fetch: KeyedCache.fetch(together: onFetch)
+      fetch: KeyedCache.fetch(onKeyFetch)
     )
-    return MultiplexerMap(owner: CacheOwner(cache), ticket: .none)
+  }
+
+  /// Creates a map of what a closure fetches that is given the value it renews, with stored copies under names of your own.
+  ///
+  /// The closure may ask the origin whether the value has changed at all, and may say how long the
+  /// new one is fresh.
+  ///
+  /// - Parameters:
+  ///   - id: The name by which it appears in errors, and the namespace of its entries in the cacher. A map
+  ///     without one appears by its type, shares its entries with others like it, and clears the whole cacher.
+  ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
+  ///   - capacity: How much is kept in memory.
+  ///   - cacher: Persistent storage for the values, if any. Their keys there are made of the id and the
+  ///     name of each key.
+  ///   - keyName: Returns the name of a key: the same for equal keys, and different ones for others. Two keys with
+  ///     one name would share a stored value.
+  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together: always the
+  ///     same for a key.
+  ///   - clock: What measures the age of values, waits and timeouts.
+  ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
+  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its timeouts are positive, and the
+  ///   capacity is not negative.
+  @inlinable
+  public init(
+    id: String? = nil,
+    policy: CachePolicy = CachePolicy(),
+    capacity: CacheCapacity<Value> = .unbounded,
+    cacher: (any Cacher<Value>)?,
+    keyName: @escaping @Sendable (Key) -> String,
+    tagging: (@Sendable (Key) -> [CacheTag])? = nil,
+    clock: any Clock<Duration> = ContinuousClock(),
+    onKeyFetch:
+      @escaping @concurrent @Sendable (Key, FetchContext<Value>) async throws -> FetchResult<Value>
+  ) {
+    self.init(
+      id: id,
+      policy: policy,
+      capacity: capacity,
+      cacher: cacher,
+      text: { StoredNames.text(of: keyName($0)) },
+      tagging: tagging,
+      clock: clock,
+      fetch: KeyedCache.fetch(onKeyFetch)
+    )
   }
 }
 
@@ -110,6 +160,8 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   ///   - capacity: How much is kept in memory.
   ///   - cacher: Persistent storage for the values, if any. Their keys there are made of the id and the
   ///     description of each key.
+  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together: always the
+  ///     same for a key.
   ///   - clock: What measures the age of values, waits and timeouts.
   ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
   /// - Precondition: The policy's expiry jitter lies between 0 and 1, its timeouts are positive, and the
@@ -120,25 +172,23 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
     policy: CachePolicy = CachePolicy(),
     capacity: CacheCapacity<Value> = .unbounded,
     cacher: (any Cacher<Value>)?,
+    tagging: (@Sendable (Key) -> [CacheTag])? = nil,
     clock: any Clock<Duration> = ContinuousClock(),
     onKeyFetch: @escaping @concurrent @Sendable (Key) async throws -> Value
   ) {
-    let cache = KeyedCache<Key, Value>(
+    self.init(
       id: id,
-      type: MultiplexerMap<Key, Value>.self,
-      namesKeys: true,
       policy: policy,
       capacity: capacity,
-      storage: cacher.map {
-        Storage(cacher: $0, id: id, policy: policy, clock: clock) { StoredNames.text(of: $0) }
-      },
+      cacher: cacher,
+      text: { StoredNames.text(of: $0) },
+      tagging: tagging,
       clock: clock,
       fetch: KeyedCache.fetch(onKeyFetch)
     )
-    self.init(owner: CacheOwner(cache), ticket: .none)
   }
 
-  /// Creates a map of what a closure fetches that knows of the value it renews, with stored copies.
+  /// Creates a map of what a closure fetches that is given the value it renews, with stored copies.
   ///
   /// The closure may ask the origin whether the value has changed at all, and may say how long the
   /// new one is fresh.
@@ -150,6 +200,8 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   ///   - capacity: How much is kept in memory.
   ///   - cacher: Persistent storage for the values, if any. Their keys there are made of the id and the
   ///     description of each key.
+  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together: always the
+  ///     same for a key.
   ///   - clock: What measures the age of values, waits and timeouts.
   ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
   /// - Precondition: The policy's expiry jitter lies between 0 and 1, its timeouts are positive, and the
@@ -160,9 +212,38 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
     policy: CachePolicy = CachePolicy(),
     capacity: CacheCapacity<Value> = .unbounded,
     cacher: (any Cacher<Value>)?,
+    tagging: (@Sendable (Key) -> [CacheTag])? = nil,
     clock: any Clock<Duration> = ContinuousClock(),
     onKeyFetch:
       @escaping @concurrent @Sendable (Key, FetchContext<Value>) async throws -> FetchResult<Value>
+  ) {
+    self.init(
+      id: id,
+      policy: policy,
+      capacity: capacity,
+      cacher: cacher,
+      text: { StoredNames.text(of: $0) },
+      tagging: tagging,
+      clock: clock,
+      fetch: KeyedCache.fetch(onKeyFetch)
+    )
+  }
+}
+
+extension MultiplexerMap {
+  /// Creates a map; the text of a key is needed with a cacher only.
+  @inlinable
+  init(
+    id: String?,
+    policy: CachePolicy,
+    capacity: CacheCapacity<Value>,
+    cacher: (any Cacher<Value>)? = nil,
+    text: @escaping @Sendable (Key) -> String = { "\($0)" },
+    tagging: (@Sendable (Key) -> [CacheTag])?,
+    clock: any Clock<Duration>,
+    batching: BatchRules? = nil,
+    bulkFetch: KeyedCache<Key, Value>.BulkFetch? = nil,
+    fetch: @escaping CacheEngine.Operations.Fetch
   ) {
     let cache = KeyedCache<Key, Value>(
       id: id,
@@ -171,54 +252,41 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
       policy: policy,
       capacity: capacity,
       storage: cacher.map {
-        Storage(cacher: $0, id: id, policy: policy, clock: clock) { StoredNames.text(of: $0) }
+        Storage(cacher: $0, id: id, policy: policy, clock: clock, text: text)
       },
+      tagging: tagging,
       clock: clock,
-      fetch: KeyedCache.fetch(onKeyFetch)
+      bulkFetch: bulkFetch,
+      batching: batching,
+      fetch: fetch
     )
     self.init(owner: CacheOwner(cache), ticket: .none)
   }
 
-  /// Creates a map of what a closure fetches for several keys at once, with stored copies.
-  ///
-  /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all that is missing with one call; a request of a
-  /// single key calls it with that key alone, or joins a call that fetches the key already.
-  ///
-  /// - Parameters:
-  ///   - id: The name by which it appears in errors, and the namespace of its entries in the cacher. A map
-  ///     without one appears by its type, shares its entries with others like it, and clears the whole cacher.
-  ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
-  ///   - capacity: How much is kept in memory.
-  ///   - cacher: Persistent storage for the values, if any. Their keys there are made of the id and the
-  ///     description of each key.
-  ///   - clock: What measures the age of values, waits and timeouts.
-  ///   - onFetch: What fetches the values of keys, each of them once; a key that it returns nothing for
-  ///     fails with ``MultiplexerError/missingKey(_:)``. It is released with the map.
-  /// - Returns: The map.
-  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its timeouts are positive, and the
-  ///   capacity is not negative.
+  /// Creates a map with a fetch for several keys.
   @inlinable
-  public static func bulk(
-    id: String? = nil,
-    policy: CachePolicy = CachePolicy(),
-    capacity: CacheCapacity<Value> = .unbounded,
-    cacher: (any Cacher<Value>)?,
-    clock: any Clock<Duration> = ContinuousClock(),
-    onFetch: @escaping @concurrent @Sendable ([Key]) async throws -> [Key: Value]
-  ) -> MultiplexerMap {
-    let cache = KeyedCache<Key, Value>(
+  init(
+    id: String?,
+    policy: CachePolicy,
+    capacity: CacheCapacity<Value>,
+    cacher: (any Cacher<Value>)? = nil,
+    text: @escaping @Sendable (Key) -> String = { "\($0)" },
+    tagging: (@Sendable (Key) -> [CacheTag])?,
+    clock: any Clock<Duration>,
+    batching: BatchRules,
+    onFetch: @escaping KeyedCache<Key, Value>.BulkFetch
+  ) {
+    self.init(
       id: id,
-      type: MultiplexerMap<Key, Value>.self,
-      namesKeys: true,
       policy: policy,
       capacity: capacity,
-      storage: cacher.map {
-        Storage(cacher: $0, id: id, policy: policy, clock: clock) { StoredNames.text(of: $0) }
-      },
+      cacher: cacher,
+      text: text,
+      tagging: tagging,
       clock: clock,
+      batching: batching,
       bulkFetch: onFetch,
       fetch: KeyedCache.fetch(together: onFetch)
     )
-    return MultiplexerMap(owner: CacheOwner(cache), ticket: .none)
   }
 }

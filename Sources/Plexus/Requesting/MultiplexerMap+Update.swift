@@ -49,6 +49,6 @@ extension Multiplexer {
   ///
   /// What follows is described at ``MultiplexerMap/prefetch(_:)``.
   public nonisolated func prefetch() {
-    cache.prefetch(CollectionOfOne(SingleKey()))
+    cache.prefetch(SingleKey(), hash: 0)
   }
 }

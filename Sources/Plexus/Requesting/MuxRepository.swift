@@ -134,6 +134,23 @@ public final actor MuxRepository {
     guard failures.isEmpty else { throw MuxRepositoryError(failures: failures) }
   }
 
+  /// Forgets the values of all members that have one of some tags, in memory and stored.
+  ///
+  /// All members forget them before the first stored copy is removed. What the call does to a member is described at
+  /// ``MultiplexerMap/clear(tags:)``. Stored copies of members that were released are not reached: they are removed
+  /// by ``clearAll()``.
+  ///
+  /// - Parameter tags: The tags.
+  /// - Throws: ``MuxRepositoryError`` with the errors of the members that failed. The others are
+  ///   cleared all the same.
+  public nonisolated func clear(tags: Set<CacheTag>) async throws {
+    let members = members()
+    // A fetch that begins now may still read what a member further back has not forgotten: all of them forget again.
+    for member in members { member.forget(tags: tags) }
+    let failures = await Self.ask(members) { try await $0.clear(tags: tags) }
+    guard failures.isEmpty else { throw MuxRepositoryError(failures: failures) }
+  }
+
   /// Removes the stored copies of members that were released.
   private nonisolated static func removeCopies(
     _ entries: [StoredCopiesID: Entry]

@@ -35,9 +35,25 @@ public protocol RepositoryMember: AnyObject, Sendable {
 
   /// Forgets everything in memory. What is under way goes on.
   nonisolated func clearMemory()
+
+  /// Discards the values in memory that have one of some tags, and the results of work in progress for them.
+  ///
+  /// Called for all members before the first ``clear(tags:)``. Must not block.
+  nonisolated func forget(tags: Set<CacheTag>)
+
+  /// Discards the values that have one of some tags once more, and their stored copies.
+  ///
+  /// - Throws: Why some of the copies are still there.
+  nonisolated func clear(tags: Set<CacheTag>) async throws
 }
 
 extension RepositoryMember {
+  /// Forgets nothing: values have no tags.
+  public nonisolated func forget(tags: Set<CacheTag>) {}
+
+  /// Forgets nothing: values have no tags.
+  public nonisolated func clear(tags: Set<CacheTag>) async throws {}
+
   /// Calls ``invalidate()``.
   public nonisolated func pause() {
     invalidate()

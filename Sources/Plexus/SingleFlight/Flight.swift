@@ -1,8 +1,8 @@
 // @unchecked Sendable and unchecked exclusivity: mutable state is atomic or behind a lock, except for the fields
-// marked below. `previous`, `readsFirst`, `isCounted`, `takesStoredCopy` and `remembersFailure` are set under the lock
-// of the key's shard before the launch; afterwards, the launching thread and then the flight's own task access them.
-// That task sets and reads `generation`. Unsafe: a checked continuation would allocate for each caller. A parked task
-// is resumed exactly once, because the pure state returns it once, under the lock.
+// marked below. `previous`, `readsFirst`, `isCounted`, `takesStoredCopy`, `remembersFailure` and `inheritsTaskLocals`
+// are set under the lock of the key's shard before the launch; afterwards, the launching thread and then the flight's
+// own task access them. That task sets and reads `generation`. Unsafe: a checked continuation would allocate for each
+// caller. A parked task is resumed exactly once, because the pure state returns it once, under the lock.
 
 internal import Synchronization
 
@@ -23,6 +23,8 @@ class Flight: WaitNode, @unchecked Sendable {
     /// The fetch of several keys that this one is part of.
     var batch: BulkFlight?
     var predecessor: WaitNode?
+    /// The stored copy that was read and is not new enough to be the answer.
+    var readCopy: Outcome?
     /// Whether the tasks have finished.
     var hasEnded = false
   }
@@ -53,6 +55,9 @@ class Flight: WaitNode, @unchecked Sendable {
   /// Whether the policy's rule for remembering failures applies to the fetch.
   @exclusivity(unchecked) @safe
   @usableFromInline final var remembersFailure = true
+  /// Whether the tasks of the flight have the task-local values of the task that starts them.
+  @exclusivity(unchecked) @safe
+  @usableFromInline final var inheritsTaskLocals = false
   /// The generation of the cacher before the fetch began, if the cacher provides one.
   @exclusivity(unchecked) @safe
   @usableFromInline final var generation: CacheGeneration?
@@ -74,6 +79,9 @@ class Flight: WaitNode, @unchecked Sendable {
     highestPriority = Atomic(priority?.rawValue ?? 0)
     state = Locked(State(predecessor: predecessor))
   }
+
+  /// Whether the flight begins some time after it was launched, together with others.
+  @usableFromInline final var isDelayed: Bool { source?.delaysFlights ?? false }
 
   override final var predecessor: WaitNode? {
     state.withLock { $0.predecessor }
@@ -268,14 +276,20 @@ extension Flight {
 
   /// Starts a detached task for the flight, with the priority of its callers.
   ///
-  /// If the flight has been cancelled, the task is cancelled immediately.
+  /// It inherits nothing from the current task except, if requested, its task-local values: not those by which waits
+  /// are recognized, since it does not belong to the work of the current task. If the flight has been cancelled, the
+  /// task is cancelled immediately.
   @usableFromInline
   @discardableResult
   final func start(
     _ operation: @escaping @concurrent @Sendable () async -> Void
   ) -> Task<Void, Never> {
     let priority = priority
-    let task = Task.detached(priority: priority, operation: operation)
+    let task =
+      inheritsTaskLocals
+      ? Task(priority: priority) {
+        await WaitScope.local.withValue(nil) { await SerialQueue.outside(operation) }
+      } : Task.detached(priority: priority, operation: operation)
     state.withLock { state in
       guard !state.hasEnded else { return }
       if state.task == nil { state.task = task } else { state.otherTasks.append(task) }
@@ -286,6 +300,14 @@ extension Flight {
       Self.escalate(task, to: current)
     }
     return task
+  }
+
+  /// The stored copy that was read and is not new enough to be the answer.
+  @usableFromInline final var readCopy: Outcome? { state.withLock { $0.readCopy } }
+
+  /// Records the stored copy that was read.
+  final func note(readCopy copy: Outcome) {
+    state.withLock { $0.readCopy = copy }
   }
 
   /// Removes a task that has ended.
@@ -349,7 +371,8 @@ extension Flight {
       state.otherTasks = []
       let batch = state.batch.take()
       // A later cancellation finds no batch to notify.
-      return (work, hasBeenCancelled.load(ordering: .relaxed) ? nil : batch)
+      let isCancelled = hasBeenCancelled.load(ordering: .relaxed)
+      return ((work, state.readCopy.take()), isCancelled ? nil : batch)
     }
     withExtendedLifetime((work, previous)) {}
     return batch
@@ -412,9 +435,12 @@ extension Flight {
     private let id: String?
     private let type: any Any.Type
     private let namesKeys: Bool
+    /// Whether a flight waits for others with which it shares a fetch.
+    @usableFromInline let delaysFlights: Bool
 
     @usableFromInline
-    init(id: String?, type: any Any.Type, namesKeys: Bool) {
+    init(id: String?, type: any Any.Type, namesKeys: Bool, delaysFlights: Bool = false) {
+      self.delaysFlights = delaysFlights
       self.id = id
       self.type = type
       self.namesKeys = namesKeys

@@ -68,6 +68,14 @@ enum CacheUnderTest<Value: Sendable>: Requestable {
     }
   }
 
+  /// The value as the result of a request of several keys, where there are any.
+  func requestTogether() async -> Value? {
+    switch self {
+    case .multiplexer(let cache): try? await cache.request()
+    case .map(let cache): try? await cache.request([Self.key])[Self.key]?.get()
+    }
+  }
+
   var cachedValue: Value? {
     switch self {
     case .multiplexer(let cache): cache.cachedValue

@@ -16,6 +16,14 @@ import Testing
     )
   }
 
+  @Test func `keeps every promise, with flights that begin later than they are launched`() throws {
+    try walk(
+      World(isDelayed: true),
+      events: [.request, .insist, .refresh, .depart, .succeed, .fail, .store, .update, .clear],
+      depth: 6
+    )
+  }
+
   private func walk(_ world: World, events: [World.Event], depth: Int) throws {
     guard depth > 0 else { return }
     for event in events {
@@ -31,6 +39,7 @@ import Testing
 private struct World {
   enum Event: CaseIterable {
     case request, insist, leave, succeed, pass, fail, giveUp, lateResult
+    case depart
     case refresh, store, update, clear, clearMemory, advance
   }
 
@@ -45,11 +54,23 @@ private struct World {
   private static let timeToLive: Nanoseconds = 3
   private static let staleTime: Nanoseconds = 1
   private static let memory: Nanoseconds = 2
+  private static let refreshAhead: Nanoseconds = 2
 
   private(set) var history: [Event] = []
   private(set) var brokenPromise: String?
   private var state = EntryUnderTest()
   private var now: Nanoseconds = 0
+
+  private let source: Flight.Source?
+
+  /// - Parameter isDelayed: Whether flights begin some time after they were launched.
+  init(isDelayed: Bool = false) {
+    source =
+      isDelayed
+      ? Flight.Source(id: nil, type: Int.self, namesKeys: true, delaysFlights: true) : nil
+  }
+
+  private func makeFlight() -> Flight { Flight(source: source) }
 
   // What is believed. The value is the moment at which what brought it began.
   private var value: Int?
@@ -58,6 +79,7 @@ private struct World {
   private var queued: Flight?
   private var invalidate: Flight?
   private var rememberedUntil: Nanoseconds = .min
+  private var renewsFrom: Nanoseconds = .min
   private var moment = 0
   private var refreshes: [(ticket: RefreshTicket, moment: Int)] = []
 
@@ -73,8 +95,12 @@ private struct World {
       guard !refreshes.isEmpty else { return false }
       request(insisting: true)
     case .leave, .succeed, .pass, .fail, .giveUp:
-      guard let running else { return false }
+      guard let running, running.beganAt < .max else { return false }
       end(running, by: event)
+    case .depart:
+      guard running?.beganAt == .max else { return false }
+      state.depart()
+      running?.beganAt = moment
     case .lateResult:
       guard let invalidate else { return false }
       let effects = state.succeed(invalidate, with: -1, lifetime: lifetime, at: now)
@@ -92,6 +118,9 @@ private struct World {
     return true
   }
 
+  /// When a flight begins that is launched now: later, if it has yet to depart.
+  private var beginning: Int { source == nil ? moment : .max }
+
   private var lifetime: EntryState.Lifetime { .init(duration: Self.timeToLive) }
 
   private mutating func expect(_ condition: Bool, _ promise: String) {
@@ -103,12 +132,13 @@ private struct World {
   }
 
   private mutating func request(insisting: Bool) {
-    let next = Flight()
+    let next = makeFlight()
     let wish = insisting ? refreshes[refreshes.count / 2] : nil
     let effects = state.request(
       ticket: wish?.ticket ?? .none,
       at: now,
       staleTime: Self.staleTime,
+      refreshAhead: Self.refreshAhead,
       next: next
     )
     let lastRefresh = refreshes.last?.moment ?? -1
@@ -120,6 +150,9 @@ private struct World {
     switch effects.answer {
     case .fresh:
       expect(mayUseValue && now < deadline, "a value was taken for fresh")
+      let isDue =
+        now >= deadline - Self.refreshAhead && now >= max(renewsFrom, rememberedUntil)
+      expect(effects.startsFlight == (running == nil && isDue), "a value is renewed ahead once")
     case .stale:
       expect(mayUseValue, "a stale value was handed out that must not be")
       expect(now >= deadline && now < deadline + Self.staleTime, "a value was taken for stale")
@@ -146,7 +179,8 @@ private struct World {
     }
     if effects.startsFlight {
       expect(running == nil, "two flights at once")
-      running = FlightBelieved(id: next, beganAt: moment, isInBackground: effects.answer == .stale)
+      let isAnswered = effects.answer == .stale || effects.answer == .fresh
+      running = FlightBelieved(id: next, beganAt: beginning, isInBackground: isAnswered)
     }
   }
 
@@ -156,16 +190,19 @@ private struct World {
     case .succeed:
       effects = state.succeed(flight.id, with: flight.beganAt, lifetime: lifetime, at: now)
       value = flight.beganAt
+      renewsFrom = .min
       deadline = now + Self.timeToLive
       rememberedUntil = .min
     case .pass:
       effects = state.pass(flight.id)
+      renewsFrom = .min
       value = nil
       deadline = .min
       rememberedUntil = .min
     case .fail:
       effects = state.fail(flight.id, with: CancellationError(), memory: Self.memory, at: now)
       rememberedUntil = queued == nil ? now + Self.memory : .min
+      renewsFrom = value != nil && now < deadline ? now + (deadline - now) / 2 : .min
     case .leave:
       effects = state.abandon(flight.id)
       if flight.isInBackground {
@@ -177,17 +214,18 @@ private struct World {
     }
     expect(effects.isCurrent, "the end of the flight under way had no effect")
     expect(effects.startsFlight == queued, "the queued flight does not begin after the other one")
-    running = queued.map { FlightBelieved(id: $0, beganAt: moment, isInBackground: true) }
+    running = queued.map { FlightBelieved(id: $0, beganAt: beginning, isInBackground: true) }
     queued = nil
   }
 
   private mutating func refresh() {
     let ticket = RefreshTicket(rawValue: UInt64(refreshes.count + 1))
-    let next = Flight()
+    let next = makeFlight()
     let isQueued = state.refresh(ticket, next: next)
     refreshes.append((ticket, moment))
     rememberedUntil = .min
-    expect(isQueued == (running != nil && queued == nil), "a refresh queues one flight")
+    let isTooEarly = running.map { $0.beganAt < .max } ?? false
+    expect(isQueued == (isTooEarly && queued == nil), "a refresh queues one flight")
     guard isQueued else { return }
     queued = next
   }
@@ -207,6 +245,7 @@ private struct World {
     running = nil
     queued = nil
     rememberedUntil = .min
+    renewsFrom = .min
   }
 
   private mutating func clear() {
@@ -221,6 +260,7 @@ private struct World {
     value = nil
     deadline = .min
     rememberedUntil = .min
+    renewsFrom = .min
   }
 
   private mutating func forget() {
@@ -230,6 +270,7 @@ private struct World {
     value = nil
     deadline = .min
     rememberedUntil = .min
+    renewsFrom = .min
   }
 
   private mutating func compare() {

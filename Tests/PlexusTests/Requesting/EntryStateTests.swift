@@ -336,6 +336,7 @@ struct EntryUnderTest {
     ticket: RefreshTicket = .none,
     at now: Nanoseconds,
     staleTime: Nanoseconds,
+    refreshAhead: Nanoseconds = 0,
     next: Flight,
     mayWait: Bool = true
   ) -> RequestEffects {
@@ -344,10 +345,14 @@ struct EntryUnderTest {
       ticket: ticket,
       at: now,
       staleTime: staleTime,
+      refreshAhead: refreshAhead,
       mayWait: mayWait
     )
     switch decision {
     case .fresh: return RequestEffects(answer: .fresh)
+    case .expiring:
+      state.begin(next, inBackground: true)
+      return RequestEffects(answer: .fresh, startsFlight: true)
     case .stale(let renews):
       if renews { state.begin(next, inBackground: true) }
       return RequestEffects(answer: .stale, startsFlight: renews)
@@ -419,6 +424,8 @@ struct EntryUnderTest {
     state.enqueue(next)
     return true
   }
+
+  mutating func depart() { state.depart() }
 
   var cut: CutEffects { CutEffects(cutsOff: state.running, drops: state.queued) }
 

@@ -92,7 +92,7 @@ import Testing
 
   @Test func `are prefetched with no effect on the hit rate`() async throws {
     let map = map()
-    let states = Recorder(map.subscribe(to: 1))
+    let states = Recorder(map.subscribe(to: 1, bufferingPolicy: .unbounded))
     map.prefetch([1, 2])
     _ = await states.first(3)
     map.prefetch([1, 2])

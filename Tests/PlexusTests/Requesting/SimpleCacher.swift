@@ -8,6 +8,7 @@ final class SimpleCacher: Cacher {
   private let entries: Guarded<[String: CacheEntry<Int>]>
   private let reading: Gate?
   private let failure: (any Error)?
+  private let writes = Gate()
 
   /// - Parameters:
   ///   - values: What it has; stored this very moment.
@@ -22,6 +23,9 @@ final class SimpleCacher: Cacher {
 
   private static var now: Duration { .seconds(Date().timeIntervalSince1970) }
 
+  /// Waits until something was stored so many times.
+  func stores(_ count: Int) async { await writes.arrivals(count) }
+
   /// The values that it has.
   var values: [String: Int] { entries.withLock { $0.mapValues(\.value) } }
 
@@ -33,6 +37,8 @@ final class SimpleCacher: Cacher {
   func store(_ new: [String: CacheEntry<Int>]) async throws {
     if let failure { throw failure }
     entries.withLock { $0.merge(new) { $1 } }
+    writes.open()
+    try await writes.wait()
   }
 
   func removeEntries(forKeys keys: Set<String>) async throws {

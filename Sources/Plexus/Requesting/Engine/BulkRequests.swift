@@ -50,7 +50,7 @@ extension KeyedCache {
     }
     effects.perform(in: self)
     guard !places.isEmpty else { return results }
-    let outcomes = await wait(for: places, scope: scope)
+    let outcomes = await wait(for: places, scope: scope, isSoft: ticket.isNone)
     for index in pending.indices {
       let outcome = outcomes[index]
       switch outcome?.kind {
@@ -82,10 +82,27 @@ extension CacheEngine {
 
   /// Waits for several flights.
   ///
+  /// - Parameters:
+  ///   - places: The places that the caller has taken.
+  ///   - scope: The fetch or load that the caller works for.
+  ///   - isSoft: Whether stale values are the answers once the soft timeout is over.
   /// - Returns: Their outcomes in the same order; `nil` for flights that had not ended when the caller was
   ///   cancelled.
   @usableFromInline
-  final func wait(for places: [PendingPlace], scope: WaitNode?) async -> [Outcome?] {
+  final func wait(
+    for places: [PendingPlace],
+    scope: WaitNode?,
+    isSoft: Bool
+  ) async -> [Outcome?] {
+    guard isSoft, let soft = softTimeout(places, scope) else {
+      return await wait(for: places, scope: scope)
+    }
+    let outcomes = await wait(for: places, scope: scope)
+    soft.timer.cancel()
+    return outcomes.indices.map { outcomes[$0] ?? soft.answers[$0] }
+  }
+
+  private final func wait(for places: [PendingPlace], scope: WaitNode?) async -> [Outcome?] {
     if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
       await withTaskPriorityEscalationHandler(
         operation: { await outcomes(of: places, scope: scope) },
@@ -128,10 +145,53 @@ extension KeyedCache {
   /// Launches several flights as one fetch.
   @inlinable
   func launchTogether(_ flights: [Flight], with bulkFetch: @escaping BulkFetch) {
+    let flights = source.delaysFlights ? depart(flights) : flights
+    if flights.isEmpty { return }
     let batch = BulkFlight(flights)
+    batch.inheritsTaskLocals = flights.contains(where: \.inheritsTaskLocals)
     for flight in flights { flight.begin(in: batch) }
     if !flights.contains(where: \.readsFirst), let first = flights.first { countFetch(first) }
     batch.start { [self] in await fetchTogether(flights, in: batch, with: bulkFetch) }
+  }
+
+  /// Notes that the fetch of several flights begins now, and ends those whose callers have left.
+  ///
+  /// - Returns: The flights to fetch.
+  @usableFromInline
+  func depart(_ flights: [Flight]) -> [Flight] {
+    var departing: [Flight] = []
+    departing.reserveCapacity(flights.count)
+    var launched: [Flight] = []
+    for flight in flights {
+      let key = key(of: flight)
+      let isCurrent = shards.withLock(hash: flight.hash) { shard in
+        guard let index = shard.keys.index(of: key, hash: flight.hash),
+          shard[index].state.running === flight
+        else { return false }
+        shard[index].state.depart()
+        return true
+      }
+      // One that was cut off is fetched for its callers only.
+      let isWanted =
+        !flight.isCancelled && !flight.isSettled && (isCurrent || flight.callerCount > 0)
+      if isWanted {
+        departing.append(flight)
+      } else {
+        let outcome = Outcome(.cancelled, error: CancellationError())
+        launched += finish(flight, with: outcome, isBulk: true)
+      }
+    }
+    launch(launched)
+    return departing
+  }
+
+  /// The keys of flights, each of them once: a key that was cleared before its batch departs has several.
+  @usableFromInline
+  func keys(of flights: [Flight]) -> [Key] {
+    let keys = flights.map { key(of: $0) }
+    guard source.delaysFlights else { return keys }
+    var known = Set<Key>(minimumCapacity: keys.count)
+    return keys.filter { known.insert($0).inserted }
   }
 
   /// Does the work of several flights: their stored copies, one fetch for the rest, its timeout and retries.
@@ -167,7 +227,7 @@ extension KeyedCache {
     in batch: BulkFlight,
     with bulkFetch: @escaping BulkFetch
   ) async {
-    let keys = flights.map { key(of: $0) }
+    let keys = keys(of: flights)
     if let generation = storage?.generation {
       for flight in flights { flight.generation = generation }
     }
@@ -179,10 +239,13 @@ extension KeyedCache {
       }
       for flight in flights {
         let key = key(of: flight)
-        if let value = values[key] {
-          launched += finish(flight, with: ValueOutcome(value), isBulk: true)
-        } else {
-          let error = MultiplexerError.missingKey("\(key)")
+        do {
+          guard let outcome = try values.outcome(of: key, renewing: flight.previous.map(valued))
+          else {
+            throw MultiplexerError.missingKey("\(key)")
+          }
+          launched += finish(flight, with: outcome, isBulk: true)
+        } catch {
           launched += fail(flight, with: error, copies, &failures)
         }
       }
@@ -230,7 +293,10 @@ extension KeyedCache {
       if !flight.isCancelled, !flight.isSettled, let copy, isAnswer(copy, for: flight) {
         departure.renew(finish(flight, with: copy, isBulk: true))
       } else {
-        if let copy { flight.previous = copy }
+        if let copy {
+          flight.previous = copy
+          flight.note(readCopy: copy)
+        }
         departure.add(flight, copy)
       }
     }

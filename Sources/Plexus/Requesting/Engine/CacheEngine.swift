@@ -25,12 +25,16 @@ class CacheEngine: @unchecked Sendable {
     let abandon: @Sendable (CacheEngine, Flight) -> Void
     /// Counts a fetch that is about to begin.
     let countFetch: @Sendable (CacheEngine, Flight) -> Void
+    /// The value that answers callers of a flight whose soft timeout is over; the flight goes on without them.
+    let softAnswer: @Sendable (CacheEngine, Flight) -> Outcome?
     /// Reads the stored copy for a flight, if there is a cacher.
     let readCopy: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome?)?
     /// How much has been removed from the cacher, if there is one.
     let generation: (@Sendable () -> CacheGeneration?)?
     /// Writes values that have left memory, if there is a cacher.
     let scheduleWriting: (@Sendable (CacheEngine) -> Void)?
+    /// Writes changes after the time of the policy, if there is one.
+    let noteChange: (@Sendable (CacheEngine) -> Void)?
     /// Launches several flights as one fetch, if there is a fetch for several keys.
     let launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?
 
@@ -40,18 +44,22 @@ class CacheEngine: @unchecked Sendable {
       finish: @escaping @Sendable (CacheEngine, Flight, Outcome) -> [Flight],
       abandon: @escaping @Sendable (CacheEngine, Flight) -> Void,
       countFetch: @escaping @Sendable (CacheEngine, Flight) -> Void,
+      softAnswer: @escaping @Sendable (CacheEngine, Flight) -> Outcome?,
       readCopy: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome?)?,
       generation: (@Sendable () -> CacheGeneration?)?,
       scheduleWriting: (@Sendable (CacheEngine) -> Void)?,
+      noteChange: (@Sendable (CacheEngine) -> Void)?,
       launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?
     ) {
       self.fetch = fetch
       self.finish = finish
       self.abandon = abandon
       self.countFetch = countFetch
+      self.softAnswer = softAnswer
       self.readCopy = readCopy
       self.generation = generation
       self.scheduleWriting = scheduleWriting
+      self.noteChange = noteChange
       self.launchTogether = launchTogether
     }
   }
@@ -59,10 +67,14 @@ class CacheEngine: @unchecked Sendable {
   @usableFromInline final let source: Flight.Source
   @usableFromInline final let policy: CachePolicy
   @usableFromInline final let staleTime: Nanoseconds
+  /// How long before its deadline a value is renewed.
+  @usableFromInline final let refreshAhead: Nanoseconds
   private final let timeToLive: Nanoseconds
   @usableFromInline final let time: TimeSource
   final let clock: any Clock<Duration>
   final let operations: Operations
+  private final let batching: BatchRules?
+  private final let batchWindow: BatchWindow?
   final let events = BroadcastHub<CacheEvent>()
   private final let hasListeners = Atomic<Bool>(false)
   /// Whether any key has ever had a subscriber.
@@ -73,10 +85,13 @@ class CacheEngine: @unchecked Sendable {
   init(
     source: Flight.Source,
     policy: CachePolicy,
+    batching: BatchRules?,
     clock: any Clock<Duration>,
     operations: Operations
   ) {
     policy.validate()
+    self.batching = batching
+    batchWindow = batching.flatMap { $0.delaysFlights ? BatchWindow($0, clock: clock) : nil }
     self.source = source
     self.policy = policy
     self.clock = clock
@@ -84,8 +99,11 @@ class CacheEngine: @unchecked Sendable {
     staleTime = Nanoseconds(saturating: policy.staleWhileRevalidate)
     timeToLive = Nanoseconds(saturating: policy.timeToLive)
     // A few ticks of the coarse clock would be a large part of so short a time.
-    let isShort = policy.timeToLive > .zero && policy.timeToLive < .milliseconds(200)
+    let times = [policy.timeToLive, policy.timeToIdle ?? .zero, policy.refreshAhead]
+    let isShort = times.contains { $0 > .zero && $0 < .milliseconds(200) }
     time = TimeSource(clock, isExact: isShort)
+    // The sum with a reading of the clock must not overflow.
+    refreshAhead = min(max(Nanoseconds(saturating: policy.refreshAhead), 0), .max / 4)
   }
 
   /// The place of the next refresh in the order of all of them.
@@ -147,6 +165,10 @@ class CacheEngine: @unchecked Sendable {
   final func scheduleWriting() {
     operations.scheduleWriting?(self)
   }
+
+  final func noteChange() {
+    operations.noteChange?(self)
+  }
 }
 
 // MARK: - Waiting
@@ -158,15 +180,20 @@ extension CacheEngine {
   ///   - flight: The flight.
   ///   - place: The place that the caller has taken.
   ///   - scope: The fetch or load that the caller works for, whose wait is recorded.
+  ///   - isSoft: Whether a stale value is the answer once the soft timeout is over.
   /// - Returns: An outcome with a value.
   /// - Throws: The error of the fetch; a `CancellationError` if the caller is cancelled.
   @usableFromInline
   final func wait(
     for flight: Flight,
     in place: WaitPlace,
-    scope: WaitNode?
+    scope: WaitNode?,
+    isSoft: Bool = false
   ) async throws -> Outcome {
+    let soft = isSoft ? softTimeout([PendingPlace(flight: flight, place: place)], scope) : nil
     let outcome = await flight.wait(in: place) { self.leave(flight, place, scope: scope) }
+    soft?.timer.cancel()
+    if outcome == nil, let answer = soft?.answers[0] { return answer }
     guard let outcome else { throw CancellationError() }
     if let scope { WaitGraph.stopWaiting(scope, for: flight) }
     return try outcome.get()
@@ -196,6 +223,39 @@ extension CacheEngine {
     departure.resume()
   }
 
+  /// The stale values that answer callers in place of their fetches.
+  final class SoftAnswers: Sendable {
+    private let outcomes = Locked<[Int: Outcome]>([:])
+
+    subscript(index: Int) -> Outcome? {
+      outcomes.withLock { $0[index] }
+    }
+
+    func set(_ outcome: Outcome, at index: Int) {
+      outcomes.withLock { $0[index] = outcome }
+    }
+  }
+
+  /// Answers callers with stale values after the soft timeout, as far as their fetches have not ended.
+  final func softTimeout(
+    _ places: [PendingPlace],
+    _ scope: WaitNode?
+  ) -> (timer: Task<Void, Never>, answers: SoftAnswers)? {
+    guard let timeout = policy.softTimeout else { return nil }
+    let answers = SoftAnswers()
+    let timer = clock.timer(timeout) { [self] in
+      for (index, place) in places.enumerated().reversed() {
+        guard let answer = operations.softAnswer(self, place.flight) else { continue }
+        // Before the caller can find that it has left.
+        answers.set(answer, at: index)
+        let departure = place.flight.leave(place.place)
+        if departure.hasLeft, let scope { WaitGraph.stopWaiting(scope, for: place.flight) }
+        departure.resume()
+      }
+    }
+    return (timer, answers)
+  }
+
   /// The error of a request that may not wait.
   @usableFromInline
   final func refusal(isOwn: Bool, scope: WaitNode?) -> any Error {
@@ -220,8 +280,18 @@ extension CacheEngine {
   /// Launches flights: from here on they end by themselves, each exactly once.
   @usableFromInline
   final func launch(_ flights: [Flight]) {
-    if flights.count > 1, let launchTogether = operations.launchTogether {
-      return launchTogether(self, flights)
+    if flights.isEmpty { return }
+    if let launchTogether = operations.launchTogether {
+      if let batchWindow { return batchWindow.add(flights) { launchTogether(self, $0) } }
+      if flights.count > 1 {
+        var rest = flights[...]
+        while !rest.isEmpty {
+          let batch = rest.prefix(batching?.maximumSize ?? .max)
+          rest = rest.dropFirst(batch.count)
+          launchTogether(self, Array(batch))
+        }
+        return
+      }
     }
     for flight in flights {
       flight.begin()
@@ -239,6 +309,7 @@ extension CacheEngine {
       if let copy {
         if isAnswer(copy, for: flight) { return copy }
         flight.previous = copy
+        flight.note(readCopy: copy)
       }
       operations.countFetch(self, flight)
     }

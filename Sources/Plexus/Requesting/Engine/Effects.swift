@@ -16,6 +16,8 @@ struct Effects: Sendable {
   @usableFromInline var released: [any AnyObject & Sendable] = []
   /// Whether the cacher has to be told something that no call of `flush` or `clear` is about to tell it.
   @usableFromInline var callsCacher = false
+  /// Whether there is a value that the cacher does not have.
+  @usableFromInline var hasChange = false
   /// Whether there are listeners to the events of the cache.
   @usableFromInline let tellsEvents: Bool
 
@@ -41,6 +43,7 @@ struct Effects: Sendable {
     for flight in cancelled { flight.cancel() }
     engine.launch(launched)
     if callsCacher { engine.scheduleWriting() }
+    if hasChange { engine.noteChange() }
   }
 }
 

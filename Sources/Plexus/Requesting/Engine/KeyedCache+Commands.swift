@@ -4,21 +4,23 @@ extension KeyedCache {
   func store(_ value: Value, for key: Key, hash: UInt64) {
     let now = time.now()
     let lifetime = lifetime()
-    // Both are the user's code.
+    // All of this is the user's code.
     let cost = cost(of: value)
     let name = storage?.name(of: key)
     let generation = storage?.generation
+    let tags = tagging?(key)
     var effects = makeEffects()
     var old: Value?
     var details: EntryDetails.Box?
     shards.withLock(hash: hash) { shard in
-      let index = shard.place(of: key, hash: hash)
+      let index = shard.place(of: key, hash: hash, tags: tags)
       if !shard[index].state.isAtRest {
         settle(index, with: value, storedAt: now, &shard, &effects)
       }
       details = shard[index].state.box
       old = shard.setValue(value, at: index)
       shard[index].state.store(lifetime, at: now)
+      shard.idleTimes?.renew(index, at: now)
       shard.publish(index, &effects)
       if let name {
         shard.pendingWrites?.noteValue(
@@ -213,9 +215,13 @@ extension KeyedCache {
   func clearMemory() {
     var effects = makeEffects()
     shards.withEachLock { shard in
+      let index = shard.tagIndex
       let old = shard.removeAll()
       let limit = shard.eviction.map { _ in max(1024, 4 * old.count) }
-      for entry in old { clearMemory(of: entry, limit: limit, &shard, &effects) }
+      for entry in old {
+        let tags = index?.tags(of: entry.key, hash: entry.hash)
+        clearMemory(of: entry, tags: tags, limit: limit, &shard, &effects)
+      }
       effects.release(old)
       shard.noteAllCleared(isSignedOut: false, &effects)
     }
@@ -228,9 +234,10 @@ extension KeyedCache {
     var effects = makeEffects()
     shards.withLock(hash: hash) { shard in
       guard let index = shard.keys.index(of: key, hash: hash) else { return }
+      let tags = shard.tagIndex?.tags(of: key, hash: hash)
       let old = shard.remove(at: index)
       let limit = shard.eviction.map { _ in max(1024, 4 * shard.keys.count) }
-      clearMemory(of: old, limit: limit, &shard, &effects)
+      clearMemory(of: old, tags: tags, limit: limit, &shard, &effects)
       effects.release(old)
     }
     effects.perform(in: self)
@@ -239,6 +246,7 @@ extension KeyedCache {
   /// Does the rest for an entry that was taken out: its value is written, and its flight stays.
   private func clearMemory(
     of entry: Shard<Key, Value>.Table.Entry,
+    tags: [CacheTag]?,
     limit: Int?,
     _ shard: inout Shard<Key, Value>,
     _ effects: inout Effects
@@ -256,6 +264,7 @@ extension KeyedCache {
     var kept = CachedEntry<Value>()
     kept.state = entry.element.state
     kept.state.clearMemory()
-    shard.publish(shard.insert(kept, for: entry.key, hash: entry.hash), &effects)
+    let index = shard.insert(kept, for: entry.key, hash: entry.hash, tags: tags)
+    shard.publish(index, &effects)
   }
 }

@@ -43,12 +43,17 @@ extension KeyedCache {
   static func fetch(together onFetch: @escaping BulkFetch) -> Operations.Fetch {
     { flight, _ in
       let key = unsafe unsafeDowncast(flight, to: KeyFlight<Key>.self).key
-      let values = try await WaitScope.local.withValue(flight) { try await onFetch([key]) }
-      guard let value = values[key] else {
-        // As in a fetch of several keys, this is an answer, and no reason for another attempt.
-        return Outcome(.failure, error: MultiplexerError.missingKey("\(key)"))
+      let previous = flight.previous.map { previous in
+        unsafe unsafeDowncast(previous, to: ValueOutcome<Value>.self)
       }
-      return ValueOutcome(value)
+      let values = try await WaitScope.local.withValue(flight) { try await onFetch([key]) }
+      // As in a fetch of several keys, an error of the key is an answer, and no reason for another attempt.
+      do {
+        if let outcome = try values.outcome(of: key, renewing: previous) { return outcome }
+        return Outcome(.failure, error: MultiplexerError.missingKey("\(key)"))
+      } catch {
+        return Outcome(.failure, error: error)
+      }
     }
   }
 }

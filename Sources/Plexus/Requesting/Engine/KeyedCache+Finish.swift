@@ -40,6 +40,9 @@ extension KeyedCache {
       let hadValue = shard.hasValue(index)
       let hadQueued = shard[index].state.queued != nil
       let next = apply(outcome, to: &shard, index, flight, at: now, &old, &effects)
+      if outcome.kind == .value || outcome.kind == .restored {
+        shard.idleTimes?.renew(index, at: now)
+      }
       if outcome.kind == .transient {
         if let name {
           // An older copy must not come back in its place.

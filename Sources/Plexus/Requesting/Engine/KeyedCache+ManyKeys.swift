@@ -28,36 +28,48 @@ extension KeyedCache {
   /// Fetches what is neither fresh nor being fetched, behind the caller.
   @usableFromInline
   func prefetch(_ keys: some Sequence<Key>) {
+    var effects = makeEffects()
+    for key in keys { prefetch(key, hash: hasher.hash(key), &effects) }
+    effects.perform(in: self)
+  }
+
+  /// Fetches the value of the only key behind the caller, if it is neither fresh nor being fetched.
+  @usableFromInline
+  func prefetch(_ key: Key, hash: UInt64) {
+    var effects = makeEffects()
+    prefetch(key, hash: hash, &effects)
+    effects.perform(in: self)
+  }
+
+  private func prefetch(_ key: Key, hash: UInt64, _ effects: inout Effects) {
     let priority = Task.currentPriority
     let now = time.now()
-    var effects = makeEffects()
-    for key in keys {
-      let hash = hasher.hash(key)
-      shards.withLock(hash: hash) { shard in
-        let index = shard.place(of: key, hash: hash)
-        switch shard[index].state.decide(
-          hasValue: shard.hasValue(index),
-          at: now,
-          staleTime: staleTime
-        ) {
-        case .begins, .stale(renews: true):
-          let flight = begin(
-            &shard,
-            index,
-            priority,
-            .none,
-            now,
-            inBackground: true,
-            bulkFetch != nil,
-            &effects
-          )
-          flight.remembersFailure = false
-        case .fresh, .stale(renews: false), .failure, .waits, .refused:
-          shard.removeIfEmpty(index, &effects)
-        }
+    let tags = tagging?(key)
+    shards.withLock(hash: hash) { shard in
+      let index = shard.place(of: key, hash: hash, tags: tags)
+      if shard.hasValue(index) { shard.expireIdle(index, at: now) }
+      switch shard[index].state.decide(
+        hasValue: shard.hasValue(index),
+        at: now,
+        staleTime: staleTime,
+        refreshAhead: refreshAhead
+      ) {
+      case .begins, .expiring, .stale(renews: true):
+        let flight = begin(
+          &shard,
+          index,
+          priority,
+          .none,
+          now,
+          inBackground: true,
+          bulkFetch != nil,
+          &effects
+        )
+        flight.remembersFailure = false
+      case .fresh, .stale(renews: false), .failure, .waits, .refused:
+        shard.removeIfEmpty(index, &effects)
       }
     }
-    effects.perform(in: self)
   }
 
   /// Notes that the values of some keys have changed at their origin.

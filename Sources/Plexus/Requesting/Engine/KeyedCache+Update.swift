@@ -54,6 +54,7 @@ extension KeyedCache {
     _ version: UInt64,
     with value: Value
   ) -> Bool {
+    let now = time.now()
     // All of this is the user's code.
     let cost = cost(of: value)
     let name = storage?.name(of: key)
@@ -71,7 +72,9 @@ extension KeyedCache {
       }
       details = shard[index].state.box
       old = shard.setValue(value, at: index)
+      shard.expireIdle(index, at: now)
       shard[index].state.update()
+      shard.idleTimes?.renew(index, at: now)
       shard.publish(index, &effects)
       let isNewest = shard[index].state.unserved.isNone
       if let name {

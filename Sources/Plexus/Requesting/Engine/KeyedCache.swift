@@ -8,13 +8,17 @@
 final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, @unchecked Sendable
 {
   @usableFromInline typealias BulkFetch =
-    @concurrent @Sendable ([Key]) async throws -> [Key: Value]
+    @concurrent @Sendable ([Key]) async throws -> BulkValues<Key, Value>
 
   @usableFromInline let shards: Shards<Shard<Key, Value>>
   @usableFromInline let hasher = KeyHasher()
   /// The cost of a value, if they are not all the same.
   @usableFromInline let cost: (@Sendable (Value) -> Int)?
   @usableFromInline let storage: Storage<Key, Value>?
+  /// Returns the tags of a key, if keys have tags.
+  @usableFromInline let tagging: (@Sendable (Key) -> [CacheTag])?
+  /// The tags that were cleared or refreshed, by which stored copies are judged.
+  let tagMarks = Locked(TagMarksState())
   /// Fetches several keys at once, if there is such a fetch.
   @usableFromInline let bulkFetch: BulkFetch?
 
@@ -26,8 +30,10 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     policy: CachePolicy,
     capacity: CacheCapacity<Value> = .unbounded,
     storage: Storage<Key, Value>? = nil,
+    tagging: (@Sendable (Key) -> [CacheTag])? = nil,
     clock: any Clock<Duration>,
     bulkFetch: BulkFetch? = nil,
+    batching: BatchRules? = nil,
     fetch: @escaping Operations.Fetch
   ) {
     capacity.validate()
@@ -38,6 +44,8 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       rest -= 1
       return Shard(
         limit: limit.map { $0 / shardCount + (rest >= 0 ? 1 : 0) },
+        timeToIdle: policy.timeToIdle.map { Nanoseconds(saturating: $0) },
+        hasTags: tagging != nil,
         pendingWrites: storage.map {
           PendingWrites(
             isReadFirst: policy.cacherRead == .beforeFetch,
@@ -49,11 +57,18 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     }
     if case .cost(_, let cost) = capacity { self.cost = cost } else { cost = nil }
     self.storage = storage
+    self.tagging = tagging
     self.bulkFetch = bulkFetch
     // Called with this cache only, which is what the downcasts rely on.
     super.init(
-      source: Flight.Source(id: id, type: type, namesKeys: namesKeys),
+      source: Flight.Source(
+        id: id,
+        type: type,
+        namesKeys: namesKeys,
+        delaysFlights: batching?.delaysFlights ?? false
+      ),
       policy: policy,
+      batching: batching,
       clock: clock,
       operations: Self.operations(fetch: fetch, storage: storage, bulkFetch: bulkFetch)
     )
@@ -69,6 +84,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     var readCopy: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome?)?
     var generation: (@Sendable () -> CacheGeneration?)?
     var scheduleWriting: (@Sendable (CacheEngine) -> Void)?
+    var noteChange: (@Sendable (CacheEngine) -> Void)?
     var launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?
     if let storage {
       readCopy = { engine, flight in
@@ -78,6 +94,11 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       generation = { storage.generation }
       scheduleWriting = { engine in
         storage.scheduleWriting(in: unsafe unsafeDowncast(engine, to: KeyedCache.self))
+      }
+      if storage.writesBehind {
+        noteChange = { engine in
+          storage.noteChange(in: unsafe unsafeDowncast(engine, to: KeyedCache.self))
+        }
       }
     }
     if let bulkFetch {
@@ -97,9 +118,13 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       countFetch: { engine, flight in
         unsafe unsafeDowncast(engine, to: KeyedCache.self).countFetch(flight)
       },
+      softAnswer: { engine, flight in
+        unsafe unsafeDowncast(engine, to: KeyedCache.self).softAnswer(to: flight)
+      },
       readCopy: readCopy,
       generation: generation,
       scheduleWriting: scheduleWriting,
+      noteChange: noteChange,
       launchTogether: launchTogether
     )
   }
@@ -135,7 +160,9 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   @inlinable
   func hit(_ key: Key, hash: UInt64, ticket: RefreshTicket) -> Value? {
     let now = time.now()
-    return shards.withLock(hash: hash) { $0.hit(key, hash: hash, ticket: ticket, at: now) }
+    return shards.withLock(hash: hash) {
+      $0.hit(key, hash: hash, ticket: ticket, at: now, refreshAhead: refreshAhead)
+    }
   }
 
   /// The value of a key, fresh or stale.
@@ -178,7 +205,8 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       throw error
     case .waits(let flight, let place):
       if let recursion { throw recursion }
-      return valued(try await wait(for: flight, in: place, scope: scope))
+      let isSoft = ticket.isNone && policy.softTimeout != nil
+      return valued(try await wait(for: flight, in: place, scope: scope, isSoft: isSoft))
     }
   }
 
@@ -191,7 +219,14 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   ) async throws -> Response<Value> {
     let now = time.now()
     let hit = shards.withLock(hash: hash) { shard -> Response<Value>? in
-      guard let index = shard.hitIndex(key, hash: hash, ticket: ticket, at: now),
+      guard
+        let index = shard.hitIndex(
+          key,
+          hash: hash,
+          ticket: ticket,
+          at: now,
+          refreshAhead: refreshAhead
+        ),
         let value = shard[index].value
       else { return nil }
       let storedAt = shard[index].state.storedAt
@@ -243,20 +278,27 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     let mayWait = !isOwn && !Task.isCancelled
     let priority = Task.currentPriority
     let now = time.now()
+    let tags = tagging?(key)
     return shards.withLock(hash: hash) { shard -> Admission in
-      let index = shard.place(of: key, hash: hash)
+      let index = shard.place(of: key, hash: hash, tags: tags)
       let hasValue = shard.hasValue(index)
-      if hasValue { shard.eviction?.use(index) }
+      if hasValue { shard.noteUse(index, at: now) }
       switch shard[index].state.decide(
         hasValue: hasValue,
         ticket: ticket,
         at: now,
         staleTime: staleTime,
+        refreshAhead: refreshAhead,
         mayWait: mayWait
       ) {
       case .fresh:
         shard.statistics.hits &+= 1
         return answer(from: shard, index, isStale: false)
+      case .expiring:
+        shard.statistics.hits &+= 1
+        let answer = answer(from: shard, index, isStale: false)
+        _ = begin(&shard, index, priority, ticket, now, inBackground: true, isBulk, &effects)
+        return answer
       case .stale(let renews):
         shard.statistics.staleHits &+= 1
         let answer = answer(from: shard, index, isStale: true)
@@ -316,6 +358,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     if effects.tellsEvents, shard.hasValue(index), shard[index].state.isExpired(at: now) {
       shard.note(shard.keys.entries[index].key, &effects, in: self) { .expired(key: $0) }
     }
+    flight.inheritsTaskLocals = policy.inheritsTaskLocals && !inBackground
     shard[index].state.begin(flight, inBackground: inBackground)
     shard.launch(flight, index, takesStoredCopy: ticket.isNone, isBulk: isBulk, &effects)
     let key = shard.keys.entries[index].key
@@ -337,6 +380,25 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       return false
     }
     return self.key(of: flight) == key
+  }
+
+  /// The value that answers callers of a flight whose soft timeout is over; the flight goes on without them.
+  @usableFromInline
+  func softAnswer(to flight: Flight) -> Outcome? {
+    let answer = shards.withLock(hash: flight.hash) { shard -> Outcome? in
+      guard let index = shard.keys.index(of: key(of: flight), hash: flight.hash),
+        shard[index].state.running === flight,
+        let copy = shard.copy(index) ?? flight.readCopy.map({ valued($0) }),
+        !copy.terms.requiresRevalidation
+      else { return nil }
+      shard[index].state.keepRunning()
+      let answer = ValueOutcome(copy.value)
+      answer.storedAt = copy.storedAt
+      answer.source = shard.hasValue(index) ? .memory : .cacher
+      answer.isStale = true
+      return answer
+    }
+    return answer
   }
 
   /// Counts a fetch that is about to begin.

@@ -95,8 +95,14 @@ extension Clock<Duration> {
   }
 
   /// Calls a closure when so much time has passed since this call, unless the returned task is cancelled.
+  ///
+  /// - Parameters:
+  ///   - duration: The time.
+  ///   - firesAlways: Whether the closure is called, early, if the sleep ends with an error, too.
+  ///   - fire: The closure.
   func timer(
     _ duration: Duration,
+    firesAlways: Bool = false,
     _ fire: @escaping @Sendable () -> Void
   ) -> Task<Void, Never> {
     let deadline = deadline(after: duration)
@@ -106,6 +112,7 @@ extension Clock<Duration> {
         fire()
       } catch {
         // The work was faster, or was cancelled.
+        if firesAlways { fire() }
       }
     }
   }

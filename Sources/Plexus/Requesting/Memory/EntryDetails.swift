@@ -13,13 +13,16 @@ struct EntryDetails: Sendable {
     var queued: Flight?
     /// Whether the value that it began with may be the answer if it fails: until memory is cleared.
     var allowsPrevious = true
-    /// Whether it began without a caller.
-    let isInBackground: Bool
+    /// Whether it goes on without callers: it began without one, or has outlasted a soft timeout.
+    var isInBackground: Bool
+    /// Whether its fetch has begun: not while it waits for others with which it shares the fetch.
+    var hasDeparted: Bool
 
     init(flight: Flight, serves: RefreshTicket, isInBackground: Bool) {
       self.flight = flight
       self.serves = serves
       self.isInBackground = isInBackground
+      hasDeparted = !flight.isDelayed
     }
   }
 
@@ -31,6 +34,8 @@ struct EntryDetails: Sendable {
     @usableFromInline let grounds: ValueTerms.FallbackGrounds
     /// The time until which requests get it; in the past if it is not remembered.
     var until: Nanoseconds
+    /// The time from which a value that is still fresh is renewed again.
+    var renewsFrom: Nanoseconds
   }
 
   @usableFromInline var running: Running?

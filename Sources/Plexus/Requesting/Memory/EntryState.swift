@@ -110,6 +110,8 @@ extension EntryState {
   enum Decision: Hashable, Sendable {
     /// The value, which is fresh.
     case fresh
+    /// The value, which is fresh; a flight has to begin in the background before its time is over.
+    case expiring
     /// The value, which is stale; a flight has to begin in the background if it `renews`.
     case stale(renews: Bool)
     /// The remembered failure.
@@ -129,6 +131,7 @@ extension EntryState {
   ///   - ticket: The newest refresh that the caller insists on.
   ///   - now: The present time.
   ///   - staleTime: How long a stale value is an answer while it is renewed, if it has no time of its own.
+  ///   - refreshAhead: How long before its deadline a value is renewed.
   ///   - mayWait: Whether the caller may wait for a flight or begin one.
   /// - Returns: The answer.
   @usableFromInline
@@ -137,10 +140,14 @@ extension EntryState {
     ticket: RefreshTicket = .none,
     at now: Nanoseconds,
     staleTime: Nanoseconds,
+    refreshAhead: Nanoseconds = 0,
     mayWait: Bool = true
   ) -> Decision {
+    // It is subtracted from the deadline, which is never so small that this would overflow while it is fresh.
+    let isExpiring =
+      mayWait && refreshAhead > 0 && now >= deadline.subtractingSaturating(refreshAhead)
     guard case .full(let details) = box else {
-      if isFresh(at: now) { return .fresh }
+      if isFresh(at: now) { return isExpiring ? .expiring : .fresh }
       if hasValue, unserved.isNone, now < deadline.addingSaturating(max(staleTime, 0)) {
         return .stale(renews: mayWait)
       }
@@ -159,7 +166,10 @@ extension EntryState {
     }
 
     let isFailureRemembered = details.failure.map { now < $0.until } ?? false
-    if isFresh(at: now) { return .fresh }
+    if isFresh(at: now) {
+      let isDue = isExpiring && !isFailureRemembered && now >= details.failure?.renewsFrom ?? .min
+      return isDue ? .expiring : .fresh
+    }
     if hasValue, unserved.isNone, now < usableUntil {
       return .stale(renews: mayWait && !isFailureRemembered)
     }
@@ -258,7 +268,8 @@ extension EntryState {
     details.failure = EntryDetails.Failure(
       error: error,
       grounds: grounds,
-      until: isRemembered ? now.addingSaturating(memory) : .min
+      until: isRemembered ? now.addingSaturating(memory) : .min,
+      renewsFrom: now < deadline ? now + deadline.subtractingSaturating(now) / 2 : .min
     )
     return giveUp(hasValue: hasValue)
   }
@@ -276,6 +287,20 @@ extension EntryState {
 
   /// Whether the flight under way goes on without callers, because it began without one.
   @usableFromInline var isInBackground: Bool { details.running?.isInBackground == true }
+
+  /// Notes that the fetch of the flight under way begins now, some time after the flight was launched.
+  ///
+  /// Until then it serves the refreshes that come.
+  @usableFromInline
+  mutating func depart() {
+    if details.running != nil { details.running?.hasDeparted = true }
+  }
+
+  /// Lets the flight under way go on without callers: one of them got the value, and counts as waiting.
+  @usableFromInline
+  mutating func keepRunning() {
+    if details.running != nil { details.running?.isInBackground = true }
+  }
 
   /// Ends a flight that has found a stored copy in place of a new value.
   ///
@@ -336,6 +361,11 @@ extension EntryState {
       if hasValue { unserved = .earlier(unserved, ticket) }
       return false
     }
+    guard running.hasDeparted else {
+      running.serves = .earlier(running.serves, ticket)
+      details.running = running
+      return false
+    }
     running.unserved = .earlier(running.unserved, ticket)
     details.running = running
     return running.queued == nil
@@ -368,6 +398,12 @@ extension EntryState {
       unserved = .earlier(unserved, .earlier(running.serves, running.unserved))
     }
     self.details = EntryDetails(terms: details.terms, ownDeadline: details.ownDeadline)
+  }
+
+  /// Makes the value stale from a moment on, because it was not used for so long.
+  @usableFromInline
+  mutating func expire(at moment: Nanoseconds) {
+    deadline = min(deadline, moment)
   }
 
   /// Forgets the value, because memory is cleared; the flight under way goes on.

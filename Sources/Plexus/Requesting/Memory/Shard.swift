@@ -18,16 +18,20 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline typealias Table = KeyTable<Key, CachedEntry<Value>>
   @usableFromInline typealias Hub = BroadcastHub<LoadState<Value>>
 
-  // A hit counts first and then looks at the keys: beside the lock, and beside each other, these three
-  // words share a cache line with it.
-  @usableFromInline var statistics = CacheStatistics()
+  // A hit looks at the keys and then counts: beside the lock, and beside each other, these three words share a
+  // cache line with it.
   @usableFromInline var keys = Table()
+  @usableFromInline var statistics = CacheStatistics()
   /// The number of keys with a value.
   @usableFromInline var valueCount = 0
   /// The values that are being updated.
   @usableFromInline var edits = KeyTable<Key, EditState>()
   /// The eviction policy, if there is a limit.
   @usableFromInline var eviction: S3FIFO?
+  /// When the values were used last, if there is a time to idle.
+  @usableFromInline var idleTimes: IdleTimes?
+  /// The keys of each tag, if keys have tags.
+  @usableFromInline var tagIndex: TagIndex<Key>?
   /// The changes that the cacher has yet to be told, if there is one.
   @usableFromInline var pendingWrites: PendingWrites<Key, Value>?
   /// The streams of the keys that have subscribers.
@@ -40,10 +44,19 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// - Parameters:
   ///   - limit: The largest cost of all values together, if there is a limit.
+  ///   - timeToIdle: How long a value is fresh after its last use, if there is a limit.
+  ///   - hasTags: Whether keys have tags.
   ///   - pendingWrites: The changes that the cacher has yet to be told, if there is one.
   @inlinable
-  init(limit: Int?, pendingWrites: PendingWrites<Key, Value>?) {
+  init(
+    limit: Int?,
+    timeToIdle: Nanoseconds?,
+    hasTags: Bool,
+    pendingWrites: PendingWrites<Key, Value>?
+  ) {
+    tagIndex = hasTags ? TagIndex() : nil
     eviction = limit.map { S3FIFO(limit: $0) }
+    idleTimes = timeToIdle.map { IdleTimes(timeToIdle: $0) }
     self.pendingWrites = pendingWrites
   }
 
@@ -53,24 +66,31 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ key: Key,
     hash: UInt64,
     ticket: RefreshTicket,
-    at now: Nanoseconds
+    at now: Nanoseconds,
+    refreshAhead: Nanoseconds
   ) -> Value? {
-    guard let index = hitIndex(key, hash: hash, ticket: ticket, at: now) else { return nil }
+    guard
+      let index = hitIndex(key, hash: hash, ticket: ticket, at: now, refreshAhead: refreshAhead)
+    else { return nil }
     return keys.entries[index].element.value
   }
 
   /// The place of a key with a fresh value; counted as a hit.
+  ///
+  /// A value that has to be renewed before its time is over is left to ``KeyedCache/admit(_:hash:ticket:scope:isBulk:_:)``.
   @inlinable
   mutating func hitIndex(
     _ key: Key,
     hash: UInt64,
     ticket: RefreshTicket,
-    at now: Nanoseconds
+    at now: Nanoseconds,
+    refreshAhead: Nanoseconds
   ) -> Int? {
     guard let index = keys.index(of: key, hash: hash) else { return nil }
-    guard keys.entries[index].element.state.isFresh(at: now) else { return nil }
+    guard keys.entries[index].element.state.isFresh(at: now &+ refreshAhead) else { return nil }
     // While a flight is under way it depends on the refresh.
     guard ticket.isNone || keys.entries[index].element.state.isAtRest else { return nil }
+    if idleTimes != nil, idleTimes?.use(index, at: now) == false { return nil }
     statistics.hits &+= 1
     eviction?.use(index)
     return index
@@ -87,14 +107,21 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// The place of a key, which is added if it is not there.
   @inlinable
-  mutating func place(of key: Key, hash: UInt64) -> Int {
-    keys.index(of: key, hash: hash) ?? insert(CachedEntry(), for: key, hash: hash)
+  mutating func place(of key: Key, hash: UInt64, tags: [CacheTag]?) -> Int {
+    keys.index(of: key, hash: hash) ?? insert(CachedEntry(), for: key, hash: hash, tags: tags)
   }
 
   /// Adds a key that is not there.
   @inlinable
-  mutating func insert(_ entry: CachedEntry<Value>, for key: Key, hash: UInt64) -> Int {
+  mutating func insert(
+    _ entry: CachedEntry<Value>,
+    for key: Key,
+    hash: UInt64,
+    tags: [CacheTag]?
+  ) -> Int {
+    if let tags { tagIndex?.insert(key, hash: hash, tags: tags) }
     eviction?.append()
+    idleTimes?.append()
     return keys.insert(entry, for: key, hash: hash)
   }
 
@@ -105,7 +132,11 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       valueCount &-= 1
       if !edits.isEmpty { noteChange(of: index) }
     }
+    if tagIndex != nil {
+      tagIndex?.remove(keys.entries[index].key, hash: keys.entries[index].hash)
+    }
     eviction?.remove(at: index)
+    idleTimes?.remove(at: index)
     return keys.remove(at: index)
   }
 
@@ -114,7 +145,9 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   mutating func removeAll() -> ContiguousArray<Table.Entry> {
     valueCount = 0
     if !edits.isEmpty { noteChanges() }
+    if tagIndex != nil { tagIndex = TagIndex() }
     eviction?.removeAll()
+    idleTimes?.removeAll()
     return keys.removeAll()
   }
 
@@ -141,6 +174,20 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     keys.entries[index].element.value = value
     if !edits.isEmpty { noteChange(of: index) }
     return old
+  }
+
+  /// Takes note that a request has come: a value that was idle until now is stale from the end of its time to idle.
+  @inlinable
+  mutating func noteUse(_ index: Int, at now: Nanoseconds) {
+    eviction?.use(index)
+    if idleTimes?.use(index, at: now) == false { expireIdle(index, at: now) }
+  }
+
+  /// Makes a value stale whose time to idle is over.
+  @inlinable
+  mutating func expireIdle(_ index: Int, at now: Nanoseconds) {
+    guard let deadline = idleTimes?.deadline(of: index), now >= deadline else { return }
+    keys.entries[index].element.state.expire(at: deadline)
   }
 
   /// Tells updates of a value that it is another one.
@@ -319,7 +366,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       flight.takesStoredCopy =
         takesStoredCopy && !keys.entries[index].element.state.servesRefresh
     }
-    if !isBulk, !flight.readsFirst {
+    if !isBulk, !flight.readsFirst, !flight.isDelayed {
       statistics.fetches &+= 1
       flight.isCounted = true
     }

@@ -62,6 +62,28 @@ public struct CachePolicy: Sendable {
   /// A time to live that the fetch itself gives is kept exactly.
   public var expiryJitter: Double
 
+  /// How long a value is fresh after it was used last; `nil` for no limit.
+  ///
+  /// Requests, responses, stores and updates count as uses; ``MultiplexerMap/cachedValue(_:)``, subscriptions and
+  /// prefetching do not. A value that was not used for so long is stale from then on, as at the end of its time to
+  /// live, and stays in memory.
+  public var timeToIdle: Duration?
+
+  /// How long before its time to live is over a value is renewed in the background, if it is requested then.
+  ///
+  /// The request, and those that come while the value is fetched, get the value at once, which is still fresh. After a
+  /// fetch that failed there is another one once half of the rest of the time has passed. The time is counted back
+  /// from the deadline of the value itself, be it from the policy or its ``CacheDirectives``; a value that lives no
+  /// longer than this is renewed by every request. With zero, the default, no value is renewed while it is fresh.
+  public var refreshAhead: Duration
+
+  /// How long a caller waits for a fetch if there is a stale value; `nil` for as long as the fetch takes.
+  ///
+  /// After that time the caller gets the stale value, and the fetch goes on, even if no other caller waits for it. A
+  /// value that ``CacheDirectives/requiresRevalidation`` is no answer, and requests that insist on a newer value, such
+  /// as `refresh().request()`, have no soft timeout. The time is counted for each caller.
+  public var softTimeout: Duration?
+
   /// How long one call of the cacher may take, by the clock of the cache.
   ///
   /// Default: five seconds. A request goes on after that time as if there were no stored copy, and for 30 seconds no stored copies are
@@ -70,10 +92,23 @@ public struct CachePolicy: Sendable {
   /// the cacher returns, or at the next call.
   public var storageTimeout: Duration
 
+  /// How long after a change it is written to the cacher without a call of `flush`; `nil` for never.
+  ///
+  /// The time is counted from the first change that is not written; everything that has changed until its end is
+  /// written together. A write that fails is tried again after the same time. Until the first attempt has ended the
+  /// values are kept even if the map is released.
+  public var writeBehind: Duration?
+
   /// The longest wait that an error may ask for, such as the `Retry-After` of a server: ``RetryAdvice``.
   ///
   /// An error that asks for a longer one ends the attempts. Default: a minute.
   public var maximumRetryAfter: Duration
+
+  /// Whether a fetch has the task-local values of the caller that it begins for, such as the span of a trace.
+  ///
+  /// A fetch of several keys has those of the caller of its first key. Fetches that begin without a caller, such as
+  /// the renewal of a stale value, have none. The callers that join a fetch may have other values. Default: `false`.
+  public var inheritsTaskLocals: Bool
 
   /// Creates a policy, with the default for every property that is left out.
   ///
@@ -87,8 +122,13 @@ public struct CachePolicy: Sendable {
   ///   - whenUnobserved: What happens to a fetch when its last caller has left.
   ///   - cacherRead: When the stored copy is read.
   ///   - expiryJitter: The share by which the time to live is made longer or shorter at random.
+  ///   - timeToIdle: How long a value is fresh after it was used last.
+  ///   - refreshAhead: How long before the end of its time to live a value is renewed in the background.
+  ///   - softTimeout: How long a caller waits for a fetch if there is a stale value.
   ///   - storageTimeout: How long one call of the cacher may take.
+  ///   - writeBehind: How long after a change it is written without a call of `flush`.
   ///   - maximumRetryAfter: The longest wait that an error may ask for.
+  ///   - inheritsTaskLocals: Whether a fetch has the task-local values of the caller that it begins for.
   public init(
     timeToLive: Duration = .seconds(30 * 60),
     staleWhileRevalidate: Duration = .zero,
@@ -101,8 +141,13 @@ public struct CachePolicy: Sendable {
     whenUnobserved: UnobservedFetch = .finishAndStore,
     cacherRead: CacherRead = .afterConnectivityError,
     expiryJitter: Double = 0,
+    timeToIdle: Duration? = nil,
+    refreshAhead: Duration = .zero,
+    softTimeout: Duration? = nil,
     storageTimeout: Duration = .seconds(5),
-    maximumRetryAfter: Duration = .seconds(60)
+    writeBehind: Duration? = nil,
+    maximumRetryAfter: Duration = .seconds(60),
+    inheritsTaskLocals: Bool = false
   ) {
     self.timeToLive = timeToLive
     self.staleWhileRevalidate = staleWhileRevalidate
@@ -113,8 +158,13 @@ public struct CachePolicy: Sendable {
     self.whenUnobserved = whenUnobserved
     self.cacherRead = cacherRead
     self.expiryJitter = expiryJitter
+    self.timeToIdle = timeToIdle
+    self.refreshAhead = refreshAhead
+    self.softTimeout = softTimeout
     self.storageTimeout = storageTimeout
+    self.writeBehind = writeBehind
     self.maximumRetryAfter = maximumRetryAfter
+    self.inheritsTaskLocals = inheritsTaskLocals
   }
 
   /// Stops the program where the policy makes no sense.
@@ -128,6 +178,24 @@ public struct CachePolicy: Sendable {
       storageTimeout > .zero,
       "The storage timeout of a cache policy must be positive"
     )
+    if let timeToIdle {
+      precondition(
+        timeToIdle > .zero,
+        "The time to idle of a cache policy must be positive; use nil for no limit"
+      )
+    }
+    if let softTimeout {
+      precondition(
+        softTimeout >= .zero,
+        "The soft timeout of a cache policy cannot be negative; use nil for no timeout"
+      )
+    }
+    if let writeBehind {
+      precondition(
+        writeBehind >= .zero,
+        "The time until a change is written cannot be negative; use nil for no automatic writing"
+      )
+    }
     if let fetchTimeout {
       precondition(
         fetchTimeout > .zero,

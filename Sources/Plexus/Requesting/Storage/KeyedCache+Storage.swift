@@ -22,7 +22,7 @@ extension KeyedCache {
         let entry = try await WaitScope.local.withValue(scope) {
           try await storage.calls.run(.read) { try await storage.cacher.entry(forKey: name) }
         }
-        return entry.map { restored($0, outdatedUntil: outdatedUntil) }
+        return entry.flatMap { restored($0, for: flight, name, outdatedUntil: outdatedUntil) }
       } catch {
         if !(error is CancellationError && Task.isCancelled) { noteCacherError([name: error]) }
         return nil
@@ -104,7 +104,10 @@ extension KeyedCache {
       }
     }
     for (name, (flight, outdatedUntil)) in wanted {
-      copies.append((flight, entries[name].map { restored($0, outdatedUntil: outdatedUntil) }))
+      let copy = entries[name].flatMap { entry in
+        restored(entry, for: flight, name, outdatedUntil: outdatedUntil)
+      }
+      copies.append((flight, copy))
     }
     return copies
   }
@@ -118,6 +121,20 @@ extension KeyedCache {
     restored.terms = copy.terms
     restored.isOutdated = isOutdated
     return restored
+  }
+
+  /// A stored copy for a flight, unless it was cleared by one of its tags.
+  private func restored(
+    _ entry: CacheEntry<Value>,
+    for flight: Flight,
+    _ name: String,
+    outdatedUntil: Duration?
+  ) -> Outcome? {
+    let verdict = judge(entry, of: key(of: flight), hash: flight.hash, name: name)
+    guard verdict != .cleared else { return nil }
+    let copy = restored(entry, outdatedUntil: outdatedUntil)
+    if verdict == .outdated { copy.isOutdated = true }
+    return copy
   }
 
   private func restored(_ entry: CacheEntry<Value>, outdatedUntil: Duration?) -> Outcome {
@@ -157,6 +174,14 @@ extension KeyedCache {
     if let error = report.completeRemovalError { throw error }
   }
 
+  /// Writes what the cacher does not have, and returns whether it could.
+  ///
+  /// Values that have left memory and could not be written are reported by the next flush.
+  func writeBehind(_ storage: Storage<Key, Value>) async -> Bool {
+    let report = await turn(of: storage, flushing: true)
+    return report.failedWrites.isEmpty && report.hasRemoved
+  }
+
   /// Removes the stored copies that are to be removed.
   ///
   /// - Parameter names: The ones that the caller wants to be sure of; `nil` for all.
@@ -194,6 +219,7 @@ extension KeyedCache {
     for _ in 0..<8 where report.hasRemoved {
       guard await removeCopies(storage, &report) else { break }
     }
+    if flushing { storage.beginFlush() }
     let (items, blocked) = unwritten(flushing: flushing)
     noteOverflow(storage)
     for item in blocked {

@@ -60,7 +60,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private(set) var overflow: Set<String> = []
   private var lastRefresh: Mark?
   /// The latest time of all entries written here: the clock may have been set back since.
-  private var newestWrite = Duration.zero
+  private(set) var newestWrite = Duration.zero
   private var lastRevision: UInt64 = 0
 
   @usableFromInline
@@ -127,6 +127,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     removeNote(key, hash: hash, &effects)
     let note = Note(name: name, revision: nextRevision(), generation: generation)
     _ = dirty.insert(note, for: key, hash: hash)
+    effects.hasChange = true
     removeDeparture(name, &effects)
     if isNewest {
       refreshes[name] = nil
@@ -184,6 +185,17 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       removals = [:]
       completeRemoval = nextRevision()
     }
+  }
+
+  /// A copy that was read has been cleared before it was read; a newer value than that stays.
+  ///
+  /// - Returns: Whether it is to be removed.
+  mutating func removeCopy(_ key: Key, hash: UInt64, name: String) -> Bool {
+    guard dirty.index(of: key, hash: hash) == nil, departures[name] == nil,
+      !isToBeRemoved(name)
+    else { return false }
+    removals[name] = nextRevision()
+    return true
   }
 
   /// Everything is cleared, as far as it is ours.

@@ -14,6 +14,7 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// What all names begin with; others may have entries of their own in the cacher.
   let prefix: String?
   let calls: CacherCalls
+  private let writeBehind: WriteBehind?
   let queue = SerialQueue()
   private let makeName: @Sendable (Key) -> String
   private let isWriting = Atomic<Bool>(false)
@@ -44,6 +45,7 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     self.prefix = prefix
     onlyName = nil
     calls = CacherCalls(timeout: policy.storageTimeout, clock: clock)
+    writeBehind = policy.writeBehind.map { WriteBehind(delay: $0, clock: clock) }
     makeName = { StoredNames.name(of: text($0), prefix: prefix) }
   }
 
@@ -61,6 +63,7 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let name = StoredNames.name(of: StoredNames.text(of: onlyName), prefix: nil)
     self.onlyName = name
     calls = CacherCalls(timeout: policy.storageTimeout, clock: clock)
+    writeBehind = policy.writeBehind.map { WriteBehind(delay: $0, clock: clock) }
     makeName = { _ in name }
   }
 
@@ -132,6 +135,29 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       isWriting.store(false, ordering: .releasing)
       _ = await cache.synchronize(self, flushing: false)
     }
+  }
+
+  /// Whether changes are written without a call of `flush`.
+  @usableFromInline var writesBehind: Bool { writeBehind != nil }
+
+  /// Sees to it that changes are written after the time of the policy.
+  ///
+  /// The first attempt keeps the cache alive, so that a map that is released loses nothing. Further attempts do
+  /// not: a cacher that always fails would keep it alive without end.
+  @usableFromInline
+  func noteChange(in cache: KeyedCache<Key, Value>) {
+    writeBehind?.noteChange {
+      let first = Locked<KeyedCache<Key, Value>?>(cache)
+      return { [self, weak cache] in
+        guard let cache = first.withLock({ $0.take() }) ?? cache else { return true }
+        return await cache.writeBehind(self)
+      }
+    }
+  }
+
+  /// Notes that all changes so far are about to be written.
+  func beginFlush() {
+    writeBehind?.beginFlush()
   }
 
   /// A value has left memory and could not be written.

@@ -1,0 +1,36 @@
+/// A name by which values of maps are cleared and refreshed together.
+///
+/// A map gives tags to its keys: see ``MultiplexerMap/clear(tags:)``.
+///
+/// ```swift
+/// let orders = MultiplexerMap<Int, String>(tagging: { id in ["orders", CacheTag("order:\(id)")] }) { id in
+///   "order \(id)"
+/// }
+///
+/// try await orders.clear(tags: ["orders"])
+/// ```
+public struct CacheTag: Hashable, Sendable {
+  /// The name.
+  public let name: String
+
+  /// Creates a tag.
+  ///
+  /// - Parameter name: The name; tags with equal names are equal.
+  public init(_ name: String) {
+    self.name = name
+  }
+}
+
+extension CacheTag: ExpressibleByStringLiteral {
+  /// Creates a tag from a literal.
+  ///
+  /// - Parameter value: The name.
+  public init(stringLiteral value: String) {
+    self.init(value)
+  }
+}
+
+extension CacheTag: CustomStringConvertible {
+  /// The name.
+  public var description: String { name }
+}

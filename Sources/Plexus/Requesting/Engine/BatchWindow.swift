@@ -1,0 +1,97 @@
+/// How single requests of a map with a fetch for several keys share one call of it.
+@usableFromInline
+struct BatchRules: Hashable, Sendable {
+  /// How long the first key of a batch waits for others.
+  let window: Duration
+  /// The largest number of keys in a batch, if there is one.
+  let maximumSize: Int?
+
+  @usableFromInline
+  init(window: Duration, maximumSize: Int?) {
+    precondition(window >= .zero, "The window of a batch cannot be negative")
+    if let maximumSize {
+      precondition(maximumSize >= 1, "A batch needs room for one key; use nil for no limit")
+    }
+    self.window = window
+    self.maximumSize = maximumSize
+  }
+
+  /// Whether single flights wait for others.
+  @usableFromInline var delaysFlights: Bool { window > .zero }
+}
+
+/// The flights that wait for the end of their window, or for their batch to be full.
+final class BatchWindow: Sendable {
+  private struct State: Sendable {
+    var batch: BatchWindowState<Flight>
+    /// What closes the open batch.
+    var timer: Task<Void, Never>?
+    /// What launches the open batch with the task-local values of its first caller, if need be.
+    var departure: OneShot<[Flight]>?
+  }
+
+  private let window: Duration
+  private let clock: any Clock<Duration>
+  private let state: Locked<State>
+
+  init(_ rules: BatchRules, clock: any Clock<Duration>) {
+    window = rules.window
+    self.clock = clock
+    state = Locked(State(batch: BatchWindowState(maximumSize: rules.maximumSize)))
+  }
+
+  /// Adds flights to the open batch, and opens others as need be.
+  ///
+  /// - Parameters:
+  ///   - flights: The flights.
+  ///   - launch: Launches a batch that departs.
+  func add(_ flights: [Flight], _ launch: @escaping @Sendable ([Flight]) -> Void) {
+    for flight in flights {
+      // Made before it is known whether it is needed: another caller may fill the batch at any moment.
+      let departure = flight.inheritsTaskLocals ? OneShot<[Flight]>() : nil
+      let (step, old) = state.withLock { state in
+        let step = state.batch.add(flight)
+        switch step {
+        case .joins:
+          return (step, (timer: Task<Void, Never>?.none, departure: OneShot<[Flight]>?.none))
+        case .opens:
+          state.departure = departure
+          return (step, (nil, nil))
+        case .departs: return (step, (state.timer.take(), state.departure.take()))
+        }
+      }
+      switch step {
+      case .joins:
+        break
+      case .opens(let number):
+        if let departure {
+          // The fetch is started by a task with the task-local values of this caller.
+          Task { launch(await departure.value()) }
+        }
+        open(number, launch)
+      case .departs(let flights):
+        old.timer?.cancel()
+        if let departure = old.departure { departure.set(flights) } else { launch(flights) }
+      }
+    }
+  }
+
+  /// Starts the timer of a batch.
+  private func open(_ number: Int, _ launch: @escaping @Sendable ([Flight]) -> Void) {
+    let timer = clock.timer(window, firesAlways: true) { [self] in
+      let (flights, departure) = state.withLock { state in
+        guard state.batch.isOpen(number) else { return ([Flight](), OneShot<[Flight]>?.none) }
+        state.timer = nil
+        return (state.batch.close(number), state.departure.take())
+      }
+      guard !flights.isEmpty else { return }
+      if let departure { departure.set(flights) } else { launch(flights) }
+    }
+    let isOpen = state.withLock { state in
+      let isOpen = state.batch.isOpen(number)
+      if isOpen { state.timer = timer }
+      return isOpen
+    }
+    if !isOpen { timer.cancel() }
+  }
+}

@@ -1,0 +1,49 @@
+/// Collects what departs together: what comes within the window of the first item, up to a number.
+struct BatchWindowState<Item: Sendable>: Sendable {
+  /// What follows from adding an item.
+  enum Step: Sendable {
+    /// The item is in a batch that others have opened.
+    case joins
+    /// The item is the first of a batch; its number closes the batch at the end of the window.
+    case opens(Int)
+    /// The batch is full and departs; the item is the last of it.
+    case departs([Item])
+  }
+
+  private let maximumSize: Int
+  private var items: [Item] = []
+  /// The number of the batch that is open, or will be opened next.
+  private(set) var number = 0
+
+  /// - Parameter maximumSize: The largest number of items in a batch; `nil` for no limit.
+  init(maximumSize: Int?) {
+    self.maximumSize = maximumSize ?? .max
+  }
+
+  /// Whether a batch of that number is open.
+  func isOpen(_ number: Int) -> Bool {
+    number == self.number && !items.isEmpty
+  }
+
+  /// Adds an item.
+  mutating func add(_ item: Item) -> Step {
+    items.append(item)
+    if items.count >= maximumSize { return .departs(take()) }
+    return items.count == 1 ? .opens(number) : .joins
+  }
+
+  /// Closes a batch at the end of its window.
+  ///
+  /// - Returns: Its items; none if it has departed before.
+  mutating func close(_ number: Int) -> [Item] {
+    isOpen(number) ? take() : []
+  }
+
+  private mutating func take() -> [Item] {
+    defer {
+      items = []
+      number += 1
+    }
+    return items
+  }
+}

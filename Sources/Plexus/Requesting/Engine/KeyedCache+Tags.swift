@@ -1,0 +1,78 @@
+extension KeyedCache {
+  /// The keys with one of some tags that have a value, a fetch, a subscriber, or a value on its way to the cacher.
+  private func keys(of tags: Set<CacheTag>) -> [TagIndex<Key>.HashedKey] {
+    guard let tagging, !tags.isEmpty else { return [] }
+    var keys: [TagIndex<Key>.HashedKey] = []
+    var others: [TagIndex<Key>.HashedKey] = []
+    shards.withEachLock { shard in
+      keys += shard.tagIndex?.keys(of: tags) ?? []
+      // States that subscribers have not read may hold a value that is in memory no more.
+      for hub in shard.hubs.entries where shard.keys.index(of: hub.key, hash: hub.hash) == nil {
+        others.append((hub.key, hub.hash))
+      }
+      if shard.pendingWrites?.hasDepartures == true {
+        others += shard.pendingWrites?.departures.values.map { ($0.key, $0.hash) } ?? []
+      }
+    }
+    // The tags are the user's code.
+    return keys + others.filter { !tags.isDisjoint(with: tagging($0.key)) }
+  }
+
+  /// Notes the time of a change of tags, by which stored copies are judged.
+  private func noteTags(_ note: (inout TagMarksState, Duration) -> Void) {
+    guard storage != nil, tagging != nil else { return }
+    var time = wallClockTime()
+    // The clock may have been set back since a copy was written.
+    shards.withEachLock { time = max(time, $0.pendingWrites?.newestWrite ?? .zero) }
+    tagMarks.withLock { note(&$0, time) }
+  }
+
+  /// Forgets the values with one of some tags, and cuts their flights off.
+  @usableFromInline
+  func forget(tags: Set<CacheTag>) {
+    noteTags { $0.clear(tags, at: $1) }
+    for (key, hash) in keys(of: tags) {
+      invalidate(key, hash: hash, name: storage?.name(of: key))
+    }
+  }
+
+  /// Forgets the values with one of some tags, and removes their stored copies as far as they are known; others are
+  /// not used, and are removed when they are read.
+  ///
+  /// - Throws: The reason why some copies may still be there.
+  @usableFromInline
+  func clear(tags: Set<CacheTag>) async throws {
+    forget(tags: tags)
+    try await removeStored(named: nil)
+  }
+
+  /// Notes that the values with one of some tags have changed at their origin.
+  @usableFromInline
+  func refresh(tags: Set<CacheTag>) -> RefreshTicket {
+    noteTags { $0.refresh(tags, at: $1) }
+    var ticket = RefreshTicket.none
+    for (key, hash) in keys(of: tags) { ticket = refresh(key, hash: hash) }
+    return ticket
+  }
+
+  /// Judges a stored copy by the tags of its key; one that was cleared is removed.
+  func judge(
+    _ entry: CacheEntry<Value>,
+    of key: Key,
+    hash: UInt64,
+    name: String
+  ) -> TagMarksState.Verdict {
+    guard let tagging else { return .usable }
+    let tags = tagging(key)
+    let verdict = tagMarks.withLock { $0.judge(tags, storedAt: entry.storedAt) }
+    guard verdict == .cleared else { return verdict }
+    var effects = makeEffects()
+    shards.withLock(hash: hash) { shard in
+      if shard.pendingWrites?.removeCopy(key, hash: hash, name: name) == true {
+        effects.callsCacher = true
+      }
+    }
+    effects.perform(in: self)
+    return verdict
+  }
+}

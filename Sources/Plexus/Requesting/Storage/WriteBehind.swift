@@ -1,0 +1,47 @@
+/// The timer that writes changes without a call of `flush`.
+final class WriteBehind: Sendable {
+  private let state: Locked<WriteBehindState>
+  private let clock: any ErasedClock
+
+  init(delay: Duration, clock: any Clock<Duration>) {
+    state = Locked(WriteBehindState(delay: Nanoseconds(saturating: delay)))
+    self.clock = clock.erased()
+  }
+
+  /// Notes that everything that has changed so far is about to be written.
+  func beginFlush() {
+    state.withLock { $0.beginFlush() }
+  }
+
+  /// Notes a change.
+  ///
+  /// - Parameter makeFlush: Makes the closure that writes everything and returns whether it could.
+  func noteChange(
+    _ makeFlush: () -> @concurrent @Sendable () async -> Bool
+  ) {
+    let now = clock.nanoseconds()
+    guard state.withLock({ $0.noteChange(at: now) }) else { return }
+    let flush = makeFlush()
+    Task.detached { [self] in
+      while true {
+        let now = clock.nanoseconds()
+        switch state.withLock({ $0.wake(at: now) }) {
+        case .ends:
+          return
+        case .sleeps(let deadline):
+          do {
+            try await clock.sleep(until: .nanoseconds(deadline))
+            continue
+          } catch {
+            // A clock that does not let it sleep: the changes are written at once.
+          }
+        case .flushes:
+          break
+        }
+        guard await !flush() else { continue }
+        let failure = clock.nanoseconds()
+        _ = state.withLock { $0.noteChange(at: failure) }
+      }
+    }
+  }
+}

@@ -1,0 +1,39 @@
+import TestSupport
+import Testing
+
+@testable import Plexus
+
+@Suite(.fewAtOnce) struct `The state of a batch window` {
+  @Test(arguments: 0..<50)
+  func `loses no item, repeats none, keeps their order and the largest size`(seed: UInt64) {
+    var random = SeededRandom(seed: seed)
+    let size = seed % 3 == 0 ? nil : Int.random(in: 1...5, using: &random)
+    var state = BatchWindowState<Int>(maximumSize: size)
+    var departed: [Int] = []
+    var open: [(number: Int, first: Int)] = []
+    var added = 0
+    for _ in 0..<200 {
+      if Int.random(in: 0..<4, using: &random) > 0 {
+        let step = state.add(added)
+        switch step {
+        case .joins: #expect(departed.count < added)
+        case .opens(let number):
+          #expect(departed.count == added)
+          open.append((number, added))
+        case .departs(let items):
+          #expect(items.count == size)
+          departed += items
+        }
+        added += 1
+      } else if let batch = open.randomElement(using: &random) {
+        let isOpen = state.isOpen(batch.number)
+        let items = state.close(batch.number)
+        #expect(items.isEmpty == !isOpen)
+        #expect(items.first.map { $0 == batch.first } ?? true)
+        departed += items
+      }
+    }
+    if let last = open.last { departed += state.close(last.number) }
+    #expect(departed == Array(0..<added))
+  }
+}

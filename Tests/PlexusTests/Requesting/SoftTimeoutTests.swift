@@ -1,0 +1,165 @@
+import Plexus
+import PlexusTesting
+import TestSupport
+import Testing
+
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A soft timeout` {
+  let clock = ManualClock()
+  let gate = Gate()
+
+  private func policy(_ change: (inout CachePolicy) -> Void = { _ in }) -> CachePolicy {
+    var policy = CachePolicy(timeToLive: .seconds(60), softTimeout: .seconds(1))
+    change(&policy)
+    return policy
+  }
+
+  /// A cache with the value 1, which is stale, and whose next fetch waits at the gate and brings 2.
+  private func staleCache(
+    _ kind: CacheKind,
+    _ change: (inout CachePolicy) -> Void = { _ in }
+  ) async throws -> CacheUnderTest<Int> {
+    let origin = Tally()
+    let cache = kind.make(policy: policy(change), clock: clock) { [gate] in
+      let number = origin.increment()
+      if number > 1 { try await gate.wait() }
+      return number
+    }
+    _ = try await cache.request()
+    clock.advance(by: .seconds(60))
+    return cache
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `answers with the stale value, and the fetch goes on`(kind: CacheKind) async throws {
+    let cache = try await staleCache(kind)
+    let caller = begin { try await cache.response() }
+    await gate.arrivals(1)
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(1))
+    let response = try await caller.value
+    #expect(response.value == 1)
+    #expect(response.isStale)
+    #expect(response.source == .memory)
+    #expect(response.age == .seconds(61))
+    let states = Recorder(cache.subscribe())
+    gate.open()
+    #expect(await states.first(2).map(\.name) == ["loading 1", "loaded 2"])
+    #expect(try await cache.request() == 2)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `ends nothing if the fetch is faster`(kind: CacheKind) async throws {
+    let cache = try await staleCache(kind)
+    let caller = begin { try await cache.request() }
+    await gate.arrivals(1)
+    await clock.sleepers(1)
+    gate.open()
+    #expect(try await caller.value == 2)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `of one caller leaves the fetch to go on, though all others leave`(
+    kind: CacheKind
+  ) async throws {
+    let cache = try await staleCache(kind) { $0.whenUnobserved = .cancel }
+    let first = begin { try await cache.request() }
+    await clock.sleepers(1)
+    clock.advance(by: .milliseconds(500))
+    let second = begin { try await cache.request() }
+    await clock.sleepers(2)
+    clock.advance(by: .milliseconds(500))
+    #expect(try await first.value == 1)
+    second.cancel()
+    await #expect(throws: CancellationError.self) { try await second.value }
+    let states = Recorder(cache.subscribe())
+    gate.open()
+    #expect(await states.first(2).map(\.name) == ["loading 1", "loaded 2"])
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `without a value does not end the wait`(kind: CacheKind) async throws {
+    let cache = kind.make(policy: policy(), clock: clock) { [gate] in
+      try await gate.wait()
+      return 1
+    }
+    let caller = begin { try await cache.request() }
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(1))
+    gate.open()
+    #expect(try await caller.value == 1)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `is none for a request that insists on a newer value`(kind: CacheKind) async throws {
+    let cache = try await staleCache(kind)
+    let caller = begin { try await cache.refresh().request() }
+    await gate.arrivals(1)
+    #expect(clock.sleeperCount == 0)
+    gate.open()
+    #expect(try await caller.value == 2)
+  }
+
+  @Test func `does not answer with a value that requires revalidation`() async throws {
+    let origin = Tally()
+    let cache = CacheKind.map.makeInformed(Int.self, policy: policy(), clock: clock) { [gate] _ in
+      let number = origin.increment()
+      if number > 1 { try await gate.wait() }
+      return .value(number, directives: CacheDirectives(requiresRevalidation: true))
+    }
+    _ = try await cache.request()
+    clock.advance(by: .seconds(60))
+    let caller = begin { try await cache.request() }
+    await gate.arrivals(1)
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(1))
+    gate.open()
+    #expect(try await caller.value == 2)
+  }
+
+  @Test func `answers with a stored copy that was read before the fetch`() async throws {
+    let map = MultiplexerMap<Int, Int>(
+      policy: policy {
+        $0.timeToLive = .zero
+        $0.cacherRead = .beforeFetch
+      },
+      cacher: SimpleCacher([1: 11]),
+      clock: clock
+    ) { [gate] key in
+      try await gate.wait()
+      return key
+    }
+    let caller = begin { try await map.response(1) }
+    await gate.arrivals(1)
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(1))
+    let response = try await caller.value
+    #expect(response.value == 11)
+    #expect(response.source == .cacher)
+    #expect(response.isStale)
+    gate.open()
+  }
+
+  @Test func `answers each of several keys that has a stale value`() async throws {
+    let origin = BulkOrigin()
+    origin.gate.admit()
+    let map = origin.makeMap(policy: policy(), clock: clock)
+    _ = await map.request([1, 2])
+    clock.advance(by: .seconds(60))
+    let caller = begin { await map.request([1, 2, 3]) }
+    await origin.gate.arrivals(2)
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(1))
+    origin.gate.open()
+    #expect(outcomes(try await caller.value) == [1: "101", 2: "102", 3: "203"])
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `leaves a cancelled caller its error`(kind: CacheKind) async throws {
+    let cache = try await staleCache(kind)
+    let caller = begin { try await cache.request() }
+    await clock.sleepers(1)
+    caller.cancel()
+    await #expect(throws: CancellationError.self) { try await caller.value }
+    gate.open()
+  }
+}

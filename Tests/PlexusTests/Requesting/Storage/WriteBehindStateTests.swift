@@ -1,0 +1,57 @@
+import TestSupport
+import Testing
+
+@testable import Plexus
+
+@Suite(.fewAtOnce) struct `The state of writing behind` {
+  @Test func `has one timer, which ends when nothing is left`() {
+    var state = WriteBehindState(delay: 3)
+    let step1 = state.noteChange(at: 0)
+    #expect(step1)
+    let step2 = state.noteChange(at: 1)
+    #expect(!step2)
+    let step3 = state.wake(at: 0)
+    #expect(step3 == .sleeps(until: 3))
+    let step4 = state.wake(at: 3)
+    #expect(step4 == .flushes)
+    state.beginFlush()
+    let step5 = state.wake(at: 3)
+    #expect(step5 == .ends)
+    let step6 = state.noteChange(at: 4)
+    #expect(step6)
+  }
+
+  @Test func `counts from the first change since the last flush`() {
+    var state = WriteBehindState(delay: 3)
+    let step7 = state.noteChange(at: 0)
+    #expect(step7)
+    state.beginFlush()
+    let step8 = state.noteChange(at: 2)
+    #expect(!step8)
+    let step9 = state.wake(at: 3)
+    #expect(step9 == .sleeps(until: 5))
+  }
+
+  @Test func `counts from a failure, unless there is an older change`() {
+    var state = WriteBehindState(delay: 3)
+    let step10 = state.noteChange(at: 0)
+    #expect(step10)
+    state.beginFlush()
+    let step11 = state.noteChange(at: 4)
+    #expect(!step11)
+    let step12 = state.wake(at: 4)
+    #expect(step12 == .sleeps(until: 7))
+    let step13 = state.noteChange(at: 6)
+    #expect(!step13)
+    let step14 = state.wake(at: 6)
+    #expect(step14 == .sleeps(until: 7))
+  }
+
+  @Test func `bears every delay`() {
+    var state = WriteBehindState(delay: .max)
+    let step15 = state.noteChange(at: 5)
+    #expect(step15)
+    let step16 = state.wake(at: 5)
+    #expect(step16 == .sleeps(until: .max))
+  }
+}

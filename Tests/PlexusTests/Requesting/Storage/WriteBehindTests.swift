@@ -1,0 +1,143 @@
+import Plexus
+import PlexusTesting
+import TestSupport
+import Testing
+
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Writing behind` {
+  let clock = ManualClock()
+  let policy = CachePolicy(writeBehind: .seconds(3))
+
+  private func map(_ cacher: any Cacher<Int>) -> MultiplexerMap<Int, Int> {
+    MultiplexerMap<Int, Int>(policy: policy, cacher: cacher, clock: clock) { $0 }
+  }
+
+  @Test func `writes what was stored, fetched and updated so long after the first change`()
+    async throws
+  {
+    let cacher = SimpleCacher()
+    let map = map(cacher)
+    let events = Recorder(map.events())
+    map.store(1, for: 1)
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(2))
+    _ = try await map.request(2)
+    map.update(1) { $0 = 9 }
+    #expect(cacher.values.isEmpty)
+    clock.advance(by: .seconds(1))
+    #expect(await events.first(4).last?.description == "2 values were written to the cacher")
+    #expect(cacher.values == ["1": 9, "2": 2])
+  }
+
+  @Test func `counts the time from the first change that is not written`() async throws {
+    let cacher = SimpleCacher()
+    let map = map(cacher)
+    let events = Recorder(map.events())
+    map.store(1, for: 1)
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(2))
+    try await map.flush()
+    map.store(2, for: 2)
+    clock.advance(by: .seconds(1))
+    // The timer of the first change sleeps again.
+    await clock.sleepers(1)
+    #expect(cacher.values == ["1": 1])
+    clock.advance(by: .seconds(2))
+    #expect(await events.first(4).last?.description == "1 values were written to the cacher")
+    #expect(cacher.values == ["1": 1, "2": 2])
+  }
+
+  @Test func `tries again after the same time`() async throws {
+    let cacher = FailingCacher(failures: 2)
+    let map = map(cacher)
+    let events = Recorder(map.events())
+    map.store(1, for: 1)
+    for count in 1...2 {
+      await clock.sleepers(1)
+      clock.advance(by: .seconds(3))
+      _ = await events.first(1 + count)
+    }
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(2))
+    #expect(cacher.stored == [:])
+    clock.advance(by: .seconds(1))
+    #expect(await events.first(4).last?.description == "1 values were written to the cacher")
+    #expect(cacher.stored == ["1": 1])
+  }
+
+  @Test func `loses nothing of a map that is released`() async throws {
+    let cacher = SimpleCacher()
+    var map: MultiplexerMap<Int, Int>? = self.map(cacher)
+    map?.store(1, for: 1)
+    await clock.sleepers(1)
+    weak let released = map
+    map = nil
+    #expect(released == nil)
+    clock.advance(by: .seconds(3))
+    await cacher.stores(1)
+    #expect(cacher.values == ["1": 1])
+  }
+
+  @Test func `ends with the map if the cacher always fails`() async throws {
+    let cacher = FailingCacher(failures: .max)
+    let fetch = Token()
+    weak let token = fetch
+    var map: MultiplexerMap<Int, Int>? = makeMap(cacher, fetch)
+    func makeMap(_ cacher: FailingCacher, _ token: Token) -> MultiplexerMap<Int, Int> {
+      MultiplexerMap<Int, Int>(policy: policy, cacher: cacher, clock: clock) { [token] key in
+        withExtendedLifetime(token) { key }
+      }
+    }
+    map?.store(1, for: 1)
+    map = nil
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(3))
+    await cacher.attempts(1)
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(3))
+    while clock.sleeperCount > 0 { clock.advance(by: .seconds(3)) }
+    withExtendedLifetime((fetch, token)) {}
+  }
+
+  @Test func `is off by default`() async {
+    let cacher = SimpleCacher()
+    let map = MultiplexerMap<Int, Int>(cacher: cacher, clock: clock) { $0 }
+    map.store(1, for: 1)
+    #expect(clock.sleeperCount == 0)
+  }
+}
+
+private final class Token: Sendable {}
+
+/// A cacher whose first stores fail.
+private final class FailingCacher: Cacher {
+  private let state: Guarded<(failures: Int, stored: [String: Int])>
+  private let calls = Gate()
+
+  init(failures: Int) {
+    state = Guarded((failures, [:]))
+    calls.open()
+  }
+
+  var stored: [String: Int] { state.withLock { $0.stored } }
+
+  func attempts(_ count: Int) async { await calls.arrivals(count) }
+
+  func entry(forKey key: String) async -> CacheEntry<Int>? { nil }
+
+  func store(_ entries: [String: CacheEntry<Int>]) async throws {
+    try await calls.wait()
+    let fails = state.withLock { state in
+      guard state.failures == 0 else {
+        state.failures -= 1
+        return true
+      }
+      state.stored.merge(entries.mapValues(\.value)) { $1 }
+      return false
+    }
+    if fails { throw Broken() }
+  }
+
+  func removeEntries(forKeys keys: Set<String>) async throws {}
+
+  func removeAllEntries() async throws {}
+}
