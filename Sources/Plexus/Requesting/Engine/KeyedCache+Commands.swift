@@ -137,8 +137,9 @@ extension KeyedCache {
   ///   - key: The key.
   ///   - hash: Its hash.
   ///   - name: The name of the stored copy, which is not used any more, if there is a cacher.
+  ///   - isSignedOut: Whether live subscriptions wait until the value is requested.
   @inlinable
-  func invalidate(_ key: Key, hash: UInt64, name: String? = nil) {
+  func invalidate(_ key: Key, hash: UInt64, name: String? = nil, isSignedOut: Bool = false) {
     var effects = makeEffects()
     shards.withLock(hash: hash) { shard in
       // Also without an entry: states that subscribers have not read may hold a value.
@@ -149,7 +150,7 @@ extension KeyedCache {
       }
       if let name { shard.pendingWrites?.remove(key, hash: hash, name: name, &effects) }
       if effects.tellsEvents { shard.note(key, &effects, in: self) { .cleared(key: $0) } }
-      shard.noteCleared(key, hash, &effects)
+      shard.noteCleared(key, hash, isSignedOut: isSignedOut, &effects)
     }
     effects.perform(in: self)
   }
@@ -239,6 +240,7 @@ extension KeyedCache {
       let limit = shard.eviction.map { _ in max(1024, 4 * shard.keys.count) }
       clearMemory(of: old, tags: tags, limit: limit, &shard, &effects)
       effects.release(old)
+      shard.noteCleared(key, hash, &effects)
     }
     effects.perform(in: self)
   }

@@ -32,7 +32,7 @@ extension KeyedCache {
   func forget(tags: Set<CacheTag>) {
     noteTags { $0.clear(tags, at: $1) }
     for (key, hash) in keys(of: tags) {
-      invalidate(key, hash: hash, name: storage?.name(of: key))
+      invalidate(key, hash: hash, name: storage?.name(of: key), isSignedOut: true)
     }
   }
 

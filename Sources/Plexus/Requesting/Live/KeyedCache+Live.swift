@@ -94,9 +94,10 @@ extension KeyedCache {
   func joinFetch(of key: Key, hash: UInt64, isFresh: Bool) -> (flight: Flight, place: WaitPlace)? {
     let priority = Task.currentPriority
     let now = time.now()
+    let tags = tagging?(key)
     var effects = makeEffects()
     let joined = shards.withLock(hash: hash) { shard -> (flight: Flight, place: WaitPlace)? in
-      let index = shard.place(of: key, hash: hash)
+      let index = shard.place(of: key, hash: hash, tags: tags)
       if let running = shard[index].state.running { return (running, running.join()) }
       if !isFresh, shard[index].state.isFresh(at: now) { return nil }
       var ticket = RefreshTicket.none

@@ -21,10 +21,16 @@ extension Shard {
   }
 
   /// Tells the live subscriptions of a key that its value was forgotten.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - hash: Its hash.
+  ///   - isSignedOut: Whether nothing is fetched until the value is requested.
+  ///   - effects: The work that is left to be done.
   @usableFromInline
-  func noteCleared(_ key: Key, _ hash: UInt64, _ effects: inout Effects) {
+  func noteCleared(_ key: Key, _ hash: UInt64, isSignedOut: Bool = false, _ effects: inout Effects) {
     guard let live = live(key, hash) else { return }
-    effects.deliveries.append { live.clear(isSignedOut: false) }
+    effects.deliveries.append { live.clear(isSignedOut: isSignedOut) }
   }
 
   /// Tells all live subscriptions that the values were forgotten.

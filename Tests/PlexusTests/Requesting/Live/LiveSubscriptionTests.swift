@@ -228,6 +228,23 @@ import Testing
     #expect(cache.statistics.fetches == 5)
   }
 
+  @Test func `of a key rests after its tags were cleared until it is requested`() async throws {
+    let origin = Origin()
+    let map = MultiplexerMap<Int, Int>(tagging: { _ in ["account"] }, clock: origin.clock) { _ in
+      try await origin.fetch()
+    }
+    let states = map[7].subscription(refetching: .whenStale)
+    await value(1, in: states)
+    try await map.clear(tags: ["account"])
+    #expect(map[7].current.name == "unknown")
+    #expect(map.statistics.fetches == 1)
+    #expect(try await map[7].request() == 2)
+    await value(2, in: states)
+    // Any other way to forget the value is a reason to fetch it.
+    map.clearMemory(7)
+    await value(3, in: states)
+  }
+
   @Test func `waits after a failure for the next signal, interval or refresh`() async throws {
     let origin = Origin()
     origin.fail(1, 3)
