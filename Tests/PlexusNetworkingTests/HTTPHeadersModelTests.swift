@@ -1,0 +1,36 @@
+import TestSupport
+import Testing
+
+@testable import PlexusNetworking
+
+@Suite(.fewAtOnce) struct `Header fields of an answer` {
+  @Test func `are found in any case, and joined by commas`() {
+    var headers: HTTPHeaders = ["Vary": "A", "vary": "B", "ETag": "1"]
+    #expect(headers["VARY"] == "A, B")
+    #expect(headers["etag"] == "1")
+    headers["Etag"] = nil
+    #expect(headers == HTTPHeaders(["VARY": "A, B"]))
+  }
+
+  @Test func `are those of a 304, where it has them`() {
+    let old: HTTPHeaders = ["ETag": "1", "X": "a", "Content-Type": "a/b", "Kept": "k"]
+    let new: HTTPHeaders = ["etag": "2", "x": "b", "content-type": "c/d", "New": "n"]
+    #expect(
+      old.updated(by: new) == [
+        "ETag": "2", "X": "b", "Content-Type": "c/d", "Kept": "k", "New": "n",
+      ]
+    )
+  }
+
+  @Test func `of the connection and of the coded body are not updated by a 304`() {
+    let old: HTTPHeaders = [
+      "Content-Length": "3", "Content-Encoding": "gzip", "Content-Range": "a", "X-Hop": "1",
+    ]
+    let new: HTTPHeaders = [
+      "Content-Length": "0", "Content-Encoding": "br", "Content-Range": "b", "X-Hop": "2",
+      "Connection": "close, X-Hop", "Keep-Alive": "1", "Transfer-Encoding": "chunked",
+      "Proxy-Authenticate": "Basic", "Upgrade": "h2c", "TE": "trailers", "Trailer": "A",
+    ]
+    #expect(old.updated(by: new) == old)
+  }
+}
