@@ -1,13 +1,23 @@
+// The pointers are unsafe and right for these reasons. The schedule is a temporary allocation of sixteen words that
+// are all written before they are read, and every index into it is below sixteen. The constants are those of an
+// array of 64 words, read at indices below 64. The bytes of a caller are read during the call that lends them, in
+// whole blocks whose number is that of the bytes divided by 64.
+
 /// A SHA-256 digest (FIPS 180-4) of bytes that arrive piece by piece.
 package struct SHA256: Sendable {
-  private var hash: [UInt32] = [
-    0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab,
-    0x5be0_cd19,
-  ]
+  private var hash = SIMD8<UInt32>(
+    0x6a09_e667,
+    0xbb67_ae85,
+    0x3c6e_f372,
+    0xa54f_f53a,
+    0x510e_527f,
+    0x9b05_688c,
+    0x1f83_d9ab,
+    0x5be0_cd19
+  )
   /// The bytes that do not make up a block yet.
   private var rest: [UInt8] = []
   private var byteCount: UInt64 = 0
-  private var schedule = [UInt32](repeating: 0, count: 64)
 
   /// Creates the digest of no bytes.
   package init() {}
@@ -19,25 +29,29 @@ package struct SHA256: Sendable {
     return digest.hexadecimalDigest()
   }
 
-  /// Takes the next bytes.
+  /// Processes the next bytes.
   package mutating func update(_ bytes: [UInt8]) {
+    unsafe bytes.withUnsafeBytes { unsafe update($0) }
+  }
+
+  /// Processes the next bytes.
+  package mutating func update(_ bytes: UnsafeRawBufferPointer) {
     byteCount &+= UInt64(bytes.count)
     var position = 0
     if !rest.isEmpty {
       position = min(64 - rest.count, bytes.count)
-      rest += bytes[..<position]
+      unsafe rest.append(contentsOf: bytes[..<position])
       guard rest.count == 64 else { return }
-      compress(rest, at: 0)
+      let block = rest
+      unsafe block.withUnsafeBytes { unsafe compress($0) }
       rest.removeAll(keepingCapacity: true)
     }
-    while bytes.count - position >= 64 {
-      compress(bytes, at: position)
-      position += 64
-    }
-    rest += bytes[position...]
+    let blocksEnd = bytes.count - (bytes.count - position) % 64
+    unsafe compress(UnsafeRawBufferPointer(rebasing: bytes[position..<blocksEnd]))
+    unsafe rest.append(contentsOf: bytes[blocksEnd...])
   }
 
-  /// The digest of all bytes so far in 64 lower-case hexadecimal digits.
+  /// Returns the digest of all bytes so far in 64 lower-case hexadecimal digits.
   package func hexadecimalDigest() -> String {
     var copy = self
     let bitCount = byteCount &* 8
@@ -46,49 +60,100 @@ package struct SHA256: Sendable {
     padding += (0..<8).map { UInt8(truncatingIfNeeded: bitCount >> (56 - 8 * $0)) }
     copy.update(padding)
     let digits = Array("0123456789abcdef".utf8)
-    let text = copy.hash.flatMap { word in
-      (0..<8).map { digits[Int(word >> (28 - 4 * UInt32($0)) & 15)] }
+    let text = copy.hash.indices.flatMap { index in
+      (0..<8).map { digits[Int(copy.hash[index] >> (28 - 4 * UInt32($0)) & 15)] }
     }
     return String(decoding: text, as: UTF8.self)
   }
 
-  private mutating func compress(_ bytes: [UInt8], at start: Int) {
-    for index in 0..<16 {
-      let first = start + index * 4
-      schedule[index] =
-        UInt32(bytes[first]) << 24 | UInt32(bytes[first + 1]) << 16
-        | UInt32(bytes[first + 2]) << 8 | UInt32(bytes[first + 3])
+  /// Processes whole blocks of 64 bytes.
+  private mutating func compress(_ bytes: UnsafeRawBufferPointer) {
+    guard bytes.count > 0 else { return }
+    var hash = hash
+    unsafe Self.constants.withUnsafeBufferPointer { constants in
+      unsafe withUnsafeTemporaryAllocation(of: UInt32.self, capacity: 16) { schedule in
+        for start in stride(from: 0, to: bytes.count, by: 64) {
+          for index in 0..<16 {
+            let word = unsafe bytes.loadUnaligned(
+              fromByteOffset: start &+ 4 &* index,
+              as: UInt32.self
+            )
+            unsafe schedule[index] = UInt32(bigEndian: word)
+          }
+          unsafe Self.compress(&hash, schedule, constants)
+        }
+      }
     }
-    for index in 16..<64 {
-      let early = schedule[index - 15]
-      let late = schedule[index - 2]
-      let small = rotate(early, 7) ^ rotate(early, 18) ^ early >> 3
-      let large = rotate(late, 17) ^ rotate(late, 19) ^ late >> 10
-      schedule[index] = schedule[index - 16] &+ small &+ schedule[index - 7] &+ large
-    }
-    var (a, b, c, d) = (hash[0], hash[1], hash[2], hash[3])
-    var (e, f, g, h) = (hash[4], hash[5], hash[6], hash[7])
-    for index in 0..<64 {
-      let upper = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)
-      let choice = e & f ^ ~e & g
-      let first = h &+ upper &+ choice &+ Self.constants[index] &+ schedule[index]
-      let lower = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)
-      let majority = a & b ^ a & c ^ b & c
-      (h, g, f, e) = (g, f, e, d &+ first)
-      (d, c, b, a) = (c, b, a, first &+ lower &+ majority)
-    }
-    hash[0] &+= a
-    hash[1] &+= b
-    hash[2] &+= c
-    hash[3] &+= d
-    hash[4] &+= e
-    hash[5] &+= f
-    hash[6] &+= g
-    hash[7] &+= h
+    self.hash = hash
   }
 
-  private func rotate(_ word: UInt32, _ count: UInt32) -> UInt32 {
-    word &>> count | word &<< (32 - count)
+  /// Processes the block in a schedule, which is overwritten.
+  @inline(__always)
+  private static func compress(
+    _ hash: inout SIMD8<UInt32>,
+    _ schedule: UnsafeMutableBufferPointer<UInt32>,
+    _ constants: UnsafeBufferPointer<UInt32>
+  ) {
+    var (a, b, c, d) = (hash[0], hash[1], hash[2], hash[3])
+    var (e, f, g, h) = (hash[4], hash[5], hash[6], hash[7])
+    var base = 0
+    while true {
+      // Eight rounds after which every variable has its own name again.
+      for half in 0..<2 {
+        let first = 8 &* half
+        @inline(__always) func word(_ offset: Int) -> UInt32 {
+          let place = first &+ offset
+          return unsafe schedule[place] &+ constants[base &+ place]
+        }
+        round(a, b, c, &d, e, f, g, &h, word(0))
+        round(h, a, b, &c, d, e, f, &g, word(1))
+        round(g, h, a, &b, c, d, e, &f, word(2))
+        round(f, g, h, &a, b, c, d, &e, word(3))
+        round(e, f, g, &h, a, b, c, &d, word(4))
+        round(d, e, f, &g, h, a, b, &c, word(5))
+        round(c, d, e, &f, g, h, a, &b, word(6))
+        round(b, c, d, &e, f, g, h, &a, word(7))
+      }
+      base &+= 16
+      if base == 64 { break }
+      // The next sixteen words take the places of the last ones.
+      for index in 0..<16 {
+        let early = unsafe schedule[(index &+ 1) & 15]
+        let late = unsafe schedule[(index &+ 14) & 15]
+        let small = rotate(early, 7) ^ rotate(early, 18) ^ early &>> 3
+        let large = rotate(late, 17) ^ rotate(late, 19) ^ late &>> 10
+        unsafe schedule[index] =
+          schedule[index] &+ small &+ schedule[(index &+ 9) & 15] &+ large
+      }
+    }
+    hash &+= SIMD8(a, b, c, d, e, f, g, h)
+  }
+
+  /// Performs one round; the new values of the fourth and last variable are those of the fifth and first of the next.
+  @inline(__always)
+  private static func round(
+    _ a: UInt32,
+    _ b: UInt32,
+    _ c: UInt32,
+    _ d: inout UInt32,
+    _ e: UInt32,
+    _ f: UInt32,
+    _ g: UInt32,
+    _ h: inout UInt32,
+    _ word: UInt32
+  ) {
+    let upper = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)
+    let choice = g ^ e & (f ^ g)
+    let first = h &+ upper &+ choice &+ word
+    let lower = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)
+    let majority = a & b | c & (a | b)
+    d &+= first
+    h = first &+ lower &+ majority
+  }
+
+  @inline(__always)
+  private static func rotate(_ word: UInt32, _ count: UInt32) -> UInt32 {
+    word &>> count | word &<< (32 &- count)
   }
 
   private static let constants: [UInt32] = [
