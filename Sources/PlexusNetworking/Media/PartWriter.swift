@@ -46,7 +46,6 @@ final class PartWriter: HTTPReceiver {
     /// Whether there is an answer to the request.
     var hasBegun = false
     var isNotModified = false
-    var hasFailedToWrite = false
     var isClosed = false
   }
 
@@ -159,7 +158,6 @@ final class PartWriter: HTTPReceiver {
         do {
           try part.write(bytes, at: state.offset)
         } catch {
-          state.hasFailedToWrite = true
           throw StorageFailure(error: error)
         }
       } else {
@@ -184,12 +182,6 @@ final class PartWriter: HTTPReceiver {
       state.isClosed = true
       if let memory = state.memory { return .memory(memory) }
       guard let part = state.part else { throw URLError(.badServerResponse) }
-      do {
-        try part.synchronize()
-      } catch {
-        state.hasFailedToWrite = true
-        throw StorageFailure(error: error)
-      }
       return .file(part, stores[state.store])
     }
   }
@@ -213,7 +205,7 @@ final class PartWriter: HTTPReceiver {
       state.isClosed = true
       let isOfNoUse =
         error is HTTPStatusError || error is PartOutdated || error is MediaError
-        || state.hasFailedToWrite || state.validator.isEmpty || state.offset == 0
+        || error is StorageFailure || state.validator.isEmpty || state.offset == 0
       let isLeft = error != nil && keepsPart && !isOfNoUse
       if error != nil && !isLeft { state.part?.remove() }
       let store = state.store < stores.count ? stores[state.store] : nil
@@ -245,7 +237,6 @@ final class PartWriter: HTTPReceiver {
       }
     }
     if let first {
-      state.hasFailedToWrite = true
       state.store = stores.count
       throw StorageFailure(error: first)
     }
