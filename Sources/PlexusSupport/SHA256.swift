@@ -3,7 +3,7 @@
 // array of 64 words, read at indices below 64. The bytes of a caller are read during the call that lends them, in
 // whole blocks whose number is that of the bytes divided by 64.
 
-/// An incremental SHA-256 digest (FIPS 180-4).
+/// A SHA-256 digest (FIPS 180-4) of bytes that arrive piece by piece.
 package struct SHA256: Sendable {
   private var hash = SIMD8<UInt32>(
     0x6a09_e667,
@@ -15,7 +15,7 @@ package struct SHA256: Sendable {
     0x1f83_d9ab,
     0x5be0_cd19
   )
-  /// The bytes that do not fill a block yet.
+  /// The bytes that do not make up a block yet.
   private var rest: [UInt8] = []
   private var byteCount: UInt64 = 0
 
@@ -29,7 +29,7 @@ package struct SHA256: Sendable {
     return digest.hexadecimalDigest()
   }
 
-  /// Adds bytes to the message.
+  /// Processes the next bytes.
   package mutating func update(_ bytes: [UInt8]) {
     unsafe bytes.withUnsafeBytes { unsafe update($0) }
   }
@@ -51,7 +51,7 @@ package struct SHA256: Sendable {
     unsafe rest.append(contentsOf: bytes[blocksEnd...])
   }
 
-  /// Returns the digest of all bytes so far as 64 lowercase hexadecimal digits.
+  /// Returns the digest of all bytes so far in 64 lower-case hexadecimal digits.
   package func hexadecimalDigest() -> String {
     var copy = self
     let bitCount = byteCount &* 8

@@ -111,6 +111,41 @@ struct `Media and a disk that does not do as it should` {
     }
   }
 
+  @Test func `after a power cut, only files with the length and date of their records are used`()
+    async throws
+  {
+    let transport = counting()
+    func loader() -> MediaLoader {
+      MediaLoader(
+        directory: folder.url,
+        transport: transport,
+        rules: .patient,
+        retry: .never
+      )
+    }
+    let names = ["whole", "short", "unknown"]
+    let urls = try names.map { try #require(URL(string: "http://nowhere.invalid/\($0)")) }
+    let seconds = 1_000_000_000
+    for (name, url) in zip(names, urls) {
+      let file = try await loader().request(url)
+      let record = folder.url.appending(path: "records/" + file.lastPathComponent)
+      let changed = try text(record).replacing(
+        /"modified":\d+/,
+        with: "\"modified\":\(seconds)000000000"
+      )
+      try Data(changed.utf8).write(to: record)
+      if name == "short" { try Data("ab".utf8).write(to: file) }
+      if name == "unknown" { try FileManager.default.removeItem(at: record) }
+      try FileManager.default.setAttributes(
+        [.modificationDate: Date(timeIntervalSince1970: Double(seconds))],
+        ofItemAtPath: file.path
+      )
+    }
+    #expect(urls.map { loader().cachedFile(for: $0) != nil } == [true, false, false])
+    for url in urls { #expect(try await text(loader().request(url)) == "abc") }
+    #expect(transport.names == names + ["short", "unknown"])
+  }
+
   @Test func `a folder in the place of a file is replaced`() async throws {
     let transport = counting()
     let loader = MediaLoader(

@@ -40,9 +40,11 @@ public import AppKit
 /// A cancelled caller leaves at once with a `CancellationError`. When the last caller leaves, decoding and download
 /// are cancelled.
 public final actor ImageLoader<Image: Sendable> {
+  private typealias Images = MultiplexerMap<MediaItem, DecodedImage<Image>>
+
   private nonisolated let media: MediaLoader
   private nonisolated let decoder: ImageDecoder<Image>
-  private nonisolated let images: MultiplexerMap<MediaItem, DecodedImage<Image>>
+  private nonisolated let images: Images
   private nonisolated let prefetches: PrefetchQueue
 
   /// Creates a loader.
@@ -126,7 +128,7 @@ public final actor ImageLoader<Image: Sendable> {
     policy.timeToLive = .seconds(1_000_000_000)
     policy.whenUnobserved = .cancel
     policy.usesCachedValue = { _ in false }
-    let images = MultiplexerMap<MediaItem, DecodedImage<Image>>(
+    let images = Images(
       id: "ImageLoader",
       policy: policy,
       capacity: Self.capacity(capacity)
@@ -170,7 +172,7 @@ public final actor ImageLoader<Image: Sendable> {
   public nonisolated func request(_ request: MediaRequest) async throws -> Image {
     let item = MediaItem(request)
     if images.cachedValue(item) != nil { return try await images.request(item).image }
-    return try await loaded(item)
+    return try await loaded(item, by: images)
   }
 
   /// A request as a value, for instance for a `Zipper`; it keeps the loader alive.
@@ -214,8 +216,7 @@ public final actor ImageLoader<Image: Sendable> {
       // It is decoded from memory.
     }
     await decoder.forgetFailure(of: item)
-    images.refresh(item)
-    return try await loaded(item)
+    return try await loaded(item, by: images.refresh(item))
   }
 
   /// Removes a value and its file.
@@ -276,13 +277,15 @@ public final actor ImageLoader<Image: Sendable> {
 
 extension ImageLoader {
   /// Returns a value that is not in memory, or that has to be loaded again.
-  private nonisolated func loaded(_ item: MediaItem) async throws -> Image {
+  private nonisolated func loaded(_ item: MediaItem, by images: Images) async throws -> Image {
     // A decoder that waits for another image lets others decode meanwhile.
-    if let turn = DecodeTurn.current { return try await turn.yielding { try await shared(item) } }
-    return try await shared(item)
+    if let turn = DecodeTurn.current {
+      return try await turn.yielding { try await shared(item, by: images) }
+    }
+    return try await shared(item, by: images)
   }
 
-  private nonisolated func shared(_ item: MediaItem) async throws -> Image {
+  private nonisolated func shared(_ item: MediaItem, by images: Images) async throws -> Image {
     guard item.url.isHTTP else { return try await images.request(item).image }
     // The download may have been begun for others, to whom it is less urgent.
     let (gates, priority) = ([media.core.gate, decoder.gate], item.callerPriority)
@@ -311,7 +314,7 @@ extension ImageLoader {
 
   private static nonisolated func prefetchWork(
     _ media: MediaLoader,
-    _ images: MultiplexerMap<MediaItem, DecodedImage<Image>>
+    _ images: Images
   ) -> PrefetchQueue.Work {
     PrefetchQueue.Work(of: media.core) { item in
       _ = try? await images.request(item)

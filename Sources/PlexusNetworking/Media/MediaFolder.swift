@@ -192,6 +192,24 @@ struct MediaFolder: Sendable {
     }
   }
 
+  /// Whether a file is whole for certain.
+  ///
+  /// Files are not made durable one by one, which takes much longer than a download. If the power is cut, a file can
+  /// be left without its last bytes, which its length shows. So a file from before the system was started must have
+  /// the length and date of its record.
+  func isIntact(_ name: String, _ properties: FileProperties) -> Bool {
+    guard let bootTime = PartFile.bootTime else { return true }
+    return properties.modified >= bootTime || record(of: name, properties.version) != nil
+  }
+
+  /// Removes the files that are not whole for certain.
+  func removeDamagedFiles() {
+    for name in names(in: files) {
+      guard let properties = properties(of: name) else { continue }
+      if !isIntact(name, properties) { evict(name) }
+    }
+  }
+
   // MARK: - Records
 
   /// Returns the record of a file if it is about this version.
@@ -204,22 +222,13 @@ struct MediaFolder: Sendable {
     return record
   }
 
-  /// Stores a record in one step.
+  /// Stores a record.
   ///
-  /// A record that cannot be stored is done without.
+  /// A record that cannot be stored, or is read before it is complete, is done without.
   func store(_ record: MediaRecord, of name: String) {
-    let temporary = MediaFolder.digest(of: name) + "-\(UInt64.random(in: 0...UInt64.max))"
-    let path = path(ofRecord: temporary)
-    guard
-      let data = try? JSONEncoder().encode(record),
-      let file = try? PartFile.creating(path)
-    else { return }
-    do {
-      try file.write(data, at: 0)
-      try file.move(to: self.path(ofRecord: name))
-    } catch {
-      file.remove()
-    }
+    guard let data = try? JSONEncoder().encode(record) else { return }
+    removeRecord(of: name)
+    try? PartFile.creating(path(ofRecord: name))?.write(data, at: 0)
   }
 
   private func removeRecord(of name: String) {

@@ -59,7 +59,7 @@ public import Plexus
 ///
 /// Several loaders and processes can use one folder. Each of them downloads what is not there yet, and keeps to
 /// its own limit by the files that it has seen. The system can remove the folder at any time: a download under way
-/// is then begun again.
+/// is then begun again. After a power cut, a file is used only if it has the length that was noted with it.
 ///
 /// ## A disk that cannot be written
 ///
@@ -243,9 +243,9 @@ public final actor MediaLoader {
     let entry = MediaEntry(request)
     guard entry.url.isHTTP else { return try await heldOrSystemError(entry).file }
     let flight = core.flight(entry, .reload)
-    flights.refresh(flight)
     do {
-      try await perform(flight)
+      // A download that began before does not count.
+      try await perform(flight, by: flights.refresh(flight))
     } catch let failure as StorageFailure {
       throw failure.error
     }
@@ -377,8 +377,10 @@ extension MediaLoader {
   @discardableResult
   private nonisolated func perform(
     _ flight: MediaFlight,
-    _ isForOthers: Bool = false
+    _ isForOthers: Bool = false,
+    by flights: MultiplexerMap<MediaFlight, UnstoredFile?>? = nil
   ) async throws -> UnstoredFile? {
+    let flights = flights ?? self.flights
     let item = flight.entry.item
     let (gate, key, priority) = (core.gate, item.key, item.callerPriority)
     if !isForOthers { gate.want(key, priority) }

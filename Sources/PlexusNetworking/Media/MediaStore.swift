@@ -34,6 +34,7 @@ final class MediaStore: Sendable {
     policy.timeToLive = .seconds(1_000_000_000)
     preparation = Multiplexer(id: "MediaStore", policy: policy) {
       folder.removeParts(before: Self.oldestPart)
+      folder.removeDamagedFiles()
       folder.removeOrphanedRecords()
       for (name, length) in limit == nil ? [] : folder.contents() {
         limit?.insert(name, length: Int(length), isHandedOut: false)
@@ -66,12 +67,15 @@ final class MediaStore: Sendable {
 
   /// Returns the file of a name if it is there.
   func file(_ name: String) -> URL? {
-    folder.properties(of: name) == nil ? nil : folder.file(named: name)
+    guard let properties = folder.properties(of: name),
+      preparation.cachedValue != nil || folder.isIntact(name, properties)
+    else { return nil }
+    return folder.file(named: name)
   }
 
   /// Returns the file of a name if it is there, and keeps it there.
   func held(_ name: String) async -> HeldFile? {
-    if limit != nil { await prepare() }
+    await prepare()
     let hold = await limit?.hold(name)
     guard let properties = folder.properties(of: name) else { return nil }
     guard let limit else {

@@ -79,13 +79,6 @@ final class PartFile: Sendable {
     }
   }
 
-  /// Returns when everything written is durable.
-  func synchronize() throws {
-    while fsync(descriptor) != 0 {
-      guard errno == EINTR else { throw Self.failure() }
-    }
-  }
-
   /// Gives the file another name, as one step.
   func move(to newPath: String) throws {
     try Self.move(path, to: newPath)
@@ -125,6 +118,21 @@ final class PartFile: Sendable {
     _ = unsafe utimensat(AT_FDCWD, path, [now, modified], AT_SYMLINK_NOFOLLOW)
   }
 
+  /// When the system was started, in nanoseconds since 1970-01-01T00:00Z; `nil` if that is not known.
+  static var bootTime: Int64? {
+    var (now, uptime) = (timespec(), timespec())
+    #if canImport(Darwin)
+    // It goes on while the system sleeps.
+    let clock = CLOCK_MONOTONIC
+    #else
+    let clock = CLOCK_BOOTTIME
+    #endif
+    guard unsafe clock_gettime(CLOCK_REALTIME, &now) == 0,
+      unsafe clock_gettime(clock, &uptime) == 0
+    else { return nil }
+    return FileProperties.nanoseconds(now) - FileProperties.nanoseconds(uptime)
+  }
+
   /// Whether there is anything at a path, of whatever kind.
   static func exists(_ path: String) -> Bool {
     var status = stat()
@@ -159,8 +167,6 @@ struct FileProperties: Hashable, Sendable {
   let modified: Int64
   /// When the file was last used, likewise.
   let used: Int64
-  private let number: UInt64
-
   fileprivate init(_ status: stat) {
     length = Int64(status.st_size)
     #if canImport(Darwin)
@@ -170,15 +176,14 @@ struct FileProperties: Hashable, Sendable {
     modified = Self.nanoseconds(status.st_mtim)
     used = Self.nanoseconds(status.st_atim)
     #endif
-    number = UInt64(status.st_ino)
   }
 
   /// The version of the content: it changes with the file and not with its use.
   var version: FileVersion {
-    FileVersion(length: length, modified: modified, number: number)
+    FileVersion(length: length, modified: modified)
   }
 
-  private static func nanoseconds(_ time: timespec) -> Int64 {
+  fileprivate static func nanoseconds(_ time: timespec) -> Int64 {
     Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
   }
 }
@@ -187,5 +192,4 @@ struct FileProperties: Hashable, Sendable {
 struct FileVersion: Codable, Hashable, Sendable {
   let length: Int64
   let modified: Int64
-  let number: UInt64
 }

@@ -46,7 +46,6 @@ final class PartWriter: HTTPReceiver {
     /// Whether there is an answer to the request.
     var hasBegun = false
     var isNotModified = false
-    var hasFailedToWrite = false
     var isClosed = false
   }
 
@@ -138,7 +137,7 @@ final class PartWriter: HTTPReceiver {
       case 416 where state.offset > 0:
         throw PartOutdated()
       default:
-        throw Self.error(response, field)
+        throw Self.error(response)
       }
       try checkLength(state.total)
       for name in Self.recorded { state.fields[name] = field(name) }
@@ -159,7 +158,6 @@ final class PartWriter: HTTPReceiver {
         do {
           try part.write(bytes, at: state.offset)
         } catch {
-          state.hasFailedToWrite = true
           throw StorageFailure(error: error)
         }
       } else {
@@ -184,12 +182,6 @@ final class PartWriter: HTTPReceiver {
       state.isClosed = true
       if let memory = state.memory { return .memory(memory) }
       guard let part = state.part else { throw URLError(.badServerResponse) }
-      do {
-        try part.synchronize()
-      } catch {
-        state.hasFailedToWrite = true
-        throw StorageFailure(error: error)
-      }
       return .file(part, stores[state.store])
     }
   }
@@ -213,7 +205,7 @@ final class PartWriter: HTTPReceiver {
       state.isClosed = true
       let isOfNoUse =
         error is HTTPStatusError || error is PartOutdated || error is MediaError
-        || state.hasFailedToWrite || state.validator.isEmpty || state.offset == 0
+        || error is StorageFailure || state.validator.isEmpty || state.offset == 0
       let isLeft = error != nil && keepsPart && !isOfNoUse
       if error != nil && !isLeft { state.part?.remove() }
       let store = state.store < stores.count ? stores[state.store] : nil
@@ -245,7 +237,6 @@ final class PartWriter: HTTPReceiver {
       }
     }
     if let first {
-      state.hasFailedToWrite = true
       state.store = stores.count
       throw StorageFailure(error: first)
     }
@@ -283,16 +274,13 @@ final class PartWriter: HTTPReceiver {
     "Content-Type", "ETag", "Last-Modified", "Cache-Control", "Expires", "Date", "Age", "Vary",
   ]
 
-  private static func error(
-    _ response: HTTPURLResponse,
-    _ field: (String) -> String?
-  ) -> HTTPStatusError {
-    let now = Int(Date().timeIntervalSince1970)
-    return HTTPStatusError(
+  private static func error(_ response: HTTPURLResponse) -> HTTPStatusError {
+    HTTPStatusError(
       status: response.statusCode,
       url: response.url,
       headers: HTTPHeaders(response),
-      retryAfter: field("Retry-After").flatMap { HTTPFreshness.retryAfter($0, now: now) }
+      retryAfter: response.value(forHTTPHeaderField: "Retry-After")
+        .flatMap { HTTPFreshness.retryAfter($0, now: MediaFolder.now) }
         .map { .seconds($0) }
     )
   }
