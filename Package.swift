@@ -75,7 +75,8 @@ let package = Package(
     .testTarget(
       name: "PlexusNetworkingTests",
       dependencies: [
-        "LoopbackOrigin", "Plexus", "PlexusNetworking", "PlexusTesting", "TestSupport",
+        "LoopbackOrigin", "Plexus", "PlexusNetworking", "PlexusSupport", "PlexusTesting",
+        "TestSupport",
       ],
       swiftSettings: settings
     ),

@@ -45,7 +45,8 @@ public import FoundationNetworking
 /// that it has left.
 public final actor HTTPCache<Value: Sendable> {
   private nonisolated let values: MultiplexerMap<HTTPCacheKey, Value>
-  private nonisolated let index: Locked<HTTPCacheState<URL, HTTPCacheKey>>
+  /// Tests look at its entries.
+  nonisolated let index: Locked<HTTPCacheState<URL, HTTPCacheKey>>
   private nonisolated let fetcher:
     @Sendable (URLRequest, HTTPFetcher<Value>.Invalidation?) ->
       HTTPFetcher<Value>
@@ -131,8 +132,9 @@ public final actor HTTPCache<Value: Sendable> {
     guard request.asksForValue else { throw URLError(.unsupportedURL) }
     let own = HTTPCacheKey(request)
     guard own.asksForNewValue else { return try await response(own) }
-    let key = key(own)
-    let response = try await values.refresh(key).response(key)
+    let (key, response) = try await waiting(for: own) { [values] in
+      try await values.refresh($0).response($0)
+    }
     // Of several answers that are suitable the newest counts.
     let older = index.withLock { $0.remove(key.url) }.subtracting([key])
     for key in older { try await values.clear(key) }
@@ -141,14 +143,41 @@ public final actor HTTPCache<Value: Sendable> {
 
   private nonisolated func response(_ own: HTTPCacheKey) async throws -> Response<Value> {
     for _ in 0..<3 {
-      let key = key(own)
-      let response = try await values.response(key)
+      let (key, response) = try await waiting(for: own) { [values] in
+        try await values.response($0)
+      }
       // It has waited for an answer which turns out to be for requests with other header fields.
       guard self.key(own) == key else { continue }
       return response
     }
     // The server names other fields each time: its answers are for one request each.
     return try await values.refresh(own).response(own)
+  }
+
+  /// Waits for the entry of a request, which is known meanwhile.
+  private nonisolated func waiting(
+    for own: HTTPCacheKey,
+    _ request: (HTTPCacheKey) async throws -> Response<Value>
+  ) async throws -> (HTTPCacheKey, Response<Value>) {
+    prune()
+    let key = index.withLock { $0.enter(own.url, fields: own.fields, new: own) }
+    do {
+      let response = try await request(key)
+      index.withLock { $0.leave(key.url, key, isEmpty: false) }
+      return (key, response)
+    } catch {
+      // A fetch whose callers have all left may go on.
+      let isEmpty = !(error is CancellationError) && values.cachedValue(key) == nil
+      index.withLock { $0.leave(key.url, key, isEmpty: isEmpty) }
+      throw error
+    }
+  }
+
+  /// Forgets entries that had to make room, once there are many.
+  private nonisolated func prune() {
+    guard let candidates = index.withLock({ $0.candidates }) else { return }
+    let empty = candidates.filter { values.cachedValue($0.key) == nil }
+    index.withLock { $0.prune(empty) }
   }
 
   /// Returns the value of a request if it is in memory, fresh or not; nothing is sent.
