@@ -17,8 +17,8 @@
 /// - ``current``
 ///
 /// ### Deriving
-/// - ``select(_:)-(KeyPath<Element,V>Sendable)``
-/// - ``select(_:)-((Element)->V)``
+/// - ``select(_:)-(KeyPath<Self.Element,V>Sendable)``
+/// - ``select(_:)-((Self.Element)->V)``
 public protocol StatefulBroadcaster<Element>: Broadcaster {
   /// The newest element.
   nonisolated var current: Element { get }

@@ -24,8 +24,8 @@ public import Observation
 ///
 /// Observers are told of a change before the call that makes it returns, if that call is made on the main actor;
 /// otherwise at the next turn of the main actor. A value that equals the one before invalidates nothing, if its
-/// type is `Equatable`. Of a large state follow what a view shows: ``StatefulBroadcaster/select(_:)-(KeyPath<Element,V>Sendable)``
-/// keeps changes of other parts from the view.
+/// type is `Equatable`. Of a large state follow what a view shows:
+/// ``StatefulBroadcaster/select(_:)-(KeyPath<Self.Element,V>Sendable)`` keeps changes of other parts from the view.
 ///
 /// ## Lifetime
 ///

@@ -82,7 +82,7 @@ extension StatefulBroadcaster {
 
   /// Returns a broadcaster of what a closure makes of the state.
   ///
-  /// The rules are those of ``select(_:)-(KeyPath<Element,V>Sendable)``.
+  /// The rules are those of ``select(_:)-(KeyPath<Self.Element,V>Sendable)``.
   ///
   /// - Parameter select: Makes the value. It runs on a thread that sends, or reads
   ///   ``StatefulBroadcaster/current`` while there is no subscriber, outside every lock.

@@ -4,7 +4,8 @@
 ///
 /// Invariants:
 ///
-/// - At most one fetch is under way for the subscriptions: an end that is reported for another one is ignored.
+/// - A fetch that is under way is joined: no other one begins for the subscriptions. An end that is reported for
+///   any but the last one that began is ignored.
 /// - Without a subscription nothing is fetched, and there is no time to wake at.
 struct LiveState: Sendable {
   /// What is known of the value.
@@ -77,8 +78,8 @@ struct LiveState: Sendable {
     isAtRest = false
     note(sight, at: now)
     scheduleTick(after: now)
-    if !sight.hasValue { return begin(isFresh: false) }
-    return isWhenStale && sight.isStale(at: now) ? begin(isFresh: true) : Effects()
+    if !sight.hasValue { return begin(isFresh: false, sight) }
+    return isWhenStale && sight.isStale(at: now) ? begin(isFresh: true, sight) : Effects()
   }
 
   /// A live subscription ends; the last one takes everything along.
@@ -107,14 +108,14 @@ struct LiveState: Sendable {
   mutating func signal(_ sight: Sight, at now: Nanoseconds) -> Effects {
     guard !members.isEmpty else { return Effects() }
     wakeUp(at: now)
-    return begin(isFresh: true)
+    return begin(isFresh: true, sight)
   }
 
   /// The value has changed at its origin.
   mutating func refresh(_ sight: Sight) -> Effects {
     // After a fetch that began too early the cache itself fetches once more.
     guard !members.isEmpty, !isAtRest, !sight.isFetching else { return Effects() }
-    return begin(isFresh: true)
+    return begin(isFresh: true, sight)
   }
 
   /// The value was forgotten.
@@ -129,7 +130,7 @@ struct LiveState: Sendable {
       isAtRest = true
       return effects
     }
-    effects.fetch = begin(isFresh: false).fetch
+    effects.fetch = begin(isFresh: false, Sight()).fetch
     return effects
   }
 
@@ -146,7 +147,7 @@ struct LiveState: Sendable {
       let isStale = sight.hasValue && !sight.hasFailed && sight.isStale(at: now)
       if isStale, members.values.contains(where: \.isWhenStale) { isDue = true }
     }
-    return isDue ? begin(isFresh: true) : Effects()
+    return isDue ? begin(isFresh: true, sight) : Effects()
   }
 
   // MARK: - What follows
@@ -172,8 +173,9 @@ struct LiveState: Sendable {
     scheduleTick(after: now)
   }
 
-  private mutating func begin(isFresh: Bool) -> Effects {
-    guard running == nil else { return Effects() }
+  private mutating func begin(isFresh: Bool, _ sight: Sight) -> Effects {
+    // The end of a fetch is seen before it is reported: what happens in between is not to be lost.
+    guard running == nil || !sight.isFetching else { return Effects() }
     lastNumber += 1
     running = lastNumber
     return Effects(fetch: Fetch(number: lastNumber, isFresh: isFresh))

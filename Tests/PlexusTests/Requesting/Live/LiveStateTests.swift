@@ -7,6 +7,7 @@ import Testing
   typealias Sight = LiveState.Sight
 
   private let missing = Sight()
+  private let fetching = Sight(isFetching: true)
   private func value(until deadline: Nanoseconds) -> Sight {
     Sight(hasValue: true, deadline: deadline)
   }
@@ -15,13 +16,13 @@ import Testing
     var state = LiveState()
     let first = state.join(1, isWhenStale: true, interval: nil, missing, at: 0).fetch
     #expect(first?.isFresh == false)
-    #expect(state.join(2, isWhenStale: true, interval: 5, missing, at: 0).fetch == nil)
-    #expect(state.signal(missing, at: 1).fetch == nil)
+    #expect(state.join(2, isWhenStale: true, interval: 5, fetching, at: 0).fetch == nil)
+    #expect(state.signal(fetching, at: 1).fetch == nil)
     let cleared = state.clear(isSignedOut: false)
     #expect(cleared.leavesFetch)
     #expect(cleared.fetch != first)
     state.finish(first?.number ?? 0, missing, at: 2)
-    #expect(state.signal(missing, at: 2).fetch == nil, "the second fetch is still under way")
+    #expect(state.signal(fetching, at: 2).fetch == nil, "the second fetch is still under way")
     state.finish(cleared.fetch?.number ?? 0, value(until: 10), at: 3)
     #expect(state.signal(value(until: 10), at: 3).fetch?.isFresh == true)
   }
@@ -39,6 +40,34 @@ import Testing
     _ = state.leave(2, at: 6)
     #expect(state.nextWake == 32)
     #expect(state.leave(1, at: 6) == LiveState.Effects())
+    #expect(state.nextWake == nil)
+  }
+
+  @Test func `loses no signal, refresh or tick between the end of a fetch and its report`() {
+    let failed = Sight(hasFailed: true)
+    let events: [(inout LiveState) -> LiveState.Effects] = [
+      { $0.signal(failed, at: 1) }, { $0.refresh(failed) }, { $0.wake(failed, at: 10) },
+    ]
+    for event in events {
+      var state = LiveState()
+      let first = state.join(1, isWhenStale: true, interval: 10, missing, at: 0).fetch
+      let second = event(&state).fetch
+      #expect(second != nil)
+      state.finish(first?.number ?? 0, failed, at: 2)
+      #expect(state.signal(fetching, at: 3).fetch == nil, "the second one is under way")
+      state.finish(second?.number ?? 0, failed, at: 4)
+      #expect(state.signal(fetching, at: 5).fetch != nil)
+    }
+  }
+
+  @Test func `does not wake for what is stale when it arrives, or after a failure`() {
+    var state = LiveState()
+    let fetch = state.join(1, isWhenStale: true, interval: nil, missing, at: 0).fetch
+    state.finish(fetch?.number ?? 0, value(until: 5), at: 5)
+    #expect(state.nextWake == nil)
+    state.note(value(until: 9), at: 6)
+    #expect(state.nextWake == 9)
+    state.note(Sight(hasValue: true, deadline: 9, hasFailed: true), at: 7)
     #expect(state.nextWake == nil)
   }
 
