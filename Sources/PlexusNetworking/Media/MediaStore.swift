@@ -67,36 +67,35 @@ final class MediaStore: Sendable {
 
   /// Returns the file of a name if it is there.
   func file(_ name: String) -> URL? {
+    properties(of: name) == nil ? nil : folder.file(named: name)
+  }
+
+  /// Returns the properties of the file of a name if it is there and whole.
+  private func properties(of name: String) -> FileProperties? {
     guard let properties = folder.properties(of: name),
       preparation.cachedValue != nil || folder.isIntact(name, properties)
     else { return nil }
-    return folder.file(named: name)
+    return properties
   }
 
   /// Returns the file of a name if it is there, and keeps it there.
   func held(_ name: String) async -> HeldFile? {
-    await prepare()
-    let hold = await limit?.hold(name)
-    guard let properties = folder.properties(of: name) else { return nil }
-    guard let limit else {
-      folder.touch(name, properties)
-      return HeldFile(
-        file: folder.file(named: name),
-        properties: properties,
-        store: self,
-        hold: nil
-      )
+    var hold: DiskLimit.Hold?
+    if let limit {
+      await prepare()
+      hold = await limit.hold(name)
+      guard let properties = properties(of: name) else { return nil }
+      // Another process may have stored it.
+      hold = hold ?? limit.insert(name, length: Int(properties.length))
     }
-    // Another process may have stored it.
-    let newHold = hold ?? limit.insert(name, length: Int(properties.length))
     // It may have been removed until it was held.
-    guard let properties = folder.properties(of: name) else { return nil }
+    guard let properties = properties(of: name) else { return nil }
     folder.touch(name, properties)
     return HeldFile(
       file: folder.file(named: name),
       properties: properties,
       store: self,
-      hold: newHold
+      hold: hold
     )
   }
 
