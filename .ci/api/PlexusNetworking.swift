@@ -204,17 +204,26 @@ extension HTTPTransport {
 
 final public actor ImageLoader<Image> where Image : Sendable {
 
-    public init(media: PlexusNetworking.MediaLoader = .main, capacity: Plexus.CacheCapacity<Image> = .count(50), decode: @escaping @Sendable (Data) async throws -> Image)
+    public convenience init(media: PlexusNetworking.MediaLoader = .main, capacity: Plexus.CacheCapacity<Image>? = nil, concurrency: Int = ProcessInfo.processInfo.activeProcessorCount, failureTimeToLive: Duration = .seconds(300), decode: @escaping @Sendable (Data) async throws -> Image)
+
+    public convenience init(media: PlexusNetworking.MediaLoader = .main, capacity: Plexus.CacheCapacity<Image>? = nil, concurrency: Int = ProcessInfo.processInfo.activeProcessorCount, failureTimeToLive: Duration = .seconds(300), decode: @escaping @Sendable (Data, PlexusNetworking.MediaResponse) async throws -> Image)
 
     deinit
 
-    public func request(_ url: URL) async throws -> Image
+    public func request(_ request: PlexusNetworking.MediaRequest) async throws -> Image
 
-    nonisolated public subscript(url: URL) -> Plexus.Request<Image> { get }
+    nonisolated public subscript(request: PlexusNetworking.MediaRequest) -> Plexus.Request<Image> { get }
 
-    nonisolated public func cachedImage(for url: URL) -> Image?
+    nonisolated public func cachedImage(for request: PlexusNetworking.MediaRequest) -> Image?
 
-    nonisolated public func prefetch(_ urls: some Sequence<URL>)
+    nonisolated public func progress(of request: PlexusNetworking.MediaRequest) -> AsyncStream<PlexusNetworking.DownloadProgress>
+
+    @discardableResult
+    public func reload(_ request: PlexusNetworking.MediaRequest) async throws -> Image
+
+    public func remove(_ request: PlexusNetworking.MediaRequest) async throws
+
+    nonisolated public func prefetch(_ requests: some Sequence<PlexusNetworking.MediaRequest>)
 
     public func clear() async throws
 
@@ -222,6 +231,24 @@ final public actor ImageLoader<Image> where Image : Sendable {
 
     @discardableResult
     nonisolated public func register(in repository: Plexus.MuxRepository = .shared) -> Self
+}
+
+extension ImageLoader {
+
+    public func request(_ url: URL) async throws -> Image
+
+    nonisolated public subscript(url: URL) -> Plexus.Request<Image> { get }
+
+    nonisolated public func cachedImage(for url: URL) -> Image?
+
+    nonisolated public func progress(of url: URL) -> AsyncStream<PlexusNetworking.DownloadProgress>
+
+    @discardableResult
+    public func reload(_ url: URL) async throws -> Image
+
+    public func remove(_ url: URL) async throws
+
+    nonisolated public func prefetch(_ urls: some Sequence<URL>)
 }
 
 @nonexhaustive public enum MediaError : Error, Hashable, Sendable {
@@ -233,6 +260,8 @@ final public actor ImageLoader<Image> where Image : Sendable {
     case wrongChecksum(expected: String, found: String)
 
     case inconsistentLength
+
+    case fileTooLarge(limit: Int64)
 
     case cleared
 }
@@ -246,7 +275,7 @@ final public actor MediaLoader {
 
     public static let main: PlexusNetworking.MediaLoader
 
-    public init(directory: URL? = nil, transport: any PlexusNetworking.HTTPTransport = URLSessionTransport.shared, rules: PlexusNetworking.HTTPRules = .media, byteLimit: Int? = nil, connectionsPerHost: Int = 6, retry: Plexus.RetryPolicy = .exponential(
+    public init(directory: URL? = nil, transport: any PlexusNetworking.HTTPTransport = URLSessionTransport.shared, rules: PlexusNetworking.HTTPRules = .media, byteLimit: Int? = 1 << 30, maximumFileBytes: Int? = 512 << 20, connectionsPerHost: Int = 6, revalidates: Bool = false, retry: Plexus.RetryPolicy = .exponential(
       attempts: 3,
       base: .milliseconds(500),
       cap: .seconds(10),
@@ -255,9 +284,36 @@ final public actor MediaLoader {
 
     deinit
 
+    public func request(_ request: PlexusNetworking.MediaRequest) async throws -> URL
+
+    public func request(_ request: PlexusNetworking.MediaRequest, sha256: String) async throws -> URL
+
+    public func withFile<Result>(for request: PlexusNetworking.MediaRequest, _ body: @Sendable (URL) async throws -> Result) async throws -> Result where Result : Sendable
+
+    nonisolated public subscript(request: PlexusNetworking.MediaRequest) -> Plexus.Request<URL> { get }
+
+    nonisolated public func cachedFile(for request: PlexusNetworking.MediaRequest) -> URL?
+
+    nonisolated public func progress(of request: PlexusNetworking.MediaRequest) -> AsyncStream<PlexusNetworking.DownloadProgress>
+
+    @discardableResult
+    public func reload(_ request: PlexusNetworking.MediaRequest) async throws -> URL
+
+    public func remove(_ request: PlexusNetworking.MediaRequest) async throws
+
+    nonisolated public func prefetch(_ requests: some Sequence<PlexusNetworking.MediaRequest>)
+
+    public func clear() async throws
+
+    @discardableResult
+    nonisolated public func register(in repository: Plexus.MuxRepository = .shared) -> Self
+}
+
+extension MediaLoader {
+
     public func request(_ url: URL) async throws -> URL
 
-    @concurrent nonisolated public func request(_ url: URL, sha256: String) async throws -> URL
+    public func request(_ url: URL, sha256: String) async throws -> URL
 
     public func withFile<Result>(for url: URL, _ body: @Sendable (URL) async throws -> Result) async throws -> Result where Result : Sendable
 
@@ -267,12 +323,12 @@ final public actor MediaLoader {
 
     nonisolated public func progress(of url: URL) -> AsyncStream<PlexusNetworking.DownloadProgress>
 
-    nonisolated public func prefetch(_ urls: some Sequence<URL>)
-
-    public func clear() async throws
-
     @discardableResult
-    nonisolated public func register(in repository: Plexus.MuxRepository = .shared) -> Self
+    public func reload(_ url: URL) async throws -> URL
+
+    public func remove(_ url: URL) async throws
+
+    nonisolated public func prefetch(_ urls: some Sequence<URL>)
 }
 
 extension MediaLoader : Plexus.RepositoryMember {
@@ -282,6 +338,55 @@ extension MediaLoader : Plexus.RepositoryMember {
     @concurrent nonisolated public func removeStored() async throws
 
     nonisolated public func clearMemory()
+}
+
+public struct MediaRequest : Sendable, Hashable {
+
+    public var url: URL
+
+    public var headers: [String : String]
+
+    public var cacheKey: String?
+
+    public var priority: TaskPriority?
+
+    public init(_ url: URL, headers: [String : String] = [:], cacheKey: String? = nil, priority: TaskPriority? = nil)
+
+    public func hash(into hasher: inout Hasher)
+}
+
+public struct MediaResponse : Sendable, Hashable {
+
+    public let url: URL
+
+    public let file: URL?
+
+    public let type: String?
+
+    public init(url: URL, file: URL? = nil, type: String? = nil)
+}
+
+final public class Prefetcher : Sendable {
+
+    public init(_ loader: PlexusNetworking.MediaLoader, concurrency: Int = 4)
+
+    public init<Image>(_ loader: PlexusNetworking.ImageLoader<Image>, concurrency: Int = 4) where Image : Sendable
+
+    public func prefetch(_ requests: some Sequence<PlexusNetworking.MediaRequest>)
+
+    public func prefetch(_ urls: some Sequence<URL>)
+
+    public func cancel(_ requests: some Sequence<PlexusNetworking.MediaRequest>)
+
+    public func cancel(_ urls: some Sequence<URL>)
+
+    public func cancelAll()
+
+    public func pause()
+
+    public func resume()
+
+    public var isPaused: Bool { get }
 }
 
 final public class URLSessionTransport : PlexusNetworking.HTTPTransport {

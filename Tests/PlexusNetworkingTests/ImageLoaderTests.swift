@@ -90,7 +90,7 @@ struct `An image loader` {
     await #expect(throws: Undecodable.self) { try await images.request(url(9)) }
     #expect(folder.files.isEmpty)
     bad.withLock { $0 = false }
-    #expect(try await images.request(url(9)) == 2)
+    #expect(try await images.reload(url(9)) == 2)
     let own = folder.url.appending(path: "own")
     try Data("??".utf8).write(to: own)
     await #expect(throws: Undecodable.self) { try await images.request(own) }

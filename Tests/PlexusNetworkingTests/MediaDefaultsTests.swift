@@ -90,14 +90,35 @@ struct `The defaults of media loaders` {
     #expect(transport.arrivals.withLock { $0.all } == 3)
   }
 
-  @Test func `an image loader keeps fifty images`() async throws {
-    let transport = PathTransport()
-    transport.gate.open()
+  @Test func `images count for ten times their files, up to 256 MB`() async throws {
+    let transport = ClosureTransport { _, request, receiver in
+      try receiver.begin(request)
+      try receiver.receive(Data(count: 6 << 20))
+    }
     let media = MediaLoader(directory: folder.url, transport: transport)
     let images = ImageLoader(media: media) { $0.count }
-    for number in 0..<50 { _ = try await images.request(url(number)) }
-    #expect(try (0..<50).allSatisfy { try images.cachedImage(for: url($0)) != nil })
-    for number in 50..<80 { _ = try await images.request(url(number)) }
-    #expect(try (0..<80).count { try images.cachedImage(for: url($0)) != nil } == 50)
+    for number in 0..<4 { _ = try await images.request(url(number)) }
+    #expect(try (0..<4).allSatisfy { try images.cachedImage(for: url($0)) != nil })
+    for number in 4..<7 { _ = try await images.request(url(number)) }
+    #expect(try (0..<7).count { try images.cachedImage(for: url($0)) != nil } == 4)
+  }
+
+  @Test func `a file has 512 MB at most, and all have one gigabyte`() async throws {
+    let transport = ClosureTransport { _, request, receiver in
+      let path = try #require(request.url?.lastPathComponent)
+      try receiver.begin(request, headers: ["Content-Length": path])
+      try receiver.receive(Data(path.utf8))
+    }
+    let loader = MediaLoader(
+      directory: folder.url,
+      transport: transport,
+      rules: .patient,
+      retry: .never
+    )
+    await #expect(throws: MediaError.fileTooLarge(limit: 512 << 20)) {
+      try await loader.request(url(512 << 20 + 1))
+    }
+    // The bytes that the answer announced are missing, not too many.
+    await #expect(throws: URLError.self) { try await loader.request(url(512 << 20)) }
   }
 }

@@ -14,10 +14,17 @@ final class MediaTestFolder: Sendable {
     try? FileManager.default.removeItem(at: url)
   }
 
-  /// The paths of all files below the folder, sorted.
+  /// The paths of all files and parts below the folder, sorted.
   var files: [String] {
+    all.filter { !$0.hasPrefix("records") && $0 != "files" && $0 != "parts" }
+  }
+
+  /// The paths of all records below the folder, sorted.
+  var records: [String] { all.filter { $0.hasPrefix("records/") } }
+
+  private var all: [String] {
     let found = FileManager.default.enumerator(atPath: url.path)?.allObjects as? [String] ?? []
-    return found.filter { !$0.hasSuffix("files") && !$0.hasSuffix("parts") }.sorted()
+    return found.sorted()
   }
 
   var parts: [String] { files.filter { $0.hasSuffix(".part") } }

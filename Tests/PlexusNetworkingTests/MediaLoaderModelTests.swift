@@ -66,7 +66,9 @@ struct `The line of downloads` {
     let request = Task(priority: .background) { try await loader.request(url("d")) }
     let promoted = Task(priority: .high) { try await loader.request(url("c")) }
     await loader.waiting(4)
-    while loader.core.gate.urgency(of: try url("c")) == nil { await Task.detached {}.value }
+    while loader.core.gate.urgency(of: try url("c").absoluteString) == nil {
+      await Task.detached {}.value
+    }
     gate.open()
     _ = try await (blocker.value, request.value, promoted.value)
     #expect(transport.names.prefix(3) == ["blocker", "c", "d"])
@@ -85,7 +87,9 @@ struct `The line of downloads` {
     let request = Task(priority: .background) { try await loader.request(url("d")) }
     await loader.waiting(4)
     let promoted = Task(priority: .high) { try await images.request(url("c")) }
-    while loader.core.gate.urgency(of: try url("c")) == nil { await Task.detached {}.value }
+    while loader.core.gate.urgency(of: try url("c").absoluteString) == nil {
+      await Task.detached {}.value
+    }
     gate.open()
     _ = try await (blocker.value, request.value, promoted.value)
     #expect(transport.names.prefix(3) == ["blocker", "c", "d"])
@@ -166,6 +170,23 @@ struct `The line of downloads` {
     _ = try await request.value
   }
 
+  @Test func `the priority of a request decides its place in the line`() async throws {
+    let gate = Gate()
+    let transport = blocking(gate)
+    let loader = loader(connections: 1, transport)
+    var requests = try ["first", "low", "high"].map { MediaRequest(try url($0)) }
+    requests[1].priority = .low
+    requests[2].priority = .high
+    let first = Task { [requests] in try await loader.request(requests[0]) }
+    await gate.arrivals(1)
+    let others = requests[1...].map { request in Task { try await loader.request(request) } }
+    await loader.waiting(2)
+    gate.open()
+    _ = try await first.value
+    for task in others { _ = try await task.value }
+    #expect(transport.names == ["first", "high", "low"])
+  }
+
   @Test func `a relative URL and an absolute one share a download and a file`() async throws {
     let gate = Gate()
     let transport = blocking(gate)
@@ -176,7 +197,7 @@ struct `The line of downloads` {
     let request = Task { try await loader.request(relative) }
     await gate.arrivals(1)
     // Both ask for the same, which has one place in the line.
-    #expect(loader.core.gate.urgency(of: absolute) != nil)
+    #expect(loader.core.gate.urgency(of: absolute.absoluteString) != nil)
     let another = Task { try await loader.request(absolute) }
     gate.open()
     #expect(try await request.value == another.value)

@@ -164,6 +164,8 @@ struct `A media loader and servers` {
       }
     }
     _ = try await loader.request(url, sha256: right)
+    // The digest of the new file is not known yet.
+    try await loader.reload(url)
     let cancelled = Task {
       while !Task.isCancelled { await Task.detached {}.value }
       return try await loader.request(url, sha256: right)

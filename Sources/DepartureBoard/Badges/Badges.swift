@@ -1,7 +1,6 @@
 import Foundation
 import Plexus
 import PlexusNetworking
-import Synchronization
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -16,8 +15,6 @@ final class Badges: Sendable {
   private let transport: OriginTransport
   /// The folder to remove in the end; `nil` if what is in it is to be kept.
   private let temporaryFolder: URL?
-  /// Those that cannot be decoded or kept, however often they are downloaded: they are not asked for again.
-  private let broken = Mutex<Set<String>>([])
 
   /// Creates badges that are not there yet.
   ///
@@ -46,22 +43,9 @@ final class Badges: Sendable {
   /// - Parameter carrier: The airline's code.
   /// - Returns: The badge; `nil` if it cannot be had now.
   func badge(of carrier: String) async -> Badge? {
-    guard !broken.withLock({ $0.contains(carrier) }) else { return nil }
     guard let url = OriginTransport.url(of: "/badges/\(carrier).ppm") else { return nil }
-    do {
-      do {
-        return try await images.request(url)
-      } catch is PixmapError {
-        // An earlier run may have left a damaged file, which is gone now.
-        return try await images.request(url)
-      }
-    } catch is URLError, is HTTPStatusError, is CancellationError {
-      // Another row has better luck, perhaps.
-      return nil
-    } catch {
-      broken.withLock { _ = $0.insert(carrier) }
-      return nil
-    }
+    // After a failure the next row asks again; what cannot be decoded is not downloaded again meanwhile.
+    return try? await images.request(url)
   }
 
   /// The downloads that have come to their end.

@@ -2,22 +2,20 @@ internal import Foundation
 internal import Plexus
 internal import PlexusSupport
 
-/// What keeps the complete files of a folder within a number of bytes.
+/// The limit of the bytes of a folder.
 ///
-/// A map with a capacity by cost decides, as it would in memory: its values are holds on the files, and the
-/// last one to release a hold that the map has given up removes the file. So a file goes when it is evicted
-/// and nobody uses it.
+/// A map with a capacity by cost decides, as it would in memory: its values are holds on the files, and the last
+/// hold on a file that the map has evicted removes the file when it is released. So a file goes when it is
+/// evicted and not in use.
 final class DiskLimit: Sendable {
-  /// A hold on a file: as long as one exists, the limit does not remove the file.
+  /// A hold on a file: while one exists, the limit does not remove the file.
   final class Hold: Sendable {
     fileprivate let length: Int
-    private let file: URL
     private let name: String
     private let era: Int
     private let names: Names
 
-    fileprivate init(_ name: String, at file: URL, length: Int, names: Names) {
-      self.file = file
+    fileprivate init(_ name: String, length: Int, names: Names) {
       self.length = length
       self.name = name
       self.names = names
@@ -27,11 +25,11 @@ final class DiskLimit: Sendable {
     fileprivate func isOf(_ name: String) -> Bool { self.name == name }
 
     deinit {
-      names.release(name, era, file)
+      names.release(name, era)
     }
   }
 
-  /// How many holds there are of a name: the last one removes the file.
+  /// The number of holds on each file: the last one removes the file.
   ///
   /// A file that was evicted while it is used, and is asked for again, has several.
   fileprivate final class Names: Sendable {
@@ -42,7 +40,12 @@ final class DiskLimit: Sendable {
       var isOpen = true
     }
 
+    private let folder: MediaFolder
     private let state = Locked(State())
+
+    init(folder: MediaFolder) {
+      self.folder = folder
+    }
 
     /// - Returns: The era that the hold belongs to.
     func register(_ name: String) -> Int {
@@ -52,13 +55,13 @@ final class DiskLimit: Sendable {
       }
     }
 
-    /// A hold has gone: the file goes with the last one.
-    func release(_ name: String, _ era: Int, _ file: URL) {
+    /// A hold has ended; the last one removes the file.
+    func release(_ name: String, _ era: Int) {
       state.withLock { state in
         guard state.isOpen, state.era == era, let count = state.counts[name] else { return }
         state.counts[name] = count > 1 ? count - 1 : nil
-        // With the lock, so that nobody takes hold of it in between.
-        if count == 1 { try? FileManager.default.removeItem(at: file) }
+        // With the lock, so that no hold is taken in between.
+        if count == 1 { folder.evict(name) }
       }
     }
 
@@ -79,16 +82,17 @@ final class DiskLimit: Sendable {
   private struct Missing: Error {}
 
   private let map: MultiplexerMap<String, Hold>
-  /// The last files that were handed out: whoever asked has a moment to open them.
+  /// The last files that were handed out: their callers have a moment to open them.
   private let recent = Locked<[Hold]>([])
-  private let names = Names()
+  private let names: Names
 
-  /// How many files that were handed out last are not removed.
+  /// The number of files that were handed out last and are not removed.
   static let recentCount = 8
 
-  init(bytes: Int) {
+  init(bytes: Int, folder: MediaFolder) {
     var policy = CachePolicy()
     policy.timeToLive = .seconds(1_000_000_000)
+    names = Names(folder: folder)
     map = MultiplexerMap(
       policy: policy,
       capacity: .cost(bytes) { $0.length },
@@ -101,18 +105,24 @@ final class DiskLimit: Sendable {
     names.close()
   }
 
-  /// A file is there from now on; others may have to go.
+  /// Counts a file or part from now on; others may have to go.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the file or part.
+  ///   - length: Its bytes, in place of those that it counted for before.
+  ///   - isHandedOut: Whether a caller is about to open it.
+  /// - Returns: A hold on it.
   @discardableResult
-  func insert(_ name: String, at file: URL, length: Int) -> Hold {
-    let hold = Hold(name, at: file, length: length, names: names)
-    use(hold)
+  func insert(_ name: String, length: Int, isHandedOut: Bool = true) -> Hold {
+    let hold = Hold(name, length: length, names: names)
+    if isHandedOut { use(hold) }
     map.store(hold, for: name)
     return hold
   }
 
   /// A file is asked for.
   ///
-  /// - Returns: What keeps it; `nil` if it is not known.
+  /// - Returns: A hold on it; `nil` if it is not known.
   func hold(_ name: String) async -> Hold? {
     // Asking the map is what makes the file stay longer.
     guard let hold = try? await map.request(name) else { return nil }
@@ -120,7 +130,7 @@ final class DiskLimit: Sendable {
     return hold
   }
 
-  /// A file has been removed.
+  /// A file or part has been removed.
   func remove(_ name: String) async {
     let released = recent.withLock { recent in
       let index = recent.firstIndex { $0.isOf(name) }

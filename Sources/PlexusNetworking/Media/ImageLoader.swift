@@ -7,10 +7,10 @@ public import UIKit
 public import AppKit
 #endif
 
-/// The decoded values of remote files, such as images.
+/// A cache of decoded files, such as images.
 ///
-/// A file is downloaded by a ``MediaLoader`` and decoded once, however many ask for it, off their actors.
-/// Decoded values stay in memory within a capacity; what had to go is decoded again from the file.
+/// A file is downloaded by a ``MediaLoader`` and decoded once for all callers, off their actors. Decoded values
+/// stay in memory within a capacity; a value that was evicted is decoded again from its file.
 ///
 /// ```swift
 /// import Foundation
@@ -23,101 +23,239 @@ public import AppKit
 /// }
 /// ```
 ///
-/// A file that cannot be decoded is removed, so that the next request downloads it again; the decoder's error
-/// is thrown. A `file` URL's file stays.
+/// Every method takes a URL or a ``MediaRequest``.
+///
+/// ## Decoding
+///
+/// As many values are decoded at once as there are processor cores; the others wait, the most urgent first. A
+/// decoder that waits for another value of a loader lets others decode meanwhile.
+///
+/// A file that cannot be decoded is removed, and the decoder's error is thrown. If the file was there before, it
+/// is downloaded and decoded once more, since it may have been damaged. The error is remembered for five minutes,
+/// for up to 1,000 files: requests fail at once, without a download, until then or until
+/// ``reload(_:)-(MediaRequest)``. A file of a file URL stays, and is read at each request.
 ///
 /// ## Cancellation
 ///
-/// A cancelled caller leaves at once with a `CancellationError`; the last one to leave cancels decoding and
-/// download.
+/// A cancelled caller leaves at once with a `CancellationError`. When the last caller leaves, decoding and download
+/// are cancelled.
 public final actor ImageLoader<Image: Sendable> {
+  private typealias Images = MultiplexerMap<MediaItem, DecodedImage<Image>>
+
   private nonisolated let media: MediaLoader
-  private nonisolated let images: MultiplexerMap<URL, Image>
-  private nonisolated let tasks = PrefetchTasks()
+  private nonisolated let decoder: ImageDecoder<Image>
+  private nonisolated let images: Images
+  private nonisolated let prefetches: PrefetchQueue
 
   /// Creates a loader.
   ///
   /// - Parameters:
-  ///   - media: What downloads the files. Loaders may share one.
-  ///   - capacity: How much is kept in memory, by count or by cost.
+  ///   - media: The loader of the files. Image loaders can share one.
+  ///   - capacity: The limit of the values in memory, by count or by cost; `nil` for 256 MB, where a value counts
+  ///     for ten times the bytes of its file, as an image typically takes when it is decoded.
+  ///   - concurrency: The number of values to decode at once; by default the number of processor cores.
+  ///   - failureTimeToLive: How long a file that cannot be decoded is not downloaded again.
   ///   - decode: Makes the value of a file's bytes. It runs outside of every actor, and concurrently with
   ///     itself for several files. It is released with the loader.
   public init(
     media: MediaLoader = .main,
-    capacity: CacheCapacity<Image> = .count(50),
+    capacity: CacheCapacity<Image>? = nil,
+    concurrency: Int = ProcessInfo.processInfo.activeProcessorCount,
+    failureTimeToLive: Duration = .seconds(300),
     decode: @escaping @concurrent @Sendable (Data) async throws -> Image
   ) {
+    self.init(
+      media: media,
+      capacity: capacity,
+      decoder: ImageDecoder(
+        media: media,
+        concurrency: concurrency,
+        failureTimeToLive: failureTimeToLive,
+        usesType: false
+      ) { data, _ in try await decode(data) }
+    )
+  }
+
+  /// Creates a loader whose decoder depends on the type or the URL of a file.
+  ///
+  /// ```swift
+  /// import Foundation
+  /// import PlexusNetworking
+  ///
+  /// struct UnknownType: Error {}
+  ///
+  /// let captions = ImageLoader { data, response in
+  ///   guard response.type?.hasPrefix("text/") == true else { throw UnknownType() }
+  ///   return String(decoding: data, as: UTF8.self)
+  /// }
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - media: The loader of the files. Image loaders can share one.
+  ///   - capacity: The limit of the values in memory; `nil` for 256 MB, where a value counts for ten times the
+  ///     bytes of its file.
+  ///   - concurrency: The number of values to decode at once; by default the number of processor cores.
+  ///   - failureTimeToLive: How long a file that cannot be decoded is not downloaded again.
+  ///   - decode: Makes the value of a file's bytes and of what is known about them.
+  public init(
+    media: MediaLoader = .main,
+    capacity: CacheCapacity<Image>? = nil,
+    concurrency: Int = ProcessInfo.processInfo.activeProcessorCount,
+    failureTimeToLive: Duration = .seconds(300),
+    decode: @escaping @concurrent @Sendable (Data, MediaResponse) async throws -> Image
+  ) {
+    self.init(
+      media: media,
+      capacity: capacity,
+      decoder: ImageDecoder(
+        media: media,
+        concurrency: concurrency,
+        failureTimeToLive: failureTimeToLive,
+        usesType: true,
+        decode: decode
+      )
+    )
+  }
+
+  /// - Precondition: The concurrency is positive.
+  private init(
+    media: MediaLoader,
+    capacity: CacheCapacity<Image>?,
+    decoder: ImageDecoder<Image>
+  ) {
     var policy = CachePolicy()
-    // What a URL stands for does not change.
+    // The content of a URL is immutable.
     policy.timeToLive = .seconds(1_000_000_000)
     policy.whenUnobserved = .cancel
     policy.usesCachedValue = { _ in false }
-    self.media = media
-    images = MultiplexerMap(id: "ImageLoader", policy: policy, capacity: capacity) { url in
-      try await media.decoded(url, decode)
+    let images = Images(
+      id: "ImageLoader",
+      policy: policy,
+      capacity: Self.capacity(capacity)
+    ) { item in
+      do {
+        return try await decoder.image(for: item)
+      } catch let error as HTTPStatusError {
+        throw RejectedRequest(error: error, item: item)
+      }
     }
+    self.media = media
+    self.decoder = decoder
+    self.images = images
+    prefetches = PrefetchQueue(Self.prefetchWork(media, images), concurrency: 4)
   }
 
   deinit {
-    tasks.cancel()
+    prefetches.cancelAll()
   }
 
-  /// Returns the value of a URL: at once if it is in memory, else after the one download and decoding that
-  /// everybody waits for.
+  /// The limit by default: 256 MB, where a value counts for ten times the bytes of its file.
+  private static func capacity(
+    _ capacity: CacheCapacity<Image>?
+  ) -> CacheCapacity<DecodedImage<Image>> {
+    switch capacity {
+    case nil: .cost(256 << 20) { 10 * $0.byteCount }
+    case .unbounded: .unbounded
+    case .count(let count): .count(count)
+    case .cost(let limit, let cost): .cost(limit) { cost($0.image) }
+    }
+  }
+
+  // MARK: - Requests
+
+  /// Returns the value of a request: at once if it is in memory, otherwise after the one download and decoding that
+  /// all callers share.
   ///
-  /// - Parameter url: The URL.
+  /// - Parameter request: The request.
   /// - Returns: The value.
-  /// - Throws: The decoder's error; what ``MediaLoader/request(_:)`` throws.
-  public nonisolated func request(_ url: URL) async throws -> Image {
-    let url = url.asSent
-    guard images.cachedValue(url) == nil, url.isHTTP else { return try await images.request(url) }
-    // The download may be one that was begun for others, to whom it is less urgent.
-    let (gate, images, priority) = (media.core.gate, images, Task.currentPriority)
-    gate.want(url, priority)
-    defer { gate.unwant(url, priority) }
-    return try await images.request(url)
+  /// - Throws: The decoder's error; what ``MediaLoader/request(_:)-(MediaRequest)`` throws.
+  public nonisolated func request(_ request: MediaRequest) async throws -> Image {
+    let item = MediaItem(request)
+    if images.cachedValue(item) != nil { return try await images.request(item).image }
+    return try await loaded(item, by: images)
   }
 
-  /// A request of one URL, for instance for a `Zipper`; it keeps the loader alive.
+  /// A request as a value, for instance for a `Zipper`; it keeps the loader alive.
   ///
-  /// - Parameter url: The URL.
-  public nonisolated subscript(url: URL) -> Request<Image> {
-    Request { try await self.request(url) }
+  /// - Parameter request: The request.
+  public nonisolated subscript(request: MediaRequest) -> Request<Image> {
+    Request { try await self.request(request) }
   }
 
-  /// Returns the value of a URL if it is in memory; it neither downloads nor decodes.
+  /// Returns the value of a request if it is in memory, without downloading or decoding anything.
   ///
-  /// - Parameter url: The URL.
+  /// - Parameter request: The request.
   /// - Returns: The value; `nil` if there is none in memory.
-  public nonisolated func cachedImage(for url: URL) -> Image? {
-    images.cachedValue(url.asSent)
+  public nonisolated func cachedImage(for request: MediaRequest) -> Image? {
+    images.cachedValue(MediaItem(request))?.image
   }
 
-  /// Downloads and decodes what will be needed, at low priority and a few at a time.
+  /// Returns the progress of the download of a request.
   ///
-  /// A request of one of them joins, and brings its download before those that nobody has requested. Errors
-  /// are left to the request. Releasing the loader ends it.
+  /// - Parameter request: The request.
+  /// - Returns: The stream, as of ``MediaLoader/progress(of:)-(MediaRequest)``; decoding is not part of it.
+  public nonisolated func progress(of request: MediaRequest) -> AsyncStream<DownloadProgress> {
+    media.progress(of: request)
+  }
+
+  // MARK: - Commands
+
+  /// Downloads and decodes a file again, and replaces the value and the file that are there.
   ///
-  /// - Parameter urls: The URLs.
-  public nonisolated func prefetch(_ urls: some Sequence<URL>) {
-    let images = images
-    tasks.start(urls.map(\.asSent)) { url in _ = try? await images.request(url) }
+  /// The value that is there stays until the new one is; if the download fails, it stays.
+  ///
+  /// - Parameter request: The request.
+  /// - Returns: The new value.
+  /// - Throws: What ``request(_:)-(MediaRequest)`` throws.
+  @discardableResult
+  public nonisolated func reload(_ request: MediaRequest) async throws -> Image {
+    let item = MediaItem(request)
+    do {
+      try await media.reload(request)
+    } catch is POSIXError {
+      // It is decoded from memory.
+    }
+    await decoder.forgetFailure(of: item)
+    return try await loaded(item, by: images.refresh(item))
+  }
+
+  /// Removes a value and its file.
+  ///
+  /// - Parameter request: The request.
+  /// - Throws: What ``MediaLoader/remove(_:)-(MediaRequest)`` throws.
+  public nonisolated func remove(_ request: MediaRequest) async throws {
+    let item = MediaItem(request)
+    defer { withExtendedLifetime(self) {} }
+    await decoder.forgetFailure(of: item)
+    try await media.remove(request)
+    try await images.clear(item)
+  }
+
+  /// Downloads and decodes files that will be needed, at low priority and a few at a time.
+  ///
+  /// A request of one of them joins, and brings its download before those that no caller waits for. Errors are left
+  /// to the request. Releasing the loader ends it; a ``Prefetcher`` can be cancelled and paused.
+  ///
+  /// - Parameter requests: The requests.
+  public nonisolated func prefetch(_ requests: some Sequence<MediaRequest>) {
+    prefetches.add(requests.map(MediaItem.init))
   }
 
   /// Removes everything: the values, and all files of the media loader, which others may use, too.
   ///
-  /// Those who wait for a download get ``MediaError/cleared``. What is being prefetched is no longer.
+  /// Callers that wait for a download get ``MediaError/cleared``. All prefetching ends.
   ///
   /// - Throws: What ``MediaLoader/clear()`` throws.
   public nonisolated func clear() async throws {
-    tasks.cancel()
-    // First the files: what is decoded from now on is from a new one.
+    prefetches.cancelAll()
+    // First the files: a value that is decoded from now on is of a new one.
     media.invalidate()
+    decoder.forgetFailures()
     try await images.clear()
     try await media.removeStored()
   }
 
-  /// Forgets the values in memory, for instance when memory is short; the files stay.
+  /// Removes the values from memory, for instance when memory is short; the files stay.
   public nonisolated func clearMemory() {
     images.clearMemory()
   }
@@ -126,7 +264,7 @@ public final actor ImageLoader<Image: Sendable> {
   ///
   /// The values are cleared with it; the files are if the media loader is registered, too.
   ///
-  /// - Parameter repository: What clears its members together.
+  /// - Parameter repository: The repository, which clears its members together.
   /// - Returns: The loader itself.
   @discardableResult
   public nonisolated func register(in repository: MuxRepository = .shared) -> Self {
@@ -135,31 +273,65 @@ public final actor ImageLoader<Image: Sendable> {
   }
 }
 
-extension MediaLoader {
-  /// Returns what a decoder makes of a file.
-  fileprivate nonisolated func decoded<Image: Sendable>(
-    _ url: URL,
-    _ decode: @concurrent @Sendable (Data) async throws -> Image
-  ) async throws -> Image {
-    try await withFileForOthers(at: url) { [core] file in
-      // Files of loaders are never changed; others may be, and what is mapped must not get shorter.
-      let data = try Data(contentsOf: file, options: url.isFileURL ? [] : .mappedIfSafe)
-      do {
-        return try await decode(data)
-      } catch {
-        // One who has given up says nothing about the file.
-        if !Task.isCancelled, !(error is CancellationError) { await core.remove(url) }
-        throw error
-      }
+// MARK: - Loading
+
+extension ImageLoader {
+  /// Returns a value that is not in memory, or that has to be loaded again.
+  private nonisolated func loaded(_ item: MediaItem, by images: Images) async throws -> Image {
+    // A decoder that waits for another image lets others decode meanwhile.
+    if let turn = DecodeTurn.current {
+      return try await turn.yielding { try await shared(item, by: images) }
+    }
+    return try await shared(item, by: images)
+  }
+
+  private nonisolated func shared(_ item: MediaItem, by images: Images) async throws -> Image {
+    guard item.url.isHTTP else { return try await images.request(item).image }
+    // The download may have been begun for others, to whom it is less urgent.
+    let (gates, priority) = ([media.core.gate, decoder.gate], item.callerPriority)
+    for gate in gates { gate.want(item.key, priority) }
+    defer { for gate in gates { gate.unwant(item.key, priority) } }
+    do {
+      return try await images.request(item).image
+    } catch let rejected as RejectedRequest {
+      guard !rejected.item.isSent(like: item) else { throw rejected.error }
+    }
+    // The request of another caller was rejected, which says nothing about this one.
+    do {
+      _ = try await media.held(MediaEntry(item), isForOthers: true)
+    } catch is StorageFailure {
+      // It is decoded from memory.
+    }
+    do {
+      return try await images.request(item).image
+    } catch let rejected as RejectedRequest {
+      throw rejected.error
+    }
+  }
+
+  /// The work of prefetching an image.
+  nonisolated var prefetchWork: PrefetchQueue.Work { Self.prefetchWork(media, images) }
+
+  private static nonisolated func prefetchWork(
+    _ media: MediaLoader,
+    _ images: Images
+  ) -> PrefetchQueue.Work {
+    PrefetchQueue.Work(of: media.core) { item in
+      _ = try? await images.request(item)
     }
   }
 }
 
 #if canImport(UIKit)
 extension ImageLoader where Image == UIImage {
-  /// The loader of the whole process: fifty images, prepared for display, from the files of
+  /// The loader of the whole process: 256 MB of images, prepared for display, from the files of
   /// ``MediaLoader/main``.
-  public static let main = ImageLoader { data in
+  public static let main = ImageLoader(
+    capacity: .cost(256 << 20) { image in
+      let scale = image.scale
+      return Int(image.size.width * scale) * Int(image.size.height * scale) * 4
+    }
+  ) { data in
     guard let image = UIImage(data: data) else { throw URLError(.cannotDecodeContentData) }
     #if os(watchOS)
     return image
@@ -170,8 +342,12 @@ extension ImageLoader where Image == UIImage {
 }
 #elseif canImport(AppKit)
 extension ImageLoader where Image == NSImage {
-  /// The loader of the whole process: fifty images from the files of ``MediaLoader/main``.
-  public static let main = ImageLoader { data in
+  /// The loader of the whole process: 256 MB of images from the files of ``MediaLoader/main``.
+  public static let main = ImageLoader(
+    capacity: .cost(256 << 20) { image in
+      image.representations.map { $0.pixelsWide * $0.pixelsHigh * 4 }.max() ?? 0
+    }
+  ) { data in
     guard let image = NSImage(data: data) else { throw URLError(.cannotDecodeContentData) }
     return image
   }

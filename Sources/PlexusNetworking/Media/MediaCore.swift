@@ -2,233 +2,368 @@ internal import Foundation
 internal import Plexus
 internal import PlexusSupport
 
-/// A download that several may join.
-///
-/// Those who ask after the loader was cleared want another one.
-struct MediaFlight: Hashable, Sendable {
-  let url: URL
-  let epoch: Int
-}
-
-/// What loads files for a ``MediaLoader``, one at a time for each URL.
+/// The part of a ``MediaLoader`` that its downloads keep alive.
 final class MediaCore: Sendable {
   private struct Clearing: Sendable {
-    /// How often everything was cleared.
-    var epoch = 0
+    var revisions = MediaRevisions()
     /// Whether there are files that could not be set aside, and must not be used.
     var isIncomplete = false
+    /// The temporary folder, once there are files in it.
+    var spareFolder: SpareFolder?
   }
 
-  let folder: MediaFolder
-  let gate: HostGate<URL>
-  let progress = ProgressTable<URL>()
-  let limit: DiskLimit?
+  let gate: HostGate<String>
+  let progress = ProgressTable<String>()
+  let clock: any Clock<Duration>
+  let revalidates: Bool
 
+  private let store: MediaStore
+  /// The store in the temporary folder, for when the other one cannot be written.
+  private let spare: MediaStore
   private let client: HTTPClient
   private let retry: RetryPolicy
-  private let clock: any Clock<Duration>
+  private let maximumFileBytes: Int64
   private let clearing = Locked(Clearing())
-  /// What has to be done once, before the first file is looked for or comes.
-  private let preparation: Multiplexer<Bool>
 
   init(
     folder: MediaFolder,
     transport: any HTTPTransport,
     rules: HTTPRules,
-    byteLimit: Int?,
-    connectionsPerHost: Int,
+    limits: MediaLimits,
+    revalidates: Bool,
     retry: RetryPolicy,
     clock: any Clock<Duration>
   ) {
-    self.folder = folder
     client = HTTPClient(transport: transport, rules: rules, clock: clock)
     self.retry = retry
     self.clock = clock
-    gate = HostGate(limit: connectionsPerHost)
-    let limit = byteLimit.map(DiskLimit.init(bytes:))
-    self.limit = limit
-    var policy = CachePolicy()
-    policy.timeToLive = .seconds(1_000_000_000)
-    preparation = Multiplexer(id: "MediaLoader", policy: policy) {
-      MediaCore.prepare(folder, limit)
-      return true
-    }
+    self.revalidates = revalidates
+    maximumFileBytes = Int64(limits.maximumFileBytes ?? .max)
+    gate = HostGate(limit: limits.connectionsPerHost)
+    store = MediaStore(folder: folder, byteLimit: limits.byteLimit, clock: clock)
+    spare = MediaStore(
+      folder: MediaFolder(root: SpareFolder.newRoot()),
+      byteLimit: min(limits.byteLimit ?? .max, Self.spareByteLimit),
+      clock: clock
+    )
   }
+
+  /// The largest number of bytes in the temporary folder.
+  private static let spareByteLimit = 64 << 20
+  /// The longest Retry-After that is waited for; after a longer one the error is final.
+  private static let maximumRetryAfter = Duration.seconds(60)
+
+  // MARK: - Files
 
   /// Whether there can be a file for a URL.
   func allows(_ url: URL) -> Bool {
     url.isFileURL ? client.rules.allowsFileURLs : url.isHTTP
   }
 
-  /// Returns the file for a URL if it is there.
-  func cachedFile(for url: URL) -> URL? {
-    guard allows(url) else { return nil }
-    if url.isFileURL {
-      let path = url.path(percentEncoded: false)
-      return PartFile.length(of: path, followsLinks: true) == nil ? nil : url
-    }
-    guard !clearing.withLock({ $0.isIncomplete }) else { return nil }
-    let file = folder.file(for: url)
-    return MediaFolder.length(of: file) == nil ? nil : file
+  private var readableStores: [MediaStore] {
+    let (isIncomplete, usesSpare) = clearing.withLock { ($0.isIncomplete, $0.spareFolder != nil) }
+    return (isIncomplete ? [] : [store]) + (usesSpare ? [spare] : [])
   }
 
-  /// Returns the length of the file for a URL if it is there.
-  func length(of url: URL) -> Int64? {
-    cachedFile(for: url).flatMap {
-      PartFile.length(of: $0.path(percentEncoded: false), followsLinks: url.isFileURL)
-    }
+  /// Returns the file of an entry if it is there.
+  func cachedFile(for entry: MediaEntry) -> URL? {
+    guard allows(entry.url) else { return nil }
+    if entry.url.isFileURL { return Self.properties(ofFileAt: entry.url) == nil ? nil : entry.url }
+    return readableStores.lazy.compactMap { $0.file(entry.name) }.first
   }
 
-  /// Returns the file for a URL if it is there, and what keeps it there.
-  func held(_ url: URL) async -> (file: URL, hold: DiskLimit.Hold?)? {
-    guard !url.isFileURL, let limit else { return cachedFile(for: url).map { ($0, nil) } }
-    await prepare()
-    let name = MediaFolder.name(of: url)
-    var hold = await limit.hold(name)
-    guard let file = cachedFile(for: url), let length = MediaFolder.length(of: file) else {
-      return nil
-    }
-    // Another process may have brought it.
-    if hold == nil { hold = limit.insert(name, at: file, length: Int(length)) }
-    // Until it was held, somebody may have removed it.
-    return cachedFile(for: url).map { ($0, hold) }
+  /// Returns the length of the file of an entry if it is there.
+  func length(of entry: MediaEntry) -> Int64? {
+    if entry.url.isFileURL { return Self.properties(ofFileAt: entry.url)?.length }
+    return readableStores.lazy.compactMap { $0.folder.properties(of: entry.name)?.length }.first
   }
 
-  /// Downloads a file, unless it has come in the meantime.
-  func download(_ flight: MediaFlight) async throws -> URL {
-    let url = flight.url
-    let download = progress.begin(url)
-    defer { progress.finish(download, for: url) }
+  /// Returns the file of an entry if it is there, and a hold that keeps it there.
+  func held(_ entry: MediaEntry) async -> MediaStore.HeldFile? {
+    if entry.url.isFileURL {
+      return Self.properties(ofFileAt: entry.url).map {
+        MediaStore.HeldFile(file: entry.url, properties: $0, store: nil, hold: nil)
+      }
+    }
+    for store in readableStores {
+      if let held = await store.held(entry.name) { return held }
+    }
+    return nil
+  }
+
+  /// Returns what the server has said of a file, if that is known.
+  func record(of held: MediaStore.HeldFile, _ entry: MediaEntry) -> MediaRecord? {
+    held.store?.folder.record(of: entry.name, held.properties.version)
+  }
+
+  /// Whether a file has to be confirmed by its server.
+  func isStale(_ held: MediaStore.HeldFile, _ entry: MediaEntry) -> Bool {
+    guard revalidates, held.store != nil else { return false }
+    return record(of: held, entry).map { $0.staleFrom <= MediaFolder.now } ?? true
+  }
+
+  private static func properties(ofFileAt url: URL) -> FileProperties? {
+    PartFile.properties(of: url.path(percentEncoded: false), followsLinks: true)
+  }
+
+  // MARK: - Removal
+
+  /// Whether everything is still there that was when a flight was asked for.
+  func isCurrent(_ flight: MediaFlight) -> Bool { epoch == flight.epoch }
+
+  /// The number of times that everything was removed.
+  var epoch: Int { clearing.withLock { $0.revisions.epoch } }
+
+  /// Removes everything: downloads under way are not kept.
+  func invalidate() {
+    clearing.withLock { clearing in
+      clearing.revisions.removeAll()
+      do {
+        try store.folder.setAside()
+      } catch {
+        clearing.isIncomplete = true
+      }
+      if clearing.spareFolder != nil { try? spare.folder.setAside() }
+    }
+    store.releaseAll()
+    spare.releaseAll()
+  }
+
+  /// Removes what was set aside.
+  func removeAside() throws {
     try completeClearing()
-    await prepare()
-    if let file = await held(url)?.file { return file }
+    try store.folder.removeAside()
+    try spare.folder.removeAside()
+  }
+
+  /// Sets aside what could not be when everything was cleared.
+  private func completeClearing() throws {
+    try clearing.withLock { clearing in
+      guard clearing.isIncomplete else { return }
+      try store.folder.setAside()
+      clearing.isIncomplete = false
+    }
+  }
+
+  /// Removes a file and its parts: downloads of it that are under way are not kept.
+  func remove(_ entry: MediaEntry) async throws {
+    guard !entry.url.isFileURL else { return }
+    let stores = readableStores
+    let parts = try clearing.withLock { clearing in
+      clearing.revisions.remove(entry.name)
+      return try stores.map { try $0.folder.remove(entry.name) }
+    }
+    for (store, parts) in zip(stores, parts) {
+      await store.release(entry.name)
+      for part in parts { await store.release(part) }
+    }
+  }
+
+  // MARK: - Downloads
+
+  /// Returns the download that a request of now may share.
+  func flight(_ entry: MediaEntry, _ kind: MediaFlight.Kind = .load) -> MediaFlight {
+    let (epoch, removal) = clearing.withLock { clearing in
+      (clearing.revisions.epoch, clearing.revisions.removal(of: entry.name))
+    }
+    return MediaFlight(entry: entry, kind: kind, epoch: epoch, removal: removal)
+  }
+
+  /// Performs a download.
+  ///
+  /// - Returns: The file if it is not stored; `nil` if it is on disk.
+  func download(_ flight: MediaFlight) async throws -> UnstoredFile? {
+    let entry = flight.entry
+    let ticket = clearing.withLock { $0.revisions.begin(entry.name) }
+    defer { clearing.withLock { $0.revisions.end(ticket) } }
+    let report = progress.begin(entry.item.key)
+    defer { progress.finish(report, for: entry.item.key) }
+    await store.sweepParts()
+    switch flight.kind {
+    case .load: if await held(entry) != nil { return nil }
+    case .reload: for part in store.folder.removeParts(of: entry.name) { await store.release(part) }
+    case .revalidate, .memory: break
+    }
     var failures = 0
     var restarts = 0
+    var stores = flight.kind == .memory ? [] : writableStores()
+    var storageError: (any Error)?
     while true {
       do {
-        return try await attempt(flight, download)
+        return try await attempt(flight, ticket, stores, report)
       } catch is PartOutdated where restarts < 2 {
         restarts += 1
       } catch is PartOutdated {
         throw MediaError.inconsistentLength
+      } catch let failure as StorageFailure {
+        storageError = storageError ?? failure.error
+        stores = failure.remainingStores
+        if stores.isEmpty { throw StorageFailure(error: storageError ?? failure.error) }
       } catch {
         failures += 1
         try Task.checkCancellation()
-        guard
-          (error as? any ConnectivityFailure)?.isConnectivityFailure == true,
-          let wait = retry.delay(after: failures)
-        else { throw error }
+        guard flight.kind != .revalidate, let wait = wait(after: failures, error) else {
+          let rejection = error as? HTTPStatusError
+          throw rejection.map { RejectedRequest(error: $0, item: entry.item) } ?? error
+        }
         try await clock.wait(wait)
       }
     }
   }
 
-  /// What a request of now may join.
-  func flight(_ url: URL) -> MediaFlight {
-    MediaFlight(url: url, epoch: clearing.withLock { $0.epoch })
-  }
-
-  /// Whether nothing was cleared since a flight was asked for.
-  func isCurrent(_ flight: MediaFlight) -> Bool {
-    clearing.withLock { $0.epoch == flight.epoch }
-  }
-
-  /// Removes everything: what is under way is not kept.
-  func invalidate() {
-    clearing.withLock { clearing in
-      clearing.epoch += 1
-      do {
-        try folder.setAside()
-      } catch {
-        clearing.isIncomplete = true
-      }
+  /// How long to wait after so many failures; `nil` if the last one is final.
+  private func wait(after failures: Int, _ error: any Error) -> Duration? {
+    guard let wait = retry.delay(after: failures) else { return nil }
+    if let advice = (error as? any RetryAdvice)?.retryAfter {
+      return advice <= Self.maximumRetryAfter ? advice : nil
     }
-    limit?.removeAll()
+    return (error as? any ConnectivityFailure)?.isConnectivityFailure == true ? wait : nil
   }
 
-  /// Sets aside what could not be when everything was cleared.
-  func completeClearing() throws {
-    try clearing.withLock { clearing in
-      guard clearing.isIncomplete else { return }
-      try folder.setAside()
-      clearing.isIncomplete = false
+  /// The stores that a file can be written to, in order.
+  private func writableStores() -> [MediaStore] {
+    do {
+      try completeClearing()
+      return [store, spare]
+    } catch {
+      // Old files are there that must not be used, and would be in the way.
+      return [spare]
     }
   }
 
-  /// Removes a file that is of no use.
-  func remove(_ url: URL) async {
-    guard !url.isFileURL else { return }
-    try? FileManager.default.removeItem(at: folder.file(for: url))
-    await limit?.remove(MediaFolder.name(of: url))
-  }
-
-  private func attempt(_ flight: MediaFlight, _ download: Int) async throws -> URL {
-    let url = flight.url
-    let turn = HostTurn(gate: gate, key: url)
-    try await turn.move(to: url.origin)
+  private func attempt(
+    _ flight: MediaFlight,
+    _ ticket: MediaRevisions.Ticket,
+    _ stores: [MediaStore],
+    _ report: Int
+  ) async throws -> UnstoredFile? {
+    let entry = flight.entry
+    let key = entry.item.key
+    let turn = HostTurn(gate: gate, key: key)
+    try await turn.move(to: entry.url.origin)
     defer { turn.end() }
-    guard isCurrent(flight) else { throw MediaError.cleared }
+    guard isCurrent(flight), verdict(ticket) != .removed else { throw MediaError.cleared }
     let (progress, gate) = (progress, gate)
     let changes = Locked<[Int]>([])
-    defer { for change in changes.withLock({ $0 }) { gate.removeChange(change, of: url) } }
+    defer { for change in changes.withLock({ $0 }) { gate.removeChange(change, of: key) } }
+    let known = flight.kind == .revalidate ? await held(entry) : nil
+    let record = known.flatMap { self.record(of: $0, entry) }
     let writer = PartWriter(
-      folder: folder,
-      url: url,
-      part: folder.openPart(of: url),
+      stores: stores,
+      entry: entry,
+      part: flight.kind == .revalidate ? nil : stores.first?.folder.openPart(of: entry.name),
+      conditions: record?.conditions ?? [:],
+      maximumBytes: maximumFileBytes,
       follow: { change in
-        let id = gate.addChange(of: url, change)
+        let id = gate.addChange(of: key, change)
         changes.withLock { $0.append(id) }
       },
-      report: { progress.report($0, of: download, for: url) }
+      report: { progress.report($0, of: report, for: key) }
     )
     do {
       _ = try await client.send(writer.request, to: writer) { target in
         try await turn.move(to: target.origin)
       }
-      let part = try writer.finish()
-      try clearing.withLock { clearing in
-        guard clearing.epoch == flight.epoch else { throw MediaError.cleared }
-        do {
-          try folder.complete(part, for: url)
-        } catch let error as POSIXError where error.code == .ENOENT {
-          // The system, or somebody else, has removed the folder meanwhile.
-          throw PartOutdated()
+      switch try writer.finish() {
+      case .memory(let data):
+        return UnstoredFile(data: data, type: writer.field("Content-Type"))
+      case .notModified:
+        known?.store?.folder.renewRecord(record, of: entry.name, from: writer.field)
+      case .file(let part, let store):
+        if try keep(part, in: store, ticket) {
+          store.folder.storeRecord(of: entry.name, from: writer.field)
         }
+        await writer.close(after: nil, keepsPart: false)
+        store.insert(entry.name)
       }
+      return nil
     } catch {
-      let isCurrent = clearing.withLock { clearing in
-        // With the lock: what is kept now will be set aside if everything is cleared.
-        let isCurrent = clearing.epoch == flight.epoch
-        writer.close(after: error, keepsPart: isCurrent)
-        return isCurrent
+      let isRemoved = verdict(ticket) == .removed
+      await writer.close(after: error, keepsPart: !isRemoved)
+      // A part that was kept while everything was removed goes, too.
+      if verdict(ticket) == .removed {
+        if !isRemoved { await removeParts(of: entry, in: stores) }
+        if !(error is CancellationError) { throw MediaError.cleared }
       }
-      if !isCurrent, !(error is CancellationError) { throw MediaError.cleared }
+      if var failure = error as? StorageFailure {
+        failure.remainingStores = writer.remainingStores
+        throw failure
+      }
       throw error
     }
-    let file = folder.file(for: url)
-    if let limit, let length = MediaFolder.length(of: file) {
-      limit.insert(MediaFolder.name(of: url), at: file, length: Int(length))
+  }
+
+  private func verdict(_ ticket: MediaRevisions.Ticket) -> MediaRevisions.Verdict {
+    clearing.withLock { $0.revisions.verdict(ticket) }
+  }
+
+  private func removeParts(of entry: MediaEntry, in stores: [MediaStore]) async {
+    for store in stores {
+      for part in store.folder.removeParts(of: entry.name) { await store.release(part) }
     }
-    return file
   }
 
-  private func prepare() async {
-    if preparation.cachedValue == nil { _ = try? await preparation.request() }
-  }
-
-  /// Old parts and what was cleared go, and the limit learns what is there.
-  private static func prepare(_ folder: MediaFolder, _ limit: DiskLimit?) {
-    folder.removeParts(before: Date(timeIntervalSinceNow: -partLifetime))
-    if let limit {
-      for (name, length) in folder.contents() {
-        limit.insert(name, at: folder.file(named: name), length: Int(length))
+  /// Makes a part the file, unless a removal or a newer download has overtaken it.
+  ///
+  /// - Returns: Whether it is the file.
+  private func keep(
+    _ part: PartFile,
+    in store: MediaStore,
+    _ ticket: MediaRevisions.Ticket
+  ) throws -> Bool {
+    try clearing.withLock { clearing in
+      switch clearing.revisions.verdict(ticket) {
+      case .removed:
+        throw MediaError.cleared
+      case .superseded:
+        part.remove()
+        return false
+      case .current:
+        do {
+          try store.folder.complete(part, named: ticket.name)
+        } catch let error as POSIXError where error.code == .ENOENT {
+          // The system, or another process, has removed the folder meanwhile.
+          throw PartOutdated()
+        } catch {
+          throw StorageFailure(error: error)
+        }
+        clearing.revisions.keep(ticket)
+        if store === spare, clearing.spareFolder == nil {
+          clearing.spareFolder = SpareFolder(locking: spare.folder.root)
+        }
+        return true
       }
     }
-    try? folder.removeAside()
+  }
+}
+
+/// The limits of a ``MediaLoader``.
+struct MediaLimits: Sendable {
+  let byteLimit: Int?
+  let maximumFileBytes: Int?
+  let connectionsPerHost: Int
+}
+
+extension MediaFolder {
+  /// Stores the record of a file that has arrived.
+  fileprivate func storeRecord(of name: String, from field: (String) -> String?) {
+    guard let version = properties(of: name)?.version else { return }
+    store(MediaRecord(version: version, now: Self.now, field), of: name)
   }
 
-  /// How many seconds a part is kept that nobody continues: a day.
-  private static let partLifetime: TimeInterval = 86_400
+  /// Stores the record of a file that the server has confirmed.
+  fileprivate func renewRecord(
+    _ record: MediaRecord?,
+    of name: String,
+    from field: (String) -> String?
+  ) {
+    guard var record else { return }
+    record.update(now: Self.now, field)
+    store(record, of: name)
+  }
+
+  /// The time, in seconds since 1970-01-01T00:00Z.
+  static var now: Int { Int(Date().timeIntervalSince1970) }
 }
 
 extension RetryPolicy {

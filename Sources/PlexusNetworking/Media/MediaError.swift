@@ -1,6 +1,6 @@
 public import Foundation
 
-/// The reasons why a media file cannot be had, besides those of the network.
+/// An error of a ``MediaLoader`` that is not one of the network.
 @nonexhaustive
 public enum MediaError: Error, Hashable, Sendable {
   /// The URL is neither http, https nor file.
@@ -15,7 +15,10 @@ public enum MediaError: Error, Hashable, Sendable {
   /// The server has sent another length or part than it announced, and again when asked anew.
   case inconsistentLength
 
-  /// The loader was cleared during the download.
+  /// The file is larger than the loader's limit for one file.
+  case fileTooLarge(limit: Int64)
+
+  /// The file was removed, or the loader cleared, during the download.
   case cleared
 }
 
@@ -31,8 +34,10 @@ extension MediaError: CustomStringConvertible {
       "The file has the SHA-256 digest \(found), not \(expected)."
     case .inconsistentLength:
       "The server has sent another length than it announced."
+    case .fileTooLarge(let limit):
+      "The file has more than \(limit) bytes, the loader's limit for one file."
     case .cleared:
-      "The loader was cleared during the download; request the file again."
+      "The file was removed, or the loader cleared, during the download; request it again."
     }
   }
 }

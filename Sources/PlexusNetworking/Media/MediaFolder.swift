@@ -1,82 +1,293 @@
 internal import Foundation
 internal import PlexusSupport
 
-/// The folder of a loader: complete files, and parts that may be continued.
+/// The folder of a loader: complete files with their records, and parts that may be continued.
 ///
-/// A file has the SHA-256 digest of its URL as its name, with the extension of the URL. A part has the same
-/// digest, what tells whether it still fits (the entity tag or date, in hexadecimal digits), and a number of
-/// its own. Everything is only for the owner: folders 0700, files 0600.
+/// A file is named after the SHA-256 digest of its key, with the path extension of the key; its record has the
+/// same name. A part has the same digest, the validator that decides whether it still fits (the entity tag or
+/// date, in hexadecimal digits), and a number of its own. Only the owner has access: folders have the permissions
+/// 0700, files 0600.
 struct MediaFolder: Sendable {
   let root: URL
 
   private var files: URL { root.appending(path: "files", directoryHint: .isDirectory) }
   private var parts: URL { root.appending(path: "parts", directoryHint: .isDirectory) }
+  private var records: URL { root.appending(path: "records", directoryHint: .isDirectory) }
 
-  /// Returns the name of the file for a URL.
-  static func name(of url: URL) -> String {
-    let suffix = url.pathExtension.lowercased()
+  // MARK: - Names
+
+  /// Returns the name of the file for a key.
+  static func name(ofKey key: String) -> String {
+    let suffix = pathExtension(of: key).lowercased()
     let isPlain = suffix.utf8.count <= 10 && suffix.utf8.allSatisfy(Self.isAlphanumeric)
-    return digest(of: url) + (suffix.isEmpty || !isPlain ? "" : "." + suffix)
+    return SHA256.hexadecimalDigest(key.utf8) + (suffix.isEmpty || !isPlain ? "" : "." + suffix)
   }
 
-  /// Returns where the file for a URL is, or would be.
-  func file(for url: URL) -> URL {
-    files.appending(path: Self.name(of: url), directoryHint: .notDirectory)
+  /// Returns the path extension of a URL or of any other text.
+  private static func pathExtension(of key: String) -> Substring {
+    var path = key.prefix { $0 != "?" && $0 != "#" }
+    if let scheme = path.firstRange(of: "://") {
+      path = path[scheme.upperBound...].drop { $0 != "/" }
+    }
+    let component = path.suffix(from: path.lastIndex(of: "/") ?? path.startIndex)
+    guard let dot = component.lastIndex(of: ".") else { return "" }
+    return component[component.index(after: dot)...]
   }
 
-  /// Returns the length of the file at a path; `nil` if there is none.
-  static func length(of file: URL) -> Int64? {
-    PartFile.length(of: file.path(percentEncoded: false), followsLinks: false)
+  private static func isAlphanumeric(_ byte: UInt8) -> Bool {
+    UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte || UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte
   }
 
-  /// How long what tells whether a part fits may be: a name has 255 bytes at most.
+  private static func digest(of name: String) -> String { String(name.prefix(64)) }
+
+  /// Returns the URL of the file of a name, whether it is there or not.
+  func file(named name: String) -> URL {
+    files.appending(path: name, directoryHint: .notDirectory)
+  }
+
+  /// Returns the path of a folder, which can also be that of a file in its place.
+  private static func path(of folder: URL) -> String {
+    let path = folder.path(percentEncoded: false)
+    return path.hasSuffix("/") ? String(path.dropLast()) : path
+  }
+
+  private func path(of name: String) -> String {
+    file(named: name).path(percentEncoded: false)
+  }
+
+  private func path(ofPart name: String) -> String {
+    parts.appending(path: name, directoryHint: .notDirectory).path(percentEncoded: false)
+  }
+
+  private func path(ofRecord name: String) -> String {
+    records.appending(path: name, directoryHint: .notDirectory).path(percentEncoded: false)
+  }
+
+  private func names(in folder: URL) -> [String] {
+    (try? FileManager.default.contentsOfDirectory(atPath: folder.path(percentEncoded: false))) ?? []
+  }
+
+  // MARK: - Folders
+
+  /// Makes the folders that are missing; a file in the place of one is set aside.
+  func make() throws {
+    for folder in [root, files, parts, records] {
+      do {
+        try FileManager.default.createDirectory(
+          at: folder,
+          withIntermediateDirectories: true,
+          attributes: [.posixPermissions: 0o700]
+        )
+      } catch {
+        let path = Self.path(of: folder)
+        guard folder != root, PartFile.properties(of: path) != nil else { throw error }
+        try setAside(path)
+        try FileManager.default.createDirectory(
+          at: folder,
+          withIntermediateDirectories: false,
+          attributes: [.posixPermissions: 0o700]
+        )
+      }
+    }
+  }
+
+  /// Sets everything that is there aside, in one step for each folder.
+  ///
+  /// - Throws: A `POSIXError` if something is left.
+  func setAside() throws {
+    for folder in [files, parts, records] {
+      do {
+        try setAside(Self.path(of: folder))
+      } catch let error as POSIXError where error.code == .ENOENT || error.code == .ENOTDIR {
+        // There is nothing.
+      }
+    }
+  }
+
+  private func setAside(_ path: String) throws {
+    let number = String(UInt64.random(in: 0...UInt64.max), radix: 16)
+    let aside = root.appending(path: "removed-\(number)", directoryHint: .notDirectory)
+    try PartFile.move(path, to: aside.path(percentEncoded: false))
+  }
+
+  /// Removes what was set aside, also by a process that ended before it did so.
+  func removeAside() throws {
+    for name in names(in: root) where name.hasPrefix("removed-") {
+      let folder = root.appending(path: name, directoryHint: .isDirectory)
+      while true {
+        do {
+          try FileManager.default.removeItem(at: folder)
+          break
+        } catch {
+          // Another loader may be removing it, too, and may have been faster with any of the files.
+          let path = folder.path(percentEncoded: false)
+          guard FileManager.default.fileExists(atPath: path) else { break }
+          guard (error as? CocoaError)?.code == .fileNoSuchFile else { throw error }
+        }
+      }
+    }
+  }
+
+  // MARK: - Files
+
+  /// Returns the properties of the file of a name if it is there.
+  func properties(of name: String) -> FileProperties? {
+    PartFile.properties(of: path(of: name))
+  }
+
+  /// Notes that a file is used now, so that a later process knows, too.
+  func touch(_ name: String, _ properties: FileProperties) {
+    PartFile.touch(path(of: name), properties)
+  }
+
+  /// The complete files and the parts with their lengths, the least recently used first.
+  func contents() -> [(name: String, length: Int64)] {
+    let files = names(in: files).map { ($0, PartFile.properties(of: path(of: $0))) }
+    let parts = names(in: parts).map { ($0, PartFile.properties(of: path(ofPart: $0))) }
+    return (files + parts)
+      .compactMap { name, properties in properties.map { (name, $0.length, $0.used) } }
+      .sorted { $0.2 < $1.2 }
+      .map { ($0.0, $0.1) }
+  }
+
+  /// Makes a part the complete file of a name, in one step; a folder in its place is set aside.
+  ///
+  /// - Throws: A `POSIXError`; `ENOENT` if the part has been removed meanwhile.
+  func complete(_ part: PartFile, named name: String) throws {
+    let path = path(of: name)
+    do {
+      try part.move(to: path)
+    } catch let error as POSIXError where error.code == .ENOENT || error.code == .ENOTDIR {
+      try make()
+      try part.move(to: path)
+    } catch {
+      guard PartFile.exists(path), PartFile.properties(of: path) == nil else { throw error }
+      try setAside(path)
+      try part.move(to: path)
+      try? removeAside()
+    }
+  }
+
+  /// Removes the file of a name with its record and its parts, apart from those that a download is writing.
+  ///
+  /// - Returns: The names of the parts.
+  /// - Throws: The system's error if the file is left.
+  func remove(_ name: String) throws -> [String] {
+    do {
+      try FileManager.default.removeItem(atPath: path(of: name))
+    } catch {
+      if PartFile.exists(path(of: name)) { throw error }
+    }
+    removeRecord(of: name)
+    return removeParts(of: name)
+  }
+
+  /// Removes a file with its record, or a part that no download is writing, because of a limit.
+  func evict(_ name: String) {
+    if name.hasSuffix(Self.partSuffix) {
+      _ = removePart(name)
+    } else {
+      PartFile.remove(path(of: name))
+      removeRecord(of: name)
+    }
+  }
+
+  /// Whether a file is whole for certain.
+  ///
+  /// Files are not made durable one by one, which takes much longer than a download. If the power is cut, a file can
+  /// be left without its last bytes, which its length shows. So a file from before the system was started must have
+  /// the length and date of its record.
+  func isIntact(_ name: String, _ properties: FileProperties) -> Bool {
+    guard let bootTime = PartFile.bootTime else { return true }
+    return properties.modified >= bootTime || record(of: name, properties.version) != nil
+  }
+
+  /// Removes the files that are not whole for certain.
+  func removeDamagedFiles() {
+    for name in names(in: files) {
+      guard let properties = properties(of: name) else { continue }
+      if !isIntact(name, properties) { evict(name) }
+    }
+  }
+
+  // MARK: - Records
+
+  /// Returns the record of a file if it is about this version.
+  func record(of name: String, _ version: FileVersion) -> MediaRecord? {
+    guard
+      let data = try? Data(contentsOf: URL(filePath: path(ofRecord: name))),
+      let record = try? JSONDecoder().decode(MediaRecord.self, from: data),
+      record.version == version
+    else { return nil }
+    return record
+  }
+
+  /// Stores a record.
+  ///
+  /// A record that cannot be stored, or is read before it is complete, is done without.
+  func store(_ record: MediaRecord, of name: String) {
+    guard let data = try? JSONEncoder().encode(record) else { return }
+    removeRecord(of: name)
+    try? PartFile.creating(path(ofRecord: name))?.write(data, at: 0)
+  }
+
+  private func removeRecord(of name: String) {
+    PartFile.remove(path(ofRecord: name))
+  }
+
+  /// Removes the records whose files are gone.
+  func removeOrphanedRecords() {
+    for name in names(in: records) where properties(of: name) == nil { removeRecord(of: name) }
+  }
+
+  // MARK: - Parts
+
+  /// The largest number of bytes of a validator in the name of a part, which has 255 bytes at most.
   static let validatorLimit = 80
 
-  /// Makes the folders that are missing.
-  func make() throws {
-    for folder in [root, files, parts] {
-      try FileManager.default.createDirectory(
-        at: folder,
-        withIntermediateDirectories: true,
-        attributes: [.posixPermissions: 0o700]
-      )
-    }
+  private static let partSuffix = ".part"
+
+  /// Returns the name of a part, by which it counts towards a limit.
+  static func name(of part: PartFile) -> String {
+    part.path.split(separator: "/").last.map(String.init) ?? part.path
   }
 
   /// Creates a part.
   ///
   /// - Parameters:
-  ///   - url: What it is a part of.
-  ///   - validator: What tells whether it still fits, of at most ``validatorLimit`` bytes; empty if nothing
-  ///     does.
-  /// - Returns: The file, which is empty.
+  ///   - name: The name of the file that it is a part of.
+  ///   - validator: The text that decides whether it still fits, of at most ``validatorLimit`` bytes; empty if
+  ///     nothing does.
+  /// - Returns: The part, which is empty.
   /// - Throws: The system's error.
-  func makePart(of url: URL, validator: String) throws -> PartFile {
+  func makePart(of name: String, validator: String) throws -> PartFile {
     let hexadecimal = validator.utf8.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-    let digest = Self.digest(of: url)
     var failures = 0
     while true {
       let number = String(UInt64.random(in: 0...UInt64.max), radix: 16)
-      let name = [digest, hexadecimal, number, "part"].joined(separator: ".")
+      let part =
+        [Self.digest(of: name), hexadecimal, number].joined(separator: ".") + Self.partSuffix
       do {
         // Another process may look through the parts in the moment before the new one is locked.
-        if let part = try PartFile.creating(path(ofPart: name)) { return part }
-      } catch let error as POSIXError where error.code == .ENOENT && failures == 0 {
-        // The system, or somebody else, has cleaned up.
+        if let file = try PartFile.creating(path(ofPart: part)) { return file }
+      } catch let error as POSIXError
+        where (error.code == .ENOENT || error.code == .ENOTDIR) && failures == 0
+      {
+        // The system, or another process, has cleaned up.
         failures += 1
         try make()
       }
     }
   }
 
-  /// Opens the longest part of a URL that nobody is writing and that can be continued; others that nobody is
-  /// writing are removed.
-  func openPart(of url: URL) -> (file: PartFile, validator: String)? {
-    let prefix = Self.digest(of: url) + "."
+  /// Opens the longest part of a file that can be continued and that no other download is writing; its other
+  /// parts are removed unless they are being written.
+  func openPart(of name: String) -> (file: PartFile, validator: String)? {
+    let prefix = Self.digest(of: name) + "."
     var best: (file: PartFile, validator: String)?
-    for name in names(in: parts) where name.hasPrefix(prefix) {
-      guard let file = PartFile.opening(path(ofPart: name)) else { continue }
-      guard let validator = Self.validator(ofPart: name), file.size > best?.file.size ?? 0 else {
+    for part in names(in: parts) where part.hasPrefix(prefix) {
+      guard let file = PartFile.opening(path(ofPart: part)) else { continue }
+      guard let validator = Self.validator(ofPart: part), file.size > best?.file.size ?? 0 else {
         file.remove()
         continue
       }
@@ -86,90 +297,30 @@ struct MediaFolder: Sendable {
     return best
   }
 
-  /// Removes the parts that nobody has written since a date and nobody is writing.
-  func removeParts(before date: Date) {
-    for name in names(in: parts) {
-      let path = path(ofPart: name)
-      let attributes = try? FileManager.default.attributesOfItem(atPath: path)
-      guard let modified = attributes?[.modificationDate] as? Date, modified < date else {
-        continue
-      }
-      PartFile.opening(path)?.remove()
-    }
-  }
-
-  /// The complete files with their lengths, those first that were written first.
-  func contents() -> [(name: String, length: Int64)] {
-    names(in: files).compactMap { name -> (String, Int64, Date)? in
-      let path = files.appending(path: name).path(percentEncoded: false)
-      let attributes = try? FileManager.default.attributesOfItem(atPath: path)
-      guard let length = (attributes?[.size] as? NSNumber)?.int64Value else { return nil }
-      return (name, length, attributes?[.modificationDate] as? Date ?? .distantPast)
-    }
-    .sorted { $0.2 < $1.2 }
-    .map { ($0.0, $0.1) }
-  }
-
-  /// Returns where the file of a name is.
-  func file(named name: String) -> URL {
-    files.appending(path: name, directoryHint: .notDirectory)
-  }
-
-  /// Makes a complete file of a part, in one step.
+  /// Removes the parts of a file, apart from those that a download is writing.
   ///
-  /// - Throws: A `POSIXError`; `ENOENT` if the part has been removed meanwhile.
-  func complete(_ part: PartFile, for url: URL) throws {
-    let path = file(for: url).path(percentEncoded: false)
-    do {
-      try part.move(to: path)
-    } catch let error as POSIXError where error.code == .ENOENT {
-      try make()
-      try part.move(to: path)
-    }
+  /// - Returns: Their names.
+  func removeParts(of name: String) -> [String] {
+    let prefix = Self.digest(of: name) + "."
+    return names(in: parts).filter { $0.hasPrefix(prefix) && removePart($0) }
   }
 
-  /// Sets everything that is there aside, in one step for files and one for parts.
+  private func removePart(_ name: String) -> Bool {
+    guard let part = PartFile.opening(path(ofPart: name)) else { return false }
+    part.remove()
+    return true
+  }
+
+  /// Removes the parts that were last written before a date and that no download is writing.
   ///
-  /// - Throws: A `POSIXError` if something is left.
-  func setAside() throws {
-    for folder in [files, parts] {
-      let number = String(UInt64.random(in: 0...UInt64.max), radix: 16)
-      let aside = root.appending(path: "removed-\(number)", directoryHint: .notDirectory)
-      do {
-        try PartFile.move(
-          folder.path(percentEncoded: false),
-          to: aside.path(percentEncoded: false)
-        )
-      } catch let error as POSIXError where error.code == .ENOENT {
-        // There is nothing.
-      }
+  /// - Returns: Their names.
+  @discardableResult
+  func removeParts(before date: Date) -> [String] {
+    let limit = date.timeIntervalSince1970
+    return names(in: parts).filter { name in
+      guard let properties = PartFile.properties(of: path(ofPart: name)) else { return false }
+      return Double(properties.modified) / 1e9 < limit && removePart(name)
     }
-  }
-
-  /// Removes what was set aside, also by a process that did not come to it.
-  func removeAside() throws {
-    for name in names(in: root) where name.hasPrefix("removed-") {
-      let folder = root.appending(path: name, directoryHint: .isDirectory)
-      while true {
-        do {
-          try FileManager.default.removeItem(at: folder)
-          break
-        } catch {
-          // Another loader may be at it, too: what one has found the other has removed.
-          let path = folder.path(percentEncoded: false)
-          guard FileManager.default.fileExists(atPath: path) else { break }
-          guard (error as? CocoaError)?.code == .fileNoSuchFile else { throw error }
-        }
-      }
-    }
-  }
-
-  private func names(in folder: URL) -> [String] {
-    (try? FileManager.default.contentsOfDirectory(atPath: folder.path(percentEncoded: false))) ?? []
-  }
-
-  private func path(ofPart name: String) -> String {
-    parts.appending(path: name, directoryHint: .notDirectory).path(percentEncoded: false)
   }
 
   private static func validator(ofPart name: String) -> String? {
@@ -183,13 +334,5 @@ struct MediaFolder: Sendable {
       bytes.append(byte)
     }
     return String(decoding: bytes, as: UTF8.self)
-  }
-
-  private static func digest(of url: URL) -> String {
-    SHA256.hexadecimalDigest(url.absoluteString.utf8)
-  }
-
-  private static func isAlphanumeric(_ byte: UInt8) -> Bool {
-    UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte || UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte
   }
 }

@@ -1,12 +1,11 @@
 public import Foundation
 public import Plexus
-internal import PlexusSupport
 
-/// The local files of remote files that never change.
+/// A cache of remote files on disk, which downloads each file once.
 ///
-/// A file is downloaded once, however many ask for it, and stays in a folder until it has to make room or is
-/// cleared. What a URL stands for is taken to be immutable: a file that is there is never asked for again.
-/// Use a multiplexer with an ``HTTPFetcher`` for what changes.
+/// A file stays in a folder until it has to make room or is removed. The content of a URL is taken to be
+/// immutable: a file that is there is not requested again, unless the loader revalidates. Use a multiplexer with
+/// an ``HTTPFetcher`` for values that change.
 ///
 /// ```swift
 /// import Foundation
@@ -18,67 +17,89 @@ internal import PlexusSupport
 /// }
 /// ```
 ///
+/// Every method takes a URL or a ``MediaRequest``, which adds header fields, a cache key and a priority.
+///
 /// ## Downloads
 ///
-/// Bytes are written to disk as they arrive, to a file of another name, which gets its own when it is
-/// complete: when its length is the one that the server has announced. Only a 2xx answer is kept; any other
-/// fails with an ``HTTPStatusError`` and leaves nothing behind. A transfer that breaks off leaves its part if
-/// the server has named a strong entity tag, or a date of modification that is older than the answer: the
-/// next request continues it with Range and If-Range, also in another process. A file that has changed, an
-/// answer that may not fit, or a server without ranges means starting over. After a failure of connectivity
-/// the retry policy decides whether and when to try again; other errors are final, and a file that cannot be
-/// written, for instance on a disk that is full, leaves nothing.
+/// Bytes are written to a part of another name as they arrive. The part becomes the file, in one step, when it
+/// has the length that the server has announced. Only a 2xx answer with a body is kept; any other fails with an
+/// ``HTTPStatusError`` and leaves nothing behind. A transfer that breaks off leaves its part if the server has
+/// named a strong entity tag, or a date of modification that is older than the answer: the next request continues
+/// it with Range and If-Range, also in another process. If the file has changed, the answer may not fit, or the
+/// server has no ranges, the download starts over.
+///
+/// After a failure of connectivity, and after an error status with a Retry-After of at most a minute, the retry
+/// policy decides whether there is another attempt. Other errors are final.
 ///
 /// URLs of scheme `file` are used in place; schemes other than `http`, `https` and `file` are refused.
 ///
+/// ## Revalidation
+///
+/// A loader with `revalidates` asks the server whether a file has changed, when the file is requested and is
+/// stale: `Cache-Control` and `Expires` decide how long it is fresh, and without them it is stale at once. The
+/// request has the entity tag and the date of modification of the file; after 304 the file stays, otherwise the
+/// answer replaces it. If the server cannot be reached or fails with a 5xx status, the file is returned as it is,
+/// unless `must-revalidate` or `no-cache` forbids that. After 404 or 410 the file is removed.
+///
 /// ## Cancellation
 ///
-/// A cancelled caller leaves at once with a `CancellationError`. The last one to leave cancels the download
-/// and keeps its part. A download is as urgent as to the most urgent of its callers, also when that one comes
-/// later.
+/// A cancelled caller leaves at once with a `CancellationError`. When the last caller leaves, the download is
+/// cancelled and keeps its part. A download is as urgent as it is to the most urgent of its callers, also when
+/// that caller comes later.
 ///
-/// ## How much is kept
+/// ## Limits
 ///
-/// With a byte limit the files together take no more than that when a new one is there, apart from those in
-/// use. Which ones go is decided as in a map with a `CacheCapacity`. The limit never removes a file inside
-/// ``withFile(for:_:)``, nor the eight files that were handed out last; what a URL from ``request(_:)``
-/// stands for is there when the call returns, and should be opened soon. A file larger than the whole limit
-/// goes when eight others were handed out. Lengths are those of the files; parts do not count, and are
-/// removed when nobody has continued them for a day.
+/// Files and parts together take no more than the byte limit when a new file is there, apart from those in use.
+/// Which files are removed is decided as in a map with a `CacheCapacity`; after a restart, the least recently used
+/// files go first. The limit never removes a file inside ``withFile(for:_:)-(MediaRequest,_)``, nor the eight
+/// files that were returned last: open the result of ``request(_:)-(MediaRequest)`` soon. A file larger than
+/// the whole limit is removed after eight others were returned. Parts count for the length that was announced, and
+/// are removed when no download has continued them for a day. A download of more than the largest length of a file
+/// fails with ``MediaError/fileTooLarge(limit:)``.
 ///
-/// Several loaders and processes may use one folder. Each downloads for itself what is not there yet, and
-/// keeps to its own limit by what it has seen; what the other one has removed is downloaded again. The system
-/// may remove the folder at any time: a download under way is then begun anew.
+/// Several loaders and processes can use one folder. Each of them downloads what is not there yet, and keeps to
+/// its own limit by the files that it has seen. The system can remove the folder at any time: a download under way
+/// is then begun again. After a power cut, a file is used only if it has the length that was noted with it.
+///
+/// ## A disk that cannot be written
+///
+/// On a full or read-only disk, a file is stored in a folder for temporary files, of at most 64 MB, which is
+/// removed with the loader. If that cannot be written either, the request fails with the system's error; an
+/// ``ImageLoader`` then decodes the image from memory.
 public final actor MediaLoader {
   /// The loader of the whole process, with a folder in the user's caches.
   public static let main = MediaLoader()
 
   nonisolated let core: MediaCore
-  /// Joins those who want the same; it remembers nothing.
-  private nonisolated let flights: MultiplexerMap<MediaFlight, URL>
-  private nonisolated let prefetches = PrefetchTasks()
+  /// Lets callers share downloads; it stores no values.
+  private nonisolated let flights: MultiplexerMap<MediaFlight, UnstoredFile?>
+  private nonisolated let prefetches: PrefetchQueue
+  private nonisolated let digests = MediaDigests()
 
   /// Creates a loader.
   ///
   /// - Parameters:
-  ///   - directory: The folder, made when it is needed; one in the user's caches, named after the program, if
-  ///     there is none. It belongs to loaders alone.
-  ///   - transport: What sends requests.
-  ///   - rules: The rules for requests, for instance how much a file may have.
-  ///   - byteLimit: How many bytes the files may take; `nil` for any number.
-  ///   - connectionsPerHost: How many downloads of one host go on at once; others wait, those that somebody
-  ///     has requested before those that are only prefetched.
-  ///   - retry: What happens after a failure of connectivity; each attempt continues where the last one broke
-  ///     off.
-  ///   - clock: What measures the waits between attempts, and the time of the rules.
-  /// - Precondition: The directory is a file URL, at least one connection is allowed, and the limit is not
+  ///   - directory: The folder, made when it is needed; `nil` for one in the user's caches that is named after
+  ///     the program. No other files must be in it.
+  ///   - transport: The transport that sends the requests.
+  ///   - rules: The rules for requests, for instance for redirects.
+  ///   - byteLimit: The number of bytes of all files and parts, 1 GB by default; `nil` for no limit.
+  ///   - maximumFileBytes: The number of bytes of one file, 512 MB by default; `nil` for no limit.
+  ///   - connectionsPerHost: The number of downloads from one host at once. Others wait, those with callers
+  ///     before those that are only prefetched.
+  ///   - revalidates: Whether stale files are revalidated when they are requested.
+  ///   - retry: The policy after a failure of connectivity; each attempt continues where the last one broke off.
+  ///   - clock: The clock that measures the waits between attempts, and the times of the rules.
+  /// - Precondition: The directory is a file URL, at least one connection is allowed, and the limits are not
   ///   negative.
   public init(
     directory: URL? = nil,
     transport: any HTTPTransport = URLSessionTransport.shared,
     rules: HTTPRules = .media,
-    byteLimit: Int? = nil,
+    byteLimit: Int? = 1 << 30,
+    maximumFileBytes: Int? = 512 << 20,
     connectionsPerHost: Int = 6,
+    revalidates: Bool = false,
     retry: RetryPolicy = .exponential(
       attempts: 3,
       base: .milliseconds(500),
@@ -90,144 +111,173 @@ public final actor MediaLoader {
     precondition(directory?.isFileURL != false, "A loader's directory must be a file URL")
     precondition(connectionsPerHost > 0, "A loader needs at least one connection a host")
     precondition(byteLimit ?? 0 >= 0, "A loader's byte limit cannot be negative")
+    precondition(maximumFileBytes ?? 0 >= 0, "A loader's limit for a file cannot be negative")
     let core = MediaCore(
       folder: MediaFolder(root: directory ?? defaultMediaDirectory()),
       transport: transport,
       rules: rules,
-      byteLimit: byteLimit,
-      connectionsPerHost: connectionsPerHost,
+      limits: MediaLimits(
+        byteLimit: byteLimit,
+        maximumFileBytes: maximumFileBytes,
+        connectionsPerHost: connectionsPerHost
+      ),
+      revalidates: revalidates,
       retry: retry,
       clock: clock
     )
     var policy = CachePolicy()
     policy.whenUnobserved = .cancel
+    let flights = MultiplexerMap<MediaFlight, UnstoredFile?>(
+      id: "MediaLoader",
+      policy: policy,
+      capacity: .count(0)
+    ) { flight in try await core.download(flight) }
     self.core = core
-    flights = MultiplexerMap(id: "MediaLoader", policy: policy, capacity: .count(0)) { flight in
-      try await core.download(flight)
-    }
+    self.flights = flights
+    prefetches = PrefetchQueue(Self.prefetchWork(core, flights), concurrency: 4)
   }
 
   deinit {
-    prefetches.cancel()
+    prefetches.cancelAll()
   }
 
   // MARK: - Requests
 
-  /// Returns the local file of a URL, after downloading it if it is not there.
+  /// Returns the local file of a request, after downloading it if it is not there.
   ///
-  /// - Parameter url: The URL.
+  /// - Parameter request: The request.
   /// - Returns: The file; it must not be changed.
   /// - Throws: A ``MediaError``, an ``HTTPStatusError``, the transport's error, or the system's if the file
   ///   cannot be written; a `CancellationError` if the calling task is cancelled while it waits.
-  public nonisolated func request(_ url: URL) async throws -> URL {
-    try await held(url.asSent).file
+  public nonisolated func request(_ request: MediaRequest) async throws -> URL {
+    try await heldOrSystemError(MediaEntry(request)).file
   }
 
-  /// Returns the local file of a URL if its bytes have a digest.
+  /// Returns the local file of a request if its bytes have a digest.
   ///
-  /// The whole file is read at each call, piece by piece and off the caller's actor; cancellation ends that,
-  /// too.
+  /// The digest of a file is computed once, piece by piece and off the caller's actor, and stored with the file;
+  /// cancellation ends that, too. A file of a file URL is read at each call.
   ///
   /// - Parameters:
-  ///   - url: The URL.
+  ///   - request: The request.
   ///   - sha256: The SHA-256 digest of the file, in hexadecimal digits.
   /// - Returns: The file.
-  /// - Throws: ``MediaError/wrongChecksum(expected:found:)``, and the file is removed; what ``request(_:)``
-  ///   throws.
-  @concurrent
-  public nonisolated func request(_ url: URL, sha256: String) async throws -> URL {
-    let (file, hold) = try await held(url.asSent)
-    defer { withExtendedLifetime(hold) {} }
-    let found = try digest(of: file)
+  /// - Throws: ``MediaError/wrongChecksum(expected:found:)``, and the file is removed; what
+  ///   ``request(_:)-(MediaRequest)`` throws.
+  public nonisolated func request(_ request: MediaRequest, sha256: String) async throws -> URL {
+    let entry = MediaEntry(request)
+    let held = try await heldOrSystemError(entry)
+    defer { withExtendedLifetime(held) {} }
+    let found = try await digests.digest(of: held, named: entry.name)
     guard found == sha256.lowercased() else {
-      await core.remove(url.asSent)
+      try? await core.remove(entry)
       throw MediaError.wrongChecksum(expected: sha256, found: found)
     }
-    return file
+    return held.file
   }
 
-  /// Calls a closure with the local file of a URL, which the byte limit does not remove before the closure
+  /// Calls a closure with the local file of a request, which the byte limit does not remove before the closure
   /// has returned.
   ///
   /// - Parameters:
-  ///   - url: The URL.
-  ///   - body: What to do with the file. It runs outside of every actor.
-  /// - Returns: What the closure returns.
-  /// - Throws: What the closure throws, and what ``request(_:)`` throws.
+  ///   - request: The request.
+  ///   - body: The work to do with the file. It runs outside of every actor.
+  /// - Returns: The result of the closure.
+  /// - Throws: What the closure throws, and what ``request(_:)-(MediaRequest)`` throws.
   public nonisolated func withFile<Result: Sendable>(
-    for url: URL,
+    for request: MediaRequest,
     _ body: @concurrent @Sendable (URL) async throws -> Result
   ) async throws -> Result {
-    let (file, hold) = try await held(url.asSent)
-    defer { withExtendedLifetime(hold) {} }
-    return try await body(file)
+    let held = try await heldOrSystemError(MediaEntry(request))
+    defer { withExtendedLifetime(held) {} }
+    return try await body(held.file)
   }
 
-  /// Calls a closure with the local file of a URL on behalf of others, who have told the gate how urgent it
-  /// is.
-  nonisolated func withFileForOthers<Result: Sendable>(
-    at url: URL,
-    _ body: @concurrent @Sendable (URL) async throws -> Result
-  ) async throws -> Result {
-    let (file, hold) = try await held(url, isForOthers: true)
-    defer { withExtendedLifetime(hold) {} }
-    return try await body(file)
-  }
-
-  /// A request of one URL, for instance for a `Zipper`; it keeps the loader alive.
+  /// A request as a value, for instance for a `Zipper`; it keeps the loader alive.
   ///
-  /// - Parameter url: The URL.
-  public nonisolated subscript(url: URL) -> Request<URL> {
-    Request { try await self.request(url) }
+  /// - Parameter request: The request.
+  public nonisolated subscript(request: MediaRequest) -> Request<URL> {
+    Request { try await self.request(request) }
   }
 
-  /// Returns the local file of a URL if it is there; it downloads nothing.
+  /// Returns the local file of a request if it is there, without asking the server.
   ///
-  /// - Parameter url: The URL.
+  /// - Parameter request: The request.
   /// - Returns: The file; `nil` if there is none.
-  public nonisolated func cachedFile(for url: URL) -> URL? {
-    core.cachedFile(for: url.asSent)
+  public nonisolated func cachedFile(for request: MediaRequest) -> URL? {
+    core.cachedFile(for: MediaEntry(request))
   }
 
-  /// Returns how far the download of a URL is.
+  /// Returns the progress of the download of a request.
   ///
-  /// The stream starts no download. It begins with what is known, skips what its reader is too slow for, and
-  /// ends with the download, however that ends; for a file that is there it has one element. If nobody
-  /// downloads the file, it waits until somebody does.
+  /// The stream starts no download. It begins with the present progress, skips elements while its reader is busy,
+  /// and ends with the download, however that ends; for a file that is there it has one element. While there is no
+  /// download, it waits for one.
   ///
-  /// - Parameter url: The URL.
+  /// - Parameter request: The request.
   /// - Returns: The stream; it does not keep the loader alive, and ends with it.
-  public nonisolated func progress(of url: URL) -> AsyncStream<DownloadProgress> {
-    let url = url.asSent
-    let (stream, id) = core.progress.subscribe(url)
-    // Looked at after registering: else it could come, and end, in between.
-    if let length = core.length(of: url) {
+  public nonisolated func progress(of request: MediaRequest) -> AsyncStream<DownloadProgress> {
+    let entry = MediaEntry(request)
+    let (stream, id) = core.progress.subscribe(entry.item.key)
+    // Checked after registering: otherwise the file could be stored, and the download end, in between.
+    if let length = core.length(of: entry) {
       let progress = DownloadProgress(receivedBytes: length, totalBytes: length)
-      core.progress.finish(id, of: url, with: progress)
+      core.progress.finish(id, of: entry.item.key, with: progress)
     }
     return stream
   }
 
   // MARK: - Commands
 
+  /// Downloads a file again and replaces the one that is there.
+  ///
+  /// The file that is there stays, and other requests return it, until the new one is complete; if the download
+  /// fails, it stays. Several calls share a download that has not begun; one that is under way is followed by
+  /// another one.
+  ///
+  /// - Parameter request: The request. A file of a file URL is returned as it is.
+  /// - Returns: The new file.
+  /// - Throws: What ``request(_:)-(MediaRequest)`` throws.
+  @discardableResult
+  public nonisolated func reload(_ request: MediaRequest) async throws -> URL {
+    let entry = MediaEntry(request)
+    guard entry.url.isHTTP else { return try await heldOrSystemError(entry).file }
+    let flight = core.flight(entry, .reload)
+    do {
+      // A download that began before does not count.
+      try await perform(flight, by: flights.refresh(flight))
+    } catch let failure as StorageFailure {
+      throw failure.error
+    }
+    guard let held = await core.held(entry) else { throw MediaError.cleared }
+    return held.file
+  }
+
+  /// Removes a file and its parts.
+  ///
+  /// A download of it that is under way is not kept: its callers get ``MediaError/cleared``. A file of a file URL
+  /// stays.
+  ///
+  /// - Parameter request: The request.
+  /// - Throws: The system's error if the file cannot be removed.
+  public nonisolated func remove(_ request: MediaRequest) async throws {
+    try await core.remove(MediaEntry(request))
+  }
+
   /// Downloads files that will be needed, at low priority and a few at a time.
   ///
-  /// A request of one of them joins its download, and brings it before those that nobody has requested.
-  /// Errors are left to the request. Releasing the loader ends it.
+  /// A request of one of them joins its download, and brings it before those that no caller waits for. Errors are
+  /// left to the request. Releasing or clearing the loader ends it; a ``Prefetcher`` can be cancelled and paused.
   ///
-  /// - Parameter urls: The URLs.
-  public nonisolated func prefetch(_ urls: some Sequence<URL>) {
-    let (core, flights) = (core, flights)
-    prefetches.start(urls.map(\.asSent).filter(\.isHTTP)) { url in
-      if await core.held(url) == nil { _ = try? await flights.request(core.flight(url)) }
-    }
+  /// - Parameter requests: The requests.
+  public nonisolated func prefetch(_ requests: some Sequence<MediaRequest>) {
+    prefetches.add(requests.map(MediaItem.init))
   }
 
   /// Removes all files and parts.
   ///
   /// They are out of reach before this call suspends. A download under way is not kept: its callers get
-  /// ``MediaError/cleared``. What is being prefetched is no longer. It runs to its end when the calling task
-  /// is cancelled.
+  /// ``MediaError/cleared``. All prefetching ends. The removal runs to its end when the calling task is cancelled.
   ///
   /// - Throws: The system's error if something is left, which this loader does not use any more; the next
   ///   call tries again.
@@ -238,43 +288,135 @@ public final actor MediaLoader {
 
   /// Adds the loader to a repository, which does not keep it alive.
   ///
-  /// - Parameter repository: What clears its members together.
+  /// - Parameter repository: The repository, which clears its members together.
   /// - Returns: The loader itself.
   @discardableResult
   public nonisolated func register(in repository: MuxRepository = .shared) -> Self {
     repository.register(self)
     return self
   }
+}
 
-  /// Returns the file and what keeps it.
-  private nonisolated func held(
-    _ url: URL,
+// MARK: - Downloads
+
+extension MediaLoader {
+  /// Returns the file of an entry and a hold on it; a failure to write is thrown as the system's error.
+  private nonisolated func heldOrSystemError(
+    _ entry: MediaEntry
+  ) async throws -> MediaStore.HeldFile {
+    do {
+      return try await held(entry)
+    } catch let failure as StorageFailure {
+      throw failure.error
+    }
+  }
+
+  /// Returns the file of an entry and a hold on it, after downloading or revalidating it if that is necessary.
+  ///
+  /// - Parameters:
+  ///   - entry: The file.
+  ///   - isForOthers: Whether the gate has been told already how urgent the file is.
+  /// - Returns: The file and the hold.
+  /// - Throws: ``StorageFailure`` if no disk can be written.
+  nonisolated func held(
+    _ entry: MediaEntry,
     isForOthers: Bool = false
-  ) async throws -> (file: URL, hold: DiskLimit.Hold?) {
-    guard core.allows(url) else { throw MediaError.unsupportedScheme(url) }
-    let (core, flights) = (core, flights)
-    let flight = core.flight(url)
-    if let held = await core.held(url) { return held }
-    guard !url.isFileURL else { throw MediaError.noSuchFile(url) }
-    let priority = Task.currentPriority
-    if !isForOthers { core.gate.want(url, priority) }
-    defer { if !isForOthers { core.gate.unwant(url, priority) } }
-    // A file that goes in the moment after it has come is loaded once more.
+  ) async throws -> MediaStore.HeldFile {
+    guard core.allows(entry.url) else {
+      throw MediaError.unsupportedScheme(entry.url)
+    }
+    let flight = core.flight(entry)
+    if let held = await core.held(entry) {
+      guard core.isStale(held, entry) else { return held }
+      return try await revalidated(held, entry, isForOthers)
+    }
+    guard !entry.url.isFileURL else { throw MediaError.noSuchFile(entry.url) }
+    // A file that is evicted the moment after it was stored is downloaded once more.
     for _ in 0..<3 {
-      _ = try await flights.request(flight)
-      if let held = await core.held(url) { return held }
-      // What was cleared is not brought back by those who had asked for it before.
+      try await perform(flight, isForOthers)
+      if let held = await core.held(entry) { return held }
+      // Callers from before a removal do not bring the file back.
       guard core.isCurrent(flight) else { break }
     }
     throw MediaError.cleared
   }
+
+  /// Returns the bytes of a file without storing them, because no disk can be written.
+  nonisolated func unstored(_ entry: MediaEntry) async throws -> UnstoredFile {
+    guard let file = try await perform(core.flight(entry, .memory), true) else {
+      throw MediaError.cleared
+    }
+    return file
+  }
+
+  /// Returns the file after the server was asked whether it has changed.
+  private nonisolated func revalidated(
+    _ held: MediaStore.HeldFile,
+    _ entry: MediaEntry,
+    _ isForOthers: Bool
+  ) async throws -> MediaStore.HeldFile {
+    do {
+      try await perform(core.flight(entry, .revalidate), isForOthers)
+    } catch let error as HTTPStatusError where error.status == 404 || error.status == 410 {
+      try? await core.remove(entry)
+      throw error
+    } catch {
+      let isFailure =
+        (error as? HTTPStatusError)?.isOriginFailure
+        ?? (error as? any ConnectivityFailure)?.isConnectivityFailure ?? (error is StorageFailure)
+      guard isFailure, core.record(of: held, entry)?.mustRevalidate != true else { throw error }
+      return held
+    }
+    guard let held = await core.held(entry) else { throw MediaError.cleared }
+    return held
+  }
+
+  /// Joins or starts a download; a rejection of the request of another caller does not count.
+  ///
+  /// - Returns: The file if it is not stored.
+  @discardableResult
+  private nonisolated func perform(
+    _ flight: MediaFlight,
+    _ isForOthers: Bool = false,
+    by flights: MultiplexerMap<MediaFlight, UnstoredFile?>? = nil
+  ) async throws -> UnstoredFile? {
+    let flights = flights ?? self.flights
+    let item = flight.entry.item
+    let (gate, key, priority) = (core.gate, item.key, item.callerPriority)
+    if !isForOthers { gate.want(key, priority) }
+    defer { if !isForOthers { gate.unwant(key, priority) } }
+    do {
+      return try await flights.request(flight)
+    } catch let rejected as RejectedRequest {
+      guard !rejected.item.isSent(like: item) else { throw rejected.error }
+    }
+    do {
+      return try await flights.request(flight.withOwnRequest)
+    } catch let rejected as RejectedRequest {
+      throw rejected.error
+    }
+  }
+
+  /// The work of prefetching a file.
+  nonisolated var prefetchWork: PrefetchQueue.Work { Self.prefetchWork(core, flights) }
+
+  private static nonisolated func prefetchWork(
+    _ core: MediaCore,
+    _ flights: MultiplexerMap<MediaFlight, UnstoredFile?>
+  ) -> PrefetchQueue.Work {
+    PrefetchQueue.Work(of: core) { item in
+      let entry = MediaEntry(item)
+      guard entry.url.isHTTP, await core.held(entry) == nil else { return }
+      _ = try? await flights.request(core.flight(entry))
+    }
+  }
 }
 
 extension MediaLoader: RepositoryMember {
-  /// Sets all files aside, so that nothing finds them, and keeps no download that has begun.
+  /// Sets all files aside, so that no request finds them, and keeps no download that has begun.
   public nonisolated func invalidate() {
     core.invalidate()
-    prefetches.cancel()
+    prefetches.cancelAll()
   }
 
   /// Removes the files that were set aside.
@@ -282,37 +424,11 @@ extension MediaLoader: RepositoryMember {
   /// - Throws: The system's error if something is left.
   @concurrent
   public nonisolated func removeStored() async throws {
-    try core.completeClearing()
-    try core.folder.removeAside()
+    try core.removeAside()
   }
 
   /// Does nothing: a loader keeps no files in memory.
   public nonisolated func clearMemory() {}
-}
-
-extension URL {
-  /// The same URL as an absolute one, without what is not sent.
-  var asSent: URL {
-    // A file is used as it was named.
-    guard !isFileURL else { return self }
-    guard fragment() != nil,
-      var components = URLComponents(url: self, resolvingAgainstBaseURL: true)
-    else { return absoluteURL }
-    components.fragment = nil
-    return components.url ?? absoluteURL
-  }
-}
-
-/// Returns the digest of a file, of which a piece at a time is in memory.
-private func digest(of file: URL) throws -> String {
-  let handle = try FileHandle(forReadingFrom: file)
-  defer { try? handle.close() }
-  var digest = SHA256()
-  while let piece = try handle.read(upToCount: 1 << 18), !piece.isEmpty {
-    try Task.checkCancellation()
-    digest.update([UInt8](piece))
-  }
-  return digest.hexadecimalDigest()
 }
 
 /// The folder in the user's caches.

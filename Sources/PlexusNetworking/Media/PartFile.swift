@@ -11,9 +11,9 @@ internal import Glibc
 internal import Musl
 #endif
 
-/// An open file that is being written, which nobody else of this or another process has open as one.
+/// An open file that one download writes, and no other download of this or another process.
 ///
-/// The lock goes with the file: it is given up when the last reference is released, or the process ends.
+/// The lock belongs to the open file: it ends when the last reference is released, or with the process.
 final class PartFile: Sendable {
   let path: String
   private let descriptor: Int32
@@ -29,7 +29,7 @@ final class PartFile: Sendable {
 
   /// Creates a file.
   ///
-  /// - Returns: The file; `nil` if somebody has taken it for one that was left, and removes it.
+  /// - Returns: The file; `nil` if another process has taken it for an abandoned one, and removes it.
   /// - Throws: A `POSIXError`, also if there is one.
   static func creating(_ path: String) throws -> PartFile? {
     let descriptor = unsafe open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
@@ -39,7 +39,7 @@ final class PartFile: Sendable {
 
   /// Opens a file that is there.
   ///
-  /// - Returns: `nil` if there is none, or somebody else is writing it.
+  /// - Returns: `nil` if there is none, or another download is writing it.
   static func opening(_ path: String) -> PartFile? {
     let descriptor = unsafe open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     return descriptor < 0 ? nil : locked(path, descriptor)
@@ -79,13 +79,6 @@ final class PartFile: Sendable {
     }
   }
 
-  /// Returns when everything written is durable.
-  func synchronize() throws {
-    while fsync(descriptor) != 0 {
-      guard errno == EINTR else { throw Self.failure() }
-    }
-  }
-
   /// Gives the file another name, as one step.
   func move(to newPath: String) throws {
     try Self.move(path, to: newPath)
@@ -98,23 +91,61 @@ final class PartFile: Sendable {
     guard unsafe rename(path, newPath) == 0 else { throw failure() }
   }
 
-  /// Returns the length of a file.
+  /// Returns the properties of a file.
   ///
   /// - Parameters:
   ///   - path: Its path.
-  ///   - followsLinks: Whether a symbolic link stands for what it leads to.
-  /// - Returns: The bytes; `nil` if there is none, or it is no plain file.
-  static func length(of path: String, followsLinks: Bool) -> Int64? {
+  ///   - followsLinks: Whether a symbolic link stands for its destination.
+  /// - Returns: The properties; `nil` if there is no file, or it is not a regular one.
+  static func properties(of path: String, followsLinks: Bool = false) -> FileProperties? {
     // The system would take the path to end there.
     guard !path.isEmpty, !path.utf8.contains(0) else { return nil }
     var status = stat()
     let result = unsafe followsLinks ? stat(path, &status) : lstat(path, &status)
     guard result == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
-    return Int64(status.st_size)
+    return FileProperties(status)
+  }
+
+  /// Notes that a file is used now; only its time of access changes.
+  static func touch(_ path: String, _ properties: FileProperties) {
+    var now = timespec()
+    guard unsafe clock_gettime(CLOCK_REALTIME, &now) == 0 else { return }
+    let nanoseconds = Int(truncatingIfNeeded: properties.modified % 1_000_000_000)
+    let modified = timespec(
+      tv_sec: time_t(truncatingIfNeeded: properties.modified / 1_000_000_000),
+      tv_nsec: nanoseconds
+    )
+    _ = unsafe utimensat(AT_FDCWD, path, [now, modified], AT_SYMLINK_NOFOLLOW)
+  }
+
+  /// When the system was started, in nanoseconds since 1970-01-01T00:00Z; `nil` if that is not known.
+  static var bootTime: Int64? {
+    var (now, uptime) = (timespec(), timespec())
+    #if canImport(Darwin)
+    // It goes on while the system sleeps.
+    let clock = CLOCK_MONOTONIC
+    #else
+    let clock = CLOCK_BOOTTIME
+    #endif
+    guard unsafe clock_gettime(CLOCK_REALTIME, &now) == 0,
+      unsafe clock_gettime(clock, &uptime) == 0
+    else { return nil }
+    return FileProperties.nanoseconds(now) - FileProperties.nanoseconds(uptime)
+  }
+
+  /// Whether there is anything at a path, of whatever kind.
+  static func exists(_ path: String) -> Bool {
+    var status = stat()
+    return unsafe lstat(path, &status) == 0
   }
 
   /// Removes the name of the file.
   func remove() {
+    Self.remove(path)
+  }
+
+  /// Removes the name of a file.
+  static func remove(_ path: String) {
     _ = unsafe unlink(path)
   }
 
@@ -127,4 +158,38 @@ final class PartFile: Sendable {
   private static func failure() -> POSIXError {
     POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
   }
+}
+
+/// The properties of a regular file.
+struct FileProperties: Hashable, Sendable {
+  let length: Int64
+  /// When the content was last changed, in nanoseconds since 1970-01-01T00:00Z.
+  let modified: Int64
+  /// When the file was last used, likewise.
+  let used: Int64
+  fileprivate init(_ status: stat) {
+    length = Int64(status.st_size)
+    #if canImport(Darwin)
+    modified = Self.nanoseconds(status.st_mtimespec)
+    used = Self.nanoseconds(status.st_atimespec)
+    #else
+    modified = Self.nanoseconds(status.st_mtim)
+    used = Self.nanoseconds(status.st_atim)
+    #endif
+  }
+
+  /// The version of the content: it changes with the file and not with its use.
+  var version: FileVersion {
+    FileVersion(length: length, modified: modified)
+  }
+
+  fileprivate static func nanoseconds(_ time: timespec) -> Int64 {
+    Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+  }
+}
+
+/// What identifies the content of a file that is replaced and never changed.
+struct FileVersion: Codable, Hashable, Sendable {
+  let length: Int64
+  let modified: Int64
 }

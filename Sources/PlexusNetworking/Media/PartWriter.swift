@@ -5,45 +5,81 @@ internal import FoundationNetworking
 internal import PlexusSupport
 #endif
 
-/// The part that there is no longer fits: it has to be loaded from the beginning.
+/// The part that was to be continued no longer fits: the file has to be downloaded from the beginning.
 struct PartOutdated: Error {}
 
-/// Writes an answer to a file as it arrives.
+/// A file could not be written, for instance on a full or read-only disk.
+struct StorageFailure: Error {
+  /// The error of the system.
+  let error: any Error
+  /// The stores that have not been tried.
+  var remainingStores: [MediaStore] = []
+
+  init(error: any Error) {
+    // Foundation wraps the errors of folders.
+    self.error = (error as? CocoaError)?.underlying as? POSIXError ?? error
+  }
+}
+
+/// Writes an answer to a part as it arrives, or to memory if there is no store.
 final class PartWriter: HTTPReceiver {
+  /// The outcome of an answer.
+  enum Outcome: Sendable {
+    case file(PartFile, MediaStore)
+    case memory(Data)
+    /// The server has confirmed the file that is there (304).
+    case notModified
+  }
+
   private struct State: Sendable {
     var part: PartFile?
     var validator: String
     var offset: Int64
+    /// The store of the part, as an index; the number of stores for memory.
+    var store = 0
+    var memory: Data?
     var total: Int64?
-    /// Whether there is an answer to what was asked.
+    /// The bytes that the part counts for, and what keeps the limit from removing it.
+    var reservation: Int64 = -1
+    var hold: DiskLimit.Hold?
+    var fields: [String: String] = [:]
+    /// Whether there is an answer to the request.
     var hasBegun = false
-    var hasFailedToWrite = false
+    var isNotModified = false
     var isClosed = false
   }
 
-  private let folder: MediaFolder
-  private let url: URL
-  private let follow: @Sendable (@escaping HostGate<URL>.Change) -> Void
+  private let stores: [MediaStore]
+  private let entry: MediaEntry
+  private let conditions: [String: String]
+  private let maximumBytes: Int64
+  private let follow: @Sendable (@escaping HostGate<String>.Change) -> Void
   private let report: @Sendable (DownloadProgress) -> Void
   private let state: Locked<State>
 
   /// Creates a writer.
   ///
   /// - Parameters:
-  ///   - folder: Where it is written.
-  ///   - url: What is loaded.
-  ///   - part: What there is already, and what tells whether it fits.
-  ///   - follow: What to give that which changes the priority of the transfer.
-  ///   - report: What to call after each piece.
+  ///   - stores: The stores to try in this order; none for memory.
+  ///   - entry: The file to download.
+  ///   - part: The part that is there already in the first store, with its validator.
+  ///   - conditions: The header fields that ask whether the file has changed; empty if it is wanted anyway.
+  ///   - maximumBytes: The largest number of bytes of the file.
+  ///   - follow: Receives the closure that changes the priority of the transfer.
+  ///   - report: Called after each piece.
   init(
-    folder: MediaFolder,
-    url: URL,
+    stores: [MediaStore],
+    entry: MediaEntry,
     part: (file: PartFile, validator: String)?,
-    follow: @escaping @Sendable (@escaping HostGate<URL>.Change) -> Void,
+    conditions: [String: String] = [:],
+    maximumBytes: Int64,
+    follow: @escaping @Sendable (@escaping HostGate<String>.Change) -> Void,
     report: @escaping @Sendable (DownloadProgress) -> Void
   ) {
-    self.folder = folder
-    self.url = url
+    self.stores = stores
+    self.entry = entry
+    self.conditions = conditions
+    self.maximumBytes = maximumBytes
     self.follow = follow
     self.report = report
     state = Locked(
@@ -51,16 +87,18 @@ final class PartWriter: HTTPReceiver {
     )
   }
 
-  /// What is asked for.
+  /// The request to send.
   var request: URLRequest {
-    var request = URLRequest(url: url)
-    // What is coded has no length that could be verified, and no parts.
+    var request = URLRequest(url: entry.url)
+    for (name, value) in entry.item.headers { request.setValue(value, forHTTPHeaderField: name) }
+    // A coded body has no length that could be verified, and no parts.
     request.setValue("identity", forHTTPHeaderField: "Accept-Encoding")
     let (offset, validator) = state.withLock { ($0.offset, $0.validator) }
     if offset > 0 {
       request.setValue("bytes=\(offset)-", forHTTPHeaderField: "Range")
       request.setValue(validator, forHTTPHeaderField: "If-Range")
     }
+    for (name, value) in conditions { request.setValue(value, forHTTPHeaderField: name) }
     return request
   }
 
@@ -68,11 +106,13 @@ final class PartWriter: HTTPReceiver {
     follow(change)
   }
 
+  // MARK: - The answer
+
   func begin(_ response: HTTPURLResponse) throws {
     let field = { response.value(forHTTPHeaderField: $0) }
     let coding = field("Content-Encoding")?.lowercased() ?? "identity"
     let length = coding == "identity" ? field("Content-Length").flatMap { Int64($0) } : nil
-    try state.withLock { state in
+    let old = try state.withLock { state -> DiskLimit.Hold? in
       guard !state.isClosed else { throw CancellationError() }
       switch response.statusCode {
       case 206 where state.offset > 0:
@@ -82,77 +122,144 @@ final class PartWriter: HTTPReceiver {
         else { throw PartOutdated() }
         state.total = range.total
       case 206:
-        // Nobody has asked for a part.
+        // No part was requested.
         throw MediaError.inconsistentLength
-      case 200..<300:
+      case 200..<300 where response.statusCode != 204 && response.statusCode != 205:
         state.part?.remove()
+        state.part = nil
         state.validator = coding == "identity" ? Self.validator(field) : ""
         state.offset = 0
         state.total = length
-        state.part = try folder.makePart(of: url, validator: state.validator)
+        try checkLength(state.total)
+        try makePart(&state)
+      case 304 where !conditions.isEmpty:
+        state.isNotModified = true
       case 416 where state.offset > 0:
         throw PartOutdated()
       default:
-        let now = Int(Date().timeIntervalSince1970)
-        throw HTTPStatusError(
-          status: response.statusCode,
-          url: response.url,
-          headers: HTTPHeaders(response),
-          retryAfter: field("Retry-After").flatMap { HTTPFreshness.retryAfter($0, now: now) }
-            .map { .seconds($0) }
-        )
+        throw Self.error(response)
       }
+      try checkLength(state.total)
+      for name in Self.recorded { state.fields[name] = field(name) }
       state.hasBegun = true
+      return reserve(&state)
     }
-    reportProgress()
+    withExtendedLifetime(old) {}
+    if response.statusCode != 304 { reportProgress() }
   }
 
   func receive(_ bytes: Data) throws {
-    try state.withLock { state in
-      guard !state.isClosed, state.hasBegun, let part = state.part else {
-        throw CancellationError()
+    let old = try state.withLock { state -> DiskLimit.Hold? in
+      guard !state.isClosed, state.hasBegun, !state.isNotModified else { throw CancellationError() }
+      let end = state.offset + Int64(bytes.count)
+      if let total = state.total, end > total { throw MediaError.inconsistentLength }
+      try checkLength(end)
+      if let part = state.part {
+        do {
+          try part.write(bytes, at: state.offset)
+        } catch {
+          throw StorageFailure(error: error)
+        }
+      } else {
+        state.memory?.append(bytes)
       }
-      if let total = state.total, state.offset + Int64(bytes.count) > total {
-        throw MediaError.inconsistentLength
-      }
-      do {
-        try part.write(bytes, at: state.offset)
-      } catch {
-        state.hasFailedToWrite = true
-        throw error
-      }
-      state.offset += Int64(bytes.count)
+      state.offset = end
+      return reserve(&state)
     }
+    withExtendedLifetime(old) {}
     reportProgress()
   }
 
-  /// The answer has ended: returns the complete file.
-  func finish() throws -> PartFile {
+  /// The answer has ended.
+  func finish() throws -> Outcome {
     try state.withLock { state in
-      guard !state.isClosed, state.hasBegun, let part = state.part else {
-        throw URLError(.badServerResponse)
+      guard !state.isClosed, state.hasBegun else { throw URLError(.badServerResponse) }
+      if state.isNotModified {
+        state.isClosed = true
+        return .notModified
       }
       if let total = state.total, state.offset != total { throw URLError(.networkConnectionLost) }
       state.isClosed = true
-      try part.synchronize()
-      return part
+      if let memory = state.memory { return .memory(memory) }
+      guard let part = state.part else { throw URLError(.badServerResponse) }
+      return .file(part, stores[state.store])
     }
   }
 
-  /// The transfer has failed: nothing is written any more.
+  /// Returns a header field of the answer that a record needs.
+  func field(_ name: String) -> String? {
+    state.withLock { $0.fields[name] }
+  }
+
+  /// The stores that have not failed, after one has.
+  var remainingStores: [MediaStore] {
+    Array(stores.dropFirst(state.withLock { $0.store } + 1))
+  }
+
+  /// Ends the transfer: nothing is written any more.
   ///
-  /// What is there stays if it is wanted and can be continued after such an error; else it is removed. On a
-  /// disk that is full it would only be in the way.
-  func close(after error: any Error, keepsPart: Bool) {
-    let part = state.withLock { state in
+  /// After an error, the part stays if it is wanted and can be continued; otherwise it is removed. On a full
+  /// disk it would only be in the way.
+  func close(after error: (any Error)?, keepsPart: Bool) async {
+    let (part, store, hold, isLeft, offset) = state.withLock { state in
       state.isClosed = true
       let isOfNoUse =
         error is HTTPStatusError || error is PartOutdated || error is MediaError
-        || state.hasFailedToWrite || state.validator.isEmpty || state.offset == 0
-      if isOfNoUse || !keepsPart { state.part?.remove() }
-      return state.part.take()
+        || error is StorageFailure || state.validator.isEmpty || state.offset == 0
+      let isLeft = error != nil && keepsPart && !isOfNoUse
+      if error != nil && !isLeft { state.part?.remove() }
+      let store = state.store < stores.count ? stores[state.store] : nil
+      return (state.part.take(), store, state.hold.take(), isLeft, state.offset)
     }
-    withExtendedLifetime(part) {}
+    if let part, let store {
+      if isLeft {
+        _ = store.reserve(part, bytes: offset)
+      } else {
+        await store.release(part)
+      }
+    }
+    withExtendedLifetime((part, hold)) {}
+  }
+
+  // MARK: - Storage
+
+  /// Creates the part in the first store that can be written.
+  private func makePart(_ state: inout State) throws {
+    var first: (any Error)?
+    for index in state.store..<stores.count {
+      do {
+        let folder = stores[index].folder
+        state.part = try folder.makePart(of: entry.name, validator: state.validator)
+        state.store = index
+        return
+      } catch {
+        first = first ?? error
+      }
+    }
+    if let first {
+      state.store = stores.count
+      throw StorageFailure(error: first)
+    }
+    state.memory = Data()
+  }
+
+  /// Counts the bytes of the part towards the limit: all that are announced, or a little more than there are.
+  ///
+  /// - Returns: The hold before, which must not be released with the lock.
+  private func reserve(_ state: inout State) -> DiskLimit.Hold? {
+    guard let part = state.part, state.offset > state.reservation || state.reservation < 0 else {
+      return nil
+    }
+    state.reservation = state.total ?? state.offset + Self.reservationStep
+    let old = state.hold
+    state.hold = stores[state.store].reserve(part, bytes: state.reservation)
+    return old
+  }
+
+  private static let reservationStep: Int64 = 1 << 20
+
+  private func checkLength(_ length: Int64?) throws {
+    if let length, length > maximumBytes { throw MediaError.fileTooLarge(limit: maximumBytes) }
   }
 
   private func reportProgress() {
@@ -160,8 +267,26 @@ final class PartWriter: HTTPReceiver {
     report(DownloadProgress(receivedBytes: offset, totalBytes: total))
   }
 
-  /// What tells whether a part fits: a strong entity tag, or a date of modification that is older than the
-  /// answer, since a file may change twice in a second (RFC 9110, 8.8.2.2); empty if there is neither.
+  // MARK: - Header fields
+
+  /// The header fields that a record needs.
+  private static let recorded = [
+    "Content-Type", "ETag", "Last-Modified", "Cache-Control", "Expires", "Date", "Age", "Vary",
+  ]
+
+  private static func error(_ response: HTTPURLResponse) -> HTTPStatusError {
+    HTTPStatusError(
+      status: response.statusCode,
+      url: response.url,
+      headers: HTTPHeaders(response),
+      retryAfter: response.value(forHTTPHeaderField: "Retry-After")
+        .flatMap { HTTPFreshness.retryAfter($0, now: MediaFolder.now) }
+        .map { .seconds($0) }
+    )
+  }
+
+  /// The validator that a part is continued by: a strong entity tag, or a date of modification that is older
+  /// than the answer, since a file may change twice in a second (RFC 9110, 8.8.2.2); empty if there is neither.
   private static func validator(_ field: (String) -> String?) -> String {
     if let tag = field("ETag") {
       return tag.hasPrefix("W/") || tag.utf8.count > MediaFolder.validatorLimit ? "" : tag
@@ -175,7 +300,7 @@ final class PartWriter: HTTPReceiver {
     return date
   }
 
-  /// Whether an answer belongs to what has this validator, by all that it says.
+  /// Whether an answer belongs to the version with this validator, by all that it says.
   private static func fits(_ validator: String, _ field: (String) -> String?) -> Bool {
     if HTTPDate.seconds(validator) != nil {
       return field("Last-Modified").map { $0 == validator } ?? true

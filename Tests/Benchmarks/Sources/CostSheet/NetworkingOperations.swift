@@ -91,7 +91,39 @@ private let mediaOperations: [Operation] = [
   },
   Operation("media: prefetch of none", count: 300) { count in
     try await withMedia { media in
-      for _ in 0..<count { media.prefetch([]) }
+      for _ in 0..<count { media.prefetch([URL]()) }
+    }
+  },
+  Operation("media: reload", count: 90) { count in
+    try await withMedia { media in
+      let url = try url(1)
+      for _ in 0..<count { use(try await media.reload(url).path.count) }
+    }
+  },
+  Operation("media: remove of none", count: 90) { count in
+    try await withMedia { media in
+      let url = try url(1)
+      for _ in 0..<count { try await media.remove(url) }
+    }
+  },
+  Operation("media: hit by a cache key", count: 90) { count in
+    try await withMedia { media in
+      let request = MediaRequest(try url(1), cacheKey: "one")
+      for _ in 0..<count { use(try await media.request(request).path.count) }
+    }
+  },
+  Operation("prefetcher: init + prefetch of none", count: 300) { count in
+    try await withMedia { media in
+      for _ in 0..<count { Prefetcher(media).prefetch([URL]()) }
+    }
+  },
+  Operation("prefetcher: pause + resume", count: 300) { count in
+    try await withMedia { media in
+      let prefetcher = Prefetcher(media)
+      for _ in 0..<count {
+        prefetcher.pause()
+        prefetcher.resume()
+      }
     }
   },
   Operation("media: clear of none", count: 90) { count in
@@ -175,7 +207,17 @@ private let imageOperations: [Operation] = [
   },
   Operation("images: prefetch of none", count: 300) { count in
     try await withImages { images, _ in
-      for _ in 0..<count { images.prefetch([]) }
+      for _ in 0..<count { images.prefetch([URL]()) }
+    }
+  },
+  Operation("images: reload", count: 90) { count in
+    try await withImages { images, url in
+      for _ in 0..<count { use(try await images.reload(url)) }
+    }
+  },
+  Operation("images: progress(of:) and drop", count: 300) { count in
+    try await withImages { images, url in
+      for _ in 0..<count { _ = images.progress(of: url) }
     }
   },
   Operation("images: clear of none", count: 90) { count in

@@ -18,7 +18,7 @@ func mediaComparisons() -> [Comparison] {
     media("media/hit 1 kB", goal: 10, count: 200, repeats: true) { count, origin, loader in
       for number in 0..<count { _ = try await loader.request(origin.url(number)) }
     },
-    media("media/1000 x 1 kB at once", goal: 0.3, count: 1_000) { count, origin, loader in
+    media("media/1000 x 1 kB at once", goal: 0.5, count: 1_000) { count, origin, loader in
       try await withThrowingTaskGroup(of: Void.self) { group in
         for number in 0..<count {
           group.addTask { _ = try await loader.request(origin.url(number)) }

@@ -1,0 +1,142 @@
+internal import Foundation
+internal import Plexus
+
+/// A decoded value with the size of its file.
+struct DecodedImage<Image: Sendable>: Sendable {
+  let image: Image
+  let byteCount: Int
+}
+
+/// The part of an ``ImageLoader`` that makes images of files.
+final class ImageDecoder<Image: Sendable>: Sendable {
+  typealias Decode = @concurrent @Sendable (Data, MediaResponse) async throws -> Image
+
+  private struct Failure: Sendable {
+    let error: any Error
+  }
+
+  private struct Missing: Error {}
+
+  /// Limits the decodes at once.
+  let gate: HostGate<String>
+  private let media: MediaLoader
+  private let decode: Decode
+  /// Whether the decoder looks at the type.
+  private let usesType: Bool
+  /// The files that could not be decoded; they are not downloaded again for a while.
+  private let failures: MultiplexerMap<MediaItem, Failure>
+
+  /// Creates a decoder.
+  ///
+  /// - Parameters:
+  ///   - media: The loader of the files.
+  ///   - concurrency: The number of values to decode at once.
+  ///   - failureTimeToLive: How long a file that cannot be decoded is not downloaded again.
+  ///   - failureLimit: The number of such files that are remembered.
+  ///   - usesType: Whether the closure looks at the type.
+  ///   - decode: The user's decoder.
+  init(
+    media: MediaLoader,
+    concurrency: Int,
+    failureTimeToLive: Duration,
+    failureLimit: Int = 1_000,
+    usesType: Bool,
+    decode: @escaping Decode
+  ) {
+    precondition(concurrency > 0, "An image loader needs a concurrency of at least one")
+    self.media = media
+    self.usesType = usesType
+    self.decode = decode
+    gate = HostGate(limit: concurrency)
+    var policy = CachePolicy()
+    policy.timeToLive = failureTimeToLive
+    failures = MultiplexerMap(
+      id: "ImageLoader failures",
+      policy: policy,
+      capacity: .count(failureLimit),
+      clock: media.core.clock,
+      onKeyFetch: { _ in throw Missing() }
+    )
+  }
+
+  /// Lets the next request of an item download its file again, also if it could not be decoded.
+  func forgetFailure(of item: MediaItem) async {
+    try? await failures.clear(item)
+  }
+
+  /// Lets all files be downloaded again.
+  func forgetFailures() {
+    failures.clearMemory()
+  }
+
+  /// Downloads a file if it is not there, and decodes it.
+  func image(for item: MediaItem) async throws -> DecodedImage<Image> {
+    if failures.cachedValue(item) != nil, let failure = try? await failures.request(item) {
+      throw failure.error
+    }
+    let entry = MediaEntry(item)
+    // A file that was there may be damaged: then one that is downloaded now is tried, too.
+    let wasThere = entry.url.isHTTP && media.core.cachedFile(for: entry) != nil
+    do {
+      return try await decoded(entry)
+    } catch let failure as DecodingFailure {
+      try? await media.core.remove(entry)
+      guard wasThere else { throw remember(failure.error, item) }
+    }
+    do {
+      return try await decoded(entry)
+    } catch let failure as DecodingFailure {
+      try? await media.core.remove(entry)
+      throw remember(failure.error, item)
+    }
+  }
+
+  /// A file of a file URL can be replaced by others, so that it is read each time.
+  private func remember(_ error: any Error, _ item: MediaItem) -> any Error {
+    if item.url.isHTTP { failures.store(Failure(error: error), for: item) }
+    return error
+  }
+
+  /// - Throws: ``DecodingFailure`` if the file cannot be decoded.
+  private func decoded(_ entry: MediaEntry) async throws -> DecodedImage<Image> {
+    do {
+      let held = try await media.held(entry, isForOthers: true)
+      defer { withExtendedLifetime(held) {} }
+      return try await DecodeTurn.run(at: gate, for: entry.item.key) {
+        // Files of loaders are never changed; others may be, and what is mapped must not get shorter.
+        let data = try Data(
+          contentsOf: held.file,
+          options: held.store == nil ? [] : .mappedIfSafe
+        )
+        let record = usesType ? media.core.record(of: held, entry) : nil
+        return try await decoded(
+          data,
+          MediaResponse(url: entry.url, file: held.file, type: record?.type)
+        )
+      }
+    } catch is StorageFailure {
+      let file = try await media.unstored(entry)
+      return try await DecodeTurn.run(at: gate, for: entry.item.key) {
+        try await decoded(file.data, MediaResponse(url: entry.url, type: file.type))
+      }
+    }
+  }
+
+  private func decoded(
+    _ data: Data,
+    _ response: MediaResponse
+  ) async throws -> DecodedImage<Image> {
+    do {
+      return DecodedImage(image: try await decode(data, response), byteCount: data.count)
+    } catch {
+      // A decoder that was cancelled says nothing about the file.
+      if Task.isCancelled || error is CancellationError { throw error }
+      throw DecodingFailure(error: error)
+    }
+  }
+}
+
+/// A file that could not be decoded.
+private struct DecodingFailure: Error {
+  let error: any Error
+}

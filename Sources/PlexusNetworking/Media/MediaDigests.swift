@@ -1,0 +1,61 @@
+internal import Foundation
+internal import Plexus
+internal import PlexusSupport
+
+/// The SHA-256 digests of stored files; each is computed once, and stored with the record of its file.
+final class MediaDigests: Sendable {
+  private struct Key: Hashable, Sendable {
+    let name: String
+    let version: FileVersion
+    let folder: MediaFolder
+
+    static func == (one: Key, other: Key) -> Bool {
+      one.version == other.version && one.name == other.name
+    }
+
+    func hash(into hasher: inout Hasher) {
+      hasher.combine(name)
+      hasher.combine(version)
+    }
+  }
+
+  private let map: MultiplexerMap<Key, String>
+
+  init() {
+    var policy = CachePolicy()
+    policy.timeToLive = .seconds(1_000_000_000)
+    policy.whenUnobserved = .cancel
+    map = MultiplexerMap(id: "MediaLoader digests", policy: policy, capacity: .count(1_000)) {
+      key in
+      var record = key.folder.record(of: key.name, key.version)
+      if let digest = record?.digest { return digest }
+      let digest = try Self.digest(of: key.folder.file(named: key.name))
+      record?.digest = digest
+      if let record { key.folder.store(record, of: key.name) }
+      return digest
+    }
+  }
+
+  /// Returns the digest of a file in lower-case hexadecimal digits.
+  ///
+  /// A file of a file URL belongs to others, who can change it, so that it is read each time.
+  @concurrent
+  func digest(of held: MediaStore.HeldFile, named name: String) async throws -> String {
+    guard let store = held.store else { return try Self.digest(of: held.file) }
+    return try await map.request(
+      Key(name: name, version: held.properties.version, folder: store.folder)
+    )
+  }
+
+  /// Computes the digest of a file, of which a piece at a time is in memory.
+  private static func digest(of file: URL) throws -> String {
+    let handle = try FileHandle(forReadingFrom: file)
+    defer { try? handle.close() }
+    var digest = SHA256()
+    while let piece = try handle.read(upToCount: 1 << 18), !piece.isEmpty {
+      try Task.checkCancellation()
+      digest.update([UInt8](piece))
+    }
+    return digest.hexadecimalDigest()
+  }
+}

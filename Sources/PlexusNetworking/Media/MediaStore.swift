@@ -1,0 +1,129 @@
+internal import Foundation
+internal import Plexus
+
+/// The files of a loader in one folder, within its limit.
+final class MediaStore: Sendable {
+  /// A file that is there.
+  struct HeldFile: Sendable {
+    let file: URL
+    let properties: FileProperties
+    /// The store of the file; `nil` if it is used in place.
+    let store: MediaStore?
+    /// The hold that keeps the file there, if there is a limit.
+    let hold: DiskLimit.Hold?
+  }
+
+  let folder: MediaFolder
+  private let limit: DiskLimit?
+  /// The work to do once, before the first file is looked for or stored.
+  private let preparation: Multiplexer<Bool>
+  /// The work to do again from time to time.
+  private let sweep: Multiplexer<Bool>
+
+  /// Creates a store.
+  ///
+  /// - Parameters:
+  ///   - folder: The folder, made when it is needed.
+  ///   - byteLimit: The bytes of files and parts; `nil` for any number.
+  ///   - clock: The clock that tells when to sweep.
+  init(folder: MediaFolder, byteLimit: Int?, clock: any Clock<Duration>) {
+    let limit = byteLimit.map { DiskLimit(bytes: $0, folder: folder) }
+    self.folder = folder
+    self.limit = limit
+    var policy = CachePolicy()
+    policy.timeToLive = .seconds(1_000_000_000)
+    preparation = Multiplexer(id: "MediaStore", policy: policy) {
+      folder.removeParts(before: Self.oldestPart)
+      folder.removeDamagedFiles()
+      folder.removeOrphanedRecords()
+      for (name, length) in limit == nil ? [] : folder.contents() {
+        limit?.insert(name, length: Int(length), isHandedOut: false)
+      }
+      try? folder.removeAside()
+      return true
+    }
+    policy.timeToLive = Self.sweepInterval
+    sweep = Multiplexer(id: "MediaStore sweep", policy: policy, clock: clock) {
+      for part in folder.removeParts(before: Self.oldestPart) { await limit?.remove(part) }
+      return true
+    }
+  }
+
+  /// How long a part is kept that no download continues, in seconds.
+  private static let partLifetime: TimeInterval = 86_400
+  private static let sweepInterval = Duration.seconds(3600)
+  private static var oldestPart: Date { Date(timeIntervalSinceNow: -partLifetime) }
+
+  /// Counts what an earlier process has left, and removes what it does not need any more.
+  func prepare() async {
+    if preparation.cachedValue == nil { _ = try? await preparation.request() }
+  }
+
+  /// Removes parts that no download has continued for a day, at most once an hour.
+  func sweepParts() async {
+    await prepare()
+    _ = try? await sweep.request()
+  }
+
+  /// Returns the file of a name if it is there.
+  func file(_ name: String) -> URL? {
+    properties(of: name) == nil ? nil : folder.file(named: name)
+  }
+
+  /// Returns the properties of the file of a name if it is there and whole.
+  private func properties(of name: String) -> FileProperties? {
+    guard let properties = folder.properties(of: name),
+      preparation.cachedValue != nil || folder.isIntact(name, properties)
+    else { return nil }
+    return properties
+  }
+
+  /// Returns the file of a name if it is there, and keeps it there.
+  func held(_ name: String) async -> HeldFile? {
+    var hold: DiskLimit.Hold?
+    if let limit {
+      await prepare()
+      hold = await limit.hold(name)
+      guard let properties = properties(of: name) else { return nil }
+      // Another process may have stored it.
+      hold = hold ?? limit.insert(name, length: Int(properties.length))
+    }
+    // It may have been removed until it was held.
+    guard let properties = properties(of: name) else { return nil }
+    folder.touch(name, properties)
+    return HeldFile(
+      file: folder.file(named: name),
+      properties: properties,
+      store: self,
+      hold: hold
+    )
+  }
+
+  /// Counts a file that is complete.
+  func insert(_ name: String) {
+    guard let limit, let properties = folder.properties(of: name) else { return }
+    limit.insert(name, length: Int(properties.length))
+  }
+
+  /// Counts a part that is written, or that has been left, for so many bytes.
+  ///
+  /// - Returns: What keeps the limit from removing it.
+  func reserve(_ part: PartFile, bytes: Int64) -> DiskLimit.Hold? {
+    limit?.insert(MediaFolder.name(of: part), length: Int(clamping: bytes), isHandedOut: false)
+  }
+
+  /// Ends counting a part that is gone.
+  func release(_ part: PartFile) async {
+    await limit?.remove(MediaFolder.name(of: part))
+  }
+
+  /// Ends counting a file that is gone.
+  func release(_ name: String) async {
+    await limit?.remove(name)
+  }
+
+  /// Ends counting everything.
+  func releaseAll() {
+    limit?.removeAll()
+  }
+}

@@ -1,0 +1,95 @@
+/// The elements that a prefetcher works on, and those that wait.
+///
+/// Invariants:
+///
+/// - No more elements run than the limit allows, and none while it is paused.
+/// - An element waits or runs once, however often it was added.
+struct PrefetchState<Element: Hashable & Sendable>: Sendable {
+  /// An element that begins to run.
+  struct Start: Sendable {
+    let id: Int
+    let element: Element
+  }
+
+  let limit: Int
+  private(set) var isPaused = false
+  /// The elements in their order from the position on; those that are not waiting any more are passed over.
+  private var order: [Element] = []
+  private var position = 0
+  private var waiting: Set<Element> = []
+  private var running: [Int: Element] = [:]
+  private var lastID = 0
+
+  init(limit: Int) {
+    self.limit = limit
+  }
+
+  /// Adds elements at the end.
+  mutating func add(_ elements: [Element]) {
+    let running = Set(running.values)
+    for element in elements where !running.contains(element) && waiting.insert(element).inserted {
+      order.append(element)
+    }
+  }
+
+  /// Begins the next element, if there is one and it may run.
+  mutating func next() -> Start? {
+    guard !isPaused, running.count < limit else { return nil }
+    while position < order.count {
+      let element = order[position]
+      position += 1
+      guard waiting.remove(element) != nil else { continue }
+      lastID += 1
+      running[lastID] = element
+      return Start(id: lastID, element: element)
+    }
+    order = []
+    position = 0
+    return nil
+  }
+
+  /// An element has ended.
+  mutating func finish(_ id: Int) {
+    running[id] = nil
+  }
+
+  /// Takes elements out.
+  ///
+  /// - Returns: Those that ran.
+  mutating func cancel(_ elements: Set<Element>) -> [Int] {
+    waiting.subtract(elements)
+    let ids = running.filter { elements.contains($0.value) }.map(\.key)
+    for id in ids { running[id] = nil }
+    return ids
+  }
+
+  /// Takes all elements out.
+  ///
+  /// - Returns: Those that ran.
+  mutating func cancelAll() -> [Int] {
+    defer { running = [:] }
+    (order, position, waiting) = ([], 0, [])
+    return Array(running.keys)
+  }
+
+  /// Lets nothing run until ``resume()``; the elements that ran wait again, before all others.
+  ///
+  /// - Returns: Those that ran.
+  mutating func pause() -> [Int] {
+    isPaused = true
+    let stopped = running.sorted { $0.key < $1.key }
+    running = [:]
+    order = stopped.map(\.value) + order[position...]
+    position = 0
+    waiting.formUnion(stopped.map(\.value))
+    return stopped.map(\.key)
+  }
+
+  /// Lets elements run again.
+  mutating func resume() {
+    isPaused = false
+  }
+
+  /// The numbers of elements that wait and that run.
+  var counts: (waiting: Int, running: Int) { (waiting.count, running.count) }
+}

@@ -1,0 +1,146 @@
+import Foundation
+import Plexus
+import PlexusNetworking
+import PlexusTesting
+import TestSupport
+import Testing
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+struct `A media request` {
+  let folder = MediaTestFolder()
+
+  private func loader(_ transport: some HTTPTransport) -> MediaLoader {
+    MediaLoader(directory: folder.url, transport: transport, rules: .patient, retry: .never)
+  }
+
+  private func request(
+    _ path: String,
+    key: String? = nil,
+    token: String? = nil
+  ) throws
+    -> MediaRequest
+  {
+    let url = try #require(URL(string: "http://nowhere.invalid/\(path)"))
+    return MediaRequest(
+      url,
+      headers: token.map { ["Authorization": $0] } ?? [:],
+      cacheKey: key
+    )
+  }
+
+  private func text(_ file: URL) throws -> String {
+    String(decoding: try Data(contentsOf: file), as: UTF8.self)
+  }
+
+  /// A transport that answers with the path, and rejects the tokens that are bad.
+  private func checking(_ gate: Gate? = nil) -> ClosureTransport {
+    ClosureTransport { count, request, receiver in
+      if count == 1 { try await gate?.wait() }
+      let isBad = request.value(forHTTPHeaderField: "Authorization") == "bad"
+      try receiver.take(request, status: isBad ? 401 : 200, request.url?.path ?? "")
+    }
+  }
+
+  @Test func `equal cache keys share a file, whatever their URLs`() async throws {
+    let transport = checking()
+    let loader = loader(transport)
+    let file = try await loader.request(request("a.jpg?sign=1", key: "/a.jpg"))
+    #expect(try await loader.request(request("a.jpg?sign=2", key: "/a.jpg")) == file)
+    #expect(try loader.cachedFile(for: request("elsewhere", key: "/a.jpg")) == file)
+    #expect(file.pathExtension == "jpg")
+    #expect(transport.names.count == 1)
+    // Without a key the URL is the key.
+    let plain = try request("b.jpg")
+    let other = try await loader.request(plain.url)
+    #expect(try await loader.request(request("x", key: plain.url.absoluteString)) == other)
+    #expect(try await loader.request(request("x", key: "/b.jpg")) != other)
+  }
+
+  @Test func `equal cache keys share a download`() async throws {
+    let gate = Gate()
+    let transport = checking(gate)
+    let loader = loader(transport)
+    let first = try request("a?sign=1", key: "a")
+    let second = try request("a?sign=2", key: "a")
+    let task = Task { try await loader.request(first) }
+    await gate.arrivals(1)
+    let progress = Recorder(loader.progress(of: second))
+    let other = Task { try await loader.request(second) }
+    gate.open()
+    #expect(try await task.value == other.value)
+    #expect(await progress.finished().last?.receivedBytes == 2)
+    #expect(transport.names.count == 1)
+  }
+
+  @Test func `keys that are canonically equivalent are one`() async throws {
+    let transport = checking()
+    let loader = loader(transport)
+    let file = try await loader.request(request("a", key: "caf\u{e9}"))
+    #expect(try await loader.request(request("b", key: "cafe\u{301}")) == file)
+    #expect(transport.names.count == 1)
+  }
+
+  @Test func `header fields are sent, apart from those that the loader sets itself`() async throws {
+    let transport = checking()
+    var request = try request("a", token: "good")
+    request.headers["Range"] = "bytes=1-"
+    request.headers["if-none-match"] = "*"
+    request.headers["Accept-Encoding"] = "gzip"
+    request.headers["Accept"] = "image/avif"
+    _ = try await loader(transport).request(request)
+    let sent = try #require(transport.requests.withLock { $0.first })
+    #expect(sent.value(forHTTPHeaderField: "Authorization") == "good")
+    #expect(sent.value(forHTTPHeaderField: "Accept") == "image/avif")
+    #expect(sent.value(forHTTPHeaderField: "Accept-Encoding") == "identity")
+    #expect(sent.value(forHTTPHeaderField: "Range") == nil)
+    #expect(sent.value(forHTTPHeaderField: "If-None-Match") == nil)
+    #expect(!folder.records.isEmpty)
+    for name in folder.records {
+      #expect(try !text(folder.url.appending(path: name)).contains("good"))
+    }
+  }
+
+  @Test func `header fields are not part of the key`() async throws {
+    let transport = checking()
+    let loader = loader(transport)
+    let file = try await loader.request(request("a", token: "good"))
+    #expect(try await loader.request(request("a", token: "bad")) == file)
+    #expect(try await loader.request(request("a", key: "other", token: "good")) != file)
+    #expect(transport.names.count == 2)
+  }
+
+  @Test func `a caller does not get the rejection of another caller's request`() async throws {
+    let gate = Gate()
+    let transport = checking(gate)
+    let loader = loader(transport)
+    let bad = try request("a", token: "bad")
+    let good = try request("a", token: "good")
+    let rejected = Task { try await loader.request(bad) }
+    await gate.arrivals(1)
+    let accepted = (0..<5).map { _ in Task { try await loader.request(good) } }
+    gate.open()
+    let error = await #expect(throws: HTTPStatusError.self) { try await rejected.value }
+    #expect(error?.status == 401)
+    for task in accepted { #expect(try await text(task.value) == "/a") }
+  }
+
+  @Test func `an image is shared by its key, and rejected for one caller alone`() async throws {
+    let gate = Gate()
+    let transport = checking(gate)
+    let images = ImageLoader(media: loader(transport)) { String(decoding: $0, as: UTF8.self) }
+    let bad = try request("a?1", key: "a", token: "bad")
+    let good = try request("a?2", key: "a", token: "good")
+    let rejected = Task { try await images.request(bad) }
+    await gate.arrivals(1)
+    let accepted = Task { try await images.request(good) }
+    gate.open()
+    await #expect(throws: HTTPStatusError.self) { try await rejected.value }
+    #expect(try await accepted.value == "/a")
+    #expect(images.cachedImage(for: bad) == "/a")
+    #expect(try await images[bad].request() == "/a")
+  }
+}
