@@ -1,6 +1,6 @@
 // @unchecked Sendable and unchecked exclusivity: the fields that change are behind a lock or are atomic; `previous`, `readsFirst`,
 // `takesStoredCopy`, `remembersFailure` and `inheritsTaskLocals` are set under the lock of the key's shard before the flight is launched, and read by the
-// flight's own task afterwards, which also sets and reads `generation`. Unsafe because a checked continuation would allocate for each of many
+// flight's own task afterwards, which also sets and reads `generation` and `duration`. Unsafe because a checked continuation would allocate for each of many
 // callers: a parked task is resumed exactly once, since the pure state hands it out once, under the lock.
 
 internal import Synchronization
@@ -57,6 +57,9 @@ class Flight: WaitNode, @unchecked Sendable {
   /// Whether the tasks of the flight have the task-local values of the task that starts them.
   @exclusivity(unchecked) @safe
   @usableFromInline final var inheritsTaskLocals = false
+  /// The time that the fetch has taken, set by the flight's own task at its end.
+  @exclusivity(unchecked) @safe
+  @usableFromInline final var duration = Duration.zero
   /// How much had been removed from the cacher before the fetch began, if the cacher tells.
   @exclusivity(unchecked) @safe
   @usableFromInline final var generation: CacheGeneration?
