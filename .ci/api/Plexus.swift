@@ -102,23 +102,44 @@ extension CacheEntry : Hashable where Value : Hashable {
 
 @nonexhaustive public enum CacheEvent : Sendable {
 
-    case fetched(key: String)
+    case fetched(key: String, outcome: Plexus.CacheEvent.FetchOutcome, duration: Duration)
 
-    case fetchFailed(key: String, error: any Error)
+    case fetchFailed(key: String, error: any Error, duration: Duration)
 
     case expired(key: String)
 
-    case evicted(key: String)
+    case removed(key: String?, cause: Plexus.CacheEvent.RemovalCause)
 
     case stored(key: String)
 
     case restored(key: String)
 
-    case cleared(key: String?)
-
     case flushed(count: Int)
 
     case cacherFailed(key: String?, error: any Error)
+}
+
+extension CacheEvent {
+
+    @nonexhaustive public enum FetchOutcome : Hashable, Sendable {
+
+        case value
+
+        case notModified
+
+        case transient
+    }
+
+    @nonexhaustive public enum RemovalCause : Hashable, Sendable {
+
+        case capacity
+
+        case cleared
+
+        case memoryCleared
+
+        case transient
+    }
 }
 
 extension CacheEvent : CustomStringConvertible {
@@ -155,13 +176,23 @@ public struct CachePolicy : Sendable {
 
     public var expiryJitter: Double
 
+    public var timeToIdle: Duration?
+
+    public var refreshAhead: Duration
+
+    public var softTimeout: Duration?
+
     public var storageTimeout: Duration
+
+    public var writeBehind: Duration?
 
     public var maximumRetryAfter: Duration
 
+    public var inheritsTaskLocals: Bool
+
     public init(timeToLive: Duration = .seconds(30 * 60), staleWhileRevalidate: Duration = .zero, usesCachedValue: @escaping @Sendable (any Error) -> Bool = { error in
       (error as? any ConnectivityFailure)?.isConnectivityFailure == true
-    }, failureTimeToLive: Duration = .zero, retry: Plexus.RetryPolicy = .never, fetchTimeout: Duration? = nil, whenUnobserved: Plexus.UnobservedFetch = .finishAndStore, cacherRead: Plexus.CacherRead = .afterConnectivityError, expiryJitter: Double = 0, storageTimeout: Duration = .seconds(5), maximumRetryAfter: Duration = .seconds(60))
+    }, failureTimeToLive: Duration = .zero, retry: Plexus.RetryPolicy = .never, fetchTimeout: Duration? = nil, whenUnobserved: Plexus.UnobservedFetch = .finishAndStore, cacherRead: Plexus.CacherRead = .afterConnectivityError, expiryJitter: Double = 0, timeToIdle: Duration? = nil, refreshAhead: Duration = .zero, softTimeout: Duration? = nil, storageTimeout: Duration = .seconds(5), writeBehind: Duration? = nil, maximumRetryAfter: Duration = .seconds(60), inheritsTaskLocals: Bool = false)
 }
 
 public struct CacheStatistics : Hashable, Sendable {
@@ -184,9 +215,34 @@ public struct CacheStatistics : Hashable, Sendable {
 
     public var restorations: Int
 
-    @inlinable public init(hits: Int = 0, staleHits: Int = 0, misses: Int = 0, joins: Int = 0, fetches: Int = 0, failures: Int = 0, evictions: Int = 0, cacherErrors: Int = 0, restorations: Int = 0)
+    public var revalidations: Int
+
+    public var fetchTime: Duration
+
+    public var longestFetch: Duration
+
+    public var hitRate: Double { get }
+
+    @inlinable public init(hits: Int = 0, staleHits: Int = 0, misses: Int = 0, joins: Int = 0, fetches: Int = 0, failures: Int = 0, evictions: Int = 0, cacherErrors: Int = 0, restorations: Int = 0, revalidations: Int = 0, fetchTime: Duration = .zero, longestFetch: Duration = .zero)
 
     public static func + (left: Plexus.CacheStatistics, right: Plexus.CacheStatistics) -> Plexus.CacheStatistics
+}
+
+public struct CacheTag : Hashable, Sendable {
+
+    public let name: String
+
+    public init(_ name: String)
+}
+
+extension CacheTag : ExpressibleByStringLiteral {
+
+    public init(stringLiteral value: String)
+}
+
+extension CacheTag : CustomStringConvertible {
+
+    public var description: String { get }
 }
 
 public protocol Cacher<Value> : Sendable {
@@ -605,6 +661,9 @@ final public actor Multiplexer<Value> : Plexus.Broadcaster, Plexus.Requestable w
 extension Multiplexer {
 
     @discardableResult
+    public func update<Result>(optimistically change: @escaping @Sendable (inout Value) -> Void, commit: @Sendable () async throws -> Result) async throws -> Result where Result : Sendable
+
+    @discardableResult
     @inlinable nonisolated public func update(_ body: @Sendable (inout Value) throws -> Void) rethrows -> Value?
 
     nonisolated public func prefetch()
@@ -679,20 +738,38 @@ final public actor MultiplexerMap<Key, Value> where Key : Hashable, Key : Sendab
 
 extension MultiplexerMap {
 
-    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key) async throws -> Value)
+    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Value]) -> Plexus.MultiplexerMap<Key, Value>
 
-    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key, Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>)
+    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Result<Plexus.FetchResult<Value>, any Error>]) -> Plexus.MultiplexerMap<Key, Value>
 
-    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, clock: any Clock<Duration> = ContinuousClock(), onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Value]) -> Plexus.MultiplexerMap<Key, Value>
+    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, keyName: @escaping @Sendable (Key) -> String, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Value]) -> Plexus.MultiplexerMap<Key, Value>
+
+    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, keyName: @escaping @Sendable (Key) -> String, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Result<Plexus.FetchResult<Value>, any Error>]) -> Plexus.MultiplexerMap<Key, Value>
 }
 
 extension MultiplexerMap where Key : LosslessStringConvertible {
 
-    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key) async throws -> Value)
+    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Value]) -> Plexus.MultiplexerMap<Key, Value>
 
-    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key, Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>)
+    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), window: Duration = .zero, maximumBatchSize: Int? = nil, onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Result<Plexus.FetchResult<Value>, any Error>]) -> Plexus.MultiplexerMap<Key, Value>
+}
 
-    @inlinable public static func bulk(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, clock: any Clock<Duration> = ContinuousClock(), onFetch: @escaping @Sendable ([Key]) async throws -> [Key : Value]) -> Plexus.MultiplexerMap<Key, Value>
+extension MultiplexerMap {
+
+    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key) async throws -> Value)
+
+    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key, Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>)
+
+    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, keyName: @escaping @Sendable (Key) -> String, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key) async throws -> Value)
+
+    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, keyName: @escaping @Sendable (Key) -> String, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key, Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>)
+}
+
+extension MultiplexerMap where Key : LosslessStringConvertible {
+
+    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key) async throws -> Value)
+
+    @inlinable public convenience init(id: String? = nil, policy: Plexus.CachePolicy = CachePolicy(), capacity: Plexus.CacheCapacity<Value> = .unbounded, cacher: (any Plexus.Cacher<Value>)?, tagging: (@Sendable (Key) -> [Plexus.CacheTag])? = nil, clock: any Clock<Duration> = ContinuousClock(), onKeyFetch: @escaping @Sendable (Key, Plexus.FetchContext<Value>) async throws -> Plexus.FetchResult<Value>)
 }
 
 extension MultiplexerMap {
@@ -720,8 +797,22 @@ extension MultiplexerMap {
 
 extension MultiplexerMap {
 
+    public func clear(tags: Set<Plexus.CacheTag>) async throws
+
+    @discardableResult
+    nonisolated public func refresh(tags: Set<Plexus.CacheTag>) -> Self
+}
+
+extension MultiplexerMap {
+
     @discardableResult
     @inlinable nonisolated public func update(_ key: Key, _ body: @Sendable (inout Value) throws -> Void) rethrows -> Value?
+}
+
+extension MultiplexerMap {
+
+    @discardableResult
+    public func update<Result>(_ key: Key, optimistically change: @escaping @Sendable (inout Value) -> Void, commit: @Sendable () async throws -> Result) async throws -> Result where Result : Sendable
 }
 
 final public actor MuxRepository {
@@ -744,7 +835,11 @@ final public actor MuxRepository {
 
     nonisolated public var count: Int { get }
 
+    nonisolated public var statistics: [String : Plexus.CacheStatistics] { get }
+
     public func clearAll() async throws
+
+    public func clear(tags: Set<Plexus.CacheTag>) async throws
 
     public func flushAll() async throws
 
@@ -968,20 +1063,32 @@ public protocol RepositoryMember : AnyObject, Sendable {
 
     nonisolated var name: String { get }
 
+    nonisolated var statistics: Plexus.CacheStatistics? { get }
+
     func flush() async throws
 
     func removeStored() async throws
 
     nonisolated func clearMemory()
+
+    nonisolated func forget(tags: Set<Plexus.CacheTag>)
+
+    func clear(tags: Set<Plexus.CacheTag>) async throws
 }
 
 extension RepositoryMember {
+
+    nonisolated public func forget(tags: Set<Plexus.CacheTag>)
+
+    public func clear(tags: Set<Plexus.CacheTag>) async throws
 
     nonisolated public func pause()
 
     nonisolated public func resume()
 
     nonisolated public var name: String { get }
+
+    nonisolated public var statistics: Plexus.CacheStatistics? { get }
 
     public func flush() async throws
 
@@ -1023,9 +1130,11 @@ public struct Response<Value> : Sendable where Value : Sendable {
 
     public let isStale: Bool
 
+    public let isRevalidated: Bool
+
     public let error: (any Error)?
 
-    @inlinable public init(value: Value, source: Plexus.Response<Value>.Source, age: Duration = .zero, isStale: Bool = false, error: (any Error)? = nil)
+    @inlinable public init(value: Value, source: Plexus.Response<Value>.Source, age: Duration = .zero, isStale: Bool = false, isRevalidated: Bool = false, error: (any Error)? = nil)
 }
 
 public enum ResponseSource : Hashable, Sendable {

@@ -24,6 +24,22 @@ public struct CacheStatistics: Hashable, Sendable {
   public var cacherErrors: Int
   /// The stored copies that were used in place of a fetch, or after one that failed.
   public var restorations: Int
+  /// The fetches that confirmed a value instead of bringing a new one.
+  ///
+  /// A fetch for several keys counts once for each key that it confirms.
+  public var revalidations: Int
+  /// The time that all fetches together have taken, failed ones and the waits between attempts included.
+  ///
+  /// Cancelled fetches do not count. Divide by ``fetches`` for the mean.
+  public var fetchTime: Duration
+  /// The time that the slowest fetch has taken.
+  public var longestFetch: Duration
+
+  /// The share of requests that were answered at once with a fresh value; 0 before the first request.
+  public var hitRate: Double {
+    let requests = hits + staleHits + misses + joins
+    return requests == 0 ? 0 : Double(hits) / Double(requests)
+  }
 
   /// Creates statistics.
   ///
@@ -37,6 +53,9 @@ public struct CacheStatistics: Hashable, Sendable {
   ///   - evictions: The values that had to make room for others.
   ///   - cacherErrors: The errors of the storage behind the multiplexer.
   ///   - restorations: The stored copies that were used.
+  ///   - revalidations: The fetches that confirmed a value.
+  ///   - fetchTime: The time that all fetches together have taken.
+  ///   - longestFetch: The time that the slowest fetch has taken.
   @inlinable
   public init(
     hits: Int = 0,
@@ -47,7 +66,10 @@ public struct CacheStatistics: Hashable, Sendable {
     failures: Int = 0,
     evictions: Int = 0,
     cacherErrors: Int = 0,
-    restorations: Int = 0
+    restorations: Int = 0,
+    revalidations: Int = 0,
+    fetchTime: Duration = .zero,
+    longestFetch: Duration = .zero
   ) {
     self.hits = hits
     self.staleHits = staleHits
@@ -58,9 +80,12 @@ public struct CacheStatistics: Hashable, Sendable {
     self.evictions = evictions
     self.cacherErrors = cacherErrors
     self.restorations = restorations
+    self.revalidations = revalidations
+    self.fetchTime = fetchTime
+    self.longestFetch = longestFetch
   }
 
-  /// Returns the sum of two statistics, number by number.
+  /// Returns the sum of two statistics, number by number, with the longer of the longest fetches.
   ///
   /// - Parameters:
   ///   - left: The one.
@@ -76,7 +101,10 @@ public struct CacheStatistics: Hashable, Sendable {
       failures: left.failures + right.failures,
       evictions: left.evictions + right.evictions,
       cacherErrors: left.cacherErrors + right.cacherErrors,
-      restorations: left.restorations + right.restorations
+      restorations: left.restorations + right.restorations,
+      revalidations: left.revalidations + right.revalidations,
+      fetchTime: left.fetchTime + right.fetchTime,
+      longestFetch: max(left.longestFetch, right.longestFetch)
     )
   }
 }

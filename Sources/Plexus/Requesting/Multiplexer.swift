@@ -312,7 +312,7 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
 
   /// What has happened so far.
   public nonisolated var statistics: CacheStatistics {
-    cache.statistics
+    cache.currentStatistics
   }
 
   /// Adds the multiplexer to a repository, which does not keep it alive.

@@ -28,7 +28,66 @@ extension MultiplexerMap {
   }
 }
 
+extension MultiplexerMap {
+  /// Changes the value of a key in memory at once, and takes the change back if it cannot be committed.
+  ///
+  /// The change is in place before the call suspends, and wins over fetches that began before it. It is written by a
+  /// flush only once it is committed. If `commit` throws, the change is taken out: changes that were made later by
+  /// other optimistic updates are applied again without it. Where that is impossible, because
+  /// ``update(_:_:)`` has changed the value since, the key is refreshed. Nothing is taken back if the value was stored,
+  /// cleared or fetched since.
+  ///
+  /// A value that was fetched while `commit` ran may be from before it: the key is refreshed when `commit` returns.
+  /// The same applies to a value that was evicted or cleared, or was not there when the update began.
+  ///
+  /// ```swift
+  /// let likes = MultiplexerMap<Int, Int> { _ in 0 }
+  /// likes.store(1, for: 7)
+  /// try await likes.update(7, optimistically: { $0 += 1 }) {
+  ///   // Send the change to the server here.
+  /// }
+  /// print(likes.cachedValue(7) ?? 0)  // 2
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - change: Changes the value. It runs without a lock, and can run several times. Without a value it does not run.
+  ///   - commit: Makes the change at the origin. It runs once, with or without a value.
+  /// - Returns: The result of `commit`.
+  /// - Throws: The error of `commit`.
+  @discardableResult
+  public nonisolated func update<Result: Sendable>(
+    _ key: Key,
+    optimistically change: @escaping @Sendable (inout Value) -> Void,
+    commit: @concurrent @Sendable () async throws -> Result
+  ) async throws -> Result {
+    try await cache.update(
+      key,
+      hash: cache.hasher.hash(key),
+      optimistically: change,
+      commit: commit
+    )
+  }
+}
+
 extension Multiplexer {
+  /// Changes the value in memory at once, and takes the change back if it cannot be committed.
+  ///
+  /// What follows is described at ``MultiplexerMap/update(_:optimistically:commit:)``.
+  ///
+  /// - Parameters:
+  ///   - change: Changes the value. It runs without a lock, and can run several times. Without a value it does not run.
+  ///   - commit: Makes the change at the origin. It runs once, with or without a value.
+  /// - Returns: The result of `commit`.
+  /// - Throws: The error of `commit`.
+  @discardableResult
+  public nonisolated func update<Result: Sendable>(
+    optimistically change: @escaping @Sendable (inout Value) -> Void,
+    commit: @concurrent @Sendable () async throws -> Result
+  ) async throws -> Result {
+    try await cache.update(SingleKey(), hash: 0, optimistically: change, commit: commit)
+  }
+
   /// Changes the value in memory, atomically.
   ///
   /// What follows is described at ``MultiplexerMap/update(_:_:)``.

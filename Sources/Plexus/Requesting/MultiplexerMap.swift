@@ -247,7 +247,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
 
   /// What has happened so far, over all keys.
   public nonisolated var statistics: CacheStatistics {
-    cache.statistics
+    cache.currentStatistics
   }
 
   /// Adds the map to a repository, which does not keep it alive.

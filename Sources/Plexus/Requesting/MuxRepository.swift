@@ -100,6 +100,19 @@ public final actor MuxRepository {
     members().count
   }
 
+  /// What has happened in the living members so far, by their ids.
+  ///
+  /// Members with equal ids are added up. A member without an id goes by the name of its type.
+  public nonisolated var statistics: [String: CacheStatistics] {
+    var sums: [String: CacheStatistics] = [:]
+    for member in members() {
+      guard let statistics = member.statistics else { continue }
+      sums[member.name, default: CacheStatistics()] =
+        sums[member.name, default: CacheStatistics()] + statistics
+    }
+    return sums
+  }
+
   /// Forgets what the members hold, in memory and stored.
   ///
   /// All of them are cut off first, one after another and without suspending: fetches that are under

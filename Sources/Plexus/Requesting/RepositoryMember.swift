@@ -23,6 +23,9 @@ public protocol RepositoryMember: AnyObject, Sendable {
   /// The name by which the member appears in the errors of a repository.
   nonisolated var name: String { get }
 
+  /// What has happened in the member so far; `nil` if it does not count that.
+  nonisolated var statistics: CacheStatistics? { get }
+
   /// Writes what has changed to where it outlives the process.
   ///
   /// - Throws: What could not be written, and why.
@@ -66,6 +69,9 @@ extension RepositoryMember {
 
   /// The name of the type.
   public nonisolated var name: String { "\(Self.self)" }
+
+  /// No statistics.
+  public nonisolated var statistics: CacheStatistics? { nil }
 
   /// Writes nothing: what is in memory only has no stored copies.
   public nonisolated func flush() async throws {}
@@ -136,6 +142,8 @@ extension KeyedCache: CopyKeeper {
 
 extension KeyedCache: RepositoryMember {
   @usableFromInline var name: String { source.name }
+
+  @usableFromInline var statistics: CacheStatistics? { currentStatistics }
 
   @usableFromInline
   func removeStored() async throws {

@@ -11,6 +11,8 @@ public struct Response<Value: Sendable>: Sendable {
   public let age: Duration
   /// Whether the value is past its time to live, or stands in for one that could not be fetched.
   public let isStale: Bool
+  /// Whether the fetch that this request waited for has confirmed the value instead of bringing a new one.
+  public let isRevalidated: Bool
   /// Why the value could not be renewed, if that was tried.
   public let error: (any Error)?
 
@@ -21,6 +23,7 @@ public struct Response<Value: Sendable>: Sendable {
   ///   - source: Where it comes from.
   ///   - age: The time since it was fetched or stored.
   ///   - isStale: Whether it is past its time to live or stands in for a newer one.
+  ///   - isRevalidated: Whether a fetch has confirmed it.
   ///   - error: Why it could not be renewed.
   @inlinable
   public init(
@@ -28,12 +31,14 @@ public struct Response<Value: Sendable>: Sendable {
     source: Source,
     age: Duration = .zero,
     isStale: Bool = false,
+    isRevalidated: Bool = false,
     error: (any Error)? = nil
   ) {
     self.value = value
     self.source = source
     self.age = age
     self.isStale = isStale
+    self.isRevalidated = isRevalidated
     self.error = error
   }
 }

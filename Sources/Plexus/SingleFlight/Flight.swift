@@ -1,8 +1,9 @@
 // @unchecked Sendable and unchecked exclusivity: mutable state is atomic or behind a lock, except for the fields
 // marked below. `previous`, `readsFirst`, `isCounted`, `takesStoredCopy`, `remembersFailure` and `inheritsTaskLocals`
 // are set under the lock of the key's shard before the launch; afterwards, the launching thread and then the flight's
-// own task access them. That task sets and reads `generation`. Unsafe: a checked continuation would allocate for each
-// caller. A parked task is resumed exactly once, because the pure state returns it once, under the lock.
+// own task access them. That task sets and reads `generation` and `duration`. Unsafe: a checked continuation would
+// allocate for each caller. A parked task is resumed exactly once, because the pure state returns it once, under the
+// lock.
 
 internal import Synchronization
 
@@ -58,6 +59,9 @@ class Flight: WaitNode, @unchecked Sendable {
   /// Whether the tasks of the flight have the task-local values of the task that starts them.
   @exclusivity(unchecked) @safe
   @usableFromInline final var inheritsTaskLocals = false
+  /// The duration of the fetch, set by the flight's own task at its end.
+  @exclusivity(unchecked) @safe
+  @usableFromInline final var duration = Duration.zero
   /// The generation of the cacher before the fetch began, if the cacher provides one.
   @exclusivity(unchecked) @safe
   @usableFromInline final var generation: CacheGeneration?

@@ -35,6 +35,9 @@ class Outcome: @unchecked Sendable {
   /// Whether the value has changed at its origin, so that it serves only as a fallback.
   @exclusivity(unchecked) @safe
   @usableFromInline final var isOutdated = false
+  /// Whether the fetch has confirmed the value instead of bringing a new one.
+  @exclusivity(unchecked) @safe
+  @usableFromInline final var isRevalidated = false
   /// The time at which the value was fetched or stored.
   @exclusivity(unchecked) @safe
   @usableFromInline final var storedAt = Nanoseconds.min

@@ -326,8 +326,9 @@ import Testing
     let map = MultiplexerMap<Identifier, Int>(
       cacher: cacher,
       keyName: { $0.bytes.map { String($0) }.joined(separator: ".") },
-      clock: ManualClock()
-    ) { $0.bytes.count }
+      clock: ManualClock(),
+      onKeyFetch: { $0.bytes.count }
+    )
     map.store(7, for: Identifier(bytes: [1, 2]))
     try await map.flush()
     #expect(cacher.values == ["1.2": 7])
@@ -341,8 +342,9 @@ import Testing
       id: "blobs",
       cacher: cacher,
       keyName: { "\($0.bytes.count)" },
-      clock: ManualClock()
-    ) { keys in Dictionary(uniqueKeysWithValues: keys.map { ($0, 1) }) }
+      clock: ManualClock(),
+      onFetch: { keys in Dictionary(uniqueKeysWithValues: keys.map { ($0, 1) }) }
+    )
     _ = await map.request([Identifier(bytes: []), Identifier(bytes: [1])])
     try await map.flush()
     #expect(cacher.values == ["blobs/0": 1, "blobs/1": 1])

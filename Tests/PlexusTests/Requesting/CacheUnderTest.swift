@@ -120,6 +120,19 @@ enum CacheUnderTest<Value: Sendable>: Requestable {
     }
   }
 
+  @discardableResult
+  func update<Result: Sendable>(
+    optimistically change: @escaping @Sendable (inout Value) -> Void,
+    commit: @concurrent @Sendable () async throws -> Result
+  ) async throws -> Result {
+    switch self {
+    case .multiplexer(let cache):
+      try await cache.update(optimistically: change, commit: commit)
+    case .map(let cache):
+      try await cache.update(Self.key, optimistically: change, commit: commit)
+    }
+  }
+
   func prefetch() {
     switch self {
     case .multiplexer(let cache): cache.prefetch()

@@ -122,8 +122,9 @@ import Testing
       policy: CachePolicy(cacherRead: .beforeFetch),
       cacher: SimpleCacher([1: 1, 2: 2]),
       tagging: { [CacheTag("digit:\($0)")] },
-      clock: clock
-    ) { try await origin.fetch($0) }
+      clock: clock,
+      onFetch: { try await origin.fetch($0) }
+    )
     try await map.clear(tags: ["digit:1"])
     #expect(outcomes(await map.request([1, 2])) == [1: "101", 2: "2"])
   }
@@ -163,8 +164,9 @@ import Testing
       id: "orders",
       cacher: SimpleCacher(failure: Broken()),
       tagging: { _ in ["all"] },
-      clock: clock
-    ) { $0 }.register(in: repository)
+      clock: clock,
+      onKeyFetch: { $0 }
+    ).register(in: repository)
     map.store(1, for: 1)
     let error = await #expect(throws: MuxRepositoryError.self) {
       try await repository.clear(tags: ["all"])
@@ -177,8 +179,9 @@ import Testing
     let counter = Counter { comparisons.add(1, ordering: .relaxed) }
     let map = MultiplexerMap<CountingKey, Int>(
       tagging: { key in [CacheTag("\(key.number % 1_000)")] },
-      clock: clock
-    ) { _ in 1 }
+      clock: clock,
+      onKeyFetch: { _ in 1 }
+    )
     for number in 0..<20_000 { map.store(1, for: CountingKey(number: number, counter: counter)) }
     comparisons.store(0, ordering: .relaxed)
     try await map.clear(tags: ["7"])

@@ -237,6 +237,7 @@ extension KeyedCache {
       let values = try await attempts(of: batch) { _ in
         try await WaitScope.local.withValue(batch) { try await bulkFetch(keys) }
       }
+      for flight in flights { flight.duration = batch.duration }
       for flight in flights {
         let key = key(of: flight)
         do {
@@ -250,6 +251,7 @@ extension KeyedCache {
         }
       }
     } catch {
+      for flight in flights { flight.duration = batch.duration }
       for flight in flights { launched += fail(flight, with: error, copies, &failures) }
     }
     launch(launched)

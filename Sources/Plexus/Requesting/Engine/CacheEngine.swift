@@ -25,6 +25,8 @@ class CacheEngine: @unchecked Sendable {
     let abandon: @Sendable (CacheEngine, Flight) -> Void
     /// Counts a fetch that is about to begin.
     let countFetch: @Sendable (CacheEngine, Flight) -> Void
+    /// Counts the time that a fetch has taken.
+    let noteFetch: @Sendable (CacheEngine, Flight, Duration) -> Void
     /// The value that answers callers of a flight whose soft timeout is over; the flight goes on without them.
     let softAnswer: @Sendable (CacheEngine, Flight) -> Outcome?
     /// Reads the stored copy for a flight, if there is a cacher.
@@ -44,6 +46,7 @@ class CacheEngine: @unchecked Sendable {
       finish: @escaping @Sendable (CacheEngine, Flight, Outcome) -> [Flight],
       abandon: @escaping @Sendable (CacheEngine, Flight) -> Void,
       countFetch: @escaping @Sendable (CacheEngine, Flight) -> Void,
+      noteFetch: @escaping @Sendable (CacheEngine, Flight, Duration) -> Void,
       softAnswer: @escaping @Sendable (CacheEngine, Flight) -> Outcome?,
       readCopy: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome?)?,
       generation: (@Sendable () -> CacheGeneration?)?,
@@ -55,6 +58,7 @@ class CacheEngine: @unchecked Sendable {
       self.finish = finish
       self.abandon = abandon
       self.countFetch = countFetch
+      self.noteFetch = noteFetch
       self.softAnswer = softAnswer
       self.readCopy = readCopy
       self.generation = generation
@@ -72,6 +76,8 @@ class CacheEngine: @unchecked Sendable {
   private final let timeToLive: Nanoseconds
   @usableFromInline final let time: TimeSource
   final let clock: any Clock<Duration>
+  /// What measures how long fetches take: a tick of the coarse clock would be too long.
+  private final let fetchTime: TimeSource
   final let operations: Operations
   private final let batching: BatchRules?
   private final let batchWindow: BatchWindow?
@@ -102,6 +108,7 @@ class CacheEngine: @unchecked Sendable {
     let times = [policy.timeToLive, policy.timeToIdle ?? .zero, policy.refreshAhead]
     let isShort = times.contains { $0 > .zero && $0 < .milliseconds(200) }
     time = TimeSource(clock, isExact: isShort)
+    fetchTime = TimeSource(clock, isExact: true)
     // The sum with a reading of the clock must not overflow.
     refreshAhead = min(max(Nanoseconds(saturating: policy.refreshAhead), 0), .max / 4)
   }
@@ -331,7 +338,12 @@ extension CacheEngine {
     of flight: Flight,
     _ attempt: @escaping @concurrent @Sendable (Int) async throws -> Result
   ) async throws -> Result {
-    try await RetryLoop(engine: self, flight: flight).run(attempt)
+    let start = fetchTime.now()
+    defer {
+      flight.duration = .nanoseconds(max(0, fetchTime.now().subtractingSaturating(start)))
+      if !flight.isCancelled { operations.noteFetch(self, flight, flight.duration) }
+    }
+    return try await RetryLoop(engine: self, flight: flight).run(attempt)
   }
 
   /// Whether a stored copy is the answer of a flight; it is marked as such then.

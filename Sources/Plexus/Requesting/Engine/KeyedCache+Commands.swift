@@ -19,6 +19,7 @@ extension KeyedCache {
       }
       details = shard[index].state.box
       old = shard.setValue(value, at: index)
+      if !shard.edits.isEmpty { shard.replaceEdits(index, &effects) }
       shard[index].state.store(lifetime, at: now)
       shard.idleTimes?.renew(index, at: now)
       shard.publish(index, &effects)
@@ -147,9 +148,14 @@ extension KeyedCache {
       if let index = shard.keys.index(of: key, hash: hash) {
         invalidate(shard[index].state, &effects)
         effects.release(shard.remove(at: index))
+        if !shard.edits.isEmpty { shard.sweepEdits(&effects) }
       }
       if let name { shard.pendingWrites?.remove(key, hash: hash, name: name, &effects) }
-      if effects.tellsEvents { shard.note(key, &effects, in: self) { .cleared(key: $0) } }
+      if effects.tellsEvents {
+        shard.note(key, &effects, in: self) {
+          .removed(key: $0, cause: .cleared)
+        }
+      }
       shard.noteCleared(key, hash, isSignedOut: isSignedOut, &effects)
     }
     effects.perform(in: self)
@@ -196,13 +202,14 @@ extension KeyedCache {
       shard.pauseCount += pauses
       for hub in shard.hubs.entries { shard.publishReset(hub.key, hub.hash, &effects) }
       removed.append(shard.removeAll())
+      shard.sweepEdits(&effects)
       shard.pendingWrites?.removeAll(&effects)
       shard.noteAllCleared(isSignedOut: pauses > 0, &effects)
     }
     for entry in removed.joined() { invalidate(entry.element.state, &effects) }
     effects.release(removed)
     effects.perform(in: self)
-    tell(.cleared(key: nil))
+    tell(.removed(key: nil, cause: .cleared))
   }
 
   /// Stores the results of work that starts from now on.
@@ -217,16 +224,20 @@ extension KeyedCache {
     var effects = makeEffects()
     shards.withEachLock { shard in
       let index = shard.tagIndex
+      let edits = shard.edits
       let old = shard.removeAll()
       let limit = shard.eviction.map { _ in max(1024, 4 * old.count) }
       for entry in old {
         let tags = index?.tags(of: entry.key, hash: entry.hash)
-        clearMemory(of: entry, tags: tags, limit: limit, &shard, &effects)
+        clearMemory(of: entry, edits, tags: tags, limit: limit, &shard, &effects)
       }
+      shard.sweepEdits(&effects)
+      effects.release(edits)
       effects.release(old)
       shard.noteAllCleared(isSignedOut: false, &effects)
     }
     effects.perform(in: self)
+    tell(.removed(key: nil, cause: .memoryCleared))
   }
 
   /// Forgets the value of a key in memory; its flight goes on.
@@ -235,11 +246,16 @@ extension KeyedCache {
     var effects = makeEffects()
     shards.withLock(hash: hash) { shard in
       guard let index = shard.keys.index(of: key, hash: hash) else { return }
+      if shard.hasValue(index), effects.tellsEvents {
+        shard.note(key, &effects, in: self) { .removed(key: $0, cause: .memoryCleared) }
+      }
       let tags = shard.tagIndex?.tags(of: key, hash: hash)
+      let edits = shard.edits
       let old = shard.remove(at: index)
       let limit = shard.eviction.map { _ in max(1024, 4 * shard.keys.count) }
-      clearMemory(of: old, tags: tags, limit: limit, &shard, &effects)
-      effects.release(old)
+      clearMemory(of: old, edits, tags: tags, limit: limit, &shard, &effects)
+      shard.sweepEdits(&effects)
+      effects.release((edits, old))
       shard.noteCleared(key, hash, &effects)
     }
     effects.perform(in: self)
@@ -248,6 +264,7 @@ extension KeyedCache {
   /// Does the rest for an entry that was taken out: its value is written, and its flight stays.
   private func clearMemory(
     of entry: Shard<Key, Value>.Table.Entry,
+    _ edits: KeyTable<Key, Shard<Key, Value>.Edits>,
     tags: [CacheTag]?,
     limit: Int?,
     _ shard: inout Shard<Key, Value>,
@@ -255,7 +272,7 @@ extension KeyedCache {
   ) {
     let isAtRest = entry.element.state.isAtRest
     if let value = entry.element.value, shard.pendingWrites != nil {
-      let copy = ValueOutcome(value)
+      let copy = ValueOutcome(Shard.base(of: entry.key, hash: entry.hash, in: edits) ?? value)
       entry.element.state.describe(copy)
       shard.pendingWrites?.depart(entry.key, hash: entry.hash, copy, limit: limit, &effects)
       if shard.pendingWrites?.hasDepartures == true { effects.callsCacher = true }

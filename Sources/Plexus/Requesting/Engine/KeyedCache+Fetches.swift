@@ -77,6 +77,7 @@ extension ValueOutcome {
     case .notModified(let timeToLive, let directives, let validator):
       guard let previous else { throw MultiplexerError.notModifiedWithoutValue }
       self.init(previous.value)
+      isRevalidated = true
       terms = directives.map { ValueTerms($0) } ?? previous.terms
       if let timeToLive { terms.timeToLive = Nanoseconds(saturating: timeToLive) }
       self.validator = validator ?? previous.validator

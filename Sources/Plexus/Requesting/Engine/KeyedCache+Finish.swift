@@ -31,7 +31,7 @@ extension KeyedCache {
     var old: Value?
     var details: EntryDetails.Box?
     let answer = shards.withLock(hash: flight.hash) { shard -> Outcome in
-      count(outcome, of: key, countsFailure: countsFailure, &shard, &effects)
+      count(outcome, of: flight, key, countsFailure: countsFailure, &shard, &effects)
       guard let index = shard.keys.index(of: key, hash: flight.hash),
         shard[index].state.running === flight
       else { return outcome }
@@ -40,10 +40,14 @@ extension KeyedCache {
       let hadValue = shard.hasValue(index)
       let hadQueued = shard[index].state.queued != nil
       let next = apply(outcome, to: &shard, index, flight, at: now, &old, &effects)
+      if !shard.edits.isEmpty { shard.sweepEdits(&effects) }
       if outcome.kind == .value || outcome.kind == .restored {
         shard.idleTimes?.renew(index, at: now)
       }
       if outcome.kind == .transient {
+        if hadValue, effects.tellsEvents {
+          shard.note(key, &effects, in: self) { .removed(key: $0, cause: .transient) }
+        }
         if let name {
           // An older copy must not come back in its place.
           shard.pendingWrites?.remove(key, hash: flight.hash, name: name, &effects)
@@ -102,21 +106,32 @@ extension KeyedCache {
   @inlinable
   func count(
     _ outcome: Outcome,
-    of key: Key,
+    of flight: Flight,
+    _ key: Key,
     countsFailure: Bool,
     _ shard: inout Shard<Key, Value>,
     _ effects: inout Effects
   ) {
+    let duration = flight.duration
     switch outcome.kind {
     case .value, .transient:
-      if effects.tellsEvents { shard.note(key, &effects, in: self) { .fetched(key: $0) } }
+      if outcome.isRevalidated { shard.statistics.revalidations &+= 1 }
+      if effects.tellsEvents {
+        let result: CacheEvent.FetchOutcome =
+          outcome.kind == .transient ? .transient : outcome.isRevalidated ? .notModified : .value
+        shard.note(key, &effects, in: self) {
+          .fetched(key: $0, outcome: result, duration: duration)
+        }
+      }
     case .restored:
       shard.statistics.restorations &+= 1
       if effects.tellsEvents { shard.note(key, &effects, in: self) { .restored(key: $0) } }
     case .failure:
       if countsFailure { shard.statistics.failures &+= 1 }
       if effects.tellsEvents, let error = outcome.error {
-        shard.note(key, &effects, in: self) { .fetchFailed(key: $0, error: error) }
+        shard.note(key, &effects, in: self) {
+          .fetchFailed(key: $0, error: error, duration: duration)
+        }
       }
     case .cancelled:
       break

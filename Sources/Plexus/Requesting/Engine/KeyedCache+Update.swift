@@ -46,13 +46,16 @@ extension KeyedCache {
 
   /// Puts a value in place of the one that it was computed from.
   ///
+  /// The result of an optimistic update is not written before it is confirmed.
+  ///
   /// - Returns: Whether that was still there.
   @usableFromInline
   func finishUpdate(
     of key: Key,
     hash: UInt64,
     _ version: UInt64,
-    with value: Value
+    with value: Value,
+    draft: (id: UInt64, change: Shard<Key, Value>.Change, old: Value)? = nil
   ) -> Bool {
     let now = time.now()
     // All of this is the user's code.
@@ -71,13 +74,22 @@ extension KeyedCache {
         settle(index, with: value, storedAt: storedAt, &shard, &effects)
       }
       details = shard[index].state.box
-      old = shard.setValue(value, at: index)
+      old = shard.setValue(value, at: index, isEdit: true)
+      if let draft {
+        shard.withEdits(of: key, hash: hash) {
+          $0.draft(draft.id, draft.change, of: draft.old, result: value)
+        }
+      } else if !shard.edits.isEmpty {
+        shard.overlayEdits(of: key, hash: hash, value)
+      }
       shard.expireIdle(index, at: now)
       shard[index].state.update()
       shard.idleTimes?.renew(index, at: now)
       shard.publish(index, &effects)
       let isNewest = shard[index].state.unserved.isNone
-      if let name {
+      // With a draft below it, the change is written when that is confirmed.
+      let isConfirmed = Shard.base(of: key, hash: hash, in: shard.edits) == nil
+      if let name, isConfirmed {
         shard.pendingWrites?.noteValue(
           key,
           hash: hash,
@@ -101,8 +113,36 @@ extension Shard {
   /// Notes that an update takes a copy of the value of a key, and returns its version.
   mutating func beginEdit(of key: Key, hash: UInt64) -> UInt64 {
     let index =
-      edits.index(of: key, hash: hash) ?? edits.insert(EditState(), for: key, hash: hash)
+      edits.index(of: key, hash: hash) ?? edits.insert(Edits(), for: key, hash: hash)
     return edits.entries[index].element.begin()
+  }
+
+  /// Changes the updates of a key.
+  mutating func withEdits<Result>(
+    of key: Key,
+    hash: UInt64,
+    _ body: (inout Edits) -> Result
+  ) -> Result {
+    let index =
+      edits.index(of: key, hash: hash) ?? edits.insert(Edits(), for: key, hash: hash)
+    return body(&edits.entries[index].element)
+  }
+
+  /// Tells the other updates of a key that one has changed the value.
+  mutating func overlayEdits(of key: Key, hash: UInt64, _ value: Value) {
+    guard let index = edits.index(of: key, hash: hash) else { return }
+    edits.entries[index].element.overlay(value)
+  }
+
+  /// Tells the updates of a place that a value was stored, which is newer than all of them.
+  @usableFromInline
+  @inline(never)
+  mutating func replaceEdits(_ index: Int, _ effects: inout Effects) {
+    let entry = keys.entries[index]
+    if let place = edits.index(of: entry.key, hash: entry.hash) {
+      edits.entries[place].element.replace()
+    }
+    sweepEdits(&effects)
   }
 
   /// Notes that an update has computed a value.

@@ -118,6 +118,9 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       countFetch: { engine, flight in
         unsafe unsafeDowncast(engine, to: KeyedCache.self).countFetch(flight)
       },
+      noteFetch: { engine, flight, duration in
+        unsafe unsafeDowncast(engine, to: KeyedCache.self).noteFetch(flight, duration)
+      },
       softAnswer: { engine, flight in
         unsafe unsafeDowncast(engine, to: KeyedCache.self).softAnswer(to: flight)
       },
@@ -148,7 +151,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     return min(max(0, cost(value)), .max / 4)
   }
 
-  @usableFromInline var statistics: CacheStatistics {
+  @usableFromInline var currentStatistics: CacheStatistics {
     var sum = CacheStatistics()
     shards.withEachLock { sum = sum + $0.statistics }
     return sum
@@ -243,6 +246,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       source: outcome.source,
       age: .nanoseconds(outcome.source == .fetch ? 0 : age(of: outcome.storedAt)),
       isStale: outcome.isStale,
+      isRevalidated: outcome.source == .fetch && outcome.isRevalidated,
       error: outcome.error
     )
   }
@@ -405,6 +409,15 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   @inlinable
   func countFetch(_ flight: Flight) {
     shards.withLock(hash: flight.hash) { $0.statistics.fetches &+= 1 }
+  }
+
+  /// Counts the time that a fetch has taken.
+  @inlinable
+  func noteFetch(_ flight: Flight, _ duration: Duration) {
+    shards.withLock(hash: flight.hash) { shard in
+      shard.statistics.fetchTime += duration
+      shard.statistics.longestFetch = max(shard.statistics.longestFetch, duration)
+    }
   }
 
   /// Cancels a flight that no caller waits for, unless it goes on for another reason.

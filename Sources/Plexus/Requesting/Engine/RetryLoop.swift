@@ -100,6 +100,7 @@ extension Clock<Duration> {
   ///   - duration: The time.
   ///   - firesAlways: Whether the closure is called, early, if the sleep ends with an error, too.
   ///   - fire: The closure.
+  /// - Returns: The task that waits.
   func timer(
     _ duration: Duration,
     firesAlways: Bool = false,

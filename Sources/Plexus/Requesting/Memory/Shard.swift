@@ -16,6 +16,8 @@ struct CachedEntry<Value: Sendable>: Sendable {
 @usableFromInline
 struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline typealias Table = KeyTable<Key, CachedEntry<Value>>
+  @usableFromInline typealias Change = @Sendable (inout Value) -> Void
+  @usableFromInline typealias Edits = EditState<Value, Change>
   @usableFromInline typealias Hub = BroadcastHub<LoadState<Value>>
 
   // A hit looks at the keys and then counts: beside the lock, and beside each other, these three words share a
@@ -25,7 +27,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// The number of keys with a value.
   @usableFromInline var valueCount = 0
   /// The values that are being updated.
-  @usableFromInline var edits = KeyTable<Key, EditState>()
+  @usableFromInline var edits = KeyTable<Key, Edits>()
   /// The eviction policy, if there is a limit.
   @usableFromInline var eviction: S3FIFO?
   /// When the values were used last, if there is a time to idle.
@@ -166,13 +168,17 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Replaces or removes the value at a place.
   ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - index: The place.
+  ///   - isEdit: Whether it is the result of an update, which has told the other updates.
   /// - Returns: The value that was there, to be released with no lock held.
   @inlinable
-  mutating func setValue(_ value: Value?, at index: Int) -> Value? {
+  mutating func setValue(_ value: Value?, at index: Int, isEdit: Bool = false) -> Value? {
     let old = keys.entries[index].element.value
     valueCount &+= (value == nil ? 0 : 1) &- (old == nil ? 0 : 1)
     keys.entries[index].element.value = value
-    if !edits.isEmpty { noteChange(of: index) }
+    if !isEdit, !edits.isEmpty { noteChange(of: index) }
     return old
   }
 
@@ -196,14 +202,39 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   mutating func noteChange(of index: Int) {
     let entry = keys.entries[index]
     guard let place = edits.index(of: entry.key, hash: entry.hash) else { return }
-    edits.entries[place].element.change()
+    edits.entries[place].element.displace()
   }
 
   /// Tells all updates that the values are gone.
   @usableFromInline
   @inline(never)
   mutating func noteChanges() {
-    for index in edits.entries.indices { edits.entries[index].element.change() }
+    for index in edits.entries.indices { edits.entries[index].element.displace() }
+  }
+
+  /// Removes what no update needs any more.
+  @usableFromInline
+  @inline(never)
+  mutating func sweepEdits(_ effects: inout Effects) {
+    for index in edits.entries.indices.reversed() where edits.entries[index].element.isEmpty {
+      effects.release(edits.remove(at: index))
+    }
+  }
+
+  /// A copy of the confirmed value at a place, with all that belongs to it.
+  @usableFromInline
+  func confirmedCopy(_ index: Int) -> ValueOutcome<Value>? {
+    guard !edits.isEmpty,
+      let base = Self.base(of: keys.entries[index].key, hash: keys.entries[index].hash, in: edits)
+    else { return copy(index) }
+    let copy = ValueOutcome(base)
+    keys.entries[index].element.state.describe(copy)
+    return copy
+  }
+
+  /// The confirmed value of a key, if the one in memory is not.
+  static func base(of key: Key, hash: UInt64, in edits: KeyTable<Key, Edits>) -> Value? {
+    edits.index(of: key, hash: hash).flatMap { edits.entries[$0].element.base }
   }
 
   /// A copy of the value at a place, with all that belongs to it.
@@ -283,7 +314,9 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     while let victim = nextVictim() {
       statistics.evictions += 1
       if effects.tellsEvents {
-        note(keys.entries[victim].key, &effects, in: engine) { .evicted(key: $0) }
+        note(keys.entries[victim].key, &effects, in: engine) {
+          .removed(key: $0, cause: .capacity)
+        }
       }
       evict(victim, &effects)
     }
@@ -318,7 +351,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @inline(never)
   mutating func depart(_ index: Int, _ effects: inout Effects) {
     let entry = keys.entries[index]
-    guard let copy = copy(index) else { return }
+    guard let copy = confirmedCopy(index) else { return }
     // With a slow cacher, a few times as many are on their way to it as there are in memory.
     let limit = eviction.map { max(1024, 4 * min($0.count, $0.limit)) }
     pendingWrites?.depart(entry.key, hash: entry.hash, copy, limit: limit, &effects)

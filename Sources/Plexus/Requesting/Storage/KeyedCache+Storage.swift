@@ -342,7 +342,7 @@ extension KeyedCache {
       guard flushing else { return }
       for entry in pendingWrites.dirty.entries {
         guard let index = shard.keys.index(of: entry.key, hash: entry.hash),
-          let copy = shard.copy(index)
+          let copy = shard.confirmedCopy(index)
         else { continue }
         let note = entry.element
         add(note.name, note.revision, copy, note.generation, (entry.key, entry.hash))

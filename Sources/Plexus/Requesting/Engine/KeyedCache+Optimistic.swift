@@ -1,0 +1,139 @@
+extension KeyedCache {
+  /// Changes the value of a key at once, and takes the change back if the commit fails.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - hash: Its hash.
+  ///   - change: Changes the value.
+  ///   - commit: Makes the change where the value comes from.
+  /// - Returns: What the commit returns.
+  /// - Throws: What the commit throws.
+  @usableFromInline
+  func update<Result: Sendable>(
+    _ key: Key,
+    hash: UInt64,
+    optimistically change: @escaping Shard<Key, Value>.Change,
+    commit: @concurrent @Sendable () async throws -> Result
+  ) async throws -> Result {
+    let id = UniqueID.next()
+    draft(id, change, of: key, hash: hash)
+    do {
+      let result = try await commit()
+      confirm(id, of: key, hash: hash)
+      return result
+    } catch {
+      revert(id, of: key, hash: hash)
+      throw error
+    }
+  }
+
+  /// Changes the value, if there is one.
+  private func draft(
+    _ id: UInt64,
+    _ change: @escaping Shard<Key, Value>.Change,
+    of key: Key,
+    hash: UInt64
+  ) {
+    while true {
+      guard let (old, version) = beginUpdate(of: key, hash: hash) else {
+        let isWithoutValue = shards.withLock(hash: hash) { shard in
+          guard shard.value(of: key, hash: hash) == nil else { return false }
+          shard.withEdits(of: key, hash: hash) { $0.beginWithoutValue(id) }
+          return true
+        }
+        if isWithoutValue { return }
+        continue
+      }
+      var value = old
+      change(&value)
+      if finishUpdate(of: key, hash: hash, version, with: value, draft: (id, change, old)) {
+        return
+      }
+    }
+  }
+
+  /// Ends an optimistic update that has succeeded.
+  private func confirm(_ id: UInt64, of key: Key, hash: UInt64) {
+    let name = storage?.name(of: key)
+    let generation = storage?.generation
+    var effects = makeEffects()
+    let confirmation = shards.withLock(hash: hash) { shard in
+      let confirmation = shard.withEdits(of: key, hash: hash) { $0.confirm(id) }
+      if confirmation == .changesBase, let name, let index = shard.keys.index(of: key, hash: hash) {
+        let isNewest = shard[index].state.unserved.isNone
+        shard.pendingWrites?.noteValue(
+          key,
+          hash: hash,
+          name: name,
+          generation: generation,
+          isNewest: isNewest,
+          &effects
+        )
+      }
+      shard.sweepEdits(&effects)
+      return confirmation
+    }
+    effects.perform(in: self)
+    if confirmation == .refreshes { _ = refresh(key, hash: hash) }
+  }
+
+  /// Ends an optimistic update that has failed.
+  private func revert(_ id: UInt64, of key: Key, hash: UInt64) {
+    while true {
+      var effects = makeEffects()
+      let reversal = shards.withLock(hash: hash) { shard in
+        let reversal = shard.withEdits(of: key, hash: hash) { $0.revert(id) }
+        shard.sweepEdits(&effects)
+        return reversal
+      }
+      effects.perform(in: self)
+      switch reversal {
+      case .nothing:
+        return
+      case .refreshes:
+        _ = refresh(key, hash: hash)
+        return
+      case .reapplies(var value, let changes, let version):
+        var results: [Value] = []
+        for change in changes {
+          change(&value)
+          results.append(value)
+        }
+        if remove(id, of: key, hash: hash, results, version, cost: cost(of: value)) { return }
+      }
+    }
+  }
+
+  /// Puts what is left without a draft in place of the value.
+  ///
+  /// - Returns: Whether the value is still the one of that version.
+  private func remove(
+    _ id: UInt64,
+    of key: Key,
+    hash: UInt64,
+    _ results: [Value],
+    _ version: UInt64,
+    cost: Int
+  ) -> Bool {
+    var effects = makeEffects()
+    var old: Value?
+    let isCurrent = shards.withLock(hash: hash) { shard in
+      guard let index = shard.keys.index(of: key, hash: hash), shard.hasValue(index) else {
+        return false
+      }
+      let value = shard.withEdits(of: key, hash: hash) {
+        $0.remove(id, results: results, version: version)
+      }
+      guard let value else { return false }
+      old = shard.setValue(value, at: index, isEdit: true)
+      shard.publish(index, &effects)
+      if effects.tellsEvents { shard.note(key, &effects, in: self) { .stored(key: $0) } }
+      shard.sweepEdits(&effects)
+      shard.keep(index, cost: cost, &effects, in: self)
+      return true
+    }
+    effects.perform(in: self)
+    withExtendedLifetime(old) {}
+    return isCurrent
+  }
+}

@@ -1,0 +1,233 @@
+import Plexus
+import PlexusTesting
+import TestSupport
+import Testing
+
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An optimistic update` {
+  let clock = ManualClock()
+  let policy = CachePolicy(timeToLive: .seconds(60))
+
+  /// An update that adds a number, and whose commit waits at a gate and may fail.
+  private func update(
+    _ cache: CacheUnderTest<[Int]>,
+    adding number: Int,
+    _ gate: Gate,
+    fails: Bool = false
+  ) -> Task<Void, any Error> {
+    begin {
+      try await cache.update(optimistically: { $0.append(number) }) {
+        try await gate.wait()
+        if fails { throw Broken() }
+      }
+    }
+  }
+
+  private func cache(_ kind: CacheKind) -> CacheUnderTest<[Int]> {
+    let cache = kind.make([Int].self, policy: policy, clock: clock) { [99] }
+    cache.store([])
+    return cache
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `is seen before it suspends, and stays when it is committed`(kind: CacheKind) async throws {
+    let cache = cache(kind)
+    clock.advance(by: .seconds(10))
+    let gate = Gate()
+    let task = update(cache, adding: 1, gate)
+    #expect(cache.cachedValue == [1])
+    #expect(try await cache.response().age == .seconds(10))
+    gate.open()
+    try await task.value
+    #expect(try await cache.request() == [1])
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `returns what the commit returns`(kind: CacheKind) async throws {
+    let cache = cache(kind)
+    #expect(try await cache.update(optimistically: { $0 = [1] }, commit: { "saved" }) == "saved")
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `that fails is taken back`(kind: CacheKind) async throws {
+    let cache = cache(kind)
+    let states = Recorder(cache.subscribe())
+    let gate = Gate()
+    let task = update(cache, adding: 1, gate, fails: true)
+    gate.open()
+    await #expect(throws: Broken.self) { try await task.value }
+    #expect(cache.cachedValue == [])
+    #expect(await states.first(3).map { $0.value } == [[], [1], []])
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `that fails under a later one is taken out, and the later one stays`(
+    kind: CacheKind
+  ) async throws {
+    let cache = cache(kind)
+    let gates = [Gate(), Gate(), Gate()]
+    let first = update(cache, adding: 1, gates[0], fails: true)
+    let second = update(cache, adding: 2, gates[1])
+    let third = update(cache, adding: 3, gates[2], fails: true)
+    #expect(cache.cachedValue == [1, 2, 3])
+    gates[1].open()
+    try await second.value
+    gates[0].open()
+    await #expect(throws: Broken.self) { try await first.value }
+    #expect(cache.cachedValue == [2, 3])
+    gates[2].open()
+    await #expect(throws: Broken.self) { try await third.value }
+    #expect(cache.cachedValue == [2])
+    #expect(try await cache.request() == [2])
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `that fails under a change that cannot be made again refreshes the key`(
+    kind: CacheKind
+  ) async throws {
+    let cache = cache(kind)
+    let gate = Gate()
+    let task = update(cache, adding: 1, gate, fails: true)
+    cache.update { $0.append(2) }
+    gate.open()
+    await #expect(throws: Broken.self) { try await task.value }
+    #expect(try await cache.request() == [99])
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `that fails takes back nothing that was stored since`(kind: CacheKind) async throws {
+    let cache = cache(kind)
+    let gate = Gate()
+    let task = update(cache, adding: 1, gate, fails: true)
+    cache.store([5])
+    gate.open()
+    await #expect(throws: Broken.self) { try await task.value }
+    #expect(try await cache.request() == [5])
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `whose commit stores the value leaves it fresh`(kind: CacheKind) async throws {
+    let cache = cache(kind)
+    try await cache.update(optimistically: { $0.append(1) }, commit: { cache.store([1, 2]) })
+    #expect(try await cache.request() == [1, 2])
+    #expect(cache.statistics.fetches == 0)
+  }
+
+  @Test(arguments: CacheKind.allCases, [true, false])
+  func `that ends after a clear brings nothing back`(kind: CacheKind, fails: Bool) async throws {
+    let cache = cache(kind)
+    let gate = Gate()
+    let task = update(cache, adding: 1, gate, fails: fails)
+    try await cache.clear()
+    gate.open()
+    _ = await task.result
+    #expect(cache.cachedValue == nil)
+    #expect(try await cache.request() == [99])
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `is not replaced by a fetch that began before it`(kind: CacheKind) async throws {
+    let fetching = Gate()
+    let cache = kind.make([Int].self, policy: policy, clock: clock) {
+      try await fetching.wait()
+      return [99]
+    }
+    cache.store([])
+    clock.advance(by: .seconds(60))
+    let caller = begin { try await cache.request() }
+    await fetching.arrivals(1)
+    let gate = Gate()
+    let task = update(cache, adding: 1, gate)
+    #expect(try await caller.value == [1])
+    fetching.open()
+    gate.open()
+    try await task.value
+    #expect(cache.cachedValue == [1])
+  }
+
+  @Test(arguments: CacheKind.allCases, [true, false])
+  func `is replaced by a fetch that began after it, and refreshes the key when it is committed`(
+    kind: CacheKind,
+    fails: Bool
+  ) async throws {
+    let calls = Tally()
+    let cache = kind.make([Int].self, policy: policy, clock: clock) { [99, calls.increment()] }
+    cache.store([])
+    let gate = Gate()
+    let task = update(cache, adding: 1, gate, fails: fails)
+    #expect(try await cache.refresh().request() == [99, 1])
+    gate.open()
+    _ = await task.result
+    #expect(try await cache.request() == (fails ? [99, 1] : [99, 2]))
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `without a value commits and changes nothing`(kind: CacheKind) async throws {
+    let calls = Tally()
+    let cache = kind.make([Int].self, policy: policy, clock: clock) { [99] }
+    try await cache.update(optimistically: { _ in calls.increment() }, commit: {})
+    #expect(calls.value == 0)
+    #expect(cache.cachedValue == nil)
+  }
+
+  @Test func `is written once it is committed, and what was there before until then`() async throws
+  {
+    let cacher = SimpleCacher()
+    let map = MultiplexerMap<Int, Int>(policy: policy, cacher: cacher, clock: clock) { $0 }
+    map.store(1, for: 7)
+    let gate = Gate()
+    let task = begin {
+      try await map.update(7, optimistically: { $0 = 2 }) { try await gate.wait() }
+    }
+    try await map.flush()
+    #expect(cacher.values == ["7": 1])
+    try await map.flush()
+    gate.open()
+    try await task.value
+    try await map.flush()
+    #expect(cacher.values == ["7": 2])
+  }
+
+  @Test func `is not written when it leaves memory`() async throws {
+    let cacher = SimpleCacher()
+    let map = MultiplexerMap<Int, Int>(policy: policy, cacher: cacher, clock: clock) { $0 }
+    map.store(1, for: 7)
+    let gate = Gate()
+    let task = begin {
+      try await map.update(7, optimistically: { $0 = 2 }) { try await gate.wait() }
+    }
+    map.clearMemory(7)
+    try await map.flush()
+    #expect(cacher.values == ["7": 1])
+    gate.open()
+    try await task.value
+  }
+
+  @Test(arguments: 0..<60)
+  func `among others leaves the values that were committed, in order`(seed: UInt64) async throws {
+    var random = SeededRandom(seed: seed)
+    let cache = cache(.map)
+    var open: [(number: Int, gate: Gate, fails: Bool, task: Task<Void, any Error>)] = []
+    var shown: [Int] = []
+    for number in 0..<40 {
+      if Bool.random(using: &random) || open.isEmpty {
+        let gate = Gate()
+        let fails = Bool.random(using: &random)
+        open.append((number, gate, fails, update(cache, adding: number, gate, fails: fails)))
+        shown.append(number)
+      } else {
+        let ended = open.remove(at: Int.random(in: 0..<open.count, using: &random))
+        ended.gate.open()
+        _ = await ended.task.result
+        if ended.fails { shown.removeAll { $0 == ended.number } }
+      }
+      try #require(cache.cachedValue == shown)
+    }
+    for ended in open {
+      ended.gate.open()
+      _ = await ended.task.result
+      if ended.fails { shown.removeAll { $0 == ended.number } }
+    }
+    #expect(cache.cachedValue == shown)
+    #expect(cache.statistics.fetches == 0)
+  }
+}
