@@ -5,7 +5,7 @@ import Testing
 
 extension `Every order of jobs` {
   @Suite(.serialized, .timeLimit(.minutes(20)))
-  struct `Updates, windows and tags, in every order` {
+  struct `Updates and tags, in every order` {
     private struct Wrong: Error {
       let what: String
     }
@@ -79,32 +79,6 @@ extension `Every order of jobs` {
         _ = await failing.result
         try await succeeding.value
         guard map.cachedValue(1) == [2] else { throw Wrong(what: "\(map.cachedValue(1) ?? [])") }
-      }
-    }
-
-    @Test func `a window loses no caller, whoever is cancelled`() throws {
-      try forEveryInterleaving(deviations: 3) {
-        let map = MultiplexerMap<Int, Int>.bulk(
-          policy: CachePolicy(whenUnobserved: .cancel),
-          clock: ManualClock(),
-          window: .seconds(1),
-          maximumBatchSize: 2
-        ) { keys in
-          await hop()
-          return Dictionary(uniqueKeysWithValues: keys.map { ($0, $0) })
-        }
-        let doomed = Task { try await map.request(1) }
-        let canceller = Task { doomed.cancel() }
-        let several = Task { await map.request([2, 3]) }
-        await canceller.value
-        // If the first key has taken a place in the batch, the last one waits for this one.
-        let filler = Task { try await map.request(4) }
-        let results = await several.value
-        guard try results[2]?.get() == 2, try results[3]?.get() == 3 else {
-          throw Wrong(what: "\(results)")
-        }
-        filler.cancel()
-        _ = (await doomed.result, await filler.result)
       }
     }
 

@@ -5,7 +5,7 @@ extension MultiplexerMap {
   /// proportion to their number, however many others there are. Stored copies of values that are in memory are
   /// removed when it returns. A copy that is only stored is compared with the time of this call when it is read
   /// next: one from before is not used, and is removed. This map remembers that until it is released; a program
-  /// that ends earlier keeps such copies, so that signing out calls for ``clear()-(_)``.
+  /// that ends earlier keeps such copies, so that signing out calls for ``clear()``.
   ///
   /// - Parameter tags: The tags. Keys get theirs from the closure that the map was created with.
   /// - Throws: A ``CacherError`` that names the stored copies that may still be there. This map does not use them

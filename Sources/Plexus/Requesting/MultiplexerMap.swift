@@ -167,7 +167,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
     try await cache.clear(key, hash: cache.hasher.hash(key))
   }
 
-  /// Forgets the values of all keys, as ``clear(_:)`` does, and removes everything that its cacher has.
+  /// Forgets the values of all keys, as ``clear(_:)-(Key)`` does, and removes everything that its cacher has.
   ///
   /// - Throws: The cacher's error if stored copies may still be there. This map does not use them any
   ///   more, and tries again to remove them at the next ``flush()`` or `clear`.

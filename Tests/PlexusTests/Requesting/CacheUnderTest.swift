@@ -206,6 +206,16 @@ struct Broken: Error, Equatable {
   var reason = ""
 }
 
+extension CacheStatistics {
+  /// The statistics without times.
+  var counts: Self {
+    var counts = self
+    counts.fetchTime = .zero
+    counts.longestFetch = .zero
+    return counts
+  }
+}
+
 /// A count that tasks may share.
 final class Tally: Sendable {
   private let count = Atomic(0)

@@ -30,7 +30,7 @@ import Testing
     #expect(map.cachedValue(12) == nil)
     #expect(map.cachedValue(5) == 5)
     #expect(map.cachedValue(4) == 4)
-    #expect(map.statistics == CacheStatistics(misses: 1, fetches: 1))
+    #expect(map.statistics.counts == CacheStatistics(misses: 1, fetches: 1))
     #expect(await events.first(2).map(\.description) == ["fetched 11", "12 was stored"])
     // As dear as everything is not too dear.
     map.store(10, for: 10)
