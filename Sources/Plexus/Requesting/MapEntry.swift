@@ -22,8 +22,12 @@ extension MultiplexerMap {
   ///
   /// ### Changing
   /// - ``store(_:)``
+  /// - ``update(_:)``
+  /// - ``update(optimistically:commit:)``
   /// - ``refresh()``
+  /// - ``prefetch()``
   /// - ``clear()``
+  /// - ``clearMemory()``
   ///
   /// ### Following
   /// - ``current``

@@ -111,3 +111,48 @@ extension Multiplexer {
     cache.prefetch(SingleKey(), hash: 0)
   }
 }
+
+extension MultiplexerMap.Entry {
+  /// Changes the value in memory, atomically.
+  ///
+  /// What follows is described at ``MultiplexerMap/update(_:_:)``.
+  ///
+  /// - Parameter body: Changes the value. It runs without a lock, and runs again if another task has replaced the
+  ///   value meanwhile.
+  /// - Returns: The changed value; `nil` if there is no value in memory, in which case `body` does not run.
+  /// - Throws: The error of `body`, which leaves the value as it is.
+  @inlinable
+  @discardableResult
+  public func update(_ body: @Sendable (inout Value) throws -> Void) rethrows -> Value? {
+    try cache.update(key, hash: hash, body)
+  }
+
+  /// Changes the value in memory at once, and takes the change back if it cannot be committed.
+  ///
+  /// What follows is described at ``MultiplexerMap/update(_:optimistically:commit:)``.
+  ///
+  /// - Parameters:
+  ///   - change: Changes the value. It runs without a lock, and can run several times. Without a value it does not run.
+  ///   - commit: Makes the change at the origin. It runs once, with or without a value.
+  /// - Returns: The result of `commit`.
+  /// - Throws: The error of `commit`.
+  @discardableResult
+  public func update<Result: Sendable>(
+    optimistically change: @escaping @Sendable (inout Value) -> Void,
+    commit: @concurrent @Sendable () async throws -> Result
+  ) async throws -> Result {
+    try await cache.update(key, hash: hash, optimistically: change, commit: commit)
+  }
+
+  /// Starts fetching the value if it is not fresh and not being fetched, and returns at once.
+  ///
+  /// What follows is described at ``MultiplexerMap/prefetch(_:)``.
+  public func prefetch() {
+    cache.prefetch(key, hash: hash)
+  }
+
+  /// Forgets the value in memory, as ``MultiplexerMap/clearMemory(_:)`` does.
+  public func clearMemory() {
+    cache.clearMemory(key, hash: hash)
+  }
+}

@@ -25,6 +25,26 @@ import Testing
     #expect(entry.current.name == "unknown")
   }
 
+  @Test func `is updated, prefetched and forgotten by itself`() async throws {
+    let map = MultiplexerMap<Int, Int> { $0 * 10 }
+    let entry = map[7]
+    #expect(entry.update { $0 += 1 } == nil)
+    entry.prefetch()
+    #expect(try await entry.request() == 70)
+    #expect(map.statistics.fetches == 1)
+    #expect(entry.update { $0 += 1 } == 71)
+    let saved = try await entry.update(optimistically: { $0 += 1 }, commit: { "saved" })
+    #expect(saved == "saved")
+    #expect(map.cachedValue(7) == 72)
+    await #expect(throws: CancellationError.self) {
+      try await entry.update(optimistically: { $0 = 0 }, commit: { throw CancellationError() })
+    }
+    #expect(entry.cachedValue == 72)
+    map.store(1, for: 8)
+    entry.clearMemory()
+    #expect(map.keys == [8])
+  }
+
   @Test func `is a state for streams, closures and parts`() async {
     let map = MultiplexerMap<Int, Int> { $0 }
     let entry = map[7]
