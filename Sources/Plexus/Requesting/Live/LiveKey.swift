@@ -28,7 +28,8 @@ extension Shard {
   ///   - isSignedOut: Whether nothing is fetched until the value is requested.
   ///   - effects: The work that is left to be done.
   @usableFromInline
-  func noteCleared(_ key: Key, _ hash: UInt64, isSignedOut: Bool = false, _ effects: inout Effects) {
+  func noteCleared(_ key: Key, _ hash: UInt64, isSignedOut: Bool = false, _ effects: inout Effects)
+  {
     guard let live = live(key, hash) else { return }
     effects.deliveries.append { live.clear(isSignedOut: isSignedOut) }
   }

@@ -230,9 +230,11 @@ import Testing
 
   @Test func `of a key rests after its tags were cleared until it is requested`() async throws {
     let origin = Origin()
-    let map = MultiplexerMap<Int, Int>(tagging: { _ in ["account"] }, clock: origin.clock) { _ in
-      try await origin.fetch()
-    }
+    let map = MultiplexerMap<Int, Int>(
+      tagging: { _ in ["account"] },
+      clock: origin.clock,
+      onKeyFetch: { _ in try await origin.fetch() }
+    )
     let states = map[7].subscription(refetching: .whenStale)
     await value(1, in: states)
     try await map.clear(tags: ["account"])
