@@ -27,12 +27,26 @@ public protocol Broadcaster<Element> : Sendable {
 
     nonisolated func subscribe(bufferingPolicy: Plexus.BufferingPolicy<Self.Element>) -> AsyncStream<Self.Element>
 
+    nonisolated func subscribe() -> AsyncStream<Self.Element>
+
     nonisolated var subscriberCount: Int { get }
 }
 
 extension Broadcaster {
 
     nonisolated public func subscribe(bufferingPolicy: Plexus.BufferingPolicy<Self.Element>) -> AsyncStream<Self.Element>
+
+    nonisolated public func subscribe() -> AsyncStream<Self.Element>
+}
+
+extension Broadcaster {
+
+    nonisolated public func map<Output>(_ transform: @escaping @Sendable (Self.Element) -> Output) -> some Plexus.Broadcaster<Output> where Output : Sendable
+
+    nonisolated public func filter(_ isIncluded: @escaping @Sendable (Self.Element) -> Bool) -> some Plexus.Broadcaster<Self.Element>
+
+    nonisolated public func removeDuplicates() -> some Plexus.Broadcaster<Self.Element> where Self.Element : Equatable
+
 }
 
 extension Broadcaster {
@@ -310,6 +324,39 @@ public protocol ConnectivityFailure : Error {
     var isConnectivityFailure: Bool { get }
 }
 
+final public actor CurrentValue<Value> : Plexus.StatefulBroadcaster where Value : Sendable {
+
+    public typealias Element = Value
+
+    @inlinable public convenience init(_ value: Value)
+
+    @inlinable public convenience init(_ value: Value, removesDuplicates: Bool) where Value : Equatable
+
+    deinit
+
+    @inlinable nonisolated public var value: Value
+
+    @inlinable nonisolated public var current: Value { get }
+
+    @discardableResult
+    @inlinable nonisolated public func update<Result>(_ body: @Sendable (inout Value) throws -> Result) rethrows -> Result where Result : Sendable
+
+    nonisolated public func finish()
+
+    nonisolated public func subscribe(bufferingPolicy: Plexus.BufferingPolicy<Value> = .bufferingNewest(1)) -> AsyncStream<Value>
+
+    nonisolated public func subscription(bufferingPolicy: Plexus.BufferingPolicy<Value> = .bufferingNewest(1)) -> Plexus.Subscription<Value>
+
+    nonisolated public var subscriberCount: Int { get }
+}
+
+extension CurrentValue {
+
+    nonisolated public func subscriberCounts(bufferingPolicy: Plexus.BufferingPolicy<Int> = .unbounded) -> AsyncStream<Int>
+
+    public func waitForSubscriber() async throws
+}
+
 public protocol DataManager<Value> : Sendable {
 
     associatedtype Value : Sendable
@@ -332,7 +379,7 @@ extension DataManager {
     nonisolated public func logOut()
 }
 
-final public actor DataPublisher<Value> : Plexus.Broadcaster where Value : Sendable {
+final public actor DataPublisher<Value> : Plexus.StatefulBroadcaster where Value : Sendable {
 
     public typealias Element = Plexus.LoadState<Value>
 
@@ -341,6 +388,8 @@ final public actor DataPublisher<Value> : Plexus.Broadcaster where Value : Senda
     deinit
 
     @inlinable nonisolated public var state: Plexus.LoadState<Value> { get }
+
+    @inlinable nonisolated public var current: Plexus.LoadState<Value> { get }
 
     @inlinable nonisolated public var isStale: Bool { get }
 
@@ -591,6 +640,11 @@ final public actor Messenger<Message> : Plexus.Broadcaster where Message : Senda
     nonisolated public var subscriberCount: Int { get }
 }
 
+extension Messenger where Message == () {
+
+    @inlinable nonisolated public func send(from author: Plexus.Author? = nil)
+}
+
 extension Messenger {
 
     nonisolated public func follow<Source>(_ sequence: Source) where Message == Source.Element, Source : Sendable, Source : AsyncSequence
@@ -614,10 +668,14 @@ public struct Middleware<State, Action> : Sendable where State : Sendable, Actio
         @inlinable public func dispatch(_ action: Action)
 
         public func run(_ effect: @escaping @Sendable () async -> Void)
+
+        public func run(id: some Hashable & Sendable, cancelsInFlight: Bool = true, priority: TaskPriority? = nil, _ effect: @escaping @Sendable () async -> Void)
+
+        public func cancel(id: some Hashable & Sendable)
     }
 }
 
-final public actor Multiplexer<Value> : Plexus.Broadcaster, Plexus.Requestable where Value : Sendable {
+final public actor Multiplexer<Value> : Plexus.StatefulBroadcaster, Plexus.Requestable where Value : Sendable {
 
     public typealias Element = Plexus.LoadState<Value>
 
@@ -648,6 +706,8 @@ final public actor Multiplexer<Value> : Plexus.Broadcaster, Plexus.Requestable w
 
     @inlinable nonisolated public func subscription(bufferingPolicy: Plexus.BufferingPolicy<Plexus.LoadState<Value>> = .bufferingNewest(1)) -> Plexus.Subscription<Plexus.LoadState<Value>>
 
+    nonisolated public var current: Plexus.LoadState<Value> { get }
+
     nonisolated public var subscriberCount: Int { get }
 
     nonisolated public func events(bufferingPolicy: Plexus.BufferingPolicy<Plexus.CacheEvent> = .unbounded) -> AsyncStream<Plexus.CacheEvent>
@@ -656,6 +716,13 @@ final public actor Multiplexer<Value> : Plexus.Broadcaster, Plexus.Requestable w
 
     @discardableResult
     nonisolated public func register(in repository: Plexus.MuxRepository = .shared) -> Self
+}
+
+extension Multiplexer {
+
+    nonisolated public func subscribe(refetching: Plexus.Refetching, bufferingPolicy: Plexus.BufferingPolicy<Plexus.LoadState<Value>> = .bufferingNewest(1)) -> AsyncStream<Plexus.LoadState<Value>>
+
+    nonisolated public func subscription(refetching: Plexus.Refetching, bufferingPolicy: Plexus.BufferingPolicy<Plexus.LoadState<Value>> = .bufferingNewest(1)) -> Plexus.Subscription<Plexus.LoadState<Value>>
 }
 
 extension Multiplexer {
@@ -704,7 +771,7 @@ final public actor MultiplexerMap<Key, Value> where Key : Hashable, Key : Sendab
 
     @inlinable public func request(_ keys: some Collection<Key> & Sendable) async -> [Key : Result<Value, any Error>]
 
-    @inlinable nonisolated public subscript(key: Key) -> Plexus.Request<Value> { get }
+    @inlinable nonisolated public subscript(key: Key) -> Plexus.MultiplexerMap<Key, Value>.Entry { get }
 
     @inlinable nonisolated public func store(_ value: Value, for key: Key)
 
@@ -734,6 +801,39 @@ final public actor MultiplexerMap<Key, Value> where Key : Hashable, Key : Sendab
 
     @discardableResult
     nonisolated public func register(in repository: Plexus.MuxRepository = .shared) -> Self
+}
+
+extension MultiplexerMap {
+
+    public struct Entry : Plexus.StatefulBroadcaster, Plexus.Requestable {
+
+        public typealias Element = Plexus.LoadState<Value>
+
+        public let key: Key
+
+        @inlinable public func request() async throws -> Value
+
+        @inlinable public func requestImmediately() -> Value?
+
+        @inlinable public func response() async throws -> Plexus.Response<Value>
+
+        @inlinable public var cachedValue: Value? { get }
+
+        @inlinable public func store(_ value: Value)
+
+        @discardableResult
+        @inlinable public func refresh() -> Plexus.MultiplexerMap<Key, Value>.Entry
+
+        @inlinable public func clear() async throws
+
+        @inlinable public var current: Plexus.LoadState<Value> { get }
+
+        public func subscribe(bufferingPolicy: Plexus.BufferingPolicy<Plexus.LoadState<Value>> = .bufferingNewest(1)) -> AsyncStream<Plexus.LoadState<Value>>
+
+        @inlinable public func subscription(bufferingPolicy: Plexus.BufferingPolicy<Plexus.LoadState<Value>> = .bufferingNewest(1)) -> Plexus.Subscription<Plexus.LoadState<Value>>
+
+        public var subscriberCount: Int { get }
+    }
 }
 
 extension MultiplexerMap {
@@ -813,6 +913,26 @@ extension MultiplexerMap {
 
     @discardableResult
     public func update<Result>(_ key: Key, optimistically change: @escaping @Sendable (inout Value) -> Void, commit: @Sendable () async throws -> Result) async throws -> Result where Result : Sendable
+}
+
+extension MultiplexerMap.Entry {
+
+    public func subscribe(refetching: Plexus.Refetching, bufferingPolicy: Plexus.BufferingPolicy<Plexus.LoadState<Value>> = .bufferingNewest(1)) -> AsyncStream<Plexus.LoadState<Value>>
+
+    public func subscription(refetching: Plexus.Refetching, bufferingPolicy: Plexus.BufferingPolicy<Plexus.LoadState<Value>> = .bufferingNewest(1)) -> Plexus.Subscription<Plexus.LoadState<Value>>
+}
+
+extension MultiplexerMap.Entry {
+
+    @discardableResult
+    @inlinable public func update(_ body: @Sendable (inout Value) throws -> Void) rethrows -> Value?
+
+    @discardableResult
+    public func update<Result>(optimistically change: @escaping @Sendable (inout Value) -> Void, commit: @Sendable () async throws -> Result) async throws -> Result where Result : Sendable
+
+    public func prefetch()
+
+    public func clearMemory()
 }
 
 final public actor MuxRepository {
@@ -904,9 +1024,11 @@ extension ObservationToken : Hashable {
 
 @MainActor final public class ObservedValue<Value> where Value : Sendable {
 
-    @MainActor public private(set) var value: Value
+    @MainActor public convenience init(_ source: some Plexus.StatefulBroadcaster<Value>)
 
-    @MainActor public init(_ source: some Plexus.Broadcaster<Value>, initial: Value)
+    @MainActor public convenience init(_ source: some Plexus.Broadcaster<Value>, initial: Value)
+
+    @MainActor public var value: Value { get }
 }
 
 extension ObservedValue : nonisolated Observable {
@@ -932,7 +1054,7 @@ extension Page : Equatable where Item : Equatable, Cursor : Equatable {
 extension Page : Hashable where Item : Hashable, Cursor : Hashable {
 }
 
-final public actor PageStore<AppState, AppAction, PageState, PageAction> : Plexus.Broadcaster where AppState : Sendable, AppAction : Sendable, PageState : Sendable, PageAction : Sendable {
+final public actor PageStore<AppState, AppAction, PageState, PageAction> : Plexus.StatefulBroadcaster where AppState : Sendable, AppAction : Sendable, PageState : Sendable, PageAction : Sendable {
 
     public typealias Element = (app: AppState, page: PageState)
 
@@ -943,6 +1065,8 @@ final public actor PageStore<AppState, AppAction, PageState, PageAction> : Plexu
     @inlinable nonisolated public var state: PageState { get }
 
     nonisolated public var snapshot: (app: AppState, page: PageState) { get }
+
+    nonisolated public var current: Plexus.PageStore<AppState, AppAction, PageState, PageAction>.Element { get }
 
     @inlinable nonisolated public func dispatch(_ action: PageAction)
 
@@ -974,7 +1098,7 @@ extension PageStore {
     @inlinable nonisolated public func subscription<V>(toChangesOfApp select: @escaping @Sendable (AppState) -> V, bufferingPolicy: Plexus.BufferingPolicy<Plexus.Change<V>> = .unbounded) -> Plexus.Subscription<Plexus.Change<V>> where V : Equatable, V : Sendable
 }
 
-final public actor PagedPublisher<Item, Cursor> : Plexus.Broadcaster where Item : Sendable, Cursor : Sendable {
+final public actor PagedPublisher<Item, Cursor> : Plexus.StatefulBroadcaster where Item : Sendable, Cursor : Sendable {
 
     public typealias Element = Plexus.LoadState<Plexus.Pages<Item>>
 
@@ -983,6 +1107,8 @@ final public actor PagedPublisher<Item, Cursor> : Plexus.Broadcaster where Item 
     deinit
 
     nonisolated public var state: Plexus.LoadState<Plexus.Pages<Item>> { get }
+
+    nonisolated public var current: Plexus.LoadState<Plexus.Pages<Item>> { get }
 
     nonisolated public var subscriberCount: Int { get }
 
@@ -1053,6 +1179,17 @@ public struct PostOutcome : Sendable, Hashable {
 
 public typealias Reducer<State, Action> = @Sendable (inout State, Action) -> Void
 
+public struct Refetching : Sendable {
+
+    public static var whenStale: Plexus.Refetching { get }
+
+    public static func every(_ interval: Duration) -> Plexus.Refetching
+
+    public static func on<S>(_ signals: S) -> Plexus.Refetching where S : Sendable, S : AsyncSequence
+
+    public func and(_ other: Plexus.Refetching) -> Plexus.Refetching
+}
+
 public protocol RepositoryMember : AnyObject, Sendable {
 
     nonisolated func invalidate()
@@ -1098,6 +1235,8 @@ extension RepositoryMember {
 public struct Request<Value> : Plexus.Requestable where Value : Sendable {
 
     public init(_ operation: @escaping @Sendable () async throws -> Value)
+
+    @inlinable public init(_ requestable: some Plexus.Requestable<Value>)
 
     public func request() async throws -> Value
 
@@ -1203,7 +1342,25 @@ final public actor StateConsumer<State> where State : Sendable {
     nonisolated public func removeAll()
 }
 
-final public actor Store<State, Action> : Plexus.Broadcaster where State : Sendable, Action : Sendable {
+public protocol StatefulBroadcaster<Element> : Plexus.Broadcaster {
+
+    nonisolated var current: Self.Element { get }
+}
+
+extension StatefulBroadcaster {
+
+    nonisolated public func select<V>(_ path: any KeyPath<Self.Element, V> & Sendable) -> some Plexus.StatefulBroadcaster<V> where V : Equatable, V : Sendable
+
+    nonisolated public func select<V>(_ select: @escaping @Sendable (Self.Element) -> V) -> some Plexus.StatefulBroadcaster<V> where V : Equatable, V : Sendable
+
+}
+
+extension StatefulBroadcaster {
+
+    nonisolated public func subscribe() -> AsyncStream<Self.Element>
+}
+
+final public actor Store<State, Action> : Plexus.StatefulBroadcaster where State : Sendable, Action : Sendable {
 
     public typealias Element = State
 
@@ -1212,6 +1369,8 @@ final public actor Store<State, Action> : Plexus.Broadcaster where State : Senda
     deinit
 
     @inlinable nonisolated public var state: State { get }
+
+    @inlinable nonisolated public var current: State { get }
 
     @inlinable nonisolated public func dispatch(_ action: Action)
 
@@ -1310,12 +1469,12 @@ public struct Zipper<each R> : Sendable where repeat each R : Plexus.Requestable
 
 extension AsyncSequence where Self : Sendable, Self.Element : Sendable, Self.Failure == Never {
 
-    public func broadcast(bufferingPolicy: Plexus.BufferingPolicy<Self.Element> = .unbounded) -> Plexus.SharedSequence<Self.Element>
+    public func broadcast(bufferingPolicy: Plexus.BufferingPolicy<Self.Element> = .unbounded, replaying: Int = 0, lingering: Duration = .zero, clock: any Clock<Duration> = ContinuousClock()) -> Plexus.SharedSequence<Self.Element>
 }
 
 extension AsyncSequence where Self : Sendable, Self.Element : Sendable {
 
-    public func broadcast(bufferingPolicy: Plexus.BufferingPolicy<Result<Self.Element, Self.Failure>> = .unbounded) -> Plexus.SharedSequence<Result<Self.Element, Self.Failure>>
+    public func broadcast(bufferingPolicy: Plexus.BufferingPolicy<Result<Self.Element, Self.Failure>> = .unbounded, replaying: Int = 0, lingering: Duration = .zero, clock: any Clock<Duration> = ContinuousClock()) -> Plexus.SharedSequence<Result<Self.Element, Self.Failure>>
 }
 
 extension Actor where Self == Plexus.EventBus {

@@ -118,7 +118,7 @@ extension MultiplexerMap {
       Self(owner: owner, key: key, hash: hash, ticket: cache.refresh(key, hash: hash))
     }
 
-    /// Forgets the value, as ``MultiplexerMap/clear(_:)`` does.
+    /// Forgets the value, as ``MultiplexerMap/clear(_:)-(Key)`` does.
     ///
     /// - Throws: A ``CacherError`` if the stored copy may still be there.
     @inlinable
