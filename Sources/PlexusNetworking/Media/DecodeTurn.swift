@@ -10,6 +10,8 @@ final class DecodeTurn: Sendable {
   private struct State: Sendable {
     var waits = 0
     var isHeld = true
+    /// Whether the decoder has returned; tasks that it has left behind need no turn.
+    var hasEnded = false
   }
 
   private let gate: HostGate<String>
@@ -57,12 +59,12 @@ final class DecodeTurn: Sendable {
   private func resume() async throws {
     let isLast = state.withLock { state in
       state.waits -= 1
-      return state.waits == 0
+      return state.waits == 0 && !state.hasEnded
     }
     guard isLast else { return }
     try await gate.enter(Self.line, for: key)
     let isNeeded = state.withLock { state in
-      let isNeeded = state.waits == 0 && !state.isHeld
+      let isNeeded = state.waits == 0 && !state.isHeld && !state.hasEnded
       if isNeeded { state.isHeld = true }
       return isNeeded
     }
@@ -71,7 +73,7 @@ final class DecodeTurn: Sendable {
 
   private func end() {
     let isHeld = state.withLock { state in
-      defer { state.isHeld = false }
+      defer { (state.isHeld, state.hasEnded) = (false, true) }
       return state.isHeld
     }
     if isHeld { gate.leave(Self.line) }

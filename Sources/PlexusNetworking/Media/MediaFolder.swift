@@ -184,7 +184,7 @@ struct MediaFolder: Sendable {
 
   /// Removes a file with its record, or a part that no download is writing, because of a limit.
   func evict(_ name: String) {
-    if name.hasSuffix(Self.partSuffix) {
+    if Self.isPart(name) {
       _ = removePart(name)
     } else {
       PartFile.remove(path(of: name))
@@ -246,6 +246,11 @@ struct MediaFolder: Sendable {
   static let validatorLimit = 80
 
   private static let partSuffix = ".part"
+
+  /// Whether a name is that of a part: a file can have the same extension.
+  private static func isPart(_ name: String) -> Bool {
+    name.hasSuffix(partSuffix) && name.utf8.count(where: { $0 == UInt8(ascii: ".") }) == 3
+  }
 
   /// Returns the name of a part, by which it counts towards a limit.
   static func name(of part: PartFile) -> String {

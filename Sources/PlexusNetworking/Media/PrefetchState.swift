@@ -13,10 +13,17 @@ struct PrefetchState<Element: Hashable & Sendable>: Sendable {
 
   let limit: Int
   private(set) var isPaused = false
-  /// The elements in their order from the position on; those that are not waiting any more are passed over.
-  private var order: [Element] = []
+  private struct Place: Sendable {
+    let element: Element
+    let number: Int
+  }
+
+  /// The elements in their order from the position on; those that are not waiting there any more are passed over.
+  private var order: [Place] = []
   private var position = 0
-  private var waiting: Set<Element> = []
+  /// The elements that wait, with the numbers of their places.
+  private var waiting: [Element: Int] = [:]
+  private var lastPlace = 0
   private var running: [Int: Element] = [:]
   private var lastID = 0
 
@@ -27,21 +34,23 @@ struct PrefetchState<Element: Hashable & Sendable>: Sendable {
   /// Adds elements at the end.
   mutating func add(_ elements: [Element]) {
     let running = Set(running.values)
-    for element in elements where !running.contains(element) && waiting.insert(element).inserted {
-      order.append(element)
+    for element in elements where !running.contains(element) && waiting[element] == nil {
+      order.append(place(element))
     }
+    tidy()
   }
 
   /// Begins the next element, if there is one and it may run.
   mutating func next() -> Start? {
     guard !isPaused, running.count < limit else { return nil }
     while position < order.count {
-      let element = order[position]
+      let place = order[position]
       position += 1
-      guard waiting.remove(element) != nil else { continue }
+      guard waiting[place.element] == place.number else { continue }
+      waiting[place.element] = nil
       lastID += 1
-      running[lastID] = element
-      return Start(id: lastID, element: element)
+      running[lastID] = place.element
+      return Start(id: lastID, element: place.element)
     }
     order = []
     position = 0
@@ -57,7 +66,8 @@ struct PrefetchState<Element: Hashable & Sendable>: Sendable {
   ///
   /// - Returns: Those that ran.
   mutating func cancel(_ elements: Set<Element>) -> [Int] {
-    waiting.subtract(elements)
+    for element in elements { waiting[element] = nil }
+    tidy()
     let ids = running.filter { elements.contains($0.value) }.map(\.key)
     for id in ids { running[id] = nil }
     return ids
@@ -68,7 +78,7 @@ struct PrefetchState<Element: Hashable & Sendable>: Sendable {
   /// - Returns: Those that ran.
   mutating func cancelAll() -> [Int] {
     defer { running = [:] }
-    (order, position, waiting) = ([], 0, [])
+    (order, position, waiting) = ([], 0, [:])
     return Array(running.keys)
   }
 
@@ -79,9 +89,8 @@ struct PrefetchState<Element: Hashable & Sendable>: Sendable {
     isPaused = true
     let stopped = running.sorted { $0.key < $1.key }
     running = [:]
-    order = stopped.map(\.value) + order[position...]
+    order = stopped.map { place($0.value) } + order[position...]
     position = 0
-    waiting.formUnion(stopped.map(\.value))
     return stopped.map(\.key)
   }
 
@@ -92,4 +101,21 @@ struct PrefetchState<Element: Hashable & Sendable>: Sendable {
 
   /// The numbers of elements that wait and that run.
   var counts: (waiting: Int, running: Int) { (waiting.count, running.count) }
+
+  /// The number of places, those included that no element waits at.
+  var entryCount: Int { order.count }
+
+  /// Gives an element a new place, which it waits at.
+  private mutating func place(_ element: Element) -> Place {
+    lastPlace += 1
+    waiting[element] = lastPlace
+    return Place(element: element, number: lastPlace)
+  }
+
+  /// Keeps the order from growing with places that no element waits at.
+  private mutating func tidy() {
+    guard order.count > 2 * waiting.count + 16 else { return }
+    order = order[position...].filter { waiting[$0.element] == $0.number }
+    position = 0
+  }
 }
