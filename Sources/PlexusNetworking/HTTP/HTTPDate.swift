@@ -13,15 +13,31 @@ enum HTTPDate {
   }
 
   /// Returns the seconds of a date in a cookie, which is written in many ways (RFC 6265, 5.1.1).
+  ///
+  /// Its words count in any order: the first of each kind.
   static func cookieSeconds(_ text: String) -> Int? {
-    let words = text.lowercased().split { " ,-:\t".contains($0) }
-    guard let position = words.firstIndex(where: { month($0) != nil }),
-      let month = month(words[position]), position > 0, words.count > position + 4,
-      let day = Int(words[position - 1]), var year = Int(words[position + 1])
-    else { return nil }
+    var (time, day, month, year) = ([Int]?.none, Int?.none, Int?.none, Int?.none)
+    for word in text.lowercased().split(whereSeparator: { !isOfWord($0) }) {
+      let digits = word.prefix { $0.isASCII && $0.isNumber }
+      let parts = word.split(separator: ":", omittingEmptySubsequences: false).map { Int($0) }
+      if time == nil, parts.count == 3, !parts.contains(nil) {
+        time = parts.compactMap(\.self)
+      } else if day == nil, (1...2).contains(digits.count) {
+        day = Int(digits)
+      } else if month == nil, let number = Self.month(word.prefix(3)) {
+        month = number
+      } else if year == nil, (2...4).contains(digits.count) {
+        year = Int(digits)
+      }
+    }
+    guard let time, let day, let month, var year else { return nil }
     if (0..<100).contains(year) { year += year < 70 ? 2000 : 1900 }
-    let time = words[(position + 2)...(position + 4)].compactMap { Int($0) }
+    guard year >= 1601 else { return nil }
     return seconds(year: year, month: month, day: day, time: time)
+  }
+
+  private static func isOfWord(_ character: Character) -> Bool {
+    character.isLetter || character.isNumber || character == ":"
   }
 
   /// Reads `sun, 06 nov 1994 08:49:37 gmt`.

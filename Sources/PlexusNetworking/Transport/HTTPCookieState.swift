@@ -43,7 +43,10 @@ struct HTTPCookieState: Sendable {
 
   /// Takes one `Set-Cookie` field.
   mutating func store(_ field: String, from place: Place, now: Double) {
-    guard field.utf8.count <= Self.maximumBytes else { return }
+    // Control characters would end the field that the cookie is sent in.
+    guard field.utf8.count <= Self.maximumBytes,
+      field.utf8.allSatisfy({ $0 > 31 && $0 != 127 || $0 == UInt8(ascii: "\t") })
+    else { return }
     var parts = field.split(separator: ";", omittingEmptySubsequences: false)[...]
     guard let pair = parts.popFirst(), let separator = pair.firstIndex(of: "=") else { return }
     let name = Self.trimmed(pair[..<separator])
@@ -62,7 +65,10 @@ struct HTTPCookieState: Sendable {
     if domain.hasPrefix(".") { domain.removeFirst() }
     let isOfHostOnly = domain.isEmpty || domain == place.host && !domain.contains(".")
     if !isOfHostOnly {
-      guard domain.contains("."), Self.matches(place.host, domain: domain) else { return }
+      // The name of the root, a dot at the end, does not make a domain of two names.
+      guard domain.dropLast().contains("."), Self.matches(place.host, domain: domain) else {
+        return
+      }
     }
     var path = attributes["path"] ?? ""
     if !path.hasPrefix("/") { path = Self.directory(of: place.path) }
@@ -89,30 +95,51 @@ struct HTTPCookieState: Sendable {
     if let index = cookies.firstIndex(where: isSame) {
       if isExpired { cookies.remove(at: index) } else { cookies[index] = cookie }
     } else if !isExpired {
-      if cookies.count >= Self.maximumCount { cookies.removeFirst() }
+      if cookies.count >= Self.maximumCount { removeOne() }
       cookies.append(cookie)
+    }
+  }
+
+  /// Removes the oldest cookie of the domain that has the most, so that no server pushes out those of another one.
+  private mutating func removeOne() {
+    var counts: [String: Int] = [:]
+    for cookie in cookies { counts[cookie.domain, default: 0] += 1 }
+    let largest = counts.values.max()
+    if let index = cookies.firstIndex(where: { counts[$0.domain] == largest }) {
+      cookies.remove(at: index)
     }
   }
 
   /// Returns the fields that were joined by commas.
   ///
-  /// A comma in a date is followed by no name with a value.
+  /// A comma in a date follows the day of the week, and is followed by no name with a value.
   static func fields(_ text: String) -> [String] {
     var fields: [String] = []
     for part in text.split(separator: ",", omittingEmptySubsequences: false) {
       let isNew = part.prefix { $0 != ";" }.contains("=")
-      if isNew || fields.isEmpty {
-        fields.append(String(part))
-      } else {
+      if !isNew, let last = fields.last, endsWithinDate(last) {
         fields[fields.count - 1] += "," + part
+      } else {
+        fields.append(String(part))
       }
     }
     return fields
   }
 
+  /// Whether a field ends with the beginning of a date.
+  private static func endsWithinDate(_ field: String) -> Bool {
+    let attribute = field.split(separator: ";", omittingEmptySubsequences: false).last ?? ""
+    let halves = attribute.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    return trimmed(halves[0]).lowercased() == "expires" && !attribute.contains(",")
+  }
+
   private static func expiry(_ attributes: [String: String], now: Double) -> Double? {
-    if let text = attributes["max-age"], let seconds = Int(text) {
-      return seconds <= 0 ? now : now + Double(min(seconds, 34_560_000))
+    if let text = attributes["max-age"] {
+      let digits = text.hasPrefix("-") ? text.dropFirst() : text[...]
+      if !digits.isEmpty, digits.utf8.allSatisfy({ (48...57).contains($0) }) {
+        let seconds = digits.count < text.count ? 0 : Int(digits) ?? .max
+        return now + Double(min(seconds, 34_560_000))
+      }
     }
     return attributes["expires"].flatMap { HTTPDate.cookieSeconds($0) }.map(Double.init)
   }
