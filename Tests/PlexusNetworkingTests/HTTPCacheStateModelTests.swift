@@ -11,9 +11,11 @@ import Testing
 
   @Test func `until the first answer every request has its own entry`() {
     var state = State()
-    #expect(state.enter("a", fields: german, new: 1) == 1)
-    #expect(state.enter("a", fields: french, new: 2) == 2)
+    #expect(state.key("a", fields: german, new: 1) == 1)
+    #expect(state.key("a", fields: french, new: 2) == 2)
+    for key in [1, 2] { _ = state.begin("a", key) }
     #expect(state.remove("a") == [1, 2])
+    #expect(state.count == 0)
   }
 
   @Test func `an answer that names no field is for all requests`() {
@@ -28,12 +30,12 @@ import Testing
     var state = State()
     state.answer(["accept-language"], "a", fields: german, key: 1)
     #expect(state.key("a", fields: ["accept-language": "de"], new: 2) == 1)
-    #expect(state.enter("a", fields: french, new: 3) == 3)
-    #expect(state.enter("a", fields: ["accept": "text/plain"], new: 4) == 4)
+    #expect(state.key("a", fields: french, new: 3) == 3)
+    #expect(state.key("a", fields: ["accept": "text/plain"], new: 4) == 4)
     state.answer(["accept-language"], "a", fields: french, key: 3)
     #expect(state.key("a", fields: french, new: 5) == 3)
     #expect(state.key("a", fields: german, new: 6) == 1)
-    #expect(state.remove("a") == [1, 3, 4])
+    #expect(state.remove("a") == [1, 3])
     #expect(state.key("a", fields: german, new: 7) == 7)
   }
 
@@ -52,42 +54,62 @@ import Testing
     #expect(state.remove("a") == [1, 2])
   }
 
-  @Test func `an entry that stays empty is forgotten with its last request`() {
+  @Test func `a stale value is fetched with the last request that it answers`() {
     var state = State()
-    for _ in 0..<2 { _ = state.enter("a", fields: german, new: 1) }
-    state.leave("a", 1, isEmpty: true)
-    #expect(state.count == 1, "Another request waits for it")
-    state.leave("a", 1, isEmpty: true)
-    #expect(state.count == 0)
-    _ = state.enter("a", fields: german, new: 1)
     state.answer([], "a", fields: german, key: 1)
-    state.leave("a", 1, isEmpty: false)
-    #expect(state.count == 1)
-    #expect(state.remove("a") == [1])
+    #expect(state.begin("a", 1).asked == 1)
+    #expect(state.key("a", fields: french, new: 2) == 1)
+    #expect(state.begin("a", 1).asked == 2)
+    #expect(state.key("a", fields: german, new: 1) == 1)
+    #expect(state.begin("a", 1).asked == 1)
+  }
+
+  @Test
+  func
+    `an answer to another request than that of its entry is stored unless it names a field that differs`()
+  {
+    var state = State()
+    let isStored = state.answer(["accept"], "a", fields: french, own: german, key: 1)
+    #expect(isStored)
+    #expect(state.key("a", fields: french, new: 2) == 1)
+    let isStoredAgain = state.answer(["x"], "a", fields: french, own: german, key: 1)
+    #expect(!isStoredAgain)
+    #expect(state.key("a", fields: french, new: 2) == 2)
+    #expect(state.key("a", fields: german, new: 1) == 1)
+  }
+
+  @Test func `entries without a value or a fetch are forgotten when there are many`() {
+    var state = HTTPCacheState<Int, Int>(limit: 10)
+    var fetches: [Int: HTTPCacheState<Int, Int>.Fetch] = [:]
+    for number in 0..<1_000 {
+      fetches[number] = state.begin(number % 7, number)
+      state.answer(["x"], number % 7, fields: ["x": "\(number)"], key: number)
+      if number > 2, let fetch = fetches[number] { state.end(fetch, of: number % 7, number) }
+      if state.isFull { state.prune(keeping: [3, 4]) }
+      #expect(state.count <= 30)
+    }
+    let removed = (0..<7).flatMap { state.remove($0) }
+    // Those in flight, those with a value, and the last one, whose value may be on its way.
+    #expect(Set(removed).isSuperset(of: [0, 1, 2, 3, 4, 999]))
     #expect(state.count == 0)
   }
 
-  @Test func `entries that had to make room are forgotten in the end, others never`() {
-    var state = HTTPCacheState<Int, Int>(limit: 10)
-    // The number 0 has a value, a request waits for the number 1, and all others have made room.
-    for number in 0..<1_000 {
-      if let candidates = state.candidates { state.prune(candidates.filter { $0.key != 0 }) }
-      _ = state.enter(number, fields: [:], new: number)
-      state.answer([], number, fields: [:], key: number)
-      if number != 1 { state.leave(number, number, isEmpty: false) }
-      #expect(state.count <= 10)
-    }
-    #expect(state.remove(0) == [0])
+  @Test func `the end of a fetch that was overtaken by a removal does not end the next one`() {
+    var state = HTTPCacheState<Int, Int>(limit: 0)
+    let old = state.begin(1, 1)
+    #expect(state.remove(1) == [1])
+    _ = state.begin(1, 1)
+    state.end(old, of: 1, 1)
+    for _ in 0..<3 { state.prune(keeping: []) }
     #expect(state.remove(1) == [1])
   }
 
-  @Test func `an entry that is forgotten selects nothing`() {
-    var state = HTTPCacheState<String, Int>(limit: 1)
-    state.answer(["accept-language"], "a", fields: german, key: 1)
-    state.answer(["accept-language"], "a", fields: french, key: 2)
-    state.prune([("a", 1)])
-    #expect(state.key("a", fields: german, new: 3) == 3)
-    #expect(state.key("a", fields: french, new: 4) == 2)
-    #expect(state.candidates == nil, "It looks again when there are twice as many")
+  @Test func `an entry can stay when the others of its URL go`() {
+    var state = State()
+    for key in [1, 2, 3] { _ = state.begin("a", key) }
+    #expect(state.remove("a", except: 2) == [1, 3])
+    #expect(state.count == 1)
+    #expect(state.remove("a") == [2])
+    #expect(state.remove("a", except: 2).isEmpty)
   }
 }

@@ -28,7 +28,10 @@ public import FoundationNetworking
 ///
 /// A value answers a request with the same URL and method, and with the same value in every header field that
 /// the `Vary` field of the answer has named. `Authorization`, `Cookie`, `Range` and conditions count as named: the
-/// value of one account never answers for another, nor a part for the whole. A fragment does not count.
+/// value of one account never answers for another, nor a part for the whole. The cookies of a jar count as those of
+/// the request. A fragment does not count, nor does the spelling of scheme, host and default port.
+///
+/// A stale value is renewed with the header fields of the request at hand.
 ///
 /// Only `GET` and `HEAD` are cached. `Cache-Control: no-cache` in a request fetches, and the newer value replaces
 /// those of the URL; with `no-store` nothing is kept.
@@ -45,8 +48,8 @@ public import FoundationNetworking
 /// that it has left.
 public final actor HTTPCache<Value: Sendable> {
   private nonisolated let values: MultiplexerMap<HTTPCacheKey, Value>
-  /// Tests look at its entries.
-  nonisolated let index: Locked<HTTPCacheState<URL, HTTPCacheKey>>
+  private nonisolated let index: Locked<HTTPCacheState<URL, HTTPCacheKey>>
+  private nonisolated let cookies: HTTPCookieJar?
   private nonisolated let fetcher:
     @Sendable (URLRequest, HTTPFetcher<Value>.Invalidation?) ->
       HTTPFetcher<Value>
@@ -91,16 +94,25 @@ public final actor HTTPCache<Value: Sendable> {
     }
     self.index = index
     self.fetcher = fetcher
+    cookies = rules.cookies
     values = MultiplexerMap(
       id: id ?? "HTTPCache<\(Value.self)>",
       policy: policy,
       capacity: capacity,
       clock: clock
     ) { (key: HTTPCacheKey, context: FetchContext<Value>) in
-      try await fetcher(key.request, nil).fetch(context) { vary in
+      let fetch = index.withLock { $0.begin(key.url, key) }
+      defer { index.withLock { $0.end(fetch, of: key.url, key) } }
+      let isForEntry = Locked(true)
+      let result = try await fetcher(fetch.asked.request, nil).fetch(context) { vary in
         let names = key.selectingNames(vary)
-        index.withLock { $0.answer(names, key.url, fields: key.fields, key: key) }
+        let isStored = index.withLock {
+          $0.answer(names, key.url, fields: fetch.asked.fields, own: key.fields, key: key)
+        }
+        isForEntry.withLock { $0 = isStored }
       }
+      // The request had other values in fields that select from now on.
+      return isForEntry.withLock { $0 } ? result : result.unstored(context)
     }
   }
 
@@ -130,22 +142,20 @@ public final actor HTTPCache<Value: Sendable> {
   /// - Throws: What ``request(_:)-(URLRequest)`` throws; `URLError.unsupportedURL` for another method.
   public nonisolated func response(_ request: URLRequest) async throws -> Response<Value> {
     guard request.asksForValue else { throw URLError(.unsupportedURL) }
-    let own = HTTPCacheKey(request)
+    let own = HTTPCacheKey(request, cookies: cookies)
     guard own.asksForNewValue else { return try await response(own) }
-    let (key, response) = try await waiting(for: own) { [values] in
-      try await values.refresh($0).response($0)
-    }
+    let key = key(own)
+    let response = try await values.refresh(key).response(key)
     // Of several answers that are suitable the newest counts.
-    let older = index.withLock { $0.remove(key.url) }.subtracting([key])
-    for key in older { try await values.clear(key) }
+    let older = index.withLock { $0.remove(key.url, except: key) }
+    try await values.clear(older)
     return response
   }
 
   private nonisolated func response(_ own: HTTPCacheKey) async throws -> Response<Value> {
     for _ in 0..<3 {
-      let (key, response) = try await waiting(for: own) { [values] in
-        try await values.response($0)
-      }
+      let key = key(own)
+      let response = try await values.response(key)
       // It has waited for an answer which turns out to be for requests with other header fields.
       guard self.key(own) == key else { continue }
       return response
@@ -154,38 +164,12 @@ public final actor HTTPCache<Value: Sendable> {
     return try await values.refresh(own).response(own)
   }
 
-  /// Waits for the entry of a request, which is known meanwhile.
-  private nonisolated func waiting(
-    for own: HTTPCacheKey,
-    _ request: (HTTPCacheKey) async throws -> Response<Value>
-  ) async throws -> (HTTPCacheKey, Response<Value>) {
-    prune()
-    let key = index.withLock { $0.enter(own.url, fields: own.fields, new: own) }
-    do {
-      let response = try await request(key)
-      index.withLock { $0.leave(key.url, key, isEmpty: false) }
-      return (key, response)
-    } catch {
-      // A fetch whose callers have all left may go on.
-      let isEmpty = !(error is CancellationError) && values.cachedValue(key) == nil
-      index.withLock { $0.leave(key.url, key, isEmpty: isEmpty) }
-      throw error
-    }
-  }
-
-  /// Forgets entries that had to make room, once there are many.
-  private nonisolated func prune() {
-    guard let candidates = index.withLock({ $0.candidates }) else { return }
-    let empty = candidates.filter { values.cachedValue($0.key) == nil }
-    index.withLock { $0.prune(empty) }
-  }
-
   /// Returns the value of a request if it is in memory, fresh or not; nothing is sent.
   ///
   /// - Parameter request: The request.
   /// - Returns: The value; `nil` if there is none in memory.
   public nonisolated func cachedValue(_ request: URLRequest) -> Value? {
-    values.cachedValue(key(HTTPCacheKey(request)))
+    values.cachedValue(key(HTTPCacheKey(request, cookies: cookies)))
   }
 
   /// Forgets the values of a URL, for whatever header fields.
@@ -195,8 +179,8 @@ public final actor HTTPCache<Value: Sendable> {
   /// - Parameter url: The URL.
   /// - Throws: What a map throws that cannot clear; without a cacher it does not fail.
   public nonisolated func clear(_ url: URL) async throws {
-    let keys = index.withLock { $0.remove(url.asSent) }
-    for key in keys { try await values.clear(key) }
+    let keys = index.withLock { $0.remove(url.asCached) }
+    try await values.clear(keys)
   }
 
   /// Forgets all values.
@@ -232,14 +216,21 @@ public final actor HTTPCache<Value: Sendable> {
 
   /// Returns the entry that answers a request.
   private nonisolated func key(_ own: HTTPCacheKey) -> HTTPCacheKey {
-    index.withLock { $0.key(own.url, fields: own.fields, new: own) }
+    let (key, isFull) = index.withLock { index in
+      (index.key(own.url, fields: own.fields, new: own), index.isFull)
+    }
+    if isFull {
+      let keys = Set(values.keys)
+      index.withLock { $0.prune(keeping: keys) }
+    }
+    return key
   }
 
   /// Sends a request that changes something.
   private nonisolated func send(_ request: URLRequest) async throws -> Value {
     let fetcher = fetcher(request) { [index, values] urls in
       let keys = index.withLock { index in urls.flatMap { index.remove($0) } }
-      for key in keys { try await values.clear(key) }
+      try await values.clear(keys)
     }
     switch try await fetcher.fetch(FetchContext(previousValue: nil)) {
     case .value(let value, _, _), .transient(let value): return value
@@ -290,14 +281,16 @@ struct HTTPCacheKey: Hashable, Sendable, CustomStringConvertible {
   let fields: [String: String]
   let request: URLRequest
 
-  init(_ request: URLRequest) {
-    let url = request.url?.asSent ?? URL(filePath: "/")
+  /// Creates the key of a request, which is sent with the cookies of a jar.
+  init(_ request: URLRequest, cookies: HTTPCookieJar?) {
+    let url = request.url?.asCached ?? URL(filePath: "/")
     self.url = url
     self.request = request
     var fields: [String: String] = [:]
     for (name, value) in request.allHTTPHeaderFields ?? [:] {
       fields[name.lowercased()] = value.trimmingCharacters(in: .whitespaces)
     }
+    if fields["cookie"] == nil { fields["cookie"] = cookies?.header(for: url) }
     // The method selects as a field does, under a name that no field has.
     fields[":method"] = request.httpMethod ?? "GET"
     self.fields = fields
@@ -332,4 +325,15 @@ struct HTTPCacheKey: Hashable, Sendable, CustomStringConvertible {
     "if-match", "if-none-match",
     "if-modified-since", "if-unmodified-since",
   ]
+}
+
+extension FetchResult {
+  /// The same value, for the callers that wait for it alone.
+  fileprivate func unstored(_ context: FetchContext<Value>) -> FetchResult {
+    switch self {
+    case .value(let value, _, _): .transient(value)
+    case .notModified: context.previousValue.map { .transient($0) } ?? self
+    case .transient: self
+    }
+  }
 }

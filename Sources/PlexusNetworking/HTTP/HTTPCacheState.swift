@@ -5,29 +5,43 @@
 ///
 /// Invariants:
 ///
-/// - Every entry that a request waits for, or that has a value, is known by its URL.
-/// - Entries that have neither are at most as many as those that have, or the limit.
+/// - Every entry that is fetched, or has a value, is returned when its URL is removed.
+/// - The number of entries is in proportion to the number of those.
 struct HTTPCacheState<URL: Hashable & Sendable, Key: Hashable & Sendable>: Sendable {
+  /// A fetch that begins.
+  struct Fetch: Sendable {
+    /// The entry of the request to send: the last one that the entry answers.
+    let asked: Key
+    fileprivate let number: Int
+  }
+
   private struct Resource: Sendable {
     /// The names of the fields that select, in lower case.
     var names: Set<String>
     var keys: [[String: String]: Key] = [:]
   }
 
-  private let limit: Int
-  private var threshold: Int
-  private var resources: [URL: Resource] = [:]
-  /// The entries of a URL, those included whose answer has not come.
-  private var entries: [URL: Set<Key>] = [:]
-  /// How many requests wait for an entry.
-  private var waiting: [Key: Int] = [:]
+  private struct Entry: Sendable {
+    var asked: Key
+    /// The number of the fetch in flight.
+    var fetch: Int?
+    /// Whether a fetch has ended since the last pruning: its value may not be in the cache yet.
+    var isRecent = false
+  }
 
-  /// The number of entries that are known.
+  /// The number of entries up to which none is looked for that is of no use any more.
+  private let minimum: Int
+  private var limit: Int
+  private var resources: [URL: Resource] = [:]
+  private var entries: [URL: [Key: Entry]] = [:]
+  private var lastFetch = 0
+
+  /// The number of entries.
   private(set) var count = 0
 
   init(limit: Int = 10_000) {
+    minimum = limit
     self.limit = limit
-    threshold = limit
   }
 
   /// Returns the entry for a request.
@@ -37,29 +51,27 @@ struct HTTPCacheState<URL: Hashable & Sendable, Key: Hashable & Sendable>: Senda
   ///   - fields: All its header fields, by their names in lower case.
   ///   - new: The entry that it has if there is none for its fields.
   /// - Returns: The entry.
-  func key(_ url: URL, fields: [String: String], new: Key) -> Key {
-    guard let resource = resources[url] else { return new }
-    return resource.keys[fields.selecting(resource.names)] ?? new
-  }
-
-  /// Returns the entry for a request that begins to wait for it.
-  mutating func enter(_ url: URL, fields: [String: String], new: Key) -> Key {
-    let key = key(url, fields: fields, new: new)
-    insert(key, url)
-    waiting[key, default: 0] += 1
+  mutating func key(_ url: URL, fields: [String: String], new: Key) -> Key {
+    let resource = resources[url]
+    let key = resource.flatMap { $0.keys[fields.selecting($0.names)] } ?? new
+    entries[url]?[key]?.asked = new
     return key
   }
 
-  /// Takes the end of a request.
-  ///
-  /// - Parameters:
-  ///   - url: The URL.
-  ///   - key: The entry.
-  ///   - isEmpty: Whether the entry has no value, and no fetch can bring one.
-  mutating func leave(_ url: URL, _ key: Key, isEmpty: Bool) {
-    waiting[key, default: 1] -= 1
-    if waiting[key] == 0 { waiting[key] = nil }
-    if isEmpty, waiting[key] == nil { remove(key, url) }
+  /// A fetch for an entry begins; ``end(_:of:_:)`` must follow.
+  mutating func begin(_ url: URL, _ key: Key) -> Fetch {
+    lastFetch += 1
+    insert(url, key)
+    entries[url]?[key]?.fetch = lastFetch
+    return Fetch(asked: entries[url]?[key]?.asked ?? key, number: lastFetch)
+  }
+
+  /// A fetch has ended.
+  mutating func end(_ fetch: Fetch, of url: URL, _ key: Key) {
+    // After a removal, another fetch may have begun.
+    guard entries[url]?[key]?.fetch == fetch.number else { return }
+    entries[url]?[key]?.fetch = nil
+    entries[url]?[key]?.isRecent = true
   }
 
   /// Takes the fields that an answer names.
@@ -68,56 +80,72 @@ struct HTTPCacheState<URL: Hashable & Sendable, Key: Hashable & Sendable>: Senda
   ///   - names: The names in lower case.
   ///   - url: The URL.
   ///   - fields: The header fields of the request.
+  ///   - own: The header fields of the request that the entry was created for; `nil` if they are the same.
   ///   - key: The entry of the answer.
-  mutating func answer(_ names: Set<String>, _ url: URL, fields: [String: String], key: Key) {
-    insert(key, url)
+  /// - Returns: Whether the answer can be stored in the entry; otherwise its request has another one from now on.
+  @discardableResult
+  mutating func answer(
+    _ names: Set<String>,
+    _ url: URL,
+    fields: [String: String],
+    own: [String: String]? = nil,
+    key: Key
+  ) -> Bool {
+    insert(url, key)
     // What was selected by other fields cannot be told apart any more.
     if resources[url]?.names != names { resources[url] = Resource(names: names) }
-    resources[url]?.keys[fields.selecting(names)] = key
+    let selecting = fields.selecting(names)
+    guard own.map({ $0.selecting(names) == selecting }) ?? true else { return false }
+    resources[url]?.keys[selecting] = key
+    return true
   }
 
   /// Forgets a URL.
   ///
-  /// - Returns: Its entries.
-  mutating func remove(_ url: URL) -> Set<Key> {
+  /// - Parameters:
+  ///   - url: The URL.
+  ///   - kept: An entry that keeps its value.
+  /// - Returns: The other entries.
+  mutating func remove(_ url: URL, except kept: Key? = nil) -> Set<Key> {
     resources[url] = nil
-    let keys = entries.removeValue(forKey: url) ?? []
-    count -= keys.count
-    return keys
+    let removed = entries.removeValue(forKey: url) ?? [:]
+    let entry = kept.flatMap { removed[$0] }
+    if let kept, let entry { entries[url] = [kept: entry] }
+    count -= removed.count - (entry == nil ? 0 : 1)
+    return Set(removed.keys.filter { $0 != kept })
   }
 
-  /// Forgets everything but who waits.
   mutating func removeAll() {
-    resources = [:]
-    entries = [:]
+    self = HTTPCacheState(limit: minimum)
+  }
+
+  /// Whether there are so many entries that ``prune(keeping:)`` is due.
+  var isFull: Bool { count > limit }
+
+  /// Forgets the entries that have neither a value nor a fetch.
+  ///
+  /// - Parameter keys: The entries with a value.
+  mutating func prune(keeping keys: Set<Key>) {
     count = 0
-  }
-
-  /// The entries to look through for those that have no value any more, once in a while.
-  var candidates: [(url: URL, key: Key)]? {
-    guard count >= threshold else { return nil }
-    return entries.flatMap { url, keys in keys.map { (url, $0) } }
-  }
-
-  /// Forgets entries that have no value, except those that a request waits for.
-  mutating func prune(_ empty: [(url: URL, key: Key)]) {
-    for (url, key) in empty where waiting[key] == nil { remove(key, url) }
-    threshold = max(limit, 2 * count)
-  }
-
-  private mutating func insert(_ key: Key, _ url: URL) {
-    if entries[url, default: []].insert(key).inserted { count += 1 }
-  }
-
-  private mutating func remove(_ key: Key, _ url: URL) {
-    guard entries[url]?.remove(key) != nil else { return }
-    count -= 1
-    if entries[url]?.isEmpty == true {
-      entries[url] = nil
-      resources[url] = nil
-    } else if let keys = resources[url]?.keys {
-      resources[url]?.keys = keys.filter { $0.value != key }
+    var used = 0
+    for (url, old) in entries {
+      let kept = old.filter { keys.contains($0.key) || $0.value.fetch != nil || $0.value.isRecent }
+      entries[url] = kept.isEmpty ? nil : kept.mapValues { Entry(asked: $0.asked, fetch: $0.fetch) }
+      if let keys = resources[url]?.keys.filter({ kept[$0.value] != nil }), !keys.isEmpty {
+        resources[url]?.keys = keys
+      } else {
+        resources[url] = nil
+      }
+      count += kept.count
+      used += kept.count { keys.contains($0.key) || $0.value.fetch != nil }
     }
+    limit = count + max(minimum, used)
+  }
+
+  private mutating func insert(_ url: URL, _ key: Key) {
+    guard entries[url]?[key] == nil else { return }
+    entries[url, default: [:]][key] = Entry(asked: key)
+    count += 1
   }
 }
 

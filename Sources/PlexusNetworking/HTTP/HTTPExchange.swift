@@ -57,21 +57,21 @@ struct HTTPExchange {
 
   /// The URLs whose values do not hold any more after this answer (RFC 9111, 4.4).
   ///
-  /// Those that the answer names count if they are of the same origin: a server has no say about another one.
+  /// After a redirect, that is also the URL that has answered. Those that the answer names count if they are of its
+  /// origin: a server has no say about another one.
   var invalidated: Set<URL> {
     guard !request.isSafe, (200..<400).contains(response.status), let url = request.url else {
       return []
     }
-    var urls: Set<URL> = [url.asSent]
-    for base in [url, response.url] {
-      for field in ["Location", "Content-Location"] {
-        guard let place = self[field].flatMap({ URL(string: $0, relativeTo: base) }),
-          place.absoluteURL.origin == url.origin
-        else { continue }
-        urls.insert(place.absoluteURL.asSent)
-      }
+    var places = [url, response.url]
+    for field in ["Location", "Content-Location"] {
+      guard let place = self[field].flatMap({ URL(string: $0, relativeTo: response.url) }),
+        place.absoluteURL.origin == response.url.origin
+      else { continue }
+      places.append(place.absoluteURL)
     }
-    return urls
+    // A map of URLs can have them as the request spells them.
+    return Set(places.flatMap { [$0.asSent, $0.asCached] })
   }
 }
 
@@ -107,5 +107,24 @@ extension URLRequest {
       request.setValue(date, forHTTPHeaderField: "If-Modified-Since")
     }
     return request
+  }
+}
+
+extension URL {
+  /// The URL in the one spelling of all that are equal over HTTP (RFC 9110, 4.2.3), without its fragment.
+  var asCached: URL {
+    let url = asSent
+    guard let scheme = url.scheme, let host = url.host(percentEncoded: true) else { return url }
+    let plain = scheme.lowercased()
+    let hasDefaultPort = url.port == (plain == "https" ? 443 : 80)
+    guard
+      scheme != plain || host != host.lowercased() || hasDefaultPort || url.path().isEmpty,
+      var components = URLComponents(url: url, resolvingAgainstBaseURL: true)
+    else { return url }
+    components.scheme = plain
+    components.percentEncodedHost = components.percentEncodedHost?.lowercased()
+    if hasDefaultPort { components.port = nil }
+    if components.percentEncodedPath.isEmpty { components.percentEncodedPath = "/" }
+    return components.url ?? url
   }
 }
