@@ -143,25 +143,31 @@ public final actor HTTPCache<Value: Sendable> {
   public nonisolated func response(_ request: URLRequest) async throws -> Response<Value> {
     guard request.asksForValue else { throw URLError(.unsupportedURL) }
     let own = HTTPCacheKey(request, cookies: cookies)
-    guard own.asksForNewValue else { return try await response(own) }
-    let key = key(own)
-    let response = try await values.refresh(key).response(key)
+    guard own.asksForNewValue else {
+      return try await response(own) { [values] in try await values.response($0) }.response
+    }
+    let (key, response) = try await response(own) { [values] in
+      try await values.refresh($0).response($0)
+    }
     // Of several answers that are suitable the newest counts.
     let older = index.withLock { $0.remove(key.url, except: key) }
     try await values.clear(older)
     return response
   }
 
-  private nonisolated func response(_ own: HTTPCacheKey) async throws -> Response<Value> {
+  /// Returns the response of the entry that answers a request.
+  private nonisolated func response(
+    _ own: HTTPCacheKey,
+    _ request: (HTTPCacheKey) async throws -> Response<Value>
+  ) async throws -> (key: HTTPCacheKey, response: Response<Value>) {
     for _ in 0..<3 {
-      let key = key(own)
-      let response = try await values.response(key)
-      // It has waited for an answer which turns out to be for requests with other header fields.
-      guard self.key(own) == key else { continue }
-      return response
+      let (key, strays) = entry(of: own)
+      let response = try await request(key)
+      // It may have waited for an answer that turns out to be for requests with other header fields.
+      if entry(of: own) == (key, strays) { return (key, response) }
     }
     // The server names other fields each time: its answers are for one request each.
-    return try await values.refresh(own).response(own)
+    return (own, try await values.refresh(own).response(own))
   }
 
   /// Returns the value of a request if it is in memory, fresh or not; nothing is sent.
@@ -216,14 +222,20 @@ public final actor HTTPCache<Value: Sendable> {
 
   /// Returns the entry that answers a request.
   private nonisolated func key(_ own: HTTPCacheKey) -> HTTPCacheKey {
-    let (key, isFull) = index.withLock { index in
-      (index.key(own.url, fields: own.fields, new: own), index.isFull)
+    entry(of: own).key
+  }
+
+  /// Returns the entry that answers a request, with the number of its answers that were for other requests.
+  private nonisolated func entry(of own: HTTPCacheKey) -> (key: HTTPCacheKey, strays: Int) {
+    let (key, strays, isFull) = index.withLock { index in
+      let key = index.key(own.url, fields: own.fields, new: own)
+      return (key, index.strayCount(key.url, key), index.isFull)
     }
     if isFull {
       let keys = Set(values.keys)
       index.withLock { $0.prune(keeping: keys) }
     }
-    return key
+    return (key, strays)
   }
 
   /// Sends a request that changes something.

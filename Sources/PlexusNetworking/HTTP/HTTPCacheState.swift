@@ -27,6 +27,8 @@ struct HTTPCacheState<URL: Hashable & Sendable, Key: Hashable & Sendable>: Senda
     var fetch: Int?
     /// Whether a fetch has ended since the last pruning: its value may not be in the cache yet.
     var isRecent = false
+    /// The number of answers that could not be stored, since they were for other requests than those of the entry.
+    var strayCount = 0
   }
 
   /// The number of entries up to which none is looked for that is of no use any more.
@@ -56,6 +58,11 @@ struct HTTPCacheState<URL: Hashable & Sendable, Key: Hashable & Sendable>: Senda
     let key = resource.flatMap { $0.keys[fields.selecting($0.names)] } ?? new
     entries[url]?[key]?.asked = new
     return key
+  }
+
+  /// The number of answers so far that callers of an entry have received and that are for other requests.
+  func strayCount(_ url: URL, _ key: Key) -> Int {
+    entries[url]?[key]?.strayCount ?? 0
   }
 
   /// A fetch for an entry begins; ``end(_:of:_:)`` must follow.
@@ -95,7 +102,10 @@ struct HTTPCacheState<URL: Hashable & Sendable, Key: Hashable & Sendable>: Senda
     // What was selected by other fields cannot be told apart any more.
     if resources[url]?.names != names { resources[url] = Resource(names: names) }
     let selecting = fields.selecting(names)
-    guard own.map({ $0.selecting(names) == selecting }) ?? true else { return false }
+    guard own.map({ $0.selecting(names) == selecting }) ?? true else {
+      entries[url]?[key]?.strayCount += 1
+      return false
+    }
     resources[url]?.keys[selecting] = key
     return true
   }
@@ -130,7 +140,12 @@ struct HTTPCacheState<URL: Hashable & Sendable, Key: Hashable & Sendable>: Senda
     var used = 0
     for (url, old) in entries {
       let kept = old.filter { keys.contains($0.key) || $0.value.fetch != nil || $0.value.isRecent }
-      entries[url] = kept.isEmpty ? nil : kept.mapValues { Entry(asked: $0.asked, fetch: $0.fetch) }
+      entries[url] =
+        kept.isEmpty
+        ? nil
+        : kept.mapValues { entry in
+          Entry(asked: entry.asked, fetch: entry.fetch, strayCount: entry.strayCount)
+        }
       if let keys = resources[url]?.keys.filter({ kept[$0.value] != nil }), !keys.isEmpty {
         resources[url]?.keys = keys
       } else {
