@@ -81,23 +81,24 @@ final class HopReceiver: HTTPReceiver {
 
   func receive(_ bytes: Data) throws {
     watch.receive(bytes.count)
-    let isWanted = try phase.withLock { phase in
+    let wanted = try phase.withLock { phase -> Data? in
       switch phase {
       case .waits: throw URLError(.badServerResponse)
       case .isRedirected(let url, let status, let count):
         guard count + bytes.count <= Self.redirectBytes else { throw Redirected() }
         phase = .isRedirected(url: url, status: status, count: count + bytes.count)
-        return false
+        return nil
       case .hasBegun(let count):
-        let (sum, overflows) = count.addingReportingOverflow(Int64(bytes.count))
-        guard !overflows, sum <= rules.maximumBodyBytes ?? .max else {
-          throw URLError(.dataLengthExceedsMaximum)
-        }
-        phase = .hasBegun(count: sum)
-        return true
+        let room = (rules.maximumBodyBytes ?? .max) - count
+        let wanted = bytes.prefix(Int(clamping: room))
+        phase = .hasBegun(count: count + Int64(wanted.count))
+        return wanted
       }
     }
-    if isWanted { try receiver.receive(bytes) }
+    guard let wanted else { return }
+    // A receiver that needs the beginning only ends the transfer itself.
+    if !wanted.isEmpty { try receiver.receive(wanted) }
+    if wanted.count < bytes.count { throw URLError(.dataLengthExceedsMaximum) }
   }
 
   /// Whether a body will be larger than a limit by what the answer says.
