@@ -4,8 +4,30 @@ internal import PlexusSupport
 final class ConnectionLoop: Sendable {
   /// A caller that waits for a reply.
   private struct Caller: Sendable {
-    let continuation: CheckedContinuation<RESPValue, any Error>
+    let continuation: CheckedContinuation<Void, Never>
+    let place: Locked<Place>
     let command: String
+
+    func resume(_ result: Result<RESPValue, any Error>) {
+      place.withLock { $0.result = result }
+      continuation.resume()
+    }
+  }
+
+  /// The command of a caller.
+  private struct Place: Sendable {
+    /// The number of the command, once it has one.
+    var number: Int?
+    var isCancelled = false
+    var result: Result<RESPValue, any Error>?
+
+    /// Notes the number of the command.
+    ///
+    /// - Returns: Whether the caller was cancelled before.
+    mutating func take(_ number: Int) -> Bool {
+      self.number = number
+      return isCancelled
+    }
   }
 
   private struct State: Sendable {
@@ -65,27 +87,13 @@ final class ConnectionLoop: Sendable {
 // MARK: - Callers
 
 extension ConnectionLoop {
-  /// The place of a caller, once it has one.
-  private struct Place: Sendable {
-    var number: Int?
-    var isCancelled = false
-
-    /// Notes the number of the command.
-    ///
-    /// - Returns: Whether the caller was cancelled before.
-    mutating func take(_ number: Int) -> Bool {
-      self.number = number
-      return isCancelled
-    }
-  }
-
   /// Sends a command and waits for its reply, which may be an error of the server.
   func send(_ command: RedisCommand) async throws -> RESPValue {
     try Task.checkCancellation()
     let place = Locked(Place())
-    return try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation { continuation in
-        let caller = Caller(continuation: continuation, command: command.name)
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let caller = Caller(continuation: continuation, place: place, command: command.name)
         if let number = add(command, caller), place.withLock({ $0.take(number) }) { leave(number) }
       }
     } onCancel: {
@@ -95,6 +103,8 @@ extension ConnectionLoop {
       }
       if let number { leave(number) }
     }
+    guard let result = place.withLock({ $0.result.take() }) else { throw CancellationError() }
+    return try result.get()
   }
 
   /// Queues a command, and writes it if no other thread does.
@@ -118,14 +128,14 @@ extension ConnectionLoop {
     case .queued:
       break
     case .refused(let error):
-      caller.continuation.resume(throwing: error)
+      caller.resume(.failure(error))
     }
     return number
   }
 
   private func leave(_ number: Int) {
     let caller = state.withLock { $0.pipeline.leave(number) }
-    caller?.continuation.resume(throwing: CancellationError())
+    caller?.resume(.failure(CancellationError()))
   }
 
   /// Writes bytes, and what other callers have queued meanwhile; after some of these the thread goes on.
@@ -204,7 +214,7 @@ extension ConnectionLoop {
     }
     // It is closed when the last thread that writes to it has left.
     socket?.shutDown()
-    for caller in callers { caller.continuation.resume(throwing: error) }
+    for caller in callers { caller.resume(.failure(error)) }
   }
 
   private func pause(_ time: Nanoseconds) {
@@ -228,7 +238,7 @@ extension ConnectionLoop {
         command: caller.command,
         after: settings.commandTimeout
       )
-      caller.continuation.resume(throwing: error)
+      caller.resume(.failure(error))
     }
   }
 
@@ -395,6 +405,6 @@ extension ConnectionLoop {
     let callers = state.withLock { state in
       replies.map { _ in state.pipeline.takeReply() ?? nil }
     }
-    for (caller, reply) in zip(callers, replies) { caller?.continuation.resume(returning: reply) }
+    for (caller, reply) in zip(callers, replies) { caller?.resume(.success(reply)) }
   }
 }
