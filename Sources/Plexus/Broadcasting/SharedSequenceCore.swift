@@ -21,21 +21,6 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
     var timer: Timer?
   }
 
-  /// Tells the core that its hub has no subscribers any more.
-  private final class Link: Sendable {
-    private struct Reference {
-      weak var core: SharedSequenceCore?
-    }
-
-    private let reference = Locked(Reference())
-
-    var core: SharedSequenceCore? { reference.withLock { $0.core } }
-
-    func connect(_ core: SharedSequenceCore) {
-      reference.withLock { $0.core = core }
-    }
-  }
-
   let hub: BroadcastHub<Element>
   /// The number of elements that a new subscriber gets first.
   let replayLimit: Int
@@ -53,10 +38,10 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
     self.replayLimit = replayLimit
     self.lingering = lingering
     self.clock = clock.erased()
-    let link = Link()
-    hub = BroadcastHub { link.core?.stop() }
+    let core = WeakReference<SharedSequenceCore>()
+    hub = BroadcastHub { core.object?.stop() }
     state = Locked(State(source: source))
-    link.connect(self)
+    core.set(self)
   }
 
   /// Calls the body, which registers somebody, and begins to iterate if that is the first.

@@ -1,3 +1,5 @@
+// Unsafe: the C library fills a local variable through a pointer, which it does not keep.
+
 #if canImport(Darwin)
 import Darwin
 #elseif canImport(Glibc)

@@ -30,11 +30,11 @@ final class DerivedCore<Input: Sendable, Output: Sendable>: Sendable {
     _ transform: @escaping Transform
   ) {
     self.onStop = onStop
-    let owner = Owner()
+    let core = WeakReference<DerivedCore>()
     // Sources can take back what was not read, and so can what is derived from them.
-    hub = BroadcastHub(isResettable: true, onEmpty: { owner.core?.stop() }, areEqual: areEqual)
+    hub = BroadcastHub(isResettable: true, onEmpty: { core.object?.stop() }, areEqual: areEqual)
     self.transform = transform
-    owner.connect(self)
+    core.set(self)
   }
 
   /// Calls the body, which registers a subscriber, and subscribes to the source before if that is the first.
@@ -114,22 +114,5 @@ final class DerivedCore<Input: Sendable, Output: Sendable>: Sendable {
     guard former != nil else { return }
     hub.finish()
     onStop?()
-  }
-}
-
-extension DerivedCore {
-  /// Tells the core that its hub has no subscribers any more.
-  private final class Owner: Sendable {
-    private struct Reference {
-      weak var core: DerivedCore?
-    }
-
-    private let reference = Locked(Reference())
-
-    var core: DerivedCore? { reference.withLock { $0.core } }
-
-    func connect(_ core: DerivedCore) {
-      reference.withLock { $0.core = core }
-    }
   }
 }
