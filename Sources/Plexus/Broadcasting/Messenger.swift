@@ -1,8 +1,7 @@
 /// A source of messages with any number of senders and observers.
 ///
 /// A message reaches everybody who is subscribed when it is sent; nothing is replayed to those who
-/// come later. Sending is synchronous, takes no hop and starts no task, from whatever thread or
-/// actor.
+/// come later. Sending is synchronous and takes no hop, from whatever thread or actor.
 ///
 /// ```swift
 /// let messenger = Messenger<String>()

@@ -95,17 +95,17 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
   /// - Returns: Whether further ones are wanted.
   private func deliver(_ element: Element, of run: UInt64) -> Bool {
     var garbage: Element?
-    let delivery = state.withLock { state -> Delivery<Element>? in
-      guard state.run == run else { return nil }
+    let (isWanted, delivery) = state.withLock { state -> (Bool, Delivery<Element>?) in
+      guard state.run == run else { return (false, nil) }
       if replayLimit > 0 {
         if state.replay.count == replayLimit { garbage = state.replay.removeFirst() }
         state.replay.append(element)
       }
-      return hub.prepare(element)
+      return (true, hub.prepare(element))
     }
     delivery?.deliver()
     withExtendedLifetime(garbage) {}
-    return delivery != nil
+    return isWanted
   }
 
   /// What follows when an iteration is over.
@@ -125,7 +125,7 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
         // A failure is replayed in any case.
         let replay = last.map { (former.replay + [$0]).suffix(max(replayLimit, 1)) }
         state = State(replay: replay.map { Array($0) } ?? former.replay)
-        return .end(last.map { hub.prepare($0) }, former: former)
+        return .end(last.flatMap { hub.prepare($0) }, former: former)
       }
       guard let run = state.run, let source = state.source else {
         state.isIterating = false

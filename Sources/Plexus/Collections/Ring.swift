@@ -31,10 +31,7 @@ struct Ring<Element> {
   @inlinable
   mutating func popFirst() -> Element? {
     guard count > 0 else { return nil }
-    let element = slots[head]
-    slots[head] = nil
-    head = index(at: 1)
-    count &-= 1
+    let element = takeFirst()
     // Release the memory that a long backlog needed.
     if count == 0, slots.count > 64 { self = Ring() }
     return element
@@ -47,9 +44,23 @@ struct Ring<Element> {
   @inlinable
   mutating func popFirst(atMost maximum: Int) -> ContiguousArray<Element> {
     var taken: ContiguousArray<Element> = []
-    taken.reserveCapacity(Swift.min(maximum, count))
-    while taken.count < maximum, let element = popFirst() { taken.append(element) }
+    let number = Swift.min(maximum, count)
+    guard number > 0 else { return taken }
+    taken.reserveCapacity(number)
+    for _ in 0..<number { if let element = takeFirst() { taken.append(element) } }
+    if count == 0, slots.count > 64 { self = Ring() }
     return taken
+  }
+
+  /// Moves the oldest element out of its slot; there must be one.
+  @inlinable
+  @inline(__always)
+  mutating func takeFirst() -> Element? {
+    var element: Element?
+    swap(&slots[head], &element)
+    head = index(at: 1)
+    count &-= 1
+    return element
   }
 
   /// Returns the slot at a distance from the oldest element.
@@ -59,15 +70,15 @@ struct Ring<Element> {
     return index >= slots.count ? index &- slots.count : index
   }
 
+  /// Doubles the number of slots, all of which are in use.
   @usableFromInline
   mutating func grow() {
-    var larger: ContiguousArray<Element?> = []
-    let capacity = Swift.max(1, slots.count * 2)
-    larger.reserveCapacity(capacity)
-    for offset in 0..<count { larger.append(slots[index(at: offset)]) }
-    while larger.count < capacity { larger.append(nil) }
-    slots = larger
-    head = 0
+    let former = slots.count
+    let capacity = Swift.max(1, 2 * former)
+    slots.reserveCapacity(capacity)
+    while slots.count < capacity { slots.append(nil) }
+    // What had wrapped around follows the rest.
+    for index in 0..<head { slots.swapAt(index, former &+ index) }
   }
 }
 

@@ -29,6 +29,11 @@ final class EventChannel: Handler.Source {
     var isFinished = false
     /// Whether the bus has dropped the channel; callers that still hold it must look up another one.
     var isRetired = false
+
+    /// Takes out the ticket of the caller that waits for a post, if there is one.
+    mutating func takeTicket(_ post: Int) -> PostTicket? {
+      tickets.isEmpty ? nil : tickets.removeValue(forKey: post)
+    }
   }
 
   let id = UniqueID.next()
@@ -123,12 +128,13 @@ final class EventChannel: Handler.Source {
             report: EventChannel.Offer(number: offer.number, channel: self)
           )
           state.offered = handler.queue.calls
-          effects.wake(handler.queue.enqueue(item), id: handler.queue.id)
+          let task = handler.queue.enqueue(offer: item, &effects.handlers)
+          effects.wake(task, id: handler.queue.id)
         }
       case .fanOut(let box, let post, let last):
-        fanOut(box, upTo: last, state.tickets.removeValue(forKey: post), &state, &effects)
+        fanOut(box, upTo: last, state.takeTicket(post), &state, &effects)
       case .end(let post, let outcome):
-        if let ticket = state.tickets.removeValue(forKey: post) {
+        if let ticket = state.takeTicket(post) {
           effects.more().ended.append((ticket, outcome))
         }
       }
@@ -152,7 +158,6 @@ final class EventChannel: Handler.Source {
     _ effects: inout EventChannel.Effects
   ) {
     var (notified, handled) = (0, 0)
-    var discarded: ContiguousArray<HandlerQueue.Item> = []
     let sequence = state.sequence
     state.sequence &+= 1
     ticket?.fanOut(sequence)
@@ -164,10 +169,9 @@ final class EventChannel: Handler.Source {
       case .queue(let queue):
         ticket?.expectPart()
         let item = HandlerQueue.Item(box: box, sequence: sequence, last: last, report: ticket)
-        effects.wake(queue.enqueue(item, discarding: &discarded), id: queue.id)
+        effects.wake(queue.enqueue(item, &effects.handlers), id: queue.id)
       }
     }
-    effects.discard(discarded)
     if let ticket {
       let outcome = PostOutcome(notified: notified, handled: handled)
       effects.more().parts.append((ticket, outcome))

@@ -135,7 +135,8 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
     if deadline ?? .max > now { kept.append(element, of: lastPost, rule: rule, deadline: deadline) }
     dropExpired(at: now)
     if let limit = persistence.limit { kept.limit(to: limit, into: &released) }
-    jobs.append(.delivery(Delivery(element: element, post: lastPost, rule: rule, last: lastID)))
+    let delivery = Delivery(element: element, post: lastPost, rule: rule, last: lastID)
+    if isIdle { current = .delivery(delivery) } else { jobs.append(.delivery(delivery)) }
     return lastPost
   }
 
@@ -237,13 +238,14 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
       return offer(delivery.element, to: places[index])
     }
     if delivery.handled > 0 { clear(post: delivery.post) }
-    released.append(delivery.element)
+    let isPersisted = isKept(post: delivery.post, at: now)
+    if !isPersisted { released.append(delivery.element) }
     return .end(
       post: delivery.post,
       PostOutcome(
         notified: delivery.notified,
         handled: delivery.handled,
-        isPersisted: isKept(post: delivery.post, at: now)
+        isPersisted: isPersisted
       )
     )
   }

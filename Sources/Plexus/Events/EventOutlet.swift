@@ -45,7 +45,7 @@ extension EventChannel {
     @inlinable
     convenience init<E>(id: Int, hub: BroadcastHub<E>, mayRefuse: Bool) {
       self.init(id: id) { box, effects in
-        let delivery = hub.prepare(Box<E>.element(of: box))
+        guard let delivery = hub.prepare(Box<E>.element(of: box)) else { return true }
         let isAccepted = !mayRefuse || delivery.displaced.isEmpty
         effects.add(delivery)
         return isAccepted
@@ -106,6 +106,8 @@ extension EventChannel {
   struct Effects: Sendable {
     /// The effects other than the flags; most posts have none.
     @usableFromInline var rest: Rest?
+    /// The effects on handlers, apart from resuming their tasks.
+    @usableFromInline var handlers: HandlerQueue.Effects?
     /// Whether the queues of the channel end after their current content.
     var finishes = false
     /// Whether the channel is empty and can be dropped.
@@ -119,18 +121,19 @@ extension EventChannel {
     @usableFromInline
     final class Rest: @unchecked Sendable {
       /// The tasks to resume, in subscription order.
+      @exclusivity(unchecked) @safe
       @usableFromInline var woken: ContiguousArray<Waiter.ParkedTask> = []
-      /// The queues of handlers that this thread calls.
-      @usableFromInline var direct: ContiguousArray<HandlerQueue> = []
       /// The filled chunks of logs.
+      @exclusivity(unchecked) @safe
       @usableFromInline var filled: ContiguousArray<LogLink> = []
       /// The events to release.
+      @exclusivity(unchecked) @safe
       @usableFromInline var released: ContiguousArray<AnyBox> = []
-      /// The events that a buffering policy has dropped from a queue.
-      var discarded: ContiguousArray<HandlerQueue.Item> = []
       /// The posts that have reached their streams.
+      @exclusivity(unchecked) @safe
       var parts: ContiguousArray<(ticket: PostTicket, outcome: PostOutcome)> = []
       /// The posts that have ended.
+      @exclusivity(unchecked) @safe
       var ended: ContiguousArray<(ticket: PostTicket, outcome: PostOutcome)> = []
 
       @usableFromInline
@@ -148,13 +151,9 @@ extension EventChannel {
 
     @inlinable
     mutating func add<E>(_ delivery: Delivery<E>) {
-      if delivery.woken.isEmpty, delivery.filled == nil, delivery.displaced.isEmpty,
-        delivery.direct.isEmpty
-      {
-        return
-      }
+      if let handlers = delivery.handlers { add(handlers) }
+      if delivery.woken.isEmpty, delivery.filled == nil, delivery.displaced.isEmpty { return }
       let rest = more()
-      if !delivery.direct.isEmpty { rest.direct += delivery.direct }
       if !delivery.woken.isEmpty { rest.woken += delivery.woken }
       if let chunk = delivery.filled { rest.filled.append(chunk) }
       for element in delivery.displaced { rest.released.append(Box(element)) }
@@ -168,16 +167,18 @@ extension EventChannel {
       if !events.isEmpty { more().released += events }
     }
 
-    mutating func discard(_ items: ContiguousArray<HandlerQueue.Item>) {
-      if !items.isEmpty { more().discarded += items }
+    @usableFromInline
+    mutating func add(_ effects: HandlerQueue.Effects) {
+      let all = HandlerQueue.Effects.of(&handlers)
+      all.queues += effects.queues
+      all.discarded += effects.discarded
     }
 
     /// Resumes tasks, reports results and releases events.
     consuming func perform() {
+      if let rest { for task in rest.woken { task.resume() } }
+      handlers?.perform()
       guard let rest else { return }
-      for task in rest.woken { task.resume() }
-      HandlerQueue.call(rest.direct, takesBack: false)
-      for item in rest.discarded { item.report?.end(notified: 0, handled: 0) }
       for (ticket, part) in rest.parts {
         ticket.end(notified: part.notified, handled: part.handled)
       }

@@ -49,7 +49,7 @@ final class AppCell<State: Sendable>: StateCell {
       }
       return hub.prepare(new)
     }
-    delivery.deliver()
+    delivery?.deliver()
     for deliver in pageDeliveries { deliver() }
     withExtendedLifetime(old) {}
   }
@@ -123,7 +123,7 @@ final class PageCell<AppState: Sendable, PageState: Sendable>: StateCell, AppFol
       page.withLock { swap(&$0, &old) }
       return hub.prepare((app, new))
     }
-    delivery.deliver()
+    delivery?.deliver()
     withExtendedLifetime(old) {}
   }
 
@@ -143,7 +143,7 @@ final class PageCell<AppState: Sendable, PageState: Sendable>: StateCell, AppFol
   @usableFromInline
   func prepare(app: AppState) -> @Sendable () -> Void {
     let delivery = hub.prepare((app, state))
-    return { delivery.deliver() }
+    return { delivery?.deliver() }
   }
 
   func withHub<Result>(

@@ -74,7 +74,7 @@ extension FiringCore.State {
   /// Sends the value and requests a run of the action.
   mutating func fire(_ change: inout Change) {
     guard let value else { return }
-    change.deliveries.append(change.hub.prepare(value))
+    if let delivery = change.hub.prepare(value) { change.deliveries.append(delivery) }
     if change.keepsValue {
       change.take(lastFired)
       lastFired = value

@@ -132,12 +132,42 @@ import Testing
     for policy in [BufferingPolicy<Int>.bufferingNewest(0), .bufferingOldest(0)] {
       let (messenger, host, log) = (Messenger<Int>(), SteppedHost(), Log<Int>())
       let token = await host.observe(messenger, policy, log)
-      // The registration and the task that calls the handlers.
-      await host.executor.ran(2)
+      // The registration; the first message starts the task that calls the handlers.
+      await host.executor.ran(1)
       messenger.send(2)
       messenger.send(3)
       await host.executor.step()
       #expect(log.entries == [2])
+      withExtendedLifetime(token) {}
+    }
+  }
+
+  @Test
+  func `that never gets an element needs no task, and lets go of its actor when it is cancelled`()
+    async
+  {
+    actor Screen {
+      let parcel: Parcel
+
+      init(_ parcel: Parcel) {
+        self.parcel = parcel
+      }
+
+      func observe(_ messenger: Messenger<Int>, suspends: Bool) -> ObservationToken {
+        suspends
+          ? messenger.observe { (_: Int) async in _ = self.parcel }
+          : messenger.observe { (_: Int) in _ = self.parcel }
+      }
+    }
+    for suspends in [false, true] {
+      let (messenger, census) = (Messenger<Int>(), Census())
+      var screen: Screen? = Screen(census.parcel())
+      let token = await screen?.observe(messenger, suspends: suspends)
+      screen = nil
+      #expect(census.living == 1)
+      // Cancelled, a task would still need a turn until it had let go.
+      token?.cancel()
+      #expect(census.living == 0)
       withExtendedLifetime(token) {}
     }
   }

@@ -85,8 +85,9 @@ import Testing
         }
     )
     @Sendable func discard(_ sequence: Int) {
-      var discarded: ContiguousArray<HandlerQueue.Item> = []
-      hub.state.withLock { $0.handlers?.discard(before: sequence + 3, into: &discarded) }
+      var effects: HandlerQueue.Effects?
+      hub.state.withLock { $0.handlers?.takeBack(before: sequence + 3, &effects) }
+      effects?.perform()
     }
     let handler = hub.start(hub.add(recipe, replaying: [Box(census.parcel(-1))]))
     if suspends {

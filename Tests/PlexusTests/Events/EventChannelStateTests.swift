@@ -171,7 +171,8 @@ import Testing
       at: 0
     )
     while state.next(at: 0) != nil {}
-    #expect(state.takeReleased().sorted() == ["a", "a", "b"])
+    // What is still retained needs no release.
+    #expect(state.takeReleased().sorted() == ["a", "a"])
     #expect(state.isKept(post: 2, at: 4))
     #expect(!state.isKept(post: 2, at: 5))
     #expect(state.pending(at: 5) == [])

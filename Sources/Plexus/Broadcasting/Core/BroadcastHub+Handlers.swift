@@ -6,10 +6,13 @@ public import Synchronization
 @usableFromInline
 final class HandlerTable: @unchecked Sendable {
   /// In the order of the first handler of each.
+  @exclusivity(unchecked) @safe
   private(set) var queues: ContiguousArray<HandlerQueue> = []
   /// The queues of synchronous handlers.
+  @exclusivity(unchecked) @safe
   private var queuesByActor: [ObjectIdentifier?: HandlerQueue] = [:]
   /// The number of handlers that live as long as an owner.
+  @exclusivity(unchecked) @safe
   var ownedCount = 0
 
   /// Queues an element for the handlers.
@@ -20,8 +23,7 @@ final class HandlerTable: @unchecked Sendable {
   ///   - last: The last subscriber that gets it.
   ///   - sender: The sender, or 0.
   ///   - woken: Where to leave the tasks to be resumed with no lock held.
-  ///   - discarded: Where to leave what no handler wants any more, to be released with no lock held.
-  ///   - direct: Where to leave the queues that the sender drains with no lock held.
+  ///   - effects: Where to leave what else is to be done with no lock held.
   @usableFromInline
   func enqueue(
     _ box: AnyBox,
@@ -29,16 +31,14 @@ final class HandlerTable: @unchecked Sendable {
     last: Int,
     from sender: UInt64,
     _ woken: inout ContiguousArray<Waiter.ParkedTask>,
-    discarding discarded: inout ContiguousArray<HandlerQueue.Item>,
-    direct: inout ContiguousArray<HandlerQueue>
+    _ effects: inout HandlerQueue.Effects?
   ) {
     let hasOthers = !woken.isEmpty
     for queue in queues {
       let item = HandlerQueue.Item(box: box, sequence: sequence, last: last, sender: sender)
-      if let task = queue.enqueue(item, discarding: &discarded) {
+      if let task = queue.enqueue(item, &effects) {
         woken.append(Waiter.ParkedTask(id: queue.id, task: task))
       }
-      if queue.direct != nil { direct.append(queue) }
     }
     // Tasks are resumed in subscription order.
     if hasOthers { woken.sort { $0.id < $1.id } }
@@ -71,10 +71,12 @@ final class HandlerTable: @unchecked Sendable {
   ///
   /// - Parameters:
   ///   - sequence: The number of the first element that is still to be handled.
-  ///   - discarded: Where to leave what was queued, to be released with no lock held.
+  ///   - effects: Where to leave what was queued, and what is to be told of it, with no lock held.
   @usableFromInline
-  func discard(before sequence: Int, into discarded: inout ContiguousArray<HandlerQueue.Item>) {
-    for queue in queues { queue.discard(before: sequence, into: &discarded) }
+  func takeBack(before sequence: Int, _ effects: inout HandlerQueue.Effects?) {
+    let effects = HandlerQueue.Effects.of(&effects)
+    effects.takesBack = true
+    for queue in queues { queue.discard(before: sequence, into: &effects.discarded) }
   }
 
   /// The queues that senders drain.
@@ -142,7 +144,7 @@ extension HubCore: Handler.Source {
     added.parked?.resume()
     announceCount()
     let queue = added.handler.queue
-    if added.isFirst { queue.start(isolation: added.isolation) }
+    if added.isFirst { queue.start(isolation: added.isolation) } else { queue.attend() }
     // A hub that has finished has nothing more for it.
     if !added.isOpen { queue.close() }
     return added.handler

@@ -8,7 +8,7 @@ extension BroadcastHub {
   ///   - sender: Who sends it; buffers may ignore it. 0 is nobody.
   @inlinable
   func send(_ element: Element, from sender: UInt64 = 0) {
-    prepare(element, from: sender).deliver()
+    if let delivery = prepare(element, from: sender) { delivery.deliver() }
   }
 
   /// Appends an element for all subscribers without resuming anybody yet.
@@ -16,12 +16,12 @@ extension BroadcastHub {
   /// - Parameters:
   ///   - element: What to append.
   ///   - sender: Who sends it; buffers may ignore it. 0 is nobody.
-  /// - Returns: What remains to be done once the caller holds no lock.
+  /// - Returns: What remains to be done once the caller holds no lock; `nil` without subscribers.
   @inlinable
-  func prepare(_ element: Element, from sender: UInt64 = 0) -> Delivery<Element> {
+  func prepare(_ element: Element, from sender: UInt64 = 0) -> Delivery<Element>? {
     state.withLock { state in
+      guard state.subscriberCount > 0, !state.isFinished else { return nil }
       var delivery = Delivery<Element>()
-      guard state.subscriberCount > 0, !state.isFinished else { return delivery }
       append(element, from: sender, to: &state, &delivery)
       return delivery
     }
@@ -33,16 +33,15 @@ extension BroadcastHub {
   /// A subscriber whose next element is looked for after this call does not get one from before.
   ///
   /// - Parameter element: What to append.
-  /// - Returns: What remains to be done once the caller holds no lock.
+  /// - Returns: What remains to be done once the caller holds no lock; `nil` without subscribers.
   @inlinable
-  func prepareReset(_ element: Element) -> Delivery<Element> {
+  func prepareReset(_ element: Element) -> Delivery<Element>? {
     state.withLock { state in
+      guard state.subscriberCount > 0, !state.isFinished else { return nil }
       var delivery = Delivery<Element>()
-      guard state.subscriberCount > 0, !state.isFinished else { return delivery }
       cutoff.store(state.sequence, ordering: .releasing)
       if let others = state.others { readers(others).takeUnread(&delivery.displaced) }
-      state.handlers?.discard(before: state.sequence, into: &delivery.discarded)
-      delivery.takesBack = true
+      state.handlers?.takeBack(before: state.sequence, &delivery.handlers)
       append(element, from: 0, to: &state, &delivery)
       return delivery
     }
@@ -61,9 +60,8 @@ extension BroadcastHub {
       cutoff.store(end, ordering: .releasing)
       if let others = state.others { readers(others).takeUnread(&unread.displaced, upTo: last) }
       if let handlers = state.handlers {
-        handlers.discard(before: end, into: &unread.discarded)
-        unread.direct = handlers.direct
-        unread.takesBack = true
+        handlers.takeBack(before: end, &unread.handlers)
+        unread.handlers?.queues = handlers.direct
       }
       return unread
     }
@@ -95,8 +93,7 @@ extension BroadcastHub {
         last: state.lastID,
         from: sender,
         &delivery.woken,
-        discarding: &delivery.discarded,
-        direct: &delivery.direct
+        &delivery.handlers
       )
     }
     state.sequence &+= 1

@@ -9,13 +9,8 @@ struct Delivery<Element: Sendable>: Sendable {
   @usableFromInline var filled: LogLink?
   /// The elements that had to give way.
   @usableFromInline var displaced: ContiguousArray<Element> = []
-  /// The elements that no handler wants any more.
-  @usableFromInline var discarded: ContiguousArray<HandlerQueue.Item> = []
-
-  /// The queues of handlers that this thread calls.
-  @usableFromInline var direct: ContiguousArray<HandlerQueue> = []
-  /// Whether what subscribers had not read was taken back from them.
-  @usableFromInline var takesBack = false
+  /// What remains to be done for handlers, apart from resuming their tasks.
+  @usableFromInline var handlers: HandlerQueue.Effects?
 
   @inlinable
   init() {}
@@ -24,6 +19,6 @@ struct Delivery<Element: Sendable>: Sendable {
   @inlinable
   consuming func deliver() {
     for task in woken { task.resume() }
-    if !direct.isEmpty { HandlerQueue.call(direct, takesBack: takesBack) }
+    if let handlers { handlers.perform() }
   }
 }

@@ -1,4 +1,5 @@
-// @unchecked Sendable because Swift asks for it of a class with subclasses: a report changes nothing itself.
+// @unchecked Sendable because Swift asks for it of a class with subclasses: a report changes nothing itself. Effects
+// belong to one thread: the one whose change has left them.
 
 internal import Synchronization
 
@@ -54,6 +55,11 @@ final class HandlerQueue: Sendable {
     var parked: SuspendedTask?
     /// Whether handlers are being called.
     var isCalling = false
+    var stage = Stage.isBeingAdded
+    /// The actor of the task, until that is started.
+    var isolation: (any Actor)?
+    /// The priority with which the task is started.
+    var startPriority = TaskPriority.medium
     /// Whether the task ends after what is queued.
     var isClosed = false
     /// The task, from its start to its end.
@@ -103,6 +109,16 @@ final class HandlerQueue: Sendable {
       let index = entries.firstSortedIndex { $0.handler.id >= handler.id }
       return index < entries.count && entries[index].handler === handler ? index : nil
     }
+  }
+
+  /// Whether there is a task that calls the handlers.
+  private enum Stage: Sendable {
+    /// The first handler has not been started yet.
+    case isBeingAdded
+    /// The first element starts the task.
+    case isIdle
+    /// The task was started, or will never be needed.
+    case isStarted
   }
 
   /// The place in subscription order of the first handler.
@@ -180,6 +196,7 @@ final class HandlerQueue: Sendable {
     fileprivate var entries: ContiguousArray<Entry> = []
     fileprivate var parked: SuspendedTask?
     fileprivate var task: Task<Void, Never>?
+    fileprivate var isolation: (any Actor)?
 
     /// Cancels the task of a handler that is running, and ends what waited for it.
     func perform() {
@@ -207,8 +224,12 @@ final class HandlerQueue: Sendable {
       removal.items = state.items.popFirst(atMost: state.items.count)
       removal.parked = state.parked.take()
       if suspends { removal.task = state.task }
-      // There is no task that lets go of the handler at its end.
-      if direct != nil { removal.entries = state.takeEntries() }
+      // Where there is no task, nobody else lets go of the handler.
+      if state.stage != .isStarted {
+        removal.entries = state.takeEntries()
+        removal.isolation = state.isolation.take()
+        state.stage = .isStarted
+      }
       state.isClosed = true
       return removal
     }
@@ -216,14 +237,16 @@ final class HandlerQueue: Sendable {
 
   /// Lets the task end after what is queued; called with no lock held.
   func close() {
-    let (parked, entries) = state.withLock { state in
+    let (parked, entries, isolation) = state.withLock { state in
       state.isClosed = true
       // With nothing to come the closures are released now.
       let isIdle = state.items.isEmpty && !state.isCalling
-      return (state.parked.take(), isIdle ? state.takeEntries() : [])
+      let isolation = isIdle ? state.isolation.take() : nil
+      return (state.parked.take(), isIdle ? state.takeEntries() : [], isolation)
     }
     parked?.resume()
     end(entries)
+    withExtendedLifetime(isolation) {}
   }
 
   /// Tells handlers that were taken out that there is nothing more to come.
@@ -238,20 +261,20 @@ final class HandlerQueue: Sendable {
   ///
   /// - Parameters:
   ///   - item: The element.
-  ///   - discarded: Where to leave what no handler wants any more, to be released with no lock held.
+  ///   - effects: Where to leave what else is to be done with no lock held.
   /// - Returns: The task to be resumed with no lock held.
-  func enqueue(
-    _ item: Item,
-    discarding discarded: inout ContiguousArray<Item>
-  ) -> SuspendedTask? {
+  func enqueue(_ item: Item, _ effects: inout Effects?) -> SuspendedTask? {
     state.withLock { state in
       latest.store(item.sequence &+ 1, ordering: .releasing)
       guard state.count > 0 else { return nil }
       // Mere word that something was sent needs no queue.
-      guard direct?.isOrdered != false else { return nil }
+      guard direct?.isOrdered != false else {
+        Effects.of(&effects).queues.append(self)
+        return nil
+      }
       var isWanted = state.newest > 0
       if state.accepted > 0 {
-        let isAwaited = state.parked != nil && state.items.isEmpty
+        let isAwaited = state.items.isEmpty && (state.parked != nil || state.stage == .isIdle)
         for entry in state.entries
         where item.sender == 0 || item.sender != entry.handler.ignoredSender {
           guard let accepted = entry.handler.accepted else { continue }
@@ -259,33 +282,43 @@ final class HandlerQueue: Sendable {
         }
       }
       guard isWanted else {
-        discarded.append(item)
+        Effects.of(&effects).discarded.append(item)
         return nil
       }
       state.items.append(item)
-      if state.newest < .max { discardUnwanted(&state, &discarded) }
-      return state.parked.take()
+      if state.newest < .max { discardUnwanted(&state, &effects) }
+      return wake(&state, &effects)
     }
   }
 
   /// Queues an element for one handler, which gets it whatever its limits.
   ///
+  /// - Parameters:
+  ///   - item: The element.
+  ///   - effects: Where to leave what else is to be done with no lock held.
   /// - Returns: The task to be resumed with no lock held.
-  func enqueue(_ item: Item) -> SuspendedTask? {
+  func enqueue(offer item: Item, _ effects: inout Effects?) -> SuspendedTask? {
     state.withLock { state in
       state.items.append(item)
-      return state.parked.take()
+      return wake(&state, &effects)
     }
   }
 
+  /// Takes out the task to be resumed with no lock held; if there is none, somebody has to start or to do its work.
+  private func wake(_ state: inout State, _ effects: inout Effects?) -> SuspendedTask? {
+    if let task = state.parked.take() { return task }
+    if state.stage == .isIdle { Effects.of(&effects).queues.append(self) }
+    return nil
+  }
+
   /// Takes out what is neither among the newest elements nor was accepted for a handler.
-  private func discardUnwanted(_ state: inout State, _ discarded: inout ContiguousArray<Item>) {
+  private func discardUnwanted(_ state: inout State, _ effects: inout Effects?) {
     let first = latest.load(ordering: .relaxed) - state.newest
     guard state.accepted > 0 else {
       while state.items.count > 0, let oldest = state.items[0], oldest.sequence < first,
         !oldest.isOffer, let item = state.items.popFirst()
       {
-        discarded.append(item)
+        Effects.of(&effects).discarded.append(item)
       }
       return
     }
@@ -295,7 +328,7 @@ final class HandlerQueue: Sendable {
       let isWanted =
         item.sequence >= first || item.isOffer
         || state.entries.contains { $0.handler.accepted?.contains(item.sequence) == true }
-      if isWanted { state.items.append(item) } else { discarded.append(item) }
+      if isWanted { state.items.append(item) } else { Effects.of(&effects).discarded.append(item) }
     }
   }
 
@@ -319,12 +352,37 @@ final class HandlerQueue: Sendable {
 
   // MARK: - The task
 
-  /// Starts the task; called once, with no lock held.
+  /// Makes the queue ready for elements; called once, with no lock held.
+  ///
+  /// The task is started with the first element.
   ///
   /// - Parameter isolation: The actor of the handlers.
   func start(isolation: (any Actor)?) {
-    if direct != nil { return callDirectly() }
     let priority = Task.currentPriority
+    state.withLock { state in
+      // With the last handler removed, or the source ended, there is nothing to come.
+      guard state.stage == .isBeingAdded, state.count > 0 else { return }
+      state.stage = .isIdle
+      state.isolation = isolation
+      state.startPriority = priority
+    }
+    attend()
+  }
+
+  /// Does what queued elements need that are not handled by a task yet: starts it, or calls the handlers.
+  ///
+  /// Called with no lock held.
+  func attend() {
+    if direct != nil { return callDirectly() }
+    let (priority, isolation) = state.withLock { state -> (TaskPriority?, (any Actor)?) in
+      guard state.stage == .isIdle, !state.items.isEmpty else { return (nil, nil) }
+      state.stage = .isStarted
+      return (state.startPriority, state.isolation.take())
+    }
+    if let priority { startTask(priority: priority, isolation: isolation) }
+  }
+
+  private func startTask(priority: TaskPriority, isolation: (any Actor)?) {
     let task = Task.detached(priority: priority) { await self.drain(isolation: isolation) }
     let (isRemoved, highest) = state.withLock { state in
       if !state.hasEnded { state.task = task }
@@ -525,22 +583,45 @@ private func bounded(_ limit: Int) -> Int {
   min(max(limit, 1), 1 << 32)
 }
 
+extension HandlerQueue {
+  /// What remains to be done for handlers after a change, once no lock is held; most changes leave nothing.
+  @usableFromInline
+  final class Effects: @unchecked Sendable {
+    /// The queues whose task this thread starts, or whose handlers it calls.
+    @exclusivity(unchecked) @safe
+    @usableFromInline var queues: ContiguousArray<HandlerQueue> = []
+    /// The elements that no handler wants any more.
+    @exclusivity(unchecked) @safe
+    var discarded: ContiguousArray<Item> = []
+    /// Whether elements that were not handled have been taken back.
+    @exclusivity(unchecked) @safe
+    var takesBack = false
+
+    private init() {}
+
+    /// Returns the effects of a change, which may have had none so far.
+    static func of(_ effects: inout Effects?) -> Effects {
+      if let effects { return effects }
+      let new = Effects()
+      effects = new
+      return new
+    }
+
+    /// Does what remains; called once, with no lock held.
+    @usableFromInline
+    func perform() {
+      for item in discarded { item.report?.end(notified: 0, handled: 0) }
+      for queue in queues {
+        if takesBack { queue.direct?.takeBack(in: queue) }
+        queue.attend()
+      }
+    }
+  }
+}
+
 // MARK: - Calls by the thread that sends
 
 extension HandlerQueue {
-  /// Calls handlers with what has been sent to them; called with no lock held.
-  ///
-  /// - Parameters:
-  ///   - queues: The queues of the handlers.
-  ///   - takesBack: Whether elements that were not handled have been taken back.
-  @usableFromInline
-  static func call(_ queues: ContiguousArray<HandlerQueue>, takesBack: Bool) {
-    for queue in queues {
-      if takesBack { queue.direct?.takeBack(in: queue) }
-      queue.callDirectly()
-    }
-  }
-
   /// Calls the handler with what is queued, unless another thread is doing that.
   ///
   /// A thread that has called it for about a millisecond leaves the rest to a task.
@@ -632,8 +713,9 @@ extension HandlerQueue {
 
   /// Hands an element to the handler; called with no lock held.
   func send(_ box: AnyBox) {
-    var discarded: ContiguousArray<Item> = []
-    enqueue(Item(box: box, sequence: 0), discarding: &discarded)?.resume()
+    var effects: Effects?
+    enqueue(Item(box: box, sequence: 0), &effects)?.resume()
+    effects?.perform()
   }
 }
 

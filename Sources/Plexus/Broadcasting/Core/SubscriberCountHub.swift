@@ -15,7 +15,7 @@ final class SubscriberCountHub: @unchecked Sendable {
   /// Notes a new number; called under the lock of the counted hub.
   @usableFromInline
   func record(_ count: Int) {
-    woken += hub.prepare(count).woken
+    if let delivery = hub.prepare(count) { woken += delivery.woken }
   }
 
   /// Takes out those who have to be resumed; called under the lock of the counted hub.

@@ -84,7 +84,7 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
       if state.published.load == nil { formerLoad = state.load.take() }
       return hub.prepare(state.published.current)
     }
-    delivery.deliver()
+    delivery?.deliver()
     withExtendedLifetime(former) {}
     withExtendedLifetime(formerLoad) {}
   }

@@ -425,8 +425,9 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ effects: inout Effects
   ) {
     guard let index = hubs.index(of: key, hash: hash) else { return }
-    let delivery = hubs.entries[index].element.prepare(state)
-    effects.deliveries.append { delivery.deliver() }
+    if let delivery = hubs.entries[index].element.prepare(state) {
+      effects.deliveries.append { delivery.deliver() }
+    }
     if let live = live(key, hash) { effects.deliveries.append { live.note() } }
   }
 
@@ -442,7 +443,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       let unread = hub.takeUnread(upTo: .unknown)
       return effects.deliveries.append { unread.deliver() }
     }
-    let delivery = hub.prepareReset(.unknown)
+    guard let delivery = hub.prepareReset(.unknown) else { return }
     effects.deliveries.append { delivery.deliver() }
   }
 
