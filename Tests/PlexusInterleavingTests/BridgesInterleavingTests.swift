@@ -15,7 +15,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `who waits for a subscriber goes on, whoever comes and goes`() throws {
+    @Test func `waiting for a subscriber ends, whatever else subscribes and leaves`() throws {
       try forEveryInterleaving(deviations: 3) {
         let messenger = Messenger<Int>()
         let waiters = (0..<2).map { _ in Task { try await messenger.waitForSubscriber() } }

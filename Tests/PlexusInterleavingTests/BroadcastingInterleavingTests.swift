@@ -50,7 +50,7 @@ extension `Every order of jobs` {
     }
 
     @Test(arguments: Way.allCases)
-    func `a cancelled loop ends, whenever it is cancelled, and holds up nobody`(way: Way) throws {
+    func `a cancelled loop ends, whenever it is cancelled, and delays no other loop`(way: Way) throws {
       try forEveryInterleaving(deviations: 4) {
         let messenger = Messenger<Int>()
         let doomed = way.read(messenger)
@@ -122,7 +122,7 @@ extension `Every order of jobs` {
     }
 
     @Test(arguments: Way.allCases)
-    func `finish comes after what was sent before, and wakes everybody`(way: Way) throws {
+    func `finish follows what was sent before, and wakes all subscribers`(way: Way) throws {
       try forEveryInterleaving(deviations: 3) {
         let messenger = Messenger<Int>()
         let readers = [way.read(messenger), way.read(messenger)]
@@ -149,7 +149,7 @@ extension `Every order of jobs` {
     }
 
     @Test(arguments: Way.allCases)
-    func `the release of a messenger ends its loops, whoever sends at the time`(way: Way) throws {
+    func `the release of a messenger ends its loops, also during a send`(way: Way) throws {
       try forEveryInterleaving {
         var messenger: Messenger<Int>? = Messenger()
         let readers = [messenger.map(way.read), messenger.map(way.read)]

@@ -132,7 +132,7 @@ extension `Every order of jobs` {
     }
 
     @Test(arguments: [nil] + rules)
-    func `a post ends, whoever leaves in the meantime`(rule: PersistenceRule?) throws {
+    func `a post ends, whichever subscribers leave meanwhile`(rule: PersistenceRule?) throws {
       try forEveryInterleaving(deviations: 2) {
         let (bus, notes) = (EventBus(), Notes())
         let first = Self.observe(bus, "first", notes, succeeds: false)
@@ -228,7 +228,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `handlers that post to each other and wait never wait for ever`() throws {
+    @Test func `handlers that post to each other and wait do not deadlock`() throws {
       try forEveryInterleaving(deviations: 2) {
         let (bus, notes) = (EventBus(), Notes())
         let news = bus.observe(News.self) { news async in
@@ -252,7 +252,7 @@ extension `Every order of jobs` {
     }
 
     @Test(arguments: [nil] + rules)
-    func `the release of a bus ends its streams and handlers, whoever posts at the time`(
+    func `the release of a bus ends its streams and handlers, also during a post`(
       rule: PersistenceRule?
     ) throws {
       try forEveryInterleaving(deviations: 3) {

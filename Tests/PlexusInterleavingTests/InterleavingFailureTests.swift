@@ -45,7 +45,7 @@ extension `Every order of jobs` {
       #expect(throws: Never.self) { try replayInterleaving([], scenario) }
     }
 
-    @Test func `reports a scenario that goes on for ever`() throws {
+    @Test func `reports a scenario that does not end`() throws {
       let failure = try failure {
         try forEveryInterleaving(jobLimit: 50) { while !Task.isCancelled { await hop() } }
       }
@@ -92,7 +92,7 @@ extension `Every order of jobs` {
       #expect(log.entries == ["cleaned up", "cleaned up"])
     }
 
-    @Test func `reports a task that asks to be run again for ever`() throws {
+    @Test func `reports a task that is enqueued again endlessly`() throws {
       let failure = try failure {
         try forEveryInterleaving(jobLimit: 50) { while !Task.isCancelled { await nothing() } }
       }

@@ -45,7 +45,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `when all callers are cancelled the state goes back, and nobody waits for ever`()
+    @Test func `when all callers are cancelled the state goes back, and no caller keeps waiting`()
       throws
     {
       try forEveryInterleaving(deviations: 3) {
@@ -214,7 +214,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `two publishers that load each other never wait for ever`() throws {
+    @Test func `two publishers that load each other do not deadlock`() throws {
       try forEveryInterleaving {
         let (first, second) = (DataPublisher<Int>(), DataPublisher<Int>())
         let tasks = [Self.load(first, by: second), Self.load(second, by: first)]

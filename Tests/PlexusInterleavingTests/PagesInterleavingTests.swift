@@ -60,7 +60,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `when all callers are cancelled the state goes back, and nobody waits for ever`()
+    @Test func `when all callers are cancelled the state goes back, and no caller keeps waiting`()
       throws
     {
       try forEveryInterleaving(deviations: 3) {
@@ -209,7 +209,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `who comes while the last one goes is served by some iteration, from one place on`()
+    @Test func `a subscriber that joins while the last one leaves is served by one iteration, without gaps`()
       throws
     {
       try forEveryInterleaving(deviations: 5) {

@@ -86,7 +86,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R7: nobody is lost and nothing old is kept when a fetch is cut off`() throws {
+    @Test func `R7: no caller is lost and nothing old is kept when a fetch is detached`() throws {
       try forEveryInterleaving {
         let origin = Origin()
         let cache = Multiplexer { try await origin.fetch() }
@@ -143,7 +143,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R11: two fetches that wait for each other never wait for ever`() throws {
+    @Test func `R11: two fetches that wait for each other do not deadlock`() throws {
       try forEveryInterleaving(deviations: 5) {
         let own = Owner()
         let map = MultiplexerMap<Int, Int>(id: "m") { key in
@@ -193,7 +193,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R11: a fetch that asks for what is queued behind it never waits for ever`() throws {
+    @Test func `R11: a fetch that requests what is queued behind it does not deadlock`() throws {
       try forEveryInterleaving(deviations: 4) {
         let own = Owner()
         let fetches = Origin()

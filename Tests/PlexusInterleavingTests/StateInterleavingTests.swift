@@ -34,7 +34,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `dispatchAndWait returns after the effects, whoever else dispatches`() throws {
+    @Test func `dispatchAndWait returns after the effects, whatever others dispatch`() throws {
       try forEveryInterleaving(deviations: 4) {
         let store = Store<[Int], Int>([], middleware: [Self.addingTen]) { $0.append($1) }
         let callers = [1, 2].map { number in

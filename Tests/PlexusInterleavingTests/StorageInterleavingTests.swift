@@ -157,7 +157,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R7: an evicted value that is cleared comes back to nobody`() throws {
+    @Test func `R7: an evicted value that is cleared does not come back`() throws {
       try forEveryInterleaving(deviations: 3) {
         let origin = Origin()
         let cacher = SlowCacher()

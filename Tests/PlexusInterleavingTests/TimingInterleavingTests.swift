@@ -85,7 +85,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `after cancel nothing is fired, and nobody sleeps`() throws {
+    @Test func `after cancel nothing is fired, and no task sleeps`() throws {
       try forEveryInterleaving {
         let clock = ManualClock()
         let counter = Counter()
@@ -160,7 +160,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `a cancelled flush leaves, and costs nobody else his`() throws {
+    @Test func `a cancelled flush returns, and others continue`() throws {
       try forEveryInterleaving(deviations: 4) {
         let counter = Counter()
         let debouncer = Debouncer(delay: .seconds(1), clock: ManualClock()) { await counter.run() }

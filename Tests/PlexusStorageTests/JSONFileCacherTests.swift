@@ -226,7 +226,7 @@ struct `A file cacher` {
     #expect(try await newer.name("me") == "grace")
   }
 
-  @Test func `R15 a folder, a link or a pipe in place of a file is no entry, and holds up nobody`()
+  @Test func `R15 a folder, a link or a pipe in place of a file is no entry, and delays no other`()
     async throws
   {
     try await cacher.store("ada", for: "me")

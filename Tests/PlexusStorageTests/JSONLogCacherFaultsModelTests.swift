@@ -121,7 +121,7 @@ import Testing
     #expect(disk.content(at: path) == whole)
   }
 
-  @Test func `a file that somebody keeps locked is an error, and no hindrance to reading`()
+  @Test func `a locked file is an error, and does not prevent reading`()
     async throws
   {
     let cacher = try open()

@@ -91,7 +91,7 @@ import Testing
     #expect(try outdated(history, ["a", "c"], open().generation) == [])
   }
 
-  @Test func `that cannot be read is begun anew, unless somebody has locked it`() async throws {
+  @Test func `that cannot be read is begun anew, unless it is locked`() async throws {
     let history = open()
     disk.put(Array(repeating: 0, count: 88), at: path)
     let other = try #require(try disk.open(path, .updating))
@@ -134,7 +134,7 @@ import Testing
     #expect(try outdated(history, ["c"], last) == ["c"])
   }
 
-  @Test func `is noted in the file that has the name, whoever has replaced it meanwhile`()
+  @Test func `is noted in the file that has the name, even if it was replaced meanwhile`()
     async throws
   {
     let history = open()

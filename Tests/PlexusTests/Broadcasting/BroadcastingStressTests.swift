@@ -113,7 +113,7 @@ import Testing
   }
 
   @Test(arguments: [UInt64(1), 2, 3])
-  func `stress: cancellation at any time ends every loop and leaves nobody behind`(
+  func `stress: cancellation at any time ends every loop and leaves no subscriber behind`(
     seed: UInt64
   ) async {
     let messenger = Messenger<Message>()
@@ -210,7 +210,7 @@ import Testing
     #expect(publisher.subscriberCount == 1)
   }
 
-  @Test func `stress: the last reference may go while everybody is busy`() async {
+  @Test func `stress: the last reference can be released while all others are busy`() async {
     for round in 0..<200 {
       var messenger: Messenger<Message>? = Messenger()
       let subscriptions = [Policy.unbounded, .newest(2), .oldest(2)].map {

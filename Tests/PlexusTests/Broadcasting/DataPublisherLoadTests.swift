@@ -150,7 +150,7 @@ import Testing
     #expect(words(publisher.state) == "loaded(2)")
   }
 
-  @Test func `goes on while somebody else says that loading has begun`() async throws {
+  @Test func `goes on while another caller reports that loading has begun`() async throws {
     let publisher = DataPublisher<Int>()
     let loading = load(publisher, 1)
     await gate.arrivals(1)

@@ -180,7 +180,7 @@ enum LoadingFailure: Error, Equatable {
     withExtendedLifetime(token) {}
   }
 
-  @Test func `releases the value with the reset, once nobody has it to read`() async {
+  @Test func `releases the value with the reset, once no subscriber can read it`() async {
     let publisher = DataPublisher<Parcel>()
     let census = Census()
     let subscription = publisher.subscription()

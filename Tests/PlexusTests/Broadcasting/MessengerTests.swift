@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A messenger` {
-  @Test func `replays nothing to those who come later`() async {
+  @Test func `replays nothing to later subscribers`() async {
     let messenger = Messenger<Int>()
     messenger.send(1)
     let early = messenger.subscription()
@@ -58,7 +58,7 @@ import Testing
   }
 
   @Test(arguments: [Policy.unbounded, .newest(2), .oldest(2)])
-  func `spares an author's own messages those who ignore the author`(policy: Policy) async {
+  func `does not deliver an author's messages to subscribers that ignore the author`(policy: Policy) async {
     let messenger = Messenger<Int>()
     let (me, you) = (Author(), Author())
     let mine = messenger.subscribe(ignoring: me, bufferingPolicy: policy())
@@ -108,7 +108,7 @@ import Testing
     #expect(copy == authors[0])
   }
 
-  @Test func `finished within a handler still tells everybody what was sent before`() async {
+  @Test func `finished within a handler still delivers to all what was sent before`() async {
     let messenger = Messenger<Int>()
     let log = Log<String>()
     let tokens = ["a", "b"].map { name in

@@ -211,7 +211,7 @@ import Testing
     #expect(messenger.subscriberCount == 0)
   }
 
-  @Test func `of another policy on the same actor disturbs nobody`() async {
+  @Test func `of another policy on the same actor does not affect the others`() async {
     let (messenger, host) = (Messenger<Int>(), SteppedHost())
     let logs = (0..<3).map { _ in Log<Int>() }
     let policies: [BufferingPolicy<Int>] = [.bufferingNewest(1), .unbounded, .bufferingOldest(2)]

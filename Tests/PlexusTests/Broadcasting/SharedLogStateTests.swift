@@ -200,7 +200,7 @@ import Testing
     #expect(limits.largest == 0)
   }
 
-  @Test func `what was prepared for delivery is visible before anybody is resumed`() async {
+  @Test func `what was prepared for delivery is visible before a task is resumed`() async {
     let hub = BroadcastHub<Int>()
     let subscription = hub.subscription(bufferingPolicy: .unbounded)
     let delivery = hub.prepare(1)

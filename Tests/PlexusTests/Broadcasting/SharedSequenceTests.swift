@@ -63,7 +63,7 @@ import Testing
     #expect(source.subscriberCount == 0)
   }
 
-  @Test func `starts again for who comes afterwards, without what came before`() async {
+  @Test func `starts again for a later subscriber, without what came before`() async {
     let (source, log) = (Messenger<Int>(), Log<String>())
     let shared = Tracked(source: source, log: log).broadcast()
     for round in 0..<5 {
@@ -102,7 +102,7 @@ import Testing
     #expect(await follower.all() == [1])
   }
 
-  @Test func `tells nobody what an iteration that was stopped still yields`() async {
+  @Test func `delivers nothing that a stopped iteration still yields`() async {
     // It yields its number, on demand, and does not care to be cancelled.
     final class Deaf: AsyncSequence, Sendable {
       struct Iterator: AsyncIteratorProtocol {
@@ -240,7 +240,7 @@ import Testing
     withExtendedLifetime((tokens, owner)) {}
   }
 
-  @Test func `delivers its failure to all, after what came before, and to those who come later`()
+  @Test func `delivers its failure to all, after what came before, and to later subscribers`()
     async
   {
     let (numbers, source) = AsyncThrowingStream.makeStream(of: Int.self, throwing: (any Error).self)
@@ -330,7 +330,7 @@ import Testing
     withExtendedLifetime(shared) {}
   }
 
-  @Test func `that nobody subscribes to is never iterated`() {
+  @Test func `without subscribers is never iterated`() {
     let log = Log<String>()
     let shared = Tracked(source: Messenger(), log: log).broadcast()
     _ = (shared.subscriberCount, shared.subscriberCounts())

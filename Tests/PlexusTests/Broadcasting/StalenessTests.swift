@@ -39,7 +39,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `tells those who skip and those who loop, too`() async {
+  @Test func `is published to bounded readers and to loops, too`() async {
     let states = publisher.subscribe()
     let all = publisher.subscription(bufferingPolicy: .unbounded)
     publisher.update(1)
@@ -134,7 +134,7 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `tells what has gone stale although something else happens just then`() async throws {
+  @Test func `is published although something else happens at the same time`() async throws {
     // It wakes its sleepers late.
     struct Drowsy: Clock {
       let manual: ManualClock
@@ -202,7 +202,7 @@ import Testing
     await census.falls(to: 0)
   }
 
-  @Test func `starts no timer once it has gone, whatever an abandoned load still does`() async {
+  @Test func `starts no timer after its release, whatever an abandoned load still does`() async {
     let clock = ManualClock()
     let census = Census()
     let (begun, released) = (Log<Void>(), Log<Void>())

@@ -37,7 +37,7 @@ import Testing
     withExtendedLifetime(stream) {}
   }
 
-  @Test func `wakes a reader that waits, whoever comes or goes`() async {
+  @Test func `wakes a waiting reader when a subscriber joins or leaves`() async {
     let messenger = Messenger<Int>()
     let log = Log<Int>()
     let counts = messenger.subscriberCounts()
@@ -142,7 +142,7 @@ import Testing
     #expect(publisher.subscriberCount == 0)
   }
 
-  @Test func `rule 0.9: resumes nobody under the lock of a publisher`() async {
+  @Test func `rule 0.9: resumes no task under the lock of a publisher`() async {
     // Whoever resumes a task puts it on its executor, which may be a user's.
     final class LockFinder: TaskExecutor {
       let publisher = DataPublisher<Int>()
@@ -185,7 +185,7 @@ import Testing
     withExtendedLifetime(subscription) {}
   }
 
-  @MainActor @Test func `returns when one has come, also if it has gone again`() async throws {
+  @MainActor @Test func `returns when there was a subscriber, even if it has left again`() async throws {
     let messenger = Messenger<Int>()
     let publisher = DataPublisher<Int>()
     let waiting = [
@@ -198,7 +198,7 @@ import Testing
     #expect(messenger.subscriberCount == 0)
   }
 
-  @MainActor @Test func `does not count a handler whose owner has gone`() async {
+  @MainActor @Test func `does not count a handler whose owner was released`() async {
     let messenger = Messenger<Int>()
     messenger.observe(as: Parcel(0)) { (_: Parcel, _: Int) in }
     let waiting = Task { try await messenger.waitForSubscriber() }

@@ -76,7 +76,7 @@ import Testing
     withExtendedLifetime(subscription) {}
   }
 
-  @Test func `costs nothing when nobody is subscribed`() {
+  @Test func `costs nothing without subscribers`() {
     let messenger = Messenger<Parcel>()
     let census = Census()
     for number in 0..<100 { messenger.send(census.parcel(number)) }

@@ -148,7 +148,7 @@ import Testing
   }
 
   @Test(arguments: [Policy.unbounded, .newest(1), .oldest(1)])
-  func `ends for ever`(policy: Policy) async {
+  func `ends permanently`(policy: Policy) async {
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription(bufferingPolicy: policy())
     var iterator = subscription.makeAsyncIterator()

@@ -83,7 +83,7 @@ import Testing
     #expect(origin.calls.count == 1)
   }
 
-  @Test func `R6: takes the fetch with it only when nobody waits for any of its keys`() async throws
+  @Test func `R6: cancels the fetch only when no caller waits for any of its keys`() async throws
   {
     let map = origin.makeMap(policy: policy(.cancel))
     let first = begin { await map.request([1, 2, 3]) }
@@ -104,7 +104,7 @@ import Testing
     #expect(map.statistics.failures == 0)
   }
 
-  @Test func `R6: gets a value again who comes while the cancelled fetch unwinds`() async throws {
+  @Test func `R6: a caller that joins while the cancelled fetch unwinds gets a value`() async throws {
     let unwinding = Gate()
     let tally = Tally()
     let map = MultiplexerMap<Int, Int>.bulk(policy: policy(.cancel)) { keys in
@@ -175,7 +175,7 @@ import Testing
     #expect(origin.calls == [[2, 3]])
   }
 
-  @Test func `R6: is not fetched for who has left while the stored copies were read`() async throws
+  @Test func `R6: is not fetched for a caller that left while the stored copies were read`() async throws
   {
     var policy = policy(.cancel)
     policy.cacherRead = .beforeFetch

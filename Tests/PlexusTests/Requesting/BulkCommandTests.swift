@@ -7,7 +7,7 @@ import Testing
   let clock = ManualClock()
   let origin = BulkOrigin()
 
-  @Test func `R7: those who wait for a cleared key get its result, which is not stored`()
+  @Test func `R7: the callers of a cleared key get its result, which is not stored`()
     async throws
   {
     let map = origin.makeMap(clock: clock)
@@ -164,7 +164,7 @@ import Testing
     #expect(outcomes(await map.request([1, 2])) == [1: "42", 2: "42"])
   }
 
-  @Test func `R11: a circle through another map is found, whoever closes it`() async throws {
+  @Test func `R11: a cycle through another map is found, whichever request closes it`() async throws {
     let back = Loop()
     let second = MultiplexerMap<Int, Int>.bulk(id: "b", clock: clock) { keys in
       let inner = await back.request([1])
@@ -195,7 +195,7 @@ import Testing
 
   // MARK: - Release
 
-  @Test func `releasing the map still gives those who wait their results, and then frees all`()
+  @Test func `releasing the map still gives its callers their results, and then frees all`()
     async throws
   {
     let alive = Alive()

@@ -89,7 +89,7 @@ import Testing
     #expect(map.cachedValue(3) == nil)
   }
 
-  @Test func `R3: that fails fails for its keys and for nobody else's`() async throws {
+  @Test func `R3: that fails fails for its keys only`() async throws {
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { [origin] keys in
       let values = try await origin.fetch(keys)
       if keys.contains(2) { throw Broken() }
@@ -215,7 +215,7 @@ import Testing
     #expect(origin.calls == [[1, 2], [3, 4], [1, 2]])
   }
 
-  @Test func `R18: raises the fetch to the priority of whoever joins any of its keys`() async throws
+  @Test func `R18: raises the fetch to the priority of a caller that joins any of its keys`() async throws
   {
     let gate = Gate()
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { keys in

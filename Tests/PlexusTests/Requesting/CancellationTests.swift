@@ -163,7 +163,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R6: costs nobody else a value who comes while the cancelled fetch unwinds`(
+  func `R6: costs no value to a caller that joins while the cancelled fetch unwinds`(
     kind: CacheKind
   ) async throws {
     let unwinding = Gate()

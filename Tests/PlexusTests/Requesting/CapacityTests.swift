@@ -60,7 +60,7 @@ import Testing
   }
 
   @Test(arguments: [Duration.seconds(1), .seconds(Int64.max)])
-  func `remembers no more failures than it has room for values, also of one moment or for ever`(
+  func `remembers no more failures than it has room for values, also of one moment or without end`(
     memory: Duration
   ) async {
     var policy = CachePolicy()
@@ -215,7 +215,7 @@ import Testing
 
   // MARK: - What goes on
 
-  @Test func `lets a fetch go on, and its callers get its value, though the old one has gone`()
+  @Test func `lets a fetch go on, and its callers get its value, though the old one was evicted`()
     async throws
   {
     let gate = Gate()
@@ -240,7 +240,7 @@ import Testing
     #expect(count(map, of: 8) == 1)
   }
 
-  @Test func `R4: lets the value stand in for a failed fetch though it has gone meanwhile`()
+  @Test func `R4: lets the value stand in for a failed fetch though it was evicted meanwhile`()
     async throws
   {
     let gate = Gate()
@@ -282,7 +282,7 @@ import Testing
     await #expect(throws: Offline.self) { try await caller.value }
   }
 
-  @Test func `tells the subscribers of a key whose value has gone`() async throws {
+  @Test func `notifies the subscribers of a key whose value was evicted`() async throws {
     let gate = Gate()
     gate.admit(1)
     let map = MultiplexerMap<Int, Int>(capacity: .count(1), clock: clock) { key in
@@ -306,7 +306,7 @@ import Testing
     )
   }
 
-  @Test func `fetches again what has gone, and counts and tells what had to go`() async throws {
+  @Test func `fetches evicted values again, and counts and reports evictions`() async throws {
     let map = MultiplexerMap<Int, Int>(capacity: .count(2), clock: clock) { $0 }
     let events = Recorder(map.events())
     for key in [1, 2, 3, 1] { _ = try await map.request(key) }

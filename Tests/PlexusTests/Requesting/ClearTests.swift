@@ -29,7 +29,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R7: during a fetch leaves those who wait its result, which is stored nowhere`(
+  func `R7: during a fetch leaves the callers its result, which is stored nowhere`(
     kind: CacheKind
   ) async throws {
     let cache = counting(kind)
@@ -93,7 +93,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R7: loses nobody who waits for a fetch that has not begun, and stores nothing of it`(
+  func `R7: loses no caller of a fetch that has not begun, and stores nothing of it`(
     kind: CacheKind
   ) async throws {
     let cache = counting(kind)
@@ -112,7 +112,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R7: does not begin a fetch that was only queued and that nobody waits for`(
+  func `R7: does not begin a fetch that was only queued and has no callers`(
     kind: CacheKind
   ) async throws {
     let cache = counting(kind)
@@ -126,7 +126,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R6 and R7: cancels a fetch that nobody waits for if the policy is to cancel`(
+  func `R6 and R7: cancels a fetch without callers if the policy is to cancel`(
     kind: CacheKind
   ) async throws {
     var policy = CachePolicy()

@@ -96,7 +96,7 @@ import Testing
 }
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The causes of removals` {
-  @Test func `are told to those who listen`() async throws {
+  @Test func `are reported as events`() async throws {
     let map = MultiplexerMap<Int, Int>(capacity: .count(1), clock: ManualClock()) {
       (key: Int, _: FetchContext<Int>) in key == 3 ? .transient(3) : .value(key)
     }

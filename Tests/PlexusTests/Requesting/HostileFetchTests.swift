@@ -97,7 +97,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `0.6: keeps its value alive for nobody when it leaves a task behind`(
+  func `0.6: does not retain its value when it leaves a task behind`(
     kind: CacheKind
   ) async throws {
     let forever = Gate()
@@ -125,7 +125,7 @@ import Testing
   }
 
   @Test(arguments: [1, 2])
-  func `0.6: keeps the keys alive for nobody that it has asked for`(count: Int) async throws {
+  func `0.6: does not retain the keys that it has requested`(count: Int) async throws {
     let map = MultiplexerMap<Name, Int> { _ in 1 }
     weak var seen: Name?
     do {

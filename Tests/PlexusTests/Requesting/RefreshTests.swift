@@ -82,7 +82,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R9: during the very first fetch leaves those who wait for it their result`(
+  func `R9: during the very first fetch leaves its callers their result`(
     kind: CacheKind
   ) async throws {
     let tally = Tally()
@@ -105,7 +105,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R9: runs its fetch also if nobody waits for it`(kind: CacheKind) async throws {
+  func `R9: runs its fetch also without callers`(kind: CacheKind) async throws {
     let cache = try await loaded(kind)
     cache.refresh()
     let early = begin { try await cache.request() }

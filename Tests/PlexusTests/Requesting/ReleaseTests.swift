@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Releasing` {
   @Test(arguments: CacheKind.allCases)
-  func `a cache while a fetch runs still gives those who wait their result`(
+  func `a cache while a fetch runs still gives the callers their result`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()

@@ -49,7 +49,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [UnobservedFetch.finishAndStore, .cancel])
-  func `lose nobody and never see what is too old`(
+  func `lose no caller and never see what is too old`(
     kind: CacheKind,
     whenUnobserved: UnobservedFetch
   ) async throws {
@@ -86,7 +86,7 @@ import Testing
   }
 
   @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
-  func `that all leave at once and come back lose nobody`(
+  func `that all leave at once and come back lose no caller`(
     whenUnobserved: UnobservedFetch
   ) async throws {
     var policy = CachePolicy()

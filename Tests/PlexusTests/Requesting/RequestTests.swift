@@ -116,7 +116,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R3: a failure reaches everybody who waits and is not kept`(kind: CacheKind) async throws {
+  func `R3: a failure reaches all callers and is not kept`(kind: CacheKind) async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.failure(Broken()), .success(2)], gate: gate)
     let cache = kind.make { try await origin.fetch() }

@@ -97,7 +97,7 @@ import Testing
     #expect("\(error)".contains("profile: Broken"))
   }
 
-  @Test func `a response can be made by whoever is requestable`() {
+  @Test func `a response can be made for any requestable`() {
     let response = Response(value: 1, source: .cacher)
     #expect(response.age == .zero)
     #expect(!response.isStale)

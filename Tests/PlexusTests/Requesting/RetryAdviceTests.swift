@@ -82,7 +82,7 @@ import Testing
     arguments: CacheKind.allCases,
     [Duration.seconds(Int64.max), Duration(secondsComponent: .max, attosecondsComponent: 999)]
   )
-  func `may be told to wait for ever, and still be given up`(
+  func `can be told to wait endlessly, and still be given up`(
     kind: CacheKind,
     advice: Duration
   ) async throws {

@@ -14,7 +14,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is for those who wait for it and answers nobody else`(kind: CacheKind) async throws {
+  func `is for its callers and answers no other request`(kind: CacheKind) async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.success(1), .success(2)], gate: gate)
     let cache = kind.makeInformed(policy: patient, clock: clock) { _ in
@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is told to those who subscribed, and then there is none`(kind: CacheKind) async throws {
+  func `is published to subscribers, and then there is none`(kind: CacheKind) async throws {
     let cache = kind.makeInformed(clock: clock) { _ in .transient(1) }
     let states = Recorder(cache.subscribe())
     _ = await states.first(1)

@@ -109,7 +109,7 @@ import Testing
     #expect(looks.count == 4)
   }
 
-  @Test func `nobody follows any more are not looked for`() async {
+  @Test func `without followers are not looked for`() async {
     let store = Store<Counted, Int>(Counted()) { $0.number += $1 }
     let looks = store.state.looks
     for isPath in [true, false] {
@@ -256,7 +256,7 @@ import Testing
     #expect(await changes.first(1) == [Change(old: 4, new: 5)])
   }
 
-  @Test func `form one chain for whoever subscribes while others dispatch`() async {
+  @Test func `form one chain for a subscriber that joins while others dispatch`() async {
     let store = makeShelf()
     await withTaskGroup { group in
       for _ in 0..<3 {
@@ -312,7 +312,7 @@ import Testing
 
   @TaskLocal private static var isSubscriber = false
 
-  @Test func `do not keep the one who subscribes with what others have left`() async {
+  @Test func `do not occupy the subscribing thread with what others have left`() async {
     let (later, own) = (Later<Store<Int, Int>>(), Guarded(0))
     let store = Store<Int, Int>(0) { state, action in
       if Self.isSubscriber { own.withLock { $0 += 1 } }

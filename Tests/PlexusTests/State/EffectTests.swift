@@ -217,7 +217,7 @@ import Testing
     #expect(context?.state == [7])
   }
 
-  @Test func `are not started when the store has gone`() {
+  @Test func `are not started after the release of the store`() {
     let kept = Guarded<Middleware<[Int], Order>.Context?>(nil)
     do {
       let middleware = Middleware<[Int], Order> { _, context, _ in

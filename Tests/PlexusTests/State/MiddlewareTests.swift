@@ -10,7 +10,7 @@ import Testing
     Store([], middleware: middleware) { $0.append($1) }
   }
 
-  @Test func `is called in the order of the array, each around those that follow`() {
+  @Test func `is called in the order of the array, each around the following ones`() {
     let log = Log<String>()
     func named(_ name: String) -> Step {
       Step { action, _, next in

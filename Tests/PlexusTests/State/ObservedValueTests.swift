@@ -149,7 +149,7 @@ import Testing
     #expect(all.isInvalid)
   }
 
-  @Test func `redraws of a thousand rows those that have changed`() {
+  @Test func `redraws only the changed ones of a thousand rows`() {
     let store = Store<[Int], Int>(Array(repeating: 0, count: 1000)) { rows, index in
       rows[index] += 1
     }
@@ -172,7 +172,7 @@ import Testing
     }
   }
 
-  @Test func `tells one who has read a value in between of its return to the former one`() async {
+  @Test func `notifies an observer that read a value in between of the return to the former one`() async {
     let volume = CurrentValue(1)
     let observed = ObservedValue(volume)
     let (first, second) = (Screen(observed), Screen(observed))

@@ -264,7 +264,7 @@ import Testing
     try await loop.value
   }
 
-  @Test func `shows both states in one order, whoever dispatches`() async {
+  @Test func `shows both states in one order, whichever of them is dispatched to`() async {
     var page: Page? = makePage()
     guard let states = page?.subscription(bufferingPolicy: .unbounded) else { return }
     await withTaskGroup { [page, app] group in

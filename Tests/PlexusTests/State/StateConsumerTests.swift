@@ -129,7 +129,7 @@ import Testing
     consumer.removeAll()
   }
 
-  @Test func `lets a closure that suspends see every change in order and hold up nobody`() async {
+  @Test func `lets a closure that suspends see every change in order and delay no other`() async {
     let consumer = Consumer(initialState: Shelf())
     let gate = Gate()
     let slow = Log<String>()
@@ -289,7 +289,7 @@ import Testing
     #expect(await ended.first(1) == [true])
   }
 
-  @Test func `tells one chain of changes, whoever feeds and adds`() async {
+  @Test func `reports one chain of changes while others feed and add`() async {
     let consumer = StateConsumer<Int>()
     let count = 4 * 200
     let logs = (0..<8).map { _ in Log<Change<Int>>() }

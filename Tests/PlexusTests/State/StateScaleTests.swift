@@ -25,7 +25,7 @@ import Testing
     #expect(store.state == 1)
   }
 
-  @Test func `are told of each change once, whoever leaves in between`() async {
+  @Test func `are notified of each change once, whichever of them leave in between`() async {
     let store = Store<Int, Int>(0) { $0 += $1 }
     var changes: [Subscription<Change<Int>>?] = (0..<100).map { _ in
       store.subscription(toChangesOf: \.self)

@@ -85,7 +85,7 @@ import Testing
     #expect(seen.map(\.app) == [0, 0, 5, 5])
   }
 
-  @Test func `loses no action, stress from an effect and from those who leave`() async {
+  @Test func `loses no action, stress from an effect and from leaving callers`() async {
     let kept = Owner<Middleware<[Int], Int>.Context>()
     let keeping = Middleware<[Int], Int> { action, context, next in
       if action == 0 { kept.keep(context) }

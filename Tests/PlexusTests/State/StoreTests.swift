@@ -14,7 +14,7 @@ import Testing
     #expect(store.state.count == 5)
   }
 
-  @Test @MainActor func `takes actions from an actor and from a thread of nobody`() {
+  @Test @MainActor func `takes actions from an actor and from a plain thread`() {
     let store = makeShelf()
     store.dispatch(.add(1))
     onOwnThread { store.dispatch(.add(2)) }

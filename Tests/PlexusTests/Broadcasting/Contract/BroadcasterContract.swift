@@ -5,7 +5,7 @@ import Testing
 /// The rules of registration and order that every broadcaster keeps.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The contract of broadcasters` {
   @Test(arguments: contractSubjects, ReadingWay.all)
-  func `rule 0.1: what is sent after registration arrives though nobody iterates yet`(
+  func `rule 0.1: what is sent after registration arrives, even before the iteration`(
     subject: any ContractSubject,
     way: ReadingWay
   ) async {
@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test(arguments: contractSubjects.filter { $0.replays && $0.deliversAtOnce }, ReadingWay.all)
-  func `rule 0.1: who subscribes to states gets the newest one, whoever else is there`(
+  func `rule 0.1: a subscriber to states gets the newest one, with and without others`(
     subject: any ContractSubject,
     way: ReadingWay
   ) async {
@@ -109,7 +109,7 @@ import Testing
   }
 
   @Test(arguments: contractSubjects)
-  func `rule 0.2: a handler that suspends never overlaps itself and holds up nobody`(
+  func `rule 0.2: a handler that suspends never overlaps itself and delays no other`(
     subject: any ContractSubject
   ) async {
     let stage = subject.stage()
@@ -133,7 +133,7 @@ import Testing
   }
 
   @Test(arguments: contractSubjects.filter(\.ordersHandlers), HandlerSite.synchronous)
-  func `rule 0.3: what a handler sends comes after the message at hand, for everybody`(
+  func `rule 0.3: what a handler sends follows the current message, for all subscribers`(
     subject: any ContractSubject,
     site: HandlerSite
   ) async {

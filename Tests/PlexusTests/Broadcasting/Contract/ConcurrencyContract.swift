@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test(arguments: contractSubjects)
-  func `rule 0.5: who comes and goes while many send misses nothing in between`(
+  func `rule 0.5: subscribers that join and leave while many send miss nothing in between`(
     subject: any ContractSubject
   ) async {
     let stage = subject.stage()

@@ -47,7 +47,7 @@ import Testing
   }
 
   @Test(arguments: contractSubjects.filter(\.deliversAtOnce), ReadingWay.all)
-  func `rule 0.6: elements are released when everybody has read them`(
+  func `rule 0.6: elements are released when all subscribers have read them`(
     subject: any ContractSubject,
     way: ReadingWay
   ) async {

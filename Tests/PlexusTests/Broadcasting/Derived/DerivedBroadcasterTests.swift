@@ -51,7 +51,7 @@ import Testing
     #expect(calls.entries == [1, 2])
   }
 
-  @Test func `ends with its source and not before, though nobody keeps it`() async {
+  @Test func `ends with its source and not before, without being kept`() async {
     var messenger: Messenger<Int>? = Messenger()
     guard let stream = messenger?.map({ $0 + 1 }).filter({ $0 > 1 }).subscribe() else { return }
     messenger?.send(1)

@@ -91,7 +91,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [false, true])
-  func `R7: while the copy is being read leaves it to those who wait, and to nobody else`(
+  func `R7: while the copy is being read leaves it to the waiting callers only`(
     kind: CacheKind,
     all: Bool
   ) async throws {

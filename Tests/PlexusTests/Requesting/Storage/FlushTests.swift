@@ -202,7 +202,7 @@ import Testing
     #expect(cacher.count(of: .store) == 1)
   }
 
-  @Test func `evicting writes what was not written, without anybody calling for it`() async throws {
+  @Test func `evicting writes what was not written, without a call`() async throws {
     let map = map(capacity: .count(2), policy: .readingFirst())
     let gate = cacher.hold(.store)
     for key in 1...3 { _ = try await map.request(key) }
@@ -265,7 +265,7 @@ import Testing
     #expect(try await map.request(1) == 10)
   }
 
-  @Test func `values that leave memory while nothing can be removed are not kept for ever`()
+  @Test func `values that leave memory while nothing can be removed are not kept endlessly`()
     async throws
   {
     let cacher = ControlledCacher<Token>()

@@ -8,7 +8,7 @@ import Testing
     CacheGeneration(epoch: epoch, number: number)
   }
 
-  @Test func `are skipped as far as nobody else has removed anything in between`() {
+  @Test func `are skipped if no removal of others came in between`() {
     var removals = OwnRemovals()
     removals.note(1, before: generation(3), after: generation(4))
     removals.note(2, before: generation(4), after: generation(6))
