@@ -15,7 +15,7 @@ extension `Every order of jobs` {
       }
     }
 
-    /// How a loop reads.
+    /// The ways in which a loop reads.
     enum Way: CaseIterable {
       case unbounded
       case stream
@@ -50,7 +50,7 @@ extension `Every order of jobs` {
     }
 
     @Test(arguments: Way.allCases)
-    func `a cancelled loop ends, whenever it is cancelled, and delays no other loop`(way: Way) throws {
+    func `a cancelled loop ends at any time, and delays no other loop`(way: Way) throws {
       try forEveryInterleaving(deviations: 4) {
         let messenger = Messenger<Int>()
         let doomed = way.read(messenger)

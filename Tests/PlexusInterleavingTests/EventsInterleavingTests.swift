@@ -16,7 +16,7 @@ extension `Every order of jobs` {
       }
     }
 
-    /// What handlers have seen.
+    /// The events that handlers have received.
     final class Notes: Sendable {
       private let notes = Mutex<[String]>([])
 

@@ -209,7 +209,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `a subscriber that joins while the last one leaves is served by one iteration, without gaps`()
+    @Test func `a subscriber that joins while the last one leaves sees one iteration, no gap`()
       throws
     {
       try forEveryInterleaving(deviations: 5) {

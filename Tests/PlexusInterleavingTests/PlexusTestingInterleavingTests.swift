@@ -9,7 +9,7 @@ extension `Every order of jobs` {
       let what: String
     }
 
-    @Test func `a sleeper that is advanced and cancelled at once wakes once, and no sleeper is left`()
+    @Test func `a sleeper that is advanced and cancelled at once wakes once`()
       throws
     {
       try forEveryInterleaving {

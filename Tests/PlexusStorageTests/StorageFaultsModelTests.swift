@@ -51,7 +51,7 @@ private enum Trouble: CaseIterable, Sendable {
 }
 
 @Suite(.fewAtOnce) struct `Storage on a failing disk` {
-  /// What an operation claims of the keys that it was given.
+  /// The claim of an operation about the keys that it was given.
   enum Claim: Equatable {
     case done
     case failed(Set<String>)

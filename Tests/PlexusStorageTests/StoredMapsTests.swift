@@ -53,7 +53,7 @@ struct `Multiplexers with files` {
     #expect(try await second.request().name == "second", "Its memory is its own")
   }
 
-  /// How another instance clears.
+  /// The ways in which another instance clears.
   private enum Clearing: CaseIterable {
     case key, namespace, everything
 
@@ -492,7 +492,7 @@ struct `Multiplexers with files` {
   }
 }
 
-/// How often a process is killed by each of the tests below; more by the environment's `PLEXUS_KILLS`.
+/// The number of times that each of the following tests kills a process, set by the environment's `PLEXUS_KILLS`.
 private let killCount =
   ProcessInfo.processInfo.environment["PLEXUS_KILLS"].flatMap { Int($0) } ?? 12
 

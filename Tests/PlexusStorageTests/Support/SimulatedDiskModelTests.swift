@@ -7,7 +7,7 @@ import Testing
 /// A file system in memory that fails or stops at a chosen call, and forgets in a crash what was
 /// not synchronised.
 final class SimulatedDisk: FileSystem {
-  /// What happens at a call.
+  /// A fault at a call.
   enum Trouble: Sendable, Hashable {
     /// The call of this number, counted from 1, fails with this code.
     case fails(at: Int, code: Int32)
@@ -17,7 +17,7 @@ final class SimulatedDisk: FileSystem {
     case failsAlways(code: Int32)
   }
 
-  /// What is on the disk after a crash that was not synchronised before.
+  /// The content of the disk after a crash that was not synchronized before.
   enum Survival: CaseIterable {
     case everything, nothing, namesOnly, contentsOnly
   }
@@ -66,10 +66,10 @@ final class SimulatedDisk: FileSystem {
   }
   var paths: [String] { state.withLock { $0.names.keys.sorted() } }
 
-  /// How many bytes all files may have together before the disk is full.
+  /// Sets the number of bytes that all files can have together before the disk is full.
   func setCapacity(_ bytes: Int) { state.withLock { $0.capacity = bytes } }
 
-  /// Calls the closure when somebody waits for a lock next.
+  /// Calls the closure at the next wait for a lock.
   func whenPaused(_ action: @escaping @Sendable (SimulatedDisk) -> Void) {
     state.withLock { $0.pauseAction = action }
   }
@@ -115,7 +115,7 @@ final class SimulatedDisk: FileSystem {
     }
   }
 
-  /// Puts a file there, as somebody else would.
+  /// Puts a file there, as another process would.
   func put(_ bytes: [UInt8], at path: String) {
     state.withLock { state in
       state.last += 1

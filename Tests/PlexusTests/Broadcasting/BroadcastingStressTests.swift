@@ -18,13 +18,13 @@ import Testing
     }
   }
 
-  /// What was wrong with what a reader has seen.
+  /// The defects in the messages that a reader has received.
   struct Findings: Equatable, Sendable {
     var gaps = 0
     var repetitions = 0
     var reorders = 0
 
-    /// Checks the numbers of each sender; gaps are allowed to those who skip.
+    /// Checks the numbers of each sender; readers that skip can have gaps.
     init(_ messages: [Message], gapsAreAllowed: Bool = false) {
       var last: [Int: Int] = [:]
       for message in messages {

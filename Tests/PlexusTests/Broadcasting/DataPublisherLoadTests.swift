@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// What callers of `load` may rely on.
+/// The guarantees for callers of `load`.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Loading a data publisher` {
   let gate = Gate()
 
@@ -77,7 +77,7 @@ import Testing
     #expect(try await first.value == 1)
     var values: Set<Int> = []
     for other in others { values.insert(try await other.value) }
-    // Those who come after the end of the first begin anew, and share that again.
+    // Callers that start after the end of the first load share a new one.
     #expect(values.isSubset(of: [1, 2]))
     #expect(await states.first(3).map(words) == ["unknown", "loading(-)", "loaded(1)"])
   }

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// What is kept for a subscriber who says nothing about it.
+/// The default buffering of each source.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Without a buffering policy` {
   private let numbers = Array(1...100)
 

@@ -7,7 +7,7 @@ import Testing
 ///
 /// `PLEXUS_DELIVERIES=100000000 swift test --filter DeliveryStress` asks for as many.
 @Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(60))) struct `Delivery stress` {
-  /// What one consumer has seen, told by the numbers of the parcels.
+  /// The numbers of the parcels that one consumer has received.
   final class Consumer: Sendable {
     struct Tally: Equatable, Sendable {
       var count = 0

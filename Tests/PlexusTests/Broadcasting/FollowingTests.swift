@@ -126,7 +126,7 @@ import Testing
     for await count in source.subscriberCounts() where count == 0 { break }
     #expect(await messages?.all().isEmpty == true)
     await census.falls(to: 0)
-    // There is nobody any more who could receive anything.
+    // There is no receiver any more.
     messenger?.follow(source.subscription())
     #expect(source.subscriberCount == 0)
   }

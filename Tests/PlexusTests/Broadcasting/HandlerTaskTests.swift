@@ -2,7 +2,7 @@ import Plexus
 import TestSupport
 import Testing
 
-/// How often the actor of a handler is asked to do something.
+/// The number of jobs that the actor of a handler receives.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `What waits for a handler` {
   @Test func `rule 0.10: is one job for its actor, however many messages there are`() async {
     let host = SteppedHost()

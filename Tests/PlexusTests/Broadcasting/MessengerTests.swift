@@ -58,7 +58,7 @@ import Testing
   }
 
   @Test(arguments: [Policy.unbounded, .newest(2), .oldest(2)])
-  func `does not deliver an author's messages to subscribers that ignore the author`(policy: Policy) async {
+  func `delivers no messages of an author that a subscriber ignores`(policy: Policy) async {
     let messenger = Messenger<Int>()
     let (me, you) = (Author(), Author())
     let mine = messenger.subscribe(ignoring: me, bufferingPolicy: policy())

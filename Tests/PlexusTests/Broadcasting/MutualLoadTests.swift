@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// Loads that would come to wait for themselves by way of others, whoever has begun those.
+/// Loads that would wait for themselves through others, whichever call started those.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Loads that wait for each other` {
   @Test func `are found out though different callers have begun them`() async throws {
     let (first, second) = (DataPublisher<Int>(), DataPublisher<Int>())

@@ -2,7 +2,7 @@ import Plexus
 import TestSupport
 import Testing
 
-/// What handlers may rely on.
+/// The guarantees for handlers.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An observation` {
   @MainActor final class Label: Sendable {
     var texts: [String] = []

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// What callers that load pages at the same time may rely on.
+/// The guarantees for concurrent page loads.
 @MainActor @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Loading pages` {
   let catalog = Catalog(isHeldUp: true)
   let publisher: PagedPublisher<String, Int>

@@ -22,7 +22,7 @@ import Testing
     let isFirst: Bool
   }
 
-  /// The state, and what somebody who only heard of the events believes of it.
+  /// The state, and the belief of an observer that sees only the events.
   struct World {
     var state = PagedPublisherState<String, Int>()
     var history: [Event] = []
@@ -33,7 +33,7 @@ import Testing
     var items: [String]?
     var cursor: Int?
     var belief = "unknown"
-    /// What there was before anything was under way.
+    /// The state before the current load began.
     var settled = "unknown"
     var running: [Flight] = []
     var current: Flight?

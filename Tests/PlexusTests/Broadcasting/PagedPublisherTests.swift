@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// What those who read a list page by page may rely on.
+/// The guarantees for readers of a list that is loaded page by page.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A paged publisher` {
   @Test func `publishes every page with those before it, up to the last`() async throws {
     let publisher = Catalog().publisher()

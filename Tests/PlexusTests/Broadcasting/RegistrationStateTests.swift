@@ -4,7 +4,7 @@ import Testing
 
 @testable import Plexus
 
-/// What a token cancels.
+/// The effects of cancelling a token.
 @Suite(.fewAtOnce) struct `A registration` {
   final class Removed: Registration, @unchecked Sendable {
     let during = Guarded<@Sendable () -> Void>({})
@@ -63,7 +63,7 @@ import Testing
   }
 }
 
-/// What a reset takes from the handlers of a hub.
+/// The queued elements that a reset takes from the handlers of a hub.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A backlog of handlers that is discarded` {
   @Test(arguments: [true, false])
   func `is not handled, whether it waits in the queue or was taken from it`(suspends: Bool) async {

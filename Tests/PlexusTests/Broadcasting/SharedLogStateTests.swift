@@ -156,7 +156,7 @@ import Testing
     await SuspendedTask.suspend(isolation: #isolation) { task in
       hub.park(reader, task: task)
       isParked = reader.task != nil
-      // Nobody else would resume it.
+      // Nothing else would resume it.
       if isParked { hub.remove(reader) }
     }
     return isParked

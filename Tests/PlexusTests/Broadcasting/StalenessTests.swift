@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// What subscribers learn when a loaded value goes stale.
+/// The elements that subscribers receive when a loaded value becomes stale.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A data publisher that publishes staleness` {
   let clock = ManualClock()
   let publisher: DataPublisher<Int>

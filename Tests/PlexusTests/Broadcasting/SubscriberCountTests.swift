@@ -143,7 +143,7 @@ import Testing
   }
 
   @Test func `rule 0.9: resumes no task under the lock of a publisher`() async {
-    // Whoever resumes a task puts it on its executor, which may be a user's.
+    // Resuming a task enqueues it on its executor, which can be a user's.
     final class LockFinder: TaskExecutor {
       let publisher = DataPublisher<Int>()
       let jobs = Log<Void>()
@@ -185,7 +185,7 @@ import Testing
     withExtendedLifetime(subscription) {}
   }
 
-  @MainActor @Test func `returns when there was a subscriber, even if it has left again`() async throws {
+  @MainActor @Test func `returns when there was a subscriber, even for a moment`() async throws {
     let messenger = Messenger<Int>()
     let publisher = DataPublisher<Int>()
     let waiting = [

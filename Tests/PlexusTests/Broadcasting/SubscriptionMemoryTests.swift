@@ -2,7 +2,7 @@ import Plexus
 import TestSupport
 import Testing
 
-/// What a subscription keeps alive, and for how long.
+/// The objects that a subscription keeps alive, and for how long.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The memory of a subscription` {
   @Test func `keeps nothing before its position, however long it is kept`() async {
     let messenger = Messenger<Parcel>()

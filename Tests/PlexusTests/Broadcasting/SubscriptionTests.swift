@@ -2,7 +2,7 @@ import Plexus
 import TestSupport
 import Testing
 
-/// What one reader may rely on.
+/// The guarantees for one reader.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A subscription` {
   @Test func `loses nothing under the unbounded policy`() async {
     let messenger = Messenger<Int>()
@@ -69,7 +69,7 @@ import Testing
     let task = Task { await reader.read(subscription, into: log) }
     await reader.executor.step()
     messenger.send(1)
-    // Nobody waits between being woken and waiting again.
+    // No reader waits between being resumed and waiting again.
     messenger.send(2)
     await reader.executor.step()
     #expect(log.entries == [1])

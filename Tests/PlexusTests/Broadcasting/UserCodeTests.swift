@@ -235,7 +235,7 @@ import Testing
     let (census, released) = (Census(), Log<Void>())
     func parcel() -> Parcel {
       census.parcel { [weak publisher] in
-        // Those that are made here are released here: once is enough.
+        // Parcels that are made here are released here: once is enough.
         if let publisher, released.count < 100 {
           released.append(())
           use(publisher)

@@ -164,7 +164,8 @@ import Testing
     #expect(outcomes(await map.request([1, 2])) == [1: "42", 2: "42"])
   }
 
-  @Test func `R11: a cycle through another map is found, whichever request closes it`() async throws {
+  @Test func `R11: a cycle through another map is found, whichever request closes it`() async throws
+  {
     let back = Loop()
     let second = MultiplexerMap<Int, Int>.bulk(id: "b", clock: clock) { keys in
       let inner = await back.request([1])
@@ -284,7 +285,7 @@ private final class Token: Hashable, Sendable {
   func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
-/// Keys that somebody is told of when they are looked at.
+/// Keys that call a closure when they are iterated.
 private struct Interrupted: Collection, Sendable {
   let keys: [Token]
   let onLook: @Sendable (Int) -> Void

@@ -215,8 +215,7 @@ import Testing
     #expect(origin.calls == [[1, 2], [3, 4], [1, 2]])
   }
 
-  @Test func `R18: raises the fetch to the priority of a caller that joins any of its keys`() async throws
-  {
+  @Test func `R18: raises the fetch to the priority of a caller of any of its keys`() async throws {
     let gate = Gate()
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { keys in
       try await gate.wait()

@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A map of limited capacity` {
   let clock = ManualClock()
 
-  /// How many of the keys from 0 on have a value.
+  /// The number of keys from 0 on that have a value.
   private func count<Value>(_ map: MultiplexerMap<Int, Value>, of keys: Int) -> Int {
     (0..<keys).count { map.cachedValue($0) != nil }
   }
@@ -116,8 +116,8 @@ import Testing
           }
         }
       }
-      // What was refreshed is fetched though nobody waits for it. The values are counted one after the
-      // other: none may come or go meanwhile.
+      // Refreshed keys are fetched without callers. The values are counted one after the other, while none is added or
+      // evicted.
       _ = await map.refreshAll().request(0..<203)
       #expect(count(map, of: 203) <= 50)
     }

@@ -35,7 +35,7 @@ import Testing
   }
 }
 
-/// The state of a key, and what somebody believes who sees its effects only.
+/// The state of a key, and the belief of an observer that sees only its effects.
 private struct World {
   enum Event: CaseIterable {
     case request, insist, leave, succeed, pass, fail, giveUp, lateResult

@@ -1,9 +1,8 @@
 import Plexus
 
-/// What a cache is believed to do, one event after the other.
+/// A model of a cache, one event after the other.
 ///
-/// Everything that begins is given a moment; whether one thing comes before another is all that is
-/// ever asked.
+/// Everything that begins is given a moment. Only the order of moments is ever used.
 struct HistoryModel {
   private struct Fetch {
     let number: Int
@@ -31,7 +30,7 @@ struct HistoryModel {
     self.policy = policy
   }
 
-  /// How a fetch ends, by its number.
+  /// Returns the error of a fetch with this number, if it fails.
   static func error(of number: Int) -> (any Error)? {
     switch number % 6 {
     case 3: Broken()

@@ -170,7 +170,7 @@ private struct WatchedKey: Hashable, Sendable {
   }
 }
 
-/// What happens when keys are compared.
+/// A closure that runs when keys are compared.
 private final class Watch: Sendable {
   private struct State {
     var rest = 0

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// What users of other libraries rely on, told in the terms of this one.
+/// Behavior that users of other libraries rely on, in the terms of this one.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Scenarios of other libraries` {
   let clock = ManualClock()
 

@@ -115,7 +115,7 @@ import Testing
       cache.clearMemory()
       #expect(made.value >= 4)
     }
-    // As above: whoever was told last lets go a moment later, and may cause one more fetch.
+    // As above: the last notified subscriber releases the value a moment later, and can cause one more fetch.
     await tokens.allGone()
     await released.first(made.value)
     #expect(released.count == made.value)

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// What caches do if nothing but the fetch is said.
+/// The behavior of caches with nothing but a fetch.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The defaults of caches` {
   @Test func `a map keeps whatever it is asked for`() async throws {
     let map = MultiplexerMap<Int, Int>(clock: ManualClock()) { $0 }

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Requests from many threads` {
-  /// What is fetched: a number that only grows.
+  /// The source of the fetched values: a number that only grows.
   private final class Origin: Sendable {
     private let version = Tally()
 

@@ -140,7 +140,7 @@ private struct Table {
     if let index = places[key] { policy.use(index) }
   }
 
-  /// Stores a value, and removes the keys of those that have to go.
+  /// Stores a value, and removes the evicted keys.
   mutating func keep(_ key: Int) {
     policy.keep(place(of: key), hash: UInt64(key), cost: 1)
     while let victim = policy.nextVictim(hash: { [keys] in UInt64(keys[$0]) }) {

@@ -11,9 +11,9 @@ final class SimpleCacher: Cacher {
   private let writes = Gate()
 
   /// - Parameters:
-  ///   - values: What it has; stored this very moment.
-  ///   - reading: What holds those who read.
-  ///   - failure: What writing and removing fail with.
+  ///   - values: The stored values, with the current time.
+  ///   - reading: A gate that holds readers.
+  ///   - failure: The error of writing and removing.
   init(_ values: [Int: Int] = [:], reading: Gate? = nil, failure: (any Error)? = nil) {
     let stored = values.map { ("\($0)", CacheEntry(value: $1, storedAt: Self.now)) }
     entries = Guarded(Dictionary(uniqueKeysWithValues: stored))

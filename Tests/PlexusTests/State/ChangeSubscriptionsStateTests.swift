@@ -7,7 +7,7 @@ import Testing
   final class Hub: HubCore, @unchecked Sendable {
     let number: Int
     let finished: Log<Int>
-    /// What happens when those are to be removed whose owners have gone.
+    /// Called when subscriptions without an owner are to be removed.
     let look: @Sendable () -> Void
 
     init(_ number: Int, _ finished: Log<Int>, look: @escaping @Sendable () -> Void = {}) {

@@ -99,7 +99,7 @@ import Testing
     #expect(looks.count == 3)
     #expect(await streams[9].first(3).map(\.new) == [0, 1, 2])
     #expect(await late?.first(2) == [Change(old: nil, new: 1), Change(old: 1, new: 2)])
-    // Those who leave take nothing from the others, and the last one ends the evaluation.
+    // Leaving subscribers take nothing from the others, and the last one ends the evaluation.
     streams = []
     store.dispatch(2)
     #expect(looks.count == 4)
@@ -122,7 +122,7 @@ import Testing
       stream = nil
       store.dispatch(1)
       #expect(looks.count == before)
-      // Somebody else may come later.
+      // Another subscriber can come later.
       let again = store.subscription(toChangesOf: \.half)
       store.dispatch(2)
       #expect(
@@ -217,7 +217,7 @@ import Testing
     #expect(census.living == 0)
   }
 
-  /// What a key path may be told apart by; it uses a store when it is compared.
+  /// The part of a key that distinguishes key paths; comparing it uses a store.
   struct Key: Hashable, Sendable {
     let number: Int
     let later: Later<Store<[Int], Int>>

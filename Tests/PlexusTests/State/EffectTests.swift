@@ -290,7 +290,7 @@ import Testing
 
   // MARK: - Effects by id
 
-  /// What a store is asked to do about effects with ids.
+  /// A command about effects with ids.
   enum Command: Sendable, Equatable {
     case run(String, Int, cancels: Bool)
     case cancel(String)

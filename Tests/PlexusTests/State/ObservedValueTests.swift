@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  /// What a view does: it reads, and reads again when it was told that something has changed.
+  /// A view, which reads, and reads again when it is notified of a change.
   @MainActor
   final class Screen<Value: Sendable> {
     private let observed: ObservedValue<Value>
@@ -172,7 +172,7 @@ import Testing
     }
   }
 
-  @Test func `notifies an observer that read a value in between of the return to the former one`() async {
+  @Test func `notifies an observer that has read another value of the return`() async {
     let volume = CurrentValue(1)
     let observed = ObservedValue(volume)
     let (first, second) = (Screen(observed), Screen(observed))

@@ -48,7 +48,7 @@ import Testing
     guard let states = later.value?.subscription(bufferingPolicy: .unbounded),
       let changes = later.value?.subscription(toChangesOf: \.count)
     else { return }
-    // Nobody holds the store but its owner, who lets it go meanwhile.
+    // Only its owner holds the store, and releases it meanwhile.
     kept.take()?.dispatch(1)
     #expect(later.value == nil)
     #expect(await states.all().last == [0, 1, 2, 3])

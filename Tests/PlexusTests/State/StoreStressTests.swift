@@ -17,7 +17,7 @@ import Testing
   struct History: Sendable, Equatable {
     var moves: [Move] = []
     var sum = 0
-    /// What changes rarely.
+    /// A part that changes rarely.
     var tens: Int { sum / 10 }
   }
 
@@ -87,7 +87,7 @@ import Testing
           }
         }
       }
-      // Effects of actions that nobody waited for may still be on their way.
+      // Effects of actions that were not waited for can still be running.
       _ = await states.first(expected + 1)
       final = store.state
     }

@@ -4,7 +4,7 @@ import Testing
 
 /// The rules of cancellation that every broadcaster keeps.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The contract of cancellation` {
-  /// How many elements a cancelled loop may still see.
+  /// The number of elements that a cancelled loop can still receive.
   func allowance(_ way: ReadingWay) -> Int {
     way.reading == .subscription && way.policy == .unbounded ? 15 : 0
   }

@@ -2,7 +2,7 @@ import Plexus
 import TestSupport
 import Testing
 
-/// One order for consumers everywhere, whoever sends at the same time.
+/// One order for all consumers, whatever is sent concurrently.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The contract of concurrency` {
   @Test(arguments: contractSubjects)
   func `rule 0.2: consumers on and off actors see one order of what many send at once`(
@@ -46,10 +46,10 @@ import Testing
     subject: any ContractSubject
   ) async {
     let stage = subject.stage()
-    // Somebody is always there.
+    // There is always a subscriber.
     let host = stage.subscribe()
     let isOver = Guarded(false)
-    // Whoever sends looks at what it has sent, and so is never very far ahead of the others.
+    // Each sender reads its own elements, and is therefore never far ahead of the others.
     let echo = stage.subscribe()
     let sending = Task.detached {
       var count = 0

@@ -44,7 +44,7 @@ extension Stage {
   }
 }
 
-/// What one reader receives.
+/// The elements that one reader receives.
 protocol StageReader: Sendable {
   /// Calls a closure for each number until it returns `false`.
   func forEach(isolation: isolated (any Actor)?, _ body: (Int) async -> Bool) async

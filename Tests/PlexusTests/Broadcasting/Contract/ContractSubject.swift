@@ -15,7 +15,7 @@ protocol ContractSubject: Sendable, CustomTestStringConvertible {
   var sendsParcels: Bool { get }
   /// Whether what is sent has been delivered when sending returns, rather than soon afterwards.
   var deliversAtOnce: Bool { get }
-  /// Whether elements may be lost when one subscriber follows another with nobody in between.
+  /// Whether elements can be lost between the end of one subscriber and the start of the next.
   var losesInPauses: Bool { get }
   /// Whether the synchronous handlers of one actor are called in subscription order, message by
   /// message, rather than each in a loop of its own.
@@ -35,7 +35,7 @@ protocol ContractSubject: Sendable, CustomTestStringConvertible {
   func stage() -> any Stage
 }
 
-/// What returns the parcel in an element, called for all elements of one subscriber in order.
+/// Returns the parcel in an element, called for all elements of one subscriber in order.
 typealias Opener<Element> = @Sendable (Element) -> Parcel?
 
 extension ContractSubject {
@@ -158,7 +158,7 @@ let contractSubjects: [any ContractSubject] =
     CurrentValueSubject(removesDuplicates: true, ending: .finish),
   ] + DerivedSubject.Kind.allCases.map { DerivedSubject(kind: $0) }
 
-/// How a loop reads.
+/// The ways in which a loop reads.
 enum Reading: CaseIterable, Sendable {
   case subscription
   case stream
@@ -184,7 +184,7 @@ enum Policy: Hashable, Sendable {
   }
 }
 
-/// How a loop reads, and under which policy.
+/// The way in which a loop reads, and its policy.
 struct ReadingWay: Hashable, Sendable, CustomTestStringConvertible {
   var reading = Reading.subscription
   var policy = Policy.unbounded

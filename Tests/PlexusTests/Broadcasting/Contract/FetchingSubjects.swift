@@ -56,7 +56,7 @@ struct SharedSequenceSubject: ContractSubject {
   func stage() -> any Stage { ContractStage(SharedSequenceSubject()) }
 }
 
-/// Parcels in order, kept for whoever asks next.
+/// Parcels in order, kept for the next fetch.
 private final class ParcelFeed: AsyncSequence, Sendable {
   final class Iterator: AsyncIteratorProtocol {
     private let feed: ParcelFeed

@@ -28,7 +28,7 @@ struct CurrentValueSubject: ContractSubject {
   }
 }
 
-/// What is derived from another broadcaster.
+/// A subject that is derived from another broadcaster.
 struct DerivedSubject: ContractSubject {
   typealias Content = ChangesSubject.Content
 

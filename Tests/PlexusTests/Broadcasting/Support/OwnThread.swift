@@ -9,11 +9,10 @@ import Glibc
 import Musl
 #endif
 
-/// Runs a closure that a lock held by this thread would hold up for ever, and records an issue if it is
-/// held up.
+/// Runs a closure on another thread, and records an issue if a lock of this thread blocks it.
 ///
-/// It runs on another thread, for which this one waits: a lock that is held is noticed whether it
-/// may be taken twice or not, and nothing hangs. Once is enough: later closures are not run any more.
+/// This thread waits for the other one. A lock that is held is thus noticed whether it is recursive or not, and nothing
+/// hangs. After the first issue, later closures are not run.
 func withoutLocks(_ body: @escaping @Sendable () -> Void) {
   guard !Attempt.hasFailed.load(ordering: .relaxed) else { return }
   let attempt = Attempt()

@@ -13,9 +13,9 @@ final class SteppedExecutor: SerialExecutor, Sendable {
     arrivals.append(())
   }
 
-  /// Waits for a job and runs it, with those that are there already and those that they bring along.
+  /// Waits for a job and runs it, with the jobs that are already queued and the ones that they enqueue.
   ///
-  /// A task that is resumed arrives by way of the global executor, hence the wait.
+  /// A resumed task arrives by way of the global executor, hence the wait.
   func step() async {
     await step(atMost: .max)
   }

@@ -34,7 +34,7 @@ final class ControlledCacher<Value: Sendable>: Cacher {
 
   // MARK: - For tests
 
-  /// What is stored.
+  /// The stored entries.
   var entries: [String: CacheEntry<Value>] {
     get { state.withLock { $0.entries } }
     set { state.withLock { $0.entries = newValue } }
@@ -74,7 +74,7 @@ final class ControlledCacher<Value: Sendable>: Cacher {
     state.withLock { $0.onCall = body }
   }
 
-  /// What the cacher tells of how much was removed.
+  /// Sets the generation that the cacher reports.
   func setGeneration(_ number: UInt64) {
     state.withLock { $0.generation = CacheGeneration(epoch: 1, number: number) }
   }
@@ -155,7 +155,7 @@ func wallTime() -> Duration {
   .microseconds(Int64(Date().timeIntervalSince1970 * 1_000_000) - 1)
 }
 
-/// Waits until the wall clock shows another time, also to those who read it otherwise.
+/// Waits until the wall clock shows another time, for every way to read it.
 func clockMovesOn() async {
   let start = wallTime()
   while start..<start + .microseconds(10) ~= wallTime() { await Task.detached {}.value }
@@ -169,7 +169,7 @@ struct RealTime {
 
   /// Whether what was so old when the test began, or while it ran, may have that age now.
   func allows(_ age: Duration, for expected: Duration) -> Bool {
-    // Somebody may set the clock back.
+    // The clock can be set back.
     let elapsed = wallTime() - start
     let tolerance = Duration.milliseconds(1)
     return age >= expected + min(elapsed, .zero) - tolerance

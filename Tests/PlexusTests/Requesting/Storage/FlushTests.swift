@@ -306,8 +306,7 @@ import Testing
     _ = try await cache.request()
     try await cache.flush()
     try await cache.clear()
-    // What the cacher has set going comes behind, and nobody has waited for it. A flush waits for what came
-    // before it.
+    // Work that the cacher has started follows, and nothing has waited for it. A flush waits for earlier work.
     var count: Int
     repeat {
       count = depth.value

@@ -4,7 +4,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// How many histories are tried; more by the environment's `PLEXUS_HISTORIES`.
+/// The number of histories, set by the environment's `PLEXUS_HISTORIES`.
 private let historyCount =
   ProcessInfo.processInfo.environment["PLEXUS_HISTORIES"].flatMap { Int($0) } ?? 40_000
 
@@ -37,7 +37,7 @@ private final class StoredRun {
   private let tally = Tally()
   private var map: MultiplexerMap<String, Int>
   private var model = StoredModel()
-  /// What has happened: the event, what it was about, and how it was to end.
+  /// The events: their kind, their subject, and their intended ending.
   private(set) var events: [(event: StaticString, what: String, ending: String)] = []
   private(set) var difference: String?
 
@@ -45,7 +45,7 @@ private final class StoredRun {
     map = Self.makeMap(cacher, clock, outcome, tally)
   }
 
-  /// What the next fetch will come to.
+  /// The outcome of the next fetch.
   private final class OutcomeBox: Sendable {
     private let content = Guarded(Outcome.succeeds)
 
@@ -198,7 +198,7 @@ private final class StoredRun {
   }
 }
 
-/// What a map and its cacher are believed to do, one event after the other.
+/// A model of a map and its cacher, one event after the other.
 private struct StoredModel {
   enum Fetch {
     case brings(Int)
@@ -217,7 +217,7 @@ private struct StoredModel {
 
   struct Stored {
     var value: Int
-    /// How old it was when it was written; the clock on the wall stands still.
+    /// The age when it was written; the wall clock stands still.
     var age: Int
     /// Whether it was written before the last refresh of all keys.
     var isFromBefore = false

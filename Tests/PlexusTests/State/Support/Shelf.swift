@@ -8,7 +8,7 @@ struct Shelf: Sendable, Equatable {
   var works: [String] = []
 }
 
-/// What may happen to a shelf.
+/// The actions on a shelf.
 enum ShelfAction: Sendable, Equatable {
   case add(Int)
   case rename(String?)
