@@ -135,8 +135,8 @@ extension MultiplexerMap {
 
     /// Registers a subscriber and returns the current state of the value and those that follow.
     ///
-    /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-    /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+    /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+    /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
     public func subscribe(
       bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
     ) -> AsyncStream<LoadState<Value>> {
@@ -145,8 +145,8 @@ extension MultiplexerMap {
 
     /// Registers a subscriber and returns the current state of the value and those that follow.
     ///
-    /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-    /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+    /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+    /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
     @inlinable
     public func subscription(
       bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)

@@ -48,7 +48,7 @@
 /// The last reference ends the streams. A fetch that is under way ends in its own time; a caller that
 /// waits holds a reference.
 public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestable {
-  /// What subscribers receive.
+  /// The type of the elements that subscribers receive.
   public typealias Element = LoadState<Value>
 
   @usableFromInline let cache: KeyedCache<SingleKey, Value>
@@ -264,8 +264,8 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
 
   /// Registers a subscriber and returns the current state of the value and those that follow.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
   ) -> AsyncStream<LoadState<Value>> {
@@ -274,8 +274,8 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
 
   /// Registers a subscriber and returns the current state of the value and those that follow.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
   @inlinable
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
@@ -292,7 +292,7 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
     cache.loadState(of: SingleKey(), hash: 0)
   }
 
-  /// The number of subscribers at this moment, streams and handlers alike.
+  /// The current number of subscribers, including streams and handlers.
   public nonisolated var subscriberCount: Int {
     cache.subscriberCount(of: SingleKey(), hash: 0)
   }
@@ -301,7 +301,7 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
 
   /// Registers somebody who keeps a log of what happens from now on.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The stream, which lives until it is dropped or its task is cancelled, or the multiplexer
   ///   is released.
   public nonisolated func events(

@@ -39,7 +39,7 @@ extension MultiplexerError: OriginFailure {
 }
 
 extension MultiplexerError: CustomStringConvertible {
-  /// A sentence that says what happened and what to do about it.
+  /// A description of the error and its solution.
   public var description: String {
     switch self {
     case .recursiveRequest(let chain):

@@ -199,8 +199,8 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscribe(
     to key: Key,
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
@@ -212,8 +212,8 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
   @inlinable
   public nonisolated func subscription(
     to key: Key,
@@ -236,7 +236,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
 
   /// Registers somebody who keeps a log of what happens from now on, to all keys.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The stream, which lives until it is dropped or its task is cancelled, or the map is
   ///   released.
   public nonisolated func events(

@@ -38,7 +38,7 @@ public struct Request<Value: Sendable>: Requestable {
   /// Runs the closure.
   ///
   /// - Returns: What the closure returns.
-  /// - Throws: What the closure throws.
+  /// - Throws: The error of the closure.
   public func request() async throws -> Value {
     try await operation()
   }

@@ -5,7 +5,7 @@ extension PageStore {
   ///
   /// - Parameters:
   ///   - path: What to look at.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The stream, which ends with the page store and lives until it is dropped or its task is
   ///   cancelled.
   @inlinable
@@ -22,7 +22,7 @@ extension PageStore {
   ///
   /// - Parameters:
   ///   - select: What to look at. It is called on the thread that dispatches, outside every lock.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The stream, which ends with the page store and lives until it is dropped or its task is
   ///   cancelled.
   @inlinable
@@ -39,7 +39,7 @@ extension PageStore {
   ///
   /// - Parameters:
   ///   - path: What to look at.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The subscription, which ends with the page store and lives until it is dropped or its
   ///   task is cancelled.
   @inlinable
@@ -56,7 +56,7 @@ extension PageStore {
   ///
   /// - Parameters:
   ///   - select: What to look at. It is called on the thread that dispatches, outside every lock.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The subscription, which ends with the page store and lives until it is dropped or its
   ///   task is cancelled.
   @inlinable
@@ -73,7 +73,7 @@ extension PageStore {
   ///
   /// - Parameters:
   ///   - path: What to look at.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The stream, which ends with the page store and lives until it is dropped or its task is
   ///   cancelled.
   @inlinable
@@ -90,7 +90,7 @@ extension PageStore {
   ///
   /// - Parameters:
   ///   - select: What to look at. It is called on the thread that dispatches, outside every lock.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The stream, which ends with the page store and lives until it is dropped or its task is
   ///   cancelled.
   @inlinable
@@ -107,7 +107,7 @@ extension PageStore {
   ///
   /// - Parameters:
   ///   - path: What to look at.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The subscription, which ends with the page store and lives until it is dropped or its
   ///   task is cancelled.
   @inlinable
@@ -124,7 +124,7 @@ extension PageStore {
   ///
   /// - Parameters:
   ///   - select: What to look at. It is called on the thread that dispatches, outside every lock.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The subscription, which ends with the page store and lives until it is dropped or its
   ///   task is cancelled.
   @inlinable

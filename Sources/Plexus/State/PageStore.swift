@@ -127,8 +127,8 @@ public final actor PageStore<
 
   /// Registers a subscriber and returns both states, and those that follow a change of either.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<Element> = .bufferingNewest(1)
   ) -> AsyncStream<Element> {
@@ -137,8 +137,8 @@ public final actor PageStore<
 
   /// Registers a subscriber and returns both states, and those that follow a change of either.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<Element> = .bufferingNewest(1)
   ) -> Subscription<Element> {

@@ -9,7 +9,7 @@ extension Store {
   ///
   /// - Parameters:
   ///   - path: What to look at.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The stream, which ends with the store and lives until it is dropped or its task is
   ///   cancelled.
   @inlinable
@@ -29,7 +29,7 @@ extension Store {
   /// - Parameters:
   ///   - select: What to look at. It is called once now, or after the action that is under way, and once
   ///     for each action, on the thread that dispatches, outside every lock.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The stream, which ends with the store and lives until it is dropped or its task is
   ///   cancelled.
   @inlinable
@@ -46,7 +46,7 @@ extension Store {
   ///
   /// - Parameters:
   ///   - path: What to look at.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The subscription, which ends with the store and lives until it is dropped or its task is
   ///   cancelled.
   @inlinable
@@ -63,7 +63,7 @@ extension Store {
   ///
   /// - Parameters:
   ///   - select: What to look at.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The subscription, which ends with the store and lives until it is dropped or its task is
   ///   cancelled.
   @inlinable

@@ -5,7 +5,7 @@ extension StoreEngine {
   ///   - select: What to look at.
   ///   - path: The key path, if that is what is selected: those who select the same share one evaluation.
   ///   - feeds: Where the subscriber counts, and what it ends with.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The subscription.
   @inlinable
   func changes<Value: Equatable & Sendable>(
@@ -39,7 +39,7 @@ extension StoreEngine {
   /// - Parameters:
   ///   - path: What to look at.
   ///   - feeds: Where the subscriber counts, and what it ends with.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The subscription.
   @inlinable
   func changes<Value: Equatable & Sendable>(

@@ -7,7 +7,7 @@ public enum LoadError: Error, Hashable, Sendable {
 }
 
 extension LoadError: CustomStringConvertible {
-  /// A sentence that says what happened and what to do about it.
+  /// A description of the error and its solution.
   public var description: String {
     switch self {
     case .recursiveLoad:

@@ -34,7 +34,7 @@ public enum LoadState<Value: Sendable>: Sendable {
   ///
   /// - Parameter transform: What to make of the value; called if there is one, fresh or previous.
   /// - Returns: The state with the derived value.
-  /// - Throws: What the closure throws.
+  /// - Throws: The error of the closure.
   @inlinable
   public func map<Mapped: Sendable, Failure: Error>(
     _ transform: (Value) throws(Failure) -> Mapped

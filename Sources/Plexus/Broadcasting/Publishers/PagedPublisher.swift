@@ -36,7 +36,7 @@
 ///
 /// The last reference to a publisher ends its streams. A caller that waits for a page holds one.
 public final actor PagedPublisher<Item: Sendable, Cursor: Sendable>: StatefulBroadcaster {
-  /// What subscribers receive.
+  /// The type of the elements that subscribers receive.
   public typealias Element = LoadState<Pages<Item>>
 
   let core: PagedPublisherCore<Item, Cursor>
@@ -65,15 +65,15 @@ public final actor PagedPublisher<Item: Sendable, Cursor: Sendable>: StatefulBro
   /// The state at this moment.
   public nonisolated var current: LoadState<Pages<Item>> { state }
 
-  /// The number of subscribers at this moment, streams and handlers alike.
+  /// The current number of subscribers, including streams and handlers.
   public nonisolated var subscriberCount: Int {
     core.hub.subscriberCount
   }
 
   /// Registers a subscriber and returns the current state and those that follow.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<LoadState<Pages<Item>>> = .bufferingNewest(1)
   ) -> AsyncStream<LoadState<Pages<Item>>> {
@@ -82,8 +82,8 @@ public final actor PagedPublisher<Item: Sendable, Cursor: Sendable>: StatefulBro
 
   /// Registers a subscriber and returns the current state and those that follow.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<LoadState<Pages<Item>>> = .bufferingNewest(1)
   ) -> Subscription<LoadState<Pages<Item>>> {
@@ -130,20 +130,20 @@ extension PagedPublisher: HubBacked {
 }
 
 extension PagedPublisher {
-  /// Returns the number of subscribers at this moment and whenever it changes, each number in order.
+  /// Returns the current number of subscribers, followed by every change.
   ///
   /// The rules are those of ``Messenger/subscriberCounts(bufferingPolicy:)``: it is not a subscriber, and
   /// ends with the publisher.
   ///
-  /// - Parameter bufferingPolicy: What is kept while the reader is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for numbers that the reader has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscriberCounts(
     bufferingPolicy: BufferingPolicy<Int> = .unbounded
   ) -> AsyncStream<Int> {
     core.hub.counts(bufferingPolicy: bufferingPolicy)
   }
 
-  /// Waits until there is a subscriber, a stream or a handler; returns at once if there is one.
+  /// Waits until there is a subscriber, which can be a stream or a handler.
   ///
   /// - Throws: A `CancellationError` if the calling task is cancelled.
   public nonisolated func waitForSubscriber() async throws {

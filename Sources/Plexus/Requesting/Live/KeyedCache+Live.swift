@@ -6,7 +6,7 @@ extension KeyedCache {
   ///   - hash: Its hash.
   ///   - source: The states of the key.
   ///   - refetching: The reasons to fetch.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The subscription.
   func liveSubscription(
     to key: Key,
@@ -147,8 +147,8 @@ extension Multiplexer {
   ///
   /// - Parameters:
   ///   - refetching: The reasons to fetch.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscribe(
     refetching: Refetching,
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
@@ -162,8 +162,8 @@ extension Multiplexer {
   ///
   /// - Parameters:
   ///   - refetching: The reasons to fetch.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
   public nonisolated func subscription(
     refetching: Refetching,
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
@@ -186,8 +186,8 @@ extension MultiplexerMap.Entry {
   ///
   /// - Parameters:
   ///   - refetching: The reasons to fetch.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public func subscribe(
     refetching: Refetching,
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
@@ -201,8 +201,8 @@ extension MultiplexerMap.Entry {
   ///
   /// - Parameters:
   ///   - refetching: The reasons to fetch.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
   public func subscription(
     refetching: Refetching,
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
