@@ -18,16 +18,16 @@
 /// allows it. Only ``requiresRevalidation`` forbids it, whatever the others say. The deadline of the value is never
 /// extended, and the value is not dropped.
 public struct CacheDirectives: Hashable, Sendable {
-  /// How long the value is fresh, from the end of its fetch; `nil` for the time to live of the policy.
+  /// The time for which the value is fresh, from the end of its fetch; `nil` for the time to live of the policy.
   ///
   /// It applies exactly, without jitter.
   public var timeToLive: Duration?
 
-  /// How long after its time to live the value is still returned immediately, while one fetch renews it in the
-  /// background; `nil` for the time of the policy.
+  /// The time after the time to live during which the value is still returned immediately, while one fetch renews it in
+  /// the background; `nil` for the time of the policy.
   public var staleWhileRevalidate: Duration?
 
-  /// How long after its time to live the value is used after a failed fetch, whatever the policy says about the error.
+  /// The time after the time to live during which the value is used after a failed fetch, whatever the policy says.
   ///
   /// With `nil` or zero, only the policy decides. All errors count, except cancellation and an ``OriginFailure`` whose
   /// ``OriginFailure/isOriginFailure`` is `false`. The time is measured from the deadline of the value and is not

@@ -47,7 +47,7 @@
 /// - ``writeBehind``
 /// - ``storageTimeout``
 public struct CachePolicy: Sendable {
-  /// How long a value is fresh, measured from the end of its fetch.
+  /// The time for which a value is fresh, measured from the end of its fetch.
   ///
   /// A value is stale at exactly that age, by the clock of the cache. The default clock advances while the machine
   /// sleeps. It is read with the precision of the system's tick of 1 to 10 milliseconds, or exactly if the time to live
@@ -55,8 +55,8 @@ public struct CachePolicy: Sendable {
   /// Default: 30 minutes.
   public var timeToLive: Duration
 
-  /// How long after its time to live a stale value is still returned immediately, while one fetch renews it in the
-  /// background.
+  /// The time after the time to live during which a stale value is still returned immediately, while one fetch renews
+  /// it in the background.
   public var staleWhileRevalidate: Duration
 
   /// Decides whether a failed fetch may be answered with the cached value, however old.
@@ -67,7 +67,7 @@ public struct CachePolicy: Sendable {
   /// stale values.
   public var usesCachedValue: @Sendable (any Error) -> Bool
 
-  /// How long a failure is remembered: meanwhile, requests fail immediately instead of fetching.
+  /// The time for which a failure is remembered, while requests fail immediately instead of fetching.
   public var failureTimeToLive: Duration
 
   /// The number and the timing of retries, before a fetch counts as failed.
@@ -91,13 +91,13 @@ public struct CachePolicy: Sendable {
   /// For example, 0.1 is up to 10 %. A time to live from the fetch itself is not changed.
   public var expiryJitter: Double
 
-  /// How long a value is fresh after its last use; `nil` for no limit.
+  /// The time for which a value is fresh after its last use; `nil` for no limit.
   ///
   /// Requests, responses, stores and updates are uses; ``MultiplexerMap/cachedValue(_:)``, subscriptions and prefetches
   /// are not. A value that was not used for that time is stale, as at the end of its time to live, and stays in memory.
   public var timeToIdle: Duration?
 
-  /// How long before the end of its time to live a requested value is renewed in the background.
+  /// The time before the end of the time to live at which a requested value is renewed in the background.
   ///
   /// The request, and all requests during the fetch, return the value immediately, since it is still fresh. After a
   /// failed fetch, the next one starts when half of the remaining time has passed. The deadline is that of the value,
@@ -105,7 +105,7 @@ public struct CachePolicy: Sendable {
   /// request. With zero, the default, no fresh value is renewed.
   public var refreshAhead: Duration
 
-  /// How long a caller waits for a fetch if there is a stale value; `nil` to wait until the fetch ends.
+  /// The time limit for a caller that could get a stale value; `nil` to wait until the fetch ends.
   ///
   /// After that time, the caller gets the stale value, and the fetch continues, even without callers. The timeout does
   /// not apply to a value with ``CacheDirectives/requiresRevalidation``, nor to requests for a newer value such as
@@ -120,7 +120,7 @@ public struct CachePolicy: Sendable {
   /// the cacher returns, or by the next call. Default: five seconds.
   public var storageTimeout: Duration
 
-  /// How long after a change it is written to the cacher without a call of `flush`; `nil` for never.
+  /// The time after which a change is written to the cacher without a call of `flush`; `nil` for never.
   ///
   /// The time starts with the first unwritten change, and everything that has changed by its end is written together. A
   /// failed write is retried after the same time. Until the first attempt has ended, the values are kept even if the
