@@ -5,6 +5,16 @@
 /// be about to begin. If the handler is suspended in a call, its task is cancelled.
 ///
 /// Two tokens are equal if they are the same object.
+///
+/// ## Topics
+///
+/// ### Ending an observation
+/// - ``cancel()``
+/// - ``isCancelled``
+/// - ``store(in:)``
+///
+/// ### Creating a token
+/// - ``init(onCancel:)``
 public final class ObservationToken: Sendable {
   private let registration: Registration
 

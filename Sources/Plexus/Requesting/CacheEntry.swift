@@ -1,4 +1,18 @@
 /// A value in a ``Cacher``, with the data to judge and renew it later.
+///
+/// ## Topics
+///
+/// ### Creating an entry
+/// - ``init(value:storedAt:validator:timeToLive:)``
+/// - ``init(value:storedAt:validator:directives:)``
+///
+/// ### Reading
+/// - ``value``
+/// - ``storedAt``
+/// - ``validator``
+/// - ``directives``
+/// - ``timeToLive``
+/// - ``generation``
 public struct CacheEntry<Value: Sendable>: Sendable {
   /// The value.
   public var value: Value

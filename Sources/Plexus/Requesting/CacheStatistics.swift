@@ -1,6 +1,27 @@
 /// The counters of a multiplexer since its creation.
 ///
 /// Every request counts once: as a hit, a stale hit, a miss or a join.
+///
+/// ## Topics
+///
+/// ### Requests
+/// - ``hits``
+/// - ``staleHits``
+/// - ``misses``
+/// - ``joins``
+/// - ``hitRate``
+///
+/// ### Fetches
+/// - ``fetches``
+/// - ``failures``
+/// - ``revalidations``
+/// - ``fetchTime``
+/// - ``longestFetch``
+///
+/// ### Memory and storage
+/// - ``evictions``
+/// - ``restorations``
+/// - ``cacherErrors``
 public struct CacheStatistics: Hashable, Sendable {
   /// The number of requests that were answered immediately with a fresh value.
   public var hits: Int

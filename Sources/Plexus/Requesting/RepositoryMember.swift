@@ -3,6 +3,26 @@
 /// A cache that a ``MuxRepository`` clears together with others.
 ///
 /// Multiplexers and maps do not conform: they are registered directly. Conform your own cache.
+///
+/// ## Topics
+///
+/// ### Clearing
+/// - ``pause()``
+/// - ``invalidate()``
+/// - ``removeStored()``
+/// - ``resume()``
+/// - ``clearMemory()``
+///
+/// ### Clearing by tags
+/// - ``forget(tags:)``
+/// - ``clear(tags:)``
+///
+/// ### Writing
+/// - ``flush()``
+///
+/// ### Monitoring
+/// - ``name``
+/// - ``statistics``
 public protocol RepositoryMember: AnyObject, Sendable {
   /// Discards everything in memory, and the results of all work that is in progress.
   ///

@@ -1,4 +1,17 @@
 /// A value with its source and its age.
+///
+/// ## Topics
+///
+/// ### Reading
+/// - ``value``
+/// - ``source``
+/// - ``age``
+/// - ``isStale``
+/// - ``isRevalidated``
+/// - ``error``
+///
+/// ### Creating a response
+/// - ``init(value:source:age:isStale:isRevalidated:error:)``
 public struct Response<Value: Sendable>: Sendable {
   /// The source of a value.
   public typealias Source = ResponseSource
