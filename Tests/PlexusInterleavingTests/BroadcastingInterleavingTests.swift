@@ -91,7 +91,8 @@ extension `Every order of jobs` {
 
     // A loop lets go of what it has read when it is about to wait, and the last of sixteen elements that
     // share a chunk takes the others with it.
-    @Test func `a loop that is cancelled by what it lets go of before it waits ends`() throws {
+    @Test func `a loop that is cancelled by a value that it releases before it waits ends`() throws
+    {
       try forEveryInterleaving {
         let messenger = Messenger<Parcel>()
         let subscription = messenger.subscription()
@@ -102,7 +103,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `a loop that is sent something by what it lets go of does not wait`() throws {
+    @Test func `a loop that is sent an element by a value that it releases does not wait`() throws {
       try forEveryInterleaving {
         let messenger = Messenger<Parcel>()
         let subscription = messenger.subscription()

@@ -104,7 +104,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R10: a stored value wins for its key, and the other keys notice nothing`() throws {
+    @Test func `R10: a stored value wins for its key, and does not affect the other keys`() throws {
       try forEveryInterleaving(deviations: 4) {
         let origin = Origin()
         let map = Self.map(origin, whenUnobserved: .cancel)

@@ -69,7 +69,7 @@ extension `Every order of jobs` {
     }
 
     @Test(arguments: rules, [true, false])
-    func `who subscribes around a post gets the event once, or not at all after a success`(
+    func `a subscriber that joins around a post gets the event at most once`(
       rule: PersistenceRule,
       succeeds: Bool
     ) throws {

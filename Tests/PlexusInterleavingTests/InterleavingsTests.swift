@@ -152,7 +152,7 @@ extension `Every order of jobs` {
       #expect(count == orders.count)
     }
 
-    @Test func `strays six times from first come, first served if not told otherwise`() throws {
+    @Test func `tries up to six deviations by default`() throws {
       // Seven times two jobs to choose from: all of the 128 orders but the one that strays each time.
       let count = try forEveryInterleaving {
         for _ in 0..<7 {
@@ -249,7 +249,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `tasks of other threads go on while a scenario runs`() async throws {
+    @Test func `tasks of other threads continue while a scenario runs`() async throws {
       let meter = Meter()
       let others = Task {
         while !meter.isOver.load(ordering: .acquiring) {

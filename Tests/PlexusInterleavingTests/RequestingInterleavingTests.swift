@@ -217,7 +217,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `the last state that a subscriber is told is how things are`() throws {
+    @Test func `the last state that a subscriber receives is the current one`() throws {
       try forEveryInterleaving(deviations: 4) {
         let origin = Origin()
         let cache = Multiplexer(policy: Self.cancelling()) { try await origin.fetch() }

@@ -149,7 +149,7 @@ extension `Every order of jobs` {
       return seen
     }
 
-    @Test func `a loop over changes that is cancelled leaves, and the others notice nothing`()
+    @Test func `a cancelled loop over changes leaves, without affecting the others`()
       throws
     {
       try forEveryInterleaving(deviations: 4) {

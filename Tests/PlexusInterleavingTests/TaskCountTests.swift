@@ -23,7 +23,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `for each, the count of jobs tells`() {
+    @Test func `for each, as the count of jobs shows`() {
       let failure = #expect(throws: InterleavingFailure.self) {
         try withFewJobs { for _ in 0..<1000 { Task {} } }
       }

@@ -309,7 +309,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `a debounced sequence that is cancelled ends, whatever is under way`() throws {
+    @Test func `a cancelled debounced sequence ends, whatever is pending`() throws {
       try forEveryInterleaving(deviations: 4) {
         let clock = ManualClock()
         let messenger = Messenger<Int>()

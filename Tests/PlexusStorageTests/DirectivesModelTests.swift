@@ -44,7 +44,8 @@ import Testing
     }
   }
 
-  @Test func `in a log is a miss for a reader that does not know it, and not another value`() throws
+  @Test func `in a log is a miss for a reader that does not support it, and not another value`()
+    throws
   {
     for json in ["1", "\"a\"", "{}", "[1,2]", "null", "true", "{\"name\":\"ada\"}"] {
       for directives in Self.directives.dropFirst() {

@@ -57,7 +57,7 @@ import Testing
   private enum Shop { struct Item {} }
   private enum Feed { struct Item {} }
 
-  @Test func `tell types of one name apart, and are the same in every process`() {
+  @Test func `distinguish types of one name, and are the same in every process`() {
     struct Item {}
     let types: [Any.Type] = [Shop.Item.self, Feed.Item.self, Item.self, [Feed.Item].self, Int.self]
     #expect(Set(types.map { FileNames($0).tag }).count == types.count)

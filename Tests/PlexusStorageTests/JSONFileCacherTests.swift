@@ -251,7 +251,7 @@ struct `A file cacher` {
   }
 
   @Test(arguments: [false, true])
-  func `R15 a folder or a link in place of a file holds up no other file, and no removal`(
+  func `R15 a folder or a link in place of a file delays no other file, and no removal`(
     isFolder: Bool
   ) async throws {
     let keys: Set = ["map/a", "map/b", "other/c"]

@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  @Test func `R15 an entry that was removed on a full disk is gone for other instances, too`()
+  @Test func `R15 an entry that was removed on a full disk is removed for other instances, too`()
     async throws
   {
     let cacher = try open()
@@ -147,7 +147,7 @@ import Testing
   }
 
   @Test
-  func `R15 an entry removed by a process that was killed is durably gone when removed again`()
+  func `R15 an entry removed by a killed process is durably removed when removed again`()
     async throws
   {
     try await open().store(["a": CacheEntry("old a"), "b": CacheEntry("old b")])
@@ -229,7 +229,8 @@ import Testing
     }
   }
 
-  @Test func `R15 cut at any length it holds what was stored until then, and goes on`() async throws
+  @Test func `R15 cut at any length it has what was stored until then, and stays usable`()
+    async throws
   {
     let whole = try await fill()
     for length in 0...whole.count {

@@ -66,7 +66,7 @@ import Testing
     #expect(end == log.joined().count)
   }
 
-  @Test func `the end of a write that was cut short is told from damage by what follows`() throws {
+  @Test func `the end of a truncated write is distinguished from damage by what follows`() throws {
     let records = bytes([(.entry, "a", "1"), (.entry, "b", "2"), (.entry, "a", "3")])
     let before = records[0] + records[1]
     for length in 0..<records[2].count {

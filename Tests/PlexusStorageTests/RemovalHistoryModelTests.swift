@@ -37,7 +37,7 @@ import Testing
   }
 
   @Test(arguments: 0..<8)
-  func `tells what has been removed since any generation, also to others`(seed: Int) async throws {
+  func `reports removals since any generation, also to others`(seed: Int) async throws {
     var random = SystemRandomNumberGenerator()
     let histories = [open(), open()]
     let keys = ["", "a", "b", "a/", "a/1", "a/2", "b/1", "\u{e9}/1"]
@@ -106,7 +106,7 @@ import Testing
     #expect(history.generation == CacheGeneration(), "Nothing has been removed")
   }
 
-  @Test func `that was begun anew by others knows only of what came then`() async throws {
+  @Test func `that was begun anew by others contains only what came then`() async throws {
     let history = open()
     try await history.note([.key("a")])
     let old = history.generation

@@ -193,7 +193,7 @@ private enum Trouble: CaseIterable, Sendable {
   }
 
   @Test(arguments: Subject.allCases)
-  private func `R15 after a failure the same instance goes on with what is there`(
+  private func `R15 after a failure the same instance continues with the existing content`(
     subject: Subject
   ) async throws {
     for number in 1..<40 {

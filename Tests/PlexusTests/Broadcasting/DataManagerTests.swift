@@ -58,7 +58,7 @@ import Testing
     #expect(await states.first(7).map(words) == expected)
   }
 
-  @Test func `tells a slow subscriber the newest state by default`() async throws {
+  @Test func `delivers the newest state to a slow subscriber by default`() async throws {
     let states = manager.subscribe()
     try await manager.refresh()
     #expect(await states.first(1).map(words) == ["loaded(1)"])

@@ -42,7 +42,7 @@ import Testing
     #expect(await states.first(2).map(words) == ["loaded(1)", "loaded(3)"])
   }
 
-  @Test func `joins the load that is under way`() async throws {
+  @Test func `joins the load in flight`() async throws {
     let publisher = DataPublisher<Int>()
     let gate = Gate()
     let first = Task {
@@ -142,7 +142,7 @@ import Testing
     }
   }
 
-  @Test func `lets go of the operation, the outcome and the publisher afterwards`() async throws {
+  @Test func `releases the operation, the outcome and the publisher afterwards`() async throws {
     let census = Census()
     weak var weakPublisher: DataPublisher<Parcel>?
     do {

@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test func `joins the load that is under way`() async throws {
+  @Test func `joins the load in flight`() async throws {
     let publisher = DataPublisher<Int>()
     let states = publisher.subscription(bufferingPolicy: .unbounded)
     let runs = Log<Void>()
@@ -150,7 +150,7 @@ import Testing
     #expect(words(publisher.state) == "loaded(2)")
   }
 
-  @Test func `goes on while another caller reports that loading has begun`() async throws {
+  @Test func `continues while another caller reports that loading has begun`() async throws {
     let publisher = DataPublisher<Int>()
     let loading = load(publisher, 1)
     await gate.arrivals(1)

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Following a sequence` {
-  @Test func `publishes every element as it arrives, and goes on after the end`() async {
+  @Test func `publishes every element as it arrives, and stays usable after the end`() async {
     let publisher = DataPublisher<Int>()
     let states = publisher.subscription(bufferingPolicy: .unbounded)
     let (numbers, source) = AsyncStream.makeStream(of: Int.self)

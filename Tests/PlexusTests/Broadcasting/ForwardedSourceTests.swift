@@ -61,7 +61,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `has handlers that do not hear the author that it leaves out`() async {
+  @Test func `has handlers that do not receive messages of the ignored author`() async {
     let (messenger, author, log) = (Messenger<Int>(), Author(), Log<Int>())
     let token = Deaf(messenger: messenger, author: author).observe { (number: Int) in
       log.append(number)

@@ -47,8 +47,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @MainActor @Test func `keeps the order of handlers and messages when it lets others go on`() async
-  {
+  @MainActor @Test func `keeps the order of handlers and messages when it yields`() async {
     let (bus, log) = (EventBus(), Log<String>())
     let tokens = "abc".map { name in
       bus.observe(Ping.self) { @MainActor ping in

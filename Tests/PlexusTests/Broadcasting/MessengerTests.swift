@@ -82,7 +82,7 @@ import Testing
     #expect(await everything.all() == Array(1..<10))
   }
 
-  @Test func `breaks the loop of two who answer each other`() async {
+  @Test func `prevents an endless loop of two objects that answer each other`() async {
     let messenger = Messenger<Int>()
     let author = Author()
     let heard = messenger.subscription(ignoring: author)

@@ -52,7 +52,7 @@ import Testing
     #expect(!list.state.isLoading)
   }
 
-  @Test func `R11: by way of a request are told so, though others have begun the fetch`()
+  @Test func `R11: through a request fail, though others have started the fetch`()
     async throws
   {
     let publisher = DataPublisher<Int>()
@@ -134,7 +134,7 @@ import Testing
     #expect(value == 1 || value == 2)
   }
 
-  @Test func `do not count the caller that was told so`() async throws {
+  @Test func `do not count the caller that has received it`() async throws {
     let publisher = DataPublisher<Int>()
     let gate = Gate()
     let cancelled = Log<Bool>()

@@ -26,7 +26,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `of an actor that hands itself in calls the actor`() async {
+  @Test func `of an actor that passes itself calls the actor`() async {
     actor Screen {
       let log = Log<Int>()
 
@@ -103,7 +103,7 @@ import Testing
   }
 
   @Test(arguments: [1, 3, 64])
-  func `that wants the newest skips what it is behind with`(limit: Int) async {
+  func `that buffers the newest elements skips older ones`(limit: Int) async {
     let (messenger, host, log) = (Messenger<Int>(), SteppedHost(), Log<Int>())
     let token = await host.observe(messenger, .bufferingNewest(limit), log)
     for number in 0..<200 { messenger.send(number) }
@@ -117,7 +117,7 @@ import Testing
   }
 
   @Test(arguments: [1, 3, 64])
-  func `that wants the oldest is told no more than it has room for`(limit: Int) async {
+  func `that buffers the oldest elements receives no more than fit`(limit: Int) async {
     let (messenger, host, log) = (Messenger<Int>(), SteppedHost(), Log<Int>())
     let token = await host.observe(messenger, .bufferingOldest(limit), log)
     for number in 0..<200 { messenger.send(number) }
@@ -128,7 +128,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `with a limit of zero is told only what it waits for`() async {
+  @Test func `with a limit of zero receives only elements that it waits for`() async {
     for policy in [BufferingPolicy<Int>.bufferingNewest(0), .bufferingOldest(0)] {
       let (messenger, host, log) = (Messenger<Int>(), SteppedHost(), Log<Int>())
       let token = await host.observe(messenger, policy, log)
@@ -262,7 +262,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `that skips keeps no more than it wants`() async {
+  @Test func `that skips keeps no more than its limit`() async {
     let (messenger, host) = (Messenger<Parcel>(), SteppedHost())
     let (census, log) = (Census(), Log<Int>())
     let token = await host.observe(messenger, .bufferingNewest(1)) { log.append($0.number) }
@@ -290,7 +290,7 @@ import Testing
     await census.falls(to: 0)
   }
 
-  @Test func `whose actor is gone has nothing left`() async {
+  @Test func `whose actor was released retains nothing`() async {
     let messenger = Messenger<Int>()
     let census = Census()
     do {

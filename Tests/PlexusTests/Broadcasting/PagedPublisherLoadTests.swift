@@ -43,7 +43,7 @@ import Testing
     #expect(words(publisher.state) == "loaded(a0 b0 a1 b1)")
   }
 
-  @Test func `that fails throws the error to all who have joined`() async throws {
+  @Test func `that fails throws the error to all callers`() async throws {
     try await load(1)
     catalog.fail(LoadingFailure.second)
     let tasks = (0..<4).map { _ in next() }
@@ -105,7 +105,7 @@ import Testing
     #expect(words(publisher.state) == "loaded(a0 b0)")
   }
 
-  @Test func `starts anew after a reset while the old page is under way`() async throws {
+  @Test func `starts anew after a reset while the old page is in flight`() async throws {
     let old = first()
     await catalog.gate.arrivals(1)
     publisher.reset()

@@ -30,7 +30,7 @@ import Testing
     #expect(cursor == nil)
   }
 
-  @Test func `a request joins the load that is under way`() throws {
+  @Test func `a request joins the load in flight`() throws {
     var state = State()
     let (id, _) = try begin(&state, .first)
     for request in [State.Request.first, .next] {

@@ -41,7 +41,7 @@ import Testing
     #expect(await states.first(2).map(words) == expected)
   }
 
-  @Test func `is complete with a single page, and goes on after an empty one`() async throws {
+  @Test func `is complete with a single page, and continues after an empty one`() async throws {
     let single = PagedPublisher<String, Int> { _ in Page(items: [], next: nil) }
     try await single.loadFirstPage()
     #expect(words(single.state) == "loaded(.)")
@@ -53,7 +53,7 @@ import Testing
     #expect(words(sparse.state) == "loaded(x.)")
   }
 
-  @Test func `replaces all pages by a new first one, and goes on behind that`() async throws {
+  @Test func `replaces all pages by a new first one, and continues behind that`() async throws {
     let catalog = Catalog()
     let publisher = catalog.publisher()
     for _ in 0..<3 { try await publisher.loadNextPage() }
@@ -85,7 +85,7 @@ import Testing
     #expect(await states.first(5).map(words) == expected)
   }
 
-  @Test func `keeps all pages if a new first one fails, and goes on behind them`() async throws {
+  @Test func `keeps all pages if a new first one fails, and continues behind them`() async throws {
     let catalog = Catalog()
     let publisher = catalog.publisher()
     try await publisher.loadNextPage()
@@ -117,7 +117,7 @@ import Testing
     #expect(await slow.first(1).map(words) == ["loaded(a0 b0 a1 b1)"])
   }
 
-  @Test func `tells handlers, too`() async throws {
+  @Test func `calls handlers, too`() async throws {
     let publisher = Catalog().publisher()
     let log = Log<String>()
     let token = publisher.observe { (state: LoadState<Pages<String>>) in log.append(words(state)) }

@@ -183,7 +183,7 @@ import Testing
     #expect(await !isParked(last, in: hub))
   }
 
-  @Test func `the window is as wide as the most demanding reader wants`() {
+  @Test func `the window is as wide as the largest limit of a reader`() {
     var limits = BoundedReadersBase.WindowLimits()
     #expect(limits.largest == 0)
     for limit in [3, 5, 5, 1] { limits.insert(limit) }
@@ -209,7 +209,7 @@ import Testing
   }
 
   @Test(arguments: [Policy.unbounded, .newest(1), .oldest(1)])
-  func `0.6: who leaves while the sender still resumes others is gone at once`(
+  func `0.6: a subscriber that leaves while others are resumed is removed at once`(
     policy: Policy
   ) async {
     let hub = BroadcastHub<Int>()
@@ -227,7 +227,7 @@ import Testing
     withExtendedLifetime(delivery) {}
   }
 
-  @Test func `a buffer says what it has lost, and hands one element to a reader that waits`() {
+  @Test func `a buffer counts dropped elements, and passes one element to a waiting reader`() {
     let newest = SubscriberBuffer<Int>(overflow: .dropsOldest(beyond: 2), ignoredSender: 7)
     #expect([1, 2, 3].map { newest.deliver($0, from: 0) } == [nil, nil, 1])
     #expect(newest.deliver(9, from: 7) == nil)

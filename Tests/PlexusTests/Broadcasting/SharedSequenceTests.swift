@@ -27,7 +27,7 @@ import Testing
     }
   }
 
-  @Test func `tells all subscribers what it was asked for once`() async {
+  @Test func `delivers each element to all subscribers, and iterates once`() async {
     let (numbers, source) = AsyncStream.makeStream(of: Int.self)
     let shared = numbers.broadcast()
     let subscriptions = (0..<5).map { _ in shared.subscription() }
@@ -80,7 +80,7 @@ import Testing
     #expect(log.entries == Array(repeating: ["started", "stopped"], count: 5).flatMap(\.self))
   }
 
-  @Test func `goes on for a subscriber that comes while the last one leaves`() async throws {
+  @Test func `continues for a subscriber that joins while the last one leaves`() async throws {
     let (source, log) = (Messenger<Int>(), Log<String>())
     let shared = Tracked(source: source, log: log).broadcast()
     let followers = Guarded<[Subscription<Int>]>([])
@@ -187,7 +187,7 @@ import Testing
     }
   }
 
-  @Test func `serves who stays, however many have come and gone before`() async {
+  @Test func `serves the remaining subscriber, however many have joined and left before`() async {
     // It yields without end until it is cancelled.
     struct Ones: AsyncSequence, Sendable {
       struct Iterator: AsyncIteratorProtocol {
@@ -261,7 +261,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `hands the failure over as an error where a loop asks for its results`() async {
+  @Test func `throws the failure where a loop gets its results`() async {
     let shared = AsyncThrowingStream<Int, any Error> { continuation in
       continuation.yield(1)
       continuation.finish(throwing: LoadingFailure.second)
@@ -359,7 +359,7 @@ import Testing
 
   // MARK: - Replay and lingering
 
-  @Test func `replays as many elements as it was asked to, and then goes on`() async {
+  @Test func `replays the requested number of elements, and then continues`() async {
     let numbers = Messenger<Int>()
     let shared = numbers.subscription().broadcast(replaying: 2)
     let first = shared.subscription()
@@ -400,7 +400,7 @@ import Testing
     withExtendedLifetime(first) {}
   }
 
-  @Test func `goes on for a while without subscribers`() async {
+  @Test func `lingers without subscribers`() async {
     let (source, log) = (Messenger<Int>(), Log<String>())
     let clock = ManualClock()
     let shared = Tracked(source: source, log: log).broadcast(

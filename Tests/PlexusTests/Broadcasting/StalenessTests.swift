@@ -77,7 +77,7 @@ import Testing
   }
 
   @Test(arguments: ["startLoading", "fail", "reset"])
-  func `has nothing to tell in another state`(change: String) async {
+  func `has no value in another state`(change: String) async {
     publisher.update(1)
     await clock.sleepers(1)
     switch change {
@@ -92,7 +92,7 @@ import Testing
     #expect(await states.first(2).map(words).last == "loaded(2)")
   }
 
-  @Test func `goes on with the old age when a reload was abandoned`() async {
+  @Test func `keeps the old age when a reload was abandoned`() async {
     publisher.update(1)
     await clock.sleepers(1)
     clock.advance(by: .seconds(6))

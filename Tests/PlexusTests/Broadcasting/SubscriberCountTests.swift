@@ -109,7 +109,7 @@ import Testing
     #expect(zip(list, list.dropFirst()).allSatisfy { abs($0 - $1) == 1 })
   }
 
-  @Test func `is told by publishers and shared sequences, too`() async {
+  @Test func `is reported by publishers and shared sequences, too`() async {
     let publisher = DataPublisher<Int>()
     let paged = PagedPublisher<Int, Int> { _ in Page(items: [], next: nil) }
     let shared = AsyncStream<Int> { _ in }.broadcast()

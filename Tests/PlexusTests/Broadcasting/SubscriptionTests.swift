@@ -61,7 +61,7 @@ import Testing
   }
 
   @Test(arguments: [Policy.newest(0), .newest(-7), .oldest(0), .oldest(.min)])
-  func `with a limit of zero hands an element to a reader that waits`(policy: Policy) async {
+  func `with a limit of zero passes an element to a waiting reader`(policy: Policy) async {
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription(bufferingPolicy: policy())
     let reader = SteppedReader()
@@ -132,7 +132,7 @@ import Testing
   }
 
   @Test(arguments: Policy.roomy)
-  func `goes on where a loop was left with break`(policy: Policy) async {
+  func `continues where a loop was left with break`(policy: Policy) async {
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription(bufferingPolicy: policy())
     for number in 0..<40 { messenger.send(number) }

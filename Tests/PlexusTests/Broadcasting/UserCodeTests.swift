@@ -70,7 +70,9 @@ import Testing
   }
 
   @Test(arguments: [Policy.unbounded, .newest(0), .newest(3), .oldest(3)])
-  func `rule 0.9: not when one who ignores an author loses an element`(policy: Policy) async {
+  func `rule 0.9: not when a subscriber that ignores an author loses an element`(
+    policy: Policy
+  ) async {
     let messenger = Messenger<Parcel>()
     let (census, released) = (Census(), Log<Void>())
     var subscription: Subscription<Parcel>? = messenger.subscription(
@@ -212,7 +214,7 @@ import Testing
     #expect(messenger.subscriberCount == 0)
   }
 
-  @Test func `rule 0.9: not when the count finds owners that have gone`() async {
+  @Test func `rule 0.9: not when the count finds released owners`() async {
     let messenger = Messenger<Parcel>()
     let (census, released) = (Census(), Log<Void>())
     for _ in 0..<10 { observeAsNobody(messenger, holding: parcel(census, messenger, released)) }

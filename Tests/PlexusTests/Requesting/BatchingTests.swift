@@ -52,7 +52,7 @@ import Testing
     #expect(origin.calls == [[1, 2, 3, 4, 9]])
   }
 
-  @Test func `does not hold up keys that are fresh`() async throws {
+  @Test func `does not delay fresh keys`() async throws {
     let map = map(maximumBatchSize: 2)
     map.store(7, for: 1)
     #expect(try await map.request(1) == 7)

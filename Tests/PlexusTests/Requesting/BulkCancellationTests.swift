@@ -13,7 +13,7 @@ import Testing
   }
 
   @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
-  func `R5: leaves all of them at once, and the others notice nothing`(
+  func `R5: leaves all of them at once, without affecting the others`(
     whenUnobserved: UnobservedFetch
   ) async throws {
     let map = origin.makeMap(policy: policy(whenUnobserved))
@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
-  func `R5: before it asks gets what is at hand, joins nothing and begins no fetch`(
+  func `R5: before the request gets an available value, joins nothing and starts no fetch`(
     whenUnobserved: UnobservedFetch
   ) async throws {
     let map = origin.makeMap(policy: policy(whenUnobserved))

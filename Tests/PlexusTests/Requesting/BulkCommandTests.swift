@@ -80,7 +80,7 @@ import Testing
   }
 
   @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
-  func `R10: a stored value wins for its key, and the fetch goes on for the others`(
+  func `R10: a stored value wins for its key, and the fetch continues for the others`(
     whenUnobserved: UnobservedFetch
   ) async throws {
     var policy = CachePolicy()
@@ -108,7 +108,7 @@ import Testing
     #expect(origin.gate.waiterCount == 0)
   }
 
-  @Test func `clearing the memory lets it go on and be stored`() async throws {
+  @Test func `clearing the memory lets it continue and be stored`() async throws {
     let map = origin.makeMap(clock: clock)
     let caller = begin { await map.request([1, 2]) }
     await origin.gate.arrivals(1)
@@ -118,7 +118,7 @@ import Testing
     #expect(map.cachedValue(1) == 101)
   }
 
-  @Test func `subscribers of each key are told, in order`() async throws {
+  @Test func `subscribers of each key are notified, in order`() async throws {
     let map = origin.makeMap(clock: clock)
     let states = [1, 2].map { Recorder(map.subscribe(to: $0, bufferingPolicy: .unbounded)) }
     for recorder in states { _ = await recorder.first(1) }

@@ -37,7 +37,7 @@ import Testing
     #expect(origin.calls == [[1, 2], [3, 4], [5, 6]])
   }
 
-  @Test func `R1: joins fetches under way, of single keys and of several`() async throws {
+  @Test func `R1: joins fetches in flight, of single keys and of several`() async throws {
     let map = origin.makeMap(clock: clock)
     let single = begin { try await map.request(1) }
     await origin.gate.arrivals(1)

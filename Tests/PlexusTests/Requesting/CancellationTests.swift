@@ -11,7 +11,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [UnobservedFetch.finishAndStore, .cancel])
-  func `R5: leaves at once, and the fetch and the others notice nothing`(
+  func `R5: leaves at once, without affecting the fetch and the others`(
     kind: CacheKind,
     whenUnobserved: UnobservedFetch
   ) async throws {
@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R5: that is cancelled before it asks gets a value that is at hand`(
+  func `R5: that is cancelled before the request gets an available value`(
     kind: CacheKind
   ) async throws {
     let clock = ManualClock()

@@ -154,7 +154,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `of memory forgets the value, and a fetch under way is kept`(kind: CacheKind) async throws {
+  func `of memory removes the value, and keeps a fetch in flight`(kind: CacheKind) async throws {
     let cache = counting(kind)
     gate.admit(1)
     _ = try await cache.request()
@@ -236,7 +236,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [UnobservedFetch.finishAndStore, .cancel])
-  func `R10: a value wins over fetches under way and queued, whose callers get it`(
+  func `R10: a value wins over fetches in flight and queued, whose callers get it`(
     kind: CacheKind,
     whenUnobserved: UnobservedFetch
   ) async throws {

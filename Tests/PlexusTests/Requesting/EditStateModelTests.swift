@@ -97,7 +97,7 @@ import Testing
     #expect(state.isEmpty)
   }
 
-  @Test func `that compute notice every change since they began`() {
+  @Test func `that compute detect every change since they began`() {
     var state = State()
     let first = state.begin()
     let second = state.begin()

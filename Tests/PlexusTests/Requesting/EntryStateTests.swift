@@ -28,7 +28,7 @@ import Testing
     #expect(state.running == flight(1))
   }
 
-  @Test func `who may not wait begins nothing`() {
+  @Test func `a caller that must not wait starts nothing`() {
     var state = State()
     let refused = state.request(at: 0, staleTime: 0, next: flight(1), mayWait: false)
     #expect(refused == .init(answer: .refused))

@@ -203,7 +203,7 @@ import Testing
     await #expect(throws: Broken()) { try await map.request(1) }
   }
 
-  @Test func `of a key with a subscriber is told to later ones, however many keys fail`()
+  @Test func `of a key with a subscriber is published to later ones, however many keys fail`()
     async throws
   {
     let map = MultiplexerMap<Int, Int>(capacity: .count(1)) { _ in throw Broken() }

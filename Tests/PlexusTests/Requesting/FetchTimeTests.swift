@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `count confirmations, of which the response tells`(kind: CacheKind) async throws {
+  func `count confirmations, which the response reports`(kind: CacheKind) async throws {
     let cache = kind.makeInformed(
       Int.self,
       policy: CachePolicy(timeToLive: .seconds(60)),

@@ -10,7 +10,7 @@ import Testing
     #expect(try await whole.request() == 2_000)
   }
 
-  @Test func `R11: is not accused for one that has its answer and has not gone on yet`()
+  @Test func `R11: is not reported for a waiter that has its answer and has not resumed yet`()
     async throws
   {
     let actor = HeldActor()
@@ -144,7 +144,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R6: may be told of its cancellation and call its cache back`(kind: CacheKind) async throws {
+  func `R6: can handle its cancellation and call its cache`(kind: CacheKind) async throws {
     let own = OwnCache<CacheUnderTest<Int>>()
     let gate = Gate()
     var policy = CachePolicy()

@@ -71,7 +71,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `tells nil as a value from no value`(kind: CacheKind) async throws {
+  func `distinguishes nil as a value from no value`(kind: CacheKind) async throws {
     let tally = Tally()
     let cache = kind.make(Int?.self) {
       tally.increment()

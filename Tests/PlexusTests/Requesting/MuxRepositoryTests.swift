@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R8: cuts off what is under way, so that nothing of it is handed out afterwards`(
+  func `R8: detaches fetches in flight, so that later requests get nothing of them`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()
@@ -74,7 +74,7 @@ import Testing
     withExtendedLifetime(failing) {}
   }
 
-  @Test func `clears memory only, and fetches under way are kept`() async throws {
+  @Test func `clears memory only, and keeps fetches in flight`() async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.success(1), .success(2)], gate: gate)
     let cache = Multiplexer { try await origin.fetch() }.register(in: repository)
@@ -120,7 +120,7 @@ import Testing
     #expect(repository.count == 0)
   }
 
-  @Test func `keeps a member that was registered through a reference that is gone`() async throws {
+  @Test func `keeps a member that was registered through a released reference`() async throws {
     let cache = Multiplexer { 1 }
     cache.refresh().register(in: repository)
     _ = try await cache.request()

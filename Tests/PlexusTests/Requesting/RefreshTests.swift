@@ -244,7 +244,7 @@ import Testing
     #expect(tally.value == 200)
   }
 
-  @Test func `R9: of all keys runs one more fetch for those under way`() async throws {
+  @Test func `R9: of all keys runs one more fetch for each key in flight`() async throws {
     let map = MultiplexerMap<Int, String>(clock: clock) { [gate] key in
       try await gate.wait()
       return "\(key)"

@@ -49,7 +49,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R1: who starts a fetch and who joins it get the same response`(
+  func `R1: the caller that starts a fetch and one that joins it get the same response`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()

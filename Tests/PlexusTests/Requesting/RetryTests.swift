@@ -91,7 +91,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is tried again after waits that double up to the cap, and told which attempt it is`(
+  func `is retried after waits that double up to the cap, and receives its attempt number`(
     kind: CacheKind
   ) async throws {
     let attempts = RecordedChannel<Int>()

@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `goes on during looks, subscriptions and prefetches`(kind: CacheKind) async throws {
+  func `continues during reads, subscriptions and prefetches`(kind: CacheKind) async throws {
     let origin = Tally()
     let cache = kind.make(policy: policy, clock: clock) { origin.increment() }
     _ = try await cache.request()

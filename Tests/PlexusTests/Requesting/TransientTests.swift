@@ -195,7 +195,7 @@ import Testing
     #expect(Set(cacher.entries.keys) == ["11", "12"])
   }
 
-  @Test func `frees the room of the one before it though the next fetch is under way`()
+  @Test func `frees the room of the previous one though the next fetch is in flight`()
     async throws
   {
     let gate = Gate()

@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `wins over a fetch under way, whose callers get it`(kind: CacheKind) async throws {
+  func `wins over a fetch in flight, whose callers get it`(kind: CacheKind) async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.success(1), .success(2), .success(3)], gate: gate)
     let cache = kind.make(policy: policy, clock: clock) { try await origin.fetch() }

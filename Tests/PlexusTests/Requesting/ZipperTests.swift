@@ -83,7 +83,7 @@ import Testing
     #expect(gate.waiterCount == 0)
   }
 
-  @Test func `hands a cancellation on to all requests`() async throws {
+  @Test func `passes a cancellation on to all requests`() async throws {
     let gate = Gate()
     let slow = Request {
       try await gate.wait()

@@ -36,8 +36,7 @@ import Testing
     #expect(hubs.count == 0)
   }
 
-  @Test func `are not counted any more when their owners have gone, which is found without a lock`()
-  {
+  @Test func `are not counted after the release of their owners, which is found without a lock`() {
     let hubs = ChangeSubscriptions()
     let ids = (0..<3).map { _ in SubscriptionID() }
     for (number, id) in ids.enumerated() {

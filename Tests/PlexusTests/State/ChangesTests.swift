@@ -28,7 +28,8 @@ import Testing
     #expect(await fastByClosure.first(3) == expected)
   }
 
-  @Test func `of an optional value tell no value from the old value of the first one`() async {
+  @Test func `of an optional value distinguish nil from the missing old value of the first`() async
+  {
     let store = makeShelf()
     let changes = store.changes(of: \.name)
     store.dispatch(.rename(nil))
@@ -151,7 +152,7 @@ import Testing
     #expect(census.living == 0)
   }
 
-  @Test func `subscribed to while an action is under way begin with the state after it`() async {
+  @Test func `subscribed to while an action is processed begin with the state after it`() async {
     let later = Later<Store<Int, Int>>()
     let streams = Log<Subscription<Change<Int>>>()
     let subscribe: @Sendable () -> Void = {
@@ -197,7 +198,7 @@ import Testing
     withExtendedLifetime(outer) {}
   }
 
-  @Test func `dropped while an action is under way are not told any more`() async {
+  @Test func `dropped while an action is processed receive nothing more`() async {
     let census = Census()
     let held = Guarded<Subscription<Change<Int>>?>(nil)
     let store = Store<Int, Int>(0) { state, action in
@@ -234,7 +235,7 @@ import Testing
     }
   }
 
-  @Test func `of key paths with arguments are told apart, without a lock`() async {
+  @Test func `of key paths with arguments are distinguished, without a lock`() async {
     let later = Later<Store<[Int], Int>>()
     let store = Store<[Int], Int>([0, 0]) { $0[$1] += 1 }
     later.value = store
@@ -288,7 +289,7 @@ import Testing
     #expect(store.subscriberCount == 0)
   }
 
-  @Test func `of many selectors that come and go are told in subscription order`() async {
+  @Test func `of many selectors that are added and removed arrive in subscription order`() async {
     let order = Log<Int>()
     let store = Store<Int, Int>(0) { $0 += $1 }
     var streams: [Int: Subscription<Change<Int>>] = [:]

@@ -129,7 +129,7 @@ import Testing
     #expect(store.state == Array(repeating: 1, count: 10))
   }
 
-  @Test func `go on when a caller that waits is cancelled, who leaves at once`() async {
+  @Test func `continue when a waiting caller is cancelled, which returns at once`() async {
     let gate = Gate()
     let store = makeStore { context in
       try? await gate.wait()
@@ -237,7 +237,7 @@ import Testing
     #expect(census.living == 0)
   }
 
-  @Test func `that a store ends let go of what they hold`() async {
+  @Test func `that a store ends release their objects`() async {
     let census = Census()
     let gate = Gate()
     do {
@@ -270,7 +270,7 @@ import Testing
     #expect(await seen.first(1) == [[0, 0]])
   }
 
-  @Test func `that wait for themselves through a load are told so`() async {
+  @Test func `that wait for themselves through a load fail`() async {
     let publisher = DataPublisher<Int>()
     let failures = Log<String>()
     let store = makeStore { _ in

@@ -72,7 +72,7 @@ import Testing
     .bufferingNewest(.min), .bufferingOldest(0), .bufferingOldest(.min), .bufferingOldest(.max),
     .bufferingNewest(.max),
   ])
-  func `are told of under a policy of any size`(
+  func `are reported under a policy of any size`(
     policy: AsyncStream<Change<Int>>.Continuation.BufferingPolicy
   ) async {
     var store: Store<Int, Int>? = Store(0) { $0 += $1 }

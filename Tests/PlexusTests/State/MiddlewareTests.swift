@@ -55,7 +55,7 @@ import Testing
     #expect(store.state == [70])
   }
 
-  @Test func `may add actions, each told by itself`() async {
+  @Test func `can add actions, each published by itself`() async {
     let store = makeStore(
       Step { action, _, next in
         next(action)
@@ -156,7 +156,7 @@ import Testing
     #expect(lines.entries == ["4: [] -> [4]", "5: [4] -> [4, 5]"])
   }
 
-  @Test func `is not called for an action while another one is under way on another thread`() {
+  @Test func `is not called for an action while another thread processes one`() {
     let log = Log<String>()
     let later = Later<Store<[Int], Int>>()
     let store = makeStore(

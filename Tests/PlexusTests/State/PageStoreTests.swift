@@ -29,7 +29,7 @@ import Testing
     #expect(app.state.count == 4)
   }
 
-  @Test func `tells the states of app and page together, when either changes`() async {
+  @Test func `delivers the states of app and page together, when either changes`() async {
     let page = makePage()
     let states = page.subscription(bufferingPolicy: .unbounded)
     let stream = page.subscribe(bufferingPolicy: .unbounded)
@@ -229,7 +229,7 @@ import Testing
     #expect(seen == [[0, 0], [1, 0], [1, 1], [2, 1], [2, 2], [3, 2], [3, 3]])
   }
 
-  @Test func `tells of the app's state before what the page does in the same moment`() async {
+  @Test func `delivers the app's state before changes of the page at the same moment`() async {
     let app = Store<Parcel?, Parcel?>(nil) { $0 = $1 }
     let page = app.page({ _ in 0 }, reducer: { $0 += $1 })
     let unread = app.subscription(bufferingPolicy: .bufferingNewest(2))
@@ -246,7 +246,7 @@ import Testing
     withExtendedLifetime(unread) {}
   }
 
-  @Test func `tells of the app's state before what a subscriber of the app does to the page`()
+  @Test func `delivers the app's state before changes of the page by the app's subscribers`()
     async throws
   {
     let app = Store<Int, Int>(0) { $0 = $1 }

@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A state consumer` {
   typealias Consumer = StateConsumer<Shelf>
 
-  @Test func `tells the first state as a change from nothing, then real changes`() async {
+  @Test func `reports the first state as a change from nothing, then real changes`() async {
     let consumer = Consumer()
     let log = Log<String>()
     consumer.add(\.count) { old, new in log.append("\(old ?? -1) \(new)") }
@@ -36,7 +36,7 @@ import Testing
     #expect(await log.first(1) == ["3 4"])
   }
 
-  @Test func `fires immediately for a late closure that wants it`() async {
+  @Test func `fires immediately for a late closure on request`() async {
     let consumer = Consumer()
     let log = Log<String>()
     consumer.consume(Shelf(count: 3))
@@ -164,7 +164,7 @@ import Testing
     #expect(looks.entries == [1, 1, 2])
   }
 
-  @Test func `takes a state from within a selector after the one at hand`() async {
+  @Test func `evaluates a state from within a selector after the current one`() async {
     let later = Later<Consumer>()
     let log = Log<Int>()
     let consumer = Consumer()

@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  @Test func `carries out what was dispatched before, and tells it before its streams end`() async {
+  @Test func `processes earlier actions, and publishes them before its streams end`() async {
     let (owner, census) = (Owner<Numbers>(), Census())
     let kept = Owner<Middleware<[Int], Int>.Context>()
     let middleware = Middleware<[Int], Int> { action, context, next in

@@ -174,7 +174,7 @@ import Testing
   }
 
   @Test(arguments: contractSubjects, ReadingWay.all)
-  func `rule 0.5: who subscribes while a message is being delivered gets the next one`(
+  func `rule 0.5: a subscriber that joins during a delivery gets the next message`(
     subject: any ContractSubject,
     way: ReadingWay
   ) async {

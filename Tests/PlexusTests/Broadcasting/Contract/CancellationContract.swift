@@ -78,7 +78,7 @@ import Testing
   }
 
   @Test(arguments: contractSubjects, ReadingWay.all)
-  func `rule 0.4: a loop that was cancelled never goes on`(
+  func `rule 0.4: a cancelled loop never continues`(
     subject: any ContractSubject,
     way: ReadingWay
   ) async {
@@ -132,7 +132,7 @@ import Testing
   }
 
   @Test(arguments: contractSubjects.filter(\.ordersHandlers), HandlerSite.synchronous)
-  func `rule 0.4: a handler cancelled by one before it misses the message at hand`(
+  func `rule 0.4: a handler cancelled by one before it misses the current message`(
     subject: any ContractSubject,
     site: HandlerSite
   ) async {

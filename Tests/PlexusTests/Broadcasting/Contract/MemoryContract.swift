@@ -68,7 +68,7 @@ import Testing
     arguments: contractSubjects.filter { $0.sendsParcels && $0.deliversAtOnce },
     ReadingWay.all
   )
-  func `rule 0.6: an unread backlog is released with the last who could read it`(
+  func `rule 0.6: an unread backlog is released with its last possible reader`(
     subject: any ContractSubject,
     way: ReadingWay
   ) async {

@@ -136,8 +136,7 @@ import Testing
     await value(3, in: slow)
   }
 
-  @Test func `fetches a fresh value with every signal, and joins a fetch that is under way`() async
-  {
+  @Test func `fetches a fresh value with every signal, and joins a fetch in flight`() async {
     let origin = Origin()
     let cache = origin.multiplexer()
     let signals = Messenger<Void>()
@@ -160,7 +159,7 @@ import Testing
     withExtendedLifetime(witness) {}
   }
 
-  @Test func `goes on without signals when their sequence has ended or failed`() async {
+  @Test func `continues without signals when their sequence has ended or failed`() async {
     let origin = Origin()
     let cache = origin.multiplexer()
     let failing = AsyncThrowingStream<Int, any Error> { $0.finish(throwing: Broken()) }

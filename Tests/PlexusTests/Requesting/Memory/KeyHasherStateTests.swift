@@ -44,7 +44,7 @@ import Testing
     }
   }
 
-  @Test func `tells strings apart that differ in one byte or in length`() {
+  @Test func `distinguishes strings that differ in one byte or in length`() {
     var seen: Set<UInt64> = []
     var count = 0
     for length in 0..<70 {
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test func `knows all kinds of keys`() {
+  @Test func `decodes all kinds of keys`() {
     struct Pair: Hashable {
       var left: Int
       var right: String

@@ -15,7 +15,7 @@ import Testing
     }
   }
 
-  @Test func `that cannot be read soon hold up no other key of the fetch`() async throws {
+  @Test func `that cannot be read soon delay no other key of the fetch`() async throws {
     cacher.entries["2"] = CacheEntry(7, age: .seconds(10))
     let gate = Gate()
     cacher.onCall { if $0.keys == ["1"] { await waitUnmoved(gate) } }

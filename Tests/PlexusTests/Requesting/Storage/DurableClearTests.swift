@@ -60,7 +60,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [false, true])
-  func `R7: outlives a flush that is under way`(kind: CacheKind, all: Bool) async throws {
+  func `R7: wins over a flush in progress`(kind: CacheKind, all: Bool) async throws {
     let cache = counting(kind)
     cache.store(7)
     let gate = cacher.hold(.store)
@@ -402,7 +402,8 @@ import Testing
     #expect(try await bad.request() == 1)
   }
 
-  @Test func `flushes all members, and tells which of them failed with which keys`() async throws {
+  @Test func `flushes all members, and reports which of them failed with which keys`() async throws
+  {
     let failing = ControlledCacher<Int>()
     failing.fail(.store, with: ["users/2"])
     let working = ControlledCacher<Int>()

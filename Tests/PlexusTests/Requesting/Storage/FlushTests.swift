@@ -91,7 +91,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R15: a cacher that fails at everything fails no request, and every error is told`(
+  func `R15: a cacher whose calls all fail fails no request, and every error is reported`(
     kind: CacheKind
   ) async throws {
     let policy = CachePolicy.readingFirst()
@@ -225,7 +225,7 @@ import Testing
     #expect(cacher.value("7") == 70)
   }
 
-  @Test func `the next flush tells of evicted values that were lost, once`() async throws {
+  @Test func `the next flush reports lost evicted values, once`() async throws {
     let map = map(capacity: .count(1))
     cacher.fail(.store, with: ["1"])
     let events = Recorder(map.events())

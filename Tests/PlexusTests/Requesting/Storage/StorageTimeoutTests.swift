@@ -174,7 +174,7 @@ import Testing
     #expect(try await cache.request() != 7)
   }
 
-  @Test func `holds up nothing but its own key`() async throws {
+  @Test func `delays nothing but its own key`() async throws {
     let policy = CachePolicy(cacherRead: .beforeFetch, storageTimeout: .seconds(2))
     let map = MultiplexerMap<Int, Int>(policy: policy, cacher: cacher, clock: clock) { $0 }
     let gate = Gate()

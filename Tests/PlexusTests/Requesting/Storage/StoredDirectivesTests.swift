@@ -104,7 +104,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is left to the policy where the cacher knows nothing of it`(
+  func `is left to the policy where the cacher does not store it`(
     kind: CacheKind
   ) async throws {
     let forgetful = ForgetfulCacher()

@@ -154,7 +154,7 @@ import Testing
     arguments: CacheKind.allCases,
     [Duration.seconds(Int64.min), .seconds(-20_000_000_000), .zero, .seconds(Int64.max)]
   )
-  func `R14: of no possible time is stale, and its age can be told`(
+  func `R14: of no possible time is stale, and has an age`(
     kind: CacheKind,
     storedAt: Duration
   ) async throws {
@@ -241,7 +241,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R9: of a fetch that was under way at a refresh is no answer for it`(
+  func `R9: of a fetch in flight at a refresh is no answer for it`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()

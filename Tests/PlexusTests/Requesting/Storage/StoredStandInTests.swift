@@ -80,7 +80,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is what all get who wait, and the fetch after it renews`(kind: CacheKind) async throws {
+  func `is returned to all callers, and renewed by the next fetch`(kind: CacheKind) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(10), validator: "tag")
     let gate = cacher.hold(.read)
     let contexts = RecordedChannel<FetchContext<Int>>()
