@@ -281,7 +281,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `an owner that dies is not called again, and its handler is removed`() throws {
+    @Test func `a released owner is not called again, and its handler is removed`() throws {
       final class Owner: Sendable {}
       try forEveryInterleaving {
         let messenger = Messenger<Int>()

@@ -74,7 +74,7 @@ extension `Every order of jobs` {
       #expect(try forEveryInterleaving(deviations: -1) { await hop() } == 1)
     }
 
-    @Test func `cancels a scenario that does not come to an end, so that it can clean up`() throws {
+    @Test func `cancels a scenario that does not end, so that it can clean up`() throws {
       let log = Journal()
       #expect(throws: InterleavingFailure.self) {
         try forEveryInterleaving {

@@ -57,7 +57,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `touches while the time comes are neither lost nor doubled`() throws {
+    @Test func `touches at the time of a firing are neither lost nor doubled`() throws {
       try forEveryInterleaving(deviations: 5) {
         let clock = ManualClock()
         let debouncer = Debouncer(delay: .seconds(1), clock: clock)

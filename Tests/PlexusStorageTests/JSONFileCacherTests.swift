@@ -117,7 +117,7 @@ struct `A file cacher` {
     #expect(try await cacher.name("a") == "again")
   }
 
-  @Test func `a cancelled store names what it left out, a cancelled removal is carried out`()
+  @Test func `a cancelled store names omitted entries, a cancelled removal is completed`()
     async throws
   {
     try await cacher.store("a", for: "a")

@@ -37,7 +37,9 @@ import Testing
     #expect(try await cacher.name("a") == "new a")
   }
 
-  @Test func `R15 is compacted on a full disk, and keeps what was not replaced`() async throws {
+  @Test func `R15 is compacted on a full disk, and keeps entries that were not replaced`()
+    async throws
+  {
     let cacher = try open()
     let other = try open()
     try await cacher.store("first", for: "0")
@@ -217,7 +219,7 @@ import Testing
     #expect(readable > whole.count * 8 / 3)
   }
 
-  @Test func `R15 what a crash has left of a write is cut off when the log is used again`()
+  @Test func `R15 the rest of a write after a crash is truncated when the log is used again`()
     async throws
   {
     let whole = try await fill()

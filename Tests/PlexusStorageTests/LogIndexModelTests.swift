@@ -132,7 +132,7 @@ import Testing
     #expect(end <= log.count)
   }
 
-  @Test func `the oldest go first for the limit, and those from the future before them`() {
+  @Test func `the oldest are evicted first, and entries from the future before them`() {
     var index = LogIndex()
     for (offset, second) in [5, 3, 4, 99].enumerated() {
       let place = LogIndex.Place(offset: offset, byteCount: 10, storedAt: .seconds(second * 100))

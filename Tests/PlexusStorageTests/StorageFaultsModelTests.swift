@@ -133,7 +133,7 @@ private enum Trouble: CaseIterable, Sendable {
   }
 
   @Test(arguments: Trouble.allCases, Subject.allCases)
-  private func `R15 a removal is durable when it returns, and names what may be left`(
+  private func `R15 a removal is durable when it returns, and names entries that may remain`(
     trouble: Trouble,
     subject: Subject
   ) async throws {

@@ -146,7 +146,7 @@ struct `Multiplexers with files` {
   }
 
   @Test(arguments: Kind.allCases)
-  private func `R17: what had to leave memory before another instance cleared it is not written`(
+  private func `R17: a value that was evicted before another instance cleared it is not written`(
     kind: Kind
   ) async throws {
     let map = try fetchingMap(kind)
@@ -476,7 +476,7 @@ struct `Multiplexers with files` {
   }
 
   @Test(arguments: Kind.allCases)
-  private func `a bounded map finds on disk what had to leave its memory`(
+  private func `a bounded map finds evicted values on disk`(
     kind: Kind
   ) async throws {
     let map = MultiplexerMap<Int, Person>(

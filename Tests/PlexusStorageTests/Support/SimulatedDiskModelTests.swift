@@ -353,7 +353,7 @@ final class SimulatedDisk: FileSystem {
   }
 
   @Test(arguments: SimulatedDisk.Survival.allCases)
-  func `keeps in a crash what was synchronised`(survival: SimulatedDisk.Survival) throws {
+  func `keeps in a crash what was synchronized`(survival: SimulatedDisk.Survival) throws {
     let file = try write("kept", to: "/a")
     try disk.synchronize(file)
     try disk.synchronizeFolder("/")
@@ -361,7 +361,7 @@ final class SimulatedDisk: FileSystem {
     #expect(disk.content(at: "/a") == Array("kept".utf8))
   }
 
-  @Test func `forgets in a crash what was not synchronised`() throws {
+  @Test func `loses in a crash what was not synchronized`() throws {
     _ = try write("lost", to: "/a")
     try disk.synchronizeFolder("/")
     _ = try write("lost", to: "/b")

@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test func `stress: readers come and go at any time and miss nothing in between`() async {
+  @Test func `stress: readers join and leave at any time and miss nothing in between`() async {
     let messenger = Messenger<Message>()
     let guest = Task {
       var random = SeededRandom(seed: 7)

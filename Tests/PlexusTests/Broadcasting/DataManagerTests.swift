@@ -78,7 +78,7 @@ import Testing
     #expect(manager.fetcher.count == 4)
   }
 
-  @Test func `that is logged out has forgotten the data, and does not get it back`() async throws {
+  @Test func `that is logged out has dropped the data, and does not get it back`() async throws {
     let gate = Gate()
     let manager = NumberManager(
       publisher: DataPublisher(),

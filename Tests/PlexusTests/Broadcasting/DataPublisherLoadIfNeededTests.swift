@@ -79,7 +79,7 @@ import Testing
     #expect(publisher.isStale)
   }
 
-  @Test func `says so if an operation loads what it is loading itself`() async {
+  @Test func `fails if an operation loads its own value`() async {
     let publisher = DataPublisher<Int>()
     await #expect(throws: LoadError.recursiveLoad) {
       try await publisher.load { try await publisher.load { 1 } }

@@ -101,7 +101,7 @@ import Testing
     #expect(await all.all().isEmpty)
   }
 
-  @Test func `gives every author an identity of its own`() {
+  @Test func `gives every author its own identity`() {
     let authors = (0..<100).map { _ in Author() }
     #expect(Set(authors).count == 100)
     let copy = authors[0]

@@ -207,7 +207,7 @@ import Testing
     #expect(seen.entries == [0])
   }
 
-  @Test func `says so if a fetch asks for the page that it fetches`() async {
+  @Test func `fails if a fetch requests the page that it fetches`() async {
     let reference = Log<PagedPublisher<Int, Int>>()
     let publisher = PagedPublisher<Int, Int> { _ in
       try await reference.entries[0].loadNextPage()

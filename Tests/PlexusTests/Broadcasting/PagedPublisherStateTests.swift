@@ -76,7 +76,7 @@ import Testing
     #expect(cursor == 7)
   }
 
-  @Test func `a reset forgets the pages, the cursor and the load`() throws {
+  @Test func `a reset drops the pages, the cursor and the load`() throws {
     var state = State()
     try load(&state, .first, next: 7)
     let (id, _) = try begin(&state, .next)

@@ -20,7 +20,7 @@ import Testing
     #expect(await states.first(7).map(words) == expected)
   }
 
-  @Test func `asks for the first page without a cursor, and for others with that of the last one`()
+  @Test func `fetches the first page without a cursor, and others with that of the last one`()
     async throws
   {
     let catalog = Catalog()

@@ -385,7 +385,7 @@ import Testing
     #expect(await shared.subscription().all().map(words) == ["3", "first"])
   }
 
-  @Test func `forgets what it would replay when it stops`() async {
+  @Test func `clears its replay when it stops`() async {
     let (source, log) = (Messenger<Int>(), Log<String>())
     let shared = Tracked(source: source, log: log).broadcast(replaying: 2)
     var first: Subscription? = shared.subscription()

@@ -87,7 +87,7 @@ import Testing
     withExtendedLifetime(subscriptions) {}
   }
 
-  @Test func `steps by one while many come and go at once`() async {
+  @Test func `steps by one while many join and leave at once`() async {
     let messenger = Messenger<Int>()
     let counts = messenger.subscriberCounts()
     let reader = Task { await counts.all() }

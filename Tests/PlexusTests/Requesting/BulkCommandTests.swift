@@ -148,7 +148,7 @@ import Testing
 
   // MARK: - Requests inside the fetch
 
-  @Test func `R11: a fetch that asks for one of its own keys gets an error`() async throws {
+  @Test func `R11: a fetch that requests one of its own keys gets an error`() async throws {
     let own = Loop()
     let map = MultiplexerMap<Int, Int>.bulk(id: "m", clock: clock) { keys in
       let inner = await own.request([2, 7])
@@ -180,7 +180,7 @@ import Testing
     #expect(outcomes(await first.request([1, 2])) == [1: "1", 2: "2"])
   }
 
-  @Test func `R11: a fetch may ask for other keys of its own map`() async throws {
+  @Test func `R11: a fetch can request other keys of its own map`() async throws {
     let own = Loop()
     let map = MultiplexerMap<Int, Int>.bulk(id: "m", clock: clock) { keys in
       guard keys.contains(1) else {

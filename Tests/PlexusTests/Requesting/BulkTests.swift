@@ -69,8 +69,7 @@ import Testing
   }
 
   @Test(arguments: [[1], [1, 2]])
-  func `does not ask again for a key that the fetch returned nothing for`(keys: [Int]) async throws
-  {
+  func `does not fetch a key again for which the fetch returned nothing`(keys: [Int]) async throws {
     var policy = CachePolicy()
     policy.retry = .exponential(attempts: 3, base: .seconds(1), cap: .seconds(1), jitter: 0)
     let map = MultiplexerMap<Int, Int>.bulk(policy: policy, clock: clock) { keys in
@@ -83,7 +82,7 @@ import Testing
     #expect(map.statistics.failures == 2)
   }
 
-  @Test func `keeps nothing that it did not ask for`() async {
+  @Test func `keeps nothing that it did not request`() async {
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { _ in [1: 1, 2: 2, 3: 3] }
     #expect(outcomes(await map.request([1, 2])) == [1: "1", 2: "2"])
     #expect(map.cachedValue(3) == nil)
@@ -108,8 +107,7 @@ import Testing
     #expect(outcomes(await map.request([1, 3])) == [1: "301", 3: "303"])
   }
 
-  @Test func `R4: lets the values stand in that there are, and fails for the others`() async throws
-  {
+  @Test func `R4: uses the values in memory, and fails for the other keys`() async throws {
     let calls = Tally()
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { keys in
       if calls.increment() > 1 { throw Offline() }

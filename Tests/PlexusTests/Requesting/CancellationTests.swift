@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [UnobservedFetch.finishAndStore, .cancel])
-  func `R5: that is cancelled before it asks gets an error and begins no fetch`(
+  func `R5: that is cancelled before the request gets an error and starts no fetch`(
     kind: CacheKind,
     whenUnobserved: UnobservedFetch
   ) async throws {
@@ -75,7 +75,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R5: that is cancelled before it asks does not join a fetch either`(
+  func `R5: that is cancelled before the request does not join a fetch either`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()

@@ -158,7 +158,7 @@ import Testing
     #expect(map.statistics.counts == CacheStatistics(misses: 5, fetches: 5, evictions: 4))
   }
 
-  @Test func `keeps what is used when very much is asked for once`() async throws {
+  @Test func `keeps used values when very many are requested once`() async throws {
     let fetches = Tally()
     let map = MultiplexerMap<Int, Int>(capacity: .count(100), clock: clock) { key in
       if key < 20 { fetches.increment() }
@@ -172,7 +172,7 @@ import Testing
     #expect(fetches.value == 20)
   }
 
-  @Test func `0.9: releases what has to go under no lock`() async throws {
+  @Test func `0.9: releases evicted values under no lock`() async throws {
     let calls = RecordedChannel<@Sendable () -> Void>()
     let tally = Tally()
     let map = MultiplexerMap<Int, ValueThatCalls>(capacity: .count(1), clock: clock) { _ in
@@ -240,7 +240,7 @@ import Testing
     #expect(count(map, of: 8) == 1)
   }
 
-  @Test func `R4: lets the value stand in for a failed fetch though it was evicted meanwhile`()
+  @Test func `R4: uses the value after a failed fetch though it was evicted meanwhile`()
     async throws
   {
     let gate = Gate()
@@ -266,7 +266,7 @@ import Testing
     #expect(map.cachedValue(7) == 7)
   }
 
-  @Test func `R7: a value that was cleared does not stand in`() async throws {
+  @Test func `R7: a cleared value is not used`() async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.success(1), .failure(Offline())], gate: gate)
     gate.admit(1)

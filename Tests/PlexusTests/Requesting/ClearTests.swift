@@ -19,7 +19,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R7: forgets the value, and the next request fetches anew`(kind: CacheKind) async throws {
+  func `R7: removes the value, and the next request fetches anew`(kind: CacheKind) async throws {
     gate.open()
     let cache = counting(kind)
     _ = try await cache.request()
@@ -72,7 +72,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R7: publishes unknown, and nothing of the fetch that it has cut off`(
+  func `R7: publishes unknown, and nothing of the detached fetch`(
     kind: CacheKind
   ) async throws {
     let cache = counting(kind)
@@ -265,7 +265,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R10: a value forgets what the last fetch said of another one`(
+  func `R10: a value drops the directives of the last fetched one`(
     kind: CacheKind
   ) async throws {
     let contexts = RecordedChannel<FetchContext<String>>()

@@ -60,7 +60,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is how long it stands in for any failure, whatever the policy says`(
+  func `is how long it is used after any failure, whatever the policy says`(
     kind: CacheKind
   ) async throws {
     var directives = minute
@@ -102,7 +102,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [true, false])
-  func `lets it stand in for a failure of the origin, and not for its answer`(
+  func `uses it after a failure of the origin, and not after its answer`(
     kind: CacheKind,
     isOriginFailure: Bool
   ) async throws {
@@ -119,7 +119,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `lets it stand in for a remembered failure only for so long`(kind: CacheKind) async throws {
+  func `uses it after a remembered failure only for so long`(kind: CacheKind) async throws {
     var directives = minute
     directives.staleIfError = .seconds(100)
     let cache = try await cache(
@@ -273,7 +273,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `holds for a value that has had to make room while it was renewed`(
+  func `holds for a value that was evicted while it was renewed`(
     requiresRevalidation: Bool
   ) async throws {
     let gate = Gate()
@@ -306,7 +306,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R11: hides no fetch that asks for itself`(kind: CacheKind) async throws {
+  func `R11: hides no fetch that requests itself`(kind: CacheKind) async throws {
     let own = Guarded<CacheUnderTest<Int>?>(nil)
     let directives = CacheDirectives(timeToLive: .seconds(60), staleIfError: .seconds(100))
     let cache = kind.makeInformed(clock: clock) { (context: FetchContext<Int>) in

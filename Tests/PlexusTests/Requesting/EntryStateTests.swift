@@ -99,7 +99,7 @@ import Testing
     #expect(earlier.answer == .fresh)
   }
 
-  @Test func `a refresh without a value asks for nothing`() {
+  @Test func `a refresh without a value fetches nothing`() {
     var state = State()
     #expect(state.refresh(ticket(1), next: flight(1)) == false)
     #expect(state.isEmpty)
@@ -176,7 +176,7 @@ import Testing
     #expect(state.state.details.failure?.until == .min)
   }
 
-  @Test func `the result of a flight that was cut off changes nothing`() {
+  @Test func `the result of a detached flight changes nothing`() {
     var state = State()
     _ = state.request(at: 0, staleTime: 0, next: flight(1))
     #expect(state.store(7, lifetime: .init(duration: 60), at: 1) == .init(cutsOff: flight(1)))

@@ -85,7 +85,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `may call its cache back when it is asked whether the value may stand in`(
+  func `can call its cache when it decides whether to use the value`(
     kind: CacheKind
   ) async throws {
     let own = OwnCache<CacheUnderTest<Int>>()

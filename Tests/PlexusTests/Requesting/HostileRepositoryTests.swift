@@ -16,7 +16,7 @@ import Testing
     withExtendedLifetime(members) {}
   }
 
-  @Test func `R8: keeps nothing that was made of what was being cleared`() async throws {
+  @Test func `R8: keeps nothing that was derived from cleared values`() async throws {
     let old = (0..<32).map { _ in Multiplexer { 1 }.register(in: repository) }
     for member in old { member.store(1_000) }
     let sums = (0..<32).map { _ in

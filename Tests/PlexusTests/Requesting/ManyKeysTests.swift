@@ -175,7 +175,7 @@ import Testing
     #expect(map.keys == [3])
   }
 
-  @Test func `are forgotten before a clear suspends, with what is being fetched`() async throws {
+  @Test func `are removed before a clear suspends, with fetches in flight`() async throws {
     let gate = Gate()
     let map = MultiplexerMap<Int, Int>(clock: clock) { key in
       try await gate.wait()

@@ -128,7 +128,7 @@ import Testing
     #expect(cache.cachedValue == nil)
   }
 
-  @Test func `forgets members in any number`() async throws {
+  @Test func `removes any number of released members`() async throws {
     for _ in 0..<1_000 { _ = Multiplexer { 1 }.register(in: repository) }
     #expect(repository.count == 0)
   }
@@ -139,7 +139,7 @@ import Testing
     MuxRepository.shared.unregister(cache)
   }
 
-  @Test func `does not mind a member that registers others when it is cut off`() async throws {
+  @Test func `supports a member that registers others when it is detached`() async throws {
     let repository = repository
     let member = Member(gate: nil) {
       repository.register(Multiplexer { 1 })

@@ -85,7 +85,7 @@ import Testing
     #expect(await failures.recorder.first(1) == [.recursiveRequest(chain: ["own", "own"])])
   }
 
-  @Test func `R11: of a fetch that flushes the debouncer whose action asks for it does not wait`()
+  @Test func `R11: of a fetch that flushes the debouncer whose action requests it does not wait`()
     async throws
   {
     let own = OwnCache<Multiplexer<Int>>()
@@ -152,7 +152,7 @@ import Testing
     #expect(try await map.request(3) == 3)
   }
 
-  @Test func `R11: of two fetches that come to wait for each other fails for one of them`()
+  @Test func `R11: of two fetches that would wait for each other fails for one of them`()
     async throws
   {
     let both = Gate()
@@ -229,7 +229,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R11: of the same key after it was cut off is an error as before`(
+  func `R11: of the same key after it was detached is an error as before`(
     kind: CacheKind
   ) async throws {
     let own = OwnCache<CacheUnderTest<Int>>()

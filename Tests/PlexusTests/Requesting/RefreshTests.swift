@@ -211,7 +211,7 @@ import Testing
     #expect(gate.arrivalCount == 1)
   }
 
-  @Test func `R9: of one key asks nothing of the others`() async throws {
+  @Test func `R9: of one key does not affect the others`() async throws {
     let tally = Tally()
     let map = MultiplexerMap<String, Int>(clock: clock) { _ in tally.increment() }
     _ = try await map.request("a")
@@ -233,7 +233,7 @@ import Testing
     #expect(try await refreshed.request("b") == 4)
   }
 
-  @Test func `R9: of all keys asks for each of them, and fetches none by itself`() async throws {
+  @Test func `R9: of all keys marks each of them, and fetches none by itself`() async throws {
     let tally = Tally()
     let map = MultiplexerMap<Int, Int>(clock: clock) { _ in tally.increment() }
     for key in 0..<100 { _ = try await map.request(key) }

@@ -71,7 +71,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R12: and R4: at its timeout lets the value stand in if the policy says so`(
+  func `R12: and R4: at its timeout uses the value if the policy says so`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The choice of what has to go` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The choice of evicted values` {
   @Test(arguments: [0, 1, 2, 3, 10, 100], [false, true])
   func `is that of a naive model with arrays, after any history`(limit: Int, costsVary: Bool) {
     for seed in UInt64(0)..<3 {
@@ -18,7 +18,7 @@ import Testing
     }
   }
 
-  @Test func `keeps what is used often when very much is asked for only once`() {
+  @Test func `keeps frequently used values when very many are requested only once`() {
     var run = Table(limit: 100)
     for key in 0..<50 { run.keep(key) }
     for key in 0..<50 { for _ in 0..<3 { run.use(key) } }
@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test func `gives new values more room when those return that have just left`() {
+  @Test func `gives new values more room when recently evicted keys return`() {
     var run = Table(limit: 1_000)
     #expect(run.policy.smallLimit == 100)
     for key in 0..<1_050 { run.keep(key) }
@@ -52,7 +52,7 @@ import Testing
     #expect(run.policy.smallLimit <= 500, "Never more than half")
   }
 
-  @Test func `gives new values less room when those return that were used often`() {
+  @Test func `gives new values less room when frequently used keys return`() {
     var run = Table(limit: 1_000)
     for _ in 0..<10 {
       // Half again as much that is used often as there is room for.

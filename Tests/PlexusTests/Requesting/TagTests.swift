@@ -102,7 +102,7 @@ import Testing
     #expect(try await map.request(1) == 10)
   }
 
-  @Test func `outdate stored copies, which stand in for a failed fetch`() async throws {
+  @Test func `outdate stored copies, which are used after a failed fetch`() async throws {
     let map = map(
       policy: CachePolicy(cacherRead: .beforeFetch),
       cacher: SimpleCacher([1: 1, 2: 2, 11: 11])

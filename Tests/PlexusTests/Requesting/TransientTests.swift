@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `stands in for nothing`(kind: CacheKind) async throws {
+  func `is never used after a failure`(kind: CacheKind) async throws {
     let isAway = Gate()
     let cache = kind.makeInformed(policy: patient, clock: clock) { (context: FetchContext<Int>) in
       #expect(context.previousValue == nil)
@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `takes the place of the one before it, which does not come back`(
+  func `replaces the previous one, which does not return`(
     kind: CacheKind
   ) async throws {
     let fetches = Tally()
@@ -159,7 +159,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `of a fetch that was cut off changes nothing`(kind: CacheKind) async throws {
+  func `of a detached fetch changes nothing`(kind: CacheKind) async throws {
     let gate = Gate()
     let cache = kind.makeInformed(storedIn: cacher, policy: patient, clock: clock) { _ in
       try await gate.wait()

@@ -18,7 +18,7 @@ import Testing
     #expect(makePage().state == 40)
   }
 
-  @Test func `has a state, a reducer and middleware of its own`() {
+  @Test func `has its own state, reducer and middleware`() {
     let doubling = Middleware<Int, Int> { action, _, next in next(action * 2) }
     let page = makePage(doubling)
     page.dispatch(1)

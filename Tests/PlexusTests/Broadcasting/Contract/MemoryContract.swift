@@ -125,7 +125,7 @@ import Testing
   }
 
   @Test(arguments: contractSubjects, [false, true])
-  func `rule 0.6: the death of its owner unsubscribes a handler`(
+  func `rule 0.6: the release of its owner unsubscribes a handler`(
     subject: any ContractSubject,
     isAsync: Bool
   ) async {
@@ -148,7 +148,7 @@ import Testing
   }
 
   @Test(arguments: contractSubjects, [false, true])
-  func `rule 0.6: the closure of a dead owner is freed by the next message alone`(
+  func `rule 0.6: the closure of a released owner is freed by the next message alone`(
     subject: any ContractSubject,
     isAsync: Bool
   ) async {

@@ -106,7 +106,7 @@ import Testing
     #expect(hash(-0.0) == hash(0.0))
   }
 
-  @Test func `draws a seed of its own`() {
+  @Test func `draws its own seed`() {
     #expect(KeyHasher().hash(1) != KeyHasher().hash(1))
     #expect(KeyHasher().hash("a") != KeyHasher().hash("a"))
     #expect(KeyHasher(seed: 1).hash("abc") == KeyHasher(seed: 1).hash("abc"))

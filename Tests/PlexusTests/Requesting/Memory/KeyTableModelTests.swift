@@ -71,7 +71,7 @@ import Testing
     #expect(table.entries.capacity == 0)
   }
 
-  @Test func `does not slow down when keys come and go`() {
+  @Test func `does not slow down when keys are added and removed`() {
     var table = KeyTable<Int, Int>()
     let hasher = KeyHasher()
     for key in 0..<1_000 { _ = table.insert(key, for: key, hash: hasher.hash(key)) }

@@ -38,7 +38,7 @@ import Testing
 }
 
 @Suite(.fewAtOnce) struct `A pendingWrites of a bounded cache` {
-  @Test func `notes many refreshes as one, which outdates what they did`() {
+  @Test func `records many refreshes as one, which outdates the same copies`() {
     var pendingWrites = PendingWrites<Int, Int>(isReadFirst: true, isBounded: true)
     for key in 0..<100_000 {
       pendingWrites.refresh("\(key)", at: .seconds(key))
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test func `asks for everything to be removed if too many removals fail`() {
+  @Test func `removes everything if too many removals fail`() {
     var pendingWrites = PendingWrites<Int, Int>(isReadFirst: true, isBounded: true)
     var effects = Effects(tellsEvents: false)
     for key in 0..<100_000 {

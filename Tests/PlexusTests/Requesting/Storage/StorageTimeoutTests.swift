@@ -151,7 +151,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [false, true])
-  func `R7: a write that was given up brings nothing back that was cleared`(
+  func `R7: an abandoned write restores nothing that was cleared`(
     kind: CacheKind,
     all: Bool
   ) async throws {

@@ -54,7 +54,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is how long it stands in for a failure of any kind`(kind: CacheKind) async throws {
+  func `is how long it is used after a failure of any kind`(kind: CacheKind) async throws {
     for (old, standsIn) in [(9, true), (12, false)] {
       store(hours: old, CacheDirectives(timeToLive: hours(1), staleIfError: hours(10)))
       let cache = kind.make(storedIn: cacher, policy: .readingFirst(), clock: clock) {
@@ -92,7 +92,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `lets a fresh one stand in more than once where it is read after an error`(
+  func `uses a fresh one more than once where it is read after an error`(
     kind: CacheKind
   ) async throws {
     store(hours: 1, CacheDirectives(timeToLive: hours(5), requiresRevalidation: true))

@@ -98,7 +98,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R4: that is too old stands in if it cannot be renewed, else callers get the error`(
+  func `R4: that is too old is used if it cannot be renewed, else callers get the error`(
     kind: CacheKind
   ) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(2_000))
