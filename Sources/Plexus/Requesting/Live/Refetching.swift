@@ -59,7 +59,7 @@ public struct Refetching: Sendable {
   /// - Returns: The reason.
   /// - Precondition: The interval is positive.
   public static func every(_ interval: Duration) -> Self {
-    precondition(interval > .zero, "The interval has to be positive")
+    precondition(interval > .zero, "The interval of a live subscription must be positive")
     var refetching = Self()
     refetching.interval = interval
     return refetching
