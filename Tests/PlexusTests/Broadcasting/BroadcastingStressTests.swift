@@ -2,13 +2,13 @@ import Plexus
 import TestSupport
 import Testing
 
-/// Senders, readers and cancellations at once, for the thread sanitizer and for counting.
+/// Concurrent senders, readers and cancellations, for the thread sanitizer and for counting.
 @Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20))) struct `Broadcasting stress` {
-  /// A message that says who sent it, and as which of its own.
+  /// A message with its sender and its number.
   struct Message: Hashable, Sendable {
     let sender: Int
     let number: Int
-    /// Longer than what fits in place, so that every copy is counted.
+    /// Too long for the inline storage, so that every copy is counted.
     let text: String
 
     init(sender: Int, number: Int) {
@@ -125,7 +125,7 @@ import Testing
       let subscription = messenger.subscription(bufferingPolicy: (policy ?? .unbounded)())
       let task = Task { await subscription.all() }
       for _ in 0..<Int.random(in: 0..<4, using: &random) { await Task.detached {}.value }
-      // The count may be asked for at any time.
+      // The count can be read at any time.
       _ = (subscription.droppedCount, messenger.subscriberCount)
       task.cancel()
       _ = subscription.droppedCount

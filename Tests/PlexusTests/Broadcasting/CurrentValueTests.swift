@@ -126,7 +126,7 @@ import Testing
     let log = Log<String>()
     let token = value.observe(bufferingPolicy: .bufferingNewest(1)) { [log] in log.append($0) }
     await log.first(1)
-    // The handler belongs to this actor, which is ours until we wait.
+    // The handler is isolated to this actor, which this test occupies until it suspends.
     value.value = "b"
     value.value = "a"
     value.value = "b"

@@ -11,7 +11,7 @@ import Testing
     func fetch() async throws -> Int { try await fetcher.fetch() }
   }
 
-  /// One that is an actor itself, and fetches on it.
+  /// A manager that is an actor, and fetches on itself.
   actor CountingManager: DataManager {
     nonisolated let publisher = DataPublisher<Int>()
     private var count = 0

@@ -24,7 +24,7 @@ import Testing
     publisher.reset()
     #expect(try await publisher.loadIfNeeded { try await fetcher.fetch() } == 3)
     #expect(fetcher.count == 4)
-    // What was loaded later is young again.
+    // A value that was loaded later is fresh again.
     clock.advance(by: .seconds(9))
     #expect(try await publisher.loadIfNeeded { try await fetcher.fetch() } == 3)
     publisher.update(7)
@@ -131,7 +131,7 @@ import Testing
       await hold.arrivals(1)
       release.open()
       let task = leftBehind.withLock { $0 }
-      // Whether it joins the second load or begins the third, it gets a value.
+      // It gets a value whether it joins the second load or starts the third.
       Task {
         await release.arrivals(1)
         hold.open()

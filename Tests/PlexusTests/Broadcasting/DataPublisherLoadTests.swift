@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  /// Waits until the publisher has told so many loads that they have joined or begun.
+  /// Waits until a number of loads have joined or started.
   func began(_ states: Subscription<LoadState<Int>>) async {
     for await state in states where state.isLoading { break }
   }
@@ -243,7 +243,7 @@ import Testing
     let gate = Gate()
     let operation: @concurrent @Sendable () async throws -> Bool = {
       try await gate.wait()
-      // Priorities are raised by tasks of their own, which may take their time.
+      // Separate tasks raise priorities, which can take a moment.
       while Task.currentPriority < .high { await Task.detached {}.value }
       return true
     }

@@ -3,9 +3,9 @@ import Testing
 
 @testable import Plexus
 
-/// Every sequence of events up to a length, against what an outsider would believe.
+/// All sequences of events up to a length, compared with a model.
 @Suite(.fewAtOnce) struct `Data publisher model` {
-  /// Something that can happen to a publisher.
+  /// An event of a publisher.
   enum Event: Hashable {
     case startLoading
     case update
@@ -30,7 +30,7 @@ import Testing
     var belief = "unknown"
     var value: Int?
     var valueAge: Duration?
-    /// The loads that are still running, and the one that may still speak.
+    /// The loads that are still running, and the current one.
     var running: [PublisherLoad.ID] = []
     var current: PublisherLoad.ID?
     /// The state before the current load began.

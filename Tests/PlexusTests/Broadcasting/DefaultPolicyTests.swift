@@ -21,7 +21,7 @@ import Testing
     return lists
   }
 
-  /// Expects of a slow reader of states that it has skipped all but the last one.
+  /// Expects that a slow reader of states has skipped all but the last one.
   private func expectNewest<State: Sendable>(
     _ stream: AsyncStream<State>?,
     _ subscription: Subscription<State>?,

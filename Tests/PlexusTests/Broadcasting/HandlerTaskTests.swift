@@ -13,7 +13,7 @@ import Testing
       await host.observe(messenger, .unbounded, second),
     ]
     for number in 0..<1000 { messenger.send(number) }
-    // They let others have the actor after a millisecond, but not for each message.
+    // They yield the actor after a millisecond, but not for each message.
     var jobs = 0
     while second.count < 1000 {
       await host.executor.step(atMost: 1)
@@ -30,7 +30,7 @@ import Testing
     let (messenger, host, log) = (Messenger<Int>(), SteppedHost(), Log<Int>())
     let body: @Sendable (Int) -> Void = { number in
       log.append(number)
-      // It takes a millisecond at least, however fast the machine is.
+      // It takes at least a millisecond, however fast the machine is.
       let end = ContinuousClock.now + .milliseconds(1)
       while ContinuousClock.now < end {}
     }
@@ -57,7 +57,7 @@ import Testing
       }
     }
     for number in 0..<10 { bus.post(Ping(number)) }
-    // A handler that is removed in between is not called again, and one that is added gets what is posted then.
+    // A handler that is removed in between is not called again, and one that is added gets later messages.
     await log.first(10)
     tokens[1].cancel()
     let count = log.count

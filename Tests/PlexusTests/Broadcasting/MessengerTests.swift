@@ -67,7 +67,7 @@ import Testing
     messenger.send(1, from: me)
     messenger.send(2, from: you)
     messenger.send(3)
-    // What is ignored takes no room in the buffer.
+    // Ignored messages take no room in the buffer.
     for number in 4..<10 { messenger.send(number, from: me) }
     messenger.finish()
     #expect(await mine.all() == [2, 3])
@@ -123,7 +123,7 @@ import Testing
     withExtendedLifetime(tokens) {}
   }
 
-  // The three ways to keep a messenger that are documented.
+  // The three documented ways to store a messenger.
 
   struct DatabaseUpdate: Equatable, Sendable {
     let key: String

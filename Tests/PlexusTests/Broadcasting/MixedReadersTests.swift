@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// Readers and handlers of one source that read by different policies.
+/// Readers and handlers of one source with different policies.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Readers of different policies` {
   @Test(arguments: [
     [Policy.unbounded, .newest(3)], [.newest(3), .unbounded], [.unbounded, .oldest(3)],

@@ -23,7 +23,7 @@ import Testing
     let tasks = [load(first, by: second), load(second, by: first)]
     await both.arrivals(2)
     both.open()
-    // One of them is told, and the other one gets its value.
+    // One of them fails, and the other one gets its value.
     for task in tasks { #expect(try await task.value == 42) }
     #expect(words(first.state) == "loaded(42)")
     #expect(words(second.state) == "loaded(42)")
@@ -76,7 +76,7 @@ import Testing
     let loading = Task {
       try await publisher.load {
         try await both.wait()
-        // The fetch waits for this load by now, or joins it later and is told so itself.
+        // The fetch waits for this load by now, or joins it later and fails itself.
         do {
           return try await cache.request()
         } catch MultiplexerError.recursiveRequest(let chain) {
@@ -120,7 +120,7 @@ import Testing
         inner.cancel()
         await #expect(throws: CancellationError.self) { try await inner.value }
         isLeft.admit(1)
-        // The other one joins this load, which does not wait for it any more.
+        // The other one joins this load, which no longer waits for it.
         try await isLeft.wait()
         return 1
       }
@@ -130,7 +130,7 @@ import Testing
     isLeft.open()
     #expect(try await outer.value == 1)
     let value = try await other.value
-    // Unless it came too late to join.
+    // Unless it was too late to join.
     #expect(value == 1 || value == 2)
   }
 
@@ -166,7 +166,7 @@ import Testing
     for (number, task) in tasks.enumerated() { #expect(try await task.value == number) }
   }
 
-  /// A key that says when it is released.
+  /// A key that records its release.
   private struct Key: Hashable, Sendable {
     let parcel: Parcel
 

@@ -107,7 +107,7 @@ import Testing
     let (messenger, host, log) = (Messenger<Int>(), SteppedHost(), Log<Int>())
     let token = await host.observe(messenger, .bufferingNewest(limit), log)
     for number in 0..<200 { messenger.send(number) }
-    // On a busy machine the handler gives its actor to others in between.
+    // On a busy machine the handler yields its actor in between.
     while log.entries.last != 199, !Task.isCancelled { await host.executor.step() }
     #expect(log.entries == Array(200 - limit..<200))
     messenger.send(200)
@@ -132,7 +132,7 @@ import Testing
     for policy in [BufferingPolicy<Int>.bufferingNewest(0), .bufferingOldest(0)] {
       let (messenger, host, log) = (Messenger<Int>(), SteppedHost(), Log<Int>())
       let token = await host.observe(messenger, policy, log)
-      // The registration and the task that calls the handlers.
+      // The registration, and the task that calls the handlers.
       await host.executor.ran(2)
       messenger.send(2)
       messenger.send(3)
@@ -170,7 +170,7 @@ import Testing
     let last = messenger.observe { (number: Int) in log.append(number) }
     messenger.send(1)
     #expect(await log.first(3) == [-1, 15_000, 1])
-    // Oldest first, which leaves most behind.
+    // Oldest first, which leaves the most behind.
     for token in tokens { token.cancel() }
     tokens = []
     #expect(messenger.subscriberCount == 2)
@@ -278,7 +278,7 @@ import Testing
     let (census, begun, gate) = (Census(), Log<Int>(), Log<Void>())
     let token = messenger.observe { (parcel: Parcel) async in
       begun.append(parcel.number)
-      // Deaf to cancellation.
+      // It ignores cancellation.
       await Task.detached { _ = await gate.first(1) }.value
     }
     for number in 0..<100 { messenger.send(census.parcel(number)) }
@@ -303,7 +303,7 @@ import Testing
       token.cancel()
       await host.executor.step()
     }
-    // The task of the handler lets go of the actor when it ends, after its last job there.
+    // The task of the handler leaves the actor when it ends, after its last job there.
     await census.falls(to: 0)
     #expect(census.living == 0)
     #expect(messenger.subscriberCount == 0)

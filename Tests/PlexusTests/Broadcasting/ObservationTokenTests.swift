@@ -39,7 +39,7 @@ import Testing
     let tokens = Log<ObservationToken>()
     let wasCancelled = Log<Bool>()
     func make() -> ObservationToken {
-      // What the closure holds asks the token while it is released.
+      // An object in the closure reads the token while it is released.
       let captured = census.parcel { wasCancelled.append(tokens.entries[0].isCancelled) }
       return ObservationToken { withExtendedLifetime(captured) {} }
     }

@@ -20,7 +20,7 @@ import Testing
     Task { try await publisher.loadNextPage() }
   }
 
-  /// Lets the publisher load so many pages, which are not held up.
+  /// Lets the publisher load a number of pages without suspending them.
   func load(_ count: Int) async throws {
     catalog.gate.open()
     for _ in 0..<count { try await publisher.loadNextPage() }
@@ -75,7 +75,7 @@ import Testing
     await catalog.gate.arrivals(3)
     #expect(catalog.asked.entries == [nil, 1, nil])
     if isLate {
-      // The first one in line is the page that was overtaken.
+      // The first one in the queue is the superseded page.
       catalog.gate.admit(1)
       try await overtaken.value
       #expect(words(publisher.state) == "loading(a0 b0)")
@@ -155,7 +155,7 @@ import Testing
     for task in tasks { task.cancel() }
     for task in tasks { await #expect(throws: CancellationError.self) { try await task.value } }
     #expect(words(publisher.state) == before)
-    // The gate lets go of a fetch that is cancelled.
+    // The gate resumes a cancelled fetch.
     while catalog.gate.waiterCount > 0 { await Task.detached {}.value }
     catalog.gate.open()
     try await publisher.loadNextPage()

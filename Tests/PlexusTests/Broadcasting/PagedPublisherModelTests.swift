@@ -3,9 +3,9 @@ import Testing
 
 @testable import Plexus
 
-/// Every sequence of events up to a length, against what an outsider would believe.
+/// All sequences of events up to a length, compared with a model.
 @Suite(.fewAtOnce) struct `Paged publisher model` {
-  /// Something that can happen to a publisher.
+  /// An event of a publisher.
   enum Event: Hashable {
     case askFirst
     case askNext
@@ -16,7 +16,7 @@ import Testing
     case reset
   }
 
-  /// A load as an outsider sees it.
+  /// A load, as an observer sees it.
   struct Flight: Hashable {
     let id: PublisherLoad.ID
     let isFirst: Bool
@@ -29,7 +29,7 @@ import Testing
     var brokenPromise: String?
 
     var lastNumber = 0
-    /// The items that are known, and where the next page begins.
+    /// The known items, and the next cursor.
     var items: [String]?
     var cursor: Int?
     var belief = "unknown"
@@ -111,7 +111,7 @@ import Testing
       settle("loaded")
     }
 
-    /// A load has ended; returns whether it was the one that may still speak.
+    /// Ends a load, and returns whether it was the current one.
     private mutating func retire(_ id: PublisherLoad.ID) -> Bool {
       running.removeAll { $0.id == id }
       return current?.id == id

@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce) struct `Paged publisher state` {
   typealias State = PagedPublisherState<String, Int>
 
-  /// Begins a load, which must be possible.
+  /// Starts a load, which must be possible.
   func begin(
     _ state: inout State,
     _ request: State.Request
@@ -17,7 +17,7 @@ import Testing
     return (id, cursor)
   }
 
-  /// Loads a page that ends in the given cursor.
+  /// Loads a page with the given next cursor.
   func load(_ state: inout State, _ request: State.Request, next: Int?) throws {
     let (id, _) = try begin(&state, request)
     let isUsed = state.finishLoad(id, with: .success(Page(items: ["x"], next: next)))

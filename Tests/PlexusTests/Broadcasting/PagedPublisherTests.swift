@@ -168,7 +168,7 @@ import Testing
     publisher.reset()
     await census.falls(to: 0)
     #expect(released.count == 3)
-    // A late page is released without a lock, too, and so is one that takes the place of others.
+    // A late page is released without a lock, and so is one that replaces others.
     for _ in 0..<2 { try await publisher.loadFirstPage() }
     await census.falls(to: 1)
     publisher.reset()

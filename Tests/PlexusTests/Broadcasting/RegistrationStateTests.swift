@@ -19,7 +19,7 @@ import Testing
     let token = ObservationToken(registration)
     registration.during.withLock { during in
       during = { [weak registration] in
-        // As another thread that cancels at the same time: its call returns before the removal.
+        // Like another thread that cancels at the same time: its call returns before the removal.
         registration?.cancel()
         seen.withLock { $0.append(registration?.isCancelled == true) }
       }
@@ -57,7 +57,7 @@ import Testing
     #expect(!handler.mark())
     handler.queue.start(isolation: nil)
     handler.queue.close()
-    // The queue is at its end when it has let go of what the closure holds.
+    // The queue has ended when it has released the contents of the closure.
     await census.falls(to: 0)
     #expect(calls.withLock { $0 } == 0)
   }

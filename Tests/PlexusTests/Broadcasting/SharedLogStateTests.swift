@@ -150,7 +150,7 @@ import Testing
     #expect(counts.entries == [0, 0])
   }
 
-  /// Lets a reader that has found nothing park, and tells whether it would wait.
+  /// Lets a reader that has found nothing park, and returns whether it would wait.
   private func isParked(_ reader: Subscriber<Int>, in hub: BroadcastHub<Int>) async -> Bool {
     var isParked = false
     await SuspendedTask.suspend(isolation: #isolation) { task in
@@ -171,7 +171,7 @@ import Testing
     }
     let hub = BroadcastHub<Int>()
     #expect(await isParked(reader(of: hub), in: hub))
-    // All of this may happen between looking for an element and parking.
+    // All of this can happen between looking for an element and parking.
     let cancelled = reader(of: hub)
     hub.remove(cancelled)
     #expect(await !isParked(cancelled, in: hub))
@@ -222,7 +222,7 @@ import Testing
     }
     #expect(delivery.woken.count == 1)
     subscription = nil
-    // The delivery is not over yet: it may be busy with thousands of others.
+    // The delivery has not ended yet: it can be occupied by thousands of others.
     #expect(hub.subscriberCount == 0)
     withExtendedLifetime(delivery) {}
   }

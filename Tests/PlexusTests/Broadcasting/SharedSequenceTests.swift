@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A shared sequence` {
-  /// A sequence that says when it is iterated and when that ends, and can be iterated again.
+  /// A sequence that records its iterations and their ends, and can be iterated again.
   struct Tracked: AsyncSequence, Sendable {
     let source: Messenger<Int>
     let log: Log<String>
@@ -103,7 +103,7 @@ import Testing
   }
 
   @Test func `delivers nothing that a stopped iteration still yields`() async {
-    // It yields its number, on demand, and does not care to be cancelled.
+    // It yields its number on demand, and ignores cancellation.
     final class Deaf: AsyncSequence, Sendable {
       struct Iterator: AsyncIteratorProtocol {
         let number: Int
@@ -140,7 +140,7 @@ import Testing
   }
 
   @Test func `is never iterated twice at once, however quickly subscribers come and go`() async {
-    // It notes every iteration that begins before another one is over.
+    // It records every iteration that starts before another one has ended.
     final class Exclusive: AsyncSequence, Sendable {
       final class Iterator: AsyncIteratorProtocol {
         let sequence: Exclusive
@@ -312,7 +312,7 @@ import Testing
     shared = nil
     #expect(weakShared == nil)
     #expect(await waiting.value.map { Array(0..<$0.count).map { $0 + 1 } == $0 } == true)
-    // It is stopped while it waits for an element or when it hands one over.
+    // It is stopped while it waits for an element or while it delivers one.
     await census.falls(to: 0)
     #expect(source.subscriberCount == 0)
     #expect(!log.entries.contains("ended"))
@@ -412,7 +412,7 @@ import Testing
       let subscription = shared.subscription()
       await log.first(1)
       source.send(round)
-      // The newest element of the round before is replayed.
+      // The newest element of the previous round is replayed.
       while await subscription.first(1) != [round] {}
     }
     await clock.sleepers(1)
@@ -445,7 +445,7 @@ import Testing
   }
 }
 
-/// Whose handlers live as long.
+/// The owner of the handlers.
 private final class Owner: Sendable {}
 
 /// An element, or the error in its place.

@@ -9,7 +9,7 @@ import Testing
     .unbounded, .newest(1), .newest(3), .newest(100), .oldest(1), .oldest(100),
   ]
 
-  /// Publishes more states than a chunk of the log holds.
+  /// Publishes more states than fit into a chunk of the log.
   private func publish(to publisher: DataPublisher<String>) {
     for _ in 0..<10 {
       publisher.startLoading()
@@ -146,7 +146,7 @@ import Testing
     for isClearedTogether in [false, true] {
       let subscriptions = keys.map { map.subscription(to: $0, bufferingPolicy: policy()) }
       for key in keys { _ = try await map.request(key) }
-      // Without a value the unread states still hold one.
+      // Without a value, the unread states still contain one.
       map.clearMemory()
       _ = try await map.request("c")
       if isClearedTogether {

@@ -12,7 +12,7 @@ import Testing
     publisher = DataPublisher(staleAfter: .seconds(10), publishesStaleness: true, clock: clock)
   }
 
-  /// The states, each with whether it was stale when it was told.
+  /// The states, each with its staleness at the time of its delivery.
   func observe() -> (Log<String>, ObservationToken) {
     let log = Log<String>()
     let token = publisher.observe { [weak publisher] (state: LoadState<Int>) in
@@ -31,7 +31,7 @@ import Testing
     #expect(log.count == 2)
     clock.advance(by: .seconds(1))
     #expect(await log.first(3) == ["unknown", "loaded(1)", "loaded(1), stale"])
-    // Once only.
+    // Only once.
     clock.advance(by: .seconds(1000))
     #expect(clock.sleeperCount == 0)
     publisher.reset()
@@ -59,7 +59,7 @@ import Testing
     publisher.update(2)
     await log.first(3)
     clock.advance(by: .seconds(6))
-    // The timer has found that it came too early, and sleeps again.
+    // The timer has fired early, and sleeps again.
     await clock.sleepers(1)
     #expect(!publisher.isStale)
     try await publisher.load { 3 }
@@ -164,7 +164,7 @@ import Testing
       }
     }
     await gate.arrivals(1)
-    // The load is a late one from now on.
+    // The load is outdated from now on.
     publisher.update(1)
     await clock.sleepers(1)
     clock.advance(by: .seconds(10))
@@ -218,7 +218,7 @@ import Testing
       let reload = Task { [publisher] in
         try await publisher?.load {
           begun.append(())
-          // It does not care whether it is cancelled.
+          // It ignores cancellation.
           await Task.detached { _ = await released.first(1) }.value
           return parcel.number
         }

@@ -23,7 +23,7 @@ import Testing
     #expect(subscription.droppedCount == 1)
     #expect(await subscription.first(1) == [1])
     for number in limit + 1..<limit + 50 { messenger.send(number) }
-    // The one that was read has made room for one.
+    // Reading one has made room for another.
     #expect(subscription.droppedCount == 49)
     messenger.finish()
     #expect(await subscription.all() == Array(50..<limit + 50))
@@ -99,7 +99,7 @@ import Testing
     ]
     var subscriptions = policies.map { messenger.subscription(bufferingPolicy: $0()) }
     for number in 0..<20 { messenger.send(number) }
-    // The one with the widest window leaves.
+    // The reader with the widest window leaves.
     subscriptions.remove(at: 2)
     for number in 20..<30 { messenger.send(number) }
     let late = messenger.subscription(bufferingPolicy: .bufferingNewest(5))
@@ -163,7 +163,7 @@ import Testing
   }
 
   @Test func `delivers what was sent last before the end`() async {
-    // Around the border of two chunks.
+    // Around the border between two chunks.
     for count in 0..<50 {
       let messenger = Messenger<Int>()
       let subscriptions = Policy.roomy.map { messenger.subscription(bufferingPolicy: $0()) }

@@ -61,7 +61,7 @@ import Testing
     )
   }
 
-  /// A state that counts how often a part of it is looked at.
+  /// A state that counts the evaluations of one of its parts.
   struct Counted: Sendable {
     let looks = Log<Void>()
     var number = 0
@@ -328,7 +328,7 @@ import Testing
         return state
       })
     }
-    // No other call follows: a task does the rest, in order.
+    // No other call follows: a task processes the rest, in order.
     #expect(await changes.first(10_001).map(\.new) == Array(0...10_000))
     #expect(own.withLock { $0 } <= 1_024)
   }

@@ -209,7 +209,7 @@ import Testing
       await gate.arrivals(1)
     }
     #expect(weakStore == nil)
-    // What belongs to the user is let go, though middleware that keeps a context would hold itself.
+    // User objects are released, though middleware that keeps a context would retain itself.
     await census.falls(to: 0)
     #expect(census.living == 0)
     let context = kept.withLock { $0 }
@@ -297,7 +297,7 @@ import Testing
     case done(Int)
   }
 
-  /// A store whose effects wait at a gate, and tell whether they were cancelled.
+  /// A store whose effects wait at a gate and report whether they were cancelled.
   func makeStore(_ gate: Gate, _ log: Log<String>) -> Store<[Int], Command> {
     let middleware = Middleware<[Int], Command> { action, context, next in
       next(action)

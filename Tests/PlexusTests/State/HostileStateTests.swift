@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Values of a state whose operators call back` {
-  /// A number whose comparison does something else first.
+  /// A number whose comparison runs a closure first.
   struct Number: Sendable, Equatable {
     var number: Int
     var onCompare: @Sendable (Int, Int) -> Void = { _, _ in }

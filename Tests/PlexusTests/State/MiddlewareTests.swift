@@ -120,7 +120,7 @@ import Testing
     #expect(store.state == [1, 2])
   }
 
-  /// An action that may be a function, as thunks have it.
+  /// An action that can be a function, like a thunk.
   enum Thunk: Sendable {
     case add(Int)
     case work(@Sendable (Middleware<Int, Thunk>.Context) -> Void)

@@ -35,7 +35,7 @@ import Testing
       self.observed = observed
     }
 
-    /// Reads the value, and is told of the next change.
+    /// Reads the value, and is notified of the next change.
     @discardableResult
     func draw() -> Value {
       isInvalid = false
@@ -177,7 +177,7 @@ import Testing
     let observed = ObservedValue(volume)
     let (first, second) = (Screen(observed), Screen(observed))
     first.draw()
-    // The main actor is ours meanwhile: its next turn comes afterwards.
+    // This test occupies the main actor meanwhile: its next turn comes afterwards.
     withoutLocks { volume.value = 2 }
     #expect(second.draw() == 2)
     withoutLocks { volume.value = 1 }

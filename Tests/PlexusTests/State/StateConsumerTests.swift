@@ -90,7 +90,7 @@ import Testing
     #expect(await log.first(100) == expected)
   }
 
-  /// An actor whose closures belong to it.
+  /// An actor with closures that are isolated to it.
   actor Host {
     var calls = 0
     let log = Log<[Int]>()
@@ -189,7 +189,7 @@ import Testing
     await host.add(to: consumer)
     for count in 1...50 { consumer.consume(Shelf(count: count)) }
     let before = await host.removeAll(from: consumer)
-    // Whatever was queued on the actor before has passed by then.
+    // All earlier jobs of the actor have run by then.
     #expect(await host.removeAll(from: consumer) == before)
     consumer.consume(Shelf(count: 99))
     let witness = Log<Int>()
@@ -327,7 +327,7 @@ import Testing
   }
 
   @Test func `may be used by values that are released`() async {
-    /// Equal when the numbers are, and heavy with a parcel.
+    /// A value that is compared by its number and retains a parcel.
     struct Tag: Sendable, Equatable {
       var parcel: Parcel
       static func == (left: Tag, right: Tag) -> Bool { left.parcel.number == right.parcel.number }

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Many followers of a store` {
-  /// More than a time that grows with the square allows for.
+  /// More than a time that grows with the square would allow.
   let count = 20_000
 
   @Test func `leave one key path in the order in which they came, in good time`() {

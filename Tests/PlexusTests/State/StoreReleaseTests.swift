@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A store that is released while it is busy` {
   typealias Numbers = Store<[Int], Int>
 
-  /// Keeps something until it is taken out.
+  /// Keeps an object until it is taken out.
   final class Owner<Value: Sendable>: Sendable {
     private let value = Guarded<Value?>(nil)
 

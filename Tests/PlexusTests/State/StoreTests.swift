@@ -227,7 +227,7 @@ import Testing
     later.value = store
     let states = isFollowed ? store.subscription() : nil
     for number in 1...3 {
-      // Each is released while the store is at the next action, and dispatches nothing again itself.
+      // Each is released while the store processes the next action, and does not dispatch again.
       store.dispatch(
         Parcel(number) {
           released.append(number)

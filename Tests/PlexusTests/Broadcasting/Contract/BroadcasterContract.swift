@@ -2,7 +2,7 @@ import Plexus
 import TestSupport
 import Testing
 
-/// The rules of registration and order that every broadcaster keeps.
+/// The rules of registration and order for all broadcasters.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The contract of broadcasters` {
   @Test(arguments: contractSubjects, ReadingWay.all)
   func `rule 0.1: what is sent after registration arrives, even before the iteration`(
@@ -189,7 +189,7 @@ import Testing
     stage.send(1)
     _ = await outer.numbers(11)
     let numbers = await late.first(1)[0].numbers(subject.replays ? 11 : 10)
-    // The replay of a state is the state that is being delivered; there is none of a message.
+    // The replay of a state is the state that is being delivered; a message has no replay.
     #expect(numbers == Array((subject.replays ? 1 : 2)..<12))
     withExtendedLifetime(token) {}
   }

@@ -80,7 +80,7 @@ import Testing
 }
 
 extension StageReader {
-  /// Reads so many numbers greater than zero, or all until the end.
+  /// Reads a number of positive numbers, or all until the end.
   func positiveNumbers(
     _ limit: Int,
     isolation: isolated (any Actor)? = #isolation

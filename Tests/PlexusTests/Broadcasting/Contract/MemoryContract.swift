@@ -2,7 +2,7 @@ import Plexus
 import TestSupport
 import Testing
 
-/// The rules of memory, locks and threads that every broadcaster keeps.
+/// The rules of memory, locks and threads for all broadcasters.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The contract of memory` {
   @Test(arguments: contractSubjects, ReadingWay.all)
   func `rule 0.6: dropping what subscribe returned unsubscribes`(
@@ -56,7 +56,7 @@ import Testing
     let readers = (0..<2).map { _ in stage.subscribe(way) }
     for number in 0..<1000 { stage.send(census.parcel(number)) }
     for reader in readers { _ = await reader.numbers(1000) }
-    // The last ones may stay: in the chunk that is being filled, or as the state.
+    // The last ones can remain, in the chunk that is being filled or as the state.
     if way.policy == .unbounded { #expect(census.living <= 16) }
     stage.end()
     for reader in readers { _ = await reader.numbers() }
@@ -138,7 +138,7 @@ import Testing
     await log.contains(1)
     #expect(stage.subscriberCount == 1)
     owner = nil
-    // The handler may hold the owner while it runs.
+    // The handler can keep the owner alive during a call.
     await census.falls(to: 1)
     #expect(stage.subscriberCount == 0)
     await census.falls(to: 0)

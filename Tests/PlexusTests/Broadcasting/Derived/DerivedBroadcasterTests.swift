@@ -135,7 +135,7 @@ import Testing
     for name in ["a", "b", "b", "a"] { messenger.send(name) }
     messenger.finish()
     #expect(await all.all() == ["a", "b", "a"])
-    // It has missed b, and a is what it got last.
+    // It has missed b, and has received a last.
     #expect(await slow.all() == [])
   }
 

@@ -20,17 +20,17 @@ func withoutLocks(_ body: @escaping @Sendable () -> Void) {
     body()
     attempt.finish()
   }
-  // Not a limit that a busy machine comes near to.
+  // A limit that even a busy machine does not reach.
   guard !attempt.isFinished(after: 600) else { return }
   Attempt.hasFailed.store(true, ordering: .relaxed)
   Issue.record("Something of the user's runs under a lock")
 }
 
-/// Something that another thread does.
+/// The work of another thread.
 private final class Attempt: @unchecked Sendable {
   static let hasFailed = Atomic(false)
 
-  // The C library's, whose order the thread sanitizer can see.
+  // The lock of the C library, whose order the thread sanitizer can see.
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private let condition: UnsafeMutablePointer<pthread_cond_t>
   private var isFinished = false
@@ -58,11 +58,11 @@ private final class Attempt: @unchecked Sendable {
     pthread_mutex_unlock(mutex)
   }
 
-  /// Waits for the end, but not longer than so many seconds.
+  /// Waits for the end, for at most a number of seconds.
   func isFinished(after seconds: Int) -> Bool {
     pthread_mutex_lock(mutex)
     defer { pthread_mutex_unlock(mutex) }
-    // Second by second: the clock may be set while this waits.
+    // Second by second, because the clock can be set meanwhile.
     for _ in 0..<seconds where !isFinished {
       var deadline = timespec()
       clock_gettime(CLOCK_REALTIME, &deadline)
@@ -73,7 +73,7 @@ private final class Attempt: @unchecked Sendable {
   }
 }
 
-/// Runs a closure on a thread of its own, which belongs to no task, and waits for its end.
+/// Runs a closure on its own thread, which belongs to no task, and waits for its end.
 func onOwnThread(_ body: @escaping () -> Void) {
   if let thread = startThread(body) { pthread_join(thread, nil) }
 }

@@ -25,7 +25,7 @@ enum ShelfAction: Sendable, Equatable {
   }
 }
 
-/// Something that closures can refer to before it is there.
+/// An object that closures can refer to before it exists.
 final class Later<Value: AnyObject & Sendable>: Sendable {
   private struct Weak: Sendable {
     weak var value: Value?
