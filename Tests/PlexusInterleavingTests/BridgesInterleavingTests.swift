@@ -9,7 +9,7 @@ extension `Every order of jobs` {
     struct Wrong: Error {
       let what: String
 
-      /// Throws if a promise is broken.
+      /// Throws if a guarantee is broken.
       static func unless(_ isKept: Bool, _ what: @autoclosure () -> String) throws {
         if !isKept { throw Wrong(what: what()) }
       }

@@ -9,7 +9,7 @@ extension `Every order of jobs` {
     struct Wrong: Error {
       let what: String
 
-      /// Throws if a promise is broken.
+      /// Throws if a guarantee is broken.
       static func unless(_ isKept: Bool, _ what: @autoclosure () -> String) throws {
         if !isKept { throw Wrong(what: what()) }
       }
@@ -78,7 +78,7 @@ extension `Every order of jobs` {
       }
     }
 
-    /// An element that does something when it is released.
+    /// An element that runs a closure when it is released.
     final class Parcel: Sendable {
       let onRelease: @Sendable () -> Void
 
@@ -89,8 +89,8 @@ extension `Every order of jobs` {
       deinit { onRelease() }
     }
 
-    // A loop lets go of what it has read when it is about to wait, and the last of sixteen elements that
-    // share a chunk takes the others with it.
+    // A loop releases the elements that it has read when it is about to wait; the last of the sixteen elements of a
+    // chunk releases the others.
     @Test func `a loop that is cancelled by a value that it releases before it waits ends`() throws
     {
       try forEveryInterleaving {
@@ -264,7 +264,7 @@ extension `Every order of jobs` {
         let first = await host.observe(messenger, isAsync: isAsync)
         let canceller = Task { first.cancel() }
         messenger.send(1)
-        // The task of the first may be about to end.
+        // The task of the first can be about to end.
         let second = await host.observe(messenger, isAsync: isAsync)
         let witness = await other.observe(messenger, isAsync: isAsync)
         messenger.send(2)
@@ -313,7 +313,7 @@ extension `Every order of jobs` {
     func `rule 0.2: a handler is served before a loop that came later`(
       policy: BufferingPolicy<Int>
     ) throws {
-      // First come, first served: a task that is resumed first goes on first.
+      // First in, first out: a task that is resumed first continues first.
       try forEveryInterleaving(deviations: 0) {
         let (messenger, log) = (Messenger<Int>(), Journal())
         let token = messenger.observe { (number: Int) in log.append("\(number) at handler") }
@@ -322,7 +322,7 @@ extension `Every order of jobs` {
           for await number in subscription { log.append("\(number) at loop") }
         }
         for number in 0..<4 {
-          // Both wait by then.
+          // Both are waiting by then.
           for _ in 0..<5 { await hop() }
           messenger.send(number)
         }

@@ -11,7 +11,7 @@ extension `Every order of jobs` {
       let what: String
     }
 
-    /// A fetch of several jobs that brings the number of its call for each key.
+    /// A fetch of several jobs that returns the number of its call for each key.
     private final class Origin: Sendable {
       private let calls = Atomic(0)
 
@@ -167,7 +167,7 @@ extension `Every order of jobs` {
   }
 }
 
-/// Where a fetch finds the map that it belongs to.
+/// A reference from a fetch to its map.
 private actor BulkOwner {
   private var map: MultiplexerMap<Int, Int>?
 

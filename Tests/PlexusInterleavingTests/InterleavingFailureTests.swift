@@ -24,7 +24,7 @@ extension `Every order of jobs` {
 
     @Test func `reports a deadlock that only one order has`() throws {
       let scenario: @Sendable () async -> Void = {
-        // The second goes through if it comes after the first.
+        // The second one succeeds if it runs after the first.
         let gate = Gate()
         let log = Journal()
         async let first: Void = { _ = log.append("first") }()
@@ -103,7 +103,7 @@ extension `Every order of jobs` {
       let runs = Journal()
       let failure = try failure {
         try forEveryInterleaving {
-          // More to choose from at every run.
+          // Each run has more choices.
           let tasks = (0...runs.append("run")).map { _ in Task { await hop() } }
           for task in tasks { await task.value }
         }

@@ -11,7 +11,7 @@ extension `Every order of jobs` {
       let what: String
     }
 
-    /// A fetch of several jobs that brings the number of its call.
+    /// A fetch of several jobs that returns the number of its call.
     private final class Origin: Sendable {
       private let calls = Atomic(0)
       private let now = Atomic(0)
@@ -19,7 +19,7 @@ extension `Every order of jobs` {
 
       /// The number of fetches so far.
       var count: Int { calls.load(ordering: .relaxed) }
-      /// The largest number of fetches at one time.
+      /// The maximum number of concurrent fetches.
       var mostAtOnce: Int { most.load(ordering: .relaxed) }
 
       func fetch() async throws -> Int {
@@ -180,7 +180,7 @@ extension `Every order of jobs` {
           impatient.cancel()
           _ = await impatient.result
           hasLeft.open()
-          // The other fetch comes to wait for this one, which does not wait for it any more.
+          // The other fetch waits for this one, which no longer waits for it.
           await hop()
           await hop()
           return 7
@@ -212,7 +212,7 @@ extension `Every order of jobs` {
         case .failure(let error):
           throw error
         }
-        // The queued one asks again, and gets an answer.
+        // The queued one requests again, and gets an answer.
         guard try await map.request(0) == 7 else { throw Wrong(what: "another value") }
       }
     }
@@ -260,7 +260,7 @@ extension `Every order of jobs` {
   }
 }
 
-/// Where a fetch finds the map that it belongs to.
+/// A reference from a fetch to its map.
 private actor Owner {
   private var map: MultiplexerMap<Int, Int>?
 
@@ -273,7 +273,7 @@ private actor Owner {
     return try await map.request(key)
   }
 
-  /// Asks for what is fetched from now on.
+  /// Requests a value that is fetched from now on.
   nonisolated func refresh(_ key: Int) async throws -> Int {
     guard let map = await map else { return key }
     return try await map.refresh(key).request(key)

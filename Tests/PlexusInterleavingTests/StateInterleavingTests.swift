@@ -9,7 +9,7 @@ extension `Every order of jobs` {
     struct Wrong: Error {
       let what: String
 
-      /// Throws if a promise is broken.
+      /// Throws if a guarantee is broken.
       static func unless(_ isKept: Bool, _ what: @autoclosure () -> String) throws {
         if !isKept { throw Wrong(what: what()) }
       }
@@ -136,7 +136,7 @@ extension `Every order of jobs` {
       }
     }
 
-    /// Reads so many changes.
+    /// Reads a number of changes.
     static func read(
       _ changes: Subscription<Change<Int>>,
       first count: Int
@@ -228,7 +228,7 @@ extension `Every order of jobs` {
         await host.add(to: consumer, isAsync: isAsync, in: bag)
         let canceller = Task { bag.cancelAll() }
         consumer.consume(1)
-        // The task of the first may be about to end.
+        // The task of the first can be about to end.
         await host.add(to: consumer, isAsync: isAsync, in: kept)
         consumer.consume(2)
         await canceller.value

@@ -6,7 +6,7 @@ import Testing
 @testable import PlexusStorage
 
 @Suite(.fewAtOnce) struct `What came with an entry about keeping it` {
-  /// Every combination of directives there and not there.
+  /// Every combination of present and missing directives.
   private static let directives: [CacheDirectives] = (0..<16).map { number in
     CacheDirectives(
       timeToLive: number & 1 == 0 ? nil : .seconds(60),

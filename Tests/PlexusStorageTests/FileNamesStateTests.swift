@@ -17,7 +17,7 @@ import Testing
       #expect(name.utf8.count <= 120)
       #expect(name.unicodeScalars.allSatisfy(allowed.contains))
       #expect(names.isEntry(name) && !names.isTemporary(name))
-      // Names are lower case already: two that differ, differ on every file system.
+      // Names are already in lower case: different ones differ on every file system.
       let other = seen.updateValue(key, forKey: name)
       #expect(other.map { Array($0.utf8) == Array(key.utf8) } ?? true)
     }
@@ -65,7 +65,7 @@ import Testing
       FileNames(Shop.Item.self).tag.hasPrefix("~item-")
         || FileNames(Shop.Item.self).tag.hasPrefix("item-")
     )
-    // Private and local types have an address where others have the name of what is around them.
+    // Private and local types have an address instead of the name of their context.
     #expect(String(reflecting: Item.self).contains("$"))
     for type in types { #expect(!FileNames.fullName(of: type).contains("$")) }
     #expect(FileNames.fullName(of: Int.self) == "Swift.Int")

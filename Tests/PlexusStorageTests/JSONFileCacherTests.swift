@@ -57,7 +57,7 @@ struct `A file cacher` {
     try await cacher.removeEntries(forKeys: [])
     try await cacher.store([:])
     #expect(!FileManager.default.fileExists(atPath: folder.path))
-    // That something was removed is for others to know, who may have values in memory.
+    // The removal is recorded for others, which can have values in memory.
     try await cacher.removeEntries(forKeys: ["me"])
     try await cacher.removeAllEntries()
     #expect(folder.names.count == 1 && folder.names[0].hasSuffix(".removals"))

@@ -18,7 +18,7 @@ import Testing
     let cacher = try open()
     try await cacher.store(["a": CacheEntry("old a"), "b": CacheEntry("old b")])
     let size = disk.byteCount
-    // SizeLimit for one of the two records, which is written and taken back.
+    // A size limit for one of the two records, which is written and removed again.
     disk.setCapacity(size + 100)
     let error = try await #require(throws: CacherError.self) {
       try await cacher.store(["a": CacheEntry("new a"), "c": CacheEntry("new c")])
@@ -110,7 +110,7 @@ import Testing
     try await writer.store("new", for: "b")
     let other = try #require(try disk.open(path, .updating))
     #expect(try disk.tryLock(other, .exclusive))
-    // A record of which the other process has written a part.
+    // A record that the other process has written partly.
     let whole = try #require(disk.content(at: path))
     try disk.write([0xff, 0x50, 1, 0, 3], to: other, at: whole.count)
     for cacher in [cacher, try open()] {
@@ -155,7 +155,7 @@ import Testing
     try await open().store(["a": CacheEntry("old a"), "b": CacheEntry("old b")])
     let killed = try open()
     #expect(try await killed.name("a") == "old a")
-    // Nine calls that note the removal; flock, lstat, fstat, pwrite, and then fsync.
+    // Nine calls that record the removal; flock, lstat, fstat, pwrite, and then fsync.
     disk.prepare(.stops(at: 14))
     await #expect(throws: CacherError.self) { try await killed.removeEntries(forKeys: ["a"]) }
     disk.kill()
@@ -188,7 +188,7 @@ import Testing
     }
   }
 
-  /// A log in which one entry was replaced, one removed, and one is as it was stored.
+  /// A log in which one entry was replaced, one removed, and one is unchanged.
   private func fill() async throws -> [UInt8] {
     let cacher = try open()
     try await cacher.store("first", for: "removed")

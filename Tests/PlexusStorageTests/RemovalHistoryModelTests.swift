@@ -20,7 +20,7 @@ import Testing
     try history.outdated(keys.map { .init(key: $0, generation: generation) })
   }
 
-  /// Whether a key has been removed since a number, told from all removals.
+  /// Whether a key has been removed since a number, determined from all removals.
   private func isOutdated(
     _ key: String,
     since number: Int,
@@ -74,7 +74,7 @@ import Testing
     disk.put(content, at: path)
     #expect(try outdated(history, ["a", "b"], first) == ["a", "b"])
     #expect(try outdated(history, ["a", "b"], history.generation) == [])
-    // The largest number there is, which nothing can come after.
+    // The largest number, which has no successor.
     content.replaceSubrange(
       16..<32,
       with: Array(repeating: 0xff, count: 8) + Array(repeating: 0, count: 8)

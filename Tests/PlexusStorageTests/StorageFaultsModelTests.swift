@@ -4,14 +4,14 @@ import Testing
 
 @testable import PlexusStorage
 
-/// A cacher on a simulated disk, and the way it has come to its entries.
+/// A cacher on a simulated disk, and the origin of its entries.
 private enum Subject: CaseIterable, Sendable {
   case files
   case filesWithLimit
   case log
   /// Its next store exceeds the limit, so the file is replaced.
   case logWithLimit
-  /// The file is replaced after the next store or removal, because more than half of it is dead.
+  /// The file is replaced after the next store or removal, because more than half of it is obsolete.
   case logNearCompaction
 
   func open(_ disk: SimulatedDisk) throws -> any Cacher<Person> {
@@ -66,7 +66,7 @@ private enum Trouble: CaseIterable, Sendable {
     }
   }
 
-  /// Runs an operation with trouble at its first call, its second, ... until it has no more calls.
+  /// Runs an operation with a fault at its first call, its second, and so on, until it has no more calls.
   private func forEveryCall(
     _ trouble: Trouble,
     _ subject: Subject,

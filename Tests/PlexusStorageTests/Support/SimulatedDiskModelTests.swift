@@ -4,14 +4,13 @@ import Testing
 
 @testable import PlexusStorage
 
-/// A file system in memory that fails or stops at a chosen call, and forgets in a crash what was
-/// not synchronised.
+/// A file system in memory that fails or stops at a chosen call, and loses unsynchronized data in a crash.
 final class SimulatedDisk: FileSystem {
   /// A fault at a call.
   enum Trouble: Sendable, Hashable {
     /// The call of this number, counted from 1, fails with this code.
     case fails(at: Int, code: Int32)
-    /// From the call of this number on nothing happens any more.
+    /// From the call of this number on, calls have no effect.
     case stops(at: Int)
     /// Every call fails with this code.
     case failsAlways(code: Int32)
@@ -74,7 +73,7 @@ final class SimulatedDisk: FileSystem {
     state.withLock { $0.pauseAction = action }
   }
 
-  /// Makes trouble; calls are counted from here on.
+  /// Injects a fault; calls are counted from here on.
   func prepare(_ trouble: Trouble?) {
     state.withLock {
       $0.calls = 0
@@ -82,7 +81,7 @@ final class SimulatedDisk: FileSystem {
     }
   }
 
-  /// Turns the computer off and on again.
+  /// Restarts the computer.
   func crash(_ survival: Survival) {
     state.withLock { state in
       state.open = [:]
@@ -196,7 +195,7 @@ final class SimulatedDisk: FileSystem {
     do {
       try call("pwrite", descriptor.path) { try Self.write(bytes, descriptor, offset, &$0) }
     } catch {
-      // What a write that fails, or is cut short by a crash, has done already.
+      // The effect of a write that fails, or is interrupted by a crash.
       state.withLock { state in
         guard case .stops(let stop)? = state.trouble, state.calls > stop else {
           try? Self.write(Array(bytes.prefix(bytes.count / 2)), descriptor, offset, &state)
@@ -276,7 +275,7 @@ final class SimulatedDisk: FileSystem {
 
   func now() -> Duration { state.withLock { $0.now } }
 
-  // MARK: - Inside
+  // MARK: - Implementation
 
   private func call<Result>(
     _ operation: String,

@@ -234,7 +234,7 @@ import Testing
   }
 }
 
-/// Where a fetch finds the map that it belongs to; it does not keep it.
+/// A reference from a fetch to its map, which does not keep the map alive.
 private final class Loop: Sendable {
   private let channel = RecordedChannel<@Sendable ([Int]) async -> [Int: Result<Int, any Error>]>()
 
@@ -247,7 +247,7 @@ private final class Loop: Sendable {
   }
 }
 
-/// Objects whose release can be waited for.
+/// Objects whose release can be awaited.
 private final class Alive: Sendable {
   final class Witness: Sendable {
     private let gone: Gate
@@ -274,7 +274,7 @@ private final class Alive: Sendable {
   }
 }
 
-/// A key whose release can be waited for.
+/// A key whose release can be awaited.
 private final class Token: Hashable, Sendable {
   private let witness: Alive.Witness
 

@@ -49,7 +49,7 @@ import Testing
     origin.gate.open()
     #expect(try await single.value == 101)
     #expect(outcomes(try await first.value) == [1: "101", 2: "202", 3: "203"])
-    // One key is fetched alone: there is nothing to share.
+    // A single key is fetched alone.
     #expect(outcomes(try await second.value) == [2: "202", 3: "203", 4: "304"])
     #expect(try await late.value == 203)
     #expect(origin.calls == [[1], [2, 3], [4]])
@@ -217,7 +217,7 @@ import Testing
     let gate = Gate()
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { keys in
       try await gate.wait()
-      // Nothing tells when a priority has been raised: one that never is ends by the time limit.
+      // There is no notification of a raised priority: without one, the test ends by its time limit.
       while Task.currentPriority < .high { await Task.detached {}.value }
       return Dictionary(uniqueKeysWithValues: keys.map { ($0, $0) })
     }

@@ -19,7 +19,7 @@ import Testing
     _ = try? await map.request(3)
     clock.advance(by: policy.timeToLive)
     _ = try await map.request(1)
-    // What is fetched behind a stale value.
+    // The fetch behind a stale value.
     _ = await events.first(5)
     try await map.clear(2)
     try await map.clear()
@@ -166,7 +166,7 @@ import Testing
   }
 }
 
-/// A key that does something when its name is asked for.
+/// A key that runs a closure when its name is read.
 private struct TalkingKey: Hashable, Sendable, CustomStringConvertible {
   let number: Int
   let onDescription: @Sendable () -> Void

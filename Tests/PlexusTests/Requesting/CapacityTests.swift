@@ -197,7 +197,7 @@ import Testing
       )
     }
     map.clearMemory()
-    // Fetched values may still be in the hands of a task that is about to end.
+    // A task that is about to end can still hold fetched values.
     #expect(tally.value >= 10)
   }
 
@@ -213,7 +213,7 @@ import Testing
     }
   }
 
-  // MARK: - What goes on
+  // MARK: - Fetches in flight
 
   @Test func `lets a fetch go on, and its callers get its value, though the old one was evicted`()
     async throws
@@ -352,7 +352,7 @@ import Testing
   }
 }
 
-/// A value that does something when it is released.
+/// A value that runs a closure when it is released.
 private final class ValueThatCalls: Sendable {
   private let onRelease: @Sendable () -> Void
 

@@ -79,7 +79,7 @@ import Testing
     let states = Recorder(cache.subscribe())
     let early = begin { try await cache.request() }
     await gate.arrivals(1)
-    // What has not been read is skipped after a clear.
+    // Unread states are skipped after a clear.
     _ = await states.first(2)
     try await cache.clear()
     gate.admit(1)

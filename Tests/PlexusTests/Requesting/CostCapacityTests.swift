@@ -32,7 +32,7 @@ import Testing
     #expect(map.cachedValue(4) == 4)
     #expect(map.statistics.counts == CacheStatistics(misses: 1, fetches: 1))
     #expect(await events.first(2).map(\.description) == ["fetched 11", "12 was stored"])
-    // As dear as everything is not too dear.
+    // A cost equal to the whole capacity is not too high.
     map.store(10, for: 10)
     #expect(map.cachedValue(10) == 10)
     #expect(map.statistics.evictions == 2)

@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `What comes with a value about keeping it` {
   let clock = ManualClock()
 
-  /// A cache whose first fetch brings 1 with directives; the others follow the script.
+  /// A cache whose first fetch returns 1 with directives; later ones follow the script.
   private func cache(
     _ kind: CacheKind,
     _ directives: CacheDirectives,
@@ -157,7 +157,7 @@ import Testing
     await #expect(throws: Offline.self, "It is remembered") { try await cache.request() }
     #expect(cache.cachedValue == 1, "It is not dropped")
     clock.advance(by: .seconds(10))
-    // The fetch is told of it: else it would bring 1 again.
+    // The fetch receives it: otherwise it would return 1 again.
     #expect(try await cache.request() == 2)
   }
 
@@ -223,7 +223,7 @@ import Testing
     _ = try await cache.request()
     clock.advance(by: .seconds(60))
     #expect(try await cache.response().source == .fetch)
-    // The time to live is the policy's again.
+    // The time to live of the policy applies again.
     clock.advance(by: .seconds(1_799))
     #expect(try await cache.response().source == .memory)
     clock.advance(by: .seconds(1))

@@ -296,7 +296,7 @@ import Testing
   }
 }
 
-/// The state of a key together with its value, which moves as the cache moves it.
+/// The state of a key together with its value, which moves as in a cache.
 struct EntryUnderTest {
   enum Answer: Hashable {
     case fresh, stale, failure

@@ -197,7 +197,7 @@ import Testing
       await #expect(throws: Broken()) { try await payloads.request(Payload(number: number)) }
       if forgotten == nil { break }
     }
-    // The task of its fetch may still be about to end.
+    // The task of its fetch can still be about to end.
     while forgotten != nil, !Task.isCancelled { await Task.detached {}.value }
     #expect(forgotten == nil)
     await #expect(throws: Broken()) { try await map.request(1) }
@@ -217,8 +217,8 @@ import Testing
   }
 }
 
-/// A key that can be seen to die.
-/// A key by its number: addresses come again, and with them always the same hash value.
+/// A key that reports its release. It is identified by a number, because addresses are reused, with the same hash
+/// values.
 private final class Payload: Hashable, Sendable {
   private let number: Int
 

@@ -41,10 +41,10 @@ struct HistoryModel {
 
   var cachedValue: Int? { value?.content }
 
-  /// The fetches under way.
+  /// The fetches in flight.
   var flying: [Int] { (running.map { [$0.number] } ?? []) + invalidate.map(\.number) }
 
-  /// The callers that wait.
+  /// The waiting callers.
   var waiting: [Int] {
     (running?.callers ?? []) + (queued ?? []) + invalidate.flatMap(\.callers)
   }
@@ -124,7 +124,7 @@ struct HistoryModel {
     if queued == nil { publish() } else { beginQueued() }
   }
 
-  /// A value is stored; returns which.
+  /// Stores a value, and returns it.
   mutating func store() -> Int {
     moment += 1
     stores += 1
@@ -139,7 +139,7 @@ struct HistoryModel {
     return content
   }
 
-  /// The value is changed, if there is one; returns what it becomes.
+  /// Changes the value, if there is one, and returns the result.
   mutating func update() -> Int? {
     guard let old = value else { return nil }
     moment += 1
@@ -181,7 +181,7 @@ struct HistoryModel {
     if running != nil { publish() }
   }
 
-  // MARK: - Consequences
+  // MARK: - Effects
 
   private mutating func begin(inBackground isInBackground: Bool) {
     fetches += 1

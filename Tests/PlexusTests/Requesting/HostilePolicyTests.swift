@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A policy with odd numbers` {
   @Test func `may say any duration there is, however long or negative`() async {
     await #expect(processExitsWith: .success) {
-      // Beyond what 64 bits of seconds can hold.
+      // More than 64 bits of seconds can represent.
       for length in [1e20, -1e20] {
         let duration = Duration.seconds(length)
         for clock in [ManualClock(), ContinuousClock()] as [any Clock<Duration>] {
@@ -42,7 +42,7 @@ import Testing
       }
       let caller = begin { try await cache.request() }
       await gate.arrivals(1)
-      // A timer that fires at once is faster than a few jobs.
+      // A timer that fires immediately is faster than a few jobs.
       for _ in 0..<1_000 { await Task.detached {}.value }
       gate.open()
       #expect(try await caller.value == 1, "after \(length)")

@@ -22,7 +22,7 @@ import Testing
     let sums = (0..<32).map { _ in
       Multiplexer { old.reduce(0) { $0 + ($1.cachedValue ?? 0) } }.register(in: repository)
     }
-    // Some come in the order between one that is cut off already and one that is not.
+    // Some are between a member that is already detached and one that is not.
     let meddlers = (0..<8).map { _ in
       Meddler {
         let requests = DispatchGroup()
@@ -45,7 +45,7 @@ import Testing
   }
 }
 
-/// A member that uses the others while all are cut off.
+/// A member that uses the others while all are detached.
 private final class Meddler: RepositoryMember {
   private let meddle: @Sendable () -> Void
 

@@ -36,7 +36,7 @@ import Testing
     }
     let (flight, first) = try join()
     #expect(flight.leave(first).isLast)
-    // The last caller is about to abandon the flight when another one comes.
+    // The last caller is about to abandon the flight when another one joins.
     let (same, second) = try join()
     #expect(same === flight)
     #expect(!abandon(flight))

@@ -19,7 +19,7 @@ import Testing
     _ = try? await cache.request()
     _ = try await cache.request()
     cache.store(7)
-    // States that have not been read are skipped after a clear.
+    // Unread states are skipped after a clear.
     _ = await states.first(8)
     try await cache.clear()
     cache.store(8)
@@ -116,7 +116,7 @@ import Testing
     let keys = (0..<64).map { WatchedKey(number: $0, watch: watch) }
     let streams = keys.map { map.subscription(to: $0, bufferingPolicy: .unbounded) }
     for key in keys { map.store(1, for: key) }
-    // Not all keys are cleared at once: when it is the turn of the last, the first is free again.
+    // Keys are not cleared all at once: when the last one is cleared, the first is free again.
     watch.begin(last: keys.count) { first in
       withoutLocks { map.store(2, for: first) }
     }
@@ -155,7 +155,7 @@ import Testing
   }
 }
 
-/// A key that tells when it is compared.
+/// A key that reports when it is compared.
 private struct WatchedKey: Hashable, Sendable {
   let number: Int
   let watch: Watch
@@ -183,7 +183,7 @@ private final class Watch: Sendable {
   /// The first key that was compared.
   var first: WatchedKey? { state.withLock { $0.first } }
 
-  /// Calls a closure with the first key at a comparison, counted from now on.
+  /// Calls a closure with the first key of a comparison, counted from now on.
   func begin(last count: Int, _ onLast: @escaping @Sendable (WatchedKey) -> Void) {
     state.withLock { $0 = State(rest: count, onLast: onLast) }
   }

@@ -216,7 +216,7 @@ import Testing
     map.clearMemory(1)
     #expect(map.cachedValue(1) == nil)
     #expect(map.cachedValue(2) == 2)
-    // What the cacher did not have yet is not lost.
+    // Unwritten changes are not lost.
     #expect(try await map.request(1) == 1)
   }
 

@@ -47,7 +47,7 @@ import Testing
     let clearing = begin { [repository] in try await repository.clearAll() }
     #expect(first.cutOffs.value == 2, "Once when it is held, once when it is released")
     #expect(second.cutOffs.value == 2)
-    // Both are asked at the same time: one that is slow does not hold up the other.
+    // Both are called at the same time: a slow one does not delay the other.
     await gate.arrivals(2)
     gate.open()
     try await clearing.value

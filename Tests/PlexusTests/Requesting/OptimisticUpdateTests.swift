@@ -7,7 +7,7 @@ import Testing
   let clock = ManualClock()
   let policy = CachePolicy(timeToLive: .seconds(60))
 
-  /// An update that adds a number, and whose commit waits at a gate and may fail.
+  /// An update that adds a number, and whose commit waits at a gate and can fail.
   private func update(
     _ cache: CacheUnderTest<[Int]>,
     adding number: Int,

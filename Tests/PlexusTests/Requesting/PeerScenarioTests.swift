@@ -148,7 +148,7 @@ import Testing
     clock.advance(by: .milliseconds(100))
     #expect(try await soft.value.value == 1)
     let hard = begin { try await map.request(2) }
-    // The limits of the fetch of the first key, and of both for the second one.
+    // The time limits of the fetch of the first key, and of both fetches for the second one.
     await clock.sleepers(3)
     clock.advance(by: .seconds(2))
     await #expect(throws: MultiplexerError.fetchTimedOut(after: .seconds(2))) {

@@ -7,7 +7,7 @@ import Testing
   let clock = ManualClock()
   let gate = Gate()
 
-  /// A cache that has the value 1, behind a closed gate; every fetch brings the next number.
+  /// A cache with the value 1, behind a closed gate; every fetch returns the next number.
   private func loaded(
     _ kind: CacheKind,
     policy: CachePolicy = CachePolicy()

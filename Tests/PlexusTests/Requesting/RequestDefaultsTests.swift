@@ -105,7 +105,7 @@ import Testing
       await #expect(throws: Broken()) { try await caller.value }
     }
     #expect(waits.allSatisfy { (.seconds(5) ... .seconds(15)).contains($0) })
-    // That forty fall on one side happens once in a million million.
+    // All forty are on one side once in a million million runs.
     #expect(waits.contains { $0 < .seconds(10) })
     #expect(waits.contains { $0 > .seconds(10) })
   }

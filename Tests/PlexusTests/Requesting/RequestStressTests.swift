@@ -13,7 +13,7 @@ import Testing
     func change() -> Int { version.increment() }
   }
 
-  /// Everything that callers may do, in an order that depends on the seed.
+  /// All calls of callers, in an order that depends on the seed.
   private struct Visitor {
     let cache: CacheUnderTest<Int>
     let origin: Origin

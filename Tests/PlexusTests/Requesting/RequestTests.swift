@@ -186,7 +186,7 @@ private actor CountingActor {
     get async { executor.jobs.load(ordering: .relaxed) }
   }
 
-  /// Runs something so many times, on this actor.
+  /// Runs a closure a number of times, on this actor.
   func jobsAfter(_ count: Int, _ body: @Sendable () async throws -> Void) async rethrows -> Int {
     for _ in 0..<count { try await body() }
     return executor.jobs.load(ordering: .relaxed)

@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A fetch with retry advice` {
   let clock = ManualClock()
 
-  /// An answer such as "503 Service Unavailable" with a Retry-After header.
+  /// A response such as "503 Service Unavailable" with a Retry-After field.
   private struct Busy: RetryAdvice {
     var retryAfter: Duration?
   }

@@ -229,7 +229,7 @@ import Testing
     #expect(try await caller.value == 1)
     #expect(clock.sleeperCount == 1)
     clock.advance(by: .seconds(9))
-    // What is fetched because of a refresh comes after what is under way.
+    // The fetch for a refresh follows the one in flight.
     let refreshed = begin { try await cache.refresh().request() }
     #expect(try await refreshed.value == 2)
     #expect(origin.count == 2)

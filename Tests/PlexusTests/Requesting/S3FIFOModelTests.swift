@@ -55,7 +55,7 @@ import Testing
   @Test func `gives new values less room when frequently used keys return`() {
     var run = Table(limit: 1_000)
     for _ in 0..<10 {
-      // Half again as much that is used often as there is room for.
+      // One and a half times as many frequently used keys as there is room for.
       for key in 0..<1_500 {
         run.keep(key)
         run.use(key)
@@ -125,8 +125,7 @@ extension `The keys that have left` {
   }
 }
 
-/// A table of keys that follows the policy, as the tables of a map do: what is removed is replaced by the
-/// last one.
+/// A table of keys that follows the policy like the tables of a map: a removed key is replaced by the last one.
 private struct Table {
   private(set) var keys: [Int] = []
   private(set) var places: [Int: Int] = [:]
@@ -148,7 +147,7 @@ private struct Table {
     }
   }
 
-  /// The place of a key, which is added if it is not there.
+  /// The place of a key, which is added if necessary.
   mutating func place(of key: Int) -> Int {
     if let index = places[key] { return index }
     policy.append()
@@ -238,7 +237,7 @@ private struct Run {
       }
       guard let victim else { break }
       history.append("\(table.keys[victim.index]) goes")
-      // An entry that is still fetched stays, without a value.
+      // An entry that is being fetched stays, without a value.
       if Bool.random(using: &random) { table.remove(at: victim.index) }
     }
     if table.policy.cost > model.limit { isAsPredicted = false }
@@ -314,7 +313,7 @@ private struct NaivePolicy {
     }
   }
 
-  /// The newcomer is counted, though what it costs is not yet.
+  /// The new entry is counted, but its cost is not yet.
   mutating func adapt(by values: Int) {
     let average = max(1, cost / (count + 1))
     let lowest = max(1, limit / 100)

@@ -23,10 +23,10 @@ final class SimpleCacher: Cacher {
 
   private static var now: Duration { .seconds(Date().timeIntervalSince1970) }
 
-  /// Waits until something was stored so many times.
+  /// Waits for a number of stores.
   func stores(_ count: Int) async { await writes.arrivals(count) }
 
-  /// The values that it has.
+  /// The stored values.
   var values: [String: Int] { entries.withLock { $0.mapValues(\.value) } }
 
   func entry(forKey key: String) async throws -> CacheEntry<Int>? {

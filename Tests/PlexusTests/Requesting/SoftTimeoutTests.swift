@@ -13,7 +13,7 @@ import Testing
     return policy
   }
 
-  /// A cache with the value 1, which is stale, and whose next fetch waits at the gate and brings 2.
+  /// A cache with the stale value 1, whose next fetch waits at the gate and returns 2.
   private func staleCache(
     _ kind: CacheKind,
     _ change: (inout CachePolicy) -> Void = { _ in }

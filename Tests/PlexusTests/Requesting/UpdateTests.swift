@@ -52,7 +52,7 @@ import Testing
     #expect(cache.update { $0 += 1 } == 6)
     #expect(try await caller.value == 6)
     gate.open()
-    // The value is as old as before: the next request fetches.
+    // The age of the value is unchanged: the next request fetches.
     #expect(try await cache.request() == 2)
   }
 

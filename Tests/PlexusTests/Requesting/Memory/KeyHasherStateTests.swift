@@ -75,8 +75,8 @@ import Testing
   }
 
   @Test func `uses every bit for similar strings`() {
-    // Known seeds: how even the buckets are depends on the seed, and for one in thirty some bucket has
-    // less than half of its share.
+    // Known seeds: the evenness of the buckets depends on the seed, and with one in thirty some bucket has less than
+    // half of its share.
     for seed in UInt64(1)...4 {
       let hasher = KeyHasher(seed: seed)
       let hashes = (0..<25_600).map { hasher.hash("user_\($0)") }

@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce) struct `A key table` {
   @Test(arguments: [UInt64.max, 0xFF, 0xF_0000_0000, 0])
   func `holds what a dictionary would hold after any history`(mask: UInt64) {
-    // The fewer bits of the hash are left, the more keys collide.
+    // The fewer bits of the hash are used, the more keys collide.
     var random = SeededRandom(seed: mask &+ 7)
     var table = KeyTable<Int, Int>()
     var model: [Int: Int] = [:]

@@ -25,7 +25,7 @@ import Testing
     await gate.arrivals(1)
     #expect(try await map.request(2) == 7)
     while cacher.count(of: .read) < 4 { await Task.detached {}.value }
-    // The limit of the call that is held, and the time that the fetch waits for it.
+    // The time limit of the suspended call, and the time for which the fetch waits for it.
     await clock.sleepers(2)
     clock.advance(by: .seconds(1))
     #expect(try await map.request(3) == 30)

@@ -169,7 +169,7 @@ import Testing
     #expect(cacher.entries.isEmpty)
   }
 
-  // MARK: - Values that leave memory
+  // MARK: - Evicted values
 
   @Test(arguments: CacheKind.allCases)
   func `clearing memory writes what was not written, which is found meanwhile`(
@@ -386,7 +386,7 @@ import Testing
       await gate.arrivals(1)
     }
     gate.open()
-    // What is stored is kept by the cacher alone.
+    // Only the cacher keeps the stored value.
     while cacher.entries.isEmpty { await Task.detached {}.value }
     cacher.entries = [:]
     await gone.arrivals(1)
@@ -412,7 +412,7 @@ import Testing
   }
 }
 
-/// A value that tells when it is released.
+/// A value that reports its release.
 private final class Token: Sendable {
   private let onRelease: @Sendable () -> Void
 

@@ -8,7 +8,7 @@ import Testing
   let cacher = ControlledCacher<Int>()
   private let clock = ManualClock()
 
-  /// Stores an entry that is as old, and hours matter more than the real time that a test takes.
+  /// Stores an entry of a given age in hours, compared with which the real duration of a test is negligible.
   private func store(hours: Int, _ directives: CacheDirectives) {
     cacher.entries["key"] = CacheEntry(
       value: 7,
@@ -119,7 +119,7 @@ import Testing
   }
 }
 
-/// A cacher that keeps no more than it must.
+/// A cacher that stores only the required parts.
 private actor ForgetfulCacher: Cacher {
   private var entries: [String: CacheEntry<Int>] = [:]
 

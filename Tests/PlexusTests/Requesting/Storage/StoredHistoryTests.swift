@@ -14,7 +14,7 @@ private let historyCount =
     for seed in stride(from: part, to: historyCount, by: 8) {
       var random = SeededRandom(seed: UInt64(seed))
       let run = StoredRun()
-      // Many short ones: what goes wrong at all does so after a few events.
+      // Many short ones: failures need only a few events.
       for _ in 0..<Int.random(in: 2...9, using: &random) {
         try await run.step(&random)
         try #require(run.difference == nil, "\(seed): \(run.events), \(run.difference ?? "")")
@@ -23,7 +23,7 @@ private let historyCount =
   }
 }
 
-/// A map, its cacher, and the model that predicts what they do.
+/// A map, its cacher, and the model that predicts their behavior.
 private final class StoredRun {
   private enum Outcome: String, CaseIterable {
     case succeeds, isUnchanged, isOffline, isBroken
@@ -174,7 +174,7 @@ private final class StoredRun {
     note("clear memory", keys.first ?? "", keys.isEmpty ? "" : "fails")
     if !keys.isEmpty { cacher.fail(.store, with: keys) }
     map.clearMemory()
-    // It comes behind what is being written.
+    // It follows the write in progress.
     try? await map.clear("none")
     cacher.mend()
     model.clearMemory(failing: keys)
@@ -209,9 +209,9 @@ private struct StoredModel {
     var value: Int
     var storedAt: Int
     var deadline: Int
-    /// Whether it has changed at its origin since.
+    /// Whether it was marked as changed since.
     var isOutdated = false
-    /// Whether the cacher does not have it.
+    /// Whether it is missing in the cacher.
     var isNew = true
   }
 
@@ -224,13 +224,13 @@ private struct StoredModel {
   }
 
   static let keys = ["a", "b", "c"]
-  /// In hours, as all times here: the real time that a history takes does not matter beside them.
+  /// In hours, like all times here, compared with which the real duration of a history is negligible.
   static let timeToLive = 100
 
   var now = 0
   private(set) var stored: [String: Stored] = [:]
   private var memory: [String: Item] = [:]
-  /// The keys whose stored copies are out of date, whatever there is.
+  /// The keys whose stored copies are outdated, if any.
   private var outdated: Set<String> = []
   private var hasRefreshedAll = false
   private var pending: Set<String> = []
@@ -280,7 +280,7 @@ private struct StoredModel {
   }
 
   private func isOutdated(_ key: String, _ copy: Stored) -> Bool {
-    // By its age a copy may look older than a refresh that it satisfies; that costs a fetch.
+    // By its age, a copy can look older than a refresh that it satisfies, which costs a fetch.
     outdated.contains(key) || copy.isFromBefore || hasRefreshedAll && copy.age > 0
   }
 
@@ -302,7 +302,7 @@ private struct StoredModel {
     if !fails { removePending() }
   }
 
-  /// Every turn of the cacher begins with this.
+  /// Every call of the cacher starts with this.
   private mutating func removePending() {
     for key in pending { stored[key] = nil }
     pending = []

@@ -31,7 +31,7 @@ import Testing
 
   @Test(arguments: CacheKind.allCases)
   func `is fresh for the rest of its time to live only`(kind: CacheKind) async throws {
-    // In so many hours that the real time that the test takes does not matter.
+    // In hours, compared with which the real duration of the test is negligible.
     cacher.entries["key"] = CacheEntry(7, age: .seconds(10 * 3_600))
     var policy = CachePolicy.readingFirst()
     policy.timeToLive = .seconds(30 * 3_600)
