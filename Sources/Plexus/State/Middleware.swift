@@ -115,8 +115,8 @@ public struct Middleware<State: Sendable, Action: Sendable>: Sendable {
     /// }
     /// ```
     ///
-    /// Otherwise, the effect behaves like one of ``run(_:)``. Ids belong to the store: effects of other stores with the same
-    /// id continue. A cancelled effect can still dispatch unless it checks `Task.isCancelled`.
+    /// Otherwise, the effect behaves like one of ``run(_:)``. Ids belong to the store: effects of other stores with the
+    /// same id continue. A cancelled effect can still dispatch unless it checks `Task.isCancelled`.
     ///
     /// - Parameters:
     ///   - id: The id. Values of different types are different ids.
