@@ -55,6 +55,9 @@ extension Broadcaster {
   /// Otherwise, the handler behaves like one with a token. The owner is held weakly. After its release, the handler is
   /// not called again, and is released at the next element or the next access to ``subscriberCount``.
   ///
+  /// On the main actor, the closure can use the owner directly. If the owner is an actor itself, pass an asynchronous
+  /// closure that calls it with `await`: see <doc:troubleshooting>.
+  ///
   /// - Parameters:
   ///   - owner: The object that determines the lifetime. It is passed to the closure, which must not capture it
   ///     strongly.
