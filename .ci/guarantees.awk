@@ -1,4 +1,4 @@
-# Looks up every test that an article promises. Usage: awk -f .ci/guarantees.awk ARTICLE
+# Looks up every test that the index of guarantees names. Usage: awk -f .ci/guarantees.awk INDEX
 #
 # A line of a table has three cells: the promise, the names of its tests in backquotes, and the file that holds them.
 # A test counts if a function of that very name follows @Test, is not disabled and not commented out.

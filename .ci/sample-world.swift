@@ -1,4 +1,4 @@
-// What the samples of the documentation take for granted.
+// The context of the samples in the documentation.
 
 import Foundation
 import Plexus
@@ -17,7 +17,7 @@ let backend = Backend()
 
 let clock = ManualClock()
 
-/// A client of a database as somebody may have it.
+/// A typical client of a database.
 actor SQLiteClient {
   func execute(_ statement: String, _ values: [SQLiteValue]) throws {}
   func query(_ statement: String, _ values: [SQLiteValue]) throws -> [[SQLiteValue]] { [] }
@@ -26,7 +26,7 @@ actor SQLiteClient {
   }
 }
 
-/// What a column may hold.
+/// A value of a column.
 enum SQLiteValue: Sendable {
   case null
   case integer(Int64)

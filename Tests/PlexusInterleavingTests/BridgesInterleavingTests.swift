@@ -9,13 +9,13 @@ extension `Every order of jobs` {
     struct Wrong: Error {
       let what: String
 
-      /// Throws if a promise is broken.
+      /// Throws if a guarantee is broken.
       static func unless(_ isKept: Bool, _ what: @autoclosure () -> String) throws {
         if !isKept { throw Wrong(what: what()) }
       }
     }
 
-    @Test func `who waits for a subscriber goes on, whoever comes and goes`() throws {
+    @Test func `waiting for a subscriber ends, whatever else subscribes and leaves`() throws {
       try forEveryInterleaving(deviations: 3) {
         let messenger = Messenger<Int>()
         let waiters = (0..<2).map { _ in Task { try await messenger.waitForSubscriber() } }
@@ -29,7 +29,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `who waits in vain is told so, whether cancelled or at the end`() throws {
+    @Test func `a vain wait throws, whether cancelled or at the end`() throws {
       try forEveryInterleaving(deviations: 5) {
         let messenger = Messenger<Int>()
         let doomed = Task { try await messenger.waitForSubscriber() }
@@ -48,7 +48,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `the numbers of subscribers are told one by one`() throws {
+    @Test func `the numbers of subscribers are reported one by one`() throws {
       try forEveryInterleaving(deviations: 5) {
         let messenger = Messenger<Int>()
         let counts = messenger.subscriberCounts()
@@ -71,7 +71,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `who waits for a subscriber goes on when a state consumer follows`() throws {
+    @Test func `a wait for a subscriber ends when a state consumer follows`() throws {
       try forEveryInterleaving(deviations: 4) {
         let publisher = DataPublisher<Int>()
         let consumer = StateConsumer<LoadState<Int>>()
@@ -83,7 +83,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `a followed sequence is let go with the owner, and tells what was sent`()
+    @Test func `a followed sequence is released with the owner, and delivers what was sent`()
       throws
     {
       try forEveryInterleaving(deviations: 4) {

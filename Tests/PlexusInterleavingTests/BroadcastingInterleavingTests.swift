@@ -9,13 +9,13 @@ extension `Every order of jobs` {
     struct Wrong: Error {
       let what: String
 
-      /// Throws if a promise is broken.
+      /// Throws if a guarantee is broken.
       static func unless(_ isKept: Bool, _ what: @autoclosure () -> String) throws {
         if !isKept { throw Wrong(what: what()) }
       }
     }
 
-    /// How a loop reads.
+    /// The ways in which a loop reads.
     enum Way: CaseIterable {
       case unbounded
       case stream
@@ -50,7 +50,7 @@ extension `Every order of jobs` {
     }
 
     @Test(arguments: Way.allCases)
-    func `a cancelled loop ends, whenever it is cancelled, and holds up nobody`(way: Way) throws {
+    func `a cancelled loop ends at any time, and delays no other loop`(way: Way) throws {
       try forEveryInterleaving(deviations: 4) {
         let messenger = Messenger<Int>()
         let doomed = way.read(messenger)
@@ -78,7 +78,7 @@ extension `Every order of jobs` {
       }
     }
 
-    /// An element that does something when it is released.
+    /// An element that runs a closure when it is released.
     final class Parcel: Sendable {
       let onRelease: @Sendable () -> Void
 
@@ -89,9 +89,10 @@ extension `Every order of jobs` {
       deinit { onRelease() }
     }
 
-    // A loop lets go of what it has read when it is about to wait, and the last of sixteen elements that
-    // share a chunk takes the others with it.
-    @Test func `a loop that is cancelled by what it lets go of before it waits ends`() throws {
+    // A loop releases the elements that it has read when it is about to wait; the last of the sixteen elements of a
+    // chunk releases the others.
+    @Test func `a loop that is cancelled by a value that it releases before it waits ends`() throws
+    {
       try forEveryInterleaving {
         let messenger = Messenger<Parcel>()
         let subscription = messenger.subscription()
@@ -102,7 +103,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `a loop that is sent something by what it lets go of does not wait`() throws {
+    @Test func `a loop that is sent an element by a value that it releases does not wait`() throws {
       try forEveryInterleaving {
         let messenger = Messenger<Parcel>()
         let subscription = messenger.subscription()
@@ -122,7 +123,7 @@ extension `Every order of jobs` {
     }
 
     @Test(arguments: Way.allCases)
-    func `finish comes after what was sent before, and wakes everybody`(way: Way) throws {
+    func `finish follows what was sent before, and wakes all subscribers`(way: Way) throws {
       try forEveryInterleaving(deviations: 3) {
         let messenger = Messenger<Int>()
         let readers = [way.read(messenger), way.read(messenger)]
@@ -149,7 +150,7 @@ extension `Every order of jobs` {
     }
 
     @Test(arguments: Way.allCases)
-    func `the release of a messenger ends its loops, whoever sends at the time`(way: Way) throws {
+    func `the release of a messenger ends its loops, also during a send`(way: Way) throws {
       try forEveryInterleaving {
         var messenger: Messenger<Int>? = Messenger()
         let readers = [messenger.map(way.read), messenger.map(way.read)]
@@ -263,7 +264,7 @@ extension `Every order of jobs` {
         let first = await host.observe(messenger, isAsync: isAsync)
         let canceller = Task { first.cancel() }
         messenger.send(1)
-        // The task of the first may be about to end.
+        // The task of the first can be about to end.
         let second = await host.observe(messenger, isAsync: isAsync)
         let witness = await other.observe(messenger, isAsync: isAsync)
         messenger.send(2)
@@ -280,7 +281,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `an owner that dies is not called again, and its handler is removed`() throws {
+    @Test func `a released owner is not called again, and its handler is removed`() throws {
       final class Owner: Sendable {}
       try forEveryInterleaving {
         let messenger = Messenger<Int>()
@@ -312,7 +313,7 @@ extension `Every order of jobs` {
     func `rule 0.2: a handler is served before a loop that came later`(
       policy: BufferingPolicy<Int>
     ) throws {
-      // First come, first served: a task that is resumed first goes on first.
+      // First in, first out: a task that is resumed first continues first.
       try forEveryInterleaving(deviations: 0) {
         let (messenger, log) = (Messenger<Int>(), Journal())
         let token = messenger.observe { (number: Int) in log.append("\(number) at handler") }
@@ -321,7 +322,7 @@ extension `Every order of jobs` {
           for await number in subscription { log.append("\(number) at loop") }
         }
         for number in 0..<4 {
-          // Both wait by then.
+          // Both are waiting by then.
           for _ in 0..<5 { await hop() }
           messenger.send(number)
         }

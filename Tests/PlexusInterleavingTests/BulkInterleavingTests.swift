@@ -11,7 +11,7 @@ extension `Every order of jobs` {
       let what: String
     }
 
-    /// A fetch of several jobs that brings the number of its call for each key.
+    /// A fetch of several jobs that returns the number of its call for each key.
     private final class Origin: Sendable {
       private let calls = Atomic(0)
 
@@ -64,7 +64,7 @@ extension `Every order of jobs` {
     }
 
     @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
-    func `R5: and R6: a caller that leaves costs nobody else a value`(
+    func `R5: and R6: a caller that leaves costs no other caller its value`(
       policy: UnobservedFetch
     ) throws {
       try forEveryInterleaving(deviations: 4) {
@@ -84,7 +84,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R7: nobody is lost, and what is cleared is not kept`() throws {
+    @Test func `R7: no caller is lost, and cleared values are not kept`() throws {
       try forEveryInterleaving(deviations: 4) {
         let origin = Origin()
         let map = Self.map(origin)
@@ -104,7 +104,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R10: a stored value wins for its key, and the other keys notice nothing`() throws {
+    @Test func `R10: a stored value wins for its key, and does not affect the other keys`() throws {
       try forEveryInterleaving(deviations: 4) {
         let origin = Origin()
         let map = Self.map(origin, whenUnobserved: .cancel)
@@ -137,7 +137,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R11: two fetches of several keys that wait for each other never do for ever`()
+    @Test func `R11: two fetches of several keys that wait for each other do not deadlock`()
       throws
     {
       try forEveryInterleaving(deviations: 3) {
@@ -167,7 +167,7 @@ extension `Every order of jobs` {
   }
 }
 
-/// Where a fetch finds the map that it belongs to.
+/// A reference from a fetch to its map.
 private actor BulkOwner {
   private var map: MultiplexerMap<Int, Int>?
 

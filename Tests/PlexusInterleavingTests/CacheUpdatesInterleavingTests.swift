@@ -29,7 +29,7 @@ extension `Every order of jobs` {
         guard [nil, 101, 110].contains(updated) else {
           throw Wrong(what: "updated to \(updated ?? 0)")
         }
-        // What is left was fetched after the clear, or changed from that.
+        // The remaining value was fetched after the clear, or derived from that.
         guard [nil, 1, 101].contains(map.cachedValue(1)) else {
           throw Wrong(what: "\(map.cachedValue(1) ?? 0) is left")
         }

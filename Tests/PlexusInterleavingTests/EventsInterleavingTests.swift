@@ -10,13 +10,13 @@ extension `Every order of jobs` {
     struct Wrong: Error {
       let what: String
 
-      /// Throws if a promise is broken.
+      /// Throws if a guarantee is broken.
       static func unless(_ isKept: Bool, _ what: @autoclosure () -> String) throws {
         if !isKept { throw Wrong(what: what()) }
       }
     }
 
-    /// What handlers have seen.
+    /// The events that handlers have received.
     final class Notes: Sendable {
       private let notes = Mutex<[String]>([])
 
@@ -53,7 +53,7 @@ extension `Every order of jobs` {
       .clearImmediately, .clearAfterAllCurrentSubscribersNotified, .neverClear,
     ]
 
-    /// Registers a handler that is interrupted in the middle.
+    /// Registers a handler that suspends in the middle.
     static func observe(
       _ bus: EventBus,
       _ name: String,
@@ -69,7 +69,7 @@ extension `Every order of jobs` {
     }
 
     @Test(arguments: rules, [true, false])
-    func `who subscribes around a post gets the event once, or not at all after a success`(
+    func `a subscriber that joins around a post gets the event at most once`(
       rule: PersistenceRule,
       succeeds: Bool
     ) throws {
@@ -91,7 +91,7 @@ extension `Every order of jobs` {
         case (.clearImmediately, true), (_, false):
           try Wrong.unless(count == (succeeds ? 0 : 1), "late: \(notes.all)")
         case (_, true):
-          // It may have been there in time.
+          // It can have been in time.
           try Wrong.unless(count == outcome.notified - 1, "late: \(notes.all)")
         }
         try Wrong.unless(notes.all.last?.hasSuffix("2") == true, "out of order: \(notes.all)")
@@ -132,7 +132,7 @@ extension `Every order of jobs` {
     }
 
     @Test(arguments: [nil] + rules)
-    func `a post ends, whoever leaves in the meantime`(rule: PersistenceRule?) throws {
+    func `a post ends, whichever subscribers leave meanwhile`(rule: PersistenceRule?) throws {
       try forEveryInterleaving(deviations: 2) {
         let (bus, notes) = (EventBus(), Notes())
         let first = Self.observe(bus, "first", notes, succeeds: false)
@@ -152,7 +152,7 @@ extension `Every order of jobs` {
         await other.value
         let begun = notes.count("first begins 1") + notes.count("second begins 1")
         let ended = notes.count("first ends 1") + notes.count("second ends 1")
-        // What was offered to a handler that is removed while it runs has failed.
+        // A delivery to a handler that is removed while it runs has failed.
         try Wrong.unless(rule != nil || begun == ended, "it did not wait: \(notes.all)")
         try Wrong.unless(outcome.notified == begun + 1, "\(outcome), \(notes.all)")
         try Wrong.unless(notes.count("last ends 1") == 1, "the last was forgotten")
@@ -218,7 +218,7 @@ extension `Every order of jobs` {
         await bus.postAndWait(News(3))
         for number in 1...3 {
           let count = notes.count("old \(number)") + notes.count("new \(number)")
-          // What stands in the queue of the old one is given up with it, unless it is kept.
+          // The queue of the old one is discarded with it, except retained events.
           try Wrong.unless(count <= 1 || number == 2 && rule != nil, "\(notes.all)")
           if number == 3 || number == 2 && rule != nil {
             try Wrong.unless(count >= 1, "\(notes.all)")
@@ -228,7 +228,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `handlers that post to each other and wait never wait for ever`() throws {
+    @Test func `handlers that post to each other and wait do not deadlock`() throws {
       try forEveryInterleaving(deviations: 2) {
         let (bus, notes) = (EventBus(), Notes())
         let news = bus.observe(News.self) { news async in
@@ -252,7 +252,7 @@ extension `Every order of jobs` {
     }
 
     @Test(arguments: [nil] + rules)
-    func `the release of a bus ends its streams and handlers, whoever posts at the time`(
+    func `the release of a bus ends its streams and handlers, also during a post`(
       rule: PersistenceRule?
     ) throws {
       try forEveryInterleaving(deviations: 3) {
@@ -312,7 +312,7 @@ extension `Every order of jobs` {
       }
     }
 
-    // The fetch begins in a task of its own, when the handler waits for it: in no order it is the other way round.
+    // The fetch starts in its own task when the handler waits for it, so that no order reverses the two.
 
     @Test(arguments: [nil, PersistenceRule.clearImmediately])
     func `R11: a post of a fetch does not wait behind a handler that waits for the fetch`(
@@ -339,7 +339,7 @@ extension `Every order of jobs` {
         let (bus, notes, own) = (EventBus(), Notes(), Guarded<Multiplexer<Bool>?>(nil))
         bus.observe(id: 1, News.self) { news async throws -> HandlerResult in
           bus.removeObserver(id: 1)
-          // The removal has cancelled the handler, and it still has to answer.
+          // The removal has cancelled the handler, which still has to return.
           if let cache = own.withLock({ $0 }) {
             notes.add("\(try await Task { try await cache.request() }.value)")
           }

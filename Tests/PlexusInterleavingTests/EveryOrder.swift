@@ -3,12 +3,12 @@ import Testing
 
 /// The suites that run scenarios in every order of their jobs.
 ///
-/// They come one after the other, since two scenarios at once would only wait for each other, and on a
-/// thread of their own: a scenario holds its thread until it ends, and a machine with few cores has few that
-/// tasks share. They do not wait for a turn among the other tests, since they are what takes longest.
+/// They run one after the other, because concurrent scenarios would only wait for each other, and on their own thread:
+/// a scenario occupies its thread until it ends, and a machine with few cores has few threads for tasks. They do not
+/// wait for the other tests, because they take the longest.
 @Suite(.serialized, .onThreadOfItsOwn) enum `Every order of jobs` {}
 
-/// Runs the tests of a suite on a thread that no others need.
+/// Runs the tests of a suite on a thread that nothing else uses.
 struct OnThreadOfItsOwn: SuiteTrait, TestTrait, TestScoping {
   var isRecursive: Bool { true }
 
@@ -22,7 +22,7 @@ struct OnThreadOfItsOwn: SuiteTrait, TestTrait, TestScoping {
 }
 
 extension Trait where Self == OnThreadOfItsOwn {
-  /// Runs the tests of a suite on a thread that no others need.
+  /// Runs the tests of a suite on a thread that nothing else uses.
   static var onThreadOfItsOwn: OnThreadOfItsOwn { OnThreadOfItsOwn() }
 }
 

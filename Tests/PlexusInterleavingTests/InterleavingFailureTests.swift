@@ -24,7 +24,7 @@ extension `Every order of jobs` {
 
     @Test func `reports a deadlock that only one order has`() throws {
       let scenario: @Sendable () async -> Void = {
-        // The second goes through if it comes after the first.
+        // The second one succeeds if it runs after the first.
         let gate = Gate()
         let log = Journal()
         async let first: Void = { _ = log.append("first") }()
@@ -45,7 +45,7 @@ extension `Every order of jobs` {
       #expect(throws: Never.self) { try replayInterleaving([], scenario) }
     }
 
-    @Test func `reports a scenario that goes on for ever`() throws {
+    @Test func `reports a scenario that does not end`() throws {
       let failure = try failure {
         try forEveryInterleaving(jobLimit: 50) { while !Task.isCancelled { await hop() } }
       }
@@ -74,7 +74,7 @@ extension `Every order of jobs` {
       #expect(try forEveryInterleaving(deviations: -1) { await hop() } == 1)
     }
 
-    @Test func `cancels a scenario that does not come to an end, so that it can clean up`() throws {
+    @Test func `cancels a scenario that does not end, so that it can clean up`() throws {
       let log = Journal()
       #expect(throws: InterleavingFailure.self) {
         try forEveryInterleaving {
@@ -92,7 +92,7 @@ extension `Every order of jobs` {
       #expect(log.entries == ["cleaned up", "cleaned up"])
     }
 
-    @Test func `reports a task that asks to be run again for ever`() throws {
+    @Test func `reports a task that is enqueued again endlessly`() throws {
       let failure = try failure {
         try forEveryInterleaving(jobLimit: 50) { while !Task.isCancelled { await nothing() } }
       }
@@ -103,7 +103,7 @@ extension `Every order of jobs` {
       let runs = Journal()
       let failure = try failure {
         try forEveryInterleaving {
-          // More to choose from at every run.
+          // Each run has more choices.
           let tasks = (0...runs.append("run")).map { _ in Task { await hop() } }
           for task in tasks { await task.value }
         }

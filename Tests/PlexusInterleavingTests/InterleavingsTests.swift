@@ -35,7 +35,7 @@ extension `Every order of jobs` {
       #expect(Set(outcomes.entries) == Set(letters.flatMap { [$0 + "12", $0 + "21"] }))
     }
 
-    /// An actor that notes its calls.
+    /// An actor that records its calls.
     private actor Notebook {
       private let executor: InterleavedExecutor?
       private(set) var text = ""
@@ -60,7 +60,7 @@ extension `Every order of jobs` {
 
     private actor Plain {}
 
-    /// The orders in which an actor runs three calls that wait for it.
+    /// The orders in which an actor runs three waiting calls.
     private func orders(isInterleaved: Bool) throws -> Set<String> {
       let outcomes = Journal()
       try forEveryInterleaving {
@@ -127,8 +127,8 @@ extension `Every order of jobs` {
       #expect(await notebook.text.count == 106)
     }
 
-    // First come, first served is abc. One deviation: the second or the third of three jobs first, or
-    // the second of the two that are left. Two: both. There is no third choice.
+    // First in, first out is abc. One deviation: the second or the third of three jobs first, or the second of the two
+    // that are left. Two: both. There is no third choice.
     @Test(arguments: [
       (0, ["abc"]),
       (1, ["abc", "acb", "bac", "cab"]),
@@ -152,8 +152,8 @@ extension `Every order of jobs` {
       #expect(count == orders.count)
     }
 
-    @Test func `strays six times from first come, first served if not told otherwise`() throws {
-      // Seven times two jobs to choose from: all of the 128 orders but the one that strays each time.
+    @Test func `tries up to six deviations by default`() throws {
+      // Seven choices between two jobs: all 128 orders except the one that deviates each time.
       let count = try forEveryInterleaving {
         for _ in 0..<7 {
           let done = Journal()
@@ -195,7 +195,7 @@ extension `Every order of jobs` {
         }
         for await number in stream { outcomes.append("\(number)") }
         await canceller.value
-        // Waits for a sleeper that may have been cancelled before it slept.
+        // Waits for a sleeper that can be cancelled before it sleeps.
         advancer.cancel()
         await advancer.value
       }
@@ -219,7 +219,7 @@ extension `Every order of jobs` {
     }
 
     @Test(arguments: [
-      // A task stands in the queue of the actor as soon as it is on its way.
+      // A task is in the queue of the actor as soon as it is enqueued.
       (false, ["aAbB", "abAB", "baBA", "bBaA"]),
       (true, ["aAbB", "abAB", "abBA", "baAB", "baBA", "bBaA"]),
     ])
@@ -249,7 +249,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `tasks of other threads go on while a scenario runs`() async throws {
+    @Test func `tasks of other threads continue while a scenario runs`() async throws {
       let meter = Meter()
       let others = Task {
         while !meter.isOver.load(ordering: .acquiring) {
@@ -258,7 +258,7 @@ extension `Every order of jobs` {
         }
       }
       await withCheckedContinuation { continuation in
-        // A thread of its own: the scenario blocks it until the others have made a hundred hops.
+        // Its own thread: the scenario blocks it until the others have made a hundred hops.
         Thread {
           #expect(throws: Never.self) {
             try forEveryInterleaving {

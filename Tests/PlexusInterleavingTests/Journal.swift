@@ -1,7 +1,7 @@
 import PlexusTesting
 import Synchronization
 
-/// What the tasks of a scenario have done, in order.
+/// The actions of the tasks of a scenario, in order.
 final class Journal: Sendable {
   private let state = Mutex<[String]>([])
 

@@ -9,13 +9,13 @@ extension `Every order of jobs` {
     struct Wrong: Error {
       let what: String
 
-      /// Throws if a promise is broken.
+      /// Throws if a guarantee is broken.
       static func unless(_ isKept: Bool, _ what: @autoclosure () -> String) throws {
         if !isKept { throw Wrong(what: what()) }
       }
     }
 
-    /// Loads a number; the operation can be interrupted, and says so if it is cancelled.
+    /// Loads a number; the operation can suspend, and records its cancellation.
     static func load(_ publisher: DataPublisher<Int>, _ value: Int) -> Task<Int, any Error> {
       Task {
         try await publisher.load {
@@ -45,7 +45,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `when all callers are cancelled the state goes back, and nobody waits for ever`()
+    @Test func `when all callers are cancelled the state goes back, and no caller keeps waiting`()
       throws
     {
       try forEveryInterleaving(deviations: 3) {
@@ -65,7 +65,7 @@ extension `Every order of jobs` {
           throw Wrong(what: "\(publisher.state)")
         }
         try Wrong.unless(values.isEmpty == (value == 7), "\(value) after \(values)")
-        // It can begin again.
+        // It can start again.
         let next = try await Self.load(publisher, 9).value
         try Wrong.unless(next == 9, "joined a dead load: \(next)")
         try Wrong.unless(publisher.state.value == 9, "\(publisher.state)")
@@ -123,7 +123,7 @@ extension `Every order of jobs` {
           if words.last == "failed" { break }
         }
         let expected = [
-          // Before, and while or after loading: what comes before the reset is skipped.
+          // Before, and while or after loading: states before the reset are skipped.
           ["unknown", "loading 0", "loaded 1", "failed"],
           ["unknown", "failed"],
         ]
@@ -214,7 +214,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `two publishers that load each other never wait for ever`() throws {
+    @Test func `two publishers that load each other do not deadlock`() throws {
       try forEveryInterleaving {
         let (first, second) = (DataPublisher<Int>(), DataPublisher<Int>())
         let tasks = [Self.load(first, by: second), Self.load(second, by: first)]

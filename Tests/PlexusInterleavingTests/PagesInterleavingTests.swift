@@ -9,7 +9,7 @@ extension `Every order of jobs` {
     struct Wrong: Error {
       let what: String
 
-      /// Throws if a promise is broken.
+      /// Throws if a guarantee is broken.
       static func unless(_ isKept: Bool, _ what: @autoclosure () -> String) throws {
         if !isKept { throw Wrong(what: what()) }
       }
@@ -17,8 +17,7 @@ extension `Every order of jobs` {
 
     typealias Publisher = PagedPublisher<Int, Int>
 
-    /// A list of endless pages with one number each; a fetch can be interrupted, and says so if it is
-    /// cancelled.
+    /// A list of endless pages with one number each; a fetch can suspend, and records its cancellation.
     static func makePublisher(fetches: Messenger<Int>? = nil) -> Publisher {
       PagedPublisher { cursor in
         fetches?.send(cursor ?? 0)
@@ -36,7 +35,7 @@ extension `Every order of jobs` {
       Task { try await publisher.loadNextPage() }
     }
 
-    /// Whether the pages are those from the first one on, each once.
+    /// Whether the pages are complete from the first one on, without repetition.
     static func isWhole(_ pages: Pages<Int>?) -> Bool {
       guard let pages else { return true }
       return pages.items == Array(0..<pages.items.count) && !pages.isComplete
@@ -60,7 +59,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `when all callers are cancelled the state goes back, and nobody waits for ever`()
+    @Test func `when all callers are cancelled the state goes back, and no caller keeps waiting`()
       throws
     {
       try forEveryInterleaving(deviations: 3) {
@@ -80,7 +79,7 @@ extension `Every order of jobs` {
         case .loaded(let pages): try Wrong.unless(hasLoaded && Self.isWhole(pages), "\(pages)")
         case .loading, .failed: throw Wrong(what: "\(publisher.state)")
         }
-        // It can begin again.
+        // It can start again.
         let count = publisher.state.value?.items.count ?? 0
         try await publisher.loadNextPage()
         let pages = publisher.state.value
@@ -140,7 +139,7 @@ extension `Every order of jobs` {
         try await publisher.loadFirstPage()
         var isFirst = true
         for await state in states {
-          // What has not been read before the reset is skipped.
+          // States that were not read before the reset are skipped.
           if isFirst, case .unknown = state { isFirst = false }
           try Wrong.unless(!isFirst, "\(state)")
           let items = state.value?.items ?? [0]
@@ -173,7 +172,7 @@ extension `Every order of jobs` {
   struct `Sharing a sequence, in every order` {
     typealias Wrong = `Loading pages, in every order`.Wrong
 
-    /// Numbers from 0 on; every iteration begins anew.
+    /// Numbers from 0 on; every iteration starts anew.
     struct Numbers: AsyncSequence, Sendable {
       struct Iterator: AsyncIteratorProtocol {
         var number = 0
@@ -209,7 +208,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `who comes while the last one goes is served by some iteration, from one place on`()
+    @Test func `a subscriber that joins while the last one leaves sees one iteration, no gap`()
       throws
     {
       try forEveryInterleaving(deviations: 5) {

@@ -9,7 +9,7 @@ extension `Every order of jobs` {
       let what: String
     }
 
-    @Test func `a sleeper that is advanced and cancelled at once wakes once, and nobody is left`()
+    @Test func `a sleeper that is advanced and cancelled at once wakes once`()
       throws
     {
       try forEveryInterleaving {
@@ -61,7 +61,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `a recorder misses nothing, whoever sends, waits and cancels`() throws {
+    @Test func `a recorder misses nothing while others send, wait and cancel`() throws {
       try forEveryInterleaving(deviations: 4) {
         let (stream, source) = AsyncStream.makeStream(of: Int.self)
         let recorder = Recorder(stream)

@@ -11,7 +11,7 @@ extension `Every order of jobs` {
       let what: String
     }
 
-    /// A fetch of several jobs that brings the number of its call.
+    /// A fetch of several jobs that returns the number of its call.
     private final class Origin: Sendable {
       private let calls = Atomic(0)
       private let now = Atomic(0)
@@ -19,7 +19,7 @@ extension `Every order of jobs` {
 
       /// The number of fetches so far.
       var count: Int { calls.load(ordering: .relaxed) }
-      /// The largest number of fetches at one time.
+      /// The maximum number of concurrent fetches.
       var mostAtOnce: Int { most.load(ordering: .relaxed) }
 
       func fetch() async throws -> Int {
@@ -86,7 +86,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R7: nobody is lost and nothing old is kept when a fetch is cut off`() throws {
+    @Test func `R7: no caller is lost and nothing old is kept when a fetch is detached`() throws {
       try forEveryInterleaving {
         let origin = Origin()
         let cache = Multiplexer { try await origin.fetch() }
@@ -143,7 +143,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R11: two fetches that wait for each other never wait for ever`() throws {
+    @Test func `R11: two fetches that wait for each other do not deadlock`() throws {
       try forEveryInterleaving(deviations: 5) {
         let own = Owner()
         let map = MultiplexerMap<Int, Int>(id: "m") { key in
@@ -180,7 +180,7 @@ extension `Every order of jobs` {
           impatient.cancel()
           _ = await impatient.result
           hasLeft.open()
-          // The other fetch comes to wait for this one, which does not wait for it any more.
+          // The other fetch waits for this one, which no longer waits for it.
           await hop()
           await hop()
           return 7
@@ -193,7 +193,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R11: a fetch that asks for what is queued behind it never waits for ever`() throws {
+    @Test func `R11: a fetch that requests what is queued behind it does not deadlock`() throws {
       try forEveryInterleaving(deviations: 4) {
         let own = Owner()
         let fetches = Origin()
@@ -212,12 +212,12 @@ extension `Every order of jobs` {
         case .failure(let error):
           throw error
         }
-        // The queued one asks again, and gets an answer.
+        // The queued one requests again, and gets an answer.
         guard try await map.request(0) == 7 else { throw Wrong(what: "another value") }
       }
     }
 
-    @Test func `the last state that a subscriber is told is how things are`() throws {
+    @Test func `the last state that a subscriber receives is the current one`() throws {
       try forEveryInterleaving(deviations: 4) {
         let origin = Origin()
         let cache = Multiplexer(policy: Self.cancelling()) { try await origin.fetch() }
@@ -260,7 +260,7 @@ extension `Every order of jobs` {
   }
 }
 
-/// Where a fetch finds the map that it belongs to.
+/// A reference from a fetch to its map.
 private actor Owner {
   private var map: MultiplexerMap<Int, Int>?
 
@@ -273,7 +273,7 @@ private actor Owner {
     return try await map.request(key)
   }
 
-  /// Asks for what is fetched from now on.
+  /// Requests a value that is fetched from now on.
   nonisolated func refresh(_ key: Int) async throws -> Int {
     guard let map = await map else { return key }
     return try await map.refresh(key).request(key)

@@ -9,7 +9,7 @@ extension `Every order of jobs` {
     struct Wrong: Error {
       let what: String
 
-      /// Throws if a promise is broken.
+      /// Throws if a guarantee is broken.
       static func unless(_ isKept: Bool, _ what: @autoclosure () -> String) throws {
         if !isKept { throw Wrong(what: what()) }
       }
@@ -34,7 +34,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `dispatchAndWait returns after the effects, whoever else dispatches`() throws {
+    @Test func `dispatchAndWait returns after the effects, whatever others dispatch`() throws {
       try forEveryInterleaving(deviations: 4) {
         let store = Store<[Int], Int>([], middleware: [Self.addingTen]) { $0.append($1) }
         let callers = [1, 2].map { number in
@@ -136,7 +136,7 @@ extension `Every order of jobs` {
       }
     }
 
-    /// Reads so many changes.
+    /// Reads a number of changes.
     static func read(
       _ changes: Subscription<Change<Int>>,
       first count: Int
@@ -149,7 +149,7 @@ extension `Every order of jobs` {
       return seen
     }
 
-    @Test func `a loop over changes that is cancelled leaves, and the others notice nothing`()
+    @Test func `a cancelled loop over changes leaves, without affecting the others`()
       throws
     {
       try forEveryInterleaving(deviations: 4) {
@@ -228,7 +228,7 @@ extension `Every order of jobs` {
         await host.add(to: consumer, isAsync: isAsync, in: bag)
         let canceller = Task { bag.cancelAll() }
         consumer.consume(1)
-        // The task of the first may be about to end.
+        // The task of the first can be about to end.
         await host.add(to: consumer, isAsync: isAsync, in: kept)
         consumer.consume(2)
         await canceller.value

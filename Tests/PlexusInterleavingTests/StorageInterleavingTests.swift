@@ -12,7 +12,7 @@ extension `Every order of jobs` {
       let what: String
     }
 
-    /// A fetch of several jobs that brings the number of its call.
+    /// A fetch of several jobs that returns the number of its call.
     private final class Origin: Sendable {
       private let calls = Atomic(0)
 
@@ -26,7 +26,7 @@ extension `Every order of jobs` {
       }
     }
 
-    /// A cacher in memory that takes a job to begin and another one to end.
+    /// A cacher in memory that takes a job to start and another one to end.
     private actor SlowCacher: Cacher {
       private(set) var entries: [String: CacheEntry<Int>] = [:]
 
@@ -157,7 +157,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `R7: an evicted value that is cleared comes back to nobody`() throws {
+    @Test func `R7: an evicted value that is cleared does not come back`() throws {
       try forEveryInterleaving(deviations: 3) {
         let origin = Origin()
         let cacher = SlowCacher()
@@ -193,7 +193,7 @@ extension `Every order of jobs` {
         let now = Duration.seconds(Date().timeIntervalSince1970 - 1)
         await cacher.store(["key": CacheEntry(value: 0, storedAt: now)])
         let repository = MuxRepository()
-        // A single member: the order of several would be another one in each run.
+        // A single member: the order of several would differ between runs.
         let cache = Multiplexer(id: "key", policy: Self.readingFirst, cacher: cacher) {
           try await origin.fetch()
         }

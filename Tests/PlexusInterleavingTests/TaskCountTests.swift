@@ -4,15 +4,15 @@ import TestSupport
 import Testing
 
 extension `Every order of jobs` {
-  /// A thousand of each are sent, and the scenario may take 300 jobs: a task for each of them would
-  /// take a thousand.
+  /// A thousand of each are sent, and the scenario is limited to 300 jobs: a task for each of them would take a
+  /// thousand.
   @Suite(.serialized, .timeLimit(.minutes(20)))
   struct `No task is started` {
     struct Wrong: Error {}
 
     static let limit = 300
 
-    /// Runs a scenario in one order, and gives what it has started the time to run before it ends.
+    /// Runs a scenario in one order, and lets the tasks that it has started run before it ends.
     private func withFewJobs<Kept: Sendable>(
       _ scenario: nonisolated(nonsending) @escaping @Sendable () async throws -> Kept
     ) throws {
@@ -23,7 +23,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `for each, the count of jobs tells`() {
+    @Test func `for each, as the count of jobs shows`() {
       let failure = #expect(throws: InterleavingFailure.self) {
         try withFewJobs { for _ in 0..<1000 { Task {} } }
       }

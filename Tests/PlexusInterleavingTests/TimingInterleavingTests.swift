@@ -10,7 +10,7 @@ extension `Every order of jobs` {
     private struct Wrong: Error {
       let what: String
 
-      /// Throws if a promise is broken.
+      /// Throws if a guarantee is broken.
       static func unless(_ isKept: Bool, _ what: @autoclosure () -> String) throws {
         if !isKept { throw Wrong(what: what()) }
       }
@@ -21,7 +21,7 @@ extension `Every order of jobs` {
       let count = Atomic(0)
     }
 
-    /// Counts the runs of an action, and notices when two overlap.
+    /// Counts the runs of an action, and detects overlaps.
     private actor Counter {
       private(set) var begun = 0
       private(set) var ended = 0
@@ -51,13 +51,13 @@ extension `Every order of jobs` {
         try Wrong.unless(await reader.value == 1, "no firing")
         await debouncer.flush()
         let (begun, ended) = (await counter.begun, await counter.ended)
-        // The task that sleeps may come to the firing after the flush, which found nothing to wait for.
+        // The sleeping task can fire after the flush, which found nothing to wait for.
         try Wrong.unless(begun <= 1 && ended <= begun, "\(begun) runs, \(ended) ended")
         try Wrong.unless(clock.sleeperCount == 0, "somebody still sleeps")
       }
     }
 
-    @Test func `touches while the time comes are neither lost nor doubled`() throws {
+    @Test func `touches at the time of a firing are neither lost nor doubled`() throws {
       try forEveryInterleaving(deviations: 5) {
         let clock = ManualClock()
         let debouncer = Debouncer(delay: .seconds(1), clock: clock)
@@ -74,7 +74,7 @@ extension `Every order of jobs` {
         }
         await advancer.value
         await toucher.value
-        // What the last touch has asked for is there or pending, and a flush leaves nothing.
+        // The last touch has fired or is pending, and a flush leaves nothing.
         await debouncer.flush()
         try Wrong.unless(1...3 ~= firings.droppedCount, "\(firings.droppedCount) firings")
         let count = firings.droppedCount
@@ -85,7 +85,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `after cancel nothing is fired, and nobody sleeps`() throws {
+    @Test func `after cancel nothing is fired, and no task sleeps`() throws {
       try forEveryInterleaving {
         let clock = ManualClock()
         let counter = Counter()
@@ -160,7 +160,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `a cancelled flush leaves, and costs nobody else his`() throws {
+    @Test func `a cancelled flush returns, and others continue`() throws {
       try forEveryInterleaving(deviations: 4) {
         let counter = Counter()
         let debouncer = Debouncer(delay: .seconds(1), clock: ManualClock()) { await counter.run() }
@@ -309,7 +309,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `a debounced sequence that is cancelled ends, whatever is under way`() throws {
+    @Test func `a cancelled debounced sequence ends, whatever is pending`() throws {
       try forEveryInterleaving(deviations: 4) {
         let clock = ManualClock()
         let messenger = Messenger<Int>()
@@ -332,7 +332,7 @@ extension `Every order of jobs` {
       }
     }
 
-    /// Counts what a subscription yields, up to a limit or the end.
+    /// Counts the elements of a subscription, up to a limit or the end.
     private static func count(
       _ subscription: Subscription<Void>,
       upTo limit: Int

@@ -9,7 +9,7 @@ extension `Every order of jobs` {
     struct Wrong: Error {
       let what: String
 
-      /// Throws if a promise is broken.
+      /// Throws if a guarantee is broken.
       static func unless(_ isKept: Bool, _ what: @autoclosure () -> String) throws {
         if !isKept { throw Wrong(what: what()) }
       }
@@ -56,7 +56,7 @@ extension `Every order of jobs` {
       }
     }
 
-    @Test func `a part is right whoever dispatches, subscribes and drops`() throws {
+    @Test func `a part is right while others dispatch, subscribe and drop`() throws {
       try forEveryInterleaving(deviations: 4) {
         var store: Store<Int, Int>? = Store(0) { $0 += $1 }
         guard let part = store?.select({ $0 / 2 }) else { return }

@@ -5,7 +5,7 @@ import Testing
 @testable import PlexusStorage
 
 @Suite(.fewAtOnce) struct `Checksums` {
-  // RFC 3720, appendix B.4, and the check value of the catalogue of CRC algorithms.
+  // RFC 3720, appendix B.4, and the check value of the catalog of CRC algorithms.
   private static let published: [(bytes: [UInt8], checksum: UInt32)] = [
     ([], 0),
     (Array("123456789".utf8), 0xe306_9283),
@@ -50,7 +50,7 @@ import Testing
   }
 
   @Test func `SHA-256 pads messages of every length`() {
-    // The digest of the digests of 0, 1, ... 199 letters a, as sha256sum gives it.
+    // The digest of the digests of 0, 1, ... 199 letters a, as computed by sha256sum.
     let digests = (0..<200).map {
       SHA256.hexadecimalDigest(repeatElement(UInt8(ascii: "a"), count: $0))
     }

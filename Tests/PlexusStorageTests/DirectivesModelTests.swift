@@ -6,7 +6,7 @@ import Testing
 @testable import PlexusStorage
 
 @Suite(.fewAtOnce) struct `What came with an entry about keeping it` {
-  /// Every combination of directives there and not there.
+  /// Every combination of present and missing directives.
   private static let directives: [CacheDirectives] = (0..<16).map { number in
     CacheDirectives(
       timeToLive: number & 1 == 0 ? nil : .seconds(60),
@@ -44,7 +44,9 @@ import Testing
     }
   }
 
-  @Test func `in a log is a miss for whoever does not know of it, and not another value`() throws {
+  @Test func `in a log is a miss for a reader that does not support it, and not another value`()
+    throws
+  {
     for json in ["1", "\"a\"", "{}", "[1,2]", "null", "true", "{\"name\":\"ada\"}"] {
       for directives in Self.directives.dropFirst() {
         let payload = LogPayload.encode(Data(json.utf8), directives: directives)

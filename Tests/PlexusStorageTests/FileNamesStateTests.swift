@@ -8,7 +8,7 @@ import Testing
   private let names = FileNames(type: "Person")
   private let allowed = Set("abcdefghijklmnopqrstuvwxyz0123456789.-_~=".unicodeScalars)
 
-  @Test func `R16 each key has a name of its own, of at most 120 safe bytes`() {
+  @Test func `R16 each key has its own name of at most 120 safe bytes`() {
     var seen: [String: String] = [:]
     let letters = (0..<128).map { String(UnicodeScalar(UInt8($0))) }
     let pairs = letters.flatMap { first in letters.map { first + $0 } }
@@ -17,7 +17,7 @@ import Testing
       #expect(name.utf8.count <= 120)
       #expect(name.unicodeScalars.allSatisfy(allowed.contains))
       #expect(names.isEntry(name) && !names.isTemporary(name))
-      // Names are lower case already: two that differ, differ on every file system.
+      // Names are already in lower case: different ones differ on every file system.
       let other = seen.updateValue(key, forKey: name)
       #expect(other.map { Array($0.utf8) == Array(key.utf8) } ?? true)
     }
@@ -57,7 +57,7 @@ import Testing
   private enum Shop { struct Item {} }
   private enum Feed { struct Item {} }
 
-  @Test func `tell types of one name apart, and are the same in every process`() {
+  @Test func `distinguish types of one name, and are the same in every process`() {
     struct Item {}
     let types: [Any.Type] = [Shop.Item.self, Feed.Item.self, Item.self, [Feed.Item].self, Int.self]
     #expect(Set(types.map { FileNames($0).tag }).count == types.count)
@@ -65,7 +65,7 @@ import Testing
       FileNames(Shop.Item.self).tag.hasPrefix("~item-")
         || FileNames(Shop.Item.self).tag.hasPrefix("item-")
     )
-    // Private and local types have an address where others have the name of what is around them.
+    // Private and local types have an address instead of the name of their context.
     #expect(String(reflecting: Item.self).contains("$"))
     for type in types { #expect(!FileNames.fullName(of: type).contains("$")) }
     #expect(FileNames.fullName(of: Int.self) == "Swift.Int")

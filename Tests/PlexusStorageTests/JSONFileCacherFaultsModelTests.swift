@@ -21,7 +21,7 @@ import Testing
   }
 
   @Test
-  func `what a writer left behind is removed at the first use, but not while somebody writes`()
+  func `what a writer left behind is removed at the first use, but not during a write`()
     async throws
   {
     let disk = try await filledDisk()
@@ -41,7 +41,7 @@ import Testing
     #expect(!disk.paths.contains(stray))
   }
 
-  @Test func `removing everything removes what a writer left behind, and nobody else's files`()
+  @Test func `removing everything removes what a writer left behind, and no foreign files`()
     async throws
   {
     let disk = try await filledDisk()
@@ -100,7 +100,7 @@ import Testing
   }
 
   @Test
-  func `a folder that somebody keeps locked is an error of a store, and no hindrance to removing`()
+  func `a locked folder makes storing fail, and does not prevent removing`()
     async throws
   {
     let disk = try await filledDisk()

@@ -57,7 +57,7 @@ struct `A file cacher` {
     try await cacher.removeEntries(forKeys: [])
     try await cacher.store([:])
     #expect(!FileManager.default.fileExists(atPath: folder.path))
-    // That something was removed is for others to know, who may have values in memory.
+    // The removal is recorded for others, which can have values in memory.
     try await cacher.removeEntries(forKeys: ["me"])
     try await cacher.removeAllEntries()
     #expect(folder.names.count == 1 && folder.names[0].hasSuffix(".removals"))
@@ -117,7 +117,7 @@ struct `A file cacher` {
     #expect(try await cacher.name("a") == "again")
   }
 
-  @Test func `a cancelled store names what it left out, a cancelled removal is carried out`()
+  @Test func `a cancelled store names omitted entries, a cancelled removal is completed`()
     async throws
   {
     try await cacher.store("a", for: "a")
@@ -226,7 +226,7 @@ struct `A file cacher` {
     #expect(try await newer.name("me") == "grace")
   }
 
-  @Test func `R15 a folder, a link or a pipe in place of a file is no entry, and holds up nobody`()
+  @Test func `R15 a folder, a link or a pipe in place of a file is no entry, and delays no other`()
     async throws
   {
     try await cacher.store("ada", for: "me")
@@ -251,7 +251,7 @@ struct `A file cacher` {
   }
 
   @Test(arguments: [false, true])
-  func `R15 a folder or a link in place of a file holds up no other file, and no removal`(
+  func `R15 a folder or a link in place of a file delays no other file, and no removal`(
     isFolder: Bool
   ) async throws {
     let keys: Set = ["map/a", "map/b", "other/c"]

@@ -18,7 +18,7 @@ import Testing
     let cacher = try open()
     try await cacher.store(["a": CacheEntry("old a"), "b": CacheEntry("old b")])
     let size = disk.byteCount
-    // SizeLimit for one of the two records, which is written and taken back.
+    // A size limit for one of the two records, which is written and removed again.
     disk.setCapacity(size + 100)
     let error = try await #require(throws: CacherError.self) {
       try await cacher.store(["a": CacheEntry("new a"), "c": CacheEntry("new c")])
@@ -37,7 +37,9 @@ import Testing
     #expect(try await cacher.name("a") == "new a")
   }
 
-  @Test func `R15 is compacted on a full disk, and keeps what was not replaced`() async throws {
+  @Test func `R15 is compacted on a full disk, and keeps entries that were not replaced`()
+    async throws
+  {
     let cacher = try open()
     let other = try open()
     try await cacher.store("first", for: "0")
@@ -70,7 +72,7 @@ import Testing
     }
   }
 
-  @Test func `R15 an entry that was removed on a full disk is gone for other instances, too`()
+  @Test func `R15 an entry that was removed on a full disk is removed for other instances, too`()
     async throws
   {
     let cacher = try open()
@@ -108,7 +110,7 @@ import Testing
     try await writer.store("new", for: "b")
     let other = try #require(try disk.open(path, .updating))
     #expect(try disk.tryLock(other, .exclusive))
-    // A record of which the other process has written a part.
+    // A record that the other process has written partly.
     let whole = try #require(disk.content(at: path))
     try disk.write([0xff, 0x50, 1, 0, 3], to: other, at: whole.count)
     for cacher in [cacher, try open()] {
@@ -121,7 +123,7 @@ import Testing
     #expect(disk.content(at: path) == whole)
   }
 
-  @Test func `a file that somebody keeps locked is an error, and no hindrance to reading`()
+  @Test func `a locked file is an error, and does not prevent reading`()
     async throws
   {
     let cacher = try open()
@@ -147,13 +149,13 @@ import Testing
   }
 
   @Test
-  func `R15 an entry removed by a process that was killed is durably gone when removed again`()
+  func `R15 an entry removed by a killed process is durably removed when removed again`()
     async throws
   {
     try await open().store(["a": CacheEntry("old a"), "b": CacheEntry("old b")])
     let killed = try open()
     #expect(try await killed.name("a") == "old a")
-    // Nine calls that note the removal; flock, lstat, fstat, pwrite, and then fsync.
+    // Nine calls that record the removal; flock, lstat, fstat, pwrite, and then fsync.
     disk.prepare(.stops(at: 14))
     await #expect(throws: CacherError.self) { try await killed.removeEntries(forKeys: ["a"]) }
     disk.kill()
@@ -186,7 +188,7 @@ import Testing
     }
   }
 
-  /// A log in which one entry was replaced, one removed, and one is as it was stored.
+  /// A log in which one entry was replaced, one removed, and one is unchanged.
   private func fill() async throws -> [UInt8] {
     let cacher = try open()
     try await cacher.store("first", for: "removed")
@@ -217,7 +219,7 @@ import Testing
     #expect(readable > whole.count * 8 / 3)
   }
 
-  @Test func `R15 what a crash has left of a write is cut off when the log is used again`()
+  @Test func `R15 the rest of a write after a crash is truncated when the log is used again`()
     async throws
   {
     let whole = try await fill()
@@ -229,7 +231,8 @@ import Testing
     }
   }
 
-  @Test func `R15 cut at any length it holds what was stored until then, and goes on`() async throws
+  @Test func `R15 cut at any length it has what was stored until then, and stays usable`()
+    async throws
   {
     let whole = try await fill()
     for length in 0...whole.count {

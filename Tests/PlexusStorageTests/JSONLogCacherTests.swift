@@ -99,7 +99,7 @@ struct `A log cacher` {
     #expect(try await cacher.name("a") == "again")
   }
 
-  @Test func `a cancelled store names what it left out, a cancelled removal is carried out`()
+  @Test func `a cancelled store names omitted entries, a cancelled removal is completed`()
     async throws
   {
     try await cacher.store("a", for: "a")
@@ -144,7 +144,7 @@ struct `A log cacher` {
     #expect(try await newer.name("me") == "grace")
   }
 
-  @Test func `R15 a file that was cut or removed while it is open costs only what was in it`()
+  @Test func `R15 a file that was truncated or removed while it is open costs only its content`()
     async throws
   {
     try await cacher.store("ada", for: "a")
@@ -227,7 +227,7 @@ struct `A log cacher` {
 
   // MARK: - Size
 
-  @Test func `what is dead does not exceed half of the file for long`() async throws {
+  @Test func `obsolete bytes do not exceed half of the file for long`() async throws {
     let filling = String(repeating: "x", count: 500)
     for round in 0..<50 { try await cacher.store("\(round) \(filling)", for: "\(round % 5)") }
     #expect(folder.byteCount <= 2 * 5 * 600)

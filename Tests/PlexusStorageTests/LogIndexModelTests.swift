@@ -10,7 +10,7 @@ import Testing
     records.map { LogRecord.encode($0.kind, key: $0.key, payload: $0.payload.utf8) }
   }
 
-  /// The payloads that a log of these bytes has, and where its last whole record ends.
+  /// The payloads of a log with these bytes, and the end of its last whole record.
   private func scan(_ log: [UInt8]) throws -> (payloads: [String: String], end: Int) {
     var index = LogIndex()
     var window = LogWindow(size: log.count) { Array(log[$0..<$0 + $1]) }
@@ -66,7 +66,7 @@ import Testing
     #expect(end == log.joined().count)
   }
 
-  @Test func `the end of a write that was cut short is told from damage by what follows`() throws {
+  @Test func `the end of a truncated write is distinguished from damage by what follows`() throws {
     let records = bytes([(.entry, "a", "1"), (.entry, "b", "2"), (.entry, "a", "3")])
     let before = records[0] + records[1]
     for length in 0..<records[2].count {
@@ -79,7 +79,7 @@ import Testing
   @Test func `R17 what another process is writing is not taken for damage`() throws {
     let records = bytes([(.entry, "a", "1"), (.entry, "b", "2"), (.entry, "c", "3")])
     for length in 0..<records[1].count {
-      // Of two records that are being written the second can be seen before the first.
+      // Of two records that are being written, the second can be visible before the first.
       let hole = [UInt8](repeating: 0, count: records[1].count - length)
       let log = records[0] + records[1].prefix(length) + hole + records[2]
       var index = LogIndex()
@@ -132,7 +132,7 @@ import Testing
     #expect(end <= log.count)
   }
 
-  @Test func `the oldest go first for the limit, and those from the future before them`() {
+  @Test func `the oldest are evicted first, and entries from the future before them`() {
     var index = LogIndex()
     for (offset, second) in [5, 3, 4, 99].enumerated() {
       let place = LogIndex.Place(offset: offset, byteCount: 10, storedAt: .seconds(second * 100))
@@ -147,7 +147,7 @@ import Testing
   }
 }
 
-/// Numbers that look random and are the same in every run.
+/// Pseudorandom numbers that are the same in every run.
 struct Seeded: RandomNumberGenerator {
   private var state: UInt64
 

@@ -87,8 +87,8 @@ struct `Processes that share storage` {
     #expect(try await cacher.name("map/1") == "1")
   }
 
-  /// A process stores and removes, writes down what was acknowledged, and is killed by a thread of its
-  /// own at some moment.
+  /// A process stores and removes, records acknowledged operations, and is killed by a thread of its own at a random
+  /// time.
   @Test(arguments: Kind.allCases, 0..<8)
   private func `R15 what was acknowledged before kill -9 is there afterwards, whole`(
     kind: Kind,
@@ -105,7 +105,7 @@ struct `Processes that share storage` {
       for number in 0... {
         if number == last {
           Thread {
-            // A moment that has nothing to do with what the other threads do.
+            // A time that is independent of the other threads.
             for _ in 0..<Int.random(in: 0..<100_000) { _ = getpid() }
             kill(getpid(), SIGKILL)
           }.start()

@@ -20,7 +20,7 @@ import Testing
     try history.outdated(keys.map { .init(key: $0, generation: generation) })
   }
 
-  /// Whether a key has been removed since a number, told from all removals.
+  /// Whether a key has been removed since a number, determined from all removals.
   private func isOutdated(
     _ key: String,
     since number: Int,
@@ -37,7 +37,7 @@ import Testing
   }
 
   @Test(arguments: 0..<8)
-  func `tells what has been removed since any generation, also to others`(seed: Int) async throws {
+  func `reports removals since any generation, also to others`(seed: Int) async throws {
     var random = SystemRandomNumberGenerator()
     let histories = [open(), open()]
     let keys = ["", "a", "b", "a/", "a/1", "a/2", "b/1", "\u{e9}/1"]
@@ -74,7 +74,7 @@ import Testing
     disk.put(content, at: path)
     #expect(try outdated(history, ["a", "b"], first) == ["a", "b"])
     #expect(try outdated(history, ["a", "b"], history.generation) == [])
-    // The largest number there is, which nothing can come after.
+    // The largest number, which has no successor.
     content.replaceSubrange(
       16..<32,
       with: Array(repeating: 0xff, count: 8) + Array(repeating: 0, count: 8)
@@ -91,7 +91,7 @@ import Testing
     #expect(try outdated(history, ["a", "c"], open().generation) == [])
   }
 
-  @Test func `that cannot be read is begun anew, unless somebody has locked it`() async throws {
+  @Test func `that cannot be read is begun anew, unless it is locked`() async throws {
     let history = open()
     disk.put(Array(repeating: 0, count: 88), at: path)
     let other = try #require(try disk.open(path, .updating))
@@ -106,7 +106,7 @@ import Testing
     #expect(history.generation == CacheGeneration(), "Nothing has been removed")
   }
 
-  @Test func `that was begun anew by others knows only of what came then`() async throws {
+  @Test func `that was begun anew by others contains only what came then`() async throws {
     let history = open()
     try await history.note([.key("a")])
     let old = history.generation
@@ -134,7 +134,7 @@ import Testing
     #expect(try outdated(history, ["c"], last) == ["c"])
   }
 
-  @Test func `is noted in the file that has the name, whoever has replaced it meanwhile`()
+  @Test func `is noted in the file that has the name, even if it was replaced meanwhile`()
     async throws
   {
     let history = open()

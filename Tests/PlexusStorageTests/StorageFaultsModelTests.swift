@@ -4,14 +4,14 @@ import Testing
 
 @testable import PlexusStorage
 
-/// A cacher on a simulated disk, and the way it has come to its entries.
+/// A cacher on a simulated disk, and the origin of its entries.
 private enum Subject: CaseIterable, Sendable {
   case files
   case filesWithLimit
   case log
   /// Its next store exceeds the limit, so the file is replaced.
   case logWithLimit
-  /// The file is replaced after the next store or removal, because more than half of it is dead.
+  /// The file is replaced after the next store or removal, because more than half of it is obsolete.
   case logNearCompaction
 
   func open(_ disk: SimulatedDisk) throws -> any Cacher<Person> {
@@ -51,7 +51,7 @@ private enum Trouble: CaseIterable, Sendable {
 }
 
 @Suite(.fewAtOnce) struct `Storage on a failing disk` {
-  /// What an operation claims of the keys that it was given.
+  /// The claim of an operation about the keys that it was given.
   enum Claim: Equatable {
     case done
     case failed(Set<String>)
@@ -66,7 +66,7 @@ private enum Trouble: CaseIterable, Sendable {
     }
   }
 
-  /// Runs an operation with trouble at its first call, its second, ... until it has no more calls.
+  /// Runs an operation with a fault at its first call, its second, and so on, until it has no more calls.
   private func forEveryCall(
     _ trouble: Trouble,
     _ subject: Subject,
@@ -133,7 +133,7 @@ private enum Trouble: CaseIterable, Sendable {
   }
 
   @Test(arguments: Trouble.allCases, Subject.allCases)
-  private func `R15 a removal is durable when it returns, and names what may be left`(
+  private func `R15 a removal is durable when it returns, and names entries that may remain`(
     trouble: Trouble,
     subject: Subject
   ) async throws {
@@ -193,7 +193,7 @@ private enum Trouble: CaseIterable, Sendable {
   }
 
   @Test(arguments: Subject.allCases)
-  private func `R15 after a failure the same instance goes on with what is there`(
+  private func `R15 after a failure the same instance continues with the existing content`(
     subject: Subject
   ) async throws {
     for number in 1..<40 {

@@ -53,7 +53,7 @@ struct `Multiplexers with files` {
     #expect(try await second.request().name == "second", "Its memory is its own")
   }
 
-  /// How another instance clears.
+  /// The ways in which another instance clears.
   private enum Clearing: CaseIterable {
     case key, namespace, everything
 
@@ -75,7 +75,7 @@ struct `Multiplexers with files` {
     MultiplexerMap(id: id, cacher: try kind.open(folder.path)) { Person(name: "\($0)", age: $0) }
   }
 
-  /// The keys of the entries that there are.
+  /// The keys of the existing entries.
   private func storedKeys(_ kind: Kind, id: String? = "map") async throws -> [Int] {
     let map = MultiplexerMap<Int, Person>(
       id: id,
@@ -109,7 +109,7 @@ struct `Multiplexers with files` {
       #expect(
         try await storedKeys(kind, id: "neighbour") == (clearing == .everything ? [] : [0, 1, 2])
       )
-      // What is fetched or stored afterwards is written.
+      // Values that are fetched or stored afterwards are written.
       _ = try await map.refresh(0).request(0)
       map.store(Person(name: "new", age: nil), for: 1)
       try await map.flush()
@@ -146,7 +146,7 @@ struct `Multiplexers with files` {
   }
 
   @Test(arguments: Kind.allCases)
-  private func `R17: what had to leave memory before another instance cleared it is not written`(
+  private func `R17: a value that was evicted before another instance cleared it is not written`(
     kind: Kind
   ) async throws {
     let map = try fetchingMap(kind)
@@ -166,7 +166,7 @@ struct `Multiplexers with files` {
     _ = try await map.request(0)
     try await map.clear(3)
     let events = Recorder(map.events())
-    // The removal has to wait for the lock, and comes after the next fetch.
+    // The removal has to wait for the lock, and follows the next fetch.
     let name = try #require(folder.names.first { $0.hasSuffix(".removals") })
     let handle = try FileHandle(forUpdating: folder.url.appending(path: name))
     #expect(flock(handle.fileDescriptor, LOCK_EX) == 0)
@@ -214,7 +214,7 @@ struct `Multiplexers with files` {
   ) async throws {
     try await fetchingMap(kind).clear(3)
     let name = try #require(folder.names.first { $0.hasSuffix(".removals") })
-    // What a power cut leaves of a file that was not made durable.
+    // The rest of a file that was not made durable, after a power failure.
     try Data(count: 88).write(to: folder.url.appending(path: name))
     let map = try fetchingMap(kind)
     _ = try await map.request(0)
@@ -295,7 +295,7 @@ struct `Multiplexers with files` {
     }
     for key in 0..<3 { _ = try await map.request(key) }
     try await map.flush()
-    // What a process holds that was stopped while it wrote.
+    // The lock of a process that was stopped while it wrote.
     let handles = try folder.files.map { try FileHandle(forUpdating: $0) }
     for handle in handles { #expect(flock(handle.fileDescriptor, LOCK_EX) == 0) }
     let reader = MultiplexerMap<Int, Person>(policy: policy, cacher: try kind.open(folder.path)) {
@@ -311,7 +311,7 @@ struct `Multiplexers with files` {
     init(_ description: String) { self.description = description }
   }
 
-  /// Two descriptions that are equal, of keys that are not.
+  /// Two equal descriptions of different keys.
   private struct Bytes: LosslessStringConvertible, Hashable, Sendable {
     let description: String
 
@@ -447,7 +447,7 @@ struct `Multiplexers with files` {
   private func `R16: hostile keys have a value each, inside the directory`(
     kind: Kind
   ) async throws {
-    // Two keys that are equal to Swift are one key to a map.
+    // Two keys that are equal in Swift are one key of a map.
     let keys = Set(hostileKeys)
     let map = MultiplexerMap<String, Person>(cacher: try kind.open(folder.path)) { key in
       Person(name: key, age: key.utf8.count)
@@ -459,7 +459,7 @@ struct `Multiplexers with files` {
     )
     #expect(before == ["cache"])
     #expect(folder.names.allSatisfy { $0.utf8.count <= 120 })
-    // One file tells what was removed.
+    // One file lists the removals.
     if kind == .files { #expect(folder.names.count == keys.count + 1) }
     let reopened = MultiplexerMap<String, Person>(
       policy: policy,
@@ -476,7 +476,7 @@ struct `Multiplexers with files` {
   }
 
   @Test(arguments: Kind.allCases)
-  private func `a bounded map finds on disk what had to leave its memory`(
+  private func `a bounded map finds evicted values on disk`(
     kind: Kind
   ) async throws {
     let map = MultiplexerMap<Int, Person>(
@@ -492,7 +492,7 @@ struct `Multiplexers with files` {
   }
 }
 
-/// How often a process is killed by each of the tests below; more by the environment's `PLEXUS_KILLS`.
+/// The number of times that each of the following tests kills a process, set by the environment's `PLEXUS_KILLS`.
 private let killCount =
   ProcessInfo.processInfo.environment["PLEXUS_KILLS"].flatMap { Int($0) } ?? 12
 
@@ -504,8 +504,8 @@ struct `Maps in processes that are killed` {
     folder = try TemporaryFolder()
   }
 
-  /// A process stores and flushes, writes down what was acknowledged, and is killed by a thread of its
-  /// own at some moment.
+  /// A process stores and flushes, records acknowledged operations, and is killed by a thread of its own at a random
+  /// time.
   @Test(arguments: Kind.allCases, 0..<killCount)
   private func `R15: nothing that a flush has acknowledged is lost`(
     kind: Kind,
@@ -523,12 +523,12 @@ struct `Maps in processes that are killed` {
       for number in 1... {
         if number == last {
           Thread {
-            // A moment that has nothing to do with what the other threads do.
+            // A time that is independent of the other threads.
             for _ in 0..<Int.random(in: 0..<100_000) { _ = getpid() }
             kill(getpid(), SIGKILL)
           }.start()
         }
-        // More than have room in memory.
+        // More than the memory can hold.
         for key in 0..<8 { map.store(Person(name: "\(key)", age: number), for: key) }
         try await map.flush()
         try notes.write(contentsOf: Data([UInt8(ascii: ".")]))

@@ -47,7 +47,9 @@ import Testing
     #expect(decoded.directives.timeToLive == nil)
   }
 
-  @Test func `in a log is a miss for whoever does not know of it, and not another value`() throws {
+  @Test func `in a log is a miss for a reader that does not support it, and not another value`()
+    throws
+  {
     for json in ["1", "\"a\"", "{}", "[1,2]", "null", "true", "1.5", "{\"name\":\"ada\"}"] {
       for span in Self.spans.compactMap({ $0 }) {
         let payload = LogPayload.encode(

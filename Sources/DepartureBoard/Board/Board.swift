@@ -1,18 +1,17 @@
 import Plexus
 
-/// The board as a screen sees it: what is on it, and the screen's own filter.
+/// The store of a screen: the state of the board, and the screen's own filter.
 typealias BoardPage = PageStore<BoardState, BoardAction, FilterState, FilterAction>
 
-/// The board: it follows what happens on the day, and has its rows ask what they need to know.
+/// The board, which follows the events of the day and looks up the details of its rows.
 ///
-/// Everything on it is in its store, which screens follow. When the board is released, questions that
-/// are under way are given up.
+/// Its store holds the whole state, which screens follow. Releasing the board cancels lookups in flight.
 @MainActor
 final class Board {
-  /// What is on the board.
+  /// The store of the board.
   let store: Store<BoardState, BoardAction>
 
-  /// Whether no moment is over before all rows have been answered.
+  /// Whether a moment ends only when all rows have been answered.
   private let waitsForAnswers: Bool
   private let tally: @Sendable () -> LookupTally
   private let observations = ObservationBag()
@@ -20,9 +19,9 @@ final class Board {
   /// Creates an empty board.
   ///
   /// - Parameters:
-  ///   - waitsForAnswers: Whether no moment is over before all rows have been answered.
-  ///   - tally: What tells how much has been looked up.
-  ///   - lookUp: What returns the details of a flight.
+  ///   - waitsForAnswers: Whether a moment ends only when all rows have been answered.
+  ///   - tally: Returns the number of lookups so far.
+  ///   - lookUp: Returns the details of a flight.
   init(
     waitsForAnswers: Bool,
     tally: @escaping @Sendable () -> LookupTally = { LookupTally() },
@@ -34,21 +33,21 @@ final class Board {
     store = Store(BoardState(), middleware: [asking]) { state, action in state.apply(action) }
   }
 
-  /// The state of the board at this moment.
+  /// The current state of the board.
   var state: BoardState {
     store.state
   }
 
-  /// Creates what a screen follows.
+  /// Creates the store of a screen.
   ///
-  /// - Parameter filter: The words that rows must contain to begin with.
-  /// - Returns: The page, which keeps the store.
+  /// - Parameter filter: The initial filter words.
+  /// - Returns: The page, which keeps the store alive.
   func page(filter: String = "") -> BoardPage {
     let reducer: Reducer<FilterState, FilterAction> = { state, action in state.apply(action) }
     return store.page({ _ in FilterState(filter) }, reducer: reducer)
   }
 
-  /// Follows the events of a day from now on, until it is stopped or released.
+  /// Follows the events of a day from now on, until the board is stopped or released.
   func follow(_ bus: EventBus) {
     bus.observe(FlightChange.self) { [store] change in
       store.dispatch(.flight(change))
@@ -66,24 +65,23 @@ final class Board {
     }.store(in: observations)
   }
 
-  /// Waits until every row that has asked has its answer, unless the task is cancelled, and gives the last
-  /// report.
+  /// Waits until all lookups have ended or the task is cancelled, and dispatches the last report.
   func finish() async {
-    // Whoever subscribes takes a turn behind what was dispatched before, the last moment included.
+    // The subscription is queued behind earlier actions, including the last moment.
     let asking = store.subscription(toChangesOf: \.askingCount)
     for await change in asking where change.new == 0 { break }
-    // Whoever has answered last may still be at it, and would show the end only after this had returned.
+    // The last lookup can still be dispatching, and would show the end only after this method has returned.
     await store.dispatchAndWait(.end(tally()))
   }
 
-  /// Follows no events any more, and lets go of whoever waits for answers.
+  /// Stops following events, and resumes the tasks that wait for answers.
   func stop() {
     observations.cancelAll()
   }
 }
 
 extension Middleware<BoardState, BoardAction> {
-  /// Has rows ask for their details when the clock has moved, each in an effect of its own.
+  /// Looks up the details of rows when the clock advances, each in its own effect.
   fileprivate static func asking(
     _ lookUp: @escaping @concurrent @Sendable (Flight) async -> RowDetails
   ) -> Self {
@@ -92,7 +90,7 @@ extension Middleware<BoardState, BoardAction> {
       guard case .clock = action else { return }
       let flights = context.state.flightsToAsk
       guard !flights.isEmpty else { return }
-      // Not dispatched: another moment may be waiting already, and would have them ask again.
+      // Passed on rather than dispatched: another moment may be queued, and would look them up again.
       next(.asked(flights.map(\.id)))
       for flight in flights {
         context.run { context.dispatch(.answered(await lookUp(flight), for: flight.id)) }

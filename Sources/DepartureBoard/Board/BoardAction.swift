@@ -1,15 +1,15 @@
-/// What changes the board.
+/// An action that changes the board.
 enum BoardAction: Sendable {
   case flight(FlightChange)
-  /// The origin has gone away or has come back.
+  /// The origin has become reachable or unreachable.
   case origin(isOnline: Bool)
-  /// The clock has moved.
+  /// The clock has advanced.
   case clock(Duration)
-  /// Rows have asked for their details.
+  /// The details of rows are being looked up.
   case asked([Flight.ID])
-  /// A row has its answers.
+  /// The details of a row have arrived.
   case answered(RowDetails, for: Flight.ID)
-  /// A moment has been dealt with: it is time to report what has become known.
+  /// A moment has been processed and is reported.
   case report(LookupTally)
   /// The day is over.
   case end(LookupTally)

@@ -1,6 +1,6 @@
-/// One row of the board: a flight, what has become of it, and what is known about it.
+/// One row of the board: a flight with its status and its details.
 struct BoardRow: Hashable, Identifiable, Sendable {
-  /// What has become of a flight.
+  /// The status of a flight.
   enum Status: Hashable, Sendable {
     case onTime
     case delayed(until: ClockTime)
@@ -8,29 +8,29 @@ struct BoardRow: Hashable, Identifiable, Sendable {
     case cancelled
   }
 
-  /// How long a row stays on the board after its flight has left or should have, in minutes.
+  /// The number of minutes for which a row stays on the board after its flight has left or should have left.
   static let afterglow = 10
 
   let flight: Flight
   var status = Status.onTime
   var details = RowDetails()
-  /// When the row has last asked for its details; `nil` before the first time.
+  /// The time of the last lookup; `nil` before the first.
   var askedAt: Duration?
-  /// Whether an answer is under way.
+  /// Whether a lookup is in flight.
   var isAsking = false
-  /// Whether the row has been reported with its fate.
+  /// Whether the final status of the row has been reported.
   var isReported = false
 
   init(_ flight: Flight) {
     self.flight = flight
   }
 
-  /// The identity of the flight.
+  /// The id of the flight.
   var id: Flight.ID {
     flight.id
   }
 
-  /// When the flight leaves or has left, as far as is known; when it should have, if cancelled.
+  /// The actual or expected departure, or the scheduled one of a cancelled flight.
   var expected: ClockTime {
     switch status {
     case .onTime, .cancelled: flight.scheduled
@@ -38,7 +38,7 @@ struct BoardRow: Hashable, Identifiable, Sendable {
     }
   }
 
-  /// Whether the flight has left or never will.
+  /// Whether the flight has left or is cancelled.
   var isDecided: Bool {
     switch status {
     case .onTime, .delayed: false

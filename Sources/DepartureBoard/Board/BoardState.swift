@@ -1,32 +1,32 @@
-/// What is on the board at a moment of the day.
+/// The state of the board at a moment of the day.
 ///
-/// Actions change it, and it tells which rows have to ask. It knows no task, clock or network.
+/// Actions change it, and it determines the rows to look up. It uses no task, clock or network.
 struct BoardState: Equatable, Sendable {
-  /// How long a row waits before it asks again for what is stale or unanswered, in day time.
+  /// The time before a stale or missing answer is looked up again, in day time.
   static let patience = Duration.seconds(10 * 60)
 
   /// The time of the day.
   private(set) var now = Duration.zero
-  /// Whether the origin answers.
+  /// Whether the origin is reachable.
   private(set) var isOriginOnline = true
-  /// The flights announced so far.
+  /// The number of flights announced so far.
   private(set) var flightCount = 0
   private(set) var departedCount = 0
   private(set) var cancelledCount = 0
-  /// The answers so far that were too old to be trusted.
+  /// The number of stale answers so far.
   private(set) var staleAnswers = 0
-  /// What has been looked up so far, as of the last report.
+  /// The number of lookups, as of the last report.
   private(set) var tally = LookupTally()
-  /// What the last report told.
+  /// The last report.
   private(set) var bulletin = Bulletin()
   private var rowsByID: [Flight.ID: BoardRow] = [:]
 
-  /// The time of the day as a clock shows it.
+  /// The time of the day, as a clock shows it.
   var time: ClockTime {
     ClockTime(sinceMidnight: now)
   }
 
-  /// The rows on the board, in the order in which the flights are expected to leave.
+  /// The rows of the board, in the expected order of departure.
   var rows: [BoardRow] {
     rowsByID.values.sorted { ($0.expected, $0.id) < ($1.expected, $1.id) }
   }
@@ -36,17 +36,17 @@ struct BoardState: Equatable, Sendable {
     bulletin.isLast
   }
 
-  /// The number of rows that wait for an answer.
+  /// The number of rows with a lookup in flight.
   var askingCount: Int {
     rowsByID.values.count { $0.isAsking }
   }
 
-  /// The flights whose rows have to ask now: new ones, and those whose answers are stale or missing.
+  /// The flights to look up now: new ones, and ones with stale or missing answers.
   var flightsToAsk: [Flight] {
     rowsByID.values.filter(hasToAsk).map(\.flight).sorted { $0.id < $1.id }
   }
 
-  /// Changes what an action changes: the reducer of the board's store.
+  /// Applies an action; the reducer of the board's store.
   mutating func apply(_ action: BoardAction) {
     switch action {
     case .flight(let change):
@@ -62,7 +62,7 @@ struct BoardState: Equatable, Sendable {
         rowsByID[id]?.isAsking = true
       }
     case .answered(let details, let id):
-      // An answer that comes after the row has left the board counts all the same.
+      // An answer counts even if its row has left the board.
       staleAnswers += details.staleCount
       rowsByID[id]?.details = details
       rowsByID[id]?.isAsking = false

@@ -1,9 +1,9 @@
-/// What has become known since the last one, for those who read the board line by line.
+/// The news since the last bulletin, for output line by line.
 struct Bulletin: Hashable, Sendable {
-  /// The time at which it is given.
+  /// The time of the bulletin.
   var time = ClockTime(minutes: 0)
   var isOriginOnline = true
-  /// The rows whose fate has become known, in the order in which the flights left or should have.
+  /// The rows that have reached their final status, in the order of departure.
   var rows: [BoardRow] = []
   /// Whether the day is over.
   var isLast = false

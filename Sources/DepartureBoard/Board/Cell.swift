@@ -1,12 +1,12 @@
-/// What a row knows of one of the things that it has asked for.
+/// One of the details of a row.
 enum Cell<Value: Hashable & Sendable>: Hashable, Sendable {
   /// There is no answer yet.
   case pending
   /// The value, fresh or stale.
   case known(Value, isStale: Bool)
-  /// The origin says that there is no such thing.
+  /// The origin has no such value.
   case absent(isStale: Bool)
-  /// The question could not be answered, and there is no earlier answer.
+  /// The lookup failed, and there is no earlier answer.
   case unanswered
 
   /// The value, if there is one.
@@ -14,7 +14,7 @@ enum Cell<Value: Hashable & Sendable>: Hashable, Sendable {
     if case .known(let value, _) = self { value } else { nil }
   }
 
-  /// Whether the answer is too old to be trusted.
+  /// Whether the answer is stale.
   var isStale: Bool {
     switch self {
     case .known(_, let isStale), .absent(let isStale): isStale
@@ -22,12 +22,12 @@ enum Cell<Value: Hashable & Sendable>: Hashable, Sendable {
     }
   }
 
-  /// Whether asking again could bring something better.
+  /// Whether another lookup could improve the answer.
   var isWanting: Bool {
     isStale || self == .unanswered
   }
 
-  /// Whether there is an answer, if not a fresh one.
+  /// Whether there is an answer, fresh or stale.
   var isAnswered: Bool {
     switch self {
     case .known, .absent: true

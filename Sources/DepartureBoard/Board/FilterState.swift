@@ -1,32 +1,32 @@
-/// Which rows the screen shows, and what is being typed to change that.
+/// The filter of the screen, and the text being typed.
 struct FilterState: Hashable, Sendable {
-  /// How much may be typed.
+  /// The maximum length of the text.
   static let limit = 40
 
-  /// What has been typed so far.
+  /// The text typed so far.
   private(set) var typed: String
-  /// What rows must contain: what was typed, once typing has paused.
+  /// The filter in effect, which is the text at the last pause.
   private(set) var text: String
 
-  /// Creates a filter that applies at once.
+  /// Creates a filter that is in effect immediately.
   ///
-  /// - Parameter text: Words that a row must contain, all of them; none lets every row pass.
+  /// - Parameter text: The words that a row must contain; without words, all rows match.
   init(_ text: String = "") {
     typed = text
     self.text = text
   }
 
-  /// Whether there is nothing to show of the filter.
+  /// Whether there is neither a filter nor a text.
   var isEmpty: Bool {
     typed.isEmpty && text.isEmpty
   }
 
-  /// Whether what has been typed does not apply yet.
+  /// Whether the text is not in effect yet.
   var isPending: Bool {
     typed != text
   }
 
-  /// Changes what an action changes: the reducer of the screen's page store.
+  /// Applies an action; the reducer of the screen's page store.
   mutating func apply(_ action: FilterAction) {
     switch action {
     case .type(let text): typed += text.prefix(max(0, Self.limit - typed.count))
@@ -36,7 +36,7 @@ struct FilterState: Hashable, Sendable {
     }
   }
 
-  /// Whether a row is to be shown: it contains every word, in whatever case.
+  /// Returns whether a row contains every word, ignoring case.
   func matches(_ row: BoardRow) -> Bool {
     let words = text.lowercased().split(whereSeparator: \.isWhitespace)
     guard !words.isEmpty else { return true }
@@ -45,20 +45,20 @@ struct FilterState: Hashable, Sendable {
   }
 }
 
-/// What changes the filter.
+/// An action that changes the filter.
 enum FilterAction: Hashable, Sendable {
-  /// Something is typed.
+  /// Text is typed.
   case type(String)
-  /// The last character is taken back.
+  /// The last character is deleted.
   case erase
-  /// Everything is taken back, and every row is shown at once.
+  /// The text is deleted, and all rows are shown immediately.
   case clear
-  /// What was typed applies from now on.
+  /// The text takes effect.
   case apply(String)
 }
 
 extension BoardRow {
-  /// What people may look for.
+  /// The text of a row that the filter searches.
   fileprivate var searchText: String {
     [
       flight.designator, "\(flight.carrier)\(flight.number)", flight.origin, flight.destination,

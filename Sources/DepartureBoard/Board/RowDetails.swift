@@ -1,12 +1,12 @@
-/// What a row shows of its flight beside the timetable: the answers to five questions, and a badge.
+/// The details of a flight beside its timetable: five lookups, and a badge.
 struct RowDetails: Hashable, Sendable {
   var airline = Cell<Airline>.pending
-  /// Absent as well if no aircraft was ever assigned.
+  /// It is also absent if no aircraft was ever assigned.
   var aircraft = Cell<Aircraft>.pending
   var origin = Cell<Airport>.pending
   var destination = Cell<Airport>.pending
   var weather = Cell<Weather>.pending
-  /// The badge of the airline; nobody misses it if there is none.
+  /// The badge of the airline, which is optional.
   var badge: Badge?
 
   /// The number of stale answers.
@@ -15,13 +15,13 @@ struct RowDetails: Hashable, Sendable {
       .count { $0 }
   }
 
-  /// Whether asking again could bring something better.
+  /// Whether another lookup could improve an answer.
   var isWanting: Bool {
     airline.isWanting || aircraft.isWanting || origin.isWanting || destination.isWanting
       || weather.isWanting
   }
 
-  /// Whether each question has an answer, if not a fresh one.
+  /// Whether all lookups have an answer, fresh or stale.
   var isAnswered: Bool {
     airline.isAnswered && aircraft.isAnswered && origin.isAnswered && destination.isAnswered
       && weather.isAnswered

@@ -1,19 +1,19 @@
 /// The control sequences of terminals.
 enum Ansi {
-  /// Switches to the alternate screen, hides the cursor, and lets wide lines be cut off.
+  /// Switches to the alternate screen, hides the cursor, and disables line wrapping.
   static let enter = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l"
   /// Undoes `enter`.
   static let leave = "\u{1B}[0m\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
 
-  /// A whole picture, to be written at once.
+  /// Returns a whole picture, to be written at once.
   ///
-  /// Nothing is cleared that is written over, so that nothing flickers; terminals that can, show it in
-  /// one go.
+  /// Overwritten cells are not cleared, so that nothing flickers. Terminals that support synchronized output show the
+  /// picture in one step.
   ///
   /// - Parameters:
   ///   - lines: The lines from top to bottom.
-  ///   - colours: Which colours styles may use.
-  /// - Returns: What to write.
+  ///   - colours: The colors that styles can use.
+  /// - Returns: The control sequences and the text.
   static func frame(_ lines: [StyledLine], colours: ColourDepth) -> String {
     let text = lines.map { encode($0, colours) + "\u{1B}[K" }
     return "\u{1B}[?2026h\u{1B}[H" + text.joined(separator: "\r\n") + "\u{1B}[J\u{1B}[?2026l"

@@ -6,9 +6,9 @@ struct ScreenSize: Hashable, Sendable {
   var rows: Int
 }
 
-/// Draws the board: what is known at a moment of the day, for a size of the window.
+/// Draws the board for a size of the window.
 ///
-/// It has never more lines than the window, and no line is wider than it.
+/// The picture never has more lines than the window, and no line is wider than it.
 struct BoardRenderer: Sendable {
   let size: ScreenSize
   private let layout: ColumnLayout
@@ -18,16 +18,16 @@ struct BoardRenderer: Sendable {
     layout = ColumnLayout(width: size.columns)
   }
 
-  /// The lines from top to bottom.
+  /// Returns the lines from top to bottom.
   ///
   /// - Parameters:
-  ///   - state: What is on the board.
-  ///   - filter: Which rows to show.
-  /// - Returns: At most as many lines as there are rows.
+  ///   - state: The state of the board.
+  ///   - filter: The filter of the rows.
+  /// - Returns: At most as many lines as the window has rows.
   func lines(_ state: BoardState, _ filter: FilterState = FilterState()) -> [StyledLine] {
     let head = head(state)
     let rows = state.rows.filter(filter.matches)
-    // A low window shows flights rather than a frame around them.
+    // A low window shows flights instead of a frame around them.
     let isLow = size.rows < head.count + 6
     let above = isLow ? Array(head.prefix(1)) : head
     let room = max(0, size.rows - above.count - (isLow ? 0 : 2))
@@ -80,7 +80,7 @@ struct BoardRenderer: Sendable {
       : StyledLine(" — not listed   ? no answer   … asking   type to filter", .faint)
   }
 
-  /// What is typed, and once it is applied how many rows it leaves.
+  /// The text being typed, and the number of matching rows once it is in effect.
   private func question(_ filter: FilterState, _ count: Int) -> StyledLine {
     var line = StyledLine(" filter: ", .faint)
     line.append(filter.typed.inSingleColumns, .strong)
@@ -102,7 +102,7 @@ struct BoardRenderer: Sendable {
     return line
   }
 
-  /// Sets pieces side by side, on as many lines as they need.
+  /// Places pieces side by side, on as many lines as necessary.
   private func flow(_ pieces: [StyledLine]) -> [StyledLine] {
     var lines: [StyledLine] = []
     for piece in pieces {
@@ -146,7 +146,7 @@ struct BoardRenderer: Sendable {
     return line
   }
 
-  /// The text of a cell, whose first letters may be on a badge.
+  /// The text of a cell, whose first letters can be on a badge.
   private func text(of cell: CellText, _ width: Int) -> StyledLine {
     var rest = cell.fitted(to: width)[...]
     var line = StyledLine()

@@ -1,20 +1,20 @@
 import Observation
 import Plexus
 
-/// Where the board is shown.
+/// A view of the board.
 @MainActor
 protocol BoardView: AnyObject, Sendable {
-  /// Shows what is on the board, and what becomes of it, until the day is over or the task is cancelled.
+  /// Shows the board until the day is over or the task is cancelled.
   ///
-  /// - Parameter page: What to show.
-  /// - Throws: ``Output/Closed`` if nobody looks any more.
+  /// - Parameter page: The page to show.
+  /// - Throws: ``Output/Closed`` if the output is closed.
   func follow(_ page: BoardPage) async throws(Output.Closed)
 
-  /// Makes way for the shell for a while; the next picture comes back.
+  /// Restores the terminal for the shell; the next picture takes it over again.
   func stepAside()
 }
 
-/// The board on a terminal, drawn anew whenever something on it has changed, as an observed view is.
+/// A view of the board on a terminal, which is redrawn after changes, like a view of observed values.
 final class ScreenView: BoardView {
   /// The shortest time between two pictures.
   static let frame = Duration.milliseconds(50)
@@ -26,7 +26,7 @@ final class ScreenView: BoardView {
 
   /// Creates a view of the terminal, which it takes over with the first picture.
   ///
-  /// - Parameter colours: The colours that it has.
+  /// - Parameter colours: The colors of the terminal.
   init(colours: ColourDepth) {
     self.colours = colours
   }
@@ -65,15 +65,15 @@ final class ScreenView: BoardView {
   }
 }
 
-/// The board as plain lines, one for each flight whose fate is known.
+/// A view of the board as plain lines, one for each flight with a final status.
 final class PlainView: BoardView {
   private var isOriginOnline = true
 
-  /// Creates a view of standard output, whatever that is.
+  /// Creates a view of standard output.
   init() {}
 
   func follow(_ page: BoardPage) async throws(Output.Closed) {
-    // Every bulletin counts: none is skipped, however slowly somebody reads.
+    // Every bulletin counts: none is skipped, however slow the reader is.
     for await change in page.subscription(toChangesOfApp: \.bulletin) {
       try write(change.new, page.state)
       if change.new.isLast { return }

@@ -1,12 +1,12 @@
-/// What a row shows in a column.
+/// The text of a row in a column.
 struct CellText: Hashable, Sendable {
   let text: String
-  /// What to show where there is no room for a name.
+  /// The short form of a name, for narrow columns.
   var code: String?
   let style: Style
-  /// Whether the text is too old to be trusted, and must be marked.
+  /// Whether the text is stale and must be marked.
   let isStale: Bool
-  /// What the first letters are shown on, if anything.
+  /// The badge behind the first letters, if any.
   var badge: Badge?
 
   init(_ column: Column, of row: BoardRow) {
@@ -28,7 +28,7 @@ struct CellText: Hashable, Sendable {
     }
   }
 
-  /// The text in exactly so many columns.
+  /// Returns the text in an exact number of columns.
   func fitted(to columns: Int) -> String {
     guard let code, columns < code.count + 5 else { return text.fitted(to: columns) }
     return code.fitted(to: columns)
@@ -78,7 +78,7 @@ struct CellText: Hashable, Sendable {
 }
 
 extension BoardRow {
-  /// What has become of the flight, in words.
+  /// The status of the flight, in words.
   var statusText: String {
     switch status {
     case .onTime: "on time"
@@ -88,7 +88,7 @@ extension BoardRow {
     }
   }
 
-  /// When the flight lands by the clock there, as far as that can be known.
+  /// The local time of landing, if it is known.
   var landing: ClockTime? {
     guard
       case .departed(let time) = status, let minutes = flight.minutesInTheAir,

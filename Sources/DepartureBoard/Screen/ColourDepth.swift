@@ -1,14 +1,14 @@
-/// How many colours a terminal has.
+/// The number of colors of a terminal.
 enum ColourDepth: CaseIterable, Hashable, Sendable {
   case none
-  /// The eight of the oldest colour terminals.
+  /// The eight colors of the oldest color terminals.
   case eight
-  /// A cube of six by six by six.
+  /// A color cube of six by six by six.
   case cube
-  /// Any.
+  /// Any color.
   case full
 
-  /// Finds out what a terminal can do, as far as the environment tells.
+  /// Determines the abilities of the terminal from the environment.
   ///
   /// - Parameter environment: The variables of the environment.
   init(environment: [String: String]) {
@@ -28,7 +28,7 @@ enum ColourDepth: CaseIterable, Hashable, Sendable {
     }
   }
 
-  /// The codes for letters that can be read on a ground of a colour; empty without colours.
+  /// Returns the codes for legible letters on a background color; empty without colors.
   func codes(ground: Colour) -> String {
     switch self {
     case .none:
@@ -36,7 +36,7 @@ enum ColourDepth: CaseIterable, Hashable, Sendable {
     case .eight:
       let number = [ground.red, ground.green, ground.blue].reversed()
         .reduce(0) { 2 * $0 + ($1 < 128 ? 0 : 1) }
-      // Green is the light that makes these bright.
+      // The green component makes these colors bright.
       return "\(number & 2 == 0 ? 37 : 30);\(40 + number)"
     case .cube:
       let number = [ground.red, ground.green, ground.blue]
@@ -48,7 +48,7 @@ enum ColourDepth: CaseIterable, Hashable, Sendable {
     }
   }
 
-  /// The nearest of the cube's lights: 0, 95, 135, 175, 215 and 255.
+  /// Returns the nearest of the cube's levels: 0, 95, 135, 175, 215 and 255.
   private static func cubeStep(of light: UInt8) -> Int {
     switch light {
     case ..<48: 0

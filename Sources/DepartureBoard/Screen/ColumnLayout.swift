@@ -10,7 +10,7 @@ enum Column: CaseIterable, Hashable, Sendable {
   case status
   case lands
 
-  /// What stands above the column.
+  /// The title above the column.
   var title: String {
     switch self {
     case .time: "TIME"
@@ -26,17 +26,17 @@ enum Column: CaseIterable, Hashable, Sendable {
   }
 }
 
-/// Which columns there is room for, and how wide they are.
+/// The columns that fit into a width, and their widths.
 struct ColumnLayout: Hashable, Sendable {
-  /// A column and the number of characters that it takes, without the gap before it.
+  /// A column and its number of characters, without the gap before it.
   struct Entry: Hashable, Sendable {
     let column: Column
     let width: Int
   }
 
-  /// The characters before the first column.
+  /// The number of characters before the first column.
   static let margin = 1
-  /// The characters between two columns; the last of them is where a stale value is marked.
+  /// The number of characters between two columns; the last of them marks a stale value.
   static let gap = 2
 
   /// The columns from left to right.
@@ -44,7 +44,7 @@ struct ColumnLayout: Hashable, Sendable {
 
   /// Chooses the columns for a width.
   ///
-  /// First come the columns that matter most; what is left over widens those with names.
+  /// The most important columns come first. The remaining width goes to columns with names.
   init(width: Int) {
     var widths: [Column: Int] = [:]
     var room = width - Self.margin + Self.gap
@@ -59,7 +59,7 @@ struct ColumnLayout: Hashable, Sendable {
     }
   }
 
-  /// The widths that columns are given while there is room, in order of importance.
+  /// The widths that columns get while there is room, in order of importance.
   private static let wishes: [(column: Column, width: Int)] = [
     (.time, 5), (.destination, 3), (.status, 14), (.flight, 7), (.origin, 4), (.weather, 16),
     (.destination, 12), (.airline, 12), (.destination, 18), (.aircraft, 15), (.airline, 17),

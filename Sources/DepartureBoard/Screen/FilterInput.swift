@@ -1,16 +1,16 @@
 import Plexus
 
-/// Lets the keyboard change the filter of a page.
+/// Changes the filter of a page by the keyboard.
 ///
-/// What is typed shows at once; it applies when typing has paused, so that the board does not change with
-/// every letter. Escape does not wait.
+/// Typed text is shown immediately. It takes effect after a pause, so that the board does not change with every letter.
+/// Escape takes effect immediately.
 @MainActor
 final class FilterInput {
-  /// How long a pause of typing is.
+  /// The length of a pause in typing.
   static let pause = Duration.milliseconds(250)
 
   private let page: BoardPage
-  /// The text in the field, as the page has it.
+  /// The text in the field, from the page.
   private let typed: ObservedValue<String>
   private let query: DebouncerVar<String>
   private let keyboard: Keyboard?
@@ -19,9 +19,9 @@ final class FilterInput {
   /// Creates the input of a page.
   ///
   /// - Parameters:
-  ///   - keyboard: What is typed on; it is kept.
-  ///   - page: Whose filter changes.
-  ///   - clock: What measures pauses.
+  ///   - keyboard: The keyboard, which is kept alive.
+  ///   - page: The page with the filter.
+  ///   - clock: The clock that measures pauses.
   init(_ keyboard: Keyboard?, _ page: BoardPage, clock: any Clock<Duration> = ContinuousClock()) {
     self.keyboard = keyboard
     self.page = page
@@ -32,7 +32,7 @@ final class FilterInput {
     keyboard?.typed.observe(as: self) { input, bytes in input.take(bytes) }
   }
 
-  /// Takes what the keyboard sends.
+  /// Processes input of the keyboard.
   func take(_ bytes: [UInt8]) {
     for key in decoder.keys(in: bytes) { press(key) }
   }

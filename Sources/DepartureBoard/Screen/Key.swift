@@ -1,4 +1,4 @@
-/// What is pressed on a keyboard, as far as the board cares.
+/// A key that the board handles.
 enum Key: Hashable, Sendable {
   case text(String)
   case backspace

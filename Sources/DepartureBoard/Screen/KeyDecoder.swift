@@ -1,14 +1,14 @@
-/// Makes keys of what a terminal sends.
+/// Decodes keys from the input of a terminal.
 ///
-/// A character may come in pieces. The sequences that arrows and the like send are no keys here; an escape
-/// at the end of what came at once is the key of that name.
+/// A character can arrive in pieces. The sequences of arrow keys and similar ones are skipped. An escape at the end of
+/// a piece is the Escape key.
 struct KeyDecoder: Sendable {
   private var pending: [UInt8] = []
 
-  /// Creates a decoder that has seen nothing.
+  /// Creates a decoder without pending input.
   init() {}
 
-  /// The keys in what has come, after what has come before.
+  /// Returns the keys in a piece of input, which continues the previous pieces.
   mutating func keys(in bytes: some Sequence<UInt8>) -> [Key] {
     var rest = (pending + bytes)[...]
     pending = []
@@ -22,7 +22,7 @@ struct KeyDecoder: Sendable {
         rest.removeFirst()
         keys.append(.backspace)
       case 0x15:
-        // Ctrl-U clears a line everywhere else.
+        // Ctrl-U deletes the line, as in other programs.
         rest.removeFirst()
         keys.append(.escape)
       default:
@@ -38,7 +38,7 @@ struct KeyDecoder: Sendable {
     return keys
   }
 
-  /// Skips what follows an escape: a sequence, or the key that was pressed together with Alt.
+  /// Skips the characters after an escape: a sequence, or the key that was pressed together with Alt.
   private static func skipSequence(_ rest: inout ArraySlice<UInt8>) {
     switch rest.removeFirst() {
     case UInt8(ascii: "["): while let byte = rest.popFirst(), !(0x40...0x7E).contains(byte) {}
@@ -56,7 +56,7 @@ struct KeyDecoder: Sendable {
     }
   }
 
-  /// The character, if it takes one column: nothing on the board takes more.
+  /// Returns the character if it takes one column, as all text on the board does.
   private static func text(_ bytes: ArraySlice<UInt8>) -> String? {
     guard
       let text = String(validating: bytes, as: UTF8.self), text.first?.takesOneColumn == true

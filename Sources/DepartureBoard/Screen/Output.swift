@@ -8,14 +8,14 @@ import Glibc
 import Musl
 #endif
 
-/// Where the program writes to.
+/// The output of the program.
 enum Output {
-  /// What is written does not arrive any more.
+  /// An error of output that is closed.
   struct Closed: Error, Hashable {
-    /// Why, as the system says it; zero if nobody has read for too long.
+    /// The error code of the system, or zero if no reader has read for too long.
     let code: Int32
 
-    /// What to say about it; nothing where a reader has just gone away.
+    /// The message about it, or `nil` if a reader has simply closed the output.
     var complaint: String? {
       switch code {
       case 0, EPIPE, EIO: nil
@@ -24,13 +24,13 @@ enum Output {
     }
   }
 
-  /// How long one waits for a reader when the program has been told to end, in tenths of a second.
+  /// The time limit for a reader after the program was told to end, in tenths of a second.
   private static let patience = 10
   private static let isHurried = Atomic(false)
 
-  /// From now on nobody waits long for a reader who does not read.
+  /// Limits the time to wait for a slow reader from now on.
   ///
-  /// Until then one does for ever: whoever looks at a page of a pager wants the rest as well.
+  /// Before, the program waits without limit, because a user of a pager also wants the later pages.
   static func hurry() {
     isHurried.store(true, ordering: .relaxed)
   }
@@ -43,19 +43,19 @@ enum Output {
     try write(text, to: STDOUT_FILENO)
   }
 
-  /// Writes a line to standard error, where a failure has nobody left to be told.
+  /// Writes a line to standard error, ignoring failures.
   ///
-  /// - Parameter line: The line; what would end it or change the terminal is written as an escape.
+  /// - Parameter line: The line. Line breaks and control characters are escaped.
   static func complain(_ line: String) {
     try? write("DepartureBoard: \(line.onOneLine)\n", to: STDERR_FILENO)
   }
 
-  /// Makes sure that files that are opened are not taken for the standard streams.
+  /// Ensures that opened files are not mistaken for the standard streams.
   ///
-  /// Whoever starts a program may close those; what the program opens next would get their numbers.
+  /// A program can be started without those, and the next opened files would get their numbers.
   static func occupyStandardStreams() {
     for file in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] where fcntl(file, F_GETFD) == -1 {
-      // The wrong way round, so that reading and writing fail as before.
+      // Opened the wrong way round, so that reading and writing fail as before.
       _ = open("/dev/null", file == STDIN_FILENO ? O_WRONLY : O_RDONLY)
     }
   }
@@ -64,7 +64,7 @@ enum Output {
     var rest = Array(text.utf8)[...]
     var waits = 0
     while !rest.isEmpty {
-      // Writing more than a pipe surely takes could wait where no signal is heeded.
+      // Writing more than a pipe certainly accepts could block where no signal is handled.
       guard isReady(file) else {
         if isHurried.load(ordering: .relaxed) { waits += 1 }
         guard waits < patience else { throw Closed(code: 0) }
@@ -79,7 +79,7 @@ enum Output {
     }
   }
 
-  /// Waits for a tenth of a second at most until a file takes more, or will never again.
+  /// Waits for at most a tenth of a second until a file accepts output or has failed.
   private static func isReady(_ file: Int32) -> Bool {
     var request = pollfd(fd: file, events: Int16(POLLOUT), revents: 0)
     return poll(&request, 1, 100) > 0
@@ -97,7 +97,7 @@ enum Output {
 }
 
 extension String {
-  /// The text with escapes in place of what would end a line or change a terminal.
+  /// The text with escapes for line breaks and control characters.
   fileprivate var onOneLine: String {
     unicodeScalars.reduce(into: "") { text, scalar in
       switch scalar.properties.generalCategory {

@@ -1,9 +1,9 @@
-/// The lines in place of the board where there is no terminal.
+/// The lines that replace the board without a terminal.
 enum PlainReport {
-  /// The line of a flight whose fate is known.
+  /// Returns the line of a flight with a final status.
   ///
   /// - Parameter row: The flight's row.
-  /// - Returns: Its line.
+  /// - Returns: The line.
   static func line(_ row: BoardRow) -> String {
     let flight = row.flight
     let details = row.details
@@ -24,7 +24,7 @@ enum PlainReport {
     return (fields + [answers.joined(separator: ", ")]).joined(separator: "  ")
   }
 
-  /// The line that says that the origin has gone away or has come back.
+  /// Returns the line about the origin becoming reachable or unreachable.
   static func line(originIsOnline isOnline: Bool, at time: ClockTime) -> String {
     "\(time)  \(isOnline ? "the origin is online again" : "the origin is offline")"
   }

@@ -1,4 +1,4 @@
-/// How a piece of text looks.
+/// The style of a piece of text.
 enum Style: Hashable, Sendable {
   case plain
   case strong
@@ -6,15 +6,15 @@ enum Style: Hashable, Sendable {
   case good
   case warning
   case bad
-  /// Letters on a ground of a colour, or faint or plain ones where there are no colours.
+  /// Letters on a background color, or faint or plain letters without colors.
   case badge(Colour, isFaint: Bool)
 }
 
-/// A line of text in pieces that look different.
+/// A line of text in pieces with different styles.
 ///
-/// Its width is its number of characters: nothing on the board takes two columns.
+/// Its width is its number of characters, because no character on the board takes two columns.
 struct StyledLine: Hashable, Sendable {
-  /// A piece that looks the same throughout.
+  /// A piece with one style.
   struct Span: Hashable, Sendable {
     var text: String
     var style: Style
@@ -28,12 +28,12 @@ struct StyledLine: Hashable, Sendable {
     append(text, style)
   }
 
-  /// The text alone.
+  /// The text without styles.
   var text: String {
     spans.map(\.text).joined()
   }
 
-  /// The number of columns that the line takes.
+  /// The width of the line in columns.
   var width: Int {
     spans.reduce(0) { $0 + $1.text.count }
   }
@@ -51,7 +51,7 @@ struct StyledLine: Hashable, Sendable {
     for span in line.spans { append(span.text, span.style) }
   }
 
-  /// The line, cut off where it is wider than a number of columns.
+  /// Returns the line, truncated to a number of columns.
   func clipped(to columns: Int) -> Self {
     var line = StyledLine()
     var room = columns
@@ -62,7 +62,7 @@ struct StyledLine: Hashable, Sendable {
     return line
   }
 
-  /// One line with a piece at each end, the second of which is left out if there is no room for it.
+  /// Returns a line with a piece at each end; without room, the second is omitted.
   static func spread(_ left: Self, _ right: Self, over columns: Int) -> Self {
     let gap = columns - left.width - right.width
     guard gap >= 2 else { return left.clipped(to: columns) }
@@ -74,7 +74,7 @@ struct StyledLine: Hashable, Sendable {
 }
 
 extension Character {
-  /// Whether it takes exactly one column of a terminal: among what can be typed and is on the board.
+  /// Whether the character takes exactly one column of a terminal, among the characters that occur here.
   var takesOneColumn: Bool {
     guard let scalar = unicodeScalars.first, unicodeScalars.count == 1 else { return false }
     return (0x20..<0x7F).contains(scalar.value)
@@ -89,7 +89,7 @@ extension String {
     String(map { $0.takesOneColumn ? $0 : "\u{FFFD}" })
   }
 
-  /// The text in exactly so many columns: filled up with spaces, or cut off with an ellipsis.
+  /// Returns the text in an exact number of columns, padded with spaces or truncated with an ellipsis.
   func fitted(to columns: Int) -> String {
     let width = count
     guard width > columns else { return self + String(repeating: " ", count: columns - width) }

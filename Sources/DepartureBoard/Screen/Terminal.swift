@@ -6,14 +6,14 @@ import Glibc
 import Musl
 #endif
 
-/// The terminal on standard output, as the board has it to itself for a while.
+/// The terminal on standard output, while the board controls it.
 @MainActor
 final class Terminal {
-  /// How the keyboard was set before; `nil` if it is none of ours to set.
+  /// The previous settings of the keyboard; `nil` if the board does not change them.
   private var keyboard: termios?
   private var isEntered = false
 
-  /// Whether standard output is a terminal on which one can draw.
+  /// Returns whether standard output is a terminal that can be drawn on.
   ///
   /// - Parameter environment: The variables of the environment.
   /// - Returns: Whether it is.
@@ -21,7 +21,7 @@ final class Terminal {
     isatty(STDOUT_FILENO) == 1 && environment["TERM"] != "dumb"
   }
 
-  /// The size of the window at this moment; 80 by 24 if the terminal does not tell.
+  /// The current size of the window; 80 by 24 if it is unknown.
   var size: ScreenSize {
     var window = winsize()
     guard
@@ -30,9 +30,9 @@ final class Terminal {
     return ScreenSize(columns: Int(window.ws_col), rows: Int(window.ws_row))
   }
 
-  /// Takes the screen over, and keeps what is typed from showing on it.
+  /// Takes over the screen, and disables the echo of typed characters.
   ///
-  /// - Throws: ``Output/Closed`` if the terminal is gone.
+  /// - Throws: ``Output/Closed`` if the terminal is closed.
   func enter() throws(Output.Closed) {
     guard !isEntered else { return }
     isEntered = true
@@ -45,13 +45,13 @@ final class Terminal {
     try Output.write(Ansi.enter)
   }
 
-  /// Gives the terminal back as it was.
+  /// Restores the terminal.
   func leave() {
     guard isEntered else { return }
     isEntered = false
     try? Output.write(Ansi.leave)
     if var settings = keyboard {
-      // What was typed meanwhile was meant for nobody.
+      // Input that was typed meanwhile is discarded.
       tcsetattr(STDIN_FILENO, TCSAFLUSH, &settings)
       keyboard = nil
     }

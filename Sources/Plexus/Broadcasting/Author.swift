@@ -1,12 +1,12 @@
 /// The identity of a sender.
 ///
-/// A sender that also listens gives its author along with what it sends, and subscribes with
-/// ``Messenger/subscribe(ignoring:bufferingPolicy:)``: it then never hears itself, and two objects
-/// that answer each other's messages do not do so for ever.
+/// A sender that also subscribes passes its author to `send`, and subscribes with
+/// ``Messenger/subscribe(ignoring:bufferingPolicy:)``. It then does not receive its own messages, and two objects that
+/// answer each other do not loop endlessly.
 public struct Author: Hashable, Sendable {
   @usableFromInline let rawValue: UInt64
 
-  /// Creates an author that is equal to its own copies only.
+  /// Creates an author, which is equal only to its copies.
   public init() {
     rawValue = UniqueID.next()
   }

@@ -1,16 +1,16 @@
-/// The reasons why waiting for a broadcaster is in vain.
+/// An error of waiting for a subscriber.
 @nonexhaustive
 public enum BroadcastError: Error, Hashable, Sendable {
-  /// The broadcaster has ended before anybody has subscribed, and nobody can any more.
+  /// The broadcaster has finished, so that no subscriber can be added.
   case finished
 }
 
 extension BroadcastError: CustomStringConvertible {
-  /// A sentence that says what happened and what to do about it.
+  /// A description of the error and its solution.
   public var description: String {
     switch self {
     case .finished:
-      "Nobody has subscribed before the broadcaster ended. Wait for subscribers before it finishes."
+      "The broadcaster ended without a subscriber. Wait for a subscriber before you call finish()."
     }
   }
 }

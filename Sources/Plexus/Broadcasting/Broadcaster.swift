@@ -1,63 +1,83 @@
-/// A source of elements that any number of tasks may subscribe to.
+/// A source of elements to which any number of tasks can subscribe.
 ///
-/// `any Broadcaster<DatabaseUpdate>` can be stored, so that a type need not say what kind of source
-/// it listens to.
+/// Store an `any Broadcaster<DatabaseUpdate>` in a type that does not depend on the kind of source.
 ///
-/// Every broadcaster of this library keeps one contract. A subscriber is registered, without a gap,
-/// when the call that subscribes returns. All subscribers see the same order. Sending is synchronous
-/// and callable from anywhere. A subscriber that is dropped, cancelled or released is unsubscribed,
-/// and no subscriber keeps its broadcaster alive: streams end with the last reference to it.
+/// All broadcasters follow the same rules. A subscriber is registered when the call that subscribes returns, and misses
+/// nothing that is sent afterwards. All subscribers receive the elements in the same order. Sending is synchronous and
+/// possible from any thread. Dropping a stream, cancelling its task or releasing a token unsubscribes. Subscribers do
+/// not keep a broadcaster alive: its last reference ends their streams.
+///
+/// ## Topics
+///
+/// ### Iterating
+/// - ``subscribe()``
+/// - ``subscribe(bufferingPolicy:)``
+/// - ``subscription(bufferingPolicy:)``
+///
+/// ### Calling closures
+/// - ``observe(as:bufferingPolicy:_:)-16upr``
+/// - ``observe(as:bufferingPolicy:_:)-1myde``
+/// - ``observe(bufferingPolicy:_:)-248b2``
+/// - ``observe(bufferingPolicy:_:)-12a5k``
+///
+/// ### Deriving
+/// - ``map(_:)``
+/// - ``filter(_:)``
+/// - ``removeDuplicates()``
+///
+/// ### Counting subscribers
+/// - ``subscriberCount``
 public protocol Broadcaster<Element>: Sendable {
-  /// What subscribers receive.
+  /// The type of the elements that subscribers receive.
   associatedtype Element: Sendable
 
-  /// Registers a subscriber and returns what it receives.
+  /// Registers a subscriber and returns its elements.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
   nonisolated func subscription(bufferingPolicy: BufferingPolicy<Element>) -> Subscription<Element>
 
-  /// Registers a subscriber and returns what it receives as the standard library's stream.
+  /// Registers a subscriber and returns its elements as an `AsyncStream`.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   nonisolated func subscribe(bufferingPolicy: BufferingPolicy<Element>) -> AsyncStream<Element>
 
-  /// Registers a subscriber with the buffering policy that is the default of the source.
+  /// Registers a subscriber with the default buffering policy of the source.
   ///
-  /// A ``StatefulBroadcaster`` keeps the newest element for a subscriber that is behind, every other source all
-  /// of them.
+  /// A ``StatefulBroadcaster`` buffers the newest element for a slow subscriber, every other source buffers all
+  /// elements.
   ///
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   nonisolated func subscribe() -> AsyncStream<Element>
 
-  /// The number of subscribers at this moment, streams and handlers alike.
+  /// The current number of subscribers, including streams and handlers.
   nonisolated var subscriberCount: Int { get }
 }
 
 extension Broadcaster {
-  /// Registers a subscriber and returns what it receives as the standard library's stream.
+  /// Registers a subscriber and returns its elements as an `AsyncStream`.
   ///
-  /// The stream follows the rules of ``Subscription``, but one task iterates it only.
+  /// The stream behaves like a ``Subscription``, and only one task can iterate it.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<Element>
   ) -> AsyncStream<Element> {
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber for which everything is kept that it has not read.
+  /// Registers a subscriber that misses no elements, however slow it is.
   ///
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscribe() -> AsyncStream<Element> {
     subscribe(bufferingPolicy: .unbounded)
   }
 }
 
 extension AsyncStream where Element: Sendable {
-  /// Creates a stream of what a subscription receives.
+  /// Creates a stream of the elements of a subscription.
   ///
   /// - Parameter subscription: The subscription, which ends with the stream.
   @inlinable
@@ -67,21 +87,20 @@ extension AsyncStream where Element: Sendable {
   }
 }
 
-/// A broadcaster whose handlers can be served by the hub itself, in one order.
+/// A broadcaster whose hub calls handlers directly, in one order.
 protocol HubBacked<Element>: Broadcaster {
-  /// The largest number of elements that a new subscriber gets first.
+  /// The maximum number of elements that are replayed to a new subscriber.
   nonisolated var replayLimit: Int { get }
 
-  /// Calls the body with the hub and with what a new subscriber gets first, such that nothing can be
-  /// sent in between.
+  /// Calls the body with the hub and the elements to replay to a new subscriber, with no send in between.
   nonisolated func withHub<Result>(
     _ body: (_ hub: BroadcastHub<Element>, _ replay: [Element]) -> Result
   ) -> Result
 }
 
-/// A broadcaster that replays nothing: what is sent goes through its hub, and that is all.
+/// A broadcaster without replay that sends only through its hub.
 protocol HubOwner<Element>: HubBacked {
-  /// What serves the subscribers.
+  /// The hub that serves the subscribers.
   nonisolated var hub: BroadcastHub<Element> { get }
 }
 
@@ -98,9 +117,9 @@ extension HubOwner {
 extension HubBacked {
   nonisolated var replayLimit: Int { 1 }
 
-  /// Registers a subscriber that gets what is replayed first, and announces that.
+  /// Registers a subscriber with the replay of the source, and announces the new subscriber count.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The subscription.
   nonisolated func registered(
     bufferingPolicy: BufferingPolicy<Element>

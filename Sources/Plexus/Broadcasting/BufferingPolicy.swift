@@ -1,8 +1,8 @@
-/// What is kept for a subscriber that is slower than the sender.
+/// The elements that are buffered for a subscriber that is slower than the sender.
 ///
-/// It is `AsyncStream`'s own type: `.unbounded` loses nothing, `.bufferingNewest(n)` skips ahead to
-/// the newest `n` elements, `.bufferingOldest(n)` refuses new ones while `n` are waiting. A limit of
-/// zero or less keeps nothing: an element reaches only a subscriber that waits for it.
+/// This is the type of `AsyncStream`: `.unbounded` buffers all elements, `.bufferingNewest(n)` drops all but the newest
+/// `n`, and `.bufferingOldest(n)` drops new elements while `n` are buffered. With a limit of zero or less, only a
+/// subscriber that is waiting receives an element.
 ///
-/// Messages and events default to `.unbounded`, states to `.bufferingNewest(1)`.
+/// The default is `.unbounded` for messages and events, and `.bufferingNewest(1)` for states.
 public typealias BufferingPolicy<Element> = AsyncStream<Element>.Continuation.BufferingPolicy

@@ -1,8 +1,7 @@
-/// A value that any thread can read and set, and that tells its subscribers of every change.
+/// A value that any thread can read and set, and that publishes its changes.
 ///
-/// A new subscriber gets the value at once, and then every value that is set. By default a slow subscriber
-/// skips ahead to the newest. Other libraries call this a `CurrentValueSubject`, a `StateFlow` or a `watch`
-/// channel.
+/// A new subscriber receives the current value first, and then every new one. By default, a slow subscriber skips to
+/// the newest value. Other libraries call this a `CurrentValueSubject`, a `StateFlow` or a `watch` channel.
 ///
 /// ```swift
 /// let volume = CurrentValue(3)
@@ -17,19 +16,19 @@
 ///
 /// ## Reading and setting
 ///
-/// ``value`` can be read and set from any thread or actor, without a hop. Reading and setting are atomic, each
-/// by itself: two threads that run `value += 1` at once can lose one of the changes. ``update(_:)`` loses none.
+/// Read and set ``value`` from any thread or actor, without a hop. Each access is atomic by itself: two threads that
+/// run `value += 1` concurrently can lose a change. ``update(_:)`` loses none.
 ///
 /// ## Equal values
 ///
-/// Every value that is set is published, also one that equals the value before it. Create the value with
-/// `removesDuplicates` to skip those: a subscriber then never gets a value that equals the one that it got
-/// last, even if it has skipped others in between.
+/// By default, setting an equal value publishes it again. Create the value with `removesDuplicates` to skip equal
+/// values. A subscriber then never receives a value that equals the last one that it has received, even if it skipped
+/// others in between.
 ///
 /// ## Ending
 ///
-/// ``finish()`` ends every stream after the last value. So does the release of the last reference; streams,
-/// handlers and tokens do not keep it alive.
+/// ``finish()``, and releasing the last reference, end every stream after the last value. Streams, handlers and tokens
+/// do not keep the value alive.
 ///
 /// ## Topics
 ///
@@ -43,18 +42,22 @@
 /// - ``update(_:)``
 /// - ``finish()``
 ///
-/// ### Following
+/// ### Subscribing
 /// - ``subscribe(bufferingPolicy:)``
 /// - ``subscription(bufferingPolicy:)``
+///
+/// ### Counting subscribers
 /// - ``subscriberCount``
+/// - ``subscriberCounts(bufferingPolicy:)``
+/// - ``waitForSubscriber()``
 public final actor CurrentValue<Value: Sendable>: StatefulBroadcaster {
-  /// The type of the elements: the values.
+  /// The type of the elements, which are the values.
   public typealias Element = Value
 
   @usableFromInline
   struct State: Sendable {
     @usableFromInline var value: Value
-    /// The number of values before this one.
+    /// The number of earlier values.
     @usableFromInline var version: UInt64 = 0
     @usableFromInline var isFinished = false
 
@@ -73,19 +76,19 @@ public final actor CurrentValue<Value: Sendable>: StatefulBroadcaster {
     hub = BroadcastHub(areEqual: areEqual)
   }
 
-  /// Creates a value that publishes everything that is set.
+  /// Creates a value that publishes every value that is set.
   ///
-  /// - Parameter value: The value at the beginning.
+  /// - Parameter value: The initial value.
   @inlinable
   public init(_ value: Value) {
     self.init(value, areEqual: nil)
   }
 
-  /// Creates a value that can skip what is equal.
+  /// Creates a value that can skip equal values.
   ///
   /// - Parameters:
-  ///   - value: The value at the beginning.
-  ///   - removesDuplicates: Whether a value is ignored that equals the one before it.
+  ///   - value: The initial value.
+  ///   - removesDuplicates: Whether setting a value that equals the current one has no effect.
   @inlinable
   public init(_ value: Value, removesDuplicates: Bool) where Value: Equatable {
     let areEqual: @Sendable (Value, Value) -> Bool = { $0 == $1 }
@@ -96,13 +99,13 @@ public final actor CurrentValue<Value: Sendable>: StatefulBroadcaster {
     hub.finish()
   }
 
-  /// The value.
+  /// The current value.
   @inlinable public nonisolated var value: Value {
     get { state.withLock { $0.value } }
     set { set(newValue) }
   }
 
-  /// The value.
+  /// The current value.
   @inlinable public nonisolated var current: Value { value }
 
   @inlinable
@@ -113,14 +116,14 @@ public final actor CurrentValue<Value: Sendable>: StatefulBroadcaster {
 
   /// Changes the value atomically.
   ///
-  /// The body works on a copy of the value, with no lock held. If another thread has set the value meanwhile,
-  /// the body runs again with the newer value; what it does beside changing the value therefore happens more
-  /// than once. It must not set this value itself.
+  /// The body modifies a copy of the value, with no lock held. If another thread has set the value meanwhile, the body
+  /// runs again with the newer value, and any other side effects of it are repeated. The body must not set this value
+  /// itself.
   ///
-  /// Nothing changes if the body throws. After ``finish()`` the body still runs, but the value stays.
+  /// If the body throws, nothing changes. After ``finish()``, the body runs but the value does not change.
   ///
   /// - Parameter body: The change.
-  /// - Returns: The result of the body's last run.
+  /// - Returns: The result of the last run of the body.
   /// - Throws: The error of the body.
   @inlinable
   @discardableResult
@@ -136,12 +139,12 @@ public final actor CurrentValue<Value: Sendable>: StatefulBroadcaster {
     }
   }
 
-  /// Sets the value and publishes it, unless there is another one by now.
+  /// Sets the value and publishes it, unless the value was replaced meanwhile.
   ///
   /// - Parameters:
   ///   - new: The value to set.
-  ///   - version: The number of the value to replace; `nil` replaces any.
-  /// - Returns: Whether there is nothing left to do.
+  ///   - version: The number of the value to replace; `nil` replaces any value.
+  /// - Returns: Whether the change is complete. If not, the version was outdated.
   @inlinable
   @discardableResult
   nonisolated func publish(_ new: Value, replacing version: UInt64?) -> Bool {
@@ -162,33 +165,33 @@ public final actor CurrentValue<Value: Sendable>: StatefulBroadcaster {
 
   /// Ends every stream after the last value.
   ///
-  /// The value can still be read. Later sets are ignored, and a later stream gets the last value and ends.
+  /// The value can still be read. Setting it has no effect, and a later stream yields the last value and ends.
   public nonisolated func finish() {
     state.withLock { $0.isFinished = true }
     hub.finish()
   }
 
-  /// Registers a subscriber and returns the value and those that follow.
+  /// Registers a subscriber and returns the current value, followed by every new one.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<Value> = .bufferingNewest(1)
   ) -> AsyncStream<Value> {
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber and returns the value and those that follow.
+  /// Registers a subscriber and returns the current value, followed by every new one.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<Value> = .bufferingNewest(1)
   ) -> Subscription<Value> {
     registered(bufferingPolicy: bufferingPolicy)
   }
 
-  /// The number of subscribers at this moment, streams and handlers alike.
+  /// The current number of subscribers, including streams and handlers.
   public nonisolated var subscriberCount: Int {
     hub.subscriberCount
   }
@@ -203,23 +206,23 @@ extension CurrentValue: HubBacked {
 }
 
 extension CurrentValue {
-  /// Returns the number of subscribers at this moment and whenever it changes, each number in order.
+  /// Returns the current number of subscribers, followed by every change.
   ///
-  /// The rules are those of ``Messenger/subscriberCounts(bufferingPolicy:)``: it is not a subscriber, and
-  /// ends with the value.
+  /// The stream does not count as a subscriber, and ends when the value finishes or is released. For details, see
+  /// ``Messenger/subscriberCounts(bufferingPolicy:)``.
   ///
-  /// - Parameter bufferingPolicy: What is kept while the reader is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for numbers that the reader has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscriberCounts(
     bufferingPolicy: BufferingPolicy<Int> = .unbounded
   ) -> AsyncStream<Int> {
     hub.counts(bufferingPolicy: bufferingPolicy)
   }
 
-  /// Waits until there is a subscriber, a stream or a handler; returns at once if there is one.
+  /// Waits until there is a subscriber, which can be a stream or a handler.
   ///
-  /// - Throws: A `CancellationError` if the calling task is cancelled, ``BroadcastError/finished`` if the
-  ///   value has finished.
+  /// - Throws: A `CancellationError` if the calling task is cancelled; ``BroadcastError/finished`` if the value has
+  ///   finished.
   public nonisolated func waitForSubscriber() async throws {
     try await hub.waitForSubscriber()
     withExtendedLifetime(self) {}

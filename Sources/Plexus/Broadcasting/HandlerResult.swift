@@ -1,7 +1,7 @@
-/// What a handler could do with a persistent event.
+/// The result of handling a persistent event.
 public enum HandlerResult: Sendable, Hashable {
-  /// The event has been dealt with: a clearing rule need not keep it.
+  /// The event was handled. A clearing rule does not need to retain it.
   case handledSuccessfully
-  /// The event has not been dealt with: somebody else should have it.
+  /// The event was not handled, and should be offered to other subscribers.
   case failed
 }

@@ -1,7 +1,7 @@
-/// A source of messages with any number of senders and observers.
+/// A source of messages with any number of senders and subscribers.
 ///
-/// A message reaches everybody who is subscribed when it is sent; nothing is replayed to those who
-/// come later. Sending is synchronous and takes no hop, from whatever thread or actor.
+/// A message is delivered to all current subscribers. It is not replayed to later ones. Sending is synchronous and causes
+/// no hop, from any thread or actor.
 ///
 /// ```swift
 /// let messenger = Messenger<String>()
@@ -15,20 +15,44 @@
 ///
 /// ## Order
 ///
-/// All subscribers see the same order, and what one thread sends stays in program order. A message
-/// that is sent while another one is being handled comes after it, for everybody.
+/// All subscribers receive messages in the same order, which preserves the program order of each sending thread. A
+/// message that is sent while another one is handled follows it, for all subscribers.
 ///
 /// ## Slow subscribers
 ///
-/// By default nothing is lost: what a subscriber has not read yet is kept for it. Give
-/// `.bufferingNewest` or `.bufferingOldest` to bound that.
+/// By default, all messages that a subscriber has not read are buffered. Use `.bufferingNewest` or `.bufferingOldest`
+/// to limit the buffer.
 ///
 /// ## Ending
 ///
-/// ``finish()``, or the release of the last reference to the messenger, ends every stream after
-/// what was sent before. Streams, handlers and tokens never keep the messenger alive.
+/// ``finish()``, and releasing the last reference to the messenger, end every stream after the messages sent before.
+/// Streams, handlers and tokens do not keep the messenger alive.
+///
+/// ## Topics
+///
+/// ### Creating a messenger
+/// - ``init()``
+///
+/// ### Sending
+/// - ``send(_:from:)``
+/// - ``send(from:)``
+/// - ``follow(_:)``
+/// - ``finish()``
+///
+/// ### Subscribing
+/// - ``subscribe(bufferingPolicy:)``
+/// - ``subscription(bufferingPolicy:)``
+///
+/// ### Ignoring an author
+/// - ``subscribe(ignoring:bufferingPolicy:)``
+/// - ``subscription(ignoring:bufferingPolicy:)``
+///
+/// ### Counting subscribers
+/// - ``subscriberCount``
+/// - ``subscriberCounts(bufferingPolicy:)``
+/// - ``waitForSubscriber()``
 public final actor Messenger<Message: Sendable>: Broadcaster {
-  /// What subscribers receive.
+  /// The type of the elements that subscribers receive.
   public typealias Element = Message
 
   @usableFromInline let hub = BroadcastHub<Message>()
@@ -41,32 +65,32 @@ public final actor Messenger<Message: Sendable>: Broadcaster {
     hub.finish()
   }
 
-  /// Sends a message to everybody who is subscribed.
+  /// Sends a message to all current subscribers.
   ///
   /// - Parameters:
-  ///   - message: What to send.
-  ///   - author: Who sends it; subscribers may ignore one author.
+  ///   - message: The message.
+  ///   - author: The sender, which subscribers can ignore.
   @inlinable
   public nonisolated func send(_ message: Message, from author: Author? = nil) {
     hub.send(message, from: author?.rawValue ?? 0)
   }
 
-  /// Registers a subscriber and returns the messages sent from now on.
+  /// Registers a subscriber and returns the messages that are sent from now on.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<Message> = .unbounded
   ) -> AsyncStream<Message> {
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber that does not hear one of the senders.
+  /// Registers a subscriber that ignores the messages of an author.
   ///
   /// - Parameters:
-  ///   - author: Whose messages are left out. They take no room in the buffer.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  ///   - author: The author. Its messages take no room in the buffer.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscribe(
     ignoring author: Author,
     bufferingPolicy: BufferingPolicy<Message> = .unbounded
@@ -74,10 +98,10 @@ public final actor Messenger<Message: Sendable>: Broadcaster {
     AsyncStream(subscription(ignoring: author, bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber and returns the messages sent from now on.
+  /// Registers a subscriber and returns the messages that are sent from now on.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
   @inlinable
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<Message> = .unbounded
@@ -87,12 +111,12 @@ public final actor Messenger<Message: Sendable>: Broadcaster {
     return subscription
   }
 
-  /// Registers a subscriber that does not hear one of the senders.
+  /// Registers a subscriber that ignores the messages of an author.
   ///
   /// - Parameters:
-  ///   - author: Whose messages are left out. They take no room in the buffer.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  ///   - author: The author. Its messages take no room in the buffer.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
   public nonisolated func subscription(
     ignoring author: Author,
     bufferingPolicy: BufferingPolicy<Message> = .unbounded
@@ -105,14 +129,14 @@ public final actor Messenger<Message: Sendable>: Broadcaster {
     return subscription
   }
 
-  /// Ends every stream after what has been sent.
+  /// Ends every stream after the messages sent so far.
   ///
-  /// Later messages are ignored, and later streams end at once. The subscriber count is 0.
+  /// Later messages are ignored, later streams end immediately, and the subscriber count is 0.
   public nonisolated func finish() {
     hub.finish()
   }
 
-  /// The number of subscribers at this moment, streams and handlers alike.
+  /// The current number of subscribers, including streams and handlers.
   public nonisolated var subscriberCount: Int {
     hub.subscriberCount
   }
@@ -121,7 +145,7 @@ public final actor Messenger<Message: Sendable>: Broadcaster {
 extension Messenger: HubOwner {}
 
 extension Messenger where Message == Void {
-  /// Tells all subscribers that something has happened.
+  /// Notifies all subscribers.
   ///
   /// ```swift
   /// let ticks = Messenger<Void>()
@@ -129,7 +153,7 @@ extension Messenger where Message == Void {
   /// ticks.send()
   /// ```
   ///
-  /// - Parameter author: The sender; subscribers may ignore one author.
+  /// - Parameter author: The sender, which subscribers can ignore.
   @inlinable
   public nonisolated func send(from author: Author? = nil) {
     send((), from: author)

@@ -1,15 +1,14 @@
 extension Broadcaster {
-  /// Calls a closure for every element, on the actor that the closure belongs to.
+  /// Calls a closure for every element, on the actor of the closure.
   ///
-  /// The synchronous handlers of one source that share an actor run one after another, in
-  /// subscription order, message by message: everybody sees one message before anybody sees the
-  /// next. What a handler sends itself comes afterwards. Handlers that have run for about a millisecond let
-  /// others have their actor before they go on.
+  /// The synchronous handlers of one source that share an actor run one after another, in subscription order and
+  /// message by message: all of them handle a message before the first handles the next. An element that a handler
+  /// sends follows the current one. After about a millisecond, the handlers yield their actor.
   ///
   /// - Parameters:
-  ///   - bufferingPolicy: Which elements the handler may miss while it is behind.
-  ///   - handler: What to call. It is released when the token is cancelled.
-  /// - Returns: The token that keeps the handler registered. Dropping it removes the handler.
+  ///   - bufferingPolicy: The policy for elements that the handler has not processed yet.
+  ///   - handler: The closure. It is released when the token is cancelled.
+  /// - Returns: The token that keeps the handler registered. Releasing it removes the handler.
   @inlinable
   public nonisolated func observe(
     bufferingPolicy: BufferingPolicy<Element> = .unbounded,
@@ -26,16 +25,16 @@ extension Broadcaster {
     return ObservationToken(subscription(bufferingPolicy: bufferingPolicy).handler(recipe))
   }
 
-  /// Calls an asynchronous closure for every element, on the actor that the closure belongs to.
+  /// Calls an asynchronous closure for every element, on the actor of the closure.
   ///
-  /// The handler has a task of its own. It sees every element in order, never overlaps itself, and
-  /// holds up nobody else while it is suspended.
+  /// The handler has its own task. It receives all elements in order, never overlaps itself, and does not delay other
+  /// subscribers while it is suspended.
   ///
   /// - Parameters:
-  ///   - bufferingPolicy: Which elements the handler may miss while it is behind.
-  ///   - handler: What to call. When the token is cancelled, so is the task that a running handler
-  ///     is in; the closure is released when it has returned.
-  /// - Returns: The token that keeps the handler registered. Dropping it removes the handler.
+  ///   - bufferingPolicy: The policy for elements that the handler has not processed yet.
+  ///   - handler: The closure. Cancelling the token also cancels the task of a running handler. The closure is
+  ///     released when it has returned.
+  /// - Returns: The token that keeps the handler registered. Releasing it removes the handler.
   @inlinable
   public nonisolated func observe(
     bufferingPolicy: BufferingPolicy<Element> = .unbounded,
@@ -53,14 +52,17 @@ extension Broadcaster {
 
   /// Calls a closure for every element as long as its owner lives.
   ///
-  /// The rules are those of the handlers that a token keeps. The owner is held weakly; once it has gone,
-  /// the handler is not called any more, and is released at the next element or the next look at
-  /// ``subscriberCount``.
+  /// Otherwise, the handler behaves like one with a token. The owner is held weakly. After its release, the handler is
+  /// not called again, and is released at the next element or the next access to ``subscriberCount``.
+  ///
+  /// On the main actor, the closure can use the owner directly. If the owner is an actor itself, pass an asynchronous
+  /// closure that calls it with `await`: see <doc:troubleshooting>.
   ///
   /// - Parameters:
-  ///   - owner: Whose life decides. The closure must not capture it strongly: it is handed in.
-  ///   - bufferingPolicy: Which elements the handler may miss while it is behind.
-  ///   - handler: What to call, with the owner and the element.
+  ///   - owner: The object that determines the lifetime. It is passed to the closure, which must not capture it
+  ///     strongly.
+  ///   - bufferingPolicy: The policy for elements that the handler has not processed yet.
+  ///   - handler: The closure, which receives the owner and the element.
   @inlinable
   public nonisolated func observe<Owner: AnyObject & Sendable>(
     as owner: Owner,
@@ -83,12 +85,13 @@ extension Broadcaster {
 
   /// Calls an asynchronous closure for every element as long as its owner lives.
   ///
-  /// The handler has a task of its own, which keeps the owner alive only while the handler runs.
+  /// The handler has its own task, which keeps the owner alive only during a call.
   ///
   /// - Parameters:
-  ///   - owner: Whose life decides. The closure must not capture it strongly: it is handed in.
-  ///   - bufferingPolicy: Which elements the handler may miss while it is behind.
-  ///   - handler: What to call, with the owner and the element.
+  ///   - owner: The object that determines the lifetime. It is passed to the closure, which must not capture it
+  ///     strongly.
+  ///   - bufferingPolicy: The policy for elements that the handler has not processed yet.
+  ///   - handler: The closure, which receives the owner and the element.
   @inlinable
   public nonisolated func observe<Owner: AnyObject & Sendable>(
     as owner: Owner,

@@ -1,13 +1,12 @@
-/// Several tokens that are cancelled together.
+/// A collection of tokens that are cancelled together.
 ///
-/// Releasing the bag cancels what is in it. A bag that was emptied with ``cancelAll()`` can be used
-/// again.
+/// Releasing the bag cancels its tokens. It can be used again after ``cancelAll()``.
 public final class ObservationBag: Sendable {
   private struct State {
     var tokens: Set<ObservationToken> = []
-    /// In order of insertion.
+    /// The tokens in insertion order.
     var order: [ObservationToken] = []
-    /// How many tokens there can be before those that have ended are looked for.
+    /// The number of tokens at which ended ones are removed.
     var threshold = 16
   }
 
@@ -20,12 +19,12 @@ public final class ObservationBag: Sendable {
     cancelAll()
   }
 
-  /// Adds a token; one that is in the bag already, or has ended, is not added.
+  /// Adds a token, unless the bag contains it or it has ended.
   ///
-  /// The bag forgets tokens that have ended: those that were cancelled one by one, and those whose source has
-  /// finished or was released.
+  /// The bag removes tokens that have ended, because they were cancelled or because their source has finished or was
+  /// released.
   ///
-  /// - Parameter token: What to cancel with the others.
+  /// - Parameter token: The token.
   public func insert(_ token: ObservationToken) {
     guard !token.isOver else { return }
     let isCrowded = state.withLock { state in
@@ -36,7 +35,7 @@ public final class ObservationBag: Sendable {
     if isCrowded { prune() }
   }
 
-  /// Cancels the tokens in the order in which they were inserted, and empties the bag.
+  /// Cancels the tokens in insertion order and empties the bag.
   public func cancelAll() {
     let state = state.withLock { state in
       defer { state = State() }
@@ -51,7 +50,7 @@ public final class ObservationBag: Sendable {
     return state.withLock { $0.order.count }
   }
 
-  /// Lets go of tokens that have ended, so that a bag in use for long does not grow.
+  /// Removes ended tokens, so that a bag does not grow in long use.
   private func prune() {
     let ended = state.withLock { $0.order }.filter(\.isOver)
     state.withLock { state in

@@ -1,17 +1,26 @@
-/// What keeps a handler registered.
+/// An object that keeps a handler registered.
 ///
-/// Cancelling the token, or releasing its last reference, removes the handler. When any call of ``cancel()``
-/// has returned, the handler is not started again. That is exact when it is called on the handler's own actor
-/// or from inside the handler; from another thread a handler can be about to enter its first line. A
-/// handler that is running and suspended has its task cancelled.
+/// Cancelling the token, or releasing its last reference, removes the handler: after ``cancel()`` has returned, it is
+/// not started again. This is exact on the handler's own actor and inside the handler. From another thread, a call can
+/// be about to begin. If the handler is suspended in a call, its task is cancelled.
 ///
 /// Two tokens are equal if they are the same object.
+///
+/// ## Topics
+///
+/// ### Ending an observation
+/// - ``cancel()``
+/// - ``isCancelled``
+/// - ``store(in:)``
+///
+/// ### Creating a token
+/// - ``init(onCancel:)``
 public final class ObservationToken: Sendable {
   private let registration: Registration
 
-  /// Creates a token that calls a closure once: when it is cancelled or released.
+  /// Creates a token that calls a closure once, when it is cancelled or released.
   ///
-  /// - Parameter onCancel: What to do. It is called on the thread that cancels, and released then.
+  /// - Parameter onCancel: The closure. It is called on the cancelling thread and then released.
   public init(onCancel: @escaping @Sendable () -> Void) {
     registration = Registration.Closure(onCancel)
   }
@@ -25,7 +34,7 @@ public final class ObservationToken: Sendable {
     registration.cancel()
   }
 
-  /// Removes the handler; later calls do nothing.
+  /// Removes the handler; later calls have no effect.
   public func cancel() {
     registration.cancel()
   }
@@ -40,7 +49,7 @@ public final class ObservationToken: Sendable {
     registration.isOver
   }
 
-  /// Hands the token to a bag, which cancels it together with others.
+  /// Adds the token to a bag, which cancels it together with others.
   ///
   /// - Parameter bag: The bag, which keeps the token until it is cancelled or the source has ended.
   public func store(in bag: ObservationBag) {
@@ -49,12 +58,12 @@ public final class ObservationToken: Sendable {
 }
 
 extension ObservationToken: Hashable {
-  /// Returns whether both are the same object.
+  /// Returns whether both tokens are the same object.
   public static func == (left: ObservationToken, right: ObservationToken) -> Bool {
     left === right
   }
 
-  /// Feeds the identity of the token into a hasher.
+  /// Hashes the identity of the token.
   ///
   /// - Parameter hasher: The hasher.
   public func hash(into hasher: inout Hasher) {

@@ -1,6 +1,6 @@
-/// A type whose values can be compared in some cases, though it is not `Equatable`.
+/// A type that is not `Equatable`, although some of its values can be compared.
 protocol PartlyEquatable {
-  /// Whether another value is of the same type and certainly equal.
+  /// Returns whether the other value has the same type and is certainly equal.
   func equals(_ other: Any) -> Bool
 }
 

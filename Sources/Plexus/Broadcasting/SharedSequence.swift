@@ -1,8 +1,8 @@
-/// Another sequence, iterated once for any number of subscribers.
+/// A sequence that is iterated once for any number of subscribers.
 ///
-/// Make one with `broadcast(bufferingPolicy:)` of any sequence. It begins to iterate when the
-/// first subscriber comes, stops when the last one has gone, and tells everybody the same elements in the
-/// same order. By default nothing is replayed: a later subscriber gets what arrives from then on.
+/// Create one with the `broadcast` method of a sequence. The iteration starts with the first subscriber and stops when
+/// the last one leaves. All subscribers receive the same elements in the same order. By default, nothing is replayed: a
+/// later subscriber receives the elements from then on.
 ///
 /// ```swift
 /// let (lines, modem) = AsyncStream.makeStream(of: String.self)
@@ -18,35 +18,47 @@
 ///
 /// ## Failure
 ///
-/// The elements of a sequence that may fail are results. The last of them is the failure: every
-/// subscriber gets it, also one that comes afterwards, and then its stream ends.
+/// A sequence that can fail has results as elements. The last one is the failure: every subscriber receives it, even
+/// one that subscribes afterwards, and then its stream ends.
 ///
 /// ## Starting again
 ///
-/// A subscriber that comes when the others have gone starts another iteration. What that yields depends
-/// on the sequence: an `AsyncStream` has ended with the first one. What a stopped iteration still yields
-/// reaches nobody. The sequence is never iterated twice at once: the other iteration begins when the
-/// stopped one is over, which a sequence that does not care to be cancelled can put off until its next
-/// element.
+/// A subscriber that is added after the last one has left starts another iteration. Its elements depend on the
+/// sequence; an `AsyncStream`, for example, ended with the first iteration. Elements of a stopped iteration are
+/// dropped. Iterations never overlap: the next one starts when the stopped one has ended. If the sequence does not
+/// respond to cancellation, that is at its next element.
 ///
 /// ## Replay
 ///
-/// With `replaying`, a new subscriber gets the newest elements first, as many as given. When the iteration stops
-/// they are forgotten.
+/// With `replaying`, a new subscriber first receives up to that number of the newest elements. Stopping the iteration
+/// clears them.
 ///
 /// ## Lingering
 ///
-/// With `lingering`, the iteration goes on for a while without subscribers: one that comes in time finds it
-/// running, with its replay. A screen that is left and entered again does not connect anew.
+/// With `lingering`, the iteration continues for that time without subscribers. A subscriber that is added meanwhile
+/// joins it, with its replay. For example, leaving a screen and returning to it does not reconnect.
 ///
 /// ## Ending
 ///
-/// When the sequence has ended by itself, all streams end after what came before. A later subscriber gets the
-/// replay, and then the end.
+/// When the sequence ends, all streams end after the elements before. A later subscriber receives the replay, and then
+/// its stream ends.
 ///
 /// ## Release
 ///
-/// The last reference to the broadcaster stops the iteration and ends its streams; they do not keep it.
+/// Releasing the last reference to the broadcaster stops the iteration and ends the streams, which do not keep it
+/// alive.
+///
+/// ## Topics
+///
+/// ### Subscribing
+/// - ``subscribe()``
+/// - ``subscription()``
+/// - ``subscription(bufferingPolicy:)``
+///
+/// ### Counting subscribers
+/// - ``subscriberCount``
+/// - ``subscriberCounts(bufferingPolicy:)``
+/// - ``waitForSubscriber()``
 public final actor SharedSequence<Element: Sendable>: Broadcaster {
   let core: SharedSequenceCore<Element>
   private let bufferingPolicy: BufferingPolicy<Element>
@@ -71,29 +83,29 @@ public final actor SharedSequence<Element: Sendable>: Broadcaster {
     core.close()
   }
 
-  /// The number of subscribers at this moment, streams and handlers alike.
+  /// The current number of subscribers, including streams and handlers.
   public nonisolated var subscriberCount: Int {
     core.hub.subscriberCount
   }
 
-  /// Registers a subscriber with the buffering policy given at the beginning.
+  /// Registers a subscriber with the buffering policy of the broadcaster.
   ///
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscribe() -> AsyncStream<Element> {
     AsyncStream(subscription())
   }
 
-  /// Registers a subscriber with the buffering policy given at the beginning.
+  /// Registers a subscriber with the buffering policy of the broadcaster.
   ///
-  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
   public nonisolated func subscription() -> Subscription<Element> {
     subscription(bufferingPolicy: bufferingPolicy)
   }
 
   /// Registers a subscriber and returns the elements that arrive from now on.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<Element>
   ) -> Subscription<Element> {
@@ -115,11 +127,11 @@ extension AsyncSequence where Self: Sendable, Element: Sendable, Failure == Neve
   /// Returns a broadcaster that iterates this sequence once for all its subscribers.
   ///
   /// - Parameters:
-  ///   - bufferingPolicy: What is kept for a subscriber while it is behind, unless it asks for another policy.
-  ///   - replaying: How many of the newest elements a new subscriber gets first.
-  ///   - lingering: How long the iteration goes on after the last subscriber has left.
+  ///   - bufferingPolicy: The default policy for elements that a subscriber has not read yet.
+  ///   - replaying: The number of newest elements that a new subscriber receives first.
+  ///   - lingering: How long the iteration continues after the last subscriber has left.
   ///   - clock: The clock that measures `lingering`.
-  /// - Returns: The broadcaster. It has not begun to iterate.
+  /// - Returns: The broadcaster, which has not started to iterate.
   /// - Precondition: `replaying` is not negative.
   public func broadcast(
     bufferingPolicy: BufferingPolicy<Element> = .unbounded,
@@ -142,7 +154,7 @@ extension AsyncSequence where Self: Sendable, Element: Sendable, Failure == Neve
 }
 
 extension AsyncSequence where Self: Sendable, Element: Sendable {
-  /// Returns a broadcaster that iterates this sequence, which may fail, once for all its subscribers.
+  /// Returns a broadcaster that iterates this throwing sequence once for all its subscribers.
   ///
   /// ```swift
   /// let numbers = AsyncThrowingStream<Int, any Error> { continuation in
@@ -156,12 +168,12 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
   /// ```
   ///
   /// - Parameters:
-  ///   - bufferingPolicy: What is kept for a subscriber while it is behind, unless it asks for another policy.
-  ///     A failure takes room like an element.
-  ///   - replaying: How many of the newest elements a new subscriber gets first.
-  ///   - lingering: How long the iteration goes on after the last subscriber has left.
+  ///   - bufferingPolicy: The default policy for results that a subscriber has not read yet. A failure takes room
+  ///     like an element.
+  ///   - replaying: The number of newest elements that a new subscriber receives first.
+  ///   - lingering: How long the iteration continues after the last subscriber has left.
   ///   - clock: The clock that measures `lingering`.
-  /// - Returns: The broadcaster. It has not begun to iterate.
+  /// - Returns: The broadcaster, which has not started to iterate.
   /// - Precondition: `replaying` is not negative.
   public func broadcast(
     bufferingPolicy: BufferingPolicy<Result<Element, Failure>> = .unbounded,

@@ -1,28 +1,27 @@
-/// What a ``SharedSequence`` consists of, apart from its life: the task that iterates uses it without
-/// keeping the broadcaster.
+/// The implementation of a ``SharedSequence``, which the iterating task uses without keeping the broadcaster alive.
 final class SharedSequenceCore<Element: Sendable>: Sendable {
   /// Iterates the sequence from its beginning.
   ///
-  /// It hands over the elements as long as somebody wants them, and returns what comes last, if anything.
+  /// It passes elements on as long as `receive` returns `true`, and returns a last element, if any.
   typealias Source = @Sendable (_ receive: @Sendable (Element) -> Bool) async -> Element?
 
   private struct State {
     /// `nil` once the sequence has ended.
     var source: Source?
-    /// The iteration that is wanted; elements of any other are late and not wanted.
+    /// The current iteration; elements of any other are dropped.
     var run: UInt64?
-    /// Whether an iteration is under way, wanted or not: the next one begins after it.
+    /// Whether an iteration is running, current or stopped, which the next one has to await.
     var isIterating = false
-    /// The task of that iteration, as soon as it is known.
+    /// The task of that iteration, once it is known.
     var task: Task<Void, Never>?
-    /// The newest elements, which a new subscriber gets first; after the end they stay.
+    /// The newest elements, which are replayed to a new subscriber, also after the end.
     var replay: [Element] = []
-    /// What stops the iteration when it has lingered without subscribers.
+    /// The timer that stops the iteration after it has lingered.
     var timer: Timer?
   }
 
   let hub: BroadcastHub<Element>
-  /// The number of elements that a new subscriber gets first.
+  /// The maximum number of replayed elements.
   let replayLimit: Int
   private let lingering: Duration
   private let clock: any ErasedClock
@@ -44,7 +43,7 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
     core.set(self)
   }
 
-  /// Calls the body, which registers somebody, and begins to iterate if that is the first.
+  /// Calls the body, which registers a subscriber, and starts to iterate if that is the first.
   func withHub<Result>(
     _ body: (_ hub: BroadcastHub<Element>, _ replay: [Element]) -> Result
   ) -> Result {
@@ -65,7 +64,7 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
     return result
   }
 
-  /// Ends every stream and the iteration: the broadcaster has gone.
+  /// Ends every stream and the iteration when the broadcaster is released.
   func close() {
     hub.finish()
     let former = state.withLock { state in
@@ -90,9 +89,9 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
     if isOver { task.cancel() }
   }
 
-  /// An element has arrived.
+  /// Delivers an element.
   ///
-  /// - Returns: Whether further ones are wanted.
+  /// - Returns: Whether more elements are wanted.
   private func deliver(_ element: Element, of run: UInt64) -> Bool {
     var garbage: Element?
     let (isWanted, delivery) = state.withLock { state -> (Bool, Delivery<Element>?) in
@@ -108,21 +107,21 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
     return isWanted
   }
 
-  /// What follows when an iteration is over.
+  /// The next step after an iteration has ended.
   private enum Sequel {
-    /// The sequence has ended: this comes last, and this is not needed any more.
+    /// The sequence has ended: the last delivery, and the state to release.
     case end(Delivery<Element>?, former: State)
-    /// Others have come since the iteration was stopped.
+    /// Subscribers were added after the iteration was stopped.
     case iteration(UInt64, Source)
     case nothing
   }
 
-  /// An iteration is over: the sequence has ended, unless the iteration was stopped before.
+  /// Ends an iteration, and with it the sequence unless the iteration was stopped before.
   private func end(_ run: UInt64, with last: Element?) {
     let sequel = state.withLock { state -> Sequel in
       if state.run == run {
         let former = state
-        // A failure is replayed in any case.
+        // A failure is always replayed.
         let replay = last.map { (former.replay + [$0]).suffix(max(replayLimit, 1)) }
         state = State(replay: replay.map { Array($0) } ?? former.replay)
         return .end(last.flatMap { hub.prepare($0) }, former: former)
@@ -146,7 +145,7 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
     }
   }
 
-  /// The last subscriber has left, unless another one has come since.
+  /// Stops the iteration after the last subscriber has left, unless there is a new one.
   private func stop() {
     guard lingering > .zero else { return stop(timer: nil) }
     let timer = Timer(wake: clock.now() + lingering.limited)
@@ -169,9 +168,9 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
     if !isCurrent { task.cancel() }
   }
 
-  /// Stops the iteration unless there is a subscriber.
+  /// Stops the iteration if there is no subscriber.
   ///
-  /// - Parameter timer: The timer that has gone off, if the iteration has lingered.
+  /// - Parameter timer: The timer that has fired, if the iteration has lingered.
   private func stop(timer: UInt64?) {
     let (task, garbage) = state.withLock { state -> (Task<Void, Never>?, [Element]) in
       guard state.run != nil, state.timer?.id == timer, hasNoSubscribers else { return (nil, []) }

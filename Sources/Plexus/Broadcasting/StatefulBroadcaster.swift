@@ -1,7 +1,7 @@
-/// A broadcaster of states: there is a newest element at any moment, which a new subscriber gets first.
+/// A broadcaster of states, which has a current element and replays it to new subscribers.
 ///
-/// A view or a test reads ``current`` without subscribing. `any StatefulBroadcaster<Form>` can be stored, so
-/// that a screen need not know whether it shows a store, a ``CurrentValue`` or something that is fetched.
+/// Read ``current`` without subscribing. Store an `any StatefulBroadcaster<Form>` in a screen that does not depend on
+/// whether it shows a store, a ``CurrentValue`` or a fetched value.
 ///
 /// ```swift
 /// let volume = CurrentValue(3)
@@ -9,7 +9,7 @@
 /// print(stateful.current)  // 3
 /// ```
 ///
-/// Subscribers skip ahead to the newest state by default: ``Broadcaster/subscribe()`` buffers one element.
+/// By default, a slow subscriber skips to the newest state: ``Broadcaster/subscribe()`` buffers one element.
 ///
 /// ## Topics
 ///
@@ -25,9 +25,9 @@ public protocol StatefulBroadcaster<Element>: Broadcaster {
 }
 
 extension StatefulBroadcaster {
-  /// Registers a subscriber that gets the newest element, and then skips ahead to the newest when it is slow.
+  /// Registers a subscriber that receives the current element first, and skips to the newest when it is slow.
   ///
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscribe() -> AsyncStream<Element> {
     subscribe(bufferingPolicy: .bufferingNewest(1))
   }

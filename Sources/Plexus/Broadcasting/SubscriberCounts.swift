@@ -1,19 +1,20 @@
 extension Messenger {
-  /// Returns the number of subscribers at this moment and whenever it changes, each number in order.
+  /// Returns the current number of subscribers, followed by every change.
   ///
-  /// It is a look at the messenger from outside: it does not count as a subscriber. Nothing is skipped
-  /// under the default policy, so that one who comes and goes is seen twice. The stream ends, after a
-  /// last 0, when the messenger finishes or is released.
+  /// The stream does not count as a subscriber. By default, no change is skipped, so that a subscriber that joins and
+  /// leaves is reported twice. When the messenger finishes or is released, the stream ends after a last 0.
   ///
-  /// - Parameter bufferingPolicy: What is kept while the reader is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for numbers that the reader has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscriberCounts(
     bufferingPolicy: BufferingPolicy<Int> = .unbounded
   ) -> AsyncStream<Int> {
     hub.counts(bufferingPolicy: bufferingPolicy)
   }
 
-  /// Waits until there is a subscriber, a stream or a handler; returns at once if there is one.
+  /// Waits until there is a subscriber, which can be a stream or a handler.
+  ///
+  /// This method returns immediately if there is one.
   ///
   /// ```swift
   /// let messenger = Messenger<String>()
@@ -25,8 +26,8 @@ extension Messenger {
   /// listener.cancel()
   /// ```
   ///
-  /// - Throws: A `CancellationError` if the calling task is cancelled, ``BroadcastError/finished`` if the
-  ///   messenger has finished.
+  /// - Throws: A `CancellationError` if the calling task is cancelled; ``BroadcastError/finished`` if the messenger has
+  ///   finished.
   public nonisolated func waitForSubscriber() async throws {
     try await hub.waitForSubscriber()
     withExtendedLifetime(self) {}
@@ -34,23 +35,23 @@ extension Messenger {
 }
 
 extension SharedSequence {
-  /// Returns the number of subscribers at this moment and whenever it changes, each number in order.
+  /// Returns the current number of subscribers, followed by every change.
   ///
-  /// The rules are those of ``Messenger/subscriberCounts(bufferingPolicy:)``: it is not a subscriber, so
-  /// that it starts no iteration, and ends with the sequence or with the broadcaster.
+  /// The stream does not count as a subscriber, so that it starts no iteration. It ends when the sequence ends or the
+  /// broadcaster is released. For details, see ``Messenger/subscriberCounts(bufferingPolicy:)``.
   ///
-  /// - Parameter bufferingPolicy: What is kept while the reader is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for numbers that the reader has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscriberCounts(
     bufferingPolicy: BufferingPolicy<Int> = .unbounded
   ) -> AsyncStream<Int> {
     core.hub.counts(bufferingPolicy: bufferingPolicy)
   }
 
-  /// Waits until there is a subscriber, a stream or a handler; returns at once if there is one.
+  /// Waits until there is a subscriber, which can be a stream or a handler.
   ///
-  /// - Throws: A `CancellationError` if the calling task is cancelled, ``BroadcastError/finished`` if the
-  ///   sequence has ended.
+  /// - Throws: A `CancellationError` if the calling task is cancelled; ``BroadcastError/finished`` if the sequence has
+  ///   ended.
   public nonisolated func waitForSubscriber() async throws {
     try await core.hub.waitForSubscriber()
     withExtendedLifetime(self) {}

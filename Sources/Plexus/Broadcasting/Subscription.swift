@@ -1,11 +1,11 @@
 public import Synchronization
 
-/// The elements that one subscriber receives, from the moment of its registration on.
+/// The elements that one subscriber receives from its registration on.
 ///
-/// A subscription is registered when it is made: whatever is sent afterwards reaches it, even if
-/// nobody iterates yet. It is the sequence that `subscribe()` wraps in an `AsyncStream`, with the
-/// same rules, but it does not leave the caller's actor for an element that is already there, and
-/// takes no lock to read one under the `.unbounded` policy.
+/// A subscription is registered when it is created: it receives all elements that are sent afterwards, even if the
+/// iteration starts later. `subscribe()` wraps a subscription in an `AsyncStream`. Unlike the stream, a subscription
+/// does not leave the caller's actor for a buffered element, and under the `.unbounded` policy it reads one without a
+/// lock.
 ///
 /// ```swift
 /// let messenger = Messenger<String>()
@@ -19,37 +19,44 @@ public import Synchronization
 ///
 /// ## Copies
 ///
-/// Copies of a subscription, and iterators made from them, share one position. A loop that is left
-/// with `break` can be continued by another one. Two tasks must not iterate at once: each task takes
-/// a subscription of its own.
+/// Copies of a subscription, and their iterators, share one position. A loop that was left with `break` can be
+/// continued by another loop. Two tasks must not iterate at once: each task needs its own subscription.
 ///
-/// - Precondition: One task iterates at a time. A second one that is noticed stops the program, also in
-///   release builds: at the latest when one of them has to wait for an element. Until then each of them can
-///   miss elements or receive them twice, but neither receives one that was not sent.
+/// - Precondition: Only one task iterates at a time. Otherwise the program stops, also in release builds, at the latest
+///   when one of the tasks has to wait for an element. Until then, each of them can miss elements or receive them
+///   twice, but receives only elements that were sent.
 ///
 /// ## Fairness
 ///
-/// A loop that finds one element after the other gives its actor to other tasks from time to time: when it has
-/// read at least 16 elements in a row, or fewer if they last long, and the system's coarse clock has ticked since
-/// it began. That clock ticks every 1 to 4 milliseconds on most systems.
+/// A loop that never has to wait yields its actor to other tasks from time to time. It does so after at least 16
+/// elements in a row, or fewer if they take long, once the system's coarse clock has ticked since it started. On most
+/// systems, that clock ticks every 1 to 4 milliseconds.
 ///
 /// ## Ending
 ///
-/// A subscription ends when its source has finished or was released, after the elements that were
-/// sent before; when the task that iterates is cancelled; and when the last copy and the last
-/// iterator are dropped. It then counts no longer in
+/// A subscription ends, after the elements sent before, when its source finishes or is released. It also ends when the
+/// task that iterates is cancelled, and when its last copy and its last iterator are dropped. It then does not count in
 /// ``Broadcaster/subscriberCount`` and keeps nothing alive.
 ///
 /// ## Cancellation
 ///
-/// A loop whose task is cancelled never waits again, and ends however much is buffered: after at most
-/// 15 further elements under `.unbounded`, at once under the other policies.
+/// A loop whose task is cancelled does not wait again. It ends however much is buffered: under `.unbounded` after at
+/// most 15 further elements, under the other policies immediately.
 ///
 /// ## Memory
 ///
-/// Under `.unbounded` everything that a subscriber has not read is kept for it, in chunks of 16
-/// elements that all subscribers of the source share. A chunk is released when the slowest
-/// subscriber has passed it. When every subscriber has read everything and waits, all elements are released.
+/// Under `.unbounded`, all elements that a subscriber has not read are retained, in chunks of 16 elements that all
+/// subscribers of the source share. A chunk is released when the slowest subscriber has passed it. When every
+/// subscriber has read everything and waits, all elements are released.
+///
+/// ## Topics
+///
+/// ### Iterating
+/// - ``makeAsyncIterator()``
+/// - ``Iterator``
+///
+/// ### Counting dropped elements
+/// - ``droppedCount``
 public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
   /// A subscription does not throw.
   public typealias Failure = Never
@@ -61,15 +68,14 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
     self.subscriber = subscriber
   }
 
-  /// The number of elements that the buffering policy has cost this subscriber so far.
+  /// The number of elements that the buffering policy has dropped so far.
   ///
-  /// A replayed state that was overwritten before it was read counts, too. It is always 0 under
-  /// `.unbounded`.
+  /// It includes a replayed state that was overwritten before it was read. Under `.unbounded`, it is always 0.
   public var droppedCount: Int {
     subscriber.hub.droppedCount(of: subscriber)
   }
 
-  /// Creates an iterator that goes on where the last one stopped.
+  /// Creates an iterator that continues at the position of the subscription.
   @inlinable
   public func makeAsyncIterator() -> Iterator {
     Iterator(subscriber: subscriber)
@@ -78,11 +84,11 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
   /// The iterator of a subscription.
   public struct Iterator: AsyncIteratorProtocol {
     @usableFromInline let subscriber: Subscriber<Element>
-    /// The elements at hand, if the log is read.
+    /// The run of elements that is being read, if the subscriber reads the log.
     @usableFromInline var run: LogRun<Element>?
-    /// The sequence number of the first element at hand.
+    /// The sequence number of the first element of the run.
     @usableFromInline var start = 0
-    /// The number of elements at hand, read or not.
+    /// The number of elements of the run, read or not.
     @usableFromInline var count = 0
 
     @inlinable
@@ -90,7 +96,7 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
       self.subscriber = subscriber
     }
 
-    /// Returns the next element, waiting for it if there is none.
+    /// Returns the next element, and waits for it if necessary.
     ///
     /// - Returns: The element, or `nil` when the subscription has ended.
     @inlinable
@@ -98,20 +104,19 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
       await next(isolation: #isolation)
     }
 
-    /// Returns the next element, waiting for it if there is none.
+    /// Returns the next element, and waits for it if necessary.
     ///
-    /// - Parameter actor: Where the caller runs; an element that is already there is returned
-    ///   without leaving it.
+    /// - Parameter actor: The caller's actor. A buffered element is returned without leaving it.
     /// - Returns: The element, or `nil` when the subscription has ended.
     @inlinable
     public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
       let sequence = subscriber.position.load(ordering: .relaxed)
-      // Only elements of the run can be read, whatever another iterator does with the position.
+      // Whatever another iterator does with the position, only elements of the run are read.
       if UInt(bitPattern: sequence &- start) < UInt(bitPattern: count), let run {
         subscriber.position.store(sequence &+ 1, ordering: .relaxed)
         return run[sequence]
       }
-      // Most of the time there is another run, which is found without the cost of an asynchronous call.
+      // Usually there is another run, which is found without the cost of an asynchronous call.
       switch look() {
       case .element(let element): return element
       case .ended: return nil
@@ -120,18 +125,18 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
       }
     }
 
-    /// What there is to return.
+    /// The result of looking for an element.
     @usableFromInline
     enum Sight: Sendable {
       case element(Element)
-      /// Nothing at the moment; the position is still claimed.
+      /// There is no element; the position is still claimed.
       case empty
-      /// Other tasks come first; the position is still claimed.
+      /// Other tasks run first; the position is still claimed.
       case spent
       case ended
     }
 
-    /// Claims the position and looks for the next run of elements, of which the first is taken.
+    /// Claims the position, finds the next run of elements and takes the first.
     @inlinable
     @inline(never)
     mutating func look() -> Sight {
@@ -144,7 +149,7 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
       return sight
     }
 
-    /// Looks for the next run of elements and takes the first of them, with the position claimed.
+    /// Finds the next run of elements and takes the first, with the position claimed.
     @inlinable
     mutating func take() -> Sight {
       if !Task.isCancelled {
@@ -164,7 +169,7 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
           self.count = count
           return .element(element)
         case .empty:
-          // A reader that waits keeps nothing alive but the place where it goes on.
+          // A waiting reader retains only the place at which it continues.
           forget()
           return .empty
         case .ended:
@@ -182,7 +187,7 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
       count = 0
     }
 
-    /// Waits for the next element, or gives the actor to other tasks before it; the position is claimed.
+    /// Waits for the next element, or yields the actor before it; the position is claimed.
     @inlinable
     mutating func wait(
       hasSpentBudget: Bool,

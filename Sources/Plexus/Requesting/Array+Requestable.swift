@@ -1,5 +1,5 @@
 extension Array where Element: Requestable {
-  /// Makes all requests at once and waits for every one of them.
+  /// Starts all requests at once and waits for all of them.
   ///
   /// ```swift
   /// let names = MultiplexerMap<Int, String> { id in "user \(id)" }
@@ -7,8 +7,8 @@ extension Array where Element: Requestable {
   /// print(results.count)
   /// ```
   ///
-  /// - Returns: Their results, in the order of the array. If the calling task is cancelled those that
-  ///   had to wait have failed with a `CancellationError`.
+  /// - Returns: Their results, in the order of the array. If the calling task is cancelled, requests that have to wait
+  ///   fail with a `CancellationError`.
   public func results() async -> [Result<Element.Value, any Error>] {
     let immediate = map { $0.requestImmediately() }
     return await withTaskGroup(of: (Int, Result<Element.Value, any Error>).self) { group in
@@ -29,10 +29,10 @@ extension Array where Element: Requestable {
     }
   }
 
-  /// Makes all requests at once and waits until all have succeeded or one has failed.
+  /// Starts all requests at once and waits until all have succeeded or one has failed.
   ///
   /// - Returns: Their values, in the order of the array.
-  /// - Throws: The first error. The other requests are cancelled then.
+  /// - Throws: The first error. The other requests are then cancelled.
   public func values() async throws -> [Element.Value] {
     var values = map { $0.requestImmediately() }
     return try await withThrowingTaskGroup(of: (Int, Element.Value).self) { group in

@@ -1,8 +1,7 @@
-/// How much a map keeps in memory.
+/// A limit for the values that a map keeps in memory.
 ///
-/// When there is too much, values have to go that are not likely to be asked for again: which ones,
-/// S3-FIFO decides (Yang et al., "FIFO Queues are All You Need for Cache Eviction", SOSP 2023), with a
-/// small queue that grows and shrinks with what returns.
+/// At the limit, the map evicts values that are unlikely to be requested again, by S3-FIFO (Yang et al., "FIFO Queues
+/// are All You Need for Cache Eviction", SOSP 2023) with a small queue that adapts to returning keys.
 ///
 /// ```swift
 /// var policy = CachePolicy()
@@ -13,26 +12,24 @@
 /// ) { url in Array(url.utf8) }
 /// ```
 ///
-/// A value that has gone is fetched again when it is asked for, or read from the cacher if the policy says
-/// so; one that the cacher does not have yet is written to it first. A fetch under way and its callers
-/// notice nothing.
+/// An evicted value is fetched again when it is requested, or read from the cacher if the policy says so. It is first
+/// written to the cacher if it has unwritten changes. Fetches in flight and their callers are not affected.
 ///
-/// Without a capacity a value stays until it is cleared, also when its time to live is over: see ``CachePolicy``.
+/// Without a capacity, a value stays in memory until it is cleared, even after its time to live: see ``CachePolicy``.
 public enum CacheCapacity<Value: Sendable>: Sendable {
-  /// Everything.
+  /// No limit.
   case unbounded
-  /// So many values, never more.
+  /// A maximum number of values.
   ///
-  /// With 0 nothing is kept, and callers still share fetches.
+  /// With 0, nothing is stored, but callers still share fetches.
   case count(Int)
-  /// Values that cost no more than so much together.
+  /// A maximum for the total cost of all values.
   ///
-  /// The closure is called once for each new value, under no lock; a negative cost counts as 0. A value
-  /// that costs more than the whole limit is returned to those who wait for it, not kept, and nothing has
-  /// to go for it.
+  /// The closure is called once for each new value, with no lock held; a negative cost counts as 0. A value that costs
+  /// more than the whole limit is returned to its callers, is not stored, and evicts nothing.
   case cost(Int, of: @Sendable (Value) -> Int)
 
-  /// Stops the program where the limit makes no sense.
+  /// Stops the program if the limit is invalid.
   @usableFromInline
   func validate() {
     switch self {
@@ -46,19 +43,19 @@ public enum CacheCapacity<Value: Sendable>: Sendable {
     }
   }
 
-  /// What all values may cost together, if there is a limit.
+  /// The maximum total cost of all values, if there is a limit.
   @usableFromInline var limit: Int? {
     switch self {
     case .unbounded: nil
-    // Two of them still have a sum.
+    // The sum of two limits does not overflow.
     case .count(let limit), .cost(let limit, _): min(limit, .max / 4)
     }
   }
 
-  /// The number of shards of a map of this capacity: a power of two.
+  /// The number of shards of a map of this capacity, a power of two.
   ///
-  /// A limit is divided among them. There are few as long as that could be noticed, and one where a single
-  /// value may take all of it.
+  /// The limit is divided among them. There are few shards as long as the division could be noticed, and only one if a
+  /// single value can take the whole limit.
   @usableFromInline var shardCount: Int {
     switch self {
     case .unbounded:

@@ -1,7 +1,7 @@
-/// What the origin of a value says about keeping it, which holds for that value in place of the policy.
+/// Caching rules that come with a value and take precedence over the policy.
 ///
-/// A fetch returns it with ``FetchResult/value(_:directives:validator:)``. What it leaves out is up to the
-/// ``CachePolicy``.
+/// A fetch returns them with ``FetchResult/value(_:directives:validator:)``. The ``CachePolicy`` decides wherever a
+/// directive is omitted.
 ///
 /// ```swift
 /// let rates = Multiplexer { (_: FetchContext<[String]>) in
@@ -12,45 +12,42 @@
 /// }
 /// ```
 ///
-/// ## Failing
+/// ## Failures
 ///
-/// After a failed fetch the value stands in if the policy's ``CachePolicy/usesCachedValue`` allows it, *or*
-/// if ``staleIfError`` does: each of them permits, and neither forbids what the other one permits. Only
-/// ``requiresRevalidation`` forbids, and then whatever the other two say. In no case is the deadline of the
-/// value extended, or the value dropped.
+/// After a failed fetch, the stale value is used if the policy's ``CachePolicy/usesCachedValue`` *or* ``staleIfError``
+/// allows it. Only ``requiresRevalidation`` forbids it, whatever the others say. The deadline of the value is never
+/// extended, and the value is not dropped.
 public struct CacheDirectives: Hashable, Sendable {
-  /// How long the value is fresh, from the end of its fetch; `nil` for the time to live of the policy.
+  /// The time for which the value is fresh, from the end of its fetch; `nil` for the time to live of the policy.
   ///
-  /// It is kept exactly, without jitter.
+  /// It applies exactly, without jitter.
   public var timeToLive: Duration?
 
-  /// How long after its time to live the value is still handed out at once, while one fetch renews it in the
-  /// background; `nil` for the time of the policy.
+  /// The time after the time to live during which the value is still returned immediately, while one fetch renews it in
+  /// the background; `nil` for the time of the policy.
   public var staleWhileRevalidate: Duration?
 
-  /// How long after its time to live the value stands in for one that could not be fetched, whatever the
-  /// policy says of the error; `nil` or zero if only the policy decides.
+  /// The time after the time to live during which the value is used after a failed fetch, whatever the policy says.
   ///
-  /// Every error counts, but for an ``OriginFailure`` that says that it is none, and for cancellation. The
-  /// time goes on when a fetch fails: it is counted from the deadline of the value. A stored copy counts
-  /// where it has been read: by a policy that does so before it fetches, or after an error for which the
-  /// policy allows a cached value.
+  /// With `nil` or zero, only the policy decides. All errors count, except cancellation and an ``OriginFailure`` whose
+  /// ``OriginFailure/isOriginFailure`` is `false`. The time is measured from the deadline of the value and is not
+  /// extended by failures. A stored copy counts once it has been read: before the fetch, if the policy says so, or
+  /// after an error for which the policy allows a cached value.
   public var staleIfError: Duration?
 
-  /// Whether the value must not be used any more once it is past its time to live, until a fetch has
-  /// confirmed or replaced it.
+  /// Whether the value must not be used past its time to live until a fetch has confirmed or replaced it.
   ///
-  /// Then nothing stale is handed out, neither while it is renewed nor after an error, whatever the policy
-  /// and the other directives say. The value is not dropped: ``Multiplexer/cachedValue`` and the next fetch
-  /// still have it.
+  /// If so, no stale value is returned, neither while it is renewed nor after an error, whatever the policy and the
+  /// other directives say. The value is not dropped: it remains available to ``Multiplexer/cachedValue`` and the next
+  /// fetch.
   public var requiresRevalidation: Bool
 
   /// Creates directives.
   ///
   /// - Parameters:
   ///   - timeToLive: How long the value is fresh.
-  ///   - staleWhileRevalidate: How long it is handed out after that, while it is renewed.
-  ///   - staleIfError: How long it stands in after that for one that could not be fetched.
+  ///   - staleWhileRevalidate: How long after that it is returned while it is renewed.
+  ///   - staleIfError: How long after its time to live it is used after a failed fetch.
   ///   - requiresRevalidation: Whether it must not be used once it is stale.
   public init(
     timeToLive: Duration? = nil,
@@ -66,9 +63,9 @@ public struct CacheDirectives: Hashable, Sendable {
 }
 
 extension CacheDirectives: Codable {
-  /// Reads directives that an encoder has written, for instance for a ``Cacher`` of your own.
+  /// Reads encoded directives, for example for a ``Cacher`` of your own.
   ///
-  /// - Parameter decoder: Where they are read from. What is not there is left to the policy.
+  /// - Parameter decoder: The decoder. The policy decides about directives that are missing in its data.
   /// - Throws: The error of the decoder.
   public init(from decoder: any Decoder) throws {
     let values = try decoder.container(keyedBy: CodingKeys.self)

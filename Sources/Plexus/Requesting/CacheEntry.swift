@@ -1,22 +1,36 @@
-/// A value in a ``Cacher``, with what is needed to judge and renew it later.
+/// A value in a ``Cacher``, with the data to judge and renew it later.
+///
+/// ## Topics
+///
+/// ### Creating an entry
+/// - ``init(value:storedAt:validator:timeToLive:)``
+/// - ``init(value:storedAt:validator:directives:)``
+///
+/// ### Reading
+/// - ``value``
+/// - ``storedAt``
+/// - ``validator``
+/// - ``directives``
+/// - ``timeToLive``
+/// - ``generation``
 public struct CacheEntry<Value: Sendable>: Sendable {
   /// The value.
   public var value: Value
   /// The time at which the value was fetched or stored, since 1970-01-01T00:00Z.
   ///
-  /// It is the wall clock's, because it has to mean something after a restart. A cacher keeps it as it
-  /// is, times in the future included: whether an entry is fresh is decided by who reads it.
+  /// It is the time of the wall clock, so that it is meaningful after a restart. A cacher stores it unchanged, even if
+  /// it is in the future: the reader decides whether an entry is fresh.
   public var storedAt: Duration
-  /// What came with the value to ask the origin whether it has changed, such as an entity tag.
+  /// The validator with which the origin can tell whether the value has changed, such as an entity tag.
   public var validator: String?
-  /// What came with the value about keeping it.
+  /// The caching rules that came with the value.
   ///
-  /// A cacher that does not keep it leaves everything to the policy of whoever reads the entry.
+  /// If a cacher does not store them, the policy of the reader decides.
   public var directives: CacheDirectives
-  /// The ``Cacher/generation`` before the value was fetched or stored, if the cacher has told it.
+  /// The ``Cacher/generation`` from before the value was fetched or stored, if the cacher has one.
   ///
-  /// A cacher that counts removals does not store the entry if its key has been removed since. `nil` stores it in any
-  /// case. It is not kept: entries that are read have none.
+  /// A cacher that counts removals does not store the entry if its key has been removed since. With `nil`, it stores
+  /// the entry in any case. The generation is not stored: entries that are read have none.
   public var generation: CacheGeneration?
 
   /// Creates an entry.
@@ -24,7 +38,7 @@ public struct CacheEntry<Value: Sendable>: Sendable {
   /// - Parameters:
   ///   - value: The value.
   ///   - storedAt: The time at which it was fetched or stored, since 1970-01-01T00:00Z.
-  ///   - validator: What came with it to ask the origin whether it has changed.
+  ///   - validator: The validator that came with it.
   ///   - timeToLive: The time to live that came with it.
   public init(
     value: Value,
@@ -40,13 +54,13 @@ public struct CacheEntry<Value: Sendable>: Sendable {
     )
   }
 
-  /// Creates an entry with all that came with its value about keeping it.
+  /// Creates an entry with directives.
   ///
   /// - Parameters:
   ///   - value: The value.
   ///   - storedAt: The time at which it was fetched or stored, since 1970-01-01T00:00Z.
-  ///   - validator: What came with it to ask the origin whether it has changed.
-  ///   - directives: What came with it about keeping it.
+  ///   - validator: The validator that came with it.
+  ///   - directives: The caching rules that came with it.
   public init(
     value: Value,
     storedAt: Duration,
@@ -59,9 +73,7 @@ public struct CacheEntry<Value: Sendable>: Sendable {
     self.directives = directives
   }
 
-  /// The time to live that came with the value; `nil` if the policy of whoever reads it decides.
-  ///
-  /// It is the one of the ``directives``.
+  /// The time to live of the ``directives``; `nil` if the policy of the reader decides.
   public var timeToLive: Duration? {
     get { directives.timeToLive }
     set { directives.timeToLive = newValue }

@@ -1,52 +1,52 @@
-/// Something that has happened in a multiplexer or a map, for a log.
+/// An event in a multiplexer or a map, for a log.
 ///
-/// Keys appear as text; a multiplexer, which has only one, appears by its id.
+/// Keys are given as text. A multiplexer, which has only one key, is named by its id.
 @nonexhaustive
 public enum CacheEvent: Sendable {
-  /// A fetch has succeeded, with what it brought and the time that it took, all attempts included.
+  /// A fetch has succeeded, with its outcome and its duration, including all attempts.
   ///
-  /// Keys that were fetched together have the duration of their fetch each.
+  /// Each of the keys that were fetched together has the duration of their fetch.
   case fetched(key: String, outcome: FetchOutcome, duration: Duration)
-  /// A fetch has failed in the end, after all retries; one that was cancelled has not.
+  /// A fetch has failed after all retries. A cancelled fetch has not failed.
   case fetchFailed(key: String, error: any Error, duration: Duration)
-  /// A request found that the value is past its time to live, and a fetch has begun.
+  /// A request has found the value past its time to live, and has started a fetch.
   case expired(key: String)
-  /// A value has left memory; all values if no key is named.
+  /// A value was removed from memory, or all values if there is no key.
   case removed(key: String?, cause: RemovalCause)
-  /// A value was stored from outside.
+  /// A value was stored by a caller.
   case stored(key: String)
-  /// The stored copy was used in place of a fetch, or after one that failed.
+  /// The stored copy was used instead of a fetch, or after a failed one.
   case restored(key: String)
   /// Values were written to the cacher.
   case flushed(count: Int)
-  /// The cacher failed with one entry, or as a whole if no key is named.
+  /// The cacher has failed for one entry, or as a whole if there is no key.
   ///
   /// No request fails because of it.
   case cacherFailed(key: String?, error: any Error)
 }
 
 extension CacheEvent {
-  /// The outcomes of fetches that have succeeded.
+  /// The outcome of a successful fetch.
   @nonexhaustive
   public enum FetchOutcome: Hashable, Sendable {
     /// A new value.
     case value
-    /// A confirmation of the value that was there.
+    /// A confirmation of the previous value.
     case notModified
     /// A value that must not be cached.
     case transient
   }
 
-  /// The reasons for which values leave memory.
+  /// The cause of a removal from memory.
   @nonexhaustive
   public enum RemovalCause: Hashable, Sendable {
-    /// It had to make room for others.
+    /// The value was evicted.
     case capacity
-    /// It was cleared, in memory and stored.
+    /// The value was cleared, in memory and stored.
     case cleared
     /// Memory was cleared.
     case memoryCleared
-    /// A fetch has brought a value that must not be cached.
+    /// A fetch has returned a value that must not be cached.
     case transient
   }
 }

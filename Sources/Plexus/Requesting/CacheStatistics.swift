@@ -1,41 +1,62 @@
-/// What has happened in a multiplexer since it was created.
+/// The counters of a multiplexer since its creation.
 ///
 /// Every request counts once: as a hit, a stale hit, a miss or a join.
+///
+/// ## Topics
+///
+/// ### Requests
+/// - ``hits``
+/// - ``staleHits``
+/// - ``misses``
+/// - ``joins``
+/// - ``hitRate``
+///
+/// ### Fetches
+/// - ``fetches``
+/// - ``failures``
+/// - ``revalidations``
+/// - ``fetchTime``
+/// - ``longestFetch``
+///
+/// ### Memory and storage
+/// - ``evictions``
+/// - ``restorations``
+/// - ``cacherErrors``
 public struct CacheStatistics: Hashable, Sendable {
-  /// The requests that were answered at once with a fresh value.
+  /// The number of requests that were answered immediately with a fresh value.
   public var hits: Int
-  /// The requests that were answered at once with a stale value.
+  /// The number of requests that were answered immediately with a stale value.
   public var staleHits: Int
-  /// The requests that began a fetch, or got a remembered failure.
+  /// The number of requests that started a fetch or got a remembered failure.
   public var misses: Int
-  /// The requests that waited for a fetch begun by somebody else.
+  /// The number of requests that waited for a fetch of another caller.
   public var joins: Int
-  /// The fetches begun.
+  /// The number of fetches started.
   ///
-  /// One that is tried again counts once, and so does one for several keys.
+  /// A retried fetch counts once, and so does one of several keys.
   public var fetches: Int
-  /// The fetches that failed in the end; cancelled ones do not count.
+  /// The number of fetches that failed after all retries; cancelled ones do not count.
   ///
-  /// One for several keys counts once, however many of them it failed for.
+  /// A fetch of several keys counts once, however many of them failed.
   public var failures: Int
-  /// The values that had to make room for others.
+  /// The number of evicted values.
   public var evictions: Int
-  /// The errors of the storage behind the multiplexer.
+  /// The number of errors of the cacher.
   public var cacherErrors: Int
-  /// The stored copies that were used in place of a fetch, or after one that failed.
+  /// The number of stored copies that were used instead of a fetch, or after a failed one.
   public var restorations: Int
-  /// The fetches that confirmed a value instead of bringing a new one.
+  /// The number of fetches that confirmed a value instead of returning a new one.
   ///
-  /// A fetch for several keys counts once for each key that it confirms.
+  /// A fetch of several keys counts once for each confirmed key.
   public var revalidations: Int
-  /// The time that all fetches together have taken, failed ones and the waits between attempts included.
+  /// The total duration of all fetches, including failed ones and the waits between attempts.
   ///
   /// Cancelled fetches do not count. Divide by ``fetches`` for the mean.
   public var fetchTime: Duration
-  /// The time that the slowest fetch has taken.
+  /// The duration of the slowest fetch.
   public var longestFetch: Duration
 
-  /// The share of requests that were answered at once with a fresh value; 0 before the first request.
+  /// The proportion of requests that were answered immediately with a fresh value; 0 before the first request.
   public var hitRate: Double {
     let requests = hits + staleHits + misses + joins
     return requests == 0 ? 0 : Double(hits) / Double(requests)
@@ -44,18 +65,18 @@ public struct CacheStatistics: Hashable, Sendable {
   /// Creates statistics.
   ///
   /// - Parameters:
-  ///   - hits: The requests that were answered at once with a fresh value.
-  ///   - staleHits: The requests that were answered at once with a stale value.
-  ///   - misses: The requests that began a fetch, or got a remembered failure.
-  ///   - joins: The requests that waited for a fetch begun by somebody else.
-  ///   - fetches: The fetches begun.
-  ///   - failures: The fetches that failed in the end.
-  ///   - evictions: The values that had to make room for others.
-  ///   - cacherErrors: The errors of the storage behind the multiplexer.
-  ///   - restorations: The stored copies that were used.
-  ///   - revalidations: The fetches that confirmed a value.
-  ///   - fetchTime: The time that all fetches together have taken.
-  ///   - longestFetch: The time that the slowest fetch has taken.
+  ///   - hits: The number of requests that were answered immediately with a fresh value.
+  ///   - staleHits: The number of requests that were answered immediately with a stale value.
+  ///   - misses: The number of requests that started a fetch or got a remembered failure.
+  ///   - joins: The number of requests that waited for a fetch of another caller.
+  ///   - fetches: The number of fetches started.
+  ///   - failures: The number of fetches that failed after all retries.
+  ///   - evictions: The number of evicted values.
+  ///   - cacherErrors: The number of errors of the cacher.
+  ///   - restorations: The number of stored copies that were used.
+  ///   - revalidations: The number of fetches that confirmed a value.
+  ///   - fetchTime: The total duration of all fetches.
+  ///   - longestFetch: The duration of the slowest fetch.
   @inlinable
   public init(
     hits: Int = 0,
@@ -85,12 +106,12 @@ public struct CacheStatistics: Hashable, Sendable {
     self.longestFetch = longestFetch
   }
 
-  /// Returns the sum of two statistics, number by number, with the longer of the longest fetches.
+  /// Returns the sums of the counters of two statistics, and the longer of the slowest fetches.
   ///
   /// - Parameters:
-  ///   - left: The one.
-  ///   - right: The other.
-  /// - Returns: The sum.
+  ///   - left: The first statistics.
+  ///   - right: The second statistics.
+  /// - Returns: The sums.
   public static func + (left: Self, right: Self) -> Self {
     Self(
       hits: left.hits + right.hits,

@@ -1,6 +1,6 @@
-/// A name by which values of maps are cleared and refreshed together.
+/// A tag for clearing and refreshing values of maps together.
 ///
-/// A map gives tags to its keys: see ``MultiplexerMap/clear(tags:)``.
+/// A map assigns tags to its keys: see ``MultiplexerMap/clear(tags:)``.
 ///
 /// ```swift
 /// let orders = MultiplexerMap<Int, String>(tagging: { id in ["orders", CacheTag("order:\(id)")] }) { id in
@@ -15,7 +15,7 @@ public struct CacheTag: Hashable, Sendable {
 
   /// Creates a tag.
   ///
-  /// - Parameter name: The name; tags with equal names are equal.
+  /// - Parameter name: The name. Tags with equal names are equal.
   public init(_ name: String) {
     self.name = name
   }

@@ -1,7 +1,7 @@
-/// The storage behind a multiplexer, where its values outlive the process.
+/// The persistent storage of a multiplexer.
 ///
-/// The `PlexusStorage` module has two that keep JSON in files: `JSONFileCacher` and `JSONLogCacher`.
-/// One of your own may stand on a database or a server:
+/// The `PlexusStorage` module has two cachers that write JSON to files: `JSONFileCacher` and `JSONLogCacher`. Your own
+/// can use a database or a server:
 ///
 /// ```swift
 /// actor MemoryCacher: Cacher {
@@ -21,88 +21,99 @@
 /// }
 /// ```
 ///
-/// <doc:writing-a-cacher> has a complete one.
+/// <doc:writing-a-cacher> has a complete example.
 ///
 /// ## Whole entries
 ///
-/// A reader gets an entry as it was stored, the newest one or an older one, or none: never parts of
-/// it and never another key's. After a crash that holds, too. Keys are any strings, the empty one, long ones
-/// and ones that look like paths included.
+/// A reader gets an entry exactly as it was stored, the newest or an older one, or none. It never gets parts of an
+/// entry, nor the entry of another key, also after a crash. Keys can be any strings, including empty ones, long ones
+/// and ones that look like paths.
 ///
 /// ## Durability
 ///
-/// When ``store(_:)``, ``removeEntries(forKeys:)`` or ``removeAllEntries()`` returns, what it did
-/// survives a crash and a power cut. In particular nothing that was removed comes back.
+/// When ``store(_:)``, ``removeEntries(forKeys:)`` or ``removeAllEntries()`` returns, its effect survives a crash and a
+/// power failure. In particular, removed entries do not return.
 ///
-/// ## Failing
+/// ## Failures
 ///
-/// An entry that is damaged, cut short, foreign or from an older version is no error but a miss. An
-/// operation throws if the storage itself fails; multiplexers count that and go on, so that no request
-/// fails because of storage. A batch does what it can and then throws a ``CacherError`` that names
-/// the rest.
+/// An entry that is damaged, truncated, foreign or of an older version is a miss, not an error. A method throws if the
+/// storage itself fails. Multiplexers count such errors and continue, so that no request fails because of storage. A
+/// batch processes as many entries as possible and then throws a ``CacherError`` that names the rest.
 ///
 /// ## Concurrency and cancellation
 ///
-/// Any task may call any operation at any time. Of two that overlap and touch the same key either may
-/// take effect last; one that begins after another has returned sees its effect. When the calling task is
-/// cancelled, ``store(_:)`` may leave out entries, which it names with a `CancellationError` as the
-/// reason. Reading and removing are carried out nevertheless.
+/// Any task can call any method at any time. If two calls for the same key overlap, either can take effect last. A call
+/// that starts after another has returned sees its effect. If the calling task is cancelled, ``store(_:)`` may omit
+/// entries, which it reports with a `CancellationError` as the reason. Reading and removing are completed.
+///
+/// ## Topics
+///
+/// ### Reading
+/// - ``entry(forKey:)``
+///
+/// ### Storing and removing
+/// - ``store(_:)``
+/// - ``removeEntries(forKeys:)``
+/// - ``removeEntries(withPrefix:)``
+/// - ``removeAllEntries()``
+///
+/// ### Counting removals
+/// - ``generation``
 public protocol Cacher<Value>: Sendable {
   /// The type of the values.
   associatedtype Value: Sendable
 
-  /// How much has been removed so far, by whatever instance or process; `nil` if the cacher does not count that.
+  /// The number of removals so far, by any instance or process; `nil` if the cacher does not count them.
   ///
-  /// Multiplexers read it before each fetch and each `store`, and hand it back with the value. It must not block. The
-  /// default is `nil`: a value that another instance fetched before a removal can then be written after it.
+  /// Multiplexers read it before each fetch and each `store`, and pass it back with the value. It must not block. With
+  /// the default, `nil`, a value that another instance has fetched before a removal can be written after it.
   var generation: CacheGeneration? { get }
 
   /// Returns the entry of a key.
   ///
   /// - Parameter key: The key.
-  /// - Returns: The entry as it was stored, however old it is; `nil` if there is none that can be used.
+  /// - Returns: The entry as it was stored, however old it is; `nil` if there is no usable one.
   /// - Throws: An error of the storage itself.
   func entry(forKey key: String) async throws -> CacheEntry<Value>?
 
-  /// Stores entries in place of those that their keys have.
+  /// Stores entries, which replace the previous ones of their keys.
   ///
-  /// An entry that cannot be stored leaves the older one of its key untouched or removes it, and does not
-  /// stop the others. One whose key has been removed since its ``CacheEntry/generation`` is left out, which is no
-  /// failure.
+  /// If an entry cannot be stored, the previous one stays or is removed, and the others are stored. An entry whose key
+  /// has been removed since its ``CacheEntry/generation`` is omitted, which is not a failure.
   ///
   /// - Parameter entries: The entries by key.
   /// - Throws: A ``CacherError`` that names the keys whose entries were not stored.
   func store(_ entries: [String: CacheEntry<Value>]) async throws
 
-  /// Removes the entries of some keys; those that have none are ignored.
+  /// Removes the entries of some keys, and ignores keys without an entry.
   ///
   /// - Parameter keys: The keys.
-  /// - Throws: A ``CacherError`` that names the keys whose entries may still be there.
+  /// - Throws: A ``CacherError`` that names the keys whose entries may still exist.
   func removeEntries(forKeys keys: Set<String>) async throws
 
-  /// Removes every entry.
+  /// Removes all entries.
   ///
-  /// - Throws: An error of the storage, which may still have entries then.
+  /// - Throws: An error of the storage, which may still have entries.
   func removeAllEntries() async throws
 
-  /// Removes every entry whose key begins with some characters.
+  /// Removes all entries whose keys have a prefix.
   ///
-  /// A ``MultiplexerMap`` with an id calls it to clear its own entries. The default implementation removes all
-  /// entries: implement it in a cacher that several maps share.
+  /// A ``MultiplexerMap`` with an id calls this method to clear its own entries. The default implementation removes all
+  /// entries, so implement it in a cacher that several maps share.
   ///
-  /// - Parameter prefix: The beginning of the keys.
-  /// - Throws: An error of the storage, which may still have such entries then.
+  /// - Parameter prefix: The prefix of the keys.
+  /// - Throws: An error of the storage, which may still have such entries.
   func removeEntries(withPrefix prefix: String) async throws
 }
 
 extension Cacher {
-  /// No generation: removals are not counted.
+  /// The default: removals are not counted.
   public var generation: CacheGeneration? { nil }
 
-  /// Removes every entry.
+  /// Removes all entries.
   ///
-  /// - Parameter prefix: The beginning of the keys that have to be removed.
-  /// - Throws: An error of the storage, which may still have entries then.
+  /// - Parameter prefix: The prefix of the keys to remove.
+  /// - Throws: An error of the storage, which may still have entries.
   public func removeEntries(withPrefix prefix: String) async throws {
     try await removeAllEntries()
   }
@@ -110,13 +121,13 @@ extension Cacher {
 
 /// A cacher that reads several entries with one call, such as a database.
 ///
-/// A map that fetches several keys at once reads their stored copies with one call. From other cachers it
-/// reads up to 16 entries at a time.
+/// A map that fetches several keys at once reads their stored copies with one call. From other cachers, it reads up to
+/// 16 entries concurrently.
 public protocol BatchReadingCacher<Value>: Cacher {
   /// Returns the entries of some keys.
   ///
   /// - Parameter keys: The keys.
-  /// - Returns: The entries as they were stored, without the keys that have none that can be used.
+  /// - Returns: The entries as they were stored, without keys that have no usable one.
   /// - Throws: An error of the storage itself.
   func entries(forKeys keys: Set<String>) async throws -> [String: CacheEntry<Value>]
 }

@@ -1,23 +1,23 @@
-/// The entries of a batch that a ``Cacher`` could not store or remove, and why.
+/// The entries of a batch that a ``Cacher`` could not store or remove, with the reasons.
 ///
-/// The keys that are not named have been dealt with, durably.
+/// All other keys were processed, durably.
 public struct CacherError: Error {
-  /// The reason for each key that failed.
+  /// The error of each failed key.
   public let failures: [String: any Error]
 
   /// Creates an error.
   ///
-  /// - Parameter failures: The reason for each key that failed.
+  /// - Parameter failures: The error of each failed key.
   public init(failures: [String: any Error]) {
     self.failures = failures
   }
 
-  /// The keys that failed.
+  /// The failed keys.
   public var keys: Set<String> { Set(failures.keys) }
 }
 
 extension CacherError: CustomStringConvertible {
-  /// A sentence that names some of the keys and their reasons, in order of the keys.
+  /// A description that names some of the failed keys with their errors, in the order of the keys.
   public var description: String {
     let named = failures.sorted { $0.key < $1.key }.prefix(5).map { "\($0.key): \($0.value)" }
     let rest = failures.count - named.count

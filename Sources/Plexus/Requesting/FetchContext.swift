@@ -1,17 +1,17 @@
-/// What a fetch may want to know about the value that it renews.
+/// The previous value and the attempt of a fetch.
 public struct FetchContext<Value: Sendable>: Sendable {
-  /// The value that there was when the fetch began, fresh or stale.
+  /// The value at the start of the fetch, fresh or stale.
   public let previousValue: Value?
-  /// What came with that value to ask the origin whether it has changed, such as an entity tag.
+  /// The validator of that value, with which the origin can tell whether it has changed, such as an entity tag.
   public let validator: String?
-  /// The number of this attempt: 1, 2, ...
+  /// The number of this attempt, from 1 on.
   public let attempt: Int
 
-  /// Creates a context, for instance to call a fetch from a test.
+  /// Creates a context, for example to call a fetch from a test.
   ///
   /// - Parameters:
-  ///   - previousValue: The value that there is.
-  ///   - validator: What came with that value.
+  ///   - previousValue: The previous value.
+  ///   - validator: The validator of that value.
   ///   - attempt: The number of the attempt.
   public init(previousValue: Value?, validator: String? = nil, attempt: Int = 1) {
     self.previousValue = previousValue

@@ -1,5 +1,5 @@
 extension MultiplexerMap {
-  /// One key of a map: it can be requested, followed and changed like a ``Multiplexer``.
+  /// One key of a map, with the methods of a ``Multiplexer``.
   ///
   /// ```swift
   /// let names = MultiplexerMap<Int, String> { id in "user \(id)" }
@@ -10,7 +10,7 @@ extension MultiplexerMap {
   /// print(name, ada.cachedValue ?? "?")  // user 7 Ada
   /// ```
   ///
-  /// An entry keeps the map alive. It is a value: two entries of one key are the same to the map.
+  /// An entry keeps the map alive. It is a value: all entries of a key are equivalent.
   ///
   /// ## Topics
   ///
@@ -29,7 +29,7 @@ extension MultiplexerMap {
   /// - ``clear()``
   /// - ``clearMemory()``
   ///
-  /// ### Following
+  /// ### Subscribing
   /// - ``current``
   /// - ``subscribe(bufferingPolicy:)``
   /// - ``subscribe(refetching:bufferingPolicy:)``
@@ -37,7 +37,7 @@ extension MultiplexerMap {
   /// - ``subscription(refetching:bufferingPolicy:)``
   /// - ``subscriberCount``
   public struct Entry: StatefulBroadcaster, Requestable {
-    /// The type of the elements: the states of the value.
+    /// The type of the elements, which are the loading states of the value.
     public typealias Element = LoadState<Value>
 
     /// The key.
@@ -45,9 +45,9 @@ extension MultiplexerMap {
 
     @usableFromInline let owner: CacheOwner<Key, Value>
     @usableFromInline let hash: UInt64
-    /// The refresh that requests through this entry insist on.
+    /// The refresh that requests through this entry must satisfy.
     @usableFromInline let ticket: RefreshTicket
-    /// Returns the value if it is fresh; compiled for the types of the client.
+    /// Returns the value if it is fresh; specialized in the client.
     @usableFromInline let hit: @Sendable () -> Value?
 
     @inlinable
@@ -62,10 +62,10 @@ extension MultiplexerMap {
 
     @inlinable var cache: KeyedCache<Key, Value> { owner.cache }
 
-    /// Returns the value: at once if it is fresh, else after the one fetch that all callers share.
+    /// Returns the value, immediately if it is fresh, otherwise after the fetch that all callers share.
     ///
     /// - Returns: The value.
-    /// - Throws: As ``MultiplexerMap/request(_:)->Value``.
+    /// - Throws: The same errors as ``MultiplexerMap/request(_:)->Value``.
     @inlinable
     public func request() async throws -> Value {
       if let value = cache.hit(key, hash: hash, ticket: ticket) { return value }
@@ -74,31 +74,31 @@ extension MultiplexerMap {
 
     /// Returns the value in memory if it is fresh, and counts it as a hit.
     ///
-    /// - Returns: The value; `nil` if ``request()`` would fetch it or wait for it.
+    /// - Returns: The value; `nil` if ``request()`` would have to wait.
     @inlinable
     public func requestImmediately() -> Value? {
       hit()
     }
 
-    /// Returns the value, where it comes from and how old it is.
+    /// Returns the value with its source and its age.
     ///
-    /// - Returns: The value, and what is known of it.
-    /// - Throws: As ``request()``.
+    /// - Returns: The response.
+    /// - Throws: The same errors as ``request()``.
     @inlinable
     public func response() async throws -> Response<Value> {
       try await cache.response(key, hash: hash, ticket: ticket)
     }
 
-    /// The value in memory, fresh or stale; it is `nil` if there is none.
+    /// The value in memory, fresh or stale, if any.
     ///
     /// Reading it fetches nothing and does not count in the statistics.
     @inlinable public var cachedValue: Value? {
       cache.value(of: key, hash: hash)
     }
 
-    /// Brings a value, as fresh as one that was just fetched.
+    /// Stores a value, which is as fresh as one that was just fetched.
     ///
-    /// What follows is described at ``MultiplexerMap/store(_:for:)``.
+    /// For details, see ``MultiplexerMap/store(_:for:)``.
     ///
     /// - Parameter value: The value.
     @inlinable
@@ -106,19 +106,21 @@ extension MultiplexerMap {
       cache.store(value, for: key, hash: hash)
     }
 
-    /// Says that the value has changed at its origin.
+    /// Marks the value as changed at its origin.
     ///
-    /// What follows is described at ``Multiplexer/refresh()``.
+    /// For details, see ``Multiplexer/refresh()``.
     ///
-    /// - Returns: The same entry, whose requests are answered with what was fetched or stored after this call
-    ///   only.
+    /// - Returns: The same entry. Its requests are answered only with values that were fetched or stored after this
+    ///   call.
     @inlinable
     @discardableResult
     public func refresh() -> Self {
       Self(owner: owner, key: key, hash: hash, ticket: cache.refresh(key, hash: hash))
     }
 
-    /// Forgets the value, as ``MultiplexerMap/clear(_:)-(Key)`` does.
+    /// Removes the value from memory and storage.
+    ///
+    /// For details, see ``MultiplexerMap/clear(_:)-(Key)``.
     ///
     /// - Throws: A ``CacherError`` if the stored copy may still be there.
     @inlinable
@@ -126,27 +128,27 @@ extension MultiplexerMap {
       try await cache.clear(key, hash: hash)
     }
 
-    /// The state of the value at this moment.
+    /// The current loading state of the value.
     ///
     /// Reading it fetches nothing and does not count in the statistics.
     @inlinable public var current: LoadState<Value> {
       cache.loadState(of: key, hash: hash)
     }
 
-    /// Registers a subscriber and returns the current state of the value and those that follow.
+    /// Registers a subscriber and returns the current state of the value, followed by every change.
     ///
-    /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-    /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+    /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+    /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
     public func subscribe(
       bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
     ) -> AsyncStream<LoadState<Value>> {
       AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
     }
 
-    /// Registers a subscriber and returns the current state of the value and those that follow.
+    /// Registers a subscriber and returns the current state of the value, followed by every change.
     ///
-    /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-    /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+    /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+    /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
     @inlinable
     public func subscription(
       bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
@@ -156,7 +158,7 @@ extension MultiplexerMap {
       }
     }
 
-    /// The number of subscribers of the key at this moment, streams and handlers alike.
+    /// The current number of subscribers of the key, including streams and handlers.
     public var subscriberCount: Int {
       cache.subscriberCount(of: key, hash: hash)
     }

@@ -1,8 +1,7 @@
-/// A cache of one asynchronously fetched value that never fetches it twice at once.
+/// A cache of one value that is fetched at most once at a time.
 ///
-/// Any number of tasks may ask for the value; while a fetch is under way they all wait for that one.
-/// Afterwards the value is handed out from memory, without suspending, until it is older than its
-/// time to live.
+/// Any number of tasks can request the value. During a fetch, all of them wait for it. Afterwards, the value is
+/// returned from memory, without suspending, until its time to live has passed.
 ///
 /// ```swift
 /// let profile = Multiplexer {
@@ -16,49 +15,84 @@
 ///
 /// ## Fetching
 ///
-/// The closure runs in a task of its own, off every actor. It has the highest priority of those who
-/// wait, and none of their task-local values. A caller that comes while it runs joins it.
+/// The closure runs in its own task, off every actor, with the highest priority of its callers. It has no task-local
+/// values of its callers, unless the policy sets ``CachePolicy/inheritsTaskLocals``. A request during the fetch joins
+/// it.
 ///
-/// ## Failing
+/// ## Failures
 ///
-/// Everybody who waits gets the error, nothing is cached, and the next request fetches again. A value
-/// that is there is never dropped because of an error: if the policy says so, callers get it in place
-/// of the error; ``response()`` tells.
+/// All callers of a failed fetch get its error, nothing is cached, and the next request fetches again. An error never
+/// drops a cached value. If the policy allows it, callers get that value instead of the error, and ``response()`` has
+/// the error.
 ///
 /// ## Cancellation
 ///
-/// A caller that is cancelled while it waits leaves at once with a `CancellationError`; the fetch and
-/// the other callers notice nothing. What happens to the fetch when the last caller has left, the
-/// policy says. A task that is cancelled already still gets a value that is at hand, and an error
-/// in place of a wait.
+/// A waiting caller that is cancelled returns immediately with a `CancellationError`, without affecting the fetch and
+/// the other callers. ``CachePolicy/whenUnobserved`` decides about the fetch when the last caller leaves. A request in
+/// a cancelled task returns an available value, and throws instead of waiting.
 ///
 /// ## Refreshing, clearing, storing
 ///
-/// ``refresh()`` says that the value has changed at its origin, ``clear()`` forgets it, and
-/// ``store(_:)`` brings a new one. Whatever a fetch brings that began before is never stored after
-/// `clear()` or `store(_:)`, and does not satisfy a `refresh()`.
+/// ``refresh()`` marks the value as changed at its origin, ``clear()`` removes it, and ``store(_:)`` replaces it. The
+/// result of a fetch that started before `clear()` or `store(_:)` is not stored, and does not satisfy a `refresh()`.
 ///
 /// ## Subscribing
 ///
-/// A subscriber is told the state of the value: the current one at once, then every change. It does not
-/// cause a fetch, unless it is a live subscription: ``subscribe(refetching:bufferingPolicy:)``.
+/// A subscriber receives the current loading state first, and then every change. It does not cause a fetch, unless it
+/// is a live subscription: see ``subscribe(refetching:bufferingPolicy:)``.
 ///
 /// ## Release
 ///
-/// The last reference ends the streams. A fetch that is under way ends in its own time; a caller that
-/// waits holds a reference.
+/// Releasing the last reference ends the streams. A fetch in flight continues to its end. A waiting caller holds a
+/// reference.
+///
+/// ## Topics
+///
+/// ### Creating a multiplexer
+/// - ``init(id:policy:cacher:clock:onFetch:)-(_,_,_,_,()->Value)``
+/// - ``init(id:policy:cacher:clock:onFetch:)-(_,_,_,_,(FetchContext<Value>)->FetchResult<Value>)``
+///
+/// ### Requesting
+/// - ``request()``
+/// - ``response()``
+/// - ``requestImmediately()``
+/// - ``cachedValue``
+/// - ``prefetch()``
+///
+/// ### Changing
+/// - ``store(_:)``
+/// - ``update(_:)``
+/// - ``update(optimistically:commit:)``
+/// - ``refresh()``
+/// - ``clear()``
+/// - ``clearMemory()``
+///
+/// ### Subscribing
+/// - ``current``
+/// - ``subscribe(bufferingPolicy:)``
+/// - ``subscribe(refetching:bufferingPolicy:)``
+/// - ``subscription(bufferingPolicy:)``
+/// - ``subscription(refetching:bufferingPolicy:)``
+/// - ``subscriberCount``
+///
+/// ### Storing and signing out
+/// - ``flush()``
+/// - ``register(in:)``
+///
+/// ### Monitoring
+/// - ``statistics``
+/// - ``events(bufferingPolicy:)``
 public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestable {
-  /// What subscribers receive.
+  /// The type of the elements that subscribers receive.
   public typealias Element = LoadState<Value>
 
   @usableFromInline let cache: KeyedCache<SingleKey, Value>
-  /// The refresh that requests through this reference insist on.
+  /// The refresh that requests through this reference must satisfy.
   @usableFromInline let ticket: RefreshTicket
   @usableFromInline let owner: CacheOwner<SingleKey, Value>
   /// Returns the value if it is fresh.
   ///
-  /// A zipper calls a method of the protocol, which is compiled for no type: this is compiled for the type of a
-  /// client.
+  /// A zipper calls a protocol method that is not specialized. This closure is specialized in the client.
   @usableFromInline let hit: @Sendable () -> Value?
 
   @inlinable
@@ -70,16 +104,16 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
     hit = { cache.hit(SingleKey(), hash: 0, ticket: ticket) }
   }
 
-  /// Creates a multiplexer of what a closure fetches.
+  /// Creates a multiplexer.
   ///
   /// - Parameters:
-  ///   - id: The name by which it appears in errors, and the key of its stored copy; its type if there is
-  ///     none. Give one with a cacher: two multiplexers of one type would share a copy.
-  ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
-  ///   - cacher: Where the value outlives the process, if it shall.
-  ///   - clock: What measures the age of values, waits and timeouts.
-  ///   - onFetch: What fetches the value. It is released with the multiplexer.
-  /// - Precondition: The policy's expiry jitter lies between 0 and 1, and its timeouts are positive.
+  ///   - id: The name in errors, and the key of the stored copy; by default, the type. Pass one with a cacher, since
+  ///     multiplexers of one type would share a copy.
+  ///   - policy: The rules for caching, and for slow and failing fetches.
+  ///   - cacher: Persistent storage for the value, if any.
+  ///   - clock: The clock for ages, waits and timeouts.
+  ///   - onFetch: Fetches the value. It is released with the multiplexer.
+  /// - Precondition: The policy's expiry jitter is between 0 and 1, and its timeouts are positive.
   @inlinable
   public init(
     id: String? = nil,
@@ -107,10 +141,9 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
     self.init(owner: CacheOwner(cache), ticket: .none)
   }
 
-  /// Creates a multiplexer of what a closure fetches that knows of the value it renews.
+  /// Creates a multiplexer whose fetch receives the previous value.
   ///
-  /// The closure may ask the origin whether the value has changed at all, and may say how long the
-  /// new one is fresh.
+  /// The closure can ask the origin whether the value has changed, and can return a time to live.
   ///
   /// ```swift
   /// let rates = Multiplexer { (context: FetchContext<[String]>) in
@@ -120,13 +153,13 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
   /// ```
   ///
   /// - Parameters:
-  ///   - id: The name by which it appears in errors, and the key of its stored copy; its type if there is
-  ///     none. Give one with a cacher: two multiplexers of one type would share a copy.
-  ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
-  ///   - cacher: Where the value outlives the process, if it shall.
-  ///   - clock: What measures the age of values, waits and timeouts.
-  ///   - onFetch: What fetches the value. It is released with the multiplexer.
-  /// - Precondition: The policy's expiry jitter lies between 0 and 1, and its timeouts are positive.
+  ///   - id: The name in errors, and the key of the stored copy; by default, the type. Pass one with a cacher, since
+  ///     multiplexers of one type would share a copy.
+  ///   - policy: The rules for caching, and for slow and failing fetches.
+  ///   - cacher: Persistent storage for the value, if any.
+  ///   - clock: The clock for ages, waits and timeouts.
+  ///   - onFetch: Fetches the value. It is released with the multiplexer.
+  /// - Precondition: The policy's expiry jitter is between 0 and 1, and its timeouts are positive.
   @inlinable
   public init(
     id: String? = nil,
@@ -159,13 +192,12 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
 
   // MARK: - Requests
 
-  /// Returns the value: at once if it is fresh, else after the one fetch that everybody waits for.
+  /// Returns the value, immediately if it is fresh, otherwise after the fetch that all callers share.
   ///
   /// - Returns: The value.
-  /// - Throws: The error of the fetch that this call waited for; a `CancellationError` if the calling
-  ///   task is cancelled and there is no value at hand;
-  ///   ``MultiplexerError/recursiveRequest(chain:)`` if the calling task belongs to a fetch that would
-  ///   come to wait for itself.
+  /// - Throws: The error of the fetch; a `CancellationError` if the calling task is cancelled and no value is
+  ///   available; ``MultiplexerError/recursiveRequest(chain:)`` if the calling task belongs to a fetch that would wait
+  ///   for itself.
   @inlinable
   public nonisolated func request() async throws -> Value {
     if let value = cache.hit(SingleKey(), hash: 0, ticket: ticket) { return value }
@@ -174,22 +206,22 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
 
   /// Returns the value in memory if it is fresh, and counts it as a hit.
   ///
-  /// - Returns: The value; `nil` if ``request()`` would fetch it or wait for it.
+  /// - Returns: The value; `nil` if ``request()`` would have to wait.
   @inlinable
   public nonisolated func requestImmediately() -> Value? {
     hit()
   }
 
-  /// Returns the value, where it comes from and how old it is.
+  /// Returns the value with its source and its age.
   ///
-  /// - Returns: The value, and what is known of it.
-  /// - Throws: As ``request()``.
+  /// - Returns: The response.
+  /// - Throws: The same errors as ``request()``.
   @inlinable
   public nonisolated func response() async throws -> Response<Value> {
     try await cache.response(SingleKey(), hash: 0, ticket: ticket)
   }
 
-  /// The value in memory, fresh or stale; it is `nil` if there is none.
+  /// The value in memory, fresh or stale, if any.
   ///
   /// Reading it fetches nothing and does not count in the statistics.
   @inlinable public nonisolated var cachedValue: Value? {
@@ -198,12 +230,11 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
 
   // MARK: - Commands
 
-  /// Says that the value has changed at its origin.
+  /// Marks the value as changed at its origin.
   ///
-  /// The next request fetches. If a fetch is under way, which began too early, one more runs right
-  /// after it, however many refreshes come before that one begins. While it runs other requests keep
-  /// getting the old value at once, for as long as it serves. A fetch that fails keeps the value, and the
-  /// next request tries again. A remembered failure is forgotten.
+  /// The next request fetches. If a fetch is in flight, one more fetch follows it, whatever the number of refreshes
+  /// before it starts. Meanwhile, other requests return the old value immediately, as long as it is usable. A failed
+  /// fetch keeps the value, and the next request tries again. A remembered failure is dropped.
   ///
   /// ```swift
   /// let profile = Multiplexer { "Ada" }
@@ -211,48 +242,49 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
   /// print(newest)
   /// ```
   ///
-  /// - Returns: A reference to the same multiplexer whose requests are answered with what was fetched or
-  ///   stored after this call only.
+  /// - Returns: A reference to the same multiplexer. Its requests are answered only with values that were fetched or
+  ///   stored after this call.
   @inlinable
   @discardableResult
   public nonisolated func refresh() -> Self {
     Self(owner: owner, ticket: cache.refresh(SingleKey(), hash: 0))
   }
 
-  /// Forgets the value.
+  /// Removes the value from memory and storage.
   ///
-  /// It is forgotten, and `.unknown` is published, before this call suspends. Those who wait for a fetch
-  /// get its result, which is stored nowhere. A request made afterwards fetches anew, and no stored copy
-  /// is used until it has been removed. When this call returns it is gone for good. It runs to its
-  /// end when the calling task is cancelled.
+  /// The value is removed from memory, and `.unknown` is published, before this call suspends. Callers of a fetch in
+  /// flight get its result, which is not stored. A later request fetches anew, and the stored copy is not used until it
+  /// has been removed. When this call returns, the removal is durable. The call completes even if the calling task is
+  /// cancelled.
   ///
-  /// - Throws: The cacher's error if the stored copy may still be there. This multiplexer does not use it
-  ///   any more, and tries again to remove it at the next ``flush()`` or `clear()`.
+  /// - Throws: The error of the cacher if the stored copy may still exist. This multiplexer does not use it, and tries
+  ///   to remove it again at the next ``flush()`` or `clear()`.
   public nonisolated func clear() async throws {
     try await cache.clear()
   }
 
-  /// Writes the value to the cacher, if it has changed since it was written.
+  /// Writes the value to the cacher if it has unwritten changes.
   ///
-  /// It runs to its end when the calling task is cancelled.
+  /// The call completes even if the calling task is cancelled.
   ///
-  /// - Throws: A ``CacherError`` that names the keys that failed. They are tried again at the next call.
+  /// - Throws: A ``CacherError`` that names the failed keys, which are retried at the next call.
   public nonisolated func flush() async throws {
     try await cache.flush()
   }
 
-  /// Forgets the value in memory, for instance when memory is short.
+  /// Removes the value from memory, for example when memory is short.
   ///
-  /// `.unknown` is published. A fetch that is under way goes on, and its value will be kept. A value that
+  /// `.unknown` is published. A fetch in flight continues, and its value is stored. Unwritten changes are written to
+  /// the cacher.
   /// the cacher does not have yet is written to it.
   public nonisolated func clearMemory() {
     cache.clearMemory()
   }
 
-  /// Brings a value, as fresh as one that was just fetched.
+  /// Stores a value, which is as fresh as one that was just fetched.
   ///
-  /// It wins over every fetch under way, whose callers get it, too; it satisfies every refresh before
-  /// and ends a remembered failure.
+  /// It wins over every fetch in flight, whose callers get it, too. It satisfies all earlier refreshes and ends a
+  /// remembered failure.
   ///
   /// - Parameter value: The value.
   @inlinable
@@ -262,20 +294,20 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
 
   // MARK: - Streams
 
-  /// Registers a subscriber and returns the current state of the value and those that follow.
+  /// Registers a subscriber and returns the current state of the value, followed by every change.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
   ) -> AsyncStream<LoadState<Value>> {
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber and returns the current state of the value and those that follow.
+  /// Registers a subscriber and returns the current state of the value, followed by every change.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
   @inlinable
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
@@ -285,39 +317,38 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
     }
   }
 
-  /// The state of the value at this moment.
+  /// The current loading state of the value.
   ///
   /// Reading it fetches nothing and does not count in the statistics.
   public nonisolated var current: LoadState<Value> {
     cache.loadState(of: SingleKey(), hash: 0)
   }
 
-  /// The number of subscribers at this moment, streams and handlers alike.
+  /// The current number of subscribers, including streams and handlers.
   public nonisolated var subscriberCount: Int {
     cache.subscriberCount(of: SingleKey(), hash: 0)
   }
 
   // MARK: - Housekeeping
 
-  /// Registers somebody who keeps a log of what happens from now on.
+  /// Returns the events of the multiplexer from now on, for a log.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled, or the multiplexer
-  ///   is released.
+  /// - Parameter bufferingPolicy: The policy for events that the reader has not read yet.
+  /// - Returns: The stream. It ends when it is dropped, its task is cancelled, or the multiplexer is released.
   public nonisolated func events(
     bufferingPolicy: BufferingPolicy<CacheEvent> = .unbounded
   ) -> AsyncStream<CacheEvent> {
     cache.subscribe(bufferingPolicy: bufferingPolicy)
   }
 
-  /// What has happened so far.
+  /// The counters so far.
   public nonisolated var statistics: CacheStatistics {
     cache.currentStatistics
   }
 
   /// Adds the multiplexer to a repository, which does not keep it alive.
   ///
-  /// - Parameter repository: What clears its members together.
+  /// - Parameter repository: The repository.
   /// - Returns: The multiplexer itself.
   @discardableResult
   public nonisolated func register(in repository: MuxRepository = .shared) -> Self {
@@ -334,7 +365,7 @@ extension Multiplexer: HubBacked {
   }
 }
 
-/// The key of a multiplexer that has only one.
+/// The key of a multiplexer, which has only one.
 @usableFromInline
 struct SingleKey: Hashable, Sendable {
   @inlinable

@@ -1,10 +1,10 @@
 extension MultiplexerMap {
-  /// Creates a map of what a closure fetches for several keys at once.
+  /// Creates a map that fetches several keys at once.
   ///
-  /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all that is missing with one call. Requests of single keys
-  /// share a call if they come within a window: it begins with the first key, and the fetch begins at its end, or as
-  /// soon as the batch is full. Without a window a single key is fetched alone. A key whose callers have all left
-  /// before the fetch begins is not fetched, unless the policy says ``UnobservedFetch/finishAndStore``.
+  /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all missing keys with one call. With a window, requests of
+  /// single keys share a call, too: the window opens with the first key, and the fetch starts when it closes or when
+  /// the batch is full. Without a window, a single key is fetched alone. A key whose callers have all left before
+  /// the fetch starts is not fetched, unless the policy says ``UnobservedFetch/finishAndStore``.
   ///
   /// ```swift
   /// let users = MultiplexerMap<Int, String>.bulk(window: .milliseconds(2), maximumBatchSize: 100) { ids in
@@ -17,19 +17,19 @@ extension MultiplexerMap {
   /// ```
   ///
   /// - Parameters:
-  ///   - id: The name by which it appears in errors; its type if there is none.
-  ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
-  ///   - capacity: How much is kept in memory.
-  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together: always the
-  ///     same for a key.
-  ///   - clock: What measures the age of values, waits and timeouts.
-  ///   - window: How long the first key of a batch waits for others that are requested one by one.
-  ///   - maximumBatchSize: The largest number of keys in a batch; `nil` for no limit.
-  ///   - onFetch: What fetches the values of keys, each of them once; a key that it returns nothing for
-  ///     fails with ``MultiplexerError/missingKey(_:)``. It is released with the map.
+  ///   - id: The name in errors; by default, the type.
+  ///   - policy: The rules for caching, and for slow and failing fetches.
+  ///   - capacity: The limit for the values in memory.
+  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together. They must always be
+  ///     the same for a key.
+  ///   - clock: The clock for ages, waits and timeouts.
+  ///   - window: How long the first single key of a batch waits for others.
+  ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
+  ///   - onFetch: Fetches the values of several distinct keys. A key that is missing in its result fails with
+  ///     ``MultiplexerError/missingKey(_:)``. It is released with the map.
   /// - Returns: The map.
-  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its timeouts are positive, the capacity and
-  ///   the window are not negative, and a batch has room for one key.
+  /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, the capacity and the
+  ///   window are not negative, and a batch has room for one key.
   @inlinable
   public static func bulk(
     id: String? = nil,
@@ -52,25 +52,25 @@ extension MultiplexerMap {
     )
   }
 
-  /// Creates a map of what a closure fetches for several keys at once, with a result for each.
+  /// Creates a map that fetches several keys at once, with a result for each.
   ///
-  /// A result is a value, a confirmation of the value that is there, or an error, which is not tried again. If the
-  /// closure itself throws, all keys of the call have failed, and the retry policy applies.
+  /// A result is a value, a confirmation of the previous value, or an error, which is not retried. If the closure
+  /// itself throws, all keys of the call fail, and the retry policy applies.
   ///
   /// - Parameters:
-  ///   - id: The name by which it appears in errors; its type if there is none.
-  ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
-  ///   - capacity: How much is kept in memory.
-  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together: always the
-  ///     same for a key.
-  ///   - clock: What measures the age of values, waits and timeouts.
-  ///   - window: How long the first key of a batch waits for others that are requested one by one.
-  ///   - maximumBatchSize: The largest number of keys in a batch; `nil` for no limit.
-  ///   - onFetch: What fetches the keys, each of them once, and returns a result for each; a key that it returns
-  ///     nothing for fails with ``MultiplexerError/missingKey(_:)``. It is released with the map.
+  ///   - id: The name in errors; by default, the type.
+  ///   - policy: The rules for caching, and for slow and failing fetches.
+  ///   - capacity: The limit for the values in memory.
+  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together. They must always be
+  ///     the same for a key.
+  ///   - clock: The clock for ages, waits and timeouts.
+  ///   - window: How long the first single key of a batch waits for others.
+  ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
+  ///   - onFetch: Fetches several distinct keys and returns a result for each. A key that is missing in its result
+  ///     fails with ``MultiplexerError/missingKey(_:)``. It is released with the map.
   /// - Returns: The map.
-  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its timeouts are positive, the capacity and
-  ///   the window are not negative, and a batch has room for one key.
+  /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, the capacity and the
+  ///   window are not negative, and a batch has room for one key.
   @inlinable
   @_disfavoredOverload
   public static func bulk(
@@ -97,12 +97,12 @@ extension MultiplexerMap {
     )
   }
 
-  /// Creates a map of what a closure fetches for several keys at once, with stored copies under names of your own.
+  /// Creates a map that fetches several keys at once and stores copies under your names.
   ///
-  /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all that is missing with one call. Requests of single keys
-  /// share a call if they come within a window: it begins with the first key, and the fetch begins at its end, or as
-  /// soon as the batch is full. Without a window a single key is fetched alone. A key whose callers have all left
-  /// before the fetch begins is not fetched, unless the policy says ``UnobservedFetch/finishAndStore``.
+  /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all missing keys with one call. With a window, requests of
+  /// single keys share a call, too: the window opens with the first key, and the fetch starts when it closes or when
+  /// the batch is full. Without a window, a single key is fetched alone. A key whose callers have all left before
+  /// the fetch starts is not fetched, unless the policy says ``UnobservedFetch/finishAndStore``.
   ///
   /// ```swift
   /// let users = MultiplexerMap<Int, String>.bulk(window: .milliseconds(2), maximumBatchSize: 100) { ids in
@@ -115,24 +115,24 @@ extension MultiplexerMap {
   /// ```
   ///
   /// - Parameters:
-  ///   - id: The name by which it appears in errors, and the namespace of its entries in the cacher. A map
-  ///     without one appears by its type, shares its entries with others like it, and clears the whole cacher.
-  ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
-  ///   - capacity: How much is kept in memory.
-  ///   - cacher: Persistent storage for the values, if any. Their keys there are made of the id and the
-  ///     name of each key.
-  ///   - keyName: Returns the name of a key: the same for equal keys, and different ones for others. Two keys with
-  ///     one name would share a stored value.
-  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together: always the
-  ///     same for a key.
-  ///   - clock: What measures the age of values, waits and timeouts.
-  ///   - window: How long the first key of a batch waits for others that are requested one by one.
-  ///   - maximumBatchSize: The largest number of keys in a batch; `nil` for no limit.
-  ///   - onFetch: What fetches the values of keys, each of them once; a key that it returns nothing for
-  ///     fails with ``MultiplexerError/missingKey(_:)``. It is released with the map.
+  ///   - id: The name in errors, and the namespace of the entries in the cacher. A map without an id is named after
+  ///     its type, shares its entries with others of that type, and clears the whole cacher.
+  ///   - policy: The rules for caching, and for slow and failing fetches.
+  ///   - capacity: The limit for the values in memory.
+  ///   - cacher: Persistent storage for the values, if any. The key of an entry consists of the id and the name
+  ///     of the key.
+  ///   - keyName: Returns the name of a key. Equal keys must have the same name, and different keys different names,
+  ///     since keys with one name would share a stored value.
+  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together. They must always be
+  ///     the same for a key.
+  ///   - clock: The clock for ages, waits and timeouts.
+  ///   - window: How long the first single key of a batch waits for others.
+  ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
+  ///   - onFetch: Fetches the values of several distinct keys. A key that is missing in its result fails with
+  ///     ``MultiplexerError/missingKey(_:)``. It is released with the map.
   /// - Returns: The map.
-  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its timeouts are positive, the capacity and
-  ///   the window are not negative, and a batch has room for one key.
+  /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, the capacity and the
+  ///   window are not negative, and a batch has room for one key.
   @inlinable
   public static func bulk(
     id: String? = nil,
@@ -159,30 +159,30 @@ extension MultiplexerMap {
     )
   }
 
-  /// Creates a map of what a closure fetches for several keys at once, with a result for each, with stored copies under names of your own.
+  /// Creates a map that fetches several keys at once, with a result for each, and stores copies under your names.
   ///
-  /// A result is a value, a confirmation of the value that is there, or an error, which is not tried again. If the
-  /// closure itself throws, all keys of the call have failed, and the retry policy applies.
+  /// A result is a value, a confirmation of the previous value, or an error, which is not retried. If the closure
+  /// itself throws, all keys of the call fail, and the retry policy applies.
   ///
   /// - Parameters:
-  ///   - id: The name by which it appears in errors, and the namespace of its entries in the cacher. A map
-  ///     without one appears by its type, shares its entries with others like it, and clears the whole cacher.
-  ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
-  ///   - capacity: How much is kept in memory.
-  ///   - cacher: Persistent storage for the values, if any. Their keys there are made of the id and the
-  ///     name of each key.
-  ///   - keyName: Returns the name of a key: the same for equal keys, and different ones for others. Two keys with
-  ///     one name would share a stored value.
-  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together: always the
-  ///     same for a key.
-  ///   - clock: What measures the age of values, waits and timeouts.
-  ///   - window: How long the first key of a batch waits for others that are requested one by one.
-  ///   - maximumBatchSize: The largest number of keys in a batch; `nil` for no limit.
-  ///   - onFetch: What fetches the keys, each of them once, and returns a result for each; a key that it returns
-  ///     nothing for fails with ``MultiplexerError/missingKey(_:)``. It is released with the map.
+  ///   - id: The name in errors, and the namespace of the entries in the cacher. A map without an id is named after
+  ///     its type, shares its entries with others of that type, and clears the whole cacher.
+  ///   - policy: The rules for caching, and for slow and failing fetches.
+  ///   - capacity: The limit for the values in memory.
+  ///   - cacher: Persistent storage for the values, if any. The key of an entry consists of the id and the name
+  ///     of the key.
+  ///   - keyName: Returns the name of a key. Equal keys must have the same name, and different keys different names,
+  ///     since keys with one name would share a stored value.
+  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together. They must always be
+  ///     the same for a key.
+  ///   - clock: The clock for ages, waits and timeouts.
+  ///   - window: How long the first single key of a batch waits for others.
+  ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
+  ///   - onFetch: Fetches several distinct keys and returns a result for each. A key that is missing in its result
+  ///     fails with ``MultiplexerError/missingKey(_:)``. It is released with the map.
   /// - Returns: The map.
-  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its timeouts are positive, the capacity and
-  ///   the window are not negative, and a batch has room for one key.
+  /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, the capacity and the
+  ///   window are not negative, and a batch has room for one key.
   @inlinable
   @_disfavoredOverload
   public static func bulk(
@@ -215,12 +215,12 @@ extension MultiplexerMap {
 }
 
 extension MultiplexerMap where Key: LosslessStringConvertible {
-  /// Creates a map of what a closure fetches for several keys at once, with stored copies.
+  /// Creates a map that fetches several keys at once and stores copies.
   ///
-  /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all that is missing with one call. Requests of single keys
-  /// share a call if they come within a window: it begins with the first key, and the fetch begins at its end, or as
-  /// soon as the batch is full. Without a window a single key is fetched alone. A key whose callers have all left
-  /// before the fetch begins is not fetched, unless the policy says ``UnobservedFetch/finishAndStore``.
+  /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all missing keys with one call. With a window, requests of
+  /// single keys share a call, too: the window opens with the first key, and the fetch starts when it closes or when
+  /// the batch is full. Without a window, a single key is fetched alone. A key whose callers have all left before
+  /// the fetch starts is not fetched, unless the policy says ``UnobservedFetch/finishAndStore``.
   ///
   /// ```swift
   /// let users = MultiplexerMap<Int, String>.bulk(window: .milliseconds(2), maximumBatchSize: 100) { ids in
@@ -233,22 +233,22 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   /// ```
   ///
   /// - Parameters:
-  ///   - id: The name by which it appears in errors, and the namespace of its entries in the cacher. A map
-  ///     without one appears by its type, shares its entries with others like it, and clears the whole cacher.
-  ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
-  ///   - capacity: How much is kept in memory.
-  ///   - cacher: Persistent storage for the values, if any. Their keys there are made of the id and the
-  ///     description of each key.
-  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together: always the
-  ///     same for a key.
-  ///   - clock: What measures the age of values, waits and timeouts.
-  ///   - window: How long the first key of a batch waits for others that are requested one by one.
-  ///   - maximumBatchSize: The largest number of keys in a batch; `nil` for no limit.
-  ///   - onFetch: What fetches the values of keys, each of them once; a key that it returns nothing for
-  ///     fails with ``MultiplexerError/missingKey(_:)``. It is released with the map.
+  ///   - id: The name in errors, and the namespace of the entries in the cacher. A map without an id is named after
+  ///     its type, shares its entries with others of that type, and clears the whole cacher.
+  ///   - policy: The rules for caching, and for slow and failing fetches.
+  ///   - capacity: The limit for the values in memory.
+  ///   - cacher: Persistent storage for the values, if any. The key of an entry consists of the id and the
+  ///     description of the key.
+  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together. They must always be
+  ///     the same for a key.
+  ///   - clock: The clock for ages, waits and timeouts.
+  ///   - window: How long the first single key of a batch waits for others.
+  ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
+  ///   - onFetch: Fetches the values of several distinct keys. A key that is missing in its result fails with
+  ///     ``MultiplexerError/missingKey(_:)``. It is released with the map.
   /// - Returns: The map.
-  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its timeouts are positive, the capacity and
-  ///   the window are not negative, and a batch has room for one key.
+  /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, the capacity and the
+  ///   window are not negative, and a batch has room for one key.
   @inlinable
   public static func bulk(
     id: String? = nil,
@@ -274,28 +274,28 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
     )
   }
 
-  /// Creates a map of what a closure fetches for several keys at once, with a result for each, with stored copies.
+  /// Creates a map that fetches several keys at once, with a result for each, and stores copies.
   ///
-  /// A result is a value, a confirmation of the value that is there, or an error, which is not tried again. If the
-  /// closure itself throws, all keys of the call have failed, and the retry policy applies.
+  /// A result is a value, a confirmation of the previous value, or an error, which is not retried. If the closure
+  /// itself throws, all keys of the call fail, and the retry policy applies.
   ///
   /// - Parameters:
-  ///   - id: The name by which it appears in errors, and the namespace of its entries in the cacher. A map
-  ///     without one appears by its type, shares its entries with others like it, and clears the whole cacher.
-  ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
-  ///   - capacity: How much is kept in memory.
-  ///   - cacher: Persistent storage for the values, if any. Their keys there are made of the id and the
-  ///     description of each key.
-  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together: always the
-  ///     same for a key.
-  ///   - clock: What measures the age of values, waits and timeouts.
-  ///   - window: How long the first key of a batch waits for others that are requested one by one.
-  ///   - maximumBatchSize: The largest number of keys in a batch; `nil` for no limit.
-  ///   - onFetch: What fetches the keys, each of them once, and returns a result for each; a key that it returns
-  ///     nothing for fails with ``MultiplexerError/missingKey(_:)``. It is released with the map.
+  ///   - id: The name in errors, and the namespace of the entries in the cacher. A map without an id is named after
+  ///     its type, shares its entries with others of that type, and clears the whole cacher.
+  ///   - policy: The rules for caching, and for slow and failing fetches.
+  ///   - capacity: The limit for the values in memory.
+  ///   - cacher: Persistent storage for the values, if any. The key of an entry consists of the id and the
+  ///     description of the key.
+  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together. They must always be
+  ///     the same for a key.
+  ///   - clock: The clock for ages, waits and timeouts.
+  ///   - window: How long the first single key of a batch waits for others.
+  ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
+  ///   - onFetch: Fetches several distinct keys and returns a result for each. A key that is missing in its result
+  ///     fails with ``MultiplexerError/missingKey(_:)``. It is released with the map.
   /// - Returns: The map.
-  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its timeouts are positive, the capacity and
-  ///   the window are not negative, and a batch has room for one key.
+  /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, the capacity and the
+  ///   window are not negative, and a batch has room for one key.
   @inlinable
   @_disfavoredOverload
   public static func bulk(

@@ -1,16 +1,16 @@
 extension MultiplexerMap {
-  /// Creates a map of what a closure fetches.
+  /// Creates a map.
   ///
   /// - Parameters:
-  ///   - id: The name by which it appears in errors; its type if there is none.
-  ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
-  ///   - capacity: How much is kept in memory.
-  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together: always the
-  ///     same for a key.
-  ///   - clock: What measures the age of values, waits and timeouts.
-  ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
-  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its timeouts are positive, and the
-  ///   capacity is not negative.
+  ///   - id: The name in errors; by default, the type.
+  ///   - policy: The rules for caching, and for slow and failing fetches.
+  ///   - capacity: The limit for the values in memory.
+  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together. They must always be
+  ///     the same for a key.
+  ///   - clock: The clock for ages, waits and timeouts.
+  ///   - onKeyFetch: Fetches the value of a key. It is released with the map.
+  /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, and the capacity is
+  ///   not negative.
   @inlinable
   public init(
     id: String? = nil,
@@ -30,21 +30,20 @@ extension MultiplexerMap {
     )
   }
 
-  /// Creates a map of what a closure fetches that is given the value it renews.
+  /// Creates a map whose fetch receives the previous value.
   ///
-  /// The closure may ask the origin whether the value has changed at all, and may say how long the
-  /// new one is fresh.
+  /// The closure can ask the origin whether the value has changed, and can return a time to live.
   ///
   /// - Parameters:
-  ///   - id: The name by which it appears in errors; its type if there is none.
-  ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
-  ///   - capacity: How much is kept in memory.
-  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together: always the
-  ///     same for a key.
-  ///   - clock: What measures the age of values, waits and timeouts.
-  ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
-  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its timeouts are positive, and the
-  ///   capacity is not negative.
+  ///   - id: The name in errors; by default, the type.
+  ///   - policy: The rules for caching, and for slow and failing fetches.
+  ///   - capacity: The limit for the values in memory.
+  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together. They must always be
+  ///     the same for a key.
+  ///   - clock: The clock for ages, waits and timeouts.
+  ///   - onKeyFetch: Fetches the value of a key. It is released with the map.
+  /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, and the capacity is
+  ///   not negative.
   @inlinable
   public init(
     id: String? = nil,
@@ -65,23 +64,23 @@ extension MultiplexerMap {
     )
   }
 
-  /// Creates a map of what a closure fetches, with stored copies under names of your own.
+  /// Creates a map that stores copies under your names.
   ///
   /// - Parameters:
-  ///   - id: The name by which it appears in errors, and the namespace of its entries in the cacher. A map
-  ///     without one appears by its type, shares its entries with others like it, and clears the whole cacher.
-  ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
-  ///   - capacity: How much is kept in memory.
-  ///   - cacher: Persistent storage for the values, if any. Their keys there are made of the id and the
-  ///     name of each key.
-  ///   - keyName: Returns the name of a key: the same for equal keys, and different ones for others. Two keys with
-  ///     one name would share a stored value.
-  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together: always the
-  ///     same for a key.
-  ///   - clock: What measures the age of values, waits and timeouts.
-  ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
-  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its timeouts are positive, and the
-  ///   capacity is not negative.
+  ///   - id: The name in errors, and the namespace of the entries in the cacher. A map without an id is named after
+  ///     its type, shares its entries with others of that type, and clears the whole cacher.
+  ///   - policy: The rules for caching, and for slow and failing fetches.
+  ///   - capacity: The limit for the values in memory.
+  ///   - cacher: Persistent storage for the values, if any. The key of an entry consists of the id and the name
+  ///     of the key.
+  ///   - keyName: Returns the name of a key. Equal keys must have the same name, and different keys different names,
+  ///     since keys with one name would share a stored value.
+  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together. They must always be
+  ///     the same for a key.
+  ///   - clock: The clock for ages, waits and timeouts.
+  ///   - onKeyFetch: Fetches the value of a key. It is released with the map.
+  /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, and the capacity is
+  ///   not negative.
   @inlinable
   public init(
     id: String? = nil,
@@ -105,26 +104,25 @@ extension MultiplexerMap {
     )
   }
 
-  /// Creates a map of what a closure fetches that is given the value it renews, with stored copies under names of your own.
+  /// Creates a map whose fetch receives the previous value, and which stores copies under your names.
   ///
-  /// The closure may ask the origin whether the value has changed at all, and may say how long the
-  /// new one is fresh.
+  /// The closure can ask the origin whether the value has changed, and can return a time to live.
   ///
   /// - Parameters:
-  ///   - id: The name by which it appears in errors, and the namespace of its entries in the cacher. A map
-  ///     without one appears by its type, shares its entries with others like it, and clears the whole cacher.
-  ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
-  ///   - capacity: How much is kept in memory.
-  ///   - cacher: Persistent storage for the values, if any. Their keys there are made of the id and the
-  ///     name of each key.
-  ///   - keyName: Returns the name of a key: the same for equal keys, and different ones for others. Two keys with
-  ///     one name would share a stored value.
-  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together: always the
-  ///     same for a key.
-  ///   - clock: What measures the age of values, waits and timeouts.
-  ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
-  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its timeouts are positive, and the
-  ///   capacity is not negative.
+  ///   - id: The name in errors, and the namespace of the entries in the cacher. A map without an id is named after
+  ///     its type, shares its entries with others of that type, and clears the whole cacher.
+  ///   - policy: The rules for caching, and for slow and failing fetches.
+  ///   - capacity: The limit for the values in memory.
+  ///   - cacher: Persistent storage for the values, if any. The key of an entry consists of the id and the name
+  ///     of the key.
+  ///   - keyName: Returns the name of a key. Equal keys must have the same name, and different keys different names,
+  ///     since keys with one name would share a stored value.
+  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together. They must always be
+  ///     the same for a key.
+  ///   - clock: The clock for ages, waits and timeouts.
+  ///   - onKeyFetch: Fetches the value of a key. It is released with the map.
+  /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, and the capacity is
+  ///   not negative.
   @inlinable
   public init(
     id: String? = nil,
@@ -151,21 +149,21 @@ extension MultiplexerMap {
 }
 
 extension MultiplexerMap where Key: LosslessStringConvertible {
-  /// Creates a map of what a closure fetches, with stored copies.
+  /// Creates a map that stores copies.
   ///
   /// - Parameters:
-  ///   - id: The name by which it appears in errors, and the namespace of its entries in the cacher. A map
-  ///     without one appears by its type, shares its entries with others like it, and clears the whole cacher.
-  ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
-  ///   - capacity: How much is kept in memory.
-  ///   - cacher: Persistent storage for the values, if any. Their keys there are made of the id and the
-  ///     description of each key.
-  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together: always the
-  ///     same for a key.
-  ///   - clock: What measures the age of values, waits and timeouts.
-  ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
-  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its timeouts are positive, and the
-  ///   capacity is not negative.
+  ///   - id: The name in errors, and the namespace of the entries in the cacher. A map without an id is named after
+  ///     its type, shares its entries with others of that type, and clears the whole cacher.
+  ///   - policy: The rules for caching, and for slow and failing fetches.
+  ///   - capacity: The limit for the values in memory.
+  ///   - cacher: Persistent storage for the values, if any. The key of an entry consists of the id and the
+  ///     description of the key.
+  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together. They must always be
+  ///     the same for a key.
+  ///   - clock: The clock for ages, waits and timeouts.
+  ///   - onKeyFetch: Fetches the value of a key. It is released with the map.
+  /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, and the capacity is
+  ///   not negative.
   @inlinable
   public init(
     id: String? = nil,
@@ -188,24 +186,23 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
     )
   }
 
-  /// Creates a map of what a closure fetches that is given the value it renews, with stored copies.
+  /// Creates a map whose fetch receives the previous value, and which stores copies.
   ///
-  /// The closure may ask the origin whether the value has changed at all, and may say how long the
-  /// new one is fresh.
+  /// The closure can ask the origin whether the value has changed, and can return a time to live.
   ///
   /// - Parameters:
-  ///   - id: The name by which it appears in errors, and the namespace of its entries in the cacher. A map
-  ///     without one appears by its type, shares its entries with others like it, and clears the whole cacher.
-  ///   - policy: How long values are kept, and what happens when fetching is slow or fails.
-  ///   - capacity: How much is kept in memory.
-  ///   - cacher: Persistent storage for the values, if any. Their keys there are made of the id and the
-  ///     description of each key.
-  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together: always the
-  ///     same for a key.
-  ///   - clock: What measures the age of values, waits and timeouts.
-  ///   - onKeyFetch: What fetches the value of a key. It is released with the map.
-  /// - Precondition: The policy's expiry jitter lies between 0 and 1, its timeouts are positive, and the
-  ///   capacity is not negative.
+  ///   - id: The name in errors, and the namespace of the entries in the cacher. A map without an id is named after
+  ///     its type, shares its entries with others of that type, and clears the whole cacher.
+  ///   - policy: The rules for caching, and for slow and failing fetches.
+  ///   - capacity: The limit for the values in memory.
+  ///   - cacher: Persistent storage for the values, if any. The key of an entry consists of the id and the
+  ///     description of the key.
+  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together. They must always be
+  ///     the same for a key.
+  ///   - clock: The clock for ages, waits and timeouts.
+  ///   - onKeyFetch: Fetches the value of a key. It is released with the map.
+  /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, and the capacity is
+  ///   not negative.
   @inlinable
   public init(
     id: String? = nil,
@@ -231,7 +228,7 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
 }
 
 extension MultiplexerMap {
-  /// Creates a map; the text of a key is needed with a cacher only.
+  /// Creates a map; the text of keys is needed only with a cacher.
   @inlinable
   init(
     id: String?,
@@ -263,7 +260,7 @@ extension MultiplexerMap {
     self.init(owner: CacheOwner(cache), ticket: .none)
   }
 
-  /// Creates a map with a fetch for several keys.
+  /// Creates a map with a fetch of several keys.
   @inlinable
   init(
     id: String?,

@@ -1,21 +1,21 @@
 extension MultiplexerMap {
   // MARK: - The keys in memory
 
-  /// The number of keys that have a value in memory, fresh or stale, at this moment.
+  /// The number of keys with a value in memory, fresh or stale.
   public nonisolated var count: Int {
     cache.count
   }
 
-  /// The keys that have a value in memory, fresh or stale, at this moment, in no particular order.
+  /// The keys with a value in memory, fresh or stale, in no particular order.
   ///
-  /// Reading them takes time in proportion to the number of keys.
+  /// Reading them takes time in proportion to their number.
   public nonisolated var keys: [Key] {
     cache.keys
   }
 
   // MARK: - Commands for several keys
 
-  /// Stores several values, each as ``store(_:for:)`` does.
+  /// Stores several values, like ``store(_:for:)``.
   ///
   /// Each key changes atomically, but not all of them at the same moment.
   ///
@@ -25,13 +25,13 @@ extension MultiplexerMap {
     for (key, value) in values { store(value, for: key) }
   }
 
-  /// Starts fetching the keys that have no fresh value and are not being fetched, and returns at once.
+  /// Starts to fetch missing and stale keys, and returns immediately.
   ///
-  /// Use it for keys that are likely to be requested soon, such as the next rows of a list. A map with a fetch
-  /// for several keys fetches all of them with one call. The fetches run to their end whether a caller waits for
-  /// them or not. Their failures are published to subscribers, but not remembered: the next request fetches again.
-  /// Prefetching does not count in the ``CacheStatistics/hits``, ``CacheStatistics/misses`` and
-  /// ``CacheStatistics/joins`` of the map.
+  /// Use it for keys that are likely to be requested soon, such as the next rows of a list. Keys in flight are skipped.
+  /// A map with a fetch of several keys fetches all of them with one call. The fetches run to their end, with or
+  /// without callers. Their failures are published to subscribers but not remembered: the next request fetches again.
+  /// Prefetches do not count in the ``CacheStatistics/hits``, ``CacheStatistics/misses`` and ``CacheStatistics/joins``
+  /// of the map.
   ///
   /// ```swift
   /// let users = MultiplexerMap<Int, String> { id in "user \(id)" }
@@ -43,53 +43,53 @@ extension MultiplexerMap {
     cache.prefetch(keys)
   }
 
-  /// Invalidates the values of several keys, each as ``refresh(_:)-(Key)`` does.
+  /// Marks the values of several keys as changed, like ``refresh(_:)-(Key)``.
   ///
   /// - Parameter keys: The keys.
-  /// - Returns: A reference to the same map. Its requests are answered with what was fetched or stored
-  ///   after the key's own newest refresh, of those up to this call.
+  /// - Returns: A reference to the same map. Its requests of a key are answered only with values that were fetched or
+  ///   stored after the last refresh of that key up to this call.
   @discardableResult
   public nonisolated func refresh(_ keys: some Collection<Key>) -> Self {
     Self(owner: owner, ticket: cache.refresh(keys))
   }
 
-  /// Invalidates the values of the keys that satisfy a condition.
+  /// Marks the values of the keys that satisfy a condition as changed.
   ///
-  /// - Parameter isWanted: Decides about each key that is in memory or being fetched. It can use the map.
-  /// - Returns: A reference to the same map. Its requests are answered with what was fetched or stored
-  ///   after the key's own newest refresh, of those up to this call.
+  /// - Parameter isWanted: Decides about each key that is in memory or in flight. It can use the map.
+  /// - Returns: A reference to the same map. Its requests of a key are answered only with values that were fetched or
+  ///   stored after the last refresh of that key up to this call.
   @discardableResult
   public nonisolated func refresh(where isWanted: @Sendable (Key) -> Bool) -> Self {
     Self(owner: owner, ticket: cache.refresh(where: isWanted))
   }
 
-  /// Forgets the values of several keys, each as ``clear(_:)-(Key)`` does.
+  /// Removes the values of several keys, like ``clear(_:)-(Key)``.
   ///
-  /// All of them are forgotten before this call suspends. Their stored copies are removed with one call of the
-  /// cacher.
+  /// All of them are removed from memory before this call suspends. Their stored copies are removed with one call of
+  /// the cacher.
   ///
   /// - Parameter keys: The keys.
-  /// - Throws: A ``CacherError`` that names the stored copies that may still be there. This map does not use them
-  ///   any more, and tries again to remove them at the next ``flush()`` or `clear`.
+  /// - Throws: A ``CacherError`` that names the stored copies that may still exist. This map does not use them, and
+  ///   tries to remove them again at the next ``flush()`` or `clear`.
   public nonisolated func clear(_ keys: some Collection<Key> & Sendable) async throws {
     try await cache.clear(keys)
   }
 
-  /// Forgets the values of the keys that satisfy a condition.
+  /// Removes the values of the keys that satisfy a condition.
   ///
-  /// Stored copies of keys that are neither in memory nor being fetched stay. To remove those, too, clear the keys
-  /// by name, or the whole map.
+  /// Stored copies of keys that are neither in memory nor in flight stay. To remove those, too, clear the keys by name,
+  /// or the whole map.
   ///
-  /// - Parameter isWanted: Decides about each key that is in memory or being fetched. It can use the map.
-  /// - Throws: A ``CacherError`` that names the stored copies that may still be there. This map does not use them
-  ///   any more, and tries again to remove them at the next ``flush()`` or `clear`.
+  /// - Parameter isWanted: Decides about each key that is in memory or in flight. It can use the map.
+  /// - Throws: A ``CacherError`` that names the stored copies that may still exist. This map does not use them, and
+  ///   tries to remove them again at the next ``flush()`` or `clear`.
   public nonisolated func clear(where isWanted: @Sendable (Key) -> Bool) async throws {
     try await cache.clear(where: isWanted)
   }
 
-  /// Forgets the value of a key in memory, as ``clearMemory()`` does for all keys.
+  /// Removes the value of a key from memory, like ``clearMemory()``.
   ///
-  /// A stored copy stays, and a fetch that is under way goes on.
+  /// A stored copy stays, and a fetch in flight continues.
   ///
   /// - Parameter key: The key.
   public nonisolated func clearMemory(_ key: Key) {

@@ -1,9 +1,8 @@
 extension MultiplexerMap {
   /// Changes the value of a key in memory, atomically.
   ///
-  /// The change wins over every fetch of the key under way, whose callers get the changed value, and is written
-  /// by the next ``flush()``. The value keeps its age and its deadline, and a refresh that no fetch has served
-  /// yet is still to be served.
+  /// The change wins over every fetch of the key in flight, whose callers get the changed value. It is written by the
+  /// next ``flush()``. The value keeps its age, its deadline and a pending refresh.
   ///
   /// ```swift
   /// let scores = MultiplexerMap<String, Int> { _ in 0 }
@@ -14,10 +13,9 @@ extension MultiplexerMap {
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - body: Changes the value. It runs without a lock, and runs again if another task has replaced the value
-  ///     meanwhile.
+  ///   - body: Changes the value. It runs without a lock, and again if another task has replaced the value meanwhile.
   /// - Returns: The changed value; `nil` if there is no value in memory, in which case `body` does not run.
-  /// - Throws: The error of `body`, which leaves the value as it is.
+  /// - Throws: The error of `body`, which leaves the value unchanged.
   @inlinable
   @discardableResult
   public nonisolated func update(
@@ -29,16 +27,15 @@ extension MultiplexerMap {
 }
 
 extension MultiplexerMap {
-  /// Changes the value of a key in memory at once, and takes the change back if it cannot be committed.
+  /// Changes the value of a key in memory immediately, and rolls the change back if the commit fails.
   ///
-  /// The change is in place before the call suspends, and wins over fetches that began before it. It is written by a
-  /// flush only once it is committed. If `commit` throws, the change is taken out: changes that were made later by
-  /// other optimistic updates are applied again without it. Where that is impossible, because
-  /// ``update(_:_:)`` has changed the value since, the key is refreshed. Nothing is taken back if the value was stored,
-  /// cleared or fetched since.
+  /// The change is visible before the call suspends, and wins over fetches that started before it. A flush writes it
+  /// only after the commit. If `commit` throws, the change is removed, and later optimistic updates are applied again
+  /// without it. If that is impossible, because ``update(_:_:)`` has changed the value since, the key is refreshed. If
+  /// the value was stored, cleared or fetched since, nothing is rolled back.
   ///
-  /// A value that was fetched while `commit` ran may be from before it: the key is refreshed when `commit` returns.
-  /// The same applies to a value that was evicted or cleared, or was not there when the update began.
+  /// A value that was fetched while `commit` ran can be older than its effect, so the key is refreshed when `commit`
+  /// returns. The same applies if the value was evicted or cleared, or did not exist when the update started.
   ///
   /// ```swift
   /// let likes = MultiplexerMap<Int, Int> { _ in 0 }
@@ -51,7 +48,8 @@ extension MultiplexerMap {
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - change: Changes the value. It runs without a lock, and can run several times. Without a value it does not run.
+  ///   - change: Changes the value. It runs without a lock, and possibly several times. It does not run without a
+  ///     value.
   ///   - commit: Makes the change at the origin. It runs once, with or without a value.
   /// - Returns: The result of `commit`.
   /// - Throws: The error of `commit`.
@@ -71,12 +69,13 @@ extension MultiplexerMap {
 }
 
 extension Multiplexer {
-  /// Changes the value in memory at once, and takes the change back if it cannot be committed.
+  /// Changes the value in memory immediately, and rolls the change back if the commit fails.
   ///
-  /// What follows is described at ``MultiplexerMap/update(_:optimistically:commit:)``.
+  /// For details, see ``MultiplexerMap/update(_:optimistically:commit:)``.
   ///
   /// - Parameters:
-  ///   - change: Changes the value. It runs without a lock, and can run several times. Without a value it does not run.
+  ///   - change: Changes the value. It runs without a lock, and possibly several times. It does not run without a
+  ///     value.
   ///   - commit: Makes the change at the origin. It runs once, with or without a value.
   /// - Returns: The result of `commit`.
   /// - Throws: The error of `commit`.
@@ -90,12 +89,12 @@ extension Multiplexer {
 
   /// Changes the value in memory, atomically.
   ///
-  /// What follows is described at ``MultiplexerMap/update(_:_:)``.
+  /// For details, see ``MultiplexerMap/update(_:_:)``.
   ///
-  /// - Parameter body: Changes the value. It runs without a lock, and runs again if another task has replaced the
-  ///   value meanwhile.
+  /// - Parameter body: Changes the value. It runs without a lock, and again if another task has replaced the value
+  ///   meanwhile.
   /// - Returns: The changed value; `nil` if there is no value in memory, in which case `body` does not run.
-  /// - Throws: The error of `body`, which leaves the value as it is.
+  /// - Throws: The error of `body`, which leaves the value unchanged.
   @inlinable
   @discardableResult
   public nonisolated func update(
@@ -104,9 +103,9 @@ extension Multiplexer {
     try cache.update(SingleKey(), hash: 0, body)
   }
 
-  /// Starts fetching the value if it is not fresh and not being fetched, and returns at once.
+  /// Starts to fetch the value if it is missing or stale, and returns immediately.
   ///
-  /// What follows is described at ``MultiplexerMap/prefetch(_:)``.
+  /// For details, see ``MultiplexerMap/prefetch(_:)``.
   public nonisolated func prefetch() {
     cache.prefetch(SingleKey(), hash: 0)
   }
@@ -115,24 +114,25 @@ extension Multiplexer {
 extension MultiplexerMap.Entry {
   /// Changes the value in memory, atomically.
   ///
-  /// What follows is described at ``MultiplexerMap/update(_:_:)``.
+  /// For details, see ``MultiplexerMap/update(_:_:)``.
   ///
-  /// - Parameter body: Changes the value. It runs without a lock, and runs again if another task has replaced the
-  ///   value meanwhile.
+  /// - Parameter body: Changes the value. It runs without a lock, and again if another task has replaced the value
+  ///   meanwhile.
   /// - Returns: The changed value; `nil` if there is no value in memory, in which case `body` does not run.
-  /// - Throws: The error of `body`, which leaves the value as it is.
+  /// - Throws: The error of `body`, which leaves the value unchanged.
   @inlinable
   @discardableResult
   public func update(_ body: @Sendable (inout Value) throws -> Void) rethrows -> Value? {
     try cache.update(key, hash: hash, body)
   }
 
-  /// Changes the value in memory at once, and takes the change back if it cannot be committed.
+  /// Changes the value in memory immediately, and rolls the change back if the commit fails.
   ///
-  /// What follows is described at ``MultiplexerMap/update(_:optimistically:commit:)``.
+  /// For details, see ``MultiplexerMap/update(_:optimistically:commit:)``.
   ///
   /// - Parameters:
-  ///   - change: Changes the value. It runs without a lock, and can run several times. Without a value it does not run.
+  ///   - change: Changes the value. It runs without a lock, and possibly several times. It does not run without a
+  ///     value.
   ///   - commit: Makes the change at the origin. It runs once, with or without a value.
   /// - Returns: The result of `commit`.
   /// - Throws: The error of `commit`.
@@ -144,14 +144,14 @@ extension MultiplexerMap.Entry {
     try await cache.update(key, hash: hash, optimistically: change, commit: commit)
   }
 
-  /// Starts fetching the value if it is not fresh and not being fetched, and returns at once.
+  /// Starts to fetch the value if it is missing or stale, and returns immediately.
   ///
-  /// What follows is described at ``MultiplexerMap/prefetch(_:)``.
+  /// For details, see ``MultiplexerMap/prefetch(_:)``.
   public func prefetch() {
     cache.prefetch(key, hash: hash)
   }
 
-  /// Forgets the value in memory, as ``MultiplexerMap/clearMemory(_:)`` does.
+  /// Removes the value from memory, like ``MultiplexerMap/clearMemory(_:)``.
   public func clearMemory() {
     cache.clearMemory(key, hash: hash)
   }

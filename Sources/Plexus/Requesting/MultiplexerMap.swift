@@ -1,8 +1,7 @@
-/// A cache of asynchronously fetched values by key that never fetches a key twice at once.
+/// A cache of values by key, each of which is fetched at most once at a time.
 ///
-/// Each key behaves as a ``Multiplexer`` does: any number of tasks may ask for it, they share one
-/// fetch, and the value is handed out from memory until it is older than its time to live. Keys do
-/// not hold each other up.
+/// Any number of tasks can request a key. During its fetch, all of them wait for it. Afterwards, the value is returned
+/// from memory until its time to live has passed. Keys do not delay each other.
 ///
 /// ```swift
 /// let names = MultiplexerMap<Int, String> { id in "user \(id)" }
@@ -11,21 +10,73 @@
 /// print(name)
 /// ```
 ///
-/// Failing, cancellation, refreshing, clearing, storing and release are described at ``Multiplexer``;
-/// they hold here for each key.
+/// Failures, cancellation, refreshing, clearing, storing and release are described at ``Multiplexer`` and apply to each
+/// key.
 ///
 /// ## Subscribing
 ///
-/// A subscriber of a key is told the state of its value: the current one at once, then every change. It
-/// does not cause a fetch. A key without value and subscribers, whose last fetch failed, is forgotten
-/// at some time: it is `.unknown` then.
+/// A subscriber of a key receives its current loading state first, and then every change. It does not cause a fetch,
+/// unless it is a live subscription: see ``Entry/subscribe(refetching:bufferingPolicy:)``. The failed state of a key
+/// without value and subscribers is dropped at some time, and is `.unknown` from then on.
 ///
 /// ## Keys
 ///
-/// Any hashable type will do; integers and strings are the fastest. Their `==` must not use the map.
+/// Keys can have any `Hashable` type; integers and strings are the fastest. The `==` of the type must not use the map.
+///
+/// ## Topics
+///
+/// ### Creating a map
+/// - ``init(id:policy:capacity:tagging:clock:onKeyFetch:)-(_,_,_,_,_,(Key)->Value)``
+/// - ``bulk(id:policy:capacity:tagging:clock:window:maximumBatchSize:onFetch:)-(_,_,_,_,_,_,_,([Key])->[Key:Value])``
+///
+/// ### Requesting
+/// - ``request(_:)->Value``
+/// - ``request(_:)->[Key:Result<Value,Error>]``
+/// - ``response(_:)``
+/// - ``prefetch(_:)``
+/// - ``subscript(_:)``
+/// - ``Entry``
+///
+/// ### Reading memory
+/// - ``cachedValue(_:)``
+/// - ``count``
+/// - ``keys``
+///
+/// ### Changing
+/// - ``store(_:for:)``
+/// - ``store(_:)``
+/// - ``update(_:_:)``
+/// - ``update(_:optimistically:commit:)``
+///
+/// ### Refreshing
+/// - ``refresh(_:)-(Key)``
+/// - ``refresh(where:)``
+/// - ``refresh(tags:)``
+/// - ``refreshAll()``
+///
+/// ### Clearing
+/// - ``clear(_:)-(Key)``
+/// - ``clear(where:)``
+/// - ``clear(tags:)``
+/// - ``clear()``
+/// - ``clearMemory()``
+/// - ``clearMemory(_:)``
+///
+/// ### Subscribing
+/// - ``subscribe(to:bufferingPolicy:)``
+/// - ``subscription(to:bufferingPolicy:)``
+/// - ``subscriberCount(of:)``
+///
+/// ### Storing and signing out
+/// - ``flush()``
+/// - ``register(in:)``
+///
+/// ### Monitoring
+/// - ``statistics``
+/// - ``events(bufferingPolicy:)``
 public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   @usableFromInline let cache: KeyedCache<Key, Value>
-  /// The refresh that requests through this reference insist on.
+  /// The refresh that requests through this reference must satisfy.
   @usableFromInline let ticket: RefreshTicket
   @usableFromInline let owner: CacheOwner<Key, Value>
 
@@ -38,15 +89,13 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
 
   // MARK: - Requests
 
-  /// Returns the value of a key: at once if it is fresh, else after the one fetch that everybody waits
-  /// for who asks for that key.
+  /// Returns the value of a key, immediately if it is fresh, otherwise after the fetch that all callers share.
   ///
   /// - Parameter key: The key.
-  /// - Returns: Its value.
-  /// - Throws: The error of the fetch that this call waited for; a `CancellationError` if the calling
-  ///   task is cancelled and there is no value at hand;
-  ///   ``MultiplexerError/recursiveRequest(chain:)`` if the calling task belongs to a fetch that would
-  ///   come to wait for itself.
+  /// - Returns: The value.
+  /// - Throws: The error of the fetch; a `CancellationError` if the calling task is cancelled and no value is
+  ///   available; ``MultiplexerError/recursiveRequest(chain:)`` if the calling task belongs to a fetch that would wait
+  ///   for itself.
   @inlinable
   public nonisolated func request(_ key: Key) async throws -> Value {
     let hash = cache.hasher.hash(key)
@@ -54,11 +103,11 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
     return try await cache.settle(key, hash: hash, ticket: ticket).value
   }
 
-  /// Returns the value of a key, where it comes from and how old it is.
+  /// Returns the value of a key with its source and its age.
   ///
   /// - Parameter key: The key.
-  /// - Returns: Its value, and what is known of it.
-  /// - Throws: As ``request(_:)->Value``.
+  /// - Returns: The response.
+  /// - Throws: The same errors as ``request(_:)->Value``.
   @inlinable
   public nonisolated func response(_ key: Key) async throws -> Response<Value> {
     try await cache.response(key, hash: cache.hasher.hash(key), ticket: ticket)
@@ -66,21 +115,20 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
 
   /// Returns the value of a key in memory, fresh or stale.
   ///
-  /// It fetches nothing and does not count in the statistics.
+  /// Reading it fetches nothing and does not count in the statistics.
   ///
   /// - Parameter key: The key.
-  /// - Returns: Its value; `nil` if there is none.
+  /// - Returns: The value, if any.
   @inlinable
   public nonisolated func cachedValue(_ key: Key) -> Value? {
     cache.value(of: key, hash: cache.hasher.hash(key))
   }
 
-  /// Returns the values of several keys, as if each of them were requested at the same time.
+  /// Returns the values of several keys, as if each of them was requested at the same time.
   ///
-  /// What is fresh is taken from memory, running fetches are joined, and only what is missing is fetched:
-  /// all of it by one fetch if the map has one for several keys. One key's failure does not fail
-  /// others. When the calling task is cancelled, every key that would still have to be waited for fails
-  /// with a `CancellationError` at once.
+  /// Fresh values are returned from memory, fetches in flight are joined, and only missing values are fetched: by one
+  /// fetch if the map has a fetch of several keys. Keys fail independently. If the calling task is cancelled, every key
+  /// that has to wait fails immediately with a `CancellationError`.
   ///
   /// ```swift
   /// let users = MultiplexerMap<Int, String>.bulk { ids in
@@ -92,9 +140,9 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   /// }
   /// ```
   ///
-  /// - Parameter keys: The keys; one that occurs twice is asked for once.
-  /// - Returns: The value of each key, or the error that ``request(_:)-(Key)`` would throw. A key that a
-  ///   fetch for several keys returned nothing for fails with ``MultiplexerError/missingKey(_:)``.
+  /// - Parameter keys: The keys. A repeated key is requested once.
+  /// - Returns: The value of each key, or the error that ``request(_:)->Value`` would throw. A key that is missing in
+  ///   the result of a fetch of several keys fails with ``MultiplexerError/missingKey(_:)``.
   @inlinable
   public nonisolated func request(
     _ keys: some Collection<Key> & Sendable
@@ -102,9 +150,9 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
     await cache.settle(keys, ticket: ticket)
   }
 
-  /// One key of the map, to be requested, followed and changed, for instance by a ``Zipper`` or a view.
+  /// Returns an entry of the map, for example for a ``Zipper`` or a view.
   ///
-  /// It keeps the map alive.
+  /// The entry keeps the map alive.
   ///
   /// - Parameter key: The key.
   @inlinable
@@ -114,93 +162,95 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
 
   // MARK: - Commands
 
-  /// Brings the value of a key, as fresh as one that was just fetched.
+  /// Stores the value of a key, which is as fresh as one that was just fetched.
   ///
-  /// It wins over every fetch of the key under way, whose callers get it, too; it satisfies every
-  /// refresh before and ends a remembered failure.
+  /// It wins over every fetch of the key in flight, whose callers get it, too. It satisfies all earlier refreshes and
+  /// ends a remembered failure.
   ///
   /// - Parameters:
   ///   - value: The value.
-  ///   - key: Its key.
+  ///   - key: The key.
   @inlinable
   public nonisolated func store(_ value: Value, for key: Key) {
     cache.store(value, for: key, hash: cache.hasher.hash(key))
   }
 
-  /// Says that the value of a key has changed at its origin.
+  /// Marks the value of a key as changed at its origin.
   ///
-  /// What follows is described at ``Multiplexer/refresh()``.
+  /// For details, see ``Multiplexer/refresh()``.
   ///
   /// - Parameter key: The key.
-  /// - Returns: A reference to the same map. Its requests are answered with what was fetched or stored
-  ///   after the key's own newest refresh, of those up to this call.
+  /// - Returns: A reference to the same map. Its requests of a key are answered only with values that were fetched or
+  ///   stored after the last refresh of that key up to this call.
   @inlinable
   @discardableResult
   public nonisolated func refresh(_ key: Key) -> Self {
     Self(owner: owner, ticket: cache.refresh(key, hash: cache.hasher.hash(key)))
   }
 
-  /// Says that the values of all keys have changed at their origin.
+  /// Marks the values of all keys as changed at their origin.
   ///
-  /// Nothing is fetched until it is asked for, apart from keys whose fetch is under way. The call takes
-  /// time in proportion to the number of keys.
+  /// Nothing is fetched until it is requested, except for keys in flight. The call takes time in proportion to the
+  /// number of keys.
   ///
-  /// - Returns: A reference to the same map. Its requests are answered with what was fetched or stored
-  ///   after this call only.
+  /// - Returns: A reference to the same map. Its requests are answered only with values that were fetched or stored
+  ///   after this call.
   @discardableResult
   public nonisolated func refreshAll() -> Self {
     Self(owner: owner, ticket: cache.refreshAll())
   }
 
-  /// Forgets the value of a key.
+  /// Removes the value of a key from memory and storage.
   ///
-  /// It is forgotten, and `.unknown` is published, before this call suspends. Those who wait for a fetch
-  /// get its result, which is stored nowhere. A request made afterwards fetches anew, and no stored copy
-  /// is used until it has been removed. When this call returns it is gone for good. It runs to its
-  /// end when the calling task is cancelled.
+  /// The value is removed from memory, and `.unknown` is published, before this call suspends. Callers of a fetch in
+  /// flight get its result, which is not stored. A later request fetches anew, and the stored copy is not used until it
+  /// has been removed. When this call returns, the removal is durable. The call completes even if the calling task is
+  /// cancelled.
   ///
   /// - Parameter key: The key.
-  /// - Throws: A ``CacherError`` if the stored copy may still be there. This map does not use it any more,
-  ///   and tries again to remove it at the next ``flush()`` or `clear`.
+  /// - Throws: A ``CacherError`` if the stored copy may still exist. This map does not use it, and tries to remove it
+  ///   again at the next ``flush()`` or `clear`.
   @inlinable
   public nonisolated func clear(_ key: Key) async throws {
     try await cache.clear(key, hash: cache.hasher.hash(key))
   }
 
-  /// Forgets the values of all keys, as ``clear(_:)-(Key)`` does, and removes everything that its cacher has.
+  /// Removes the values of all keys, like ``clear(_:)-(Key)``, and all stored entries of the map.
   ///
-  /// - Throws: The cacher's error if stored copies may still be there. This map does not use them any
-  ///   more, and tries again to remove them at the next ``flush()`` or `clear`.
+  /// A map with an id removes the entries of its namespace. A map without one removes all entries of the cacher.
+  ///
+  /// - Throws: The error of the cacher if stored copies may still exist. This map does not use them, and tries to
+  ///   remove them again at the next ``flush()`` or `clear`.
   public nonisolated func clear() async throws {
     try await cache.clear()
   }
 
-  /// Writes the values to the cacher that have changed since they were written.
+  /// Writes all unwritten changes to the cacher.
   ///
-  /// It runs to its end when the calling task is cancelled.
+  /// The call completes even if the calling task is cancelled.
   ///
-  /// - Throws: A ``CacherError`` that names the keys that failed. They are tried again at the next call,
-  ///   except for values that had to make room in memory and could not be written, which are lost.
+  /// - Throws: A ``CacherError`` that names the failed keys. They are retried at the next call, except for values that
+  ///   were evicted and could not be written, which are lost.
   public nonisolated func flush() async throws {
     try await cache.flush()
   }
 
-  /// Forgets the values in memory, for instance when memory is short.
+  /// Removes all values from memory, for example when memory is short.
   ///
-  /// `.unknown` is published. Fetches that are under way go on, and their values will be kept. Values that
-  /// the cacher does not have yet are written to it.
+  /// `.unknown` is published. Fetches in flight continue, and their values are stored. Unwritten changes are written to
+  /// the cacher.
   public nonisolated func clearMemory() {
     cache.clearMemory()
   }
 
   // MARK: - Streams
 
-  /// Registers a subscriber and returns the current state of a key's value and those that follow.
+  /// Registers a subscriber of a key and returns its current state, followed by every change.
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscribe(
     to key: Key,
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
@@ -208,12 +258,12 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
     AsyncStream(subscription(to: key, bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber and returns the current state of a key's value and those that follow.
+  /// Registers a subscriber of a key and returns its current state, followed by every change.
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
   @inlinable
   public nonisolated func subscription(
     to key: Key,
@@ -224,7 +274,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
     }
   }
 
-  /// Returns the number of subscribers of a key at this moment.
+  /// Returns the current number of subscribers of a key.
   ///
   /// - Parameter key: The key.
   /// - Returns: The number.
@@ -234,25 +284,24 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
 
   // MARK: - Housekeeping
 
-  /// Registers somebody who keeps a log of what happens from now on, to all keys.
+  /// Returns the events of all keys from now on, for a log.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled, or the map is
-  ///   released.
+  /// - Parameter bufferingPolicy: The policy for events that the reader has not read yet.
+  /// - Returns: The stream. It ends when it is dropped, its task is cancelled, or the map is released.
   public nonisolated func events(
     bufferingPolicy: BufferingPolicy<CacheEvent> = .unbounded
   ) -> AsyncStream<CacheEvent> {
     cache.subscribe(bufferingPolicy: bufferingPolicy)
   }
 
-  /// What has happened so far, over all keys.
+  /// The counters of all keys so far.
   public nonisolated var statistics: CacheStatistics {
     cache.currentStatistics
   }
 
   /// Adds the map to a repository, which does not keep it alive.
   ///
-  /// - Parameter repository: What clears its members together.
+  /// - Parameter repository: The repository.
   /// - Returns: The map itself.
   @discardableResult
   public nonisolated func register(in repository: MuxRepository = .shared) -> Self {

@@ -1,5 +1,4 @@
-/// Multiplexers and the like that are cleared together, for instance when somebody signs out, and
-/// written together before the process ends.
+/// A repository of caches that are cleared together at sign-out and written together before the process ends.
 ///
 /// ```swift
 /// let profile = Multiplexer { "Ada" }.register()
@@ -8,18 +7,39 @@
 /// try await MuxRepository.shared.clearAll()
 /// ```
 ///
-/// Members are held weakly, and are released when no other reference to them is left. What a released member has
-/// stored is removed by the next ``clearAll()``; until then the repository keeps its cacher.
+/// Members are held weakly, and are released when there is no other reference. The next ``clearAll()`` removes the
+/// stored copies of released members; until then, the repository keeps their cachers.
+///
+/// ## Topics
+///
+/// ### Getting a repository
+/// - ``shared``
+/// - ``init()``
+///
+/// ### Registering members
+/// - ``register(_:)-(Multiplexer<Value>)``
+/// - ``register(_:)-(MultiplexerMap<Key,Value>)``
+/// - ``register(_:)-(RepositoryMember)``
+/// - ``count``
+///
+/// ### Clearing and writing
+/// - ``clearAll()``
+/// - ``clear(tags:)``
+/// - ``clearMemory()``
+/// - ``flushAll()``
+///
+/// ### Monitoring
+/// - ``statistics``
 public final actor MuxRepository {
-  /// A repository for the whole process.
+  /// The repository of the process.
   public static let shared = MuxRepository()
 
-  /// A member, held weakly.
+  /// A weakly held member.
   ///
-  /// The entry itself tells which member it was, even after its death.
+  /// The entry identifies the member even after its release.
   private final class Entry: Sendable {
     weak let member: (any RepositoryMember)?
-    /// The stored copies of the member, if it has any, and its name for errors.
+    /// The stored copies of the member, if any, and its name for errors.
     let copies: (any StoredCopies)?
     let name: String
 
@@ -32,9 +52,9 @@ public final actor MuxRepository {
 
   private struct Registry: Sendable {
     var entries: [ObjectIdentifier: Entry] = [:]
-    /// The entries of members that were released, whose stored copies may still be there.
+    /// The entries of released members, whose stored copies may still exist.
     var released: [StoredCopiesID: Entry] = [:]
-    /// How many entries there may be before the dead ones are looked for.
+    /// The number of entries at which released members are removed.
     var limit = 64
   }
 
@@ -43,51 +63,51 @@ public final actor MuxRepository {
   /// Creates a repository without members.
   public init() {}
 
-  /// Adds a multiplexer, unless it is there already.
+  /// Adds a multiplexer, unless it is a member.
   ///
-  /// - Parameter multiplexer: The multiplexer. It is not kept alive.
+  /// - Parameter multiplexer: The multiplexer, which is not kept alive.
   public nonisolated func register<Value>(_ multiplexer: Multiplexer<Value>) {
     multiplexer.register(in: self)
   }
 
-  /// Adds a map, unless it is there already.
+  /// Adds a map, unless it is a member.
   ///
-  /// - Parameter map: The map. It is not kept alive.
+  /// - Parameter map: The map, which is not kept alive.
   public nonisolated func register<Key, Value>(_ map: MultiplexerMap<Key, Value>) {
     map.register(in: self)
   }
 
-  /// Adds a member, unless it is there already.
+  /// Adds a member, unless it was added before.
   ///
-  /// - Parameter member: The member. It is not kept alive.
+  /// - Parameter member: The member, which is not kept alive.
   public nonisolated func register(_ member: any RepositoryMember) {
     let entry = Entry(member)
     let (replaced, isCrowded) = registry.withLock { registry in
       let replaced = registry.entries.updateValue(entry, forKey: ObjectIdentifier(member))
       return (replaced, registry.entries.count > registry.limit)
     }
-    // Another member may have had the same address before.
+    // An earlier member can have had the same address.
     if let replaced, replaced.member == nil { retain([replaced]) }
     if isCrowded { _ = members() }
   }
 
-  /// Takes a multiplexer out.
+  /// Removes a multiplexer.
   ///
-  /// - Parameter multiplexer: The multiplexer; nothing happens if it is not there.
+  /// - Parameter multiplexer: The multiplexer. If it is not a member, the call has no effect.
   public nonisolated func unregister<Value>(_ multiplexer: Multiplexer<Value>) {
     unregister(multiplexer.cache)
   }
 
-  /// Takes a map out.
+  /// Removes a map.
   ///
-  /// - Parameter map: The map; nothing happens if it is not there.
+  /// - Parameter map: The map. If it is not a member, the call has no effect.
   public nonisolated func unregister<Key, Value>(_ map: MultiplexerMap<Key, Value>) {
     unregister(map.cache)
   }
 
-  /// Takes a member out.
+  /// Removes a member.
   ///
-  /// - Parameter member: The member; nothing happens if it is not there.
+  /// - Parameter member: The member. If it was not added, the call has no effect.
   public nonisolated func unregister(_ member: any RepositoryMember) {
     let removed = registry.withLock {
       $0.entries.removeValue(forKey: ObjectIdentifier(member))
@@ -95,14 +115,14 @@ public final actor MuxRepository {
     withExtendedLifetime(removed) {}
   }
 
-  /// The number of living members.
+  /// The number of members that are alive.
   public nonisolated var count: Int {
     members().count
   }
 
-  /// What has happened in the living members so far, by their ids.
+  /// The counters of the members that are alive, by id.
   ///
-  /// Members with equal ids are added up. A member without an id goes by the name of its type.
+  /// Counters of members with equal ids are added. A member without an id is named after its type.
   public nonisolated var statistics: [String: CacheStatistics] {
     var sums: [String: CacheStatistics] = [:]
     for member in members() {
@@ -113,22 +133,20 @@ public final actor MuxRepository {
     return sums
   }
 
-  /// Forgets what the members hold, in memory and stored.
+  /// Removes the values of all members from memory and storage.
   ///
-  /// All of them are cut off first, one after another and without suspending: fetches that are under
-  /// way are not stored any more, nor are those that begin before the last member is cut off, since
-  /// they may have read what it held. Then the stored copies are removed. A request that is made
-  /// after this call has returned never gets a value whose fetch began before the call; those who
-  /// already waited for such a fetch get its result. The stored copies of members that were released before are
-  /// removed, too.
+  /// First, all members are detached from their fetches, one after another and without suspending. The results of
+  /// fetches in flight are not stored, nor those of fetches that start before the last member is detached, because they
+  /// could have read its values. Then the stored copies are removed, including those of members that were released
+  /// before. A request after this call never returns a value whose fetch started before it. Callers of such a fetch get
+  /// its result.
   ///
-  /// - Throws: ``MuxRepositoryError`` with the errors of the members that failed. The others are
-  ///   cleared all the same.
+  /// - Throws: ``MuxRepositoryError`` with the errors of the members that failed. The others are cleared nevertheless.
   public nonisolated func clearAll() async throws {
     let members = members()
     let released = registry.withLock { $0.released }
     let keepers = members.compactMap { $0 as? any CopyKeeper }
-    // Members may share a cacher: what one has removed another may still be writing, until all are done.
+    // Members can share a cacher: until all are done, one may still write what another has removed.
     for keeper in keepers { keeper.withholdCopies() }
     defer { for keeper in keepers { keeper.releaseCopies() } }
     for member in members { member.pause() }
@@ -147,18 +165,16 @@ public final actor MuxRepository {
     guard failures.isEmpty else { throw MuxRepositoryError(failures: failures) }
   }
 
-  /// Forgets the values of all members that have one of some tags, in memory and stored.
+  /// Removes the values of all members that have one of some tags, from memory and storage.
   ///
-  /// All members forget them before the first stored copy is removed. What the call does to a member is described at
-  /// ``MultiplexerMap/clear(tags:)``. Stored copies of members that were released are not reached: they are removed
-  /// by ``clearAll()``.
+  /// All members drop them before the first stored copy is removed. For the effect on a member, see
+  /// ``MultiplexerMap/clear(tags:)``. Stored copies of released members are not removed; ``clearAll()`` removes them.
   ///
   /// - Parameter tags: The tags.
-  /// - Throws: ``MuxRepositoryError`` with the errors of the members that failed. The others are
-  ///   cleared all the same.
+  /// - Throws: ``MuxRepositoryError`` with the errors of the members that failed. The others are cleared nevertheless.
   public nonisolated func clear(tags: Set<CacheTag>) async throws {
     let members = members()
-    // A fetch that begins now may still read what a member further back has not forgotten: all of them forget again.
+    // A fetch that starts now can still read a value that a later member has not dropped: all of them drop again.
     for member in members { member.forget(tags: tags) }
     let failures = await Self.ask(members) { try await $0.clear(tags: tags) }
     guard failures.isEmpty else { throw MuxRepositoryError(failures: failures) }
@@ -179,10 +195,10 @@ public final actor MuxRepository {
     return failures
   }
 
-  /// Writes what the members hold to where it outlives the process, as far as it has changed.
+  /// Writes the unwritten changes of all members to their storage.
   ///
-  /// Call it before the process ends or is put to sleep. A program on a server calls it from the task that
-  /// handles the signal to end:
+  /// Call it before the process ends or is suspended. A server calls it from the task that handles the termination
+  /// signal:
   ///
   /// ```swift
   /// func terminate() async {
@@ -194,19 +210,19 @@ public final actor MuxRepository {
   /// }
   /// ```
   ///
-  /// An app calls it when it enters the background, within the time that the system grants for that.
+  /// An app calls it when it enters the background, within the time that the system grants.
   ///
-  /// All members are flushed at the same time, whether others fail or not. It runs to its end when the
-  /// calling task is cancelled.
+  /// All members are flushed concurrently, whether others fail or not. The call completes even if the calling task is
+  /// cancelled.
   ///
-  /// - Throws: ``MuxRepositoryError`` with the ids of the members that failed; the error of each of them
-  ///   names the keys.
+  /// - Throws: ``MuxRepositoryError`` with the ids of the members that failed. The error of each of them names the
+  ///   keys.
   public nonisolated func flushAll() async throws {
     let failures = await Self.ask(members()) { try await $0.flush() }
     guard failures.isEmpty else { throw MuxRepositoryError(failures: failures) }
   }
 
-  /// Asks all members for something at the same time.
+  /// Calls a method of all members concurrently.
   private nonisolated static func ask(
     _ members: [any RepositoryMember],
     _ question: @escaping @concurrent @Sendable (any RepositoryMember) async throws -> Void
@@ -223,33 +239,31 @@ public final actor MuxRepository {
     return failures
   }
 
-  /// Forgets what the members hold in memory; fetches that are under way go on.
+  /// Removes the values of all members from memory; fetches in flight continue.
   public nonisolated func clearMemory() {
     for member in members() { member.clearMemory() }
   }
 
-  /// The living members.
-  ///
-  /// The dead ones are taken out.
+  /// Returns the members that are alive, and removes the released ones.
   private nonisolated func members() -> [any RepositoryMember] {
     let snapshot = registry.withLock { $0.entries }
-    // Looked at without the lock: whoever looks may come to be the last one to hold a member.
+    // Read without the lock, since a reader can hold the last reference to a member.
     var living: [any RepositoryMember] = []
     var dead: [(ObjectIdentifier, Entry)] = []
     for (id, entry) in snapshot {
       if let member = entry.member { living.append(member) } else { dead.append((id, entry)) }
     }
-    // Before they are taken out, so that a clear at the same moment finds their copies here or there.
+    // Before they are removed, so that a concurrent clear finds their copies in one of the two places.
     retain(dead.map(\.1))
     registry.withLock { registry in
       for (id, entry) in dead where registry.entries[id] === entry { registry.entries[id] = nil }
-      // Not at every registration: that would take longer and longer.
+      // Not at every registration, which would take longer and longer.
       registry.limit = max(64, 2 * registry.entries.count)
     }
     return living
   }
 
-  /// Keeps what is needed to remove the stored copies of members that were released.
+  /// Keeps the access to the stored copies of released members.
   private nonisolated func retain(_ entries: [Entry]) {
     let entries = entries.compactMap { entry in entry.copies.map { (id: $0.id, entry: entry) } }
     guard !entries.isEmpty else { return }

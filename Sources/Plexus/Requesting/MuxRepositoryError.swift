@@ -1,19 +1,19 @@
-/// What went wrong when a repository asked all of its members for something.
+/// The errors of the members of a repository.
 ///
-/// Members that are not named have done it.
+/// All other members succeeded.
 public struct MuxRepositoryError: Error {
   /// A member that failed.
   public struct Failure: Sendable {
     /// The id of the multiplexer or map, or its type if it has none.
     public let id: String
-    /// What it failed with: for stored copies a ``CacherError``, which names the keys.
+    /// The error; for stored copies, a ``CacherError`` that names the keys.
     public let error: any Error
 
     /// Creates a failure.
     ///
     /// - Parameters:
     ///   - id: The id of the member.
-    ///   - error: What it failed with.
+    ///   - error: The error.
     public init(id: String, error: any Error) {
       self.id = id
       self.error = error
@@ -35,7 +35,7 @@ public struct MuxRepositoryError: Error {
 }
 
 extension MuxRepositoryError: CustomStringConvertible {
-  /// A sentence that names all members that failed, and why.
+  /// A description that names all failed members with their errors.
   public var description: String {
     let list = failures.map { "\($0.id): \($0.error)" }.joined(separator: "; ")
     let members = failures.count == 1 ? "member" : "members"

@@ -1,9 +1,28 @@
-// @unchecked Sendable: an identity holds a `Sendable` value, of which `AnyHashable` does not say that it is.
+// @unchecked Sendable: an identity holds a `Sendable` value in an `AnyHashable`, which does not show that.
 
-/// Something that a ``MuxRepository`` can clear together with others.
+/// A cache that a ``MuxRepository`` clears together with others.
 ///
-/// Multiplexers and maps need not be told about it: they are registered as they are. Conform a cache
-/// of your own to it.
+/// Multiplexers and maps do not conform: they are registered directly. Conform your own cache.
+///
+/// ## Topics
+///
+/// ### Clearing
+/// - ``pause()``
+/// - ``invalidate()``
+/// - ``removeStored()``
+/// - ``resume()``
+/// - ``clearMemory()``
+///
+/// ### Clearing by tags
+/// - ``forget(tags:)``
+/// - ``clear(tags:)``
+///
+/// ### Writing
+/// - ``flush()``
+///
+/// ### Monitoring
+/// - ``name``
+/// - ``statistics``
 public protocol RepositoryMember: AnyObject, Sendable {
   /// Discards everything in memory, and the results of all work that is in progress.
   ///
@@ -23,20 +42,20 @@ public protocol RepositoryMember: AnyObject, Sendable {
   /// The name by which the member appears in the errors of a repository.
   nonisolated var name: String { get }
 
-  /// What has happened in the member so far; `nil` if it does not count that.
+  /// The counters of the member; `nil` if it does not count.
   nonisolated var statistics: CacheStatistics? { get }
 
-  /// Writes what has changed to where it outlives the process.
+  /// Writes unwritten changes to persistent storage.
   ///
-  /// - Throws: What could not be written, and why.
+  /// - Throws: The error of the storage.
   nonisolated func flush() async throws
 
-  /// Removes the stored copies; they are gone for good when it returns.
+  /// Removes the stored copies, durably when it returns.
   ///
-  /// - Throws: Why some of them are still there.
+  /// - Throws: The error of the storage, which may still have some of them.
   nonisolated func removeStored() async throws
 
-  /// Forgets everything in memory. What is under way goes on.
+  /// Removes everything from memory, without affecting work in progress.
   nonisolated func clearMemory()
 
   /// Discards the values in memory that have one of some tags, and the results of work in progress for them.
@@ -46,15 +65,15 @@ public protocol RepositoryMember: AnyObject, Sendable {
 
   /// Discards the values that have one of some tags once more, and their stored copies.
   ///
-  /// - Throws: Why some of the copies are still there.
+  /// - Throws: The error of the storage, which may still have some of the copies.
   nonisolated func clear(tags: Set<CacheTag>) async throws
 }
 
 extension RepositoryMember {
-  /// Forgets nothing: values have no tags.
+  /// The default: values have no tags.
   public nonisolated func forget(tags: Set<CacheTag>) {}
 
-  /// Forgets nothing: values have no tags.
+  /// The default: values have no tags.
   public nonisolated func clear(tags: Set<CacheTag>) async throws {}
 
   /// Calls ``invalidate()``.
@@ -73,19 +92,19 @@ extension RepositoryMember {
   /// No statistics.
   public nonisolated var statistics: CacheStatistics? { nil }
 
-  /// Writes nothing: what is in memory only has no stored copies.
+  /// The default: there are no stored copies.
   public nonisolated func flush() async throws {}
 
-  /// Removes nothing: what is in memory only has no stored copies.
+  /// The default: there are no stored copies.
   public nonisolated func removeStored() async throws {}
 }
 
 /// A member with stored copies that others may share.
 protocol CopyKeeper: AnyObject, Sendable {
-  /// From now on no stored copy is used, but for what this member itself is about to write.
+  /// Disables the use of stored copies, except copies that this member itself is about to write.
   func withholdCopies()
 
-  /// Called once for each call of ``withholdCopies()``.
+  /// Ends the effect of one call of ``withholdCopies()``.
   func releaseCopies()
 
   /// The stored copies, if there is a cacher.
@@ -94,7 +113,7 @@ protocol CopyKeeper: AnyObject, Sendable {
 
 /// The stored copies of a member, which can be removed after its release.
 protocol StoredCopies: AnyObject, Sendable {
-  /// The same for all that have the same copies, as far as that can be told.
+  /// An id that is equal for equal copies, as far as that can be determined.
   var id: StoredCopiesID { get }
 
   /// Removes the copies.
@@ -107,7 +126,7 @@ struct StoredCopiesID: Hashable, @unchecked Sendable {
   private let part: String?
 
   init(_ cacher: any Cacher, part: String?, owner: AnyObject) {
-    // Other values cannot be compared: each counts as a cacher of its own.
+    // Other values cannot be compared, so that each counts as a separate cacher.
     self.cacher =
       (cacher as? any Hashable).map { AnyHashable($0) }
       ?? AnyHashable(

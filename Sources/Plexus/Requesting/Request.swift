@@ -1,6 +1,7 @@
-/// A request made of a closure.
+/// A request that calls a closure.
 ///
-/// It remembers nothing: every call of ``request()`` runs the closure again. It brings any work into a ``Zipper``,
+/// Every call of ``request()`` runs the closure again. Use it for other work in a ``Zipper``, and to erase the types of
+/// requests, for example to store entries of different maps in one array.
 /// and hides what is asked: an array can hold requests of entries of different maps.
 ///
 /// ```swift
@@ -11,42 +12,40 @@
 ///
 /// ## Cancellation
 ///
-/// The closure runs as part of the calling task, off its actor. It is told of a cancellation as
-/// every asynchronous function is.
+/// The closure runs in the calling task, off its actor, and is cancelled with that task.
 public struct Request<Value: Sendable>: Requestable {
   @usableFromInline let operation: @concurrent @Sendable () async throws -> Value
-  /// Gets the value if it is in memory.
+  /// Returns the value if it is in memory.
   @usableFromInline let lookUp: (@Sendable () -> Value?)?
 
-  /// Creates a request that runs a closure.
+  /// Creates a request that calls a closure.
   ///
-  /// - Parameter operation: What gets the value. It is released with the request.
+  /// - Parameter operation: Returns the value. It is released with the request.
   public init(_ operation: @escaping @concurrent @Sendable () async throws -> Value) {
     self.operation = operation
     lookUp = nil
   }
 
-  /// Creates a request of something that can be requested, such as a key of a ``MultiplexerMap``.
+  /// Creates a request that wraps another one, such as a key of a ``MultiplexerMap``.
   ///
-  /// - Parameter requestable: What to ask.
+  /// - Parameter requestable: The request to wrap.
   @inlinable
   public init(_ requestable: some Requestable<Value>) {
     operation = { try await requestable.request() }
     lookUp = { requestable.requestImmediately() }
   }
 
-  /// Runs the closure.
+  /// Calls the closure.
   ///
-  /// - Returns: What the closure returns.
-  /// - Throws: What the closure throws.
+  /// - Returns: The result of the closure.
+  /// - Throws: The error of the closure.
   public func request() async throws -> Value {
     try await operation()
   }
 
-  /// Returns the value of a key that is fresh in memory; always `nil` for a request made
-  /// of a closure.
+  /// Returns a fresh value of the wrapped request from memory; always `nil` for a closure.
   ///
-  /// - Returns: The value, if there is no need to wait for it.
+  /// - Returns: The value, if it is available without waiting.
   @inlinable
   public func requestImmediately() -> Value? {
     lookUp?()

@@ -1,28 +1,27 @@
-/// Something that can be asked for a value.
+/// A source from which a value can be requested.
 ///
-/// Multiplexers and ``Request`` are requestable; a ``Zipper`` asks several of them at once.
+/// Multiplexers, entries of maps and ``Request`` conform. A ``Zipper`` requests from several at once.
 public protocol Requestable<Value>: Sendable {
-  /// What is asked for.
+  /// The type of the value.
   associatedtype Value: Sendable
 
   /// Returns the value.
   ///
   /// - Returns: The value.
-  /// - Throws: Why there is none; a `CancellationError` if the calling task is cancelled while it
-  ///   waits.
+  /// - Throws: The error of the request; a `CancellationError` if the calling task is cancelled while it waits.
   func request() async throws -> Value
 
   /// Returns the value if ``request()`` would return it without suspending.
   ///
-  /// A ``Zipper`` calls it before it starts a task for the request. A request without values in memory
-  /// needs no implementation of its own: the default returns `nil`.
+  /// A ``Zipper`` calls this method before it starts a task for the request. The default implementation returns `nil`,
+  /// for requests without values in memory.
   ///
-  /// - Returns: The value; `nil` if it has to be waited for, or if there is an error.
+  /// - Returns: The value; `nil` if it is not available without waiting, or if there is an error.
   func requestImmediately() -> Value?
 }
 
 extension Requestable {
-  /// Returns `nil`: the value has to be waited for.
+  /// Returns `nil`, since the value is not in memory.
   @inlinable
   public func requestImmediately() -> Value? { nil }
 }

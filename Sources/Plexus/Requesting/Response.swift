@@ -1,30 +1,43 @@
-/// A value together with where it comes from and how old it is.
+/// A value with its source and its age.
+///
+/// ## Topics
+///
+/// ### Reading
+/// - ``value``
+/// - ``source``
+/// - ``age``
+/// - ``isStale``
+/// - ``isRevalidated``
+/// - ``error``
+///
+/// ### Creating a response
+/// - ``init(value:source:age:isStale:isRevalidated:error:)``
 public struct Response<Value: Sendable>: Sendable {
-  /// The origin of a value.
+  /// The source of a value.
   public typealias Source = ResponseSource
 
   /// The value.
   public let value: Value
-  /// Where the value comes from.
+  /// The source of the value.
   public let source: Source
   /// The time since the value was fetched or stored; zero for one that was just fetched.
   public let age: Duration
-  /// Whether the value is past its time to live, or stands in for one that could not be fetched.
+  /// Whether the value is past its time to live, or replaces one that could not be fetched.
   public let isStale: Bool
-  /// Whether the fetch that this request waited for has confirmed the value instead of bringing a new one.
+  /// Whether the fetch of this request has confirmed the value instead of returning a new one.
   public let isRevalidated: Bool
-  /// Why the value could not be renewed, if that was tried.
+  /// The error of renewing the value, if it failed.
   public let error: (any Error)?
 
-  /// Creates a response, for instance in a test or in a ``Requestable`` of your own.
+  /// Creates a response, for example in a test or in your own ``Requestable``.
   ///
   /// - Parameters:
   ///   - value: The value.
-  ///   - source: Where it comes from.
+  ///   - source: The source of the value.
   ///   - age: The time since it was fetched or stored.
-  ///   - isStale: Whether it is past its time to live or stands in for a newer one.
+  ///   - isStale: Whether it is past its time to live or replaces a newer one.
   ///   - isRevalidated: Whether a fetch has confirmed it.
-  ///   - error: Why it could not be renewed.
+  ///   - error: The error of renewing it.
   @inlinable
   public init(
     value: Value,

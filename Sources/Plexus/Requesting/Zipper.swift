@@ -1,4 +1,4 @@
-/// Several requests that are made at once.
+/// A group of requests that run concurrently.
 ///
 /// ```swift
 /// let profile = Multiplexer { "Ada" }
@@ -8,7 +8,7 @@
 /// print(name, score, number)
 /// ```
 ///
-/// For a list whose length is known at run time only, an array of requests has the same methods.
+/// For a number of requests that is known only at run time, use the same methods of an array of requests.
 ///
 /// ## Cancellation
 ///
@@ -18,24 +18,24 @@ public struct Zipper<each R: Requestable>: Sendable {
 
   /// Creates a zipper of requests.
   ///
-  /// - Parameter request: The requests; nothing is asked for yet.
+  /// - Parameter request: The requests, which are not started yet.
   @inlinable
   public init(_ request: repeat each R) {
     requests = (repeat each request)
   }
 
-  /// Returns a zipper with one more request at the end.
+  /// Returns a zipper with an additional request.
   ///
-  /// - Parameter request: The request to add.
-  /// - Returns: The longer zipper. This one stays as it is.
+  /// - Parameter request: The request.
+  /// - Returns: The longer zipper. This one is unchanged.
   public func add<New: Requestable>(_ request: New) -> Zipper<repeat each R, New> {
     Zipper<repeat each R, New>(repeat each requests, request)
   }
 
-  /// Makes all requests at once and waits for every one of them.
+  /// Starts all requests at once and waits for all of them.
   ///
-  /// - Returns: Their results, in the order in which they were added. If the calling task is cancelled
-  ///   those that had to wait have failed with a `CancellationError`.
+  /// - Returns: Their results, in order. If the calling task is cancelled, requests that have to wait fail with a
+  ///   `CancellationError`.
   @inlinable
   public func results() async -> (repeat Result<(each R).Value, any Error>) {
     let immediate = (repeat (each requests).requestImmediately())
@@ -54,10 +54,10 @@ public struct Zipper<each R: Requestable>: Sendable {
     return (repeat (each zipped).result)
   }
 
-  /// Makes all requests at once and waits until all have succeeded or one has failed.
+  /// Starts all requests at once and waits until all have succeeded or one has failed.
   ///
-  /// - Returns: Their values, in the order in which they were added.
-  /// - Throws: The first error. The other requests are cancelled then.
+  /// - Returns: Their values, in order.
+  /// - Throws: The first error. The other requests are then cancelled.
   @inlinable
   public func values() async throws -> (repeat (each R).Value) {
     let immediate = (repeat (each requests).requestImmediately())
@@ -78,7 +78,7 @@ public struct Zipper<each R: Requestable>: Sendable {
     return (repeat try (each zipped).result.get())
   }
 
-  /// Whether each of the values is there.
+  /// Whether all values are available.
   @inlinable
   static func areComplete<each Value>(_ value: repeat (each Value)?) -> Bool {
     var areComplete = true
@@ -93,7 +93,7 @@ public struct Zipper<each R: Requestable>: Sendable {
   }
 }
 
-/// A request and, in the end, its result.
+/// A request and its result.
 @usableFromInline
 final class ZippedRequest<R: Requestable>: Sendable {
   private let request: R
@@ -101,32 +101,32 @@ final class ZippedRequest<R: Requestable>: Sendable {
 
   /// - Parameters:
   ///   - request: The request.
-  ///   - value: Its value, if it did not have to be waited for.
+  ///   - value: The value, if it is available without waiting.
   @usableFromInline
   init(_ request: R, _ value: R.Value?) {
     self.request = request
     state = Locked(value.map { .success($0) })
   }
 
-  /// Whether nothing is left to be done.
+  /// Whether the request is complete.
   @usableFromInline var hasResult: Bool {
     state.withLock { $0 != nil }
   }
 
-  /// The result; a `CancellationError` as long as there is none.
+  /// The result, or a `CancellationError` before there is one.
   @usableFromInline var result: Result<R.Value, any Error> {
     state.withLock { $0 } ?? .failure(CancellationError())
   }
 
-  /// Makes the request.
+  /// Runs the request.
   @usableFromInline
   func receive() async {
     try? await receiveValue()
   }
 
-  /// Makes the request.
+  /// Runs the request.
   ///
-  /// - Throws: What the request throws.
+  /// - Throws: The error of the request.
   @usableFromInline
   func receiveValue() async throws {
     do {

@@ -1,11 +1,11 @@
-/// Where closures that belong to one actor are called, one after another, in one task.
+/// A queue that calls the closures of one actor, one after another, in one task.
 final class ActorQueue: Sendable {
   /// A call, which happens on the actor of the queue.
   typealias Call = @Sendable () async -> Void
 
-  /// Which actor it is; `nil` stands for none.
+  /// The identity of the actor; `nil` for no actor.
   ///
-  /// No other actor gets this identity as long as the task is there, which holds this one.
+  /// No other actor gets this identity while the task exists, because it keeps the actor alive.
   let key: ObjectIdentifier?
   private let isolation: (any Actor)?
   private let handler: Handler

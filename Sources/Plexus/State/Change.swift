@@ -1,17 +1,17 @@
-/// A value before and after it changed.
+/// A value before and after a change.
 ///
-/// The old value is `nil` only where there was none: in what a subscriber is told first.
+/// The old value is `nil` only in the first element of a subscriber.
 public struct Change<Value: Sendable>: Sendable {
-  /// What the value was, exactly one change before.
+  /// The value exactly one change before.
   public let old: Value?
-  /// What the value is.
+  /// The new value.
   public let new: Value
 
   /// Creates a change.
   ///
   /// - Parameters:
-  ///   - old: What the value was; `nil` if there was none.
-  ///   - new: What the value is.
+  ///   - old: The old value; `nil` if there was none.
+  ///   - new: The new value.
   @inlinable
   public init(old: Value?, new: Value) {
     self.old = old

@@ -1,7 +1,9 @@
 internal import Synchronization
 
-/// Calls a closure on the main actor after something was sent: before the call that sends returns if that is made
-/// on the main actor, else at its next turn, once for all that is sent before.
+/// Calls a closure on the main actor after something was sent.
+///
+/// If the call that sends is made on the main actor, the closure is called before it returns; otherwise at the next
+/// turn of the main actor, once for all elements sent before.
 final class ChangeNotice: Handler.DirectCalls {
   private let isScheduled = Atomic<Bool>(false)
   private let act: @MainActor @Sendable () -> Void
@@ -32,7 +34,7 @@ final class ChangeNotice: Handler.DirectCalls {
   func end() {}
 }
 
-/// Calls a closure with every element, on the thread that sends it.
+/// Calls a closure with every element, on the sending thread.
 final class ElementCopying<Element: Sendable>: Handler.DirectCalls {
   private let copy: @Sendable (Element) -> Void
 

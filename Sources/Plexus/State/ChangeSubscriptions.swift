@@ -11,7 +11,7 @@ final class ChangeSubscriptions: Sendable {
   @usableFromInline
   init() {}
 
-  /// The number of subscribers at this moment; handlers whose owners have gone are removed first.
+  /// The current number of subscribers; handlers of released owners are removed first.
   var count: Int {
     let hubs = state.withLock { $0.hubs }
     for hub in hubs.values { hub.removeOrphans() }
@@ -33,7 +33,7 @@ final class ChangeSubscriptions: Sendable {
     withExtendedLifetime(hub) {}
   }
 
-  /// Ends every stream after what has been sent, in subscription order.
+  /// Ends every stream after the elements sent before, in subscription order.
   ///
   /// - Returns: The subscribers.
   @discardableResult

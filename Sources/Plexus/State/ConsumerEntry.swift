@@ -1,18 +1,18 @@
-/// A selector and its closure, whatever the type of the value.
+/// A selector and its closure, independent of the type of the value.
 protocol ConsumerClosure<State>: AnyObject, Sendable {
   associatedtype State: Sendable
 
-  /// Whether it is looked at no more.
+  /// Whether the closure was removed.
   var isRemoved: Bool { get }
-  /// Takes note of the state that is there, if there is one; the first thing that happens.
+  /// Records the current state, if any; called first.
   func install(_ state: State?)
-  /// Looks at the next state.
+  /// Evaluates the next state.
   func consume(_ state: State)
-  /// Lets go of everything: nothing is called any more.
+  /// Releases everything; nothing is called afterwards.
   func remove()
 }
 
-/// A selector, its newest value, and what to do when that changes.
+/// A selector, its newest value, and the closure to call when it changes.
 final class ConsumerEntry<State: Sendable, Value: Equatable & Sendable>: ConsumerClosure {
   private struct Content: Sendable {
     let select: @Sendable (State) -> Value
@@ -21,7 +21,7 @@ final class ConsumerEntry<State: Sendable, Value: Equatable & Sendable>: Consume
   }
 
   private let firesImmediately: Bool
-  /// What is let go on removal; the value in it is changed by whoever has the turn only.
+  /// The content to release on removal; only the thread that has the turn changes its value.
   private let content: Locked<Content?>
 
   init(
@@ -70,12 +70,12 @@ final class ConsumerEntry<State: Sendable, Value: Equatable & Sendable>: Consume
   }
 }
 
-/// How a closure is called, and what to do when it is removed.
+/// The way to call a closure, and its removal.
 struct ConsumerCall<Value: Sendable>: Sendable {
   let fire: @Sendable (Change<Value>) -> Void
   let end: @Sendable () -> Void
 
-  /// In one task with the others that belong to its actor.
+  /// Calls closures in one task with the others of the same actor.
   static func queue<State>(
     _ core: ConsumerCore<State>,
     _ onChange: @escaping @isolated(any) @Sendable (Value?, Value) -> Void
@@ -93,7 +93,7 @@ struct ConsumerCall<Value: Sendable>: Sendable {
     )
   }
 
-  /// In a task of its own.
+  /// Calls the closure in its own task.
   static func task(
     _ onChange: @escaping @isolated(any) @Sendable (Value?, Value) async -> Void
   ) -> Self {
@@ -111,7 +111,7 @@ struct ConsumerCall<Value: Sendable>: Sendable {
   }
 }
 
-/// A closure until it is removed.
+/// A closure that is released on removal.
 private final class HeldClosure<Value: Sendable>: Sendable {
   typealias Closure = @isolated(any) @Sendable (Value?, Value) -> Void
 

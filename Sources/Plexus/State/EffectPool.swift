@@ -1,9 +1,9 @@
-/// The effects of a store that are under way; they end with it.
+/// The running effects of a store, which end with it.
 @usableFromInline
 final class EffectPool: Sendable {
-  /// An effect that is under way.
+  /// A running effect.
   private struct Effect: Sendable {
-    /// The task, as soon as it is known.
+    /// The task, once it is known.
     var task: Task<Void, Never>?
     var isCancelled = false
     /// The hash of its id, if it has one.
@@ -12,9 +12,9 @@ final class EffectPool: Sendable {
 
   private struct State: Sendable {
     var effects: [Int: Effect] = [:]
-    /// The numbers of the effects with an id, by the hash of that.
+    /// The numbers of the effects with an id, by the hash of the id.
     ///
-    /// Ids are the user's: they are hashed and compared without the lock.
+    /// Ids are user types: they are hashed and compared without the lock.
     var named: [Int: [(id: AnyID, number: Int)]] = [:]
     var lastNumber = 0
     var isClosed = false
@@ -27,7 +27,7 @@ final class EffectPool: Sendable {
       return lastNumber
     }
 
-    /// - Returns: What is to be released with no lock held.
+    /// - Returns: The objects to release with no lock held.
     mutating func remove(_ number: Int) -> (Effect?, AnyID?) {
       let effect = effects.removeValue(forKey: number)
       guard let bucket = effect?.bucket,
@@ -44,12 +44,12 @@ final class EffectPool: Sendable {
   @usableFromInline
   init() {}
 
-  /// Starts an effect in a task of its own, unless the store has gone.
+  /// Starts an effect in its own task, unless the store was released.
   ///
   /// - Parameters:
   ///   - scope: The action that it belongs to, if a caller waits for it.
-  ///   - priority: The priority of the task; `nil` is that of the caller.
-  ///   - effect: What to do.
+  ///   - priority: The priority of the task; `nil` for that of the caller.
+  ///   - effect: The effect.
   @usableFromInline
   func run(
     in scope: EffectScope?,
@@ -60,7 +60,7 @@ final class EffectPool: Sendable {
     start(number, in: scope, priority: priority, effect)
   }
 
-  /// Starts an effect with an id, and cancels those before it with the same id if that is wanted.
+  /// Starts an effect with an id, and cancels earlier ones with that id if requested.
   func run(
     id: AnyID,
     cancelsInFlight: Bool,

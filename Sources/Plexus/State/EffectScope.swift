@@ -1,10 +1,10 @@
 internal import Synchronization
 
-/// What one dispatched action has set in motion: itself, its effects, and what they dispatch.
+/// A dispatched action with its effects, and the actions that these dispatch.
 @usableFromInline
 final class EffectScope: Sendable {
-  /// For which flight the caller works, which its effects go on with: one that waits for itself is told
-  /// so instead of hanging.
+  /// The flight of the caller, with which its effects continue, so that an effect that waits for itself fails instead
+  /// of deadlocking.
   let flight = WaitScope.current
 
   private let running = Atomic<Int>(1)
@@ -18,14 +18,14 @@ final class EffectScope: Sendable {
     running.add(1, ordering: .relaxed)
   }
 
-  /// An action or effect is over.
+  /// Counts the end of an action or effect.
   @usableFromInline
   func leave() {
     guard running.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
     waiters.finish()
   }
 
-  /// Waits until everything is over, or the calling task is cancelled.
+  /// Waits until everything has ended, or the calling task is cancelled.
   func wait() async {
     await waiters.wait()
   }

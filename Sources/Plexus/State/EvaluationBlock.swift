@@ -1,12 +1,11 @@
-/// Eight selectors that look at a state one after another.
+/// Eight selectors that evaluate a state one after another.
 ///
-/// What an object holds in constants is called without being retained, which would cost more than most
-/// selectors do.
+/// Closures in constants of an object are called without being retained, which would cost more than most selectors.
 @usableFromInline
 final class EvaluationBlock<State: Sendable>: Sendable {
-  /// Looks at a state and tells the subscribers if the value has changed.
+  /// Evaluates a state and notifies the subscribers if the value has changed.
   ///
-  /// A closure by itself would be wrapped once more for each generic container that it passes.
+  /// A bare closure would be wrapped again for each generic container that it passes.
   @usableFromInline
   struct Evaluation: Sendable {
     @usableFromInline let body: @Sendable (State) -> Void
@@ -16,11 +15,11 @@ final class EvaluationBlock<State: Sendable>: Sendable {
       self.body = body
     }
 
-    /// What takes the place of a selector.
+    /// A placeholder for a selector.
     @inlinable static var none: Self { Self { _ in } }
   }
 
-  /// How many selectors there is room for.
+  /// The number of selectors that a block can hold.
   @inlinable static var capacity: Int { 8 }
 
   @usableFromInline let first: Evaluation
@@ -34,7 +33,7 @@ final class EvaluationBlock<State: Sendable>: Sendable {
 
   /// Creates a block.
   ///
-  /// - Parameter evaluations: The selectors, no more than ``capacity``, with gaps.
+  /// - Parameter evaluations: At most ``capacity`` selectors, with gaps.
   @inlinable
   init(_ evaluations: ArraySlice<Evaluation?>) {
     let start = evaluations.startIndex
@@ -49,7 +48,7 @@ final class EvaluationBlock<State: Sendable>: Sendable {
     eighth = (count > 7 ? evaluations[start + 7] : nil) ?? .none
   }
 
-  /// Lets every selector look at a state.
+  /// Evaluates a state with every selector.
   @inlinable
   func evaluate(_ state: State) {
     first.body(state)

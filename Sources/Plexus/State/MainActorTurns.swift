@@ -11,7 +11,7 @@ enum MainActorTurns {
   }()
 
   #if canImport(Dispatch)
-  // The main actor runs where the main queue does, which need not be one thread.
+  // The main actor runs on the main queue, which need not be one thread.
   private static let mark: DispatchSpecificKey<Bool> = {
     let key = DispatchSpecificKey<Bool>()
     DispatchQueue.main.setSpecific(key: key, value: true)
@@ -23,7 +23,7 @@ enum MainActorTurns {
     DispatchQueue.getSpecific(key: mark) == true
   }
   #else
-  /// Whether the caller runs on the main actor, as far as that can be told.
+  /// Whether the caller runs on the main actor, as far as that can be determined.
   static var isOnMainActor: Bool { false }
   #endif
 }

@@ -1,8 +1,8 @@
-/// What stands between the dispatch of an action and the reducer.
+/// A stage between the dispatch of an action and the reducer.
 ///
-/// Middleware is called in the order of the array given to the store, each wrapped around those that
-/// follow. It hands an action on by calling `next`, which returns when the reducer and all that lies
-/// between have done their work. So it may drop an action (by not calling `next`), replace it, hand on
+/// Middleware is called in the order of the array given to the store, each wrapped around the following ones. It passes
+/// an action on by calling `next`, which returns when the following middleware and the reducer have processed it. It
+/// can also drop an action, replace it, pass on several, or let an effect dispatch it later.
 /// several, or leave it to an effect to dispatch it later.
 ///
 /// ```swift
@@ -16,12 +16,12 @@
 /// store.dispatch(3)
 /// ```
 ///
-/// Middleware runs on the thread that dispatches, one action at a time, outside every lock.
+/// Middleware runs on the dispatching thread, one action at a time, with no lock held.
 ///
 /// ## Effects
 ///
-/// ``Context/run(_:)`` starts asynchronous work, which tells its result by ``Context/dispatch(_:)``. It
-/// is cancelled when the store is released.
+/// ``Context/run(_:)`` starts asynchronous work, which returns its result with ``Context/dispatch(_:)``. It is
+/// cancelled when the store is released.
 ///
 /// ```swift
 /// enum Search: Sendable { case begin(String), found([String]) }
@@ -48,8 +48,8 @@ public struct Middleware<State: Sendable, Action: Sendable>: Sendable {
 
   /// Creates middleware.
   ///
-  /// - Parameter body: What to do with each action: `next` hands on an action, this one or another, and
-  ///   returns when it has been reduced.
+  /// - Parameter body: Processes each action. Its parameter `next` passes on an action, this one or another, and
+  ///   returns when that has been reduced.
   @inlinable
   public init(
     _ body:
@@ -58,10 +58,10 @@ public struct Middleware<State: Sendable, Action: Sendable>: Sendable {
     self.body = body
   }
 
-  /// The store as middleware and its effects see it.
+  /// The store, as seen by middleware and its effects.
   ///
-  /// A context may be kept, by effects or anything else: it does not keep the store. Once the store
-  /// has gone, its last state can still be read, and nothing else happens.
+  /// A context does not keep the store alive. After the release of the store, its last state can be read, and all other
+  /// calls have no effect.
   public struct Context: Sendable {
     @usableFromInline let engine: StoreEngine<State, Action>
     @usableFromInline let scope: EffectScope?
@@ -72,31 +72,30 @@ public struct Middleware<State: Sendable, Action: Sendable>: Sendable {
       self.scope = scope
     }
 
-    /// The newest state: before `next` the one before the action, afterwards the one after it.
+    /// The current state: before `next` that from before the action, afterwards that from after it.
     @inlinable public var state: State {
       engine.read()
     }
 
-    /// Dispatches an action, which passes the whole middleware from the beginning.
+    /// Dispatches an action, which passes the whole middleware from the start.
     ///
-    /// While an action is under way, as in the body of middleware, this one follows it; from an effect
-    /// it is usually reduced when this returns. ``Store/dispatchAndWait(_:)`` waits for it as for a
-    /// part of the action that this context belongs to.
+    /// While another action is processed, as in the body of middleware, this one is queued behind it. From an effect,
+    /// it is usually reduced when this method returns. ``Store/dispatchAndWait(_:)`` waits for it as part of the action
+    /// of this context.
     ///
-    /// - Parameter action: The action. It is ignored when the store has gone.
+    /// - Parameter action: The action. It is ignored after the release of the store.
     @inlinable
     public func dispatch(_ action: Action) {
       scope?.enter()
       engine.dispatch(action, in: scope)
     }
 
-    /// Starts an effect: asynchronous work that an action causes.
+    /// Starts an effect, which is asynchronous work caused by an action.
     ///
-    /// It runs in a task of its own, off every actor, apart from the task that dispatched the action:
-    /// neither that task's cancellation nor its task-local values reach it. It is cancelled when the
-    /// store is released, and not even started after that.
+    /// It runs in its own task, off every actor and apart from the dispatching task: neither the cancellation nor the
+    /// task-local values of that task reach it. It is cancelled when the store is released, and not started after that.
     ///
-    /// - Parameter effect: The work. It may use the context, which does not keep the store.
+    /// - Parameter effect: The effect. It can use the context, which does not keep the store alive.
     public func run(_ effect: @escaping @concurrent @Sendable () async -> Void) {
       engine.effects.run(in: scope, effect)
     }
@@ -116,15 +115,14 @@ public struct Middleware<State: Sendable, Action: Sendable>: Sendable {
     /// }
     /// ```
     ///
-    /// Otherwise the rules are those of ``run(_:)``. Ids belong to the store: effects of other stores with the
-    /// same id go on. A cancelled effect can still dispatch unless it looks at `Task.isCancelled`.
+    /// Otherwise, the effect behaves like one of ``run(_:)``. Ids belong to the store: effects of other stores with the
+    /// same id continue. A cancelled effect can still dispatch unless it checks `Task.isCancelled`.
     ///
     /// - Parameters:
     ///   - id: The id. Values of different types are different ids.
-    ///   - cancelsInFlight: Whether the effects with this id that were started before are cancelled. Otherwise
-    ///     they go on beside this one.
-    ///   - priority: The priority of the effect; `nil` is that of the caller.
-    ///   - effect: The work.
+    ///   - cancelsInFlight: Whether earlier effects with this id are cancelled. Otherwise, they continue concurrently.
+    ///   - priority: The priority of the effect; `nil` for that of the caller.
+    ///   - effect: The effect.
     public func run(
       id: some Hashable & Sendable,
       cancelsInFlight: Bool = true,
@@ -142,7 +140,7 @@ public struct Middleware<State: Sendable, Action: Sendable>: Sendable {
 
     /// Cancels all effects of the store with an id.
     ///
-    /// - Parameter id: The id that was given to ``run(id:cancelsInFlight:priority:_:)``.
+    /// - Parameter id: The id passed to ``run(id:cancelsInFlight:priority:_:)``.
     public func cancel(id: some Hashable & Sendable) {
       engine.effects.cancel(id: AnyID(id))
     }

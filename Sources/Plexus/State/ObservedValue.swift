@@ -1,6 +1,6 @@
 public import Observation
 
-/// The newest element of a state, for views and other observers of objects.
+/// The current element of a state, for views and other observers of `Observable` objects.
 ///
 /// ```swift
 /// struct Form: Sendable, Equatable { var text = "", count = 0 }
@@ -17,20 +17,20 @@ public import Observation
 ///
 /// ## Reading
 ///
-/// ``value`` is the value of the source itself, at once: on the main actor it is the new one as soon as the call
-/// that changed it has returned. A text field can therefore be bound to it.
+/// ``value`` is always the current value of the source. On the main actor, it is the new one as soon as the call that
+/// changed it has returned, so that a text field can be bound to it.
 ///
 /// ## Invalidation
 ///
-/// Observers are told of a change before the call that makes it returns, if that call is made on the main actor;
-/// otherwise at the next turn of the main actor. A value that equals the one before invalidates nothing, if its
-/// type is `Equatable`. Of a large state follow what a view shows:
-/// ``StatefulBroadcaster/select(_:)-(KeyPath<Self.Element,V>Sendable)`` keeps changes of other parts from the view.
+/// If a change is made on the main actor, observers are notified before that call returns; otherwise at the next turn
+/// of the main actor. If the type is `Equatable`, an equal value invalidates nothing. Of a large state, select the part
+/// that a view shows with ``StatefulBroadcaster/select(_:)-(KeyPath<Self.Element,V>Sendable)``, so that changes of
+/// other parts do not invalidate the view.
 ///
 /// ## Lifetime
 ///
-/// The source is kept, and is subscribed to as long as this object lives. When the source has finished, the
-/// value stays what it was last.
+/// The observed value keeps the source alive and is subscribed to it during its own lifetime. When the source has
+/// finished, the last value remains.
 ///
 /// ## Topics
 ///
@@ -45,24 +45,24 @@ public import Observation
 public final class ObservedValue<Value: Sendable> {
   @ObservationIgnored private let source: any StatefulBroadcaster<Value>
   @ObservationIgnored private let areEqual: (Value, Value) -> Bool
-  /// The value that observers have been told of.
+  /// The value of which observers were last notified.
   @ObservationIgnored private var told: Value
-  /// Whether an observer has read another one since.
+  /// Whether an observer has read another value since.
   @ObservationIgnored private var hasToldAnother = false
   /// The subscriptions that end with this object.
   @ObservationIgnored private var tokens: [ObservationToken] = []
 
-  /// Creates a value that follows a state.
+  /// Creates an observed value of a state.
   ///
-  /// - Parameter source: The state, which is kept.
+  /// - Parameter source: The state, which is kept alive.
   public convenience init(_ source: some StatefulBroadcaster<Value>) {
     self.init(following: source)
   }
 
-  /// Creates a value that follows a source without a state, such as a ``Messenger``.
+  /// Creates an observed value of a source without a state, such as a ``Messenger``.
   ///
   /// - Parameters:
-  ///   - source: The source, which is not kept.
+  ///   - source: The source, which is not kept alive.
   ///   - initial: The value until an element is sent.
   public convenience init(_ source: some Broadcaster<Value>, initial: Value) {
     let latest = CurrentValue(initial)
@@ -78,16 +78,16 @@ public final class ObservedValue<Value: Sendable> {
     tokens.append(source.observe(by: ChangeNotice { [weak self] in self?.refresh() }))
   }
 
-  /// The value of the source at this moment.
+  /// The current value of the source.
   public var value: Value {
     access(keyPath: \.value)
     let value = source.current
-    // Not told of it yet, it may be the former value again when the others are.
+    // An observer that was not notified of it yet may see the former value again when the others are.
     if !areEqual(value, told) { hasToldAnother = true }
     return value
   }
 
-  /// Tells the observers if the value has changed.
+  /// Notifies the observers if the value has changed.
   private func refresh() {
     let value = source.current
     guard hasToldAnother || !areEqual(value, told) else { return }
@@ -99,14 +99,14 @@ public final class ObservedValue<Value: Sendable> {
 }
 
 extension Broadcaster {
-  /// Registers a handler that is called by the threads that send.
+  /// Registers a handler that the sending threads call.
   fileprivate nonisolated func observe(by calls: any Handler.DirectCalls) -> ObservationToken {
     let recipe = Handler.Recipe(isolation: nil, .direct(calls))
     return ObservationToken(subscription(bufferingPolicy: .unbounded).handler(recipe))
   }
 }
 
-/// Returns what compares two values; they are never equal if their type has no way to tell.
+/// Returns a comparison of two values, which are never equal if their type is not `Equatable`.
 private func equality<Value>() -> (Value, Value) -> Bool {
   func equality<Same: Equatable>(of type: Same.Type) -> (Value, Value) -> Bool {
     { first, second in

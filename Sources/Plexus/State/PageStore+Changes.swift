@@ -1,13 +1,12 @@
 extension PageStore {
-  /// Registers a subscriber to the changes of what a key path leads to in the page's state.
+  /// Registers a subscriber to the changes of a part of the page's state, selected by a key path.
   ///
-  /// The rules are those of ``Store/changes(of:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)``.
+  /// For details, see ``Store/changes(of:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)``.
   ///
   /// - Parameters:
-  ///   - path: What to look at.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which ends with the page store and lives until it is dropped or its task is
-  ///   cancelled.
+  ///   - path: The path to the part.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream, which ends with the page store. Dropping it or cancelling its task ends the subscription.
   @inlinable
   public nonisolated func changes<V: Equatable & Sendable>(
     of path: any KeyPath<PageState, V> & Sendable,
@@ -16,15 +15,14 @@ extension PageStore {
     AsyncStream(subscription(toChangesOf: path, bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber to the changes of a value that is made from the page's state.
+  /// Registers a subscriber to the changes of a value that is derived from the page's state.
   ///
-  /// The rules are those of ``Store/changes(of:bufferingPolicy:)-((State)->V,_)``.
+  /// For details, see ``Store/changes(of:bufferingPolicy:)-((State)->V,_)``.
   ///
   /// - Parameters:
-  ///   - select: What to look at. It is called on the thread that dispatches, outside every lock.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which ends with the page store and lives until it is dropped or its task is
-  ///   cancelled.
+  ///   - select: Derives the value. It is called on the dispatching thread, with no lock held.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream, which ends with the page store. Dropping it or cancelling its task ends the subscription.
   @inlinable
   public nonisolated func changes<V: Equatable & Sendable>(
     of select: @escaping @Sendable (PageState) -> V,
@@ -33,15 +31,14 @@ extension PageStore {
     AsyncStream(subscription(toChangesOf: select, bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber to the changes of what a key path leads to in the page's state.
+  /// Registers a subscriber to the changes of a part of the page's state, selected by a key path.
   ///
-  /// The rules are those of ``Store/changes(of:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)``.
+  /// For details, see ``Store/changes(of:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)``.
   ///
   /// - Parameters:
-  ///   - path: What to look at.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which ends with the page store and lives until it is dropped or its
-  ///   task is cancelled.
+  ///   - path: The path to the part.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription. It ends with the page store, when it is dropped, or when its task is cancelled.
   @inlinable
   public nonisolated func subscription<V: Equatable & Sendable>(
     toChangesOf path: any KeyPath<PageState, V> & Sendable,
@@ -50,15 +47,14 @@ extension PageStore {
     engine.changes(of: path, countedBy: feeds, bufferingPolicy: bufferingPolicy)
   }
 
-  /// Registers a subscriber to the changes of a value that is made from the page's state.
+  /// Registers a subscriber to the changes of a value that is derived from the page's state.
   ///
-  /// The rules are those of ``Store/changes(of:bufferingPolicy:)-((State)->V,_)``.
+  /// For details, see ``Store/changes(of:bufferingPolicy:)-((State)->V,_)``.
   ///
   /// - Parameters:
-  ///   - select: What to look at. It is called on the thread that dispatches, outside every lock.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which ends with the page store and lives until it is dropped or its
-  ///   task is cancelled.
+  ///   - select: Derives the value. It is called on the dispatching thread, with no lock held.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription. It ends with the page store, when it is dropped, or when its task is cancelled.
   @inlinable
   public nonisolated func subscription<V: Equatable & Sendable>(
     toChangesOf select: @escaping @Sendable (PageState) -> V,
@@ -67,15 +63,14 @@ extension PageStore {
     engine.changes(of: select, countedBy: feeds, bufferingPolicy: bufferingPolicy)
   }
 
-  /// Registers a subscriber to the changes of what a key path leads to in the app's state.
+  /// Registers a subscriber to the changes of a part of the app's state, selected by a key path.
   ///
-  /// The rules are those of ``Store/changes(of:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)``.
+  /// For details, see ``Store/changes(of:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)``.
   ///
   /// - Parameters:
-  ///   - path: What to look at.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which ends with the page store and lives until it is dropped or its task is
-  ///   cancelled.
+  ///   - path: The path to the part.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream, which ends with the page store. Dropping it or cancelling its task ends the subscription.
   @inlinable
   public nonisolated func changes<V: Equatable & Sendable>(
     ofApp path: any KeyPath<AppState, V> & Sendable,
@@ -84,15 +79,14 @@ extension PageStore {
     AsyncStream(subscription(toChangesOfApp: path, bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber to the changes of a value that is made from the app's state.
+  /// Registers a subscriber to the changes of a value that is derived from the app's state.
   ///
-  /// The rules are those of ``Store/changes(of:bufferingPolicy:)-((State)->V,_)``.
+  /// For details, see ``Store/changes(of:bufferingPolicy:)-((State)->V,_)``.
   ///
   /// - Parameters:
-  ///   - select: What to look at. It is called on the thread that dispatches, outside every lock.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which ends with the page store and lives until it is dropped or its task is
-  ///   cancelled.
+  ///   - select: Derives the value. It is called on the dispatching thread, with no lock held.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream, which ends with the page store. Dropping it or cancelling its task ends the subscription.
   @inlinable
   public nonisolated func changes<V: Equatable & Sendable>(
     ofApp select: @escaping @Sendable (AppState) -> V,
@@ -101,15 +95,14 @@ extension PageStore {
     AsyncStream(subscription(toChangesOfApp: select, bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber to the changes of what a key path leads to in the app's state.
+  /// Registers a subscriber to the changes of a part of the app's state, selected by a key path.
   ///
-  /// The rules are those of ``Store/changes(of:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)``.
+  /// For details, see ``Store/changes(of:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)``.
   ///
   /// - Parameters:
-  ///   - path: What to look at.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which ends with the page store and lives until it is dropped or its
-  ///   task is cancelled.
+  ///   - path: The path to the part.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription. It ends with the page store, when it is dropped, or when its task is cancelled.
   @inlinable
   public nonisolated func subscription<V: Equatable & Sendable>(
     toChangesOfApp path: any KeyPath<AppState, V> & Sendable,
@@ -118,15 +111,14 @@ extension PageStore {
     parent.engine.changes(of: path, countedBy: appFeeds, bufferingPolicy: bufferingPolicy)
   }
 
-  /// Registers a subscriber to the changes of a value that is made from the app's state.
+  /// Registers a subscriber to the changes of a value that is derived from the app's state.
   ///
-  /// The rules are those of ``Store/changes(of:bufferingPolicy:)-((State)->V,_)``.
+  /// For details, see ``Store/changes(of:bufferingPolicy:)-((State)->V,_)``.
   ///
   /// - Parameters:
-  ///   - select: What to look at. It is called on the thread that dispatches, outside every lock.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which ends with the page store and lives until it is dropped or its
-  ///   task is cancelled.
+  ///   - select: Derives the value. It is called on the dispatching thread, with no lock held.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription. It ends with the page store, when it is dropped, or when its task is cancelled.
   @inlinable
   public nonisolated func subscription<V: Equatable & Sendable>(
     toChangesOfApp select: @escaping @Sendable (AppState) -> V,

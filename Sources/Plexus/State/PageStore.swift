@@ -1,7 +1,7 @@
 /// The store of one screen, beside the store of the app.
 ///
-/// It has a state, a reducer, middleware and a lifetime of its own. Whoever subscribes gets the app's
-/// state and the page's together. Code of the page dispatches to the app through ``parent``.
+/// It has its own state, reducer, middleware and lifetime. Subscribers receive the states of the app and of the page
+/// together. Code of the page dispatches to the app through ``parent``.
 ///
 /// ```swift
 /// struct App: Sendable, Equatable { var names = ["Ada", "Grace"] }
@@ -20,24 +20,23 @@
 ///
 /// ## Consistency
 ///
-/// A combination of the two states is always one that there was: a change of either is told together with
-/// what the other was at that moment, in one order for all subscribers.
+/// Subscribers receive only combinations of the two states that existed at one moment: a change of either is delivered
+/// together with the other state at that moment, in one order for all subscribers.
 ///
 /// ## Order
 ///
-/// Actions of the page follow the rules of ``Store``, in an order of their own: the app and each of its
-/// pages carry out one action at a time. An action that one of them dispatches to another one while
-/// that has nothing to do has been reduced when `dispatch` returns.
+/// Actions of the page follow the rules of ``Store``, in their own order: the app and each of its pages process one
+/// action at a time. An action that one of them dispatches to an idle other one has been reduced when `dispatch`
+/// returns.
 ///
 /// ## Lifetime
 ///
-/// A page store lives as long as its owner keeps it, and keeps its parent, which knows it by its state
-/// only and does not count it as a subscriber. Several pages of one kind live side by side. When the
-/// last reference to a page store is gone, its effects are cancelled and its streams end.
+/// A page store lives as long as its owner keeps it. It keeps its parent alive and does not count as a subscriber of
+/// it. Several pages of one kind can exist at the same time. Releasing the last reference to a page store cancels its
+/// effects and ends its streams.
 ///
-/// What captures the owner of the page strongly must not be kept by the page: observe with
-/// `observe(as: self)` or `[weak self]`, and cancel tasks whose loops capture `self`. The article
-/// <doc:stores-and-pages> lists the ways.
+/// The page must not keep closures that capture its owner strongly. Observe with `observe(as: self)` or `[weak self]`,
+/// and cancel tasks whose loops capture `self`. See <doc:stores-and-pages>.
 ///
 /// ## Topics
 ///
@@ -46,19 +45,28 @@
 /// - ``dispatchAndWait(_:)``
 /// - ``parent``
 ///
-/// ### Following
+/// ### Reading
 /// - ``state``
 /// - ``snapshot``
+/// - ``current``
+///
+/// ### Subscribing
 /// - ``subscribe(bufferingPolicy:)``
 /// - ``subscription(bufferingPolicy:)``
 /// - ``subscriberCount``
+///
+/// ### Following changes
+/// - ``changes(of:bufferingPolicy:)-(KeyPath<PageState,V>Sendable,_)``
+/// - ``changes(of:bufferingPolicy:)-((PageState)->V,_)``
+/// - ``changes(ofApp:bufferingPolicy:)-(KeyPath<AppState,V>Sendable,_)``
+/// - ``changes(ofApp:bufferingPolicy:)-((AppState)->V,_)``
 public final actor PageStore<
   AppState: Sendable,
   AppAction: Sendable,
   PageState: Sendable,
   PageAction: Sendable
 >: StatefulBroadcaster {
-  /// What subscribers receive: both states at one moment.
+  /// The type of the elements: the states of the app and the page at one moment.
   public typealias Element = (app: AppState, page: PageState)
 
   /// The store of the app.
@@ -87,58 +95,58 @@ public final actor PageStore<
 
   deinit {
     engine.effects.close()
-    // In turn: the states that the app's store has yet to reach are seen by the page's subscribers, too.
+    // In turn, so that the page's subscribers also receive the states that the app's store has not reached yet.
     parent.engine.run { [engine, appFeeds] selectors, _ in
       engine.close()
       for feed in appFeeds.finish() { selectors.remove(feed) }
     }
   }
 
-  /// The newest state of the page.
+  /// The current state of the page.
   @inlinable public nonisolated var state: PageState {
     cell.state
   }
 
-  /// The newest states of the app and of the page, at one moment.
+  /// The states of the app and of the page at one moment.
   public nonisolated var snapshot: (app: AppState, page: PageState) {
     cell.snapshot
   }
 
-  /// The newest states of the app and of the page, at one moment.
+  /// The states of the app and of the page at one moment.
   public nonisolated var current: Element { snapshot }
 
-  /// Carries out an action of the page; see ``Store/dispatch(_:)``.
+  /// Dispatches an action of the page; see ``Store/dispatch(_:)``.
   ///
-  /// - Parameter action: What is to happen.
+  /// - Parameter action: The action.
   @inlinable
   public nonisolated func dispatch(_ action: PageAction) {
     engine.dispatch(action, in: nil)
   }
 
-  /// Carries out an action of the page and waits until its effects have ended; see
+  /// Dispatches an action of the page and waits until its effects have ended.
+  ///
+  /// If the calling task is cancelled, the method returns immediately; the action and its effects continue. See
   /// ``Store/dispatchAndWait(_:)``.
   ///
-  /// If the calling task is cancelled, this returns at once; the action and its effects go on.
-  ///
-  /// - Parameter action: What is to happen.
+  /// - Parameter action: The action.
   public nonisolated func dispatchAndWait(_ action: PageAction) async {
     await engine.dispatchAndWait(action)
   }
 
-  /// Registers a subscriber and returns both states, and those that follow a change of either.
+  /// Registers a subscriber and returns both states, followed by every change of either.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<Element> = .bufferingNewest(1)
   ) -> AsyncStream<Element> {
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber and returns both states, and those that follow a change of either.
+  /// Registers a subscriber and returns both states, followed by every change of either.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<Element> = .bufferingNewest(1)
   ) -> Subscription<Element> {
@@ -147,8 +155,9 @@ public final actor PageStore<
     }
   }
 
-  /// The number of the page's subscribers at this moment: to states and to changes, of the app's state,
-  /// too, streams and handlers alike.
+  /// The current number of subscribers to states and to changes of the page, including streams and handlers.
+  ///
+  /// Subscribers to changes of the app's state that were registered with the page count, too.
   public nonisolated var subscriberCount: Int {
     cell.hub.subscriberCount + feeds.count + appFeeds.count
   }

@@ -1,5 +1,5 @@
-/// What an action does to a state.
+/// A function that applies an action to a state.
 ///
-/// A reducer is called for one action at a time, on the thread that dispatches, outside every lock. It
-/// should depend on nothing but its arguments. Actions that it dispatches itself follow the one at hand.
+/// A reducer is called for one action at a time, on the dispatching thread, with no lock held. It should depend only on
+/// its arguments. Actions that it dispatches itself are queued behind the current one.
 public typealias Reducer<State, Action> = @Sendable (inout State, Action) -> Void

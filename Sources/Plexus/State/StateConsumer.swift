@@ -1,7 +1,7 @@
-/// Parts of a state, and what to do when they change.
+/// A set of closures that are called when parts of a state change.
 ///
-/// A consumer is fed with states, from wherever they come, and calls a closure for each selected value
-/// that has changed, with the exact old and the new value.
+/// A consumer receives states from any source. It calls a closure for each selected value that has changed, with the
+/// exact old and new value.
 ///
 /// ```swift
 /// struct Profile: Sendable { var name = ""; var unread = 0 }
@@ -11,28 +11,27 @@
 /// consumer.consume(Profile(name: "Ada", unread: 3))
 /// ```
 ///
-/// With ``follow(_:)`` it is fed by a ``Store``, a ``PageStore`` or any other broadcaster.
+/// With ``follow(_:)``, it receives the states of a ``Store``, a ``PageStore`` or any other broadcaster.
 ///
-/// ## When closures are called
+/// ## Calling closures
 ///
-/// The first state of all is a change from nothing: closures that were added before it are called with
-/// `nil` as the old value. A closure that is added later is called at the next change of its value,
-/// unless it was added with `firesImmediately`. An initial state counts as a state that was there.
+/// The first state is a change from nothing: closures that were added before it are called with `nil` as the old value.
+/// A closure that is added later is called at the next change of its value, unless it was added with
+/// `firesImmediately`. An initial state counts as an earlier state.
 ///
-/// Every change is told, in the order of the states; nothing is coalesced. Closures without `await` that
-/// belong to one actor are called one after another on it, state by state, in the order in which they
-/// were added. One that suspends has a task of its own and holds up nobody else.
+/// Every change is reported, in the order of the states, without coalescing. Synchronous closures of one actor are
+/// called one after another on it, state by state, in the order in which they were added. An asynchronous closure has
+/// its own task and does not delay the others.
 ///
-/// A selector is called once for each state, on the thread that feeds, outside every lock. A state that
-/// arrives while another one is looked at, from a selector or another thread, follows it. A thread looks at the
-/// states of others for about a millisecond; the rest is left to the next call or to a task.
+/// A selector is called once per state, on the thread that calls ``consume(_:)``, with no lock held. A state that
+/// arrives while another one is evaluated, from a selector or another thread, is queued behind it. A thread evaluates
+/// the states of other threads for about a millisecond; the rest is left to the next call or to a task.
 ///
-/// ## Removal
+/// ## Removing closures
 ///
-/// A closure lives as long as the consumer, or as the bag that was given if that is emptied or released
-/// earlier. Once the bag is cancelled, ``removeAll()`` has returned or the consumer is released, none is
-/// started: that is exact on the closure's own actor and inside it. A closure that is suspended has its
-/// task cancelled.
+/// A closure lives as long as the consumer, or as its bag if that is emptied or released earlier. No closure is started
+/// after its bag was cancelled, after ``removeAll()`` has returned or after the release of the consumer. This is exact
+/// on the closure's own actor and inside it. If a closure is suspended, its task is cancelled.
 ///
 /// ## Topics
 ///
@@ -44,7 +43,7 @@
 /// - ``add(_:firesImmediately:in:_:)-6ny9u``
 /// - ``removeAll()``
 ///
-/// ### Feeding
+/// ### Consuming states
 /// - ``consume(_:)``
 /// - ``follow(_:)``
 public final actor StateConsumer<State: Sendable> {
@@ -52,8 +51,8 @@ public final actor StateConsumer<State: Sendable> {
 
   /// Creates a consumer without closures.
   ///
-  /// - Parameter initialState: The state that closures have seen; `nil` if the first one that is fed
-  ///   is to be told as a change from nothing.
+  /// - Parameter initialState: The state that closures have already seen; `nil` if the first consumed state is a change
+  ///   from nothing.
   public init(initialState: State? = nil) {
     core = ConsumerCore(initialState)
   }
@@ -62,14 +61,14 @@ public final actor StateConsumer<State: Sendable> {
     core.close()
   }
 
-  /// Adds a closure that is called when a selected value changes, on the actor that it belongs to.
+  /// Adds a closure that is called on its actor when a selected value changes.
   ///
   /// - Parameters:
-  ///   - select: What to look at.
-  ///   - firesImmediately: Whether to call the closure with the present value, and `nil` as the old one,
-  ///     even if a state is there already. Without a state it waits for the first.
-  ///   - bag: What the closure ends with, if not with the consumer. It counts the closure.
-  ///   - onChange: What to call, with the value before and after. It is released on removal.
+  ///   - select: Selects the value.
+  ///   - firesImmediately: Whether to call the closure with the current value, and `nil` as the old one. Without a
+  ///     state, it is called with the first.
+  ///   - bag: A bag that ends the closure before the consumer does. It counts the closure.
+  ///   - onChange: The closure, which receives the old and the new value. It is released on removal.
   public nonisolated func add<V: Equatable & Sendable>(
     _ select: @escaping @Sendable (State) -> V,
     firesImmediately: Bool = false,
@@ -83,18 +82,17 @@ public final actor StateConsumer<State: Sendable> {
     )
   }
 
-  /// Adds an asynchronous closure that is called when a selected value changes, on the actor that it
-  /// belongs to.
+  /// Adds an asynchronous closure that is called on its actor when a selected value changes.
   ///
-  /// It has a task of its own, sees every change in order, and never overlaps itself.
+  /// It has its own task, receives every change in order, and never overlaps itself.
   ///
   /// - Parameters:
-  ///   - select: What to look at.
-  ///   - firesImmediately: Whether to call the closure with the present value, and `nil` as the old one,
-  ///     even if a state is there already. Without a state it waits for the first.
-  ///   - bag: What the closure ends with, if not with the consumer. It counts the closure.
-  ///   - onChange: What to call, with the value before and after. On removal the task is cancelled,
-  ///     and the closure released when it has returned.
+  ///   - select: Selects the value.
+  ///   - firesImmediately: Whether to call the closure with the current value, and `nil` as the old one. Without a
+  ///     state, it is called with the first.
+  ///   - bag: A bag that ends the closure before the consumer does. It counts the closure.
+  ///   - onChange: The closure, which receives the old and the new value. On removal, its task is cancelled, and the
+  ///     closure is released when it has returned.
   public nonisolated func add<V: Equatable & Sendable>(
     _ select: @escaping @Sendable (State) -> V,
     firesImmediately: Bool = false,
@@ -108,31 +106,31 @@ public final actor StateConsumer<State: Sendable> {
     )
   }
 
-  /// Looks at a state and calls the closures whose value has changed.
+  /// Evaluates a state, and calls the closures whose value has changed.
   ///
-  /// The calls are under way when this returns, each on its actor.
+  /// The calls have been scheduled on their actors when this method returns.
   ///
-  /// - Parameter new: The newest state.
+  /// - Parameter new: The new state.
   public nonisolated func consume(_ new: State) {
     core.consume(new)
   }
 
-  /// Consumes every element of a broadcaster: the states of a store, from the present one on.
+  /// Consumes every element of a broadcaster, from the current state on.
   ///
-  /// The present state has been looked at when this returns, unless another one is being looked at: a
-  /// closure that is added afterwards is late. What follows is looked at in a task, off every actor.
-  /// Nothing that comes from what was followed before is looked at any more.
+  /// The current state has been evaluated when this method returns, unless another one is being evaluated; a closure
+  /// that is added afterwards is late. A task off every actor evaluates the following states. Elements of a source that
+  /// was followed before are dropped.
   ///
-  /// It goes on until the broadcaster ends, the consumer is released, or another one is followed. The
-  /// broadcaster is not kept alive. A ``PageStore`` is followed by a consumer of both states:
-  /// `StateConsumer<(app: App, page: Page)>`.
+  /// Following ends when the broadcaster ends, the consumer is released, or another one is followed. The consumer does
+  /// not keep the broadcaster alive. To follow a ``PageStore``, use a consumer of both states, `StateConsumer<(app:
+  /// App, page: Page)>`.
   ///
-  /// - Parameter source: What to follow, in place of what was followed before.
+  /// - Parameter source: The broadcaster, which replaces the previous one.
   public nonisolated func follow(_ source: some Broadcaster<State>) {
     core.follow(source)
   }
 
-  /// Removes all closures, those in bags included.
+  /// Removes all closures, including the ones in bags.
   public nonisolated func removeAll() {
     core.removeAll()
   }

@@ -1,17 +1,16 @@
 extension Store {
-  /// Registers a subscriber to the changes of what a key path leads to.
+  /// Registers a subscriber to the changes of a part of the state, selected by a key path.
   ///
-  /// The first element is the present value, with `nil` as the old one. Then comes every real change with
-  /// the exact previous value, however many actions lie between; an action that leaves the value equal
-  /// is not told. While an action is under way, the present value is the one after it.
+  /// The first element has the current value, and `nil` as the old one. It is followed by every real change with the
+  /// exact previous value, however many actions lie between. An action that leaves the value equal causes no element.
+  /// While an action is processed, the current value is the one after it.
   ///
-  /// All who subscribe to the same key path share one evaluation an action.
+  /// All subscribers to the same key path share one evaluation per action.
   ///
   /// - Parameters:
-  ///   - path: What to look at.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which ends with the store and lives until it is dropped or its task is
-  ///   cancelled.
+  ///   - path: The path to the part.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream, which ends with the store. Dropping it or cancelling its task ends the subscription.
   @inlinable
   public nonisolated func changes<V: Equatable & Sendable>(
     of path: any KeyPath<State, V> & Sendable,
@@ -20,18 +19,17 @@ extension Store {
     AsyncStream(subscription(toChangesOf: path, bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber to the changes of a value that is made from the state.
+  /// Registers a subscriber to the changes of a value that is derived from the state.
   ///
-  /// The first element is the present value, with `nil` as the old one. Then comes every real change with
-  /// the exact previous value, however many actions lie between; an action that leaves the value equal
-  /// is not told. While an action is under way, the present value is the one after it.
+  /// The first element has the current value, and `nil` as the old one. It is followed by every real change with the
+  /// exact previous value, however many actions lie between. An action that leaves the value equal causes no element.
+  /// While an action is processed, the current value is the one after it.
   ///
   /// - Parameters:
-  ///   - select: What to look at. It is called once now, or after the action that is under way, and once
-  ///     for each action, on the thread that dispatches, outside every lock.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which ends with the store and lives until it is dropped or its task is
-  ///   cancelled.
+  ///   - select: Derives the value. It is called once now, or after the action that is being processed, and once per
+  ///     action, on the dispatching thread, with no lock held.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream, which ends with the store. Dropping it or cancelling its task ends the subscription.
   @inlinable
   public nonisolated func changes<V: Equatable & Sendable>(
     of select: @escaping @Sendable (State) -> V,
@@ -40,15 +38,14 @@ extension Store {
     AsyncStream(subscription(toChangesOf: select, bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber to the changes of what a key path leads to.
+  /// Registers a subscriber to the changes of a part of the state, selected by a key path.
   ///
-  /// The rules are those of ``changes(of:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)``.
+  /// For details, see ``changes(of:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)``.
   ///
   /// - Parameters:
-  ///   - path: What to look at.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which ends with the store and lives until it is dropped or its task is
-  ///   cancelled.
+  ///   - path: The path to the part.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription. It ends with the store, when it is dropped, or when its task is cancelled.
   @inlinable
   public nonisolated func subscription<V: Equatable & Sendable>(
     toChangesOf path: any KeyPath<State, V> & Sendable,
@@ -57,15 +54,14 @@ extension Store {
     engine.changes(of: path, countedBy: feeds, bufferingPolicy: bufferingPolicy)
   }
 
-  /// Registers a subscriber to the changes of a value that is made from the state.
+  /// Registers a subscriber to the changes of a value that is derived from the state.
   ///
-  /// The rules are those of ``changes(of:bufferingPolicy:)-((State)->V,_)``.
+  /// For details, see ``changes(of:bufferingPolicy:)-((State)->V,_)``.
   ///
   /// - Parameters:
-  ///   - select: What to look at.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which ends with the store and lives until it is dropped or its task is
-  ///   cancelled.
+  ///   - select: Derives the value.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription. It ends with the store, when it is dropped, or when its task is cancelled.
   @inlinable
   public nonisolated func subscription<V: Equatable & Sendable>(
     toChangesOf select: @escaping @Sendable (State) -> V,
@@ -74,12 +70,12 @@ extension Store {
     engine.changes(of: select, countedBy: feeds, bufferingPolicy: bufferingPolicy)
   }
 
-  /// Creates a store for one screen beside this one, which holds this one.
+  /// Creates a store for one screen, which keeps this store alive.
   ///
   /// - Parameters:
-  ///   - initial: What the page's state is made from. It is called once, before this returns.
-  ///   - middleware: What every action of the page passes before it comes to the reducer, in this order.
-  ///   - reducer: What an action of the page does to the page's state.
+  ///   - initial: Derives the initial state of the page. It is called once, before this method returns.
+  ///   - middleware: The middleware that every action of the page passes before the reducer, in order.
+  ///   - reducer: Applies an action of the page to the state of the page.
   /// - Returns: The page store, which lives as long as its owner keeps it.
   @inlinable
   public nonisolated func page<P: Sendable, A: Sendable>(

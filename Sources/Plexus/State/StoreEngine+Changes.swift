@@ -2,10 +2,10 @@ extension StoreEngine {
   /// Registers a subscriber to the changes of a selected value.
   ///
   /// - Parameters:
-  ///   - select: What to look at.
-  ///   - path: The key path, if that is what is selected: those who select the same share one evaluation.
-  ///   - feeds: Where the subscriber counts, and what it ends with.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
+  ///   - select: Selects the value.
+  ///   - path: The key path, if any: selectors of the same path share one evaluation.
+  ///   - feeds: The subscribers with which this one counts and ends.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The subscription.
   @inlinable
   func changes<Value: Equatable & Sendable>(
@@ -23,7 +23,7 @@ extension StoreEngine {
       }
       let selector = Selector(select(state))
       selector.path = path
-      // In the client's module this knows the types, and may know the selector.
+      // In the client's module, the types are known, and possibly the selector.
       let evaluation = EvaluationBlock<State>.Evaluation { state in
         let value = select(state)
         if value != selector.value { selector.change(to: value) }
@@ -34,12 +34,12 @@ extension StoreEngine {
     return subscription
   }
 
-  /// Registers a subscriber to the changes of what a key path leads to.
+  /// Registers a subscriber to the changes of a part of the state, selected by a key path.
   ///
   /// - Parameters:
-  ///   - path: What to look at.
-  ///   - feeds: Where the subscriber counts, and what it ends with.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
+  ///   - path: The path to the part.
+  ///   - feeds: The subscribers with which this one counts and ends.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The subscription.
   @inlinable
   func changes<Value: Equatable & Sendable>(
@@ -55,7 +55,7 @@ extension StoreEngine {
     )
   }
 
-  /// Makes the hub of one subscriber, which leaves when it is dropped or cancelled.
+  /// Creates the hub of one subscriber, which leaves when it is dropped or cancelled.
   @inlinable
   func makeHub<Value: Sendable>(
     _ id: SubscriptionID,
@@ -69,7 +69,7 @@ extension StoreEngine {
     return hub
   }
 
-  /// Forgets a subscriber, now or after the action that is under way.
+  /// Removes a subscriber, now or after the action that is being processed.
   @inlinable
   func remove(_ id: SubscriptionID) {
     run { selectors, _ in selectors.remove(id) }

@@ -1,8 +1,7 @@
-/// What carries out the actions of a store, apart from the store's life: effects use it without keeping
-/// the store.
+/// The implementation of a store, which effects use without keeping the store alive.
 @usableFromInline
 final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
-  /// Something that has to be done about the selectors, between two actions.
+  /// A change of the selectors, made between two actions.
   @usableFromInline
   typealias Job = @Sendable (inout SelectorTable<State>, State) -> Void
 
@@ -12,7 +11,7 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
     case job(Job)
   }
 
-  /// What only the draining thread accesses.
+  /// The data that only the draining thread accesses.
   @usableFromInline
   struct Machine {
     @usableFromInline var state: State
@@ -32,9 +31,9 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
     }
   }
 
-  /// Returns the newest state.
+  /// Returns the current state.
   @usableFromInline let read: @Sendable () -> State
-  /// Makes a state the newest one and tells the subscribers.
+  /// Sets the current state and notifies the subscribers.
   @usableFromInline let publish: @Sendable (State) -> Void
   @usableFromInline let effects = EffectPool()
   @usableFromInline let queue: DrainQueue<Item, Machine>
@@ -51,7 +50,7 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
     publish = { cell.publish($0) }
     let machine = Machine(state: cell.state, middleware: middleware, reducer: reducer)
     queue = DrainQueue(machine) { machine in
-      // A context that somebody keeps must not keep what belongs to the user.
+      // A retained context must not keep user objects alive.
       machine.middleware = []
       machine.reducer = { _, _ in }
       machine.selectors = SelectorTable()
@@ -60,25 +59,25 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
     }
   }
 
-  /// Ends everything: effects are cancelled, and actions are ignored from now on.
+  /// Ends the store: effects are cancelled, and later actions are ignored.
   ///
-  /// What has been dispatched before is carried out by whoever is at it. Then the streams end.
+  /// Actions that were dispatched before are processed by the draining thread. Then the streams end.
   func close() {
     queue.close()
     effects.close()
   }
 
-  /// Carries out an action now, or after what is under way.
+  /// Processes an action now, or queues it behind the current one.
   ///
   /// - Parameters:
   ///   - action: The action.
-  ///   - scope: What it is part of, which counts it already.
+  ///   - scope: The action that it is part of, which counts it already.
   @inlinable
   func dispatch(_ action: Action, in scope: EffectScope?) {
     if !queue.add(.action(action, scope), handOver: handOver, perform) { scope?.leave() }
   }
 
-  /// Carries out an action and waits until it, its effects, and what these dispatch are over.
+  /// Dispatches an action and waits until it, its effects, and the actions that these dispatch have ended.
   @usableFromInline
   func dispatchAndWait(_ action: Action) async {
     let scope = EffectScope()
@@ -86,13 +85,13 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
     await scope.wait()
   }
 
-  /// Does something about the selectors between two actions.
+  /// Changes the selectors between two actions.
   @inlinable
   func run(_ job: @escaping Job) {
     _ = queue.add(.job(job), handOver: handOver, perform)
   }
 
-  /// Starts a task that processes what was handed over.
+  /// Starts a task that processes the remaining actions.
   @usableFromInline
   func handOver() {
     Task.detached(priority: Task.currentPriority) { [self] in
@@ -115,7 +114,7 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
     }
   }
 
-  /// Hands an action to the middleware from an index on, and then to the reducer.
+  /// Passes an action to the middleware from an index on, and then to the reducer.
   @inlinable
   func pass(
     _ action: Action,

@@ -61,6 +61,24 @@ public import Foundation
 ///
 /// - Important: Cachers with the same directory and value type share their entries; clearing one clears
 ///   them all. Use a separate directory for each. The default directory is specific to the program.
+///
+/// ## Topics
+///
+/// ### Creating a cacher
+/// - ``init(directory:byteLimit:schema:)``
+///
+/// ### Reading
+/// - ``entry(forKey:)``
+/// - ``entries(forKeys:)``
+///
+/// ### Storing
+/// - ``store(_:)``
+///
+/// ### Removing
+/// - ``removeEntries(forKeys:)``
+/// - ``removeEntries(withPrefix:)``
+/// - ``removeAllEntries()``
+/// - ``generation``
 public final actor JSONLogCacher<Value: Codable & Sendable>: BatchReadingCacher {
   private nonisolated let log: LogStore
 

@@ -45,6 +45,28 @@ internal import PlexusSupport
 ///
 /// A task that is cancelled before or during its sleep throws `CancellationError` immediately and no longer
 /// counts as sleeping. A task that is cancelled while it waits in ``sleepers(_:)`` returns immediately.
+///
+/// ## Topics
+///
+/// ### Creating a clock
+/// - ``init()``
+///
+/// ### Advancing
+/// - ``advance(by:)``
+/// - ``advance(to:)``
+/// - ``run()``
+/// - ``run(_:)``
+///
+/// ### Waiting for sleepers
+/// - ``sleepers(_:)``
+/// - ``sleeperCount``
+/// - ``nextDeadline``
+///
+/// ### Sleeping and reading the time
+/// - ``sleep(until:tolerance:)``
+/// - ``now``
+/// - ``minimumResolution``
+/// - ``Instant``
 public final class ManualClock: Clock, Sendable {
   private struct State: Leveled {
     var now = Instant()

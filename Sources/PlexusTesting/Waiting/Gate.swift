@@ -28,6 +28,25 @@ internal import PlexusSupport
 ///
 /// A task that is cancelled before or during its wait throws `CancellationError` immediately, even if the
 /// gate is open. It counts as an arrival and uses no admission.
+///
+/// ## Topics
+///
+/// ### Creating a gate
+/// - ``init()``
+///
+/// ### Suspending the code under test
+/// - ``wait()``
+///
+/// ### Waiting in a test
+/// - ``arrivals(_:)``
+/// - ``arrivalCount``
+/// - ``waiterCount``
+///
+/// ### Resuming tasks
+/// - ``open()``
+/// - ``admit(_:)``
+/// - ``close()``
+/// - ``isOpen``
 public final class Gate: Sendable {
   private struct State: Leveled {
     var isOpen = false

@@ -28,6 +28,23 @@
 /// recorded. ``isFinished`` becomes `true` once the sequence has ended and the task has released both the
 /// sequence and its iterator. Cancelling a task that waits in ``first(_:)`` or ``finished()`` ends that wait
 /// only.
+///
+/// ## Topics
+///
+/// ### Creating a recorder
+/// - ``init(_:)``
+///
+/// ### Waiting for elements
+/// - ``first(_:)``
+/// - ``finished()``
+///
+/// ### Reading
+/// - ``elements``
+/// - ``isFinished``
+/// - ``error``
+///
+/// ### Stopping
+/// - ``cancel()``
 public final class Recorder<Element: Sendable>: Sendable {
   private let recording: Recording<Element>
   private let task: Task<Void, Never>

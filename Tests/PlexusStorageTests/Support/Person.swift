@@ -17,7 +17,7 @@ extension CacheEntry where Value == Person {
 }
 
 extension Cacher {
-  /// The value of a key, if it has one.
+  /// The value of a key, if any.
   func value(_ key: String) async throws -> Value? { try await entry(forKey: key)?.value }
 }
 
@@ -29,7 +29,7 @@ extension Cacher where Value == Person {
   func name(_ key: String) async throws -> String? { try await value(key)?.name }
 }
 
-/// Keys that a careless cacher would mix up, refuse or write somewhere else.
+/// Keys that a careless cacher would confuse, reject or write elsewhere.
 let hostileKeys: [String] = [
   "", ".", "..", "../x", "../../etc/passwd", "/", "/x", "x/", "x/y", "a", "A", "aa", "aA", "AA",
   "a.json", "~", "~a", "*", "a b", " a", "a ", "a\nb", "\0", "a\0", "a\0b", "😀", "👩‍👩‍👧", "é", "ß",

@@ -4,20 +4,19 @@ import Testing
 
 @testable import PlexusStorage
 
-/// A file system in memory that fails or stops at a chosen call, and forgets in a crash what was
-/// not synchronised.
+/// A file system in memory that fails or stops at a chosen call, and loses unsynchronized data in a crash.
 final class SimulatedDisk: FileSystem {
-  /// What happens at a call.
+  /// A fault at a call.
   enum Trouble: Sendable, Hashable {
     /// The call of this number, counted from 1, fails with this code.
     case fails(at: Int, code: Int32)
-    /// From the call of this number on nothing happens any more.
+    /// From the call of this number on, calls have no effect.
     case stops(at: Int)
     /// Every call fails with this code.
     case failsAlways(code: Int32)
   }
 
-  /// What is on the disk after a crash that was not synchronised before.
+  /// The content of the disk after a crash that was not synchronized before.
   enum Survival: CaseIterable {
     case everything, nothing, namesOnly, contentsOnly
   }
@@ -66,15 +65,15 @@ final class SimulatedDisk: FileSystem {
   }
   var paths: [String] { state.withLock { $0.names.keys.sorted() } }
 
-  /// How many bytes all files may have together before the disk is full.
+  /// Sets the number of bytes that all files can have together before the disk is full.
   func setCapacity(_ bytes: Int) { state.withLock { $0.capacity = bytes } }
 
-  /// Calls the closure when somebody waits for a lock next.
+  /// Calls the closure at the next wait for a lock.
   func whenPaused(_ action: @escaping @Sendable (SimulatedDisk) -> Void) {
     state.withLock { $0.pauseAction = action }
   }
 
-  /// Makes trouble; calls are counted from here on.
+  /// Injects a fault; calls are counted from here on.
   func prepare(_ trouble: Trouble?) {
     state.withLock {
       $0.calls = 0
@@ -82,7 +81,7 @@ final class SimulatedDisk: FileSystem {
     }
   }
 
-  /// Turns the computer off and on again.
+  /// Restarts the computer.
   func crash(_ survival: Survival) {
     state.withLock { state in
       state.open = [:]
@@ -115,7 +114,7 @@ final class SimulatedDisk: FileSystem {
     }
   }
 
-  /// Puts a file there, as somebody else would.
+  /// Puts a file there, as another process would.
   func put(_ bytes: [UInt8], at path: String) {
     state.withLock { state in
       state.last += 1
@@ -196,7 +195,7 @@ final class SimulatedDisk: FileSystem {
     do {
       try call("pwrite", descriptor.path) { try Self.write(bytes, descriptor, offset, &$0) }
     } catch {
-      // What a write that fails, or is cut short by a crash, has done already.
+      // The effect of a write that fails, or is interrupted by a crash.
       state.withLock { state in
         guard case .stops(let stop)? = state.trouble, state.calls > stop else {
           try? Self.write(Array(bytes.prefix(bytes.count / 2)), descriptor, offset, &state)
@@ -276,7 +275,7 @@ final class SimulatedDisk: FileSystem {
 
   func now() -> Duration { state.withLock { $0.now } }
 
-  // MARK: - Inside
+  // MARK: - Implementation
 
   private func call<Result>(
     _ operation: String,
@@ -353,7 +352,7 @@ final class SimulatedDisk: FileSystem {
   }
 
   @Test(arguments: SimulatedDisk.Survival.allCases)
-  func `keeps in a crash what was synchronised`(survival: SimulatedDisk.Survival) throws {
+  func `keeps in a crash what was synchronized`(survival: SimulatedDisk.Survival) throws {
     let file = try write("kept", to: "/a")
     try disk.synchronize(file)
     try disk.synchronizeFolder("/")
@@ -361,7 +360,7 @@ final class SimulatedDisk: FileSystem {
     #expect(disk.content(at: "/a") == Array("kept".utf8))
   }
 
-  @Test func `forgets in a crash what was not synchronised`() throws {
+  @Test func `loses in a crash what was not synchronized`() throws {
     _ = try write("lost", to: "/a")
     try disk.synchronizeFolder("/")
     _ = try write("lost", to: "/b")

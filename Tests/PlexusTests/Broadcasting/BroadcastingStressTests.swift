@@ -2,13 +2,13 @@ import Plexus
 import TestSupport
 import Testing
 
-/// Senders, readers and cancellations at once, for the thread sanitizer and for counting.
+/// Concurrent senders, readers and cancellations, for the thread sanitizer and for counting.
 @Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20))) struct `Broadcasting stress` {
-  /// A message that says who sent it, and as which of its own.
+  /// A message with its sender and its number.
   struct Message: Hashable, Sendable {
     let sender: Int
     let number: Int
-    /// Longer than what fits in place, so that every copy is counted.
+    /// Too long for the inline storage, so that every copy is counted.
     let text: String
 
     init(sender: Int, number: Int) {
@@ -18,13 +18,13 @@ import Testing
     }
   }
 
-  /// What was wrong with what a reader has seen.
+  /// The defects in the messages that a reader has received.
   struct Findings: Equatable, Sendable {
     var gaps = 0
     var repetitions = 0
     var reorders = 0
 
-    /// Checks the numbers of each sender; gaps are allowed to those who skip.
+    /// Checks the numbers of each sender; readers that skip can have gaps.
     init(_ messages: [Message], gapsAreAllowed: Bool = false) {
       var last: [Int: Int] = [:]
       for message in messages {
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test func `stress: readers come and go at any time and miss nothing in between`() async {
+  @Test func `stress: readers join and leave at any time and miss nothing in between`() async {
     let messenger = Messenger<Message>()
     let guest = Task {
       var random = SeededRandom(seed: 7)
@@ -113,7 +113,7 @@ import Testing
   }
 
   @Test(arguments: [UInt64(1), 2, 3])
-  func `stress: cancellation at any time ends every loop and leaves nobody behind`(
+  func `stress: cancellation at any time ends every loop and leaves no subscriber behind`(
     seed: UInt64
   ) async {
     let messenger = Messenger<Message>()
@@ -125,7 +125,7 @@ import Testing
       let subscription = messenger.subscription(bufferingPolicy: (policy ?? .unbounded)())
       let task = Task { await subscription.all() }
       for _ in 0..<Int.random(in: 0..<4, using: &random) { await Task.detached {}.value }
-      // The count may be asked for at any time.
+      // The count can be read at any time.
       _ = (subscription.droppedCount, messenger.subscriberCount)
       task.cancel()
       _ = subscription.droppedCount
@@ -210,7 +210,7 @@ import Testing
     #expect(publisher.subscriberCount == 1)
   }
 
-  @Test func `stress: the last reference may go while everybody is busy`() async {
+  @Test func `stress: the last reference can be released while all others are busy`() async {
     for round in 0..<200 {
       var messenger: Messenger<Message>? = Messenger()
       let subscriptions = [Policy.unbounded, .newest(2), .oldest(2)].map {

@@ -7,9 +7,9 @@ import Testing
   func `is read from a subscription without leaving the actor`(policy: Policy) async {
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription(bufferingPolicy: policy())
-    // With more in a row, the loop gives way when the clock ticks.
+    // With more in a row, the loop yields when the clock ticks.
     for number in 0..<15 { messenger.send(number) }
-    // It runs as soon as this task gives the actor up.
+    // It runs as soon as this task leaves the actor.
     let other = Log<Void>()
     let task = Task { @MainActor in other.append(()) }
     var numbers: [Int] = []

@@ -14,7 +14,7 @@ import Testing
     #expect(stateful.current == 5)
   }
 
-  @Test func `is told at once, and then every value that is set`() async {
+  @Test func `receives the value at once, and then every new one`() async {
     let volume = CurrentValue(1)
     let subscription = volume.subscription(bufferingPolicy: .unbounded)
     volume.value = 2
@@ -78,7 +78,8 @@ import Testing
     #expect(await changes.all() == [[1]])
   }
 
-  @Test func `ignores what is set after the end, and tells a later stream its last value`() async {
+  @Test func `ignores later sets after the end, and yields its last value to a later stream`() async
+  {
     let value = CurrentValue(1)
     let early = value.subscribe()
     value.value = 2
@@ -125,7 +126,7 @@ import Testing
     let log = Log<String>()
     let token = value.observe(bufferingPolicy: .bufferingNewest(1)) { [log] in log.append($0) }
     await log.first(1)
-    // The handler belongs to this actor, which is ours until we wait.
+    // The handler is isolated to this actor, which this test occupies until it suspends.
     value.value = "b"
     value.value = "a"
     value.value = "b"
@@ -150,7 +151,7 @@ import Testing
     await #expect(throws: BroadcastError.finished) { try await value.waitForSubscriber() }
   }
 
-  @Test func `of nothing tells that something has happened`() async {
+  @Test func `of Void notifies its subscribers`() async {
     let ticks = Messenger<Void>()
     let (me, other) = (Author(), Author())
     let all = ticks.subscription()

@@ -11,7 +11,7 @@ import Testing
     func fetch() async throws -> Int { try await fetcher.fetch() }
   }
 
-  /// One that is an actor itself, and fetches on it.
+  /// A manager that is an actor, and fetches on itself.
   actor CountingManager: DataManager {
     nonisolated let publisher = DataPublisher<Int>()
     private var count = 0
@@ -58,7 +58,7 @@ import Testing
     #expect(await states.first(7).map(words) == expected)
   }
 
-  @Test func `tells a slow subscriber the newest state by default`() async throws {
+  @Test func `delivers the newest state to a slow subscriber by default`() async throws {
     let states = manager.subscribe()
     try await manager.refresh()
     #expect(await states.first(1).map(words) == ["loaded(1)"])
@@ -78,7 +78,7 @@ import Testing
     #expect(manager.fetcher.count == 4)
   }
 
-  @Test func `that is logged out has forgotten the data, and does not get it back`() async throws {
+  @Test func `that is logged out has dropped the data, and does not get it back`() async throws {
     let gate = Gate()
     let manager = NumberManager(
       publisher: DataPublisher(),

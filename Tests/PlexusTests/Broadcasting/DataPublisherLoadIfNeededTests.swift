@@ -24,7 +24,7 @@ import Testing
     publisher.reset()
     #expect(try await publisher.loadIfNeeded { try await fetcher.fetch() } == 3)
     #expect(fetcher.count == 4)
-    // What was loaded later is young again.
+    // A value that was loaded later is fresh again.
     clock.advance(by: .seconds(9))
     #expect(try await publisher.loadIfNeeded { try await fetcher.fetch() } == 3)
     publisher.update(7)
@@ -42,7 +42,7 @@ import Testing
     #expect(await states.first(2).map(words) == ["loaded(1)", "loaded(3)"])
   }
 
-  @Test func `joins the load that is under way`() async throws {
+  @Test func `joins the load in flight`() async throws {
     let publisher = DataPublisher<Int>()
     let gate = Gate()
     let first = Task {
@@ -79,7 +79,7 @@ import Testing
     #expect(publisher.isStale)
   }
 
-  @Test func `says so if an operation loads what it is loading itself`() async {
+  @Test func `fails if an operation loads its own value`() async {
     let publisher = DataPublisher<Int>()
     await #expect(throws: LoadError.recursiveLoad) {
       try await publisher.load { try await publisher.load { 1 } }
@@ -131,7 +131,7 @@ import Testing
       await hold.arrivals(1)
       release.open()
       let task = leftBehind.withLock { $0 }
-      // Whether it joins the second load or begins the third, it gets a value.
+      // It gets a value whether it joins the second load or starts the third.
       Task {
         await release.arrivals(1)
         hold.open()
@@ -142,7 +142,7 @@ import Testing
     }
   }
 
-  @Test func `lets go of the operation, the outcome and the publisher afterwards`() async throws {
+  @Test func `releases the operation, the outcome and the publisher afterwards`() async throws {
     let census = Census()
     weak var weakPublisher: DataPublisher<Parcel>?
     do {

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// What callers of `load` may rely on.
+/// The guarantees for callers of `load`.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Loading a data publisher` {
   let gate = Gate()
 
@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  /// Waits until the publisher has told so many loads that they have joined or begun.
+  /// Waits until a number of loads have joined or started.
   func began(_ states: Subscription<LoadState<Int>>) async {
     for await state in states where state.isLoading { break }
   }
@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test func `joins the load that is under way`() async throws {
+  @Test func `joins the load in flight`() async throws {
     let publisher = DataPublisher<Int>()
     let states = publisher.subscription(bufferingPolicy: .unbounded)
     let runs = Log<Void>()
@@ -77,7 +77,7 @@ import Testing
     #expect(try await first.value == 1)
     var values: Set<Int> = []
     for other in others { values.insert(try await other.value) }
-    // Those who come after the end of the first begin anew, and share that again.
+    // Callers that start after the end of the first load share a new one.
     #expect(values.isSubset(of: [1, 2]))
     #expect(await states.first(3).map(words) == ["unknown", "loading(-)", "loaded(1)"])
   }
@@ -150,7 +150,7 @@ import Testing
     #expect(words(publisher.state) == "loaded(2)")
   }
 
-  @Test func `goes on while somebody else says that loading has begun`() async throws {
+  @Test func `continues while another caller reports that loading has begun`() async throws {
     let publisher = DataPublisher<Int>()
     let loading = load(publisher, 1)
     await gate.arrivals(1)
@@ -243,7 +243,7 @@ import Testing
     let gate = Gate()
     let operation: @concurrent @Sendable () async throws -> Bool = {
       try await gate.wait()
-      // Priorities are raised by tasks of their own, which may take their time.
+      // Separate tasks raise priorities, which can take a moment.
       while Task.currentPriority < .high { await Task.detached {}.value }
       return true
     }

@@ -3,9 +3,9 @@ import Testing
 
 @testable import Plexus
 
-/// Every sequence of events up to a length, against what an outsider would believe.
+/// All sequences of events up to a length, compared with a model.
 @Suite(.fewAtOnce) struct `Data publisher model` {
-  /// Something that can happen to a publisher.
+  /// An event of a publisher.
   enum Event: Hashable {
     case startLoading
     case update
@@ -18,7 +18,7 @@ import Testing
     case wait
   }
 
-  /// The state, and what somebody who only heard of the events believes of it.
+  /// The state, and the belief of an observer that sees only the events.
   struct World {
     var state = DataPublisherState<Int>()
     var history: [Event] = []
@@ -26,14 +26,14 @@ import Testing
 
     var now = Duration.zero
     var lastValue = 0
-    /// What has been said: the case, and the value that is known.
+    /// The believed state: the case and the known value.
     var belief = "unknown"
     var value: Int?
     var valueAge: Duration?
-    /// The loads that are still running, and the one that may still speak.
+    /// The loads that are still running, and the current one.
     var running: [PublisherLoad.ID] = []
     var current: PublisherLoad.ID?
-    /// What there was before the current load began.
+    /// The state before the current load began.
     var before: (belief: String, value: Int?)?
 
     var possibleEvents: [Event] {

@@ -13,7 +13,7 @@ import Testing
     #expect(!state.isStale(after: .zero, at: .seconds(9)))
   }
 
-  @Test func `gives every load a number of its own`() {
+  @Test func `gives every load its own number`() {
     var state = State()
     let first = state.beginLoad()
     state.reset()
@@ -66,7 +66,7 @@ import Testing
     #expect(words(state.current) == before)
   }
 
-  @Test func `goes back to what it was when a load is abandoned`() {
+  @Test func `returns to the previous state when a load is abandoned`() {
     for before in ["unknown", "loaded", "failed", "loading"] {
       var state = State()
       if before != "unknown" { state.update(1, at: .seconds(1)) }

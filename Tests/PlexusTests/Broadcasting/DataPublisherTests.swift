@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// A state in words, for comparison.
+/// The description of a state, for comparison.
 func words(_ state: LoadState<Int>) -> String {
   switch state {
   case .unknown: "unknown"
@@ -50,7 +50,7 @@ enum LoadingFailure: Error, Equatable {
   @Test func `publishes every change, equal or not`() async {
     var publisher: DataPublisher<Int>? = DataPublisher()
     let states = publisher?.subscription(bufferingPolicy: .unbounded)
-    // What has not been read is skipped after a reset.
+    // Unread states are skipped after a reset.
     #expect(await states?.first(1).map(words) == ["unknown"])
     publisher?.reset()
     publisher?.update(1)
@@ -77,7 +77,7 @@ enum LoadingFailure: Error, Equatable {
     let subscription = publisher.subscription()
     for value in 0..<10 { publisher.update(value) }
     #expect(await stream.first(1).map(words) == ["loaded(9)"])
-    // The state that was replayed and nine that followed were overwritten.
+    // The replayed state and nine later ones were overwritten.
     #expect(subscription.droppedCount == 10)
     #expect(await subscription.first(1).map(words) == ["loaded(9)"])
     #expect(subscription.droppedCount == 10)
@@ -180,7 +180,7 @@ enum LoadingFailure: Error, Equatable {
     withExtendedLifetime(token) {}
   }
 
-  @Test func `releases the value with the reset, once nobody has it to read`() async {
+  @Test func `releases the value with the reset, once no subscriber can read it`() async {
     let publisher = DataPublisher<Parcel>()
     let census = Census()
     let subscription = publisher.subscription()

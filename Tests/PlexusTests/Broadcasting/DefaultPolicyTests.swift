@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// What is kept for a subscriber who says nothing about it.
+/// The default buffering of each source.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Without a buffering policy` {
   private let numbers = Array(1...100)
 
@@ -21,7 +21,7 @@ import Testing
     return lists
   }
 
-  /// Expects of a slow reader of states that it has skipped all but the last one.
+  /// Expects that a slow reader of states has skipped all but the last one.
   private func expectNewest<State: Sendable>(
     _ stream: AsyncStream<State>?,
     _ subscription: Subscription<State>?,
@@ -134,7 +134,7 @@ import Testing
 
   // MARK: - The newest state is enough
 
-  @Test func `subscribers of a data publisher are told the newest state only`() async {
+  @Test func `subscribers of a data publisher receive only the newest state`() async {
     struct Manager: DataManager {
       let publisher = DataPublisher<Int>()
       func fetch() async throws -> Int { 0 }
@@ -149,7 +149,7 @@ import Testing
     #expect(await managed?.all().map(\.value) == [100])
   }
 
-  @Test func `subscribers of a paged publisher are told the newest state only`() async throws {
+  @Test func `subscribers of a paged publisher receive only the newest state`() async throws {
     var publisher: PagedPublisher<String, Int>? = Catalog().publisher()
     let stream = publisher?.subscribe()
     let subscription = publisher?.subscription()
@@ -158,7 +158,7 @@ import Testing
     await expectNewest(stream, subscription, of: 6) { $0.value?.isComplete == true }
   }
 
-  @Test func `subscribers of a multiplexer and of a key are told the newest state only`() async {
+  @Test func `subscribers of a multiplexer and of a key receive only the newest state`() async {
     var cache: Multiplexer<Int>? = Multiplexer { 0 }
     var map: MultiplexerMap<Int, Int>? = MultiplexerMap { _ in 0 }
     let (stream, subscription) = (cache?.subscribe(), cache?.subscription())
@@ -172,7 +172,7 @@ import Testing
     await expectNewest(keyStream, keySubscription, of: 100) { $0.value == 100 }
   }
 
-  @Test func `subscribers of stores are told the newest state only`() async {
+  @Test func `subscribers of stores receive only the newest state`() async {
     var store: Store<Int, Int>? = Store(0) { $0 = $1 }
     var page = store?.page({ _ in 0 }, reducer: { (state: inout Int, new: Int) in state = new })
     let (stream, subscription) = (store?.subscribe(), store?.subscription())

@@ -3,11 +3,11 @@ import Plexus
 import TestSupport
 import Testing
 
-/// Deliveries by the million, of which every gap, repetition, reorder and element left behind counts.
+/// Millions of deliveries without a gap, a repetition, a change of order or a leftover element.
 ///
-/// `PLEXUS_DELIVERIES=100000000 swift test --filter DeliveryStress` asks for as many.
+/// `PLEXUS_DELIVERIES=100000000 swift test --filter DeliveryStress` sets their number.
 @Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(60))) struct `Delivery stress` {
-  /// What one consumer has seen, told by the numbers of the parcels.
+  /// The numbers of the parcels that one consumer has received.
   final class Consumer: Sendable {
     struct Tally: Equatable, Sendable {
       var count = 0
@@ -18,7 +18,7 @@ import Testing
 
     private struct State {
       var tally = Tally()
-      /// The number that is expected next of each sender.
+      /// The next expected number of each sender.
       var expected = [0, 0]
     }
 
@@ -32,7 +32,7 @@ import Testing
     }
 
     func see(_ parcel: Parcel) {
-      // A round ends with a number below zero.
+      // A negative number ends a round.
       guard parcel.number >= 0 else { return rounds.append(()) }
       let (number, sender) = parcel.number.quotientAndRemainder(dividingBy: 2)
       state.withLock { state in
@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  /// An actor that reads, and whose handlers are called.
+  /// An actor that reads and has handlers.
   actor Host {
     func read(_ subscription: Subscription<Parcel>, _ consumer: Consumer) async {
       for await parcel in subscription { consumer.see(parcel) }
@@ -84,7 +84,7 @@ import Testing
     }
   }
 
-  /// Sends in rounds, lest memory grow, and returns what the consumers have seen.
+  /// Sends in rounds, so that memory does not grow, and returns the numbers that the consumers have received.
   private func run(
     _ census: Census,
     rounds: Int,
@@ -133,7 +133,7 @@ import Testing
             }
           }
         }
-        // Others come and go meanwhile.
+        // Others join and leave meanwhile.
         group.addTask {
           for limit in 0..<50 {
             let guest = messenger.subscription(bufferingPolicy: .bufferingNewest(limit))

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Following a sequence` {
-  @Test func `publishes every element as it arrives, and goes on after the end`() async {
+  @Test func `publishes every element as it arrives, and stays usable after the end`() async {
     let publisher = DataPublisher<Int>()
     let states = publisher.subscription(bufferingPolicy: .unbounded)
     let (numbers, source) = AsyncStream.makeStream(of: Int.self)
@@ -126,7 +126,7 @@ import Testing
     for await count in source.subscriberCounts() where count == 0 { break }
     #expect(await messages?.all().isEmpty == true)
     await census.falls(to: 0)
-    // There is nobody any more who could receive anything.
+    // There is no receiver any more.
     messenger?.follow(source.subscription())
     #expect(source.subscriberCount == 0)
   }

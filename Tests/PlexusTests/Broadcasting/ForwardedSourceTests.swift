@@ -2,7 +2,7 @@ import Plexus
 import TestSupport
 import Testing
 
-/// Handlers on a broadcaster of the user's that forwards the subscriptions of another one.
+/// Handlers on a user's broadcaster that forwards the subscriptions of another one.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A broadcaster that forwards another one` {
   @MainActor
   @Test func `rule 0.2: has its handlers called in subscription order, message by message`() async {
@@ -61,7 +61,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `has handlers that do not hear the author that it leaves out`() async {
+  @Test func `has handlers that do not receive messages of the ignored author`() async {
     let (messenger, author, log) = (Messenger<Int>(), Author(), Log<Int>())
     let token = Deaf(messenger: messenger, author: author).observe { (number: Int) in
       log.append(number)
@@ -95,7 +95,7 @@ import Testing
       }.store(in: bag)
     }
     await census.falls(to: 0)
-    // The first one gets what was sent while it was registered; later the messenger has finished.
+    // The first one gets the message that was sent during its registration; later the messenger has finished.
     #expect(log.entries == Array(0..<count))
     #expect(messenger.subscriberCount == 0)
     #expect(bag.count == 0)

@@ -2,7 +2,7 @@ import Plexus
 import TestSupport
 import Testing
 
-/// How often the actor of a handler is asked to do something.
+/// The number of jobs that the actor of a handler receives.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `What waits for a handler` {
   @Test func `rule 0.10: is one job for its actor, however many messages there are`() async {
     let host = SteppedHost()
@@ -13,7 +13,7 @@ import Testing
       await host.observe(messenger, .unbounded, second),
     ]
     for number in 0..<1000 { messenger.send(number) }
-    // They let others have the actor after a millisecond, but not for each message.
+    // They yield the actor after a millisecond, but not for each message.
     var jobs = 0
     while second.count < 1000 {
       await host.executor.step(atMost: 1)
@@ -30,7 +30,7 @@ import Testing
     let (messenger, host, log) = (Messenger<Int>(), SteppedHost(), Log<Int>())
     let body: @Sendable (Int) -> Void = { number in
       log.append(number)
-      // It takes a millisecond at least, however fast the machine is.
+      // It takes at least a millisecond, however fast the machine is.
       let end = ContinuousClock.now + .milliseconds(1)
       while ContinuousClock.now < end {}
     }
@@ -47,8 +47,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @MainActor @Test func `keeps the order of handlers and messages when it lets others go on`() async
-  {
+  @MainActor @Test func `keeps the order of handlers and messages when it yields`() async {
     let (bus, log) = (EventBus(), Log<String>())
     let tokens = "abc".map { name in
       bus.observe(Ping.self) { @MainActor ping in
@@ -58,7 +57,7 @@ import Testing
       }
     }
     for number in 0..<10 { bus.post(Ping(number)) }
-    // A handler that is removed in between is not called again, and one that is added gets what is posted then.
+    // A handler that is removed in between is not called again, and one that is added gets later messages.
     await log.first(10)
     tokens[1].cancel()
     let count = log.count

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A messenger` {
-  @Test func `replays nothing to those who come later`() async {
+  @Test func `replays nothing to later subscribers`() async {
     let messenger = Messenger<Int>()
     messenger.send(1)
     let early = messenger.subscription()
@@ -58,7 +58,7 @@ import Testing
   }
 
   @Test(arguments: [Policy.unbounded, .newest(2), .oldest(2)])
-  func `spares an author's own messages those who ignore the author`(policy: Policy) async {
+  func `delivers no messages of an author that a subscriber ignores`(policy: Policy) async {
     let messenger = Messenger<Int>()
     let (me, you) = (Author(), Author())
     let mine = messenger.subscribe(ignoring: me, bufferingPolicy: policy())
@@ -67,7 +67,7 @@ import Testing
     messenger.send(1, from: me)
     messenger.send(2, from: you)
     messenger.send(3)
-    // What is ignored takes no room in the buffer.
+    // Ignored messages take no room in the buffer.
     for number in 4..<10 { messenger.send(number, from: me) }
     messenger.finish()
     #expect(await mine.all() == [2, 3])
@@ -82,7 +82,7 @@ import Testing
     #expect(await everything.all() == Array(1..<10))
   }
 
-  @Test func `breaks the loop of two who answer each other`() async {
+  @Test func `prevents an endless loop of two objects that answer each other`() async {
     let messenger = Messenger<Int>()
     let author = Author()
     let heard = messenger.subscription(ignoring: author)
@@ -101,14 +101,14 @@ import Testing
     #expect(await all.all().isEmpty)
   }
 
-  @Test func `gives every author an identity of its own`() {
+  @Test func `gives every author its own identity`() {
     let authors = (0..<100).map { _ in Author() }
     #expect(Set(authors).count == 100)
     let copy = authors[0]
     #expect(copy == authors[0])
   }
 
-  @Test func `finished within a handler still tells everybody what was sent before`() async {
+  @Test func `finished within a handler still delivers to all what was sent before`() async {
     let messenger = Messenger<Int>()
     let log = Log<String>()
     let tokens = ["a", "b"].map { name in
@@ -123,7 +123,7 @@ import Testing
     withExtendedLifetime(tokens) {}
   }
 
-  // The three ways to keep a messenger that are documented.
+  // The three documented ways to store a messenger.
 
   struct DatabaseUpdate: Equatable, Sendable {
     let key: String

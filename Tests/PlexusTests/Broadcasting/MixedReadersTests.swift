@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// Readers and handlers of one source that read by different policies.
+/// Readers and handlers of one source with different policies.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Readers of different policies` {
   @Test(arguments: [
     [Policy.unbounded, .newest(3)], [.newest(3), .unbounded], [.unbounded, .oldest(3)],
@@ -48,7 +48,7 @@ import Testing
     (BufferingPolicy<Int>.bufferingNewest(1), [0, 4]), (.bufferingNewest(2), [0, 2, 4]),
     (.bufferingOldest(1), [0, 2]), (.bufferingOldest(2), [0, 2, 4]),
   ])
-  func `take no room for an author whom a handler ignores`(
+  func `take no room for an author that a handler ignores`(
     policy: BufferingPolicy<Int>,
     expected: [Int]
   ) async {

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// Loads that would come to wait for themselves by way of others, whoever has begun those.
+/// Loads that would wait for themselves through others, whichever call started those.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Loads that wait for each other` {
   @Test func `are found out though different callers have begun them`() async throws {
     let (first, second) = (DataPublisher<Int>(), DataPublisher<Int>())
@@ -23,7 +23,7 @@ import Testing
     let tasks = [load(first, by: second), load(second, by: first)]
     await both.arrivals(2)
     both.open()
-    // One of them is told, and the other one gets its value.
+    // One of them fails, and the other one gets its value.
     for task in tasks { #expect(try await task.value == 42) }
     #expect(words(first.state) == "loaded(42)")
     #expect(words(second.state) == "loaded(42)")
@@ -52,7 +52,7 @@ import Testing
     #expect(!list.state.isLoading)
   }
 
-  @Test func `R11: by way of a request are told so, though others have begun the fetch`()
+  @Test func `R11: through a request fail, though others have started the fetch`()
     async throws
   {
     let publisher = DataPublisher<Int>()
@@ -76,7 +76,7 @@ import Testing
     let loading = Task {
       try await publisher.load {
         try await both.wait()
-        // The fetch waits for this load by now, or joins it later and is told so itself.
+        // The fetch waits for this load by now, or joins it later and fails itself.
         do {
           return try await cache.request()
         } catch MultiplexerError.recursiveRequest(let chain) {
@@ -120,7 +120,7 @@ import Testing
         inner.cancel()
         await #expect(throws: CancellationError.self) { try await inner.value }
         isLeft.admit(1)
-        // The other one joins this load, which does not wait for it any more.
+        // The other one joins this load, which no longer waits for it.
         try await isLeft.wait()
         return 1
       }
@@ -130,11 +130,11 @@ import Testing
     isLeft.open()
     #expect(try await outer.value == 1)
     let value = try await other.value
-    // Unless it came too late to join.
+    // Unless it was too late to join.
     #expect(value == 1 || value == 2)
   }
 
-  @Test func `do not count the caller that was told so`() async throws {
+  @Test func `do not count the caller that has received it`() async throws {
     let publisher = DataPublisher<Int>()
     let gate = Gate()
     let cancelled = Log<Bool>()
@@ -166,7 +166,7 @@ import Testing
     for (number, task) in tasks.enumerated() { #expect(try await task.value == number) }
   }
 
-  /// A key that says when it is released.
+  /// A key that records its release.
   private struct Key: Hashable, Sendable {
     let parcel: Parcel
 

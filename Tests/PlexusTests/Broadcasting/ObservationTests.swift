@@ -2,7 +2,7 @@ import Plexus
 import TestSupport
 import Testing
 
-/// What handlers may rely on.
+/// The guarantees for handlers.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An observation` {
   @MainActor final class Label: Sendable {
     var texts: [String] = []
@@ -26,7 +26,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `of an actor that hands itself in calls the actor`() async {
+  @Test func `of an actor that passes itself calls the actor`() async {
     actor Screen {
       let log = Log<Int>()
 
@@ -103,11 +103,11 @@ import Testing
   }
 
   @Test(arguments: [1, 3, 64])
-  func `that wants the newest skips what it is behind with`(limit: Int) async {
+  func `that buffers the newest elements skips older ones`(limit: Int) async {
     let (messenger, host, log) = (Messenger<Int>(), SteppedHost(), Log<Int>())
     let token = await host.observe(messenger, .bufferingNewest(limit), log)
     for number in 0..<200 { messenger.send(number) }
-    // On a busy machine the handler gives its actor to others in between.
+    // On a busy machine the handler yields its actor in between.
     while log.entries.last != 199, !Task.isCancelled { await host.executor.step() }
     #expect(log.entries == Array(200 - limit..<200))
     messenger.send(200)
@@ -117,7 +117,7 @@ import Testing
   }
 
   @Test(arguments: [1, 3, 64])
-  func `that wants the oldest is told no more than it has room for`(limit: Int) async {
+  func `that buffers the oldest elements receives no more than fit`(limit: Int) async {
     let (messenger, host, log) = (Messenger<Int>(), SteppedHost(), Log<Int>())
     let token = await host.observe(messenger, .bufferingOldest(limit), log)
     for number in 0..<200 { messenger.send(number) }
@@ -128,7 +128,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `with a limit of zero is told only what it waits for`() async {
+  @Test func `with a limit of zero receives only elements that it waits for`() async {
     for policy in [BufferingPolicy<Int>.bufferingNewest(0), .bufferingOldest(0)] {
       let (messenger, host, log) = (Messenger<Int>(), SteppedHost(), Log<Int>())
       let token = await host.observe(messenger, policy, log)
@@ -200,7 +200,7 @@ import Testing
     let last = messenger.observe { (number: Int) in log.append(number) }
     messenger.send(1)
     #expect(await log.first(3) == [-1, 15_000, 1])
-    // Oldest first, which leaves most behind.
+    // Oldest first, which leaves the most behind.
     for token in tokens { token.cancel() }
     tokens = []
     #expect(messenger.subscriberCount == 2)
@@ -241,7 +241,7 @@ import Testing
     #expect(messenger.subscriberCount == 0)
   }
 
-  @Test func `of another policy on the same actor disturbs nobody`() async {
+  @Test func `of another policy on the same actor does not affect the others`() async {
     let (messenger, host) = (Messenger<Int>(), SteppedHost())
     let logs = (0..<3).map { _ in Log<Int>() }
     let policies: [BufferingPolicy<Int>] = [.bufferingNewest(1), .unbounded, .bufferingOldest(2)]
@@ -292,7 +292,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `that skips keeps no more than it wants`() async {
+  @Test func `that skips keeps no more than its limit`() async {
     let (messenger, host) = (Messenger<Parcel>(), SteppedHost())
     let (census, log) = (Census(), Log<Int>())
     let token = await host.observe(messenger, .bufferingNewest(1)) { log.append($0.number) }
@@ -308,7 +308,7 @@ import Testing
     let (census, begun, gate) = (Census(), Log<Int>(), Log<Void>())
     let token = messenger.observe { (parcel: Parcel) async in
       begun.append(parcel.number)
-      // Deaf to cancellation.
+      // It ignores cancellation.
       await Task.detached { _ = await gate.first(1) }.value
     }
     for number in 0..<100 { messenger.send(census.parcel(number)) }
@@ -320,7 +320,7 @@ import Testing
     await census.falls(to: 0)
   }
 
-  @Test func `whose actor is gone has nothing left`() async {
+  @Test func `whose actor was released retains nothing`() async {
     let messenger = Messenger<Int>()
     let census = Census()
     do {
@@ -333,7 +333,7 @@ import Testing
       token.cancel()
       await host.executor.step()
     }
-    // The task of the handler lets go of the actor when it ends, after its last job there.
+    // The task of the handler leaves the actor when it ends, after its last job there.
     await census.falls(to: 0)
     #expect(census.living == 0)
     #expect(messenger.subscriberCount == 0)

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An observation token` {
-  @Test func `can be asked any number of times before it is cancelled`() {
+  @Test func `can be checked any number of times before it is cancelled`() {
     let calls = Log<Void>()
     let token = ObservationToken { calls.append(()) }
     for _ in 0..<1_000_000 where token.isCancelled { Issue.record("nobody has cancelled it") }
@@ -39,7 +39,7 @@ import Testing
     let tokens = Log<ObservationToken>()
     let wasCancelled = Log<Bool>()
     func make() -> ObservationToken {
-      // What the closure holds asks the token while it is released.
+      // An object in the closure reads the token while it is released.
       let captured = census.parcel { wasCancelled.append(tokens.entries[0].isCancelled) }
       return ObservationToken { withExtendedLifetime(captured) {} }
     }
@@ -94,7 +94,7 @@ import Testing
 }
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An observation bag` {
-  @Test func `forgets tokens whose source has ended`() async {
+  @Test func `removes tokens whose source has ended`() async {
     let bag = ObservationBag()
     let bus = EventBus()
     for number in 0..<200 {

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// What callers that load pages at the same time may rely on.
+/// The guarantees for concurrent page loads.
 @MainActor @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Loading pages` {
   let catalog = Catalog(isHeldUp: true)
   let publisher: PagedPublisher<String, Int>
@@ -20,7 +20,7 @@ import Testing
     Task { try await publisher.loadNextPage() }
   }
 
-  /// Lets the publisher load so many pages, which are not held up.
+  /// Lets the publisher load a number of pages without suspending them.
   func load(_ count: Int) async throws {
     catalog.gate.open()
     for _ in 0..<count { try await publisher.loadNextPage() }
@@ -43,7 +43,7 @@ import Testing
     #expect(words(publisher.state) == "loaded(a0 b0 a1 b1)")
   }
 
-  @Test func `that fails throws the error to all who have joined`() async throws {
+  @Test func `that fails throws the error to all callers`() async throws {
     try await load(1)
     catalog.fail(LoadingFailure.second)
     let tasks = (0..<4).map { _ in next() }
@@ -75,7 +75,7 @@ import Testing
     await catalog.gate.arrivals(3)
     #expect(catalog.asked.entries == [nil, 1, nil])
     if isLate {
-      // The first one in line is the page that was overtaken.
+      // The first one in the queue is the superseded page.
       catalog.gate.admit(1)
       try await overtaken.value
       #expect(words(publisher.state) == "loading(a0 b0)")
@@ -105,7 +105,7 @@ import Testing
     #expect(words(publisher.state) == "loaded(a0 b0)")
   }
 
-  @Test func `starts anew after a reset while the old page is under way`() async throws {
+  @Test func `starts anew after a reset while the old page is in flight`() async throws {
     let old = first()
     await catalog.gate.arrivals(1)
     publisher.reset()
@@ -155,7 +155,7 @@ import Testing
     for task in tasks { task.cancel() }
     for task in tasks { await #expect(throws: CancellationError.self) { try await task.value } }
     #expect(words(publisher.state) == before)
-    // The gate lets go of a fetch that is cancelled.
+    // The gate resumes a cancelled fetch.
     while catalog.gate.waiterCount > 0 { await Task.detached {}.value }
     catalog.gate.open()
     try await publisher.loadNextPage()
@@ -207,7 +207,7 @@ import Testing
     #expect(seen.entries == [0])
   }
 
-  @Test func `says so if a fetch asks for the page that it fetches`() async {
+  @Test func `fails if a fetch requests the page that it fetches`() async {
     let reference = Log<PagedPublisher<Int, Int>>()
     let publisher = PagedPublisher<Int, Int> { _ in
       try await reference.entries[0].loadNextPage()

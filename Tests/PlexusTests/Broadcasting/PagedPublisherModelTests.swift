@@ -3,9 +3,9 @@ import Testing
 
 @testable import Plexus
 
-/// Every sequence of events up to a length, against what an outsider would believe.
+/// All sequences of events up to a length, compared with a model.
 @Suite(.fewAtOnce) struct `Paged publisher model` {
-  /// Something that can happen to a publisher.
+  /// An event of a publisher.
   enum Event: Hashable {
     case askFirst
     case askNext
@@ -16,24 +16,24 @@ import Testing
     case reset
   }
 
-  /// A load as an outsider sees it.
+  /// A load, as an observer sees it.
   struct Flight: Hashable {
     let id: PublisherLoad.ID
     let isFirst: Bool
   }
 
-  /// The state, and what somebody who only heard of the events believes of it.
+  /// The state, and the belief of an observer that sees only the events.
   struct World {
     var state = PagedPublisherState<String, Int>()
     var history: [Event] = []
     var brokenPromise: String?
 
     var lastNumber = 0
-    /// The items that are known, and where the next page begins.
+    /// The known items, and the next cursor.
     var items: [String]?
     var cursor: Int?
     var belief = "unknown"
-    /// What there was before anything was under way.
+    /// The state before the current load began.
     var settled = "unknown"
     var running: [Flight] = []
     var current: Flight?
@@ -111,7 +111,7 @@ import Testing
       settle("loaded")
     }
 
-    /// A load has ended; returns whether it was the one that may still speak.
+    /// Ends a load, and returns whether it was the current one.
     private mutating func retire(_ id: PublisherLoad.ID) -> Bool {
       running.removeAll { $0.id == id }
       return current?.id == id

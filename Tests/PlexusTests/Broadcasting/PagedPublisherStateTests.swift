@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce) struct `Paged publisher state` {
   typealias State = PagedPublisherState<String, Int>
 
-  /// Begins a load, which must be possible.
+  /// Starts a load, which must be possible.
   func begin(
     _ state: inout State,
     _ request: State.Request
@@ -17,7 +17,7 @@ import Testing
     return (id, cursor)
   }
 
-  /// Loads a page that ends in the given cursor.
+  /// Loads a page with the given next cursor.
   func load(_ state: inout State, _ request: State.Request, next: Int?) throws {
     let (id, _) = try begin(&state, request)
     let isUsed = state.finishLoad(id, with: .success(Page(items: ["x"], next: next)))
@@ -30,7 +30,7 @@ import Testing
     #expect(cursor == nil)
   }
 
-  @Test func `a request joins the load that is under way`() throws {
+  @Test func `a request joins the load in flight`() throws {
     var state = State()
     let (id, _) = try begin(&state, .first)
     for request in [State.Request.first, .next] {
@@ -76,7 +76,7 @@ import Testing
     #expect(cursor == 7)
   }
 
-  @Test func `a reset forgets the pages, the cursor and the load`() throws {
+  @Test func `a reset drops the pages, the cursor and the load`() throws {
     var state = State()
     try load(&state, .first, next: 7)
     let (id, _) = try begin(&state, .next)

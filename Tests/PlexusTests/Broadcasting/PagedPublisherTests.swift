@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// What those who read a list page by page may rely on.
+/// The guarantees for readers of a list that is loaded page by page.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A paged publisher` {
   @Test func `publishes every page with those before it, up to the last`() async throws {
     let publisher = Catalog().publisher()
@@ -20,7 +20,7 @@ import Testing
     #expect(await states.first(7).map(words) == expected)
   }
 
-  @Test func `asks for the first page without a cursor, and for others with that of the last one`()
+  @Test func `fetches the first page without a cursor, and others with that of the last one`()
     async throws
   {
     let catalog = Catalog()
@@ -41,7 +41,7 @@ import Testing
     #expect(await states.first(2).map(words) == expected)
   }
 
-  @Test func `is complete with a single page, and goes on after an empty one`() async throws {
+  @Test func `is complete with a single page, and continues after an empty one`() async throws {
     let single = PagedPublisher<String, Int> { _ in Page(items: [], next: nil) }
     try await single.loadFirstPage()
     #expect(words(single.state) == "loaded(.)")
@@ -53,7 +53,7 @@ import Testing
     #expect(words(sparse.state) == "loaded(x.)")
   }
 
-  @Test func `replaces all pages by a new first one, and goes on behind that`() async throws {
+  @Test func `replaces all pages by a new first one, and continues behind that`() async throws {
     let catalog = Catalog()
     let publisher = catalog.publisher()
     for _ in 0..<3 { try await publisher.loadNextPage() }
@@ -85,7 +85,7 @@ import Testing
     #expect(await states.first(5).map(words) == expected)
   }
 
-  @Test func `keeps all pages if a new first one fails, and goes on behind them`() async throws {
+  @Test func `keeps all pages if a new first one fails, and continues behind them`() async throws {
     let catalog = Catalog()
     let publisher = catalog.publisher()
     try await publisher.loadNextPage()
@@ -117,7 +117,7 @@ import Testing
     #expect(await slow.first(1).map(words) == ["loaded(a0 b0 a1 b1)"])
   }
 
-  @Test func `tells handlers, too`() async throws {
+  @Test func `calls handlers, too`() async throws {
     let publisher = Catalog().publisher()
     let log = Log<String>()
     let token = publisher.observe { (state: LoadState<Pages<String>>) in log.append(words(state)) }
@@ -168,7 +168,7 @@ import Testing
     publisher.reset()
     await census.falls(to: 0)
     #expect(released.count == 3)
-    // A late page is released without a lock, too, and so is one that takes the place of others.
+    // A late page is released without a lock, and so is one that replaces others.
     for _ in 0..<2 { try await publisher.loadFirstPage() }
     await census.falls(to: 1)
     publisher.reset()

@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A load of a publisher` {
   private let load = PublisherLoad(id: PublisherLoad.ID(rawValue: 1))
 
-  @Test func `rule 0.4: holds nobody up who has left before waiting`() async {
+  @Test func `rule 0.4: does not hold a caller that has left before waiting`() async {
     let place = load.join()
     let departure = load.depart(place)
     #expect(departure.isLast)
@@ -18,7 +18,7 @@ import Testing
     await #expect(throws: CancellationError.self) { try await caller.value }
   }
 
-  @Test func `holds nobody up who comes to wait after its end`() async throws {
+  @Test func `does not hold a caller that waits after its end`() async throws {
     let place = load.join()
     load.finish(Result<Int, any Error>.success(1))
     let outcome = try await load.outcome(in: place, begin: {}, leave: { false })

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Plexus
 
-/// What a token cancels.
+/// The effects of cancelling a token.
 @Suite(.fewAtOnce) struct `A registration` {
   final class Removed: Registration, @unchecked Sendable {
     let during = Guarded<@Sendable () -> Void>({})
@@ -19,7 +19,7 @@ import Testing
     let token = ObservationToken(registration)
     registration.during.withLock { during in
       during = { [weak registration] in
-        // As another thread that cancels at the same time: its call returns before the removal.
+        // Like another thread that cancels at the same time: its call returns before the removal.
         registration?.cancel()
         seen.withLock { $0.append(registration?.isCancelled == true) }
       }
@@ -57,13 +57,13 @@ import Testing
     #expect(!handler.mark())
     handler.queue.start(isolation: nil)
     handler.queue.close()
-    // The queue is at its end when it has let go of what the closure holds.
+    // The queue has ended when it has released the contents of the closure.
     await census.falls(to: 0)
     #expect(calls.withLock { $0 } == 0)
   }
 }
 
-/// What a reset takes from the handlers of a hub.
+/// The queued elements that a reset takes from the handlers of a hub.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A backlog of handlers that is discarded` {
   @Test(arguments: [true, false])
   func `is not handled, whether it waits in the queue or was taken from it`(suspends: Bool) async {

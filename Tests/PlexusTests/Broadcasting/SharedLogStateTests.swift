@@ -150,13 +150,13 @@ import Testing
     #expect(counts.entries == [0, 0])
   }
 
-  /// Lets a reader that has found nothing park, and tells whether it would wait.
+  /// Lets a reader that has found nothing park, and returns whether it would wait.
   private func isParked(_ reader: Subscriber<Int>, in hub: BroadcastHub<Int>) async -> Bool {
     var isParked = false
     await SuspendedTask.suspend(isolation: #isolation) { task in
       hub.park(reader, task: task)
       isParked = reader.task != nil
-      // Nobody else would resume it.
+      // Nothing else would resume it.
       if isParked { hub.remove(reader) }
     }
     return isParked
@@ -171,7 +171,7 @@ import Testing
     }
     let hub = BroadcastHub<Int>()
     #expect(await isParked(reader(of: hub), in: hub))
-    // All of this may happen between looking for an element and parking.
+    // All of this can happen between looking for an element and parking.
     let cancelled = reader(of: hub)
     hub.remove(cancelled)
     #expect(await !isParked(cancelled, in: hub))
@@ -183,7 +183,7 @@ import Testing
     #expect(await !isParked(last, in: hub))
   }
 
-  @Test func `the window is as wide as the most demanding reader wants`() {
+  @Test func `the window is as wide as the largest limit of a reader`() {
     var limits = BoundedReadersBase.WindowLimits()
     #expect(limits.largest == 0)
     for limit in [3, 5, 5, 1] { limits.insert(limit) }
@@ -200,7 +200,7 @@ import Testing
     #expect(limits.largest == 0)
   }
 
-  @Test func `what was prepared for delivery is visible before anybody is resumed`() async {
+  @Test func `what was prepared for delivery is visible before a task is resumed`() async {
     let hub = BroadcastHub<Int>()
     let subscription = hub.subscription(bufferingPolicy: .unbounded)
     let delivery = hub.prepare(1)
@@ -209,7 +209,7 @@ import Testing
   }
 
   @Test(arguments: [Policy.unbounded, .newest(1), .oldest(1)])
-  func `0.6: who leaves while the sender still resumes others is gone at once`(
+  func `0.6: a subscriber that leaves while others are resumed is removed at once`(
     policy: Policy
   ) async {
     let hub = BroadcastHub<Int>()
@@ -222,12 +222,12 @@ import Testing
     }
     #expect(delivery?.woken.count == 1)
     subscription = nil
-    // The delivery is not over yet: it may be busy with thousands of others.
+    // The delivery has not ended yet: it can be occupied by thousands of others.
     #expect(hub.subscriberCount == 0)
     withExtendedLifetime(delivery) {}
   }
 
-  @Test func `a buffer says what it has lost, and hands one element to a reader that waits`() {
+  @Test func `a buffer counts dropped elements, and passes one element to a waiting reader`() {
     let newest = SubscriberBuffer<Int>(overflow: .dropsOldest(beyond: 2), ignoredSender: 7)
     #expect([1, 2, 3].map { newest.deliver($0, from: 0) } == [nil, nil, 1])
     #expect(newest.deliver(9, from: 7) == nil)

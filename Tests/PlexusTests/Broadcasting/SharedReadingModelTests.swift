@@ -4,7 +4,7 @@ import Testing
 
 @testable import Plexus
 
-/// Two tasks that read one subscription, which is an error.
+/// Two tasks that read one subscription, which is a programmer error.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Two readers of one subscription` {
   private static let sentence = "Two tasks iterate over one subscription at once"
 
@@ -16,11 +16,11 @@ import Testing
       let messenger = Messenger<Int>()
       let subscription = messenger.subscription()
       for _ in 0..<200_000 { messenger.send(4711) }
-      // At the latest when one of them waits for more, the other one is noticed.
+      // The other one is detected at the latest when one of them waits for more.
       await withTaskGroup { group in
         for _ in 0..<2 {
           group.addTask {
-            // An end without a failure is what the test does not expect.
+            // The test does not expect an end without a failure.
             for await number in subscription where number != 4711 { exitSuccessfully() }
           }
         }
@@ -31,8 +31,8 @@ import Testing
   }
 
   @Test func `are noticed when one sets the position back`() async throws {
-    // The reader of the first elements is interrupted before it notes its position, and the other one has
-    // read on in the meantime.
+    // The reader of the first elements is preempted before it writes its position, and the other one has read on
+    // meanwhile.
     let result = await #expect(
       processExitsWith: .failure,
       observing: [\.standardErrorContent]

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A shared sequence` {
-  /// A sequence that says when it is iterated and when that ends, and can be iterated again.
+  /// A sequence that records its iterations and their ends, and can be iterated again.
   struct Tracked: AsyncSequence, Sendable {
     let source: Messenger<Int>
     let log: Log<String>
@@ -27,7 +27,7 @@ import Testing
     }
   }
 
-  @Test func `tells all subscribers what it was asked for once`() async {
+  @Test func `delivers each element to all subscribers, and iterates once`() async {
     let (numbers, source) = AsyncStream.makeStream(of: Int.self)
     let shared = numbers.broadcast()
     let subscriptions = (0..<5).map { _ in shared.subscription() }
@@ -63,7 +63,7 @@ import Testing
     #expect(source.subscriberCount == 0)
   }
 
-  @Test func `starts again for who comes afterwards, without what came before`() async {
+  @Test func `starts again for a later subscriber, without what came before`() async {
     let (source, log) = (Messenger<Int>(), Log<String>())
     let shared = Tracked(source: source, log: log).broadcast()
     for round in 0..<5 {
@@ -80,7 +80,7 @@ import Testing
     #expect(log.entries == Array(repeating: ["started", "stopped"], count: 5).flatMap(\.self))
   }
 
-  @Test func `goes on for a subscriber that comes while the last one leaves`() async throws {
+  @Test func `continues for a subscriber that joins while the last one leaves`() async throws {
     let (source, log) = (Messenger<Int>(), Log<String>())
     let shared = Tracked(source: source, log: log).broadcast()
     let followers = Guarded<[Subscription<Int>]>([])
@@ -102,8 +102,8 @@ import Testing
     #expect(await follower.all() == [1])
   }
 
-  @Test func `tells nobody what an iteration that was stopped still yields`() async {
-    // It yields its number, on demand, and does not care to be cancelled.
+  @Test func `delivers nothing that a stopped iteration still yields`() async {
+    // It yields its number on demand, and ignores cancellation.
     final class Deaf: AsyncSequence, Sendable {
       struct Iterator: AsyncIteratorProtocol {
         let number: Int
@@ -140,7 +140,7 @@ import Testing
   }
 
   @Test func `is never iterated twice at once, however quickly subscribers come and go`() async {
-    // It notes every iteration that begins before another one is over.
+    // It records every iteration that starts before another one has ended.
     final class Exclusive: AsyncSequence, Sendable {
       final class Iterator: AsyncIteratorProtocol {
         let sequence: Exclusive
@@ -187,7 +187,7 @@ import Testing
     }
   }
 
-  @Test func `serves who stays, however many have come and gone before`() async {
+  @Test func `serves the remaining subscriber, however many have joined and left before`() async {
     // It yields without end until it is cancelled.
     struct Ones: AsyncSequence, Sendable {
       struct Iterator: AsyncIteratorProtocol {
@@ -240,7 +240,7 @@ import Testing
     withExtendedLifetime((tokens, owner)) {}
   }
 
-  @Test func `delivers its failure to all, after what came before, and to those who come later`()
+  @Test func `delivers its failure to all, after what came before, and to later subscribers`()
     async
   {
     let (numbers, source) = AsyncThrowingStream.makeStream(of: Int.self, throwing: (any Error).self)
@@ -261,7 +261,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `hands the failure over as an error where a loop asks for its results`() async {
+  @Test func `throws the failure where a loop gets its results`() async {
     let shared = AsyncThrowingStream<Int, any Error> { continuation in
       continuation.yield(1)
       continuation.finish(throwing: LoadingFailure.second)
@@ -312,7 +312,7 @@ import Testing
     shared = nil
     #expect(weakShared == nil)
     #expect(await waiting.value.map { Array(0..<$0.count).map { $0 + 1 } == $0 } == true)
-    // It is stopped while it waits for an element or when it hands one over.
+    // It is stopped while it waits for an element or while it delivers one.
     await census.falls(to: 0)
     #expect(source.subscriberCount == 0)
     #expect(!log.entries.contains("ended"))
@@ -330,7 +330,7 @@ import Testing
     withExtendedLifetime(shared) {}
   }
 
-  @Test func `that nobody subscribes to is never iterated`() {
+  @Test func `without subscribers is never iterated`() {
     let log = Log<String>()
     let shared = Tracked(source: Messenger(), log: log).broadcast()
     _ = (shared.subscriberCount, shared.subscriberCounts())
@@ -359,7 +359,7 @@ import Testing
 
   // MARK: - Replay and lingering
 
-  @Test func `replays as many elements as it was asked to, and then goes on`() async {
+  @Test func `replays the requested number of elements, and then continues`() async {
     let numbers = Messenger<Int>()
     let shared = numbers.subscription().broadcast(replaying: 2)
     let first = shared.subscription()
@@ -385,7 +385,7 @@ import Testing
     #expect(await shared.subscription().all().map(words) == ["3", "first"])
   }
 
-  @Test func `forgets what it would replay when it stops`() async {
+  @Test func `clears its replay when it stops`() async {
     let (source, log) = (Messenger<Int>(), Log<String>())
     let shared = Tracked(source: source, log: log).broadcast(replaying: 2)
     var first: Subscription? = shared.subscription()
@@ -400,7 +400,7 @@ import Testing
     withExtendedLifetime(first) {}
   }
 
-  @Test func `goes on for a while without subscribers`() async {
+  @Test func `lingers without subscribers`() async {
     let (source, log) = (Messenger<Int>(), Log<String>())
     let clock = ManualClock()
     let shared = Tracked(source: source, log: log).broadcast(
@@ -412,7 +412,7 @@ import Testing
       let subscription = shared.subscription()
       await log.first(1)
       source.send(round)
-      // The newest element of the round before is replayed.
+      // The newest element of the previous round is replayed.
       while await subscription.first(1) != [round] {}
     }
     await clock.sleepers(1)
@@ -445,7 +445,7 @@ import Testing
   }
 }
 
-/// Whose handlers live as long.
+/// The owner of the handlers.
 private final class Owner: Sendable {}
 
 /// An element, or the error in its place.

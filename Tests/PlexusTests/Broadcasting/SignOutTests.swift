@@ -3,13 +3,13 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// What subscribers receive after everything has been forgotten.
+/// The elements that subscribers receive after everything was cleared.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `After a sign-out` {
   static let policies: [Policy] = [
     .unbounded, .newest(1), .newest(3), .newest(100), .oldest(1), .oldest(100),
   ]
 
-  /// Publishes more states than a chunk of the log holds.
+  /// Publishes more states than fit into a chunk of the log.
   private func publish(to publisher: DataPublisher<String>) {
     for _ in 0..<10 {
       publisher.startLoading()
@@ -146,7 +146,7 @@ import Testing
     for isClearedTogether in [false, true] {
       let subscriptions = keys.map { map.subscription(to: $0, bufferingPolicy: policy()) }
       for key in keys { _ = try await map.request(key) }
-      // Without a value the unread states still hold one.
+      // Without a value, the unread states still contain one.
       map.clearMemory()
       _ = try await map.request("c")
       if isClearedTogether {

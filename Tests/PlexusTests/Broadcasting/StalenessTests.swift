@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// What subscribers learn when a loaded value goes stale.
+/// The elements that subscribers receive when a loaded value becomes stale.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A data publisher that publishes staleness` {
   let clock = ManualClock()
   let publisher: DataPublisher<Int>
@@ -12,7 +12,7 @@ import Testing
     publisher = DataPublisher(staleAfter: .seconds(10), publishesStaleness: true, clock: clock)
   }
 
-  /// The states, each with whether it was stale when it was told.
+  /// The states, each with its staleness at the time of its delivery.
   func observe() -> (Log<String>, ObservationToken) {
     let log = Log<String>()
     let token = publisher.observe { [weak publisher] (state: LoadState<Int>) in
@@ -31,7 +31,7 @@ import Testing
     #expect(log.count == 2)
     clock.advance(by: .seconds(1))
     #expect(await log.first(3) == ["unknown", "loaded(1)", "loaded(1), stale"])
-    // Once only.
+    // Only once.
     clock.advance(by: .seconds(1000))
     #expect(clock.sleeperCount == 0)
     publisher.reset()
@@ -39,7 +39,7 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func `tells those who skip and those who loop, too`() async {
+  @Test func `is published to bounded readers and to loops, too`() async {
     let states = publisher.subscribe()
     let all = publisher.subscription(bufferingPolicy: .unbounded)
     publisher.update(1)
@@ -59,7 +59,7 @@ import Testing
     publisher.update(2)
     await log.first(3)
     clock.advance(by: .seconds(6))
-    // The timer has found that it came too early, and sleeps again.
+    // The timer has fired early, and sleeps again.
     await clock.sleepers(1)
     #expect(!publisher.isStale)
     try await publisher.load { 3 }
@@ -77,7 +77,7 @@ import Testing
   }
 
   @Test(arguments: ["startLoading", "fail", "reset"])
-  func `has nothing to tell in another state`(change: String) async {
+  func `has no value in another state`(change: String) async {
     publisher.update(1)
     await clock.sleepers(1)
     switch change {
@@ -92,7 +92,7 @@ import Testing
     #expect(await states.first(2).map(words).last == "loaded(2)")
   }
 
-  @Test func `goes on with the old age when a reload was abandoned`() async {
+  @Test func `keeps the old age when a reload was abandoned`() async {
     publisher.update(1)
     await clock.sleepers(1)
     clock.advance(by: .seconds(6))
@@ -134,7 +134,7 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `tells what has gone stale although something else happens just then`() async throws {
+  @Test func `is published although something else happens at the same time`() async throws {
     // It wakes its sleepers late.
     struct Drowsy: Clock {
       let manual: ManualClock
@@ -164,7 +164,7 @@ import Testing
       }
     }
     await gate.arrivals(1)
-    // The load is a late one from now on.
+    // The load is outdated from now on.
     publisher.update(1)
     await clock.sleepers(1)
     clock.advance(by: .seconds(10))
@@ -202,7 +202,7 @@ import Testing
     await census.falls(to: 0)
   }
 
-  @Test func `starts no timer once it has gone, whatever an abandoned load still does`() async {
+  @Test func `starts no timer after its release, whatever an abandoned load still does`() async {
     let clock = ManualClock()
     let census = Census()
     let (begun, released) = (Log<Void>(), Log<Void>())
@@ -218,7 +218,7 @@ import Testing
       let reload = Task { [publisher] in
         try await publisher?.load {
           begun.append(())
-          // It does not care whether it is cancelled.
+          // It ignores cancellation.
           await Task.detached { _ = await released.first(1) }.value
           return parcel.number
         }

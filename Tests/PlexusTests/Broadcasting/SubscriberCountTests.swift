@@ -37,7 +37,7 @@ import Testing
     withExtendedLifetime(stream) {}
   }
 
-  @Test func `wakes a reader that waits, whoever comes or goes`() async {
+  @Test func `wakes a waiting reader when a subscriber joins or leaves`() async {
     let messenger = Messenger<Int>()
     let log = Log<Int>()
     let counts = messenger.subscriberCounts()
@@ -87,7 +87,7 @@ import Testing
     withExtendedLifetime(subscriptions) {}
   }
 
-  @Test func `steps by one while many come and go at once`() async {
+  @Test func `steps by one while many join and leave at once`() async {
     let messenger = Messenger<Int>()
     let counts = messenger.subscriberCounts()
     let reader = Task { await counts.all() }
@@ -109,7 +109,7 @@ import Testing
     #expect(zip(list, list.dropFirst()).allSatisfy { abs($0 - $1) == 1 })
   }
 
-  @Test func `is told by publishers and shared sequences, too`() async {
+  @Test func `is reported by publishers and shared sequences, too`() async {
     let publisher = DataPublisher<Int>()
     let paged = PagedPublisher<Int, Int> { _ in Page(items: [], next: nil) }
     let shared = AsyncStream<Int> { _ in }.broadcast()
@@ -142,8 +142,8 @@ import Testing
     #expect(publisher.subscriberCount == 0)
   }
 
-  @Test func `rule 0.9: resumes nobody under the lock of a publisher`() async {
-    // Whoever resumes a task puts it on its executor, which may be a user's.
+  @Test func `rule 0.9: resumes no task under the lock of a publisher`() async {
+    // Resuming a task enqueues it on its executor, which can be a user's.
     final class LockFinder: TaskExecutor {
       let publisher = DataPublisher<Int>()
       let jobs = Log<Void>()
@@ -185,7 +185,7 @@ import Testing
     withExtendedLifetime(subscription) {}
   }
 
-  @MainActor @Test func `returns when one has come, also if it has gone again`() async throws {
+  @MainActor @Test func `returns when there was a subscriber, even for a moment`() async throws {
     let messenger = Messenger<Int>()
     let publisher = DataPublisher<Int>()
     let waiting = [
@@ -198,7 +198,7 @@ import Testing
     #expect(messenger.subscriberCount == 0)
   }
 
-  @MainActor @Test func `does not count a handler whose owner has gone`() async {
+  @MainActor @Test func `does not count a handler whose owner was released`() async {
     let messenger = Messenger<Int>()
     messenger.observe(as: Parcel(0)) { (_: Parcel, _: Int) in }
     let waiting = Task { try await messenger.waitForSubscriber() }

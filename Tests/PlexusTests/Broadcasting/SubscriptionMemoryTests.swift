@@ -2,7 +2,7 @@ import Plexus
 import TestSupport
 import Testing
 
-/// What a subscription keeps alive, and for how long.
+/// The objects that a subscription keeps alive, and for how long.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The memory of a subscription` {
   @Test func `keeps nothing before its position, however long it is kept`() async {
     let messenger = Messenger<Parcel>()
@@ -76,7 +76,7 @@ import Testing
     withExtendedLifetime(subscription) {}
   }
 
-  @Test func `costs nothing when nobody is subscribed`() {
+  @Test func `costs nothing without subscribers`() {
     let messenger = Messenger<Parcel>()
     let census = Census()
     for number in 0..<100 { messenger.send(census.parcel(number)) }

@@ -2,8 +2,7 @@ import Plexus
 import TestSupport
 import Testing
 
-/// Rule 0.2, where the order in which waiting tasks are resumed can be seen: on an executor that runs
-/// them on the spot.
+/// Rule 0.2, on an executor that runs jobs immediately and thus shows the order in which waiting tasks are resumed.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Subscription order` {
   static let policies: [[Policy]] = [
     [.oldest(2), .unbounded, .newest(0), .newest(2), .oldest(1), .unbounded, .newest(1)],
@@ -19,7 +18,7 @@ import Testing
     let messenger = Messenger<Int>()
     let log = Log<String>()
     let subscriptions = policies.map { messenger.subscription(bufferingPolicy: $0()) }
-    // They begin to wait in another order.
+    // They start to wait in another order.
     let loops = subscriptions.enumerated().reversed().map { index, subscription in
       begin {
         for await number in subscription { log.append("\(number) at \(index)") }

@@ -2,7 +2,7 @@ import Plexus
 import TestSupport
 import Testing
 
-/// What one reader may rely on.
+/// The guarantees for one reader.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A subscription` {
   @Test func `loses nothing under the unbounded policy`() async {
     let messenger = Messenger<Int>()
@@ -23,7 +23,7 @@ import Testing
     #expect(subscription.droppedCount == 1)
     #expect(await subscription.first(1) == [1])
     for number in limit + 1..<limit + 50 { messenger.send(number) }
-    // The one that was read has made room for one.
+    // Reading one has made room for another.
     #expect(subscription.droppedCount == 49)
     messenger.finish()
     #expect(await subscription.all() == Array(50..<limit + 50))
@@ -61,7 +61,7 @@ import Testing
   }
 
   @Test(arguments: [Policy.newest(0), .newest(-7), .oldest(0), .oldest(.min)])
-  func `with a limit of zero hands an element to a reader that waits`(policy: Policy) async {
+  func `with a limit of zero passes an element to a waiting reader`(policy: Policy) async {
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription(bufferingPolicy: policy())
     let reader = SteppedReader()
@@ -69,7 +69,7 @@ import Testing
     let task = Task { await reader.read(subscription, into: log) }
     await reader.executor.step()
     messenger.send(1)
-    // Nobody waits between being woken and waiting again.
+    // No reader waits between being resumed and waiting again.
     messenger.send(2)
     await reader.executor.step()
     #expect(log.entries == [1])
@@ -99,7 +99,7 @@ import Testing
     ]
     var subscriptions = policies.map { messenger.subscription(bufferingPolicy: $0()) }
     for number in 0..<20 { messenger.send(number) }
-    // The one with the widest window leaves.
+    // The reader with the widest window leaves.
     subscriptions.remove(at: 2)
     for number in 20..<30 { messenger.send(number) }
     let late = messenger.subscription(bufferingPolicy: .bufferingNewest(5))
@@ -132,7 +132,7 @@ import Testing
   }
 
   @Test(arguments: Policy.roomy)
-  func `goes on where a loop was left with break`(policy: Policy) async {
+  func `continues where a loop was left with break`(policy: Policy) async {
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription(bufferingPolicy: policy())
     for number in 0..<40 { messenger.send(number) }
@@ -148,7 +148,7 @@ import Testing
   }
 
   @Test(arguments: [Policy.unbounded, .newest(1), .oldest(1)])
-  func `ends for ever`(policy: Policy) async {
+  func `ends permanently`(policy: Policy) async {
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription(bufferingPolicy: policy())
     var iterator = subscription.makeAsyncIterator()
@@ -163,7 +163,7 @@ import Testing
   }
 
   @Test func `delivers what was sent last before the end`() async {
-    // Around the border of two chunks.
+    // Around the border between two chunks.
     for count in 0..<50 {
       let messenger = Messenger<Int>()
       let subscriptions = Policy.roomy.map { messenger.subscription(bufferingPolicy: $0()) }

@@ -4,7 +4,7 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce) struct `The budget of a turn on an actor` {
-  /// Makes calls until the budget is spent, and returns how many there were.
+  /// Makes calls until the budget is spent, and returns their number.
   func calls(
     of durations: [Nanoseconds],
     readings: inout Int,

@@ -3,12 +3,11 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// Rule 0.9: what is released, resumed or called may use the broadcaster it belongs to.
+/// Rule 0.9: user code that is released, resumed or called can use the broadcaster.
 ///
-/// A lock that was held would never be given back, so what they do is done by way of
-/// ``withoutLocks(_:)``.
+/// A lock that is held would never be released, so that such code runs through ``withoutLocks(_:)``.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `User code never runs under a lock` {
-  /// Does to a messenger all that user code may do.
+  /// Calls everything of a messenger that user code can call.
   @Sendable func use(_ messenger: Messenger<Parcel>) {
     withoutLocks {
       messenger.send(Parcel(-1))
@@ -21,7 +20,7 @@ import Testing
     }
   }
 
-  /// Does to a data publisher all that user code may do.
+  /// Calls everything of a data publisher that user code can call.
   @Sendable func use(_ publisher: DataPublisher<Parcel>) {
     withoutLocks {
       publisher.startLoading()
@@ -33,7 +32,7 @@ import Testing
     }
   }
 
-  /// Makes a parcel that uses the messenger when it is released.
+  /// Creates a parcel that uses the messenger when it is released.
   func parcel(_ census: Census, _ messenger: Messenger<Parcel>, _ released: Log<Void>) -> Parcel {
     census.parcel { [weak messenger] in
       if let messenger { use(messenger) }
@@ -70,7 +69,9 @@ import Testing
   }
 
   @Test(arguments: [Policy.unbounded, .newest(0), .newest(3), .oldest(3)])
-  func `rule 0.9: not when one who ignores an author loses an element`(policy: Policy) async {
+  func `rule 0.9: not when a subscriber that ignores an author loses an element`(
+    policy: Policy
+  ) async {
     let messenger = Messenger<Parcel>()
     let (census, released) = (Census(), Log<Void>())
     var subscription: Subscription<Parcel>? = messenger.subscription(
@@ -96,7 +97,7 @@ import Testing
     let calls = Log<Void>()
     let token = await host.observe(messenger, policy) { _ in calls.append(()) }
     for _ in 0..<20 { messenger.send(parcel(census, messenger, released)) }
-    // On a busy machine the handler gives its actor to others in between.
+    // On a busy machine the handler yields its actor in between.
     while calls.count < handled, !Task.isCancelled { await host.executor.step() }
     await census.falls(to: 0)
     #expect(released.count == 20)
@@ -164,7 +165,7 @@ import Testing
     let (census, released) = (Census(), Log<Void>())
     let token = await host.observe(messenger, .unbounded) { _ in }
     for _ in 0..<20 { messenger.send(parcel(census, messenger, released)) }
-    // The handler is behind: nothing of this has it seen.
+    // The handler is behind, and has received none of this.
     token.cancel()
     #expect(census.living == 0)
     #expect(released.count == 20)
@@ -212,12 +213,12 @@ import Testing
     #expect(messenger.subscriberCount == 0)
   }
 
-  @Test func `rule 0.9: not when the count finds owners that have gone`() async {
+  @Test func `rule 0.9: not when the count finds released owners`() async {
     let messenger = Messenger<Parcel>()
     let (census, released) = (Census(), Log<Void>())
     for _ in 0..<10 { observeAsNobody(messenger, holding: parcel(census, messenger, released)) }
-    // The look removes the handlers. What they held is released here or by their task, and subscribes for
-    // a moment when that happens.
+    // Reading the count removes the handlers. Their contents are released here or by their task, and subscribe for a
+    // moment when that happens.
     _ = messenger.subscriberCount
     await released.first(10)
     await census.falls(to: 0)
@@ -235,14 +236,14 @@ import Testing
     let (census, released) = (Census(), Log<Void>())
     func parcel() -> Parcel {
       census.parcel { [weak publisher] in
-        // Those that are made here are released here: once is enough.
+        // Parcels that are made here are released here: once is enough.
         if let publisher, released.count < 100 {
           released.append(())
           use(publisher)
         }
       }
     }
-    // What subscribers have not read yet is released by them.
+    // Subscribers release states that they have not read yet.
     let policies = isObserved ? [Policy.newest(1), .newest(3), .oldest(1), .unbounded] : []
     var subscriptions = policies.map { publisher.subscription(bufferingPolicy: $0()) }
     let changes: [(DataPublisher<Parcel>) -> Void] = [
@@ -359,7 +360,7 @@ import Testing
   }
 }
 
-/// An executor that asks questions whenever it is handed a job.
+/// An executor that calls a closure whenever it receives a job.
 private final class InquisitiveExecutor: TaskExecutor {
   private let ask: @Sendable () -> Void
 

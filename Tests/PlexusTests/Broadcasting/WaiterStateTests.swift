@@ -4,7 +4,7 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Waiter state` {
-  /// Suspends a task for every waiter, then calls the body, which has to see that all are resumed.
+  /// Suspends a task for every waiter, then calls the body, which must resume all of them.
   private func park(
     _ waiters: [Waiter],
     in parked: Guarded<Waiter.List>,

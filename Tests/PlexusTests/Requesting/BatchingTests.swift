@@ -52,7 +52,7 @@ import Testing
     #expect(origin.calls == [[1, 2, 3, 4, 9]])
   }
 
-  @Test func `does not hold up keys that are fresh`() async throws {
+  @Test func `does not delay fresh keys`() async throws {
     let map = map(maximumBatchSize: 2)
     map.store(7, for: 1)
     #expect(try await map.request(1) == 7)
@@ -174,7 +174,7 @@ import Testing
     #expect(try await second.value == 201)
   }
 
-  @Test func `asks for a key once that was cleared and requested again`() async throws {
+  @Test func `fetches a key once that was cleared and requested again`() async throws {
     let map = map()
     let early = begin { try await map.request(1) }
     await clock.sleepers(1)
@@ -187,7 +187,7 @@ import Testing
     #expect(map.cachedValue(1) == 101)
   }
 
-  @Test func `does not ask for a key that was stored meanwhile`() async throws {
+  @Test func `does not fetch a key that was stored meanwhile`() async throws {
     let map = map()
     let stored = begin { try await map.request(1) }
     let caller = begin { try await map.request(2) }

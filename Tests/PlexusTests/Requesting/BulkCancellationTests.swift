@@ -13,7 +13,7 @@ import Testing
   }
 
   @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
-  func `R5: leaves all of them at once, and the others notice nothing`(
+  func `R5: leaves all of them at once, without affecting the others`(
     whenUnobserved: UnobservedFetch
   ) async throws {
     let map = origin.makeMap(policy: policy(whenUnobserved))
@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
-  func `R5: before it asks gets what is at hand, joins nothing and begins no fetch`(
+  func `R5: before the request gets an available value, joins nothing and starts no fetch`(
     whenUnobserved: UnobservedFetch
   ) async throws {
     let map = origin.makeMap(policy: policy(whenUnobserved))
@@ -83,8 +83,7 @@ import Testing
     #expect(origin.calls.count == 1)
   }
 
-  @Test func `R6: takes the fetch with it only when nobody waits for any of its keys`() async throws
-  {
+  @Test func `R6: cancels the fetch only when no caller waits for any of its keys`() async throws {
     let map = origin.makeMap(policy: policy(.cancel))
     let first = begin { await map.request([1, 2, 3]) }
     await origin.gate.arrivals(1)
@@ -92,7 +91,7 @@ import Testing
     first.cancel()
     _ = try await first.value
     #expect(origin.gate.waiterCount == 1)
-    // Nobody waits for key 1 any more: whoever asks now is not given a fetch that may be cancelled.
+    // Key 1 has no callers any more: a new caller does not join a fetch that can be cancelled.
     let again = begin { try await map.request(1) }
     await origin.gate.arrivals(2)
     second.cancel()
@@ -104,7 +103,8 @@ import Testing
     #expect(map.statistics.failures == 0)
   }
 
-  @Test func `R6: gets a value again who comes while the cancelled fetch unwinds`() async throws {
+  @Test func `R6: a caller that joins while the cancelled fetch unwinds gets a value`() async throws
+  {
     let unwinding = Gate()
     let tally = Tally()
     let map = MultiplexerMap<Int, Int>.bulk(policy: policy(.cancel)) { keys in
@@ -175,8 +175,7 @@ import Testing
     #expect(origin.calls == [[2, 3]])
   }
 
-  @Test func `R6: is not fetched for who has left while the stored copies were read`() async throws
-  {
+  @Test func `R6: is not fetched for a caller that left while copies were read`() async throws {
     var policy = policy(.cancel)
     policy.cacherRead = .beforeFetch
     let reading = Gate()

@@ -7,7 +7,7 @@ import Testing
   let clock = ManualClock()
   let origin = BulkOrigin()
 
-  @Test func `R7: those who wait for a cleared key get its result, which is not stored`()
+  @Test func `R7: the callers of a cleared key get its result, which is not stored`()
     async throws
   {
     let map = origin.makeMap(clock: clock)
@@ -80,7 +80,7 @@ import Testing
   }
 
   @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
-  func `R10: a stored value wins for its key, and the fetch goes on for the others`(
+  func `R10: a stored value wins for its key, and the fetch continues for the others`(
     whenUnobserved: UnobservedFetch
   ) async throws {
     var policy = CachePolicy()
@@ -108,7 +108,7 @@ import Testing
     #expect(origin.gate.waiterCount == 0)
   }
 
-  @Test func `clearing the memory lets it go on and be stored`() async throws {
+  @Test func `clearing the memory lets it continue and be stored`() async throws {
     let map = origin.makeMap(clock: clock)
     let caller = begin { await map.request([1, 2]) }
     await origin.gate.arrivals(1)
@@ -118,7 +118,7 @@ import Testing
     #expect(map.cachedValue(1) == 101)
   }
 
-  @Test func `subscribers of each key are told, in order`() async throws {
+  @Test func `subscribers of each key are notified, in order`() async throws {
     let map = origin.makeMap(clock: clock)
     let states = [1, 2].map { Recorder(map.subscribe(to: $0, bufferingPolicy: .unbounded)) }
     for recorder in states { _ = await recorder.first(1) }
@@ -148,7 +148,7 @@ import Testing
 
   // MARK: - Requests inside the fetch
 
-  @Test func `R11: a fetch that asks for one of its own keys gets an error`() async throws {
+  @Test func `R11: a fetch that requests one of its own keys gets an error`() async throws {
     let own = Loop()
     let map = MultiplexerMap<Int, Int>.bulk(id: "m", clock: clock) { keys in
       let inner = await own.request([2, 7])
@@ -164,7 +164,8 @@ import Testing
     #expect(outcomes(await map.request([1, 2])) == [1: "42", 2: "42"])
   }
 
-  @Test func `R11: a circle through another map is found, whoever closes it`() async throws {
+  @Test func `R11: a cycle through another map is found, whichever request closes it`() async throws
+  {
     let back = Loop()
     let second = MultiplexerMap<Int, Int>.bulk(id: "b", clock: clock) { keys in
       let inner = await back.request([1])
@@ -179,7 +180,7 @@ import Testing
     #expect(outcomes(await first.request([1, 2])) == [1: "1", 2: "2"])
   }
 
-  @Test func `R11: a fetch may ask for other keys of its own map`() async throws {
+  @Test func `R11: a fetch can request other keys of its own map`() async throws {
     let own = Loop()
     let map = MultiplexerMap<Int, Int>.bulk(id: "m", clock: clock) { keys in
       guard keys.contains(1) else {
@@ -195,7 +196,7 @@ import Testing
 
   // MARK: - Release
 
-  @Test func `releasing the map still gives those who wait their results, and then frees all`()
+  @Test func `releasing the map still gives its callers their results, and then frees all`()
     async throws
   {
     let alive = Alive()
@@ -233,7 +234,7 @@ import Testing
   }
 }
 
-/// Where a fetch finds the map that it belongs to; it does not keep it.
+/// A reference from a fetch to its map, which does not keep the map alive.
 private final class Loop: Sendable {
   private let channel = RecordedChannel<@Sendable ([Int]) async -> [Int: Result<Int, any Error>]>()
 
@@ -246,7 +247,7 @@ private final class Loop: Sendable {
   }
 }
 
-/// Objects whose release can be waited for.
+/// Objects whose release can be awaited.
 private final class Alive: Sendable {
   final class Witness: Sendable {
     private let gone: Gate
@@ -273,7 +274,7 @@ private final class Alive: Sendable {
   }
 }
 
-/// A key whose release can be waited for.
+/// A key whose release can be awaited.
 private final class Token: Hashable, Sendable {
   private let witness: Alive.Witness
 
@@ -284,7 +285,7 @@ private final class Token: Hashable, Sendable {
   func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
-/// Keys that somebody is told of when they are looked at.
+/// Keys that call a closure when they are iterated.
 private struct Interrupted: Collection, Sendable {
   let keys: [Token]
   let onLook: @Sendable (Int) -> Void

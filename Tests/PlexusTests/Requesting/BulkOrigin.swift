@@ -2,14 +2,14 @@ import Plexus
 import PlexusTesting
 import TestSupport
 
-/// An origin that fetches several keys at once, and remembers which.
+/// An origin that fetches several keys at once, and records them.
 ///
 /// The value of a key is a hundred times the number of the call, plus the key.
 final class BulkOrigin: Sendable {
   let gate = Gate()
   private let keysOfCalls = Guarded<[[Int]]>([])
 
-  /// - Parameter isOpen: Whether fetches end at once.
+  /// - Parameter isOpen: Whether fetches end immediately.
   init(isOpen: Bool = false) {
     if isOpen { gate.open() }
   }
@@ -26,7 +26,7 @@ final class BulkOrigin: Sendable {
     return Dictionary(uniqueKeysWithValues: keys.map { ($0, 100 * number + $0) })
   }
 
-  /// Makes a map that fetches several keys at once from here.
+  /// Creates a map that fetches several keys at once from this origin.
   func makeMap(
     policy: CachePolicy = CachePolicy(),
     capacity: CacheCapacity<Int> = .unbounded,
@@ -38,7 +38,7 @@ final class BulkOrigin: Sendable {
   }
 }
 
-/// The values among results, and the types of the errors in their places.
+/// The values of results, and the types of the errors in their places.
 func outcomes(_ results: [Int: Result<Int, any Error>]) -> [Int: String] {
   results.mapValues { result in
     switch result {

@@ -37,7 +37,7 @@ import Testing
     #expect(origin.calls == [[1, 2], [3, 4], [5, 6]])
   }
 
-  @Test func `R1: joins fetches under way, of single keys and of several`() async throws {
+  @Test func `R1: joins fetches in flight, of single keys and of several`() async throws {
     let map = origin.makeMap(clock: clock)
     let single = begin { try await map.request(1) }
     await origin.gate.arrivals(1)
@@ -49,7 +49,7 @@ import Testing
     origin.gate.open()
     #expect(try await single.value == 101)
     #expect(outcomes(try await first.value) == [1: "101", 2: "202", 3: "203"])
-    // One key is fetched alone: there is nothing to share.
+    // A single key is fetched alone.
     #expect(outcomes(try await second.value) == [2: "202", 3: "203", 4: "304"])
     #expect(try await late.value == 203)
     #expect(origin.calls == [[1], [2, 3], [4]])
@@ -69,8 +69,7 @@ import Testing
   }
 
   @Test(arguments: [[1], [1, 2]])
-  func `does not ask again for a key that the fetch returned nothing for`(keys: [Int]) async throws
-  {
+  func `does not fetch a key again for which the fetch returned nothing`(keys: [Int]) async throws {
     var policy = CachePolicy()
     policy.retry = .exponential(attempts: 3, base: .seconds(1), cap: .seconds(1), jitter: 0)
     let map = MultiplexerMap<Int, Int>.bulk(policy: policy, clock: clock) { keys in
@@ -83,13 +82,13 @@ import Testing
     #expect(map.statistics.failures == 2)
   }
 
-  @Test func `keeps nothing that it did not ask for`() async {
+  @Test func `keeps nothing that it did not request`() async {
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { _ in [1: 1, 2: 2, 3: 3] }
     #expect(outcomes(await map.request([1, 2])) == [1: "1", 2: "2"])
     #expect(map.cachedValue(3) == nil)
   }
 
-  @Test func `R3: that fails fails for its keys and for nobody else's`() async throws {
+  @Test func `R3: that fails fails for its keys only`() async throws {
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { [origin] keys in
       let values = try await origin.fetch(keys)
       if keys.contains(2) { throw Broken() }
@@ -108,8 +107,7 @@ import Testing
     #expect(outcomes(await map.request([1, 3])) == [1: "301", 3: "303"])
   }
 
-  @Test func `R4: lets the values stand in that there are, and fails for the others`() async throws
-  {
+  @Test func `R4: uses the values in memory, and fails for the other keys`() async throws {
     let calls = Tally()
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { keys in
       if calls.increment() > 1 { throw Offline() }
@@ -215,12 +213,11 @@ import Testing
     #expect(origin.calls == [[1, 2], [3, 4], [1, 2]])
   }
 
-  @Test func `R18: raises the fetch to the priority of whoever joins any of its keys`() async throws
-  {
+  @Test func `R18: raises the fetch to the priority of a caller of any of its keys`() async throws {
     let gate = Gate()
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { keys in
       try await gate.wait()
-      // Nothing tells when a priority has been raised: one that never is ends by the time limit.
+      // There is no notification of a raised priority: without one, the test ends by its time limit.
       while Task.currentPriority < .high { await Task.detached {}.value }
       return Dictionary(uniqueKeysWithValues: keys.map { ($0, $0) })
     }

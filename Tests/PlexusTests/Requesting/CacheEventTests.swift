@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The events of a cache` {
   let clock = ManualClock()
 
-  @Test func `tell what happens to each key, in order`() async throws {
+  @Test func `report what happens to each key, in order`() async throws {
     var policy = CachePolicy()
     policy.staleWhileRevalidate = .seconds(60)
     let map = MultiplexerMap<Int, Int>(policy: policy, clock: clock) { key in
@@ -19,7 +19,7 @@ import Testing
     _ = try? await map.request(3)
     clock.advance(by: policy.timeToLive)
     _ = try await map.request(1)
-    // What is fetched behind a stale value.
+    // The fetch behind a stale value.
     _ = await events.first(5)
     try await map.clear(2)
     try await map.clear()
@@ -39,7 +39,7 @@ import Testing
     #expect(await events.first(2).map(\.description) == ["fetched profile", "profile was stored"])
   }
 
-  @Test func `tell what the cacher does and fails with`() async throws {
+  @Test func `report the work and the failures of the cacher`() async throws {
     var policy = CachePolicy()
     policy.cacherRead = .beforeFetch
     let map = MultiplexerMap<Int, Int>(
@@ -76,7 +76,7 @@ import Testing
     #expect(failing.statistics.cacherErrors == 2)
   }
 
-  @Test func `of several keys are told for each of them`() async {
+  @Test func `of several keys are reported for each of them`() async {
     let map = MultiplexerMap<Int, Int>.bulk(clock: clock) { keys in
       Dictionary(uniqueKeysWithValues: keys.filter { $0 != 2 }.map { ($0, $0) })
     }
@@ -127,7 +127,7 @@ import Testing
     #expect(await second.first(1).map(\.description) == ["3 was stored"])
   }
 
-  @Test func `keep what the subscriber wants while it is behind`() async throws {
+  @Test func `keep what the policy of a slow subscriber requires`() async throws {
     let map = MultiplexerMap<Int, Int>(clock: clock) { $0 }
     let stream = map.events(bufferingPolicy: .bufferingNewest(2))
     for key in 1...9 { map.store(key, for: key) }
@@ -166,7 +166,7 @@ import Testing
   }
 }
 
-/// A key that does something when its name is asked for.
+/// A key that runs a closure when its name is read.
 private struct TalkingKey: Hashable, Sendable, CustomStringConvertible {
   let number: Int
   let onDescription: @Sendable () -> Void

@@ -28,7 +28,7 @@ import Testing
   }
 }
 
-/// A cache, and the model that predicts what it does.
+/// A cache, and the model that predicts its behavior.
 private final class HistoryRun {
   private(set) var history: [String] = []
   private var model: HistoryModel
@@ -104,7 +104,7 @@ private final class HistoryRun {
     }
   }
 
-  /// Lets everything come to its end.
+  /// Lets all work end.
   func end() async throws {
     while let number = model.flying.first {
       history.append("end \(number)")
@@ -126,7 +126,7 @@ private final class HistoryRun {
     )
   }
 
-  /// Whether the cache has done what the model has predicted, and nothing else.
+  /// Whether the cache has done exactly what the model has predicted.
   func isAsPredicted() async -> Bool {
     let told = await states.first(model.states.count).map(\.name)
     guard told == model.states else {

@@ -3,14 +3,14 @@ import PlexusTesting
 import Synchronization
 import Testing
 
-/// The two kinds of cache, of which most promises hold alike.
+/// The two kinds of cache, which share most guarantees.
 enum CacheKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
   case multiplexer = "a multiplexer"
   case map = "a key of a map"
 
   var testDescription: String { rawValue }
 
-  /// Makes a cache of this kind.
+  /// Creates a cache of this kind.
   func make<Value>(
     _ type: Value.Type = Value.self,
     id: String? = nil,
@@ -26,7 +26,7 @@ enum CacheKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
     }
   }
 
-  /// Makes a cache of this kind whose fetch is told of what it renews.
+  /// Creates a cache of this kind whose fetch receives its context.
   func makeInformed<Value>(
     _ type: Value.Type = Value.self,
     policy: CachePolicy = CachePolicy(),
@@ -47,7 +47,7 @@ enum CacheKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
   }
 }
 
-/// A multiplexer, or one key of a map, behind the same names.
+/// A multiplexer, or one key of a map, with the same methods.
 enum CacheUnderTest<Value: Sendable>: Requestable {
   case multiplexer(Multiplexer<Value>)
   case map(MultiplexerMap<String, Value>)
@@ -68,7 +68,7 @@ enum CacheUnderTest<Value: Sendable>: Requestable {
     }
   }
 
-  /// The value as the result of a request of several keys, where there are any.
+  /// The value as the result of a request of several keys, if the cache has several.
   func requestTogether() async -> Value? {
     switch self {
     case .multiplexer(let cache): try? await cache.request()
@@ -171,7 +171,7 @@ enum CacheUnderTest<Value: Sendable>: Requestable {
   }
 }
 
-/// Runs a task on the spot: on the thread that makes it ready, before that thread goes on.
+/// Runs a task immediately, on the thread that enqueues it, before that thread continues.
 final class SpotExecutor: TaskExecutor {
   static let shared = SpotExecutor()
 
@@ -182,8 +182,8 @@ final class SpotExecutor: TaskExecutor {
 
 /// Starts a task that has ended, or waits, when this function returns.
 ///
-/// When it is resumed it goes on inside the call that resumes it. It must have no child tasks that are
-/// cancelled with it: those would end, and be gone, inside the call that cancels them.
+/// When it is resumed, it continues inside the call that resumes it. It must have no child tasks that are cancelled
+/// with it: they would end, and be released, inside the call that cancels them.
 func begin<Value: Sendable>(
   priority: TaskPriority? = nil,
   _ operation: @escaping @Sendable () async throws -> Value
@@ -191,12 +191,12 @@ func begin<Value: Sendable>(
   Task.detached(executorPreference: SpotExecutor.shared, priority: priority, operation: operation)
 }
 
-/// Waits at a gate and does not notice that the task is cancelled.
+/// Waits at a gate and ignores cancellation.
 func waitUnmoved(_ gate: Gate) async {
   _ = await Task.detached { try await gate.wait() }.result
 }
 
-/// A failure after which a cached value may be used.
+/// A failure after which a cached value can be used.
 struct Offline: ConnectivityFailure, Equatable {
   var isConnectivityFailure = true
 }
@@ -216,27 +216,27 @@ extension CacheStatistics {
   }
 }
 
-/// A count that tasks may share.
+/// A counter that tasks can share.
 final class Tally: Sendable {
   private let count = Atomic(0)
 
   var value: Int { count.load(ordering: .sequentiallyConsistent) }
 
-  /// Counts one more.
+  /// Increments the counter.
   ///
-  /// - Returns: The count, this one included.
+  /// - Returns: The new count.
   @discardableResult
   func increment() -> Int {
     count.add(1, ordering: .sequentiallyConsistent).newValue
   }
 
-  /// Counts one less.
+  /// Decrements the counter.
   func decrement() {
     count.subtract(1, ordering: .sequentiallyConsistent)
   }
 }
 
-/// A recorder together with the way to send it something.
+/// A recorder with a way to send to it.
 struct RecordedChannel<Element: Sendable>: Sendable {
   let recorder: Recorder<Element>
   private let continuation: AsyncStream<Element>.Continuation
@@ -252,16 +252,16 @@ struct RecordedChannel<Element: Sendable>: Sendable {
   }
 }
 
-/// A cache for its own fetch, which does not keep it: a cache that is kept by its fetch is never released.
+/// A reference from a fetch to its cache, which does not keep the cache alive: otherwise it would never be released.
 struct OwnCache<Element: Sendable>: Sendable {
   private let channel = RecordedChannel<@Sendable () -> Element?>()
 
-  /// Waits until the cache is there.
+  /// Waits until the cache exists.
   func first() async -> Element? {
     await channel.recorder.first(1).first?()
   }
 
-  /// The caches that are there by now.
+  /// The caches that exist.
   var elements: [Element] { channel.recorder.elements.compactMap { $0() } }
 
   func send(_ cache: Element) where Element: AnyObject {

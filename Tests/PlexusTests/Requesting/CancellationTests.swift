@@ -11,7 +11,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [UnobservedFetch.finishAndStore, .cancel])
-  func `R5: leaves at once, and the fetch and the others notice nothing`(
+  func `R5: leaves at once, without affecting the fetch and the others`(
     kind: CacheKind,
     whenUnobserved: UnobservedFetch
   ) async throws {
@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [UnobservedFetch.finishAndStore, .cancel])
-  func `R5: that is cancelled before it asks gets an error and begins no fetch`(
+  func `R5: that is cancelled before the request gets an error and starts no fetch`(
     kind: CacheKind,
     whenUnobserved: UnobservedFetch
   ) async throws {
@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R5: that is cancelled before it asks gets a value that is at hand`(
+  func `R5: that is cancelled before the request gets an available value`(
     kind: CacheKind
   ) async throws {
     let clock = ManualClock()
@@ -75,7 +75,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R5: that is cancelled before it asks does not join a fetch either`(
+  func `R5: that is cancelled before the request does not join a fetch either`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()
@@ -163,7 +163,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R6: costs nobody else a value who comes while the cancelled fetch unwinds`(
+  func `R6: costs no value to a caller that joins while the cancelled fetch unwinds`(
     kind: CacheKind
   ) async throws {
     let unwinding = Gate()

@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A map of limited capacity` {
   let clock = ManualClock()
 
-  /// How many of the keys from 0 on have a value.
+  /// The number of keys from 0 on that have a value.
   private func count<Value>(_ map: MultiplexerMap<Int, Value>, of keys: Int) -> Int {
     (0..<keys).count { map.cachedValue($0) != nil }
   }
@@ -60,7 +60,7 @@ import Testing
   }
 
   @Test(arguments: [Duration.seconds(1), .seconds(Int64.max)])
-  func `remembers no more failures than it has room for values, also of one moment or for ever`(
+  func `remembers no more failures than it has room for values, also of one moment or without end`(
     memory: Duration
   ) async {
     var policy = CachePolicy()
@@ -116,8 +116,8 @@ import Testing
           }
         }
       }
-      // What was refreshed is fetched though nobody waits for it. The values are counted one after the
-      // other: none may come or go meanwhile.
+      // Refreshed keys are fetched without callers. The values are counted one after the other, while none is added or
+      // evicted.
       _ = await map.refreshAll().request(0..<203)
       #expect(count(map, of: 203) <= 50)
     }
@@ -158,7 +158,7 @@ import Testing
     #expect(map.statistics.counts == CacheStatistics(misses: 5, fetches: 5, evictions: 4))
   }
 
-  @Test func `keeps what is used when very much is asked for once`() async throws {
+  @Test func `keeps used values when very many are requested once`() async throws {
     let fetches = Tally()
     let map = MultiplexerMap<Int, Int>(capacity: .count(100), clock: clock) { key in
       if key < 20 { fetches.increment() }
@@ -172,7 +172,7 @@ import Testing
     #expect(fetches.value == 20)
   }
 
-  @Test func `0.9: releases what has to go under no lock`() async throws {
+  @Test func `0.9: releases evicted values under no lock`() async throws {
     let calls = RecordedChannel<@Sendable () -> Void>()
     let tally = Tally()
     let map = MultiplexerMap<Int, ValueThatCalls>(capacity: .count(1), clock: clock) { _ in
@@ -197,7 +197,7 @@ import Testing
       )
     }
     map.clearMemory()
-    // Fetched values may still be in the hands of a task that is about to end.
+    // A task that is about to end can still hold fetched values.
     #expect(tally.value >= 10)
   }
 
@@ -213,9 +213,9 @@ import Testing
     }
   }
 
-  // MARK: - What goes on
+  // MARK: - Fetches in flight
 
-  @Test func `lets a fetch go on, and its callers get its value, though the old one has gone`()
+  @Test func `lets a fetch go on, and its callers get its value, though the old one was evicted`()
     async throws
   {
     let gate = Gate()
@@ -240,7 +240,7 @@ import Testing
     #expect(count(map, of: 8) == 1)
   }
 
-  @Test func `R4: lets the value stand in for a failed fetch though it has gone meanwhile`()
+  @Test func `R4: uses the value after a failed fetch though it was evicted meanwhile`()
     async throws
   {
     let gate = Gate()
@@ -266,7 +266,7 @@ import Testing
     #expect(map.cachedValue(7) == 7)
   }
 
-  @Test func `R7: a value that was cleared does not stand in`() async throws {
+  @Test func `R7: a cleared value is not used`() async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.success(1), .failure(Offline())], gate: gate)
     gate.admit(1)
@@ -282,7 +282,7 @@ import Testing
     await #expect(throws: Offline.self) { try await caller.value }
   }
 
-  @Test func `tells the subscribers of a key whose value has gone`() async throws {
+  @Test func `notifies the subscribers of a key whose value was evicted`() async throws {
     let gate = Gate()
     gate.admit(1)
     let map = MultiplexerMap<Int, Int>(capacity: .count(1), clock: clock) { key in
@@ -306,7 +306,7 @@ import Testing
     )
   }
 
-  @Test func `fetches again what has gone, and counts and tells what had to go`() async throws {
+  @Test func `fetches evicted values again, and counts and reports evictions`() async throws {
     let map = MultiplexerMap<Int, Int>(capacity: .count(2), clock: clock) { $0 }
     let events = Recorder(map.events())
     for key in [1, 2, 3, 1] { _ = try await map.request(key) }
@@ -352,7 +352,7 @@ import Testing
   }
 }
 
-/// A value that does something when it is released.
+/// A value that runs a closure when it is released.
 private final class ValueThatCalls: Sendable {
   private let onRelease: @Sendable () -> Void
 

@@ -19,7 +19,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R7: forgets the value, and the next request fetches anew`(kind: CacheKind) async throws {
+  func `R7: removes the value, and the next request fetches anew`(kind: CacheKind) async throws {
     gate.open()
     let cache = counting(kind)
     _ = try await cache.request()
@@ -29,7 +29,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R7: during a fetch leaves those who wait its result, which is stored nowhere`(
+  func `R7: during a fetch leaves the callers its result, which is stored nowhere`(
     kind: CacheKind
   ) async throws {
     let cache = counting(kind)
@@ -72,14 +72,14 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R7: publishes unknown, and nothing of the fetch that it has cut off`(
+  func `R7: publishes unknown, and nothing of the detached fetch`(
     kind: CacheKind
   ) async throws {
     let cache = counting(kind)
     let states = Recorder(cache.subscribe())
     let early = begin { try await cache.request() }
     await gate.arrivals(1)
-    // What has not been read is skipped after a clear.
+    // Unread states are skipped after a clear.
     _ = await states.first(2)
     try await cache.clear()
     gate.admit(1)
@@ -93,7 +93,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R7: loses nobody who waits for a fetch that has not begun, and stores nothing of it`(
+  func `R7: loses no caller of a fetch that has not begun, and stores nothing of it`(
     kind: CacheKind
   ) async throws {
     let cache = counting(kind)
@@ -112,7 +112,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R7: does not begin a fetch that was only queued and that nobody waits for`(
+  func `R7: does not begin a fetch that was only queued and has no callers`(
     kind: CacheKind
   ) async throws {
     let cache = counting(kind)
@@ -126,7 +126,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R6 and R7: cancels a fetch that nobody waits for if the policy is to cancel`(
+  func `R6 and R7: cancels a fetch without callers if the policy is to cancel`(
     kind: CacheKind
   ) async throws {
     var policy = CachePolicy()
@@ -154,7 +154,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `of memory forgets the value, and a fetch under way is kept`(kind: CacheKind) async throws {
+  func `of memory removes the value, and keeps a fetch in flight`(kind: CacheKind) async throws {
     let cache = counting(kind)
     gate.admit(1)
     _ = try await cache.request()
@@ -236,7 +236,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [UnobservedFetch.finishAndStore, .cancel])
-  func `R10: a value wins over fetches under way and queued, whose callers get it`(
+  func `R10: a value wins over fetches in flight and queued, whose callers get it`(
     kind: CacheKind,
     whenUnobserved: UnobservedFetch
   ) async throws {
@@ -265,7 +265,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R10: a value forgets what the last fetch said of another one`(
+  func `R10: a value drops the directives of the last fetched one`(
     kind: CacheKind
   ) async throws {
     let contexts = RecordedChannel<FetchContext<String>>()

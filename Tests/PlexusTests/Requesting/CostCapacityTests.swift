@@ -32,7 +32,7 @@ import Testing
     #expect(map.cachedValue(4) == 4)
     #expect(map.statistics.counts == CacheStatistics(misses: 1, fetches: 1))
     #expect(await events.first(2).map(\.description) == ["fetched 11", "12 was stored"])
-    // As dear as everything is not too dear.
+    // A cost equal to the whole capacity is not too high.
     map.store(10, for: 10)
     #expect(map.cachedValue(10) == 10)
     #expect(map.statistics.evictions == 2)
@@ -75,7 +75,7 @@ import Testing
     #expect(map.statistics.evictions > 0)
   }
 
-  @Test func `0.9: asks for the cost under no lock, and once for each value`() async throws {
+  @Test func `0.9: computes the cost under no lock, and once for each value`() async throws {
     let calls = RecordedChannel<@Sendable () -> Void>()
     let tally = Tally()
     let map = MultiplexerMap<Int, Int>(
@@ -100,7 +100,7 @@ import Testing
     #expect(tally.value == 4)
   }
 
-  @Test func `writes what has to go to the cacher first, also what it does not keep at all`()
+  @Test func `writes evicted values to the cacher first, also values that it does not keep`()
     async throws
   {
     let cacher = SimpleCacher()

@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `What comes with a value about keeping it` {
   let clock = ManualClock()
 
-  /// A cache whose first fetch brings 1 with directives; the others follow the script.
+  /// A cache whose first fetch returns 1 with directives; later ones follow the script.
   private func cache(
     _ kind: CacheKind,
     _ directives: CacheDirectives,
@@ -60,7 +60,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is how long it stands in for any failure, whatever the policy says`(
+  func `is how long it is used after any failure, whatever the policy says`(
     kind: CacheKind
   ) async throws {
     var directives = minute
@@ -102,7 +102,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [true, false])
-  func `lets it stand in for a failure of the origin, and not for its answer`(
+  func `uses it after a failure of the origin, and not after its answer`(
     kind: CacheKind,
     isOriginFailure: Bool
   ) async throws {
@@ -119,7 +119,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `lets it stand in for a remembered failure only for so long`(kind: CacheKind) async throws {
+  func `uses it after a remembered failure only for so long`(kind: CacheKind) async throws {
     var directives = minute
     directives.staleIfError = .seconds(100)
     let cache = try await cache(
@@ -157,7 +157,7 @@ import Testing
     await #expect(throws: Offline.self, "It is remembered") { try await cache.request() }
     #expect(cache.cachedValue == 1, "It is not dropped")
     clock.advance(by: .seconds(10))
-    // The fetch is told of it: else it would bring 1 again.
+    // The fetch receives it: otherwise it would return 1 again.
     #expect(try await cache.request() == 2)
   }
 
@@ -223,7 +223,7 @@ import Testing
     _ = try await cache.request()
     clock.advance(by: .seconds(60))
     #expect(try await cache.response().source == .fetch)
-    // The time to live is the policy's again.
+    // The time to live of the policy applies again.
     clock.advance(by: .seconds(1_799))
     #expect(try await cache.response().source == .memory)
     clock.advance(by: .seconds(1))
@@ -273,7 +273,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `holds for a value that has had to make room while it was renewed`(
+  func `holds for a value that was evicted while it was renewed`(
     requiresRevalidation: Bool
   ) async throws {
     let gate = Gate()
@@ -306,7 +306,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R11: hides no fetch that asks for itself`(kind: CacheKind) async throws {
+  func `R11: hides no fetch that requests itself`(kind: CacheKind) async throws {
     let own = Guarded<CacheUnderTest<Int>?>(nil)
     let directives = CacheDirectives(timeToLive: .seconds(60), staleIfError: .seconds(100))
     let cache = kind.makeInformed(clock: clock) { (context: FetchContext<Int>) in

@@ -4,7 +4,7 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce) struct `The updates of a value` {
-  /// A change that appends a number, or that cannot be made again.
+  /// A change that appends a number, or that cannot be repeated.
   private typealias State = EditState<[Int], Int>
 
   @Test(arguments: 0..<200)
@@ -12,7 +12,7 @@ import Testing
     var random = SeededRandom(seed: seed)
     var state = State()
     var value: [Int] = []
-    // What is believed: the changes on the base, and which of them are still open.
+    // The model: the changes on the base, and which of them are still open.
     var base: [Int] = []
     var changes: [(id: UInt64, isOpen: Bool)] = []
     for id in UInt64(1)...60 {
@@ -97,7 +97,7 @@ import Testing
     #expect(state.isEmpty)
   }
 
-  @Test func `that compute notice every change since they began`() {
+  @Test func `that compute detect every change since they began`() {
     var state = State()
     let first = state.begin()
     let second = state.begin()

@@ -35,7 +35,7 @@ import Testing
   }
 }
 
-/// The state of a key, and what somebody believes who sees its effects only.
+/// The state of a key, and the belief of an observer that sees only its effects.
 private struct World {
   enum Event: CaseIterable {
     case request, insist, leave, succeed, pass, fail, giveUp, lateResult
@@ -43,10 +43,10 @@ private struct World {
     case refresh, store, update, clear, clearMemory, advance
   }
 
-  /// A flight as seen from outside.
+  /// A flight, as seen by an observer.
   private struct FlightBelieved {
     let id: Flight
-    /// When it began, in the order of all things that happened.
+    /// The time at which it started, in the order of all events.
     var beganAt: Int
     var isInBackground: Bool
   }
@@ -63,7 +63,7 @@ private struct World {
 
   private let source: Flight.Source?
 
-  /// - Parameter isDelayed: Whether flights begin some time after they were launched.
+  /// - Parameter isDelayed: Whether flights start some time after they were launched.
   init(isDelayed: Bool = false) {
     source =
       isDelayed
@@ -72,7 +72,7 @@ private struct World {
 
   private func makeFlight() -> Flight { Flight(source: source) }
 
-  // What is believed. The value is the moment at which what brought it began.
+  // The model. The value is the time at which its fetch, store or update started.
   private var value: Int?
   private var deadline: Nanoseconds = .min
   private var running: FlightBelieved?
@@ -83,9 +83,9 @@ private struct World {
   private var moment = 0
   private var refreshes: [(ticket: RefreshTicket, moment: Int)] = []
 
-  /// Lets something happen.
+  /// Performs an event.
   ///
-  /// - Returns: Whether it can happen now.
+  /// - Returns: Whether it is possible now.
   mutating func apply(_ event: Event) -> Bool {
     history.append(event)
     moment += 1
@@ -118,7 +118,7 @@ private struct World {
     return true
   }
 
-  /// When a flight begins that is launched now: later, if it has yet to depart.
+  /// The time at which a flight starts that is launched now, which is later if it has to be scheduled.
   private var beginning: Int { source == nil ? moment : .max }
 
   private var lifetime: EntryState.Lifetime { .init(duration: Self.timeToLive) }

@@ -28,7 +28,7 @@ import Testing
     #expect(state.running == flight(1))
   }
 
-  @Test func `who may not wait begins nothing`() {
+  @Test func `a caller that must not wait starts nothing`() {
     var state = State()
     let refused = state.request(at: 0, staleTime: 0, next: flight(1), mayWait: false)
     #expect(refused == .init(answer: .refused))
@@ -99,7 +99,7 @@ import Testing
     #expect(earlier.answer == .fresh)
   }
 
-  @Test func `a refresh without a value asks for nothing`() {
+  @Test func `a refresh without a value fetches nothing`() {
     var state = State()
     #expect(state.refresh(ticket(1), next: flight(1)) == false)
     #expect(state.isEmpty)
@@ -176,7 +176,7 @@ import Testing
     #expect(state.state.details.failure?.until == .min)
   }
 
-  @Test func `the result of a flight that was cut off changes nothing`() {
+  @Test func `the result of a detached flight changes nothing`() {
     var state = State()
     _ = state.request(at: 0, staleTime: 0, next: flight(1))
     #expect(state.store(7, lifetime: .init(duration: 60), at: 1) == .init(cutsOff: flight(1)))
@@ -296,7 +296,7 @@ import Testing
   }
 }
 
-/// The state of a key together with its value, which moves as the cache moves it.
+/// The state of a key together with its value, which moves as in a cache.
 struct EntryUnderTest {
   enum Answer: Hashable {
     case fresh, stale, failure

@@ -14,7 +14,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [true, false])
-  func `R4: leaves the value there, which stands in if the other side could not be reached`(
+  func `R4: keeps the value, which is used if the other side could not be reached`(
     kind: CacheKind,
     isConnectivityFailure: Bool
   ) async throws {
@@ -61,7 +61,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R4: asks the policy once whether the value may stand in`(kind: CacheKind) async throws {
+  func `R4: asks the policy once whether to use the value`(kind: CacheKind) async throws {
     let gate = Gate()
     let asked = Tally()
     let policy = policy {
@@ -103,7 +103,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R4: that is remembered still lets the value stand in`(kind: CacheKind) async throws {
+  func `R4: that is remembered still uses the value`(kind: CacheKind) async throws {
     let origin = ScriptedFetcher<Int>([.success(1), .failure(Offline())])
     let policy = policy { $0.failureTimeToLive = .seconds(10) }
     let cache = kind.make(policy: policy, clock: clock) { try await origin.fetch() }
@@ -123,7 +123,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, ["store", "refresh", "clear", "clearMemory"])
-  func `R10: that is remembered is forgotten with a store, a refresh and a clear`(
+  func `R10: that is remembered ends with a store, a refresh and a clear`(
     kind: CacheKind,
     command: String
   ) async throws {
@@ -184,7 +184,7 @@ import Testing
     #expect(await states.first(5).last?.value == 3)
   }
 
-  @Test func `of a key is forgotten in the end, so that failing keys take no room`() async throws {
+  @Test func `of a key is dropped in the end, so that failing keys take no room`() async throws {
     let map = MultiplexerMap<Int, Int> { _ in throw Broken() }
     weak var forgotten: Payload?
     let payloads = MultiplexerMap<Payload, Int> { _ in throw Broken() }
@@ -197,13 +197,13 @@ import Testing
       await #expect(throws: Broken()) { try await payloads.request(Payload(number: number)) }
       if forgotten == nil { break }
     }
-    // The task of its fetch may still be about to end.
+    // The task of its fetch can still be about to end.
     while forgotten != nil, !Task.isCancelled { await Task.detached {}.value }
     #expect(forgotten == nil)
     await #expect(throws: Broken()) { try await map.request(1) }
   }
 
-  @Test func `of a key with a subscriber is told to later ones, however many keys fail`()
+  @Test func `of a key with a subscriber is published to later ones, however many keys fail`()
     async throws
   {
     let map = MultiplexerMap<Int, Int>(capacity: .count(1)) { _ in throw Broken() }
@@ -217,8 +217,8 @@ import Testing
   }
 }
 
-/// A key that can be seen to die.
-/// A key by its number: addresses come again, and with them always the same hash value.
+/// A key that reports its release. It is identified by a number, because addresses are reused, with the same hash
+/// values.
 private final class Payload: Hashable, Sendable {
   private let number: Int
 

@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `count confirmations, of which the response tells`(kind: CacheKind) async throws {
+  func `count confirmations, which the response reports`(kind: CacheKind) async throws {
     let cache = kind.makeInformed(
       Int.self,
       policy: CachePolicy(timeToLive: .seconds(60)),
@@ -96,7 +96,7 @@ import Testing
 }
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The causes of removals` {
-  @Test func `are told to those who listen`() async throws {
+  @Test func `are reported as events`() async throws {
     let map = MultiplexerMap<Int, Int>(capacity: .count(1), clock: ManualClock()) {
       (key: Int, _: FetchContext<Int>) in key == 3 ? .transient(3) : .value(key)
     }

@@ -1,9 +1,8 @@
 import Plexus
 
-/// What a cache is believed to do, one event after the other.
+/// A model of a cache, one event after the other.
 ///
-/// Everything that begins is given a moment; whether one thing comes before another is all that is
-/// ever asked.
+/// Everything that begins is given a moment. Only the order of moments is ever used.
 struct HistoryModel {
   private struct Fetch {
     let number: Int
@@ -31,7 +30,7 @@ struct HistoryModel {
     self.policy = policy
   }
 
-  /// How a fetch ends, by its number.
+  /// Returns the error of a fetch with this number, if it fails.
   static func error(of number: Int) -> (any Error)? {
     switch number % 6 {
     case 3: Broken()
@@ -42,10 +41,10 @@ struct HistoryModel {
 
   var cachedValue: Int? { value?.content }
 
-  /// The fetches under way.
+  /// The fetches in flight.
   var flying: [Int] { (running.map { [$0.number] } ?? []) + invalidate.map(\.number) }
 
-  /// The callers that wait.
+  /// The waiting callers.
   var waiting: [Int] {
     (running?.callers ?? []) + (queued ?? []) + invalidate.flatMap(\.callers)
   }
@@ -125,7 +124,7 @@ struct HistoryModel {
     if queued == nil { publish() } else { beginQueued() }
   }
 
-  /// A value is stored; returns which.
+  /// Stores a value, and returns it.
   mutating func store() -> Int {
     moment += 1
     stores += 1
@@ -140,7 +139,7 @@ struct HistoryModel {
     return content
   }
 
-  /// The value is changed, if there is one; returns what it becomes.
+  /// Changes the value, if there is one, and returns the result.
   mutating func update() -> Int? {
     guard let old = value else { return nil }
     moment += 1
@@ -182,7 +181,7 @@ struct HistoryModel {
     if running != nil { publish() }
   }
 
-  // MARK: - Consequences
+  // MARK: - Effects
 
   private mutating func begin(inBackground isInBackground: Bool) {
     fetches += 1

@@ -5,11 +5,11 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// Takes all the memory that the process could still get: whatever makes an object then ends the process.
+/// Allocates all memory that the process can get: any further allocation ends the process.
 ///
-/// It is used in processes of their own.
+/// It is used in separate processes.
 private struct Exhaustion: ~Copyable {
-  /// The pieces of memory, each of which begins with the address of the one before.
+  /// The allocated blocks, each of which begins with the address of the previous one.
   private var last: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
   private var limit = rlimit()
 
@@ -17,7 +17,7 @@ private struct Exhaustion: ~Copyable {
 
   init() {
     getrlimit(Self.memory, &limit)
-    // Less than there is: nothing can be added.
+    // Less than there is, so that nothing can be added.
     var none = limit
     none.rlim_cur = 0
     setrlimit(Self.memory, &none)
@@ -32,7 +32,7 @@ private struct Exhaustion: ~Copyable {
     }
   }
 
-  /// Gives everything back.
+  /// Frees all blocks.
   consuming func end() {
     while let piece = last {
       last = piece.pointee?.assumingMemoryBound(to: UnsafeMutableRawPointer?.self)
@@ -42,7 +42,7 @@ private struct Exhaustion: ~Copyable {
   }
 }
 
-/// Whether the program may be left without memory: a sanitizer would not bear that.
+/// Whether the program can run without free memory, which sanitizers cannot.
 private var mayExhaust: Bool {
   let program = dlopen(nil, RTLD_NOW)
   return dlsym(program, "__asan_init") == nil && dlsym(program, "__tsan_init") == nil
@@ -54,7 +54,7 @@ private var mayExhaust: Bool {
   .enabled(if: mayExhaust, "a sanitizer does not bear a process without memory")
 )
 struct `A hit when all memory is taken` {
-  /// Makes an object, which the optimiser cannot do without.
+  /// Creates an object that the optimizer cannot remove.
   @inline(never) private static func makeParcel() -> AnyObject { Parcel(1) }
 
   @Test func `R2: where making an object ends the process`() async {
@@ -71,7 +71,7 @@ struct `A hit when all memory is taken` {
       let numbers = MultiplexerMap<Int, Int>(capacity: .count(10)) { $0 }
       let names = MultiplexerMap<String, String> { $0 }
       let name = String(repeating: "n", count: 24)
-      // What is looked up once and for all has been looked up by the second time.
+      // Lookups that happen only once have happened by the second time.
       for _ in 0..<2 { _ = try await (numbers.request(7), names.request(name)) }
       _ = numbers.cachedValue(7)
       let memory = Exhaustion()

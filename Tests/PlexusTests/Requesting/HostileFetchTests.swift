@@ -4,13 +4,13 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A fetch that does more than fetch` {
-  @Test func `R11: may ask for very many others at once`() async throws {
+  @Test func `R11: can request very many others at once`() async throws {
     let parts = MultiplexerMap<Int, Int> { $0 }
     let whole = Multiplexer { try await (0..<2_000).map { parts[$0] }.values().count }
     #expect(try await whole.request() == 2_000)
   }
 
-  @Test func `R11: is not accused for one that has its answer and has not gone on yet`()
+  @Test func `R11: is not reported for a waiter that has its answer and has not resumed yet`()
     async throws
   {
     let actor = HeldActor()
@@ -24,7 +24,7 @@ import Testing
       return try await x.request() + 10
     }
     let y = Multiplexer<Int>(id: "y") {
-      // It does not wait for what it merely sets going.
+      // It does not wait for the work that it starts.
       Task { try await z.request() }
       try await zBegins.wait()
       return 1
@@ -33,10 +33,10 @@ import Testing
     own.send(x)
 
     let caller = begin { try await x.request() }
-    // The answer may come while the question is still being asked, and has to wait.
+    // The answer can come while the request is being made, and has to wait.
     await actor.executor.step(atMost: 1)
     #expect(try await y.request() == 1)
-    // The fetch of x has its answer now, and stands still.
+    // The fetch of x has its answer now, and is suspended.
     let last = begin { try await z.request() }
     zAsks.open()
     while x.statistics.joins == 0 { await Task.detached {}.value }
@@ -64,10 +64,10 @@ import Testing
       }
     }
     let asked = Guarded<Multiplexer<Int>?>(nil)
-    // Its name is asked for when the answer is there and has not been handed on.
+    // Its name is read when the answer exists and has not been returned.
     let key = TellingKey {
       zAsks.open()
-      // Another thread goes on meanwhile; where there is none, nothing is tested.
+      // Another thread continues meanwhile; without one, nothing is tested.
       for _ in 0..<100_000 where !isRefused.withLock({ $0 }) {
         guard let x = asked.withLock({ $0 }), x.statistics.joins == 0 else { break }
       }
@@ -97,7 +97,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `0.6: keeps its value alive for nobody when it leaves a task behind`(
+  func `0.6: does not retain its value when it leaves a task behind`(
     kind: CacheKind
   ) async throws {
     let forever = Gate()
@@ -118,14 +118,14 @@ import Testing
     }
     await forever.arrivals(1)
     try await cache.clear()
-    // The task of the fetch, too, has to end.
+    // The task of the fetch must end, too.
     while seen != nil, !Task.isCancelled { await Task.detached {}.value }
     #expect(seen == nil)
     forever.open()
   }
 
   @Test(arguments: [1, 2])
-  func `0.6: keeps the keys alive for nobody that it has asked for`(count: Int) async throws {
+  func `0.6: does not retain the keys that it has requested`(count: Int) async throws {
     let map = MultiplexerMap<Name, Int> { _ in 1 }
     weak var seen: Name?
     do {
@@ -138,13 +138,13 @@ import Testing
       #expect(try await cache.request() == count)
     }
     try await map.clear()
-    // The tasks of the fetches, too, have to end.
+    // The tasks of the fetches must end, too.
     while seen != nil, !Task.isCancelled { await Task.detached {}.value }
     #expect(seen == nil)
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R6: may be told of its cancellation and call its cache back`(kind: CacheKind) async throws {
+  func `R6: can handle its cancellation and call its cache`(kind: CacheKind) async throws {
     let own = OwnCache<CacheUnderTest<Int>>()
     let gate = Gate()
     var policy = CachePolicy()
@@ -222,8 +222,8 @@ import Testing
   }
 }
 
-/// An actor that stands still until the test lets it go on.
-/// A key that does something whenever its name is asked for.
+/// An actor that is blocked until the test releases it.
+/// A key that runs a closure whenever its name is read.
 private struct TellingKey: Hashable, Sendable, CustomStringConvertible {
   let onDescription: @Sendable () -> Void
 
@@ -255,7 +255,7 @@ private actor HeldActor {
 
 private final class Payload: Sendable {}
 
-/// A key that can be seen to die.
+/// A key that reports its release.
 private final class Name: Hashable, Sendable {
   static func == (left: Name, right: Name) -> Bool { left === right }
 

@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A policy with odd numbers` {
   @Test func `may say any duration there is, however long or negative`() async {
     await #expect(processExitsWith: .success) {
-      // Beyond what 64 bits of seconds can hold.
+      // More than 64 bits of seconds can represent.
       for length in [1e20, -1e20] {
         let duration = Duration.seconds(length)
         for clock in [ManualClock(), ContinuousClock()] as [any Clock<Duration>] {
@@ -42,7 +42,7 @@ import Testing
       }
       let caller = begin { try await cache.request() }
       await gate.arrivals(1)
-      // A timer that fires at once is faster than a few jobs.
+      // A timer that fires immediately is faster than a few jobs.
       for _ in 0..<1_000 { await Task.detached {}.value }
       gate.open()
       #expect(try await caller.value == 1, "after \(length)")
@@ -71,7 +71,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `tells nil as a value from no value`(kind: CacheKind) async throws {
+  func `distinguishes nil as a value from no value`(kind: CacheKind) async throws {
     let tally = Tally()
     let cache = kind.make(Int?.self) {
       tally.increment()
@@ -85,7 +85,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `may call its cache back when it is asked whether the value may stand in`(
+  func `can call its cache when it decides whether to use the value`(
     kind: CacheKind
   ) async throws {
     let own = OwnCache<CacheUnderTest<Int>>()

@@ -16,13 +16,13 @@ import Testing
     withExtendedLifetime(members) {}
   }
 
-  @Test func `R8: keeps nothing that was made of what was being cleared`() async throws {
+  @Test func `R8: keeps nothing that was derived from cleared values`() async throws {
     let old = (0..<32).map { _ in Multiplexer { 1 }.register(in: repository) }
     for member in old { member.store(1_000) }
     let sums = (0..<32).map { _ in
       Multiplexer { old.reduce(0) { $0 + ($1.cachedValue ?? 0) } }.register(in: repository)
     }
-    // Some come in the order between one that is cut off already and one that is not.
+    // Some are between a member that is already detached and one that is not.
     let meddlers = (0..<8).map { _ in
       Meddler {
         let requests = DispatchGroup()
@@ -45,7 +45,7 @@ import Testing
   }
 }
 
-/// A member that uses the others while all are cut off.
+/// A member that uses the others while all are detached.
 private final class Meddler: RepositoryMember {
   private let meddle: @Sendable () -> Void
 

@@ -5,7 +5,7 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A flight that was left` {
-  @Test func `R6: goes on for a caller who has come since the last one left`() async throws {
+  @Test func `R6: continues for a caller that has joined since the last one left`() async throws {
     var policy = CachePolicy()
     policy.whenUnobserved = .cancel
     let gate = Gate()
@@ -36,7 +36,7 @@ import Testing
     }
     let (flight, first) = try join()
     #expect(flight.leave(first).isLast)
-    // The last caller is about to abandon the flight when another one comes.
+    // The last caller is about to abandon the flight when another one joins.
     let (same, second) = try join()
     #expect(same === flight)
     #expect(!abandon(flight))

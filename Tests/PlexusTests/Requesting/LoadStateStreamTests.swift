@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A subscriber of a cache` {
   @Test(arguments: CacheKind.allCases)
-  func `is told the current state and every change, in order, and causes no fetch`(
+  func `receives the current state and every change, in order, and causes no fetch`(
     kind: CacheKind
   ) async throws {
     let origin = ScriptedFetcher<Int>([.success(1), .failure(Broken()), .success(3)])
@@ -19,7 +19,7 @@ import Testing
     _ = try? await cache.request()
     _ = try await cache.request()
     cache.store(7)
-    // States that have not been read are skipped after a clear.
+    // Unread states are skipped after a clear.
     _ = await states.first(8)
     try await cache.clear()
     cache.store(8)
@@ -34,7 +34,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `that comes late is told the state as it is now`(kind: CacheKind) async throws {
+  func `that is added late receives the current state`(kind: CacheKind) async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.success(1), .failure(Broken())], gate: gate)
     let cache = kind.make { try await origin.fetch() }
@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `that comes after a failure without a value is told of it`(kind: CacheKind) async throws {
+  func `that is added after a failure without a value receives it`(kind: CacheKind) async throws {
     let cache = kind.make(Int.self) { throw Broken() }
     _ = try? await cache.request()
     #expect(await Recorder(cache.subscribe()).first(1).map(\.name) == ["failed Broken"])
@@ -69,7 +69,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `0.6: is counted, and gone when its stream is dropped`(kind: CacheKind) async throws {
+  func `0.6: is counted until its stream is dropped`(kind: CacheKind) async throws {
     let cache = kind.make { 1 }
     #expect(cache.subscriberCount == 0)
     do {
@@ -87,7 +87,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `0.6: is told the end when the last reference goes, those of refreshes included`(
+  func `0.6: ends with the last reference, including references from refreshes`(
     kind: CacheKind
   ) async throws {
     var cache: CacheUnderTest? = kind.make { 1 }
@@ -101,7 +101,7 @@ import Testing
     #expect(await states.finished().count == 3)
   }
 
-  @Test func `of one key is told nothing of the others`() async throws {
+  @Test func `of one key receives nothing of the others`() async throws {
     let map = MultiplexerMap<Int, Int> { $0 * 10 }
     let states = Recorder(map.subscription(to: 1, bufferingPolicy: .unbounded))
     _ = try await map.request(2)
@@ -110,13 +110,13 @@ import Testing
     #expect(map.subscriberCount(of: 2) == 0)
   }
 
-  @Test func `is told of changes in the order in which they came about`() async throws {
+  @Test func `receives changes in the order in which they were made`() async throws {
     let watch = Watch()
     let map = MultiplexerMap<WatchedKey, Int> { $0.number }
     let keys = (0..<64).map { WatchedKey(number: $0, watch: watch) }
     let streams = keys.map { map.subscription(to: $0, bufferingPolicy: .unbounded) }
     for key in keys { map.store(1, for: key) }
-    // Not all keys are cleared at once: when it is the turn of the last, the first is free again.
+    // Keys are not cleared all at once: when the last one is cleared, the first is free again.
     watch.begin(last: keys.count) { first in
       withoutLocks { map.store(2, for: first) }
     }
@@ -139,7 +139,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `sees every value that a caller sees, before the caller goes on`(
+  func `receives every value that a caller gets, before the caller continues`(
     kind: CacheKind
   ) async throws {
     let cache = kind.make { 1 }
@@ -155,7 +155,7 @@ import Testing
   }
 }
 
-/// A key that tells when it is compared.
+/// A key that reports when it is compared.
 private struct WatchedKey: Hashable, Sendable {
   let number: Int
   let watch: Watch
@@ -170,7 +170,7 @@ private struct WatchedKey: Hashable, Sendable {
   }
 }
 
-/// What happens when keys are compared.
+/// A closure that runs when keys are compared.
 private final class Watch: Sendable {
   private struct State {
     var rest = 0
@@ -183,7 +183,7 @@ private final class Watch: Sendable {
   /// The first key that was compared.
   var first: WatchedKey? { state.withLock { $0.first } }
 
-  /// Calls a closure with the first key at a comparison, counted from now on.
+  /// Calls a closure with the first key of a comparison, counted from now on.
   func begin(last count: Int, _ onLast: @escaping @Sendable (WatchedKey) -> Void) {
     state.withLock { $0 = State(rest: count, onLast: onLast) }
   }

@@ -175,7 +175,7 @@ import Testing
     #expect(map.keys == [3])
   }
 
-  @Test func `are forgotten before a clear suspends, with what is being fetched`() async throws {
+  @Test func `are removed before a clear suspends, with fetches in flight`() async throws {
     let gate = Gate()
     let map = MultiplexerMap<Int, Int>(clock: clock) { key in
       try await gate.wait()
@@ -216,7 +216,7 @@ import Testing
     map.clearMemory(1)
     #expect(map.cachedValue(1) == nil)
     #expect(map.cachedValue(2) == 2)
-    // What the cacher did not have yet is not lost.
+    // Unwritten changes are not lost.
     #expect(try await map.request(1) == 1)
   }
 

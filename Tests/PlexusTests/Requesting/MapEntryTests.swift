@@ -25,7 +25,7 @@ import Testing
     #expect(entry.current.name == "unknown")
   }
 
-  @Test func `is updated, prefetched and forgotten by itself`() async throws {
+  @Test func `is updated, prefetched and cleared by itself`() async throws {
     let map = MultiplexerMap<Int, Int> { $0 * 10 }
     let entry = map[7]
     #expect(entry.update { $0 += 1 } == nil)

@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R8: cuts off what is under way, so that nothing of it is handed out afterwards`(
+  func `R8: detaches fetches in flight, so that later requests get nothing of them`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()
@@ -47,7 +47,7 @@ import Testing
     let clearing = begin { [repository] in try await repository.clearAll() }
     #expect(first.cutOffs.value == 2, "Once when it is held, once when it is released")
     #expect(second.cutOffs.value == 2)
-    // Both are asked at the same time: one that is slow does not hold up the other.
+    // Both are called at the same time: a slow one does not delay the other.
     await gate.arrivals(2)
     gate.open()
     try await clearing.value
@@ -74,7 +74,7 @@ import Testing
     withExtendedLifetime(failing) {}
   }
 
-  @Test func `clears memory only, and fetches under way are kept`() async throws {
+  @Test func `clears memory only, and keeps fetches in flight`() async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.success(1), .success(2)], gate: gate)
     let cache = Multiplexer { try await origin.fetch() }.register(in: repository)
@@ -120,7 +120,7 @@ import Testing
     #expect(repository.count == 0)
   }
 
-  @Test func `keeps a member that was registered through a reference that is gone`() async throws {
+  @Test func `keeps a member that was registered through a released reference`() async throws {
     let cache = Multiplexer { 1 }
     cache.refresh().register(in: repository)
     _ = try await cache.request()
@@ -128,7 +128,7 @@ import Testing
     #expect(cache.cachedValue == nil)
   }
 
-  @Test func `forgets members in any number`() async throws {
+  @Test func `removes any number of released members`() async throws {
     for _ in 0..<1_000 { _ = Multiplexer { 1 }.register(in: repository) }
     #expect(repository.count == 0)
   }
@@ -139,7 +139,7 @@ import Testing
     MuxRepository.shared.unregister(cache)
   }
 
-  @Test func `does not mind a member that registers others when it is cut off`() async throws {
+  @Test func `supports a member that registers others when it is detached`() async throws {
     let repository = repository
     let member = Member(gate: nil) {
       repository.register(Multiplexer { 1 })

@@ -7,7 +7,7 @@ import Testing
   let clock = ManualClock()
   let policy = CachePolicy(timeToLive: .seconds(60))
 
-  /// An update that adds a number, and whose commit waits at a gate and may fail.
+  /// An update that adds a number, and whose commit waits at a gate and can fail.
   private func update(
     _ cache: CacheUnderTest<[Int]>,
     adding number: Int,
@@ -113,7 +113,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [true, false])
-  func `that ends after a clear brings nothing back`(kind: CacheKind, fails: Bool) async throws {
+  func `that ends after a clear restores nothing`(kind: CacheKind, fails: Bool) async throws {
     let cache = cache(kind)
     let gate = Gate()
     let task = update(cache, adding: 1, gate, fails: fails)

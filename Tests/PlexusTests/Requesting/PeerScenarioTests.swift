@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// What users of other libraries rely on, told in the terms of this one.
+/// Behavior that users of other libraries rely on, in the terms of this one.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Scenarios of other libraries` {
   let clock = ManualClock()
 
@@ -148,7 +148,7 @@ import Testing
     clock.advance(by: .milliseconds(100))
     #expect(try await soft.value.value == 1)
     let hard = begin { try await map.request(2) }
-    // The limits of the fetch of the first key, and of both for the second one.
+    // The time limits of the fetch of the first key, and of both fetches for the second one.
     await clock.sleepers(3)
     clock.advance(by: .seconds(2))
     await #expect(throws: MultiplexerError.fetchTimedOut(after: .seconds(2))) {

@@ -53,7 +53,7 @@ import Testing
     let cache = kind.make(policy: policy) {
       try await gate.wait()
       var priority = Task.currentPriority
-      // Priorities are raised by tasks of their own, which may take their time.
+      // Separate tasks raise priorities, which can take a moment.
       while priority < .high {
         await Task.detached {}.value
         priority = Task.currentPriority
@@ -97,7 +97,7 @@ import Testing
     let gate = Gate()
     let cache = kind.make {
       try await gate.wait()
-      // Nothing tells when a priority has been raised: one that never is ends by the time limit.
+      // There is no notification of a raised priority: without one, the test ends by its time limit.
       while Task.currentPriority < .high { await Task.detached {}.value }
       return Task.currentPriority
     }

@@ -85,7 +85,7 @@ import Testing
     #expect(await failures.recorder.first(1) == [.recursiveRequest(chain: ["own", "own"])])
   }
 
-  @Test func `R11: of a fetch that flushes the debouncer whose action asks for it does not wait`()
+  @Test func `R11: of a fetch that flushes the debouncer whose action requests it does not wait`()
     async throws
   {
     let own = OwnCache<Multiplexer<Int>>()
@@ -146,13 +146,13 @@ import Testing
     }
     own.send(map)
     let error = await #expect(throws: MultiplexerError.self) { try await map.request(0) }
-    // Either of the two may come to wait last.
+    // Either of the two can be the last to wait.
     let chains = [["m[1]", "m[0]", "m[1]"], ["m[0]", "m[1]", "m[0]"]]
     #expect(chains.contains { error == .recursiveRequest(chain: $0) })
     #expect(try await map.request(3) == 3)
   }
 
-  @Test func `R11: of two fetches that come to wait for each other fails for one of them`()
+  @Test func `R11: of two fetches that would wait for each other fails for one of them`()
     async throws
   {
     let both = Gate()
@@ -199,7 +199,7 @@ import Testing
     let own = OwnCache<CacheUnderTest<Int>>()
     let tally = Tally()
     let cache = kind.make(id: "own") {
-      // Once only: the refresh makes it begin again.
+      // Only once: the refresh makes it start again.
       guard tally.increment() == 1, let cache = await own.first() else { return 0 }
       return try await cache.refresh().request()
     }
@@ -214,7 +214,7 @@ import Testing
     let outer = OwnCache<Multiplexer<Int>>()
     let tally = Tally()
     let helper = MultiplexerMap<Int, Int>(id: "helper") { _ in
-      // Once only: the refresh makes the other fetch begin again, and ask again.
+      // Only once: the refresh makes the other fetch start again, and request again.
       let isFirst = tally.increment() == 1
       guard isFirst, let cache = await outer.first() else { return 0 }
       return try await cache.refresh().request()
@@ -229,7 +229,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R11: of the same key after it was cut off is an error as before`(
+  func `R11: of the same key after it was detached is an error as before`(
     kind: CacheKind
   ) async throws {
     let own = OwnCache<CacheUnderTest<Int>>()

@@ -7,7 +7,7 @@ import Testing
   let clock = ManualClock()
   let gate = Gate()
 
-  /// A cache that has the value 1, behind a closed gate; every fetch brings the next number.
+  /// A cache with the value 1, behind a closed gate; every fetch returns the next number.
   private func loaded(
     _ kind: CacheKind,
     policy: CachePolicy = CachePolicy()
@@ -82,7 +82,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R9: during the very first fetch leaves those who wait for it their result`(
+  func `R9: during the very first fetch leaves its callers their result`(
     kind: CacheKind
   ) async throws {
     let tally = Tally()
@@ -105,7 +105,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R9: runs its fetch also if nobody waits for it`(kind: CacheKind) async throws {
+  func `R9: runs its fetch also without callers`(kind: CacheKind) async throws {
     let cache = try await loaded(kind)
     cache.refresh()
     let early = begin { try await cache.request() }
@@ -211,7 +211,7 @@ import Testing
     #expect(gate.arrivalCount == 1)
   }
 
-  @Test func `R9: of one key asks nothing of the others`() async throws {
+  @Test func `R9: of one key does not affect the others`() async throws {
     let tally = Tally()
     let map = MultiplexerMap<String, Int>(clock: clock) { _ in tally.increment() }
     _ = try await map.request("a")
@@ -233,7 +233,7 @@ import Testing
     #expect(try await refreshed.request("b") == 4)
   }
 
-  @Test func `R9: of all keys asks for each of them, and fetches none by itself`() async throws {
+  @Test func `R9: of all keys marks each of them, and fetches none by itself`() async throws {
     let tally = Tally()
     let map = MultiplexerMap<Int, Int>(clock: clock) { _ in tally.increment() }
     for key in 0..<100 { _ = try await map.request(key) }
@@ -244,7 +244,7 @@ import Testing
     #expect(tally.value == 200)
   }
 
-  @Test func `R9: of all keys runs one more fetch for those under way`() async throws {
+  @Test func `R9: of all keys runs one more fetch for each key in flight`() async throws {
     let map = MultiplexerMap<Int, String>(clock: clock) { [gate] key in
       try await gate.wait()
       return "\(key)"

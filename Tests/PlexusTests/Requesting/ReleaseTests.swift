@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Releasing` {
   @Test(arguments: CacheKind.allCases)
-  func `a cache while a fetch runs still gives those who wait their result`(
+  func `a cache while a fetch runs still gives the callers their result`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()
@@ -81,8 +81,8 @@ import Testing
         #expect(made.value >= 4 * round)
       }
     }
-    // A value that is released late refreshes, and may cause one more fetch: with the last of them the
-    // closure is released.
+    // A value that is released late refreshes, and can cause one more fetch. The closure is released with the last of
+    // them.
     await tokens.allGone()
     await released.first(made.value)
     #expect(released.count == made.value)
@@ -115,7 +115,7 @@ import Testing
       cache.clearMemory()
       #expect(made.value >= 4)
     }
-    // As above: whoever was told last lets go a moment later, and may cause one more fetch.
+    // As above: the last notified subscriber releases the value a moment later, and can cause one more fetch.
     await tokens.allGone()
     await released.first(made.value)
     #expect(released.count == made.value)
@@ -166,13 +166,13 @@ import Testing
       _ = try await map.request(key)
       try await map.clear(key)
     }
-    // The tasks of the last fetches may still be about to end.
+    // The tasks of the last fetches can still be about to end.
     await released.first(100)
     #expect(released.count == 100)
   }
 }
 
-/// Objects whose release can be waited for.
+/// Objects whose release can be awaited.
 private final class Tokens: Sendable {
   final class Token: Sendable {
     private let gone: Gate
@@ -201,7 +201,7 @@ private final class Tokens: Sendable {
   }
 }
 
-/// Where a value finds the cache that it belongs to.
+/// A reference from a value to its cache.
 private final class Owner: Sendable {
   private let channel = RecordedChannel<@Sendable () -> Void>()
 

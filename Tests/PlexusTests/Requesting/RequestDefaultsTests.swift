@@ -3,9 +3,9 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// What caches do if nothing but the fetch is said.
+/// The behavior of caches with nothing but a fetch.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The defaults of caches` {
-  @Test func `a map keeps whatever it is asked for`() async throws {
+  @Test func `a map keeps all requested values`() async throws {
     let map = MultiplexerMap<Int, Int>(clock: ManualClock()) { $0 }
     let informed = MultiplexerMap<Int, Int>(clock: ManualClock()) { key, _ in .value(key) }
     let bulk = MultiplexerMap<Int, Int>.bulk(clock: ManualClock()) { keys in
@@ -18,7 +18,7 @@ import Testing
     }
   }
 
-  @Test func `a map with a cacher keeps whatever it is asked for`() async throws {
+  @Test func `a map with a cacher keeps all requested values`() async throws {
     let cacher = SimpleCacher()
     let map = MultiplexerMap<Int, Int>(cacher: cacher, clock: ManualClock()) { $0 }
     let informed = MultiplexerMap<Int, Int>(cacher: cacher, clock: ManualClock()) { key, _ in
@@ -105,7 +105,7 @@ import Testing
       await #expect(throws: Broken()) { try await caller.value }
     }
     #expect(waits.allSatisfy { (.seconds(5) ... .seconds(15)).contains($0) })
-    // That forty fall on one side happens once in a million million.
+    // All forty are on one side once in a million million runs.
     #expect(waits.contains { $0 < .seconds(10) })
     #expect(waits.contains { $0 > .seconds(10) })
   }

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Requests from many threads` {
-  /// What is fetched: a number that only grows.
+  /// The source of the fetched values: a number that only grows.
   private final class Origin: Sendable {
     private let version = Tally()
 
@@ -13,7 +13,7 @@ import Testing
     func change() -> Int { version.increment() }
   }
 
-  /// Everything that callers may do, in an order that depends on the seed.
+  /// All calls of callers, in an order that depends on the seed.
   private struct Visitor {
     let cache: CacheUnderTest<Int>
     let origin: Origin
@@ -49,7 +49,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [UnobservedFetch.finishAndStore, .cancel])
-  func `lose nobody and never see what is too old`(
+  func `lose no caller and never see what is too old`(
     kind: CacheKind,
     whenUnobserved: UnobservedFetch
   ) async throws {
@@ -86,7 +86,7 @@ import Testing
   }
 
   @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
-  func `that all leave at once and come back lose nobody`(
+  func `that all leave at once and come back lose no caller`(
     whenUnobserved: UnobservedFetch
   ) async throws {
     var policy = CachePolicy()

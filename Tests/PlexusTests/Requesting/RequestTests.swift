@@ -49,7 +49,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R1: who starts a fetch and who joins it get the same response`(
+  func `R1: the caller that starts a fetch and one that joins it get the same response`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()
@@ -116,7 +116,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R3: a failure reaches everybody who waits and is not kept`(kind: CacheKind) async throws {
+  func `R3: a failure reaches all callers and is not kept`(kind: CacheKind) async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.failure(Broken()), .success(2)], gate: gate)
     let cache = kind.make { try await origin.fetch() }
@@ -186,7 +186,7 @@ private actor CountingActor {
     get async { executor.jobs.load(ordering: .relaxed) }
   }
 
-  /// Runs something so many times, on this actor.
+  /// Runs a closure a number of times, on this actor.
   func jobsAfter(_ count: Int, _ body: @Sendable () async throws -> Void) async rethrows -> Int {
     for _ in 0..<count { try await body() }
     return executor.jobs.load(ordering: .relaxed)

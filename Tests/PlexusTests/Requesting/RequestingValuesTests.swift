@@ -87,7 +87,7 @@ import Testing
     #expect(left + CacheStatistics() == left)
   }
 
-  @Test func `errors say what to do about them`() {
+  @Test func `errors describe their solution`() {
     let recursion = MultiplexerError.recursiveRequest(chain: ["a", "b", "a"])
     #expect(recursion.description.contains("a -> b -> a"))
     #expect(MultiplexerError.fetchTimedOut(after: .seconds(5)).description.contains("5.0 seconds"))
@@ -97,7 +97,7 @@ import Testing
     #expect("\(error)".contains("profile: Broken"))
   }
 
-  @Test func `a response can be made by whoever is requestable`() {
+  @Test func `a response can be made for any requestable`() {
     let response = Response(value: 1, source: .cacher)
     #expect(response.age == .zero)
     #expect(!response.isStale)

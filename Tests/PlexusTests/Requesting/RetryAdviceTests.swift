@@ -3,10 +3,10 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A fetch that is told when to try again` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A fetch with retry advice` {
   let clock = ManualClock()
 
-  /// An answer such as "503 Service Unavailable" with a Retry-After header.
+  /// A response such as "503 Service Unavailable" with a Retry-After field.
   private struct Busy: RetryAdvice {
     var retryAfter: Duration?
   }
@@ -82,7 +82,7 @@ import Testing
     arguments: CacheKind.allCases,
     [Duration.seconds(Int64.max), Duration(secondsComponent: .max, attosecondsComponent: 999)]
   )
-  func `may be told to wait for ever, and still be given up`(
+  func `can be advised to wait endlessly, and still be abandoned`(
     kind: CacheKind,
     advice: Duration
   ) async throws {
@@ -115,7 +115,7 @@ import Testing
     #expect(try await cache.request() == 2)
   }
 
-  @Test func `is told for a minute at most by default`() {
+  @Test func `is respected for at most a minute by default`() {
     #expect(CachePolicy().maximumRetryAfter == .seconds(60))
   }
 

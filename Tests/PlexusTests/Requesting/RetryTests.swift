@@ -71,7 +71,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R12: and R4: at its timeout lets the value stand in if the policy says so`(
+  func `R12: and R4: at its timeout uses the value if the policy says so`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()
@@ -91,7 +91,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is tried again after waits that double up to the cap, and told which attempt it is`(
+  func `is retried after waits that double up to the cap, and receives its attempt number`(
     kind: CacheKind
   ) async throws {
     let attempts = RecordedChannel<Int>()
@@ -229,7 +229,7 @@ import Testing
     #expect(try await caller.value == 1)
     #expect(clock.sleeperCount == 1)
     clock.advance(by: .seconds(9))
-    // What is fetched because of a refresh comes after what is under way.
+    // The fetch for a refresh follows the one in flight.
     let refreshed = begin { try await cache.refresh().request() }
     #expect(try await refreshed.value == 2)
     #expect(origin.count == 2)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The choice of what has to go` {
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The choice of evicted values` {
   @Test(arguments: [0, 1, 2, 3, 10, 100], [false, true])
   func `is that of a naive model with arrays, after any history`(limit: Int, costsVary: Bool) {
     for seed in UInt64(0)..<3 {
@@ -18,7 +18,7 @@ import Testing
     }
   }
 
-  @Test func `keeps what is used often when very much is asked for only once`() {
+  @Test func `keeps frequently used values when very many are requested only once`() {
     var run = Table(limit: 100)
     for key in 0..<50 { run.keep(key) }
     for key in 0..<50 { for _ in 0..<3 { run.use(key) } }
@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test func `gives new values more room when those return that have just left`() {
+  @Test func `gives new values more room when recently evicted keys return`() {
     var run = Table(limit: 1_000)
     #expect(run.policy.smallLimit == 100)
     for key in 0..<1_050 { run.keep(key) }
@@ -52,10 +52,10 @@ import Testing
     #expect(run.policy.smallLimit <= 500, "Never more than half")
   }
 
-  @Test func `gives new values less room when those return that were used often`() {
+  @Test func `gives new values less room when frequently used keys return`() {
     var run = Table(limit: 1_000)
     for _ in 0..<10 {
-      // Half again as much that is used often as there is room for.
+      // One and a half times as many frequently used keys as there is room for.
       for key in 0..<1_500 {
         run.keep(key)
         run.use(key)
@@ -125,8 +125,7 @@ extension `The keys that have left` {
   }
 }
 
-/// A table of keys that follows the policy, as the tables of a map do: what is removed is replaced by the
-/// last one.
+/// A table of keys that follows the policy like the tables of a map: a removed key is replaced by the last one.
 private struct Table {
   private(set) var keys: [Int] = []
   private(set) var places: [Int: Int] = [:]
@@ -140,7 +139,7 @@ private struct Table {
     if let index = places[key] { policy.use(index) }
   }
 
-  /// Stores a value, and removes the keys of those that have to go.
+  /// Stores a value, and removes the evicted keys.
   mutating func keep(_ key: Int) {
     policy.keep(place(of: key), hash: UInt64(key), cost: 1)
     while let victim = policy.nextVictim(hash: { [keys] in UInt64(keys[$0]) }) {
@@ -148,7 +147,7 @@ private struct Table {
     }
   }
 
-  /// The place of a key, which is added if it is not there.
+  /// The place of a key, which is added if necessary.
   mutating func place(of key: Int) -> Int {
     if let index = places[key] { return index }
     policy.append()
@@ -238,7 +237,7 @@ private struct Run {
       }
       guard let victim else { break }
       history.append("\(table.keys[victim.index]) goes")
-      // An entry that is still fetched stays, without a value.
+      // An entry that is being fetched stays, without a value.
       if Bool.random(using: &random) { table.remove(at: victim.index) }
     }
     if table.policy.cost > model.limit { isAsPredicted = false }
@@ -314,7 +313,7 @@ private struct NaivePolicy {
     }
   }
 
-  /// The newcomer is counted, though what it costs is not yet.
+  /// The new entry is counted, but its cost is not yet.
   mutating func adapt(by values: Int) {
     let average = max(1, cost / (count + 1))
     let lowest = max(1, limit / 100)

@@ -11,9 +11,9 @@ final class SimpleCacher: Cacher {
   private let writes = Gate()
 
   /// - Parameters:
-  ///   - values: What it has; stored this very moment.
-  ///   - reading: What holds those who read.
-  ///   - failure: What writing and removing fail with.
+  ///   - values: The stored values, with the current time.
+  ///   - reading: A gate that holds readers.
+  ///   - failure: The error of writing and removing.
   init(_ values: [Int: Int] = [:], reading: Gate? = nil, failure: (any Error)? = nil) {
     let stored = values.map { ("\($0)", CacheEntry(value: $1, storedAt: Self.now)) }
     entries = Guarded(Dictionary(uniqueKeysWithValues: stored))
@@ -23,10 +23,10 @@ final class SimpleCacher: Cacher {
 
   private static var now: Duration { .seconds(Date().timeIntervalSince1970) }
 
-  /// Waits until something was stored so many times.
+  /// Waits for a number of stores.
   func stores(_ count: Int) async { await writes.arrivals(count) }
 
-  /// The values that it has.
+  /// The stored values.
   var values: [String: Int] { entries.withLock { $0.mapValues(\.value) } }
 
   func entry(forKey key: String) async throws -> CacheEntry<Int>? {

@@ -13,7 +13,7 @@ import Testing
     return policy
   }
 
-  /// A cache with the value 1, which is stale, and whose next fetch waits at the gate and brings 2.
+  /// A cache with the stale value 1, whose next fetch waits at the gate and returns 2.
   private func staleCache(
     _ kind: CacheKind,
     _ change: (inout CachePolicy) -> Void = { _ in }
@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `answers with the stale value, and the fetch goes on`(kind: CacheKind) async throws {
+  func `answers with the stale value, and the fetch continues`(kind: CacheKind) async throws {
     let cache = try await staleCache(kind)
     let caller = begin { try await cache.response() }
     await gate.arrivals(1)
@@ -58,7 +58,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `of one caller leaves the fetch to go on, though all others leave`(
+  func `of one caller lets the fetch continue, though all others leave`(
     kind: CacheKind
   ) async throws {
     let cache = try await staleCache(kind) { $0.whenUnobserved = .cancel }

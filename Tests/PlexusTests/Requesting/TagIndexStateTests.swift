@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.fewAtOnce) struct `The index of tags` {
   @Test(arguments: 0..<30)
-  func `has the keys of each tag, whatever comes and goes`(seed: UInt64) {
+  func `has the keys of each tag, whatever is added and removed`(seed: UInt64) {
     var random = SeededRandom(seed: seed)
     var index = TagIndex<Int>()
     var known: [Int: [CacheTag]] = [:]
@@ -45,7 +45,7 @@ import Testing
     #expect(marks.judge(["b"], storedAt: .seconds(20)) == .cleared)
   }
 
-  @Test func `that are too many are taken together, and bring nothing back`() {
+  @Test func `that are too many are combined, and restore nothing`() {
     var marks = TagMarksState()
     for number in 0...TagMarksState.limit {
       marks.clear([CacheTag("\(number)")], at: .seconds(number))

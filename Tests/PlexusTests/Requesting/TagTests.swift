@@ -63,7 +63,7 @@ import Testing
     let stream = map.subscribe(to: 1, bufferingPolicy: .unbounded)
     map.store(2, for: 1)
     map.clearMemory(1)
-    // The key has no value any more, but the subscriber has not read it.
+    // The key has no value any more, but the subscriber has not read that.
     try await map.clear(tags: ["digit:1"])
     let states = Recorder(stream)
     map.store(3, for: 1)
@@ -81,7 +81,7 @@ import Testing
     try await map.clear(tags: ["digit:1", "digit:2"])
     #expect(map.count == 0)
     try await map.flush()
-    // The copy of 2 is only stored: it is compared when it is read.
+    // The copy of 2 is only stored: it is checked when it is read.
     #expect(cacher.values == ["2": 2])
   }
 
@@ -102,7 +102,7 @@ import Testing
     #expect(try await map.request(1) == 10)
   }
 
-  @Test func `outdate stored copies, which stand in for a failed fetch`() async throws {
+  @Test func `outdate stored copies, which are used after a failed fetch`() async throws {
     let map = map(
       policy: CachePolicy(cacherRead: .beforeFetch),
       cacher: SimpleCacher([1: 1, 2: 2, 11: 11])

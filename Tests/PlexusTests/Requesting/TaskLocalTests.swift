@@ -9,7 +9,7 @@ import Testing
   let clock = ManualClock()
 
   @Test(arguments: CacheKind.allCases, [(true, "caller"), (false, "none")])
-  func `are those of the caller that it begins for, if the policy says so`(
+  func `are those of the caller that it starts for, if the policy says so`(
     kind: CacheKind,
     expected: (inherits: Bool, trace: String)
   ) async throws {

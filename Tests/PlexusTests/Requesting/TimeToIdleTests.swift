@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `goes on for those who only look, subscribe or prefetch`(kind: CacheKind) async throws {
+  func `continues during reads, subscriptions and prefetches`(kind: CacheKind) async throws {
     let origin = Tally()
     let cache = kind.make(policy: policy, clock: clock) { origin.increment() }
     _ = try await cache.request()
@@ -87,7 +87,7 @@ import Testing
   }
 
   @Test(arguments: 0..<20)
-  func `is kept for each key, whatever comes and goes`(seed: UInt64) async throws {
+  func `is kept for each key, whatever is added and removed`(seed: UInt64) async throws {
     var random = SeededRandom(seed: seed)
     let map = MultiplexerMap<Int, Int>(policy: policy, clock: clock) { $0 }
     var lastUses: [Int: Int] = [:]

@@ -14,7 +14,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is for those who wait for it and answers nobody else`(kind: CacheKind) async throws {
+  func `is for its callers and answers no other request`(kind: CacheKind) async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.success(1), .success(2)], gate: gate)
     let cache = kind.makeInformed(policy: patient, clock: clock) { _ in
@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `stands in for nothing`(kind: CacheKind) async throws {
+  func `is never used after a failure`(kind: CacheKind) async throws {
     let isAway = Gate()
     let cache = kind.makeInformed(policy: patient, clock: clock) { (context: FetchContext<Int>) in
       #expect(context.previousValue == nil)
@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is told to those who subscribed, and then there is none`(kind: CacheKind) async throws {
+  func `is published to subscribers, and then there is none`(kind: CacheKind) async throws {
     let cache = kind.makeInformed(clock: clock) { _ in .transient(1) }
     let states = Recorder(cache.subscribe())
     _ = await states.first(1)
@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `takes the place of the one before it, which does not come back`(
+  func `replaces the previous one, which does not return`(
     kind: CacheKind
   ) async throws {
     let fetches = Tally()
@@ -159,7 +159,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `of a fetch that was cut off changes nothing`(kind: CacheKind) async throws {
+  func `of a detached fetch changes nothing`(kind: CacheKind) async throws {
     let gate = Gate()
     let cache = kind.makeInformed(storedIn: cacher, policy: patient, clock: clock) { _ in
       try await gate.wait()
@@ -195,7 +195,7 @@ import Testing
     #expect(Set(cacher.entries.keys) == ["11", "12"])
   }
 
-  @Test func `frees the room of the one before it though the next fetch is under way`()
+  @Test func `frees the room of the previous one though the next fetch is in flight`()
     async throws
   {
     let gate = Gate()

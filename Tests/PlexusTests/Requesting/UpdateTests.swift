@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `wins over a fetch under way, whose callers get it`(kind: CacheKind) async throws {
+  func `wins over a fetch in flight, whose callers get it`(kind: CacheKind) async throws {
     let gate = Gate()
     let origin = ScriptedFetcher<Int>([.success(1), .success(2), .success(3)], gate: gate)
     let cache = kind.make(policy: policy, clock: clock) { try await origin.fetch() }
@@ -52,7 +52,7 @@ import Testing
     #expect(cache.update { $0 += 1 } == 6)
     #expect(try await caller.value == 6)
     gate.open()
-    // The value is as old as before: the next request fetches.
+    // The age of the value is unchanged: the next request fetches.
     #expect(try await cache.request() == 2)
   }
 

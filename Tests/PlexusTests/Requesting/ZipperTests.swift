@@ -83,7 +83,7 @@ import Testing
     #expect(gate.waiterCount == 0)
   }
 
-  @Test func `hands a cancellation on to all requests`() async throws {
+  @Test func `passes a cancellation on to all requests`() async throws {
     let gate = Gate()
     let slow = Request {
       try await gate.wait()
@@ -125,7 +125,7 @@ import Testing
     try await zipper().values()
   }
 
-  @Test func `that asks twice for one key fetches it once`() async throws {
+  @Test func `that requests a key twice fetches it once`() async throws {
     let tally = Tally()
     let map = MultiplexerMap<Int, Int> { _ in tally.increment() }
     let (first, second) = try await Zipper(map[1], map[1]).values()

@@ -7,7 +7,7 @@ import Testing
   final class Hub: HubCore, @unchecked Sendable {
     let number: Int
     let finished: Log<Int>
-    /// What happens when those are to be removed whose owners have gone.
+    /// Called when subscriptions without an owner are to be removed.
     let look: @Sendable () -> Void
 
     init(_ number: Int, _ finished: Log<Int>, look: @escaping @Sendable () -> Void = {}) {
@@ -36,8 +36,7 @@ import Testing
     #expect(hubs.count == 0)
   }
 
-  @Test func `are not counted any more when their owners have gone, which is found without a lock`()
-  {
+  @Test func `are not counted after the release of their owners, which is found without a lock`() {
     let hubs = ChangeSubscriptions()
     let ids = (0..<3).map { _ in SubscriptionID() }
     for (number, id) in ids.enumerated() {

@@ -28,7 +28,8 @@ import Testing
     #expect(await fastByClosure.first(3) == expected)
   }
 
-  @Test func `of an optional value tell no value from the old value of the first one`() async {
+  @Test func `of an optional value distinguish nil from the missing old value of the first`() async
+  {
     let store = makeShelf()
     let changes = store.changes(of: \.name)
     store.dispatch(.rename(nil))
@@ -60,7 +61,7 @@ import Testing
     )
   }
 
-  /// A state that counts how often a part of it is looked at.
+  /// A state that counts the evaluations of one of its parts.
   struct Counted: Sendable {
     let looks = Log<Void>()
     var number = 0
@@ -99,7 +100,7 @@ import Testing
     #expect(looks.count == 3)
     #expect(await streams[9].first(3).map(\.new) == [0, 1, 2])
     #expect(await late?.first(2) == [Change(old: nil, new: 1), Change(old: 1, new: 2)])
-    // Those who leave take nothing from the others, and the last one ends the evaluation.
+    // Leaving subscribers take nothing from the others, and the last one ends the evaluation.
     streams = []
     store.dispatch(2)
     #expect(looks.count == 4)
@@ -109,7 +110,7 @@ import Testing
     #expect(looks.count == 4)
   }
 
-  @Test func `nobody follows any more are not looked for`() async {
+  @Test func `without followers are not looked for`() async {
     let store = Store<Counted, Int>(Counted()) { $0.number += $1 }
     let looks = store.state.looks
     for isPath in [true, false] {
@@ -122,7 +123,7 @@ import Testing
       stream = nil
       store.dispatch(1)
       #expect(looks.count == before)
-      // Somebody else may come later.
+      // Another subscriber can come later.
       let again = store.subscription(toChangesOf: \.half)
       store.dispatch(2)
       #expect(
@@ -151,7 +152,7 @@ import Testing
     #expect(census.living == 0)
   }
 
-  @Test func `subscribed to while an action is under way begin with the state after it`() async {
+  @Test func `subscribed to while an action is processed begin with the state after it`() async {
     let later = Later<Store<Int, Int>>()
     let streams = Log<Subscription<Change<Int>>>()
     let subscribe: @Sendable () -> Void = {
@@ -197,7 +198,7 @@ import Testing
     withExtendedLifetime(outer) {}
   }
 
-  @Test func `dropped while an action is under way are not told any more`() async {
+  @Test func `dropped while an action is processed receive nothing more`() async {
     let census = Census()
     let held = Guarded<Subscription<Change<Int>>?>(nil)
     let store = Store<Int, Int>(0) { state, action in
@@ -217,7 +218,7 @@ import Testing
     #expect(census.living == 0)
   }
 
-  /// What a key path may be told apart by; it uses a store when it is compared.
+  /// The part of a key that distinguishes key paths; comparing it uses a store.
   struct Key: Hashable, Sendable {
     let number: Int
     let later: Later<Store<[Int], Int>>
@@ -234,7 +235,7 @@ import Testing
     }
   }
 
-  @Test func `of key paths with arguments are told apart, without a lock`() async {
+  @Test func `of key paths with arguments are distinguished, without a lock`() async {
     let later = Later<Store<[Int], Int>>()
     let store = Store<[Int], Int>([0, 0]) { $0[$1] += 1 }
     later.value = store
@@ -256,7 +257,7 @@ import Testing
     #expect(await changes.first(1) == [Change(old: 4, new: 5)])
   }
 
-  @Test func `form one chain for whoever subscribes while others dispatch`() async {
+  @Test func `form one chain for a subscriber that joins while others dispatch`() async {
     let store = makeShelf()
     await withTaskGroup { group in
       for _ in 0..<3 {
@@ -288,7 +289,7 @@ import Testing
     #expect(store.subscriberCount == 0)
   }
 
-  @Test func `of many selectors that come and go are told in subscription order`() async {
+  @Test func `of many selectors that are added and removed arrive in subscription order`() async {
     let order = Log<Int>()
     let store = Store<Int, Int>(0) { $0 += $1 }
     var streams: [Int: Subscription<Change<Int>>] = [:]
@@ -312,7 +313,7 @@ import Testing
 
   @TaskLocal private static var isSubscriber = false
 
-  @Test func `do not keep the one who subscribes with what others have left`() async {
+  @Test func `do not occupy the subscribing thread with what others have left`() async {
     let (later, own) = (Later<Store<Int, Int>>(), Guarded(0))
     let store = Store<Int, Int>(0) { state, action in
       if Self.isSubscriber { own.withLock { $0 += 1 } }
@@ -327,7 +328,7 @@ import Testing
         return state
       })
     }
-    // No other call follows: a task does the rest, in order.
+    // No other call follows: a task processes the rest, in order.
     #expect(await changes.first(10_001).map(\.new) == Array(0...10_000))
     #expect(own.withLock { $0 } <= 1_024)
   }

@@ -12,7 +12,7 @@ import Testing
     let (first, second) = (Store<Int, Int>(1) { $0 = $1 }, Store<Int, Int>(2) { $0 = $1 })
     core.follow(first)
     core.follow(second)
-    // Taken from the first before it was left, and looked at only now.
+    // Received from the first source before it was replaced, and evaluated only now.
     core.consume(3, from: 1)
     core.consume(4, from: 2)
     core.consume(5)

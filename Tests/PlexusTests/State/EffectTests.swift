@@ -129,7 +129,7 @@ import Testing
     #expect(store.state == Array(repeating: 1, count: 10))
   }
 
-  @Test func `go on when a caller that waits is cancelled, who leaves at once`() async {
+  @Test func `continue when a waiting caller is cancelled, which returns at once`() async {
     let gate = Gate()
     let store = makeStore { context in
       try? await gate.wait()
@@ -209,7 +209,7 @@ import Testing
       await gate.arrivals(1)
     }
     #expect(weakStore == nil)
-    // What belongs to the user is let go, though middleware that keeps a context would hold itself.
+    // User objects are released, though middleware that keeps a context would retain itself.
     await census.falls(to: 0)
     #expect(census.living == 0)
     let context = kept.withLock { $0 }
@@ -217,7 +217,7 @@ import Testing
     #expect(context?.state == [7])
   }
 
-  @Test func `are not started when the store has gone`() {
+  @Test func `are not started after the release of the store`() {
     let kept = Guarded<Middleware<[Int], Order>.Context?>(nil)
     do {
       let middleware = Middleware<[Int], Order> { _, context, _ in
@@ -237,7 +237,7 @@ import Testing
     #expect(census.living == 0)
   }
 
-  @Test func `that a store ends let go of what they hold`() async {
+  @Test func `that a store ends release their objects`() async {
     let census = Census()
     let gate = Gate()
     do {
@@ -270,7 +270,7 @@ import Testing
     #expect(await seen.first(1) == [[0, 0]])
   }
 
-  @Test func `that wait for themselves through a load are told so`() async {
+  @Test func `that wait for themselves through a load fail`() async {
     let publisher = DataPublisher<Int>()
     let failures = Log<String>()
     let store = makeStore { _ in
@@ -290,14 +290,14 @@ import Testing
 
   // MARK: - Effects by id
 
-  /// What a store is asked to do about effects with ids.
+  /// A command about effects with ids.
   enum Command: Sendable, Equatable {
     case run(String, Int, cancels: Bool)
     case cancel(String)
     case done(Int)
   }
 
-  /// A store whose effects wait at a gate, and tell whether they were cancelled.
+  /// A store whose effects wait at a gate and report whether they were cancelled.
   func makeStore(_ gate: Gate, _ log: Log<String>) -> Store<[Int], Command> {
     let middleware = Middleware<[Int], Command> { action, context, next in
       next(action)

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Values of a state whose operators call back` {
-  /// A number whose comparison does something else first.
+  /// A number whose comparison runs a closure first.
   struct Number: Sendable, Equatable {
     var number: Int
     var onCompare: @Sendable (Int, Int) -> Void = { _, _ in }
@@ -72,7 +72,7 @@ import Testing
     .bufferingNewest(.min), .bufferingOldest(0), .bufferingOldest(.min), .bufferingOldest(.max),
     .bufferingNewest(.max),
   ])
-  func `are told of under a policy of any size`(
+  func `are reported under a policy of any size`(
     policy: AsyncStream<Change<Int>>.Continuation.BufferingPolicy
   ) async {
     var store: Store<Int, Int>? = Store(0) { $0 += $1 }

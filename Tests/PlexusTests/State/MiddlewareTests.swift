@@ -10,7 +10,7 @@ import Testing
     Store([], middleware: middleware) { $0.append($1) }
   }
 
-  @Test func `is called in the order of the array, each around those that follow`() {
+  @Test func `is called in the order of the array, each around the following ones`() {
     let log = Log<String>()
     func named(_ name: String) -> Step {
       Step { action, _, next in
@@ -55,7 +55,7 @@ import Testing
     #expect(store.state == [70])
   }
 
-  @Test func `may add actions, each told by itself`() async {
+  @Test func `can add actions, each published by itself`() async {
     let store = makeStore(
       Step { action, _, next in
         next(action)
@@ -120,7 +120,7 @@ import Testing
     #expect(store.state == [1, 2])
   }
 
-  /// An action that may be a function, as thunks have it.
+  /// An action that can be a function, like a thunk.
   enum Thunk: Sendable {
     case add(Int)
     case work(@Sendable (Middleware<Int, Thunk>.Context) -> Void)
@@ -156,7 +156,7 @@ import Testing
     #expect(lines.entries == ["4: [] -> [4]", "5: [4] -> [4, 5]"])
   }
 
-  @Test func `is not called for an action while another one is under way on another thread`() {
+  @Test func `is not called for an action while another thread processes one`() {
     let log = Log<String>()
     let later = Later<Store<[Int], Int>>()
     let store = makeStore(

@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  /// What a view does: it reads, and reads again when it was told that something has changed.
+  /// A view, which reads, and reads again when it is notified of a change.
   @MainActor
   final class Screen<Value: Sendable> {
     private let observed: ObservedValue<Value>
@@ -35,7 +35,7 @@ import Testing
       self.observed = observed
     }
 
-    /// Reads the value, and is told of the next change.
+    /// Reads the value, and is notified of the next change.
     @discardableResult
     func draw() -> Value {
       isInvalid = false
@@ -149,7 +149,7 @@ import Testing
     #expect(all.isInvalid)
   }
 
-  @Test func `redraws of a thousand rows those that have changed`() {
+  @Test func `redraws only the changed ones of a thousand rows`() {
     let store = Store<[Int], Int>(Array(repeating: 0, count: 1000)) { rows, index in
       rows[index] += 1
     }
@@ -172,12 +172,12 @@ import Testing
     }
   }
 
-  @Test func `tells one who has read a value in between of its return to the former one`() async {
+  @Test func `notifies an observer that has read another value of the return`() async {
     let volume = CurrentValue(1)
     let observed = ObservedValue(volume)
     let (first, second) = (Screen(observed), Screen(observed))
     first.draw()
-    // The main actor is ours meanwhile: its next turn comes afterwards.
+    // This test occupies the main actor meanwhile: its next turn comes afterwards.
     withoutLocks { volume.value = 2 }
     #expect(second.draw() == 2)
     withoutLocks { volume.value = 1 }

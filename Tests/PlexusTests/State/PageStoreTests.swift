@@ -18,7 +18,7 @@ import Testing
     #expect(makePage().state == 40)
   }
 
-  @Test func `has a state, a reducer and middleware of its own`() {
+  @Test func `has its own state, reducer and middleware`() {
     let doubling = Middleware<Int, Int> { action, _, next in next(action * 2) }
     let page = makePage(doubling)
     page.dispatch(1)
@@ -29,7 +29,7 @@ import Testing
     #expect(app.state.count == 4)
   }
 
-  @Test func `tells the states of app and page together, when either changes`() async {
+  @Test func `delivers the states of app and page together, when either changes`() async {
     let page = makePage()
     let states = page.subscription(bufferingPolicy: .unbounded)
     let stream = page.subscribe(bufferingPolicy: .unbounded)
@@ -157,7 +157,7 @@ import Testing
     let states = isFollowed ? page.subscription() : nil
     for number in 1...3 { page.dispatch(parcel(number)) }
     app.dispatch(.add(1))
-    // What was there at the beginning is the subscriber's, until it reads.
+    // The subscriber retains the initial state until it reads.
     #expect(released.entries == (isFollowed ? [1, 2] : [0, 1, 2]))
     withExtendedLifetime(states) {}
   }
@@ -216,7 +216,7 @@ import Testing
   }
 
   @Test func `never combines states that were not there together`() async {
-    // Middleware of the page tells the app first, and the page's state follows the app's.
+    // Middleware of the page dispatches to the app first, so the page's state follows the app's.
     let app = app
     let mirroring = Middleware<Int, Int> { action, _, next in
       app.dispatch(.add(1))
@@ -229,14 +229,14 @@ import Testing
     #expect(seen == [[0, 0], [1, 0], [1, 1], [2, 1], [2, 2], [3, 2], [3, 3]])
   }
 
-  @Test func `tells of the app's state before what the page does in the same moment`() async {
+  @Test func `delivers the app's state before changes of the page at the same moment`() async {
     let app = Store<Parcel?, Parcel?>(nil) { $0 = $1 }
     let page = app.page({ _ in 0 }, reducer: { $0 += $1 })
     let unread = app.subscription(bufferingPolicy: .bufferingNewest(2))
     let states = page.subscription(bufferingPolicy: .bufferingOldest(9))
     var seen: [[Int]] = []
     for number in 1...3 {
-      // The first parcel is displaced, and released, while the third one is told.
+      // The first parcel is displaced, and released, while the third one is delivered.
       app.dispatch(Parcel(number) { [weak page] in if number == 1 { page?.dispatch(1) } })
       seen += await states.first(number == 1 ? 2 : 1).map { [$0.app?.number ?? 0, $0.page] }
     }
@@ -246,7 +246,7 @@ import Testing
     withExtendedLifetime(unread) {}
   }
 
-  @Test func `tells of the app's state before what a subscriber of the app does to the page`()
+  @Test func `delivers the app's state before changes of the page by the app's subscribers`()
     async throws
   {
     let app = Store<Int, Int>(0) { $0 = $1 }
@@ -264,7 +264,7 @@ import Testing
     try await loop.value
   }
 
-  @Test func `shows both states in one order, whoever dispatches`() async {
+  @Test func `shows both states in one order, whichever of them is dispatched to`() async {
     var page: Page? = makePage()
     guard let states = page?.subscription(bufferingPolicy: .unbounded) else { return }
     await withTaskGroup { [page, app] group in
@@ -275,7 +275,7 @@ import Testing
     }
     var last = [3, 30]
     var count = 0
-    // What the callers have handed over is still to be done by a task.
+    // A task still has to process the actions that the callers have enqueued.
     for (app, page) in await states.first(12_001) {
       if count > 0 { #expect(app.count + page == last[0] + last[1] + 1) }
       #expect(app.count >= last[0] && page >= last[1])
@@ -327,7 +327,7 @@ import Testing
   }
 }
 
-/// A screen as people write them: it owns its page, and its loops and handlers refer to it.
+/// A typical screen: it owns its page, and its loops and handlers refer to it.
 @MainActor private final class Screen {
   let page: PageStore<Shelf, ShelfAction, Int, Int>
   let bag = ObservationBag()
@@ -411,7 +411,7 @@ import Testing
       screen.useHandlersThatCaptureStrongly()
       screen.useLoopThatCapturesStrongly()
       await shown.first(2)
-      // What a screen does when it disappears.
+      // The actions of a screen when it disappears.
       screen.bag.cancelAll()
       for loop in screen.loops {
         loop.cancel()

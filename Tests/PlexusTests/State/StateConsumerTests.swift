@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A state consumer` {
   typealias Consumer = StateConsumer<Shelf>
 
-  @Test func `tells the first state as a change from nothing, then real changes`() async {
+  @Test func `reports the first state as a change from nothing, then real changes`() async {
     let consumer = Consumer()
     let log = Log<String>()
     consumer.add(\.count) { old, new in log.append("\(old ?? -1) \(new)") }
@@ -36,7 +36,7 @@ import Testing
     #expect(await log.first(1) == ["3 4"])
   }
 
-  @Test func `fires immediately for a late closure that wants it`() async {
+  @Test func `fires immediately for a late closure on request`() async {
     let consumer = Consumer()
     let log = Log<String>()
     consumer.consume(Shelf(count: 3))
@@ -90,7 +90,7 @@ import Testing
     #expect(await log.first(100) == expected)
   }
 
-  /// An actor whose closures belong to it.
+  /// An actor with closures that are isolated to it.
   actor Host {
     var calls = 0
     let log = Log<[Int]>()
@@ -129,7 +129,7 @@ import Testing
     consumer.removeAll()
   }
 
-  @Test func `lets a closure that suspends see every change in order and hold up nobody`() async {
+  @Test func `lets a closure that suspends see every change in order and delay no other`() async {
     let consumer = Consumer(initialState: Shelf())
     let gate = Gate()
     let slow = Log<String>()
@@ -164,7 +164,7 @@ import Testing
     #expect(looks.entries == [1, 1, 2])
   }
 
-  @Test func `takes a state from within a selector after the one at hand`() async {
+  @Test func `evaluates a state from within a selector after the current one`() async {
     let later = Later<Consumer>()
     let log = Log<Int>()
     let consumer = Consumer()
@@ -189,7 +189,7 @@ import Testing
     await host.add(to: consumer)
     for count in 1...50 { consumer.consume(Shelf(count: count)) }
     let before = await host.removeAll(from: consumer)
-    // Whatever was queued on the actor before has passed by then.
+    // All earlier jobs of the actor have run by then.
     #expect(await host.removeAll(from: consumer) == before)
     consumer.consume(Shelf(count: 99))
     let witness = Log<Int>()
@@ -289,7 +289,7 @@ import Testing
     #expect(await ended.first(1) == [true])
   }
 
-  @Test func `tells one chain of changes, whoever feeds and adds`() async {
+  @Test func `reports one chain of changes while others feed and add`() async {
     let consumer = StateConsumer<Int>()
     let count = 4 * 200
     let logs = (0..<8).map { _ in Log<Change<Int>>() }
@@ -327,7 +327,7 @@ import Testing
   }
 
   @Test func `may be used by values that are released`() async {
-    /// Equal when the numbers are, and heavy with a parcel.
+    /// A value that is compared by its number and retains a parcel.
     struct Tag: Sendable, Equatable {
       var parcel: Parcel
       static func == (left: Tag, right: Tag) -> Bool { left.parcel.number == right.parcel.number }

@@ -2,8 +2,8 @@ import Plexus
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Many who follow a store` {
-  /// More than a time that grows with the square allows for.
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Many followers of a store` {
+  /// More than a time that grows with the square would allow.
   let count = 20_000
 
   @Test func `leave one key path in the order in which they came, in good time`() {
@@ -25,7 +25,7 @@ import Testing
     #expect(store.state == 1)
   }
 
-  @Test func `are told of each change once, whoever leaves in between`() async {
+  @Test func `are notified of each change once, whichever of them leave in between`() async {
     let store = Store<Int, Int>(0) { $0 += $1 }
     var changes: [Subscription<Change<Int>>?] = (0..<100).map { _ in
       store.subscription(toChangesOf: \.self)

@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A store that is released while it is busy` {
   typealias Numbers = Store<[Int], Int>
 
-  /// Keeps something until it is taken out.
+  /// Keeps an object until it is taken out.
   final class Owner<Value: Sendable>: Sendable {
     private let value = Guarded<Value?>(nil)
 
@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  @Test func `carries out what was dispatched before, and tells it before its streams end`() async {
+  @Test func `processes earlier actions, and publishes them before its streams end`() async {
     let (owner, census) = (Owner<Numbers>(), Census())
     let kept = Owner<Middleware<[Int], Int>.Context>()
     let middleware = Middleware<[Int], Int> { action, context, next in
@@ -48,7 +48,7 @@ import Testing
     guard let states = later.value?.subscription(bufferingPolicy: .unbounded),
       let changes = later.value?.subscription(toChangesOf: \.count)
     else { return }
-    // Nobody holds the store but its owner, who lets it go meanwhile.
+    // Only its owner holds the store, and releases it meanwhile.
     kept.take()?.dispatch(1)
     #expect(later.value == nil)
     #expect(await states.all().last == [0, 1, 2, 3])
@@ -85,7 +85,7 @@ import Testing
     #expect(seen.map(\.app) == [0, 0, 5, 5])
   }
 
-  @Test func `loses no action, stress from an effect and from those who leave`() async {
+  @Test func `loses no action, stress from an effect and from leaving callers`() async {
     let kept = Owner<Middleware<[Int], Int>.Context>()
     let keeping = Middleware<[Int], Int> { action, context, next in
       if action == 0 { kept.keep(context) }

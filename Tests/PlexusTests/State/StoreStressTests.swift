@@ -3,9 +3,9 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// Random histories, compared with what a store is from outside: a list of actions in one order.
+/// Random histories, compared with a model of a store: a list of actions in one order.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A store under stress` {
-  /// An action of one of several threads, which may have more in tow.
+  /// An action of one of several threads, which can cause further actions.
   struct Move: Sendable, Hashable {
     enum Source: Sendable, Hashable { case thread, reducer, middleware, effect }
 
@@ -17,11 +17,11 @@ import Testing
   struct History: Sendable, Equatable {
     var moves: [Move] = []
     var sum = 0
-    /// What changes rarely.
+    /// A part that changes rarely.
     var tens: Int { sum / 10 }
   }
 
-  /// The reducer as a model: nothing but a list and a sum.
+  /// The reducer as a model: a list and a sum.
   static func replay(_ moves: [Move]) -> History {
     moves.reduce(into: History()) { history, move in
       history.moves.append(move)
@@ -87,7 +87,7 @@ import Testing
           }
         }
       }
-      // Effects of actions that nobody waited for may still be on their way.
+      // Effects of actions that were not waited for can still be running.
       _ = await states.first(expected + 1)
       final = store.state
     }

@@ -1,6 +1,6 @@
 import Plexus
 
-/// States of a store; what is sent is dispatched.
+/// States of a store; sending dispatches.
 struct StoreSubject: ContractSubject {
   var testDescription: String { "a store" }
 
@@ -13,7 +13,7 @@ struct StoreSubject: ContractSubject {
   func parcel(in element: Parcel?) -> Parcel? { element }
 }
 
-/// States of a page beside its app's; what is sent is dispatched to the page, or to the app.
+/// States of a page with the states of its app; sending dispatches to the page, or to the app.
 struct PageStoreSubject: ContractSubject {
   let sendsToApp: Bool
 

@@ -14,14 +14,14 @@ import Testing
     #expect(store.state.count == 5)
   }
 
-  @Test @MainActor func `takes actions from an actor and from a thread of nobody`() {
+  @Test @MainActor func `takes actions from an actor and from a plain thread`() {
     let store = makeShelf()
     store.dispatch(.add(1))
     onOwnThread { store.dispatch(.add(2)) }
     #expect(store.state.count == 3)
   }
 
-  @Test func `tells a subscriber the present state first and every later one`() async {
+  @Test func `delivers the current state first and every later one`() async {
     let store = makeShelf()
     store.dispatch(.add(1))
     let states = store.subscription(bufferingPolicy: .unbounded)
@@ -56,7 +56,7 @@ import Testing
     #expect(seen.entries == [0, 5])
   }
 
-  @Test func `carries out an action of a reducer after the one at hand`() async {
+  @Test func `processes an action of a reducer after the current one`() async {
     let later = Later<Store<[Int], Int>>()
     let store = Store<[Int], Int>([]) { state, action in
       if action < 3 {
@@ -72,7 +72,7 @@ import Testing
     #expect(await states.first(5) == [[], [0], [0, 1], [0, 1, 2], [0, 1, 2, 3]])
   }
 
-  @Test func `carries out an action of middleware after the one at hand`() {
+  @Test func `processes an action of middleware after the current one`() {
     let log = Log<String>()
     let nesting = Middleware<[Int], Int> { action, context, next in
       log.append("begin \(action)")
@@ -89,7 +89,7 @@ import Testing
     )
   }
 
-  @Test func `carries out an action of a selector after the one at hand`() async {
+  @Test func `processes an action of a selector after the current one`() async {
     let later = Later<Store<Int, Int>>()
     let store = Store<Int, Int>(0) { $0 += $1 }
     later.value = store
@@ -227,7 +227,7 @@ import Testing
     later.value = store
     let states = isFollowed ? store.subscription() : nil
     for number in 1...3 {
-      // Each is released while the store is at the next action, and dispatches nothing again itself.
+      // Each is released while the store processes the next action, and does not dispatch again.
       store.dispatch(
         Parcel(number) {
           released.append(number)

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Runs each job of a task on a thread of its own, so that what blocks there holds up nobody else.
+/// Runs each job of a task on its own thread, so that blocking code delays no other job.
 final class OwnThreadExecutor: TaskExecutor {
   func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)

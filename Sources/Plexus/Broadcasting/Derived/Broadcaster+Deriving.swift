@@ -1,5 +1,5 @@
 extension Broadcaster {
-  /// Returns a broadcaster of what a closure makes of every element.
+  /// Returns a broadcaster of the transformed elements.
   ///
   /// ```swift
   /// let volume = CurrentValue(3)
@@ -7,13 +7,13 @@ extension Broadcaster {
   /// let token = texts.observe { text in print(text) }
   /// ```
   ///
-  /// The result is a view: it is subscribed to this source only while it has subscribers itself, which share
-  /// one subscription. Its streams end with the source; the view itself can be a temporary. It keeps the
-  /// source, its subscribers do not.
+  /// The result is a view. It is subscribed to this source only while it has subscribers, which share one subscription.
+  /// It keeps the source alive, its subscribers do not, and their streams end with the source. The view itself can be a
+  /// temporary.
   ///
-  /// - Parameter transform: Makes an element. It runs once for each element, however many subscribers there
-  ///   are, on a thread that sends, outside every lock.
-  /// - Returns: The broadcaster. A new subscriber gets what a subscriber of the source would get, transformed.
+  /// - Parameter transform: The transform. It runs once per element, whatever the number of subscribers, with no lock
+  ///   held: on a thread that sends, or in a task that continues after about a millisecond of work.
+  /// - Returns: The broadcaster. A new subscriber receives the transformed replay of the source.
   public nonisolated func map<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> Output
   ) -> some Broadcaster<Output> {
@@ -22,11 +22,10 @@ extension Broadcaster {
 
   /// Returns a broadcaster of the elements that satisfy a condition.
   ///
-  /// Elements that do not pass take no room: a buffering policy counts those that do. Otherwise the rules are
-  /// those of ``map(_:)``. A new subscriber of a state that does not pass gets nothing until one passes.
+  /// Rejected elements take no room: a buffering policy counts the others. A new subscriber receives nothing until an
+  /// element passes, if the current state does not. Otherwise, the result behaves as that of ``map(_:)``.
   ///
-  /// - Parameter isIncluded: The condition. It runs once for each element, on a thread that sends, outside every
-  ///   lock.
+  /// - Parameter isIncluded: The condition. It runs once per element, like a transform.
   /// - Returns: The broadcaster.
   public nonisolated func filter(
     _ isIncluded: @escaping @Sendable (Element) -> Bool
@@ -34,10 +33,10 @@ extension Broadcaster {
     DerivedBroadcaster<Self, Element>(self) { isIncluded($0) ? $0 : nil }
   }
 
-  /// Returns a broadcaster that skips elements which equal the one before.
+  /// Returns a broadcaster that skips consecutive equal elements.
   ///
-  /// A subscriber never gets an element that equals the one that it got last, also if its buffering policy has
-  /// dropped others in between. Otherwise the rules are those of ``map(_:)``.
+  /// A subscriber never receives an element that equals the last one that it has received, even if its buffering policy
+  /// has dropped others in between. Otherwise, the result behaves as that of ``map(_:)``.
   ///
   /// ```swift
   /// let names = Messenger<String>()
@@ -55,7 +54,7 @@ extension Broadcaster {
 }
 
 extension StatefulBroadcaster {
-  /// Returns a broadcaster of the part of the state that a key path leads to.
+  /// Returns a broadcaster of a part of the state, selected by a key path.
   ///
   /// ```swift
   /// struct Form: Sendable, Equatable { var text = "", count = 0 }
@@ -65,12 +64,12 @@ extension StatefulBroadcaster {
   /// form.update { $0.text = "h" }
   /// ```
   ///
-  /// The part is published when it changes: a subscriber never gets a value that equals the one that it got
-  /// last. It is evaluated once for each state, however many subscribers the result has. While there are any,
-  /// ``StatefulBroadcaster/current`` returns the part that was evaluated last.
+  /// The part is published when it changes: a subscriber never receives a value that equals the last one that it has
+  /// received. The part is evaluated once per state, whatever the number of subscribers. While there are any,
+  /// ``StatefulBroadcaster/current`` returns the last result.
   ///
-  /// The result is a view: it is subscribed to this source only while it has subscribers itself. Its streams end
-  /// with the source; the view itself can be a temporary. It keeps the source, its subscribers do not.
+  /// The result is a view. It is subscribed to this source only while it has subscribers. It keeps the source alive,
+  /// its subscribers do not, and their streams end with the source. The view itself can be a temporary.
   ///
   /// - Parameter path: The path to the part.
   /// - Returns: The broadcaster.
@@ -80,12 +79,12 @@ extension StatefulBroadcaster {
     SelectedPart(self) { $0[keyPath: path] }
   }
 
-  /// Returns a broadcaster of what a closure makes of the state.
+  /// Returns a broadcaster of a value that a closure derives from the state.
   ///
-  /// The rules are those of ``select(_:)-(KeyPath<Self.Element,V>Sendable)``.
+  /// The result behaves as that of ``select(_:)-(KeyPath<Self.Element,V>Sendable)``.
   ///
-  /// - Parameter select: Makes the value. It runs on a thread that sends, or reads
-  ///   ``StatefulBroadcaster/current`` while there is no subscriber, outside every lock.
+  /// - Parameter select: Derives the value, with no lock held. It runs like a transform of ``Broadcaster/map(_:)``, or
+  ///   on the thread that reads ``StatefulBroadcaster/current`` while there is no subscriber.
   /// - Returns: The broadcaster.
   public nonisolated func select<V: Equatable & Sendable>(
     _ select: @escaping @Sendable (Element) -> V

@@ -1,4 +1,4 @@
-/// A view of another broadcaster: what it sends, transformed.
+/// A view of another broadcaster with transformed elements.
 struct DerivedBroadcaster<Source: Broadcaster, Element: Sendable>: HubBacked {
   let source: Source
   let core: DerivedCore<Source.Element, Element>
@@ -6,9 +6,9 @@ struct DerivedBroadcaster<Source: Broadcaster, Element: Sendable>: HubBacked {
   /// Creates a broadcaster that is subscribed to a source while it has subscribers.
   ///
   /// - Parameters:
-  ///   - source: The source, which the broadcaster keeps and its subscribers do not.
-  ///   - areEqual: Compares elements, if duplicates are removed.
-  ///   - transform: Makes the element for subscribers; `nil` if they get none.
+  ///   - source: The source, which the broadcaster keeps alive and its subscribers do not.
+  ///   - areEqual: Compares elements if duplicates are removed.
+  ///   - transform: Returns the element for subscribers, or `nil` for none.
   init(
     _ source: Source,
     areEqual: DuplicateFilter<Element>.AreEqual? = nil,

@@ -1,9 +1,9 @@
-/// What the subscribers of a derived broadcaster share: one subscription to the source, while there are any.
+/// The subscription to the source that all subscribers of a derived broadcaster share.
 ///
-/// The source is not kept: it keeps the core, as one of its handlers. Elements are transformed by the thread that
-/// sends them, one at a time and in order, with no lock held.
+/// The core does not keep the source alive. The source keeps the core, as one of its handlers. The sending thread
+/// transforms elements, one at a time and in order, with no lock held.
 final class DerivedCore<Input: Sendable, Output: Sendable>: Sendable {
-  /// Makes the element for subscribers; `nil` if they get none.
+  /// Returns the element for subscribers, or `nil` for none.
   typealias Transform = @Sendable (Input) -> Output?
 
   /// The subscription to the source.
@@ -14,16 +14,16 @@ final class DerivedCore<Input: Sendable, Output: Sendable>: Sendable {
 
   let hub: BroadcastHub<Output>
   let transform: Transform
-  /// Called with no lock held when the source is not subscribed to any more.
+  /// Called with no lock held when the subscription to the source ends.
   private let onStop: (@Sendable () -> Void)?
   private let connection = Locked<Connection?>(nil)
 
   /// Creates a core without subscribers.
   ///
   /// - Parameters:
-  ///   - areEqual: Compares elements, if duplicates are removed.
-  ///   - onStop: Called with no lock held when the source is not subscribed to any more.
-  ///   - transform: Makes the element for subscribers; `nil` if they get none.
+  ///   - areEqual: Compares elements if duplicates are removed.
+  ///   - onStop: Called with no lock held when the subscription to the source ends.
+  ///   - transform: Returns the element for subscribers, or `nil` for none.
   init(
     areEqual: DuplicateFilter<Output>.AreEqual? = nil,
     onStop: (@Sendable () -> Void)? = nil,
@@ -31,13 +31,13 @@ final class DerivedCore<Input: Sendable, Output: Sendable>: Sendable {
   ) {
     self.onStop = onStop
     let core = WeakReference<DerivedCore>()
-    // Sources can take back what was not read, and so can what is derived from them.
+    // Sources can revoke unread elements, and so can broadcasters that are derived from them.
     hub = BroadcastHub(isResettable: true, onEmpty: { core.object?.stop() }, areEqual: areEqual)
     self.transform = transform
     core.set(self)
   }
 
-  /// Calls the body, which registers a subscriber, and subscribes to the source before if that is the first.
+  /// Calls the body, which registers a subscriber, and before that subscribes to the source if it is the first.
   func withHub<Result>(
     of source: some Broadcaster<Input>,
     _ body: (_ hub: BroadcastHub<Output>, _ replay: [Output]) -> Result
@@ -51,7 +51,7 @@ final class DerivedCore<Input: Sendable, Output: Sendable>: Sendable {
       return (body(hub, (connection ?? new).link.replay), isUsed, hasEnded && connection == nil)
     }
     if !isUsed { new.handler.cancel() }
-    // The subscriber was still in time for what the source replays after its end.
+    // The subscriber still receives the replay that the source has after its end.
     if hasEnded { hub.finish() }
     return result
   }
@@ -72,7 +72,7 @@ final class DerivedCore<Input: Sendable, Output: Sendable>: Sendable {
     return Connection(link: link, handler: handler)
   }
 
-  /// The newest element, if it is that of everything that was sent.
+  /// The newest element, if the elements sent so far have all been transformed.
   var current: Output? {
     connection.withLock { connection in
       guard let connection, connection.link.newest == connection.handler.queue.end - 1 else {
@@ -82,7 +82,7 @@ final class DerivedCore<Input: Sendable, Output: Sendable>: Sendable {
     }
   }
 
-  /// The last subscriber has left, unless another one has come since.
+  /// Ends the subscription to the source after the last subscriber has left, unless there is a new one.
   private func stop() {
     let former = connection.withLock { connection -> Connection? in
       guard hub.state.withLock({ $0.subscriberCount == 0 }) else { return nil }
@@ -93,12 +93,12 @@ final class DerivedCore<Input: Sendable, Output: Sendable>: Sendable {
     onStop?()
   }
 
-  /// Calls the body with exclusive access to what a link remembers.
+  /// Calls the body with exclusive access to the replay of a link.
   ///
   /// - Parameters:
   ///   - link: The link.
-  ///   - body: What to do; it is told whether the link is the one that subscribers are served by.
-  /// - Returns: What the body returns.
+  ///   - body: The body, which is told whether the link serves the subscribers.
+  /// - Returns: The result of the body.
   func withLock<Result>(
     for link: Link,
     _ body: (_ isConnected: Bool) -> Result

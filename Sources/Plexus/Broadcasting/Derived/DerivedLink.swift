@@ -1,16 +1,16 @@
 // @unchecked Sendable because every field that changes is guarded by the lock of the core.
 
 extension DerivedCore {
-  /// The handler by which a derived broadcaster is subscribed to its source.
+  /// The handler that subscribes a derived broadcaster to its source.
   final class Link: Handler.DirectCalls, @unchecked Sendable {
     private let core: DerivedCore
-    /// The largest number of elements that a new subscriber gets first.
+    /// The maximum number of replayed elements.
     private let replayLimit: Int
-    /// The elements for the last few that were sent; `nil` for those of which subscribers got none.
+    /// The results for the last elements, with `nil` for elements that were filtered out.
     private var recent = Ring<Output?>()
-    /// The element that subscribers got last.
+    /// The last element that subscribers received.
     private var last: Output?
-    /// The number of the last element of the source that was transformed.
+    /// The number of the last transformed element of the source.
     private(set) var newest = Int.min
     /// Whether the source has ended.
     var hasEnded = false
@@ -22,13 +22,13 @@ extension DerivedCore {
       self.replayLimit = replayLimit
     }
 
-    /// The elements that a new subscriber gets first; called under the lock of the core.
+    /// The elements to replay to a new subscriber; accessed under the lock of the core.
     var replay: [Output] {
       (0..<recent.count).compactMap { recent[$0] ?? nil }
     }
 
     func call(_ box: AnyBox, _ sequence: Int, in queue: HandlerQueue) {
-      // Both are the user's code.
+      // Both are user code.
       let output = core.transform(Box<Input>.element(of: box))
       let isDuplicate = isDuplicate(output)
       var garbage: [Output?] = []
@@ -64,7 +64,7 @@ extension DerivedCore {
     func takeBack(in queue: HandlerQueue) {
       var garbage: ([Output], Output?) = ([], nil)
       let unread = core.withLock(for: self) { isConnected -> Delivery<Output>? in
-        // What stays is the state that the source was reset to, if it has come this far.
+        // The state to which the source was reset remains, if it was already transformed.
         let isKept = queue.isCurrent(newest)
         garbage = (replay, last)
         if isKept {
@@ -90,7 +90,7 @@ extension DerivedCore {
 }
 
 extension HubCore {
-  /// Passes on that something was sent to the source, whose element another thread hands over.
+  /// Notifies handlers that the source has sent an element that another thread delivers.
   final func note() {
     let queues = state.withLock { $0.handlers?.direct ?? [] }
     for queue in queues { queue.direct?.note() }

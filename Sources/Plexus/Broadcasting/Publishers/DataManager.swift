@@ -1,7 +1,6 @@
-/// Something that knows how to fetch a piece of data, and tells what is known of it.
+/// A type that fetches a piece of data and publishes its loading state.
 ///
-/// A conforming type says where the data is published and how it is fetched; subscribing, refreshing
-/// and logging out come with it.
+/// A conforming type provides a publisher and a fetch. The protocol adds subscribing, refreshing and logging out.
 ///
 /// ```swift
 /// struct ProfileManager: DataManager {
@@ -18,43 +17,42 @@
 /// manager.logOut()
 /// ```
 ///
-/// An actor conforms with a `nonisolated let` as its publisher. So does a class on the main actor, which
-/// also writes `@MainActor func fetch()`: a requirement that belongs to no actor takes that from it
-/// otherwise.
+/// An actor conforms with a `nonisolated let` as its publisher. So does a class on the main actor, which also
+/// declares `@MainActor func fetch()`, because the requirement is not isolated.
 public protocol DataManager<Value>: Sendable {
-  /// The data.
+  /// The type of the data.
   associatedtype Value: Sendable
 
-  /// Where the state of the data is published. It is always the same one.
+  /// The publisher of the data, which must always be the same one.
   var publisher: DataPublisher<Value> { get }
 
-  /// Fetches the data, anew each time.
+  /// Fetches the data anew.
   ///
-  /// It is called by ``refresh()`` and ``refreshIfNeeded()``, at most once at a time and apart from the
-  /// caller's task, and need not publish anything itself.
+  /// ``refresh()`` and ``refreshIfNeeded()`` call this method, at most once at a time and apart from the caller's task.
+  /// It does not need to publish anything.
   ///
   /// - Returns: The data.
-  /// - Throws: Why there is none.
+  /// - Throws: The error of the fetch.
   func fetch() async throws -> Value
 }
 
 extension DataManager {
-  /// Registers a subscriber and returns the current state of the data and those that follow.
+  /// Registers a subscriber and returns the current state of the data, followed by every change.
   ///
-  /// Nothing is fetched by that.
+  /// Subscribing does not fetch.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
   ) -> AsyncStream<LoadState<Value>> {
     publisher.subscribe(bufferingPolicy: bufferingPolicy)
   }
 
-  /// Fetches the data and publishes it, or joins the fetch that is under way.
+  /// Fetches and publishes the data, or joins the fetch in flight.
   ///
-  /// The rules are those of ``DataPublisher/load(_:)``: a result that arrives after ``logOut()`` is not
-  /// published, and the last caller that is cancelled takes the fetch with it.
+  /// As for ``DataPublisher/load(_:)``, a result that arrives after ``logOut()`` is not published, and cancelling the
+  /// last caller cancels the fetch.
   ///
   /// - Returns: The data.
   /// - Throws: The error of the fetch, or a `CancellationError` if the calling task is cancelled.
@@ -63,19 +61,18 @@ extension DataManager {
     try await publisher.load { try await fetch() }
   }
 
-  /// Fetches the data only if it is unknown, has failed or is stale.
+  /// Fetches the data if it is unknown, failed or stale.
   ///
-  /// - Returns: The loaded data that there was, or the new one.
-  /// - Throws: As ``refresh()``.
+  /// - Returns: The loaded data, or the new one.
+  /// - Throws: The same errors as ``refresh()``.
   @discardableResult
   public nonisolated func refreshIfNeeded() async throws -> Value {
     try await publisher.loadIfNeeded { try await fetch() }
   }
 
-  /// Forgets the data of the user who leaves, and publishes `.unknown`.
+  /// Drops the data of the user and publishes `.unknown`.
   ///
-  /// Nobody can reach the data any more when subscribers learn of it, and a fetch that is under way
-  /// will not be published.
+  /// The data is inaccessible before subscribers are notified, and a fetch in flight is not published.
   public nonisolated func logOut() {
     publisher.reset()
   }

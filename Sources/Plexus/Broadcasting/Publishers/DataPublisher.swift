@@ -1,34 +1,33 @@
-/// The state of one piece of data, told to any number of subscribers.
+/// A publisher of the loading state of one piece of data.
 ///
-/// A new subscriber gets the current state at once, `.unknown` included, and then every change. By
-/// default a slow subscriber skips ahead to the newest state.
+/// A new subscriber receives the current state first, `.unknown` included, and then every change. By default, a slow
+/// subscriber skips to the newest state.
 ///
 /// ```swift
 /// let profile = DataPublisher<String>(staleAfter: .seconds(300))
 /// let states = profile.subscribe()
 /// try await profile.loadIfNeeded { "Ada" }
 /// for await state in states {
-///   print(state.value ?? "nobody yet")
+///   print(state.value ?? "unknown")
 ///   break
 /// }
 /// ```
 ///
-/// ## What survives
+/// ## The previous value
 ///
-/// The newest known value survives ``startLoading()``, ``fail(_:)`` and a reload as the previous
-/// value. Only ``reset()`` drops it, before `.unknown` is published.
+/// The newest value survives ``startLoading()``, ``fail(_:)`` and a reload as the previous value. Only ``reset()``
+/// drops it, before `.unknown` is published.
 ///
 /// ## Loading
 ///
-/// ``load(_:)`` publishes `.loading`, then `.loaded` or `.failed`. A second call while one runs
-/// joins it. A result that arrives after a reset, or after a newer update or failure, is not
-/// published; those who wait for it get it.
+/// ``load(_:)`` publishes `.loading`, then `.loaded` or `.failed`. A second call joins the load in flight. A result
+/// that arrives after a reset, or after a newer update or failure, is not published, but returned to the callers.
 ///
 /// ## Staleness
 ///
-/// ``isStale`` tells whether a loaded value has reached the age given at the beginning. A publisher that
-/// was made with `publishesStaleness` also tells its subscribers: in the moment when the value goes stale,
-/// `.loaded` is published once more, and ``isStale`` is `true` by then.
+/// ``isStale`` is `true` for a loaded value that has reached the age `staleAfter`. With `publishesStaleness`,
+/// subscribers are notified: when the value becomes stale, `.loaded` is published once more, and ``isStale`` is already
+/// `true`.
 ///
 /// ```swift
 /// let weather = DataPublisher<String>(staleAfter: .seconds(60), publishesStaleness: true, clock: clock)
@@ -39,24 +38,54 @@
 ///
 /// ## Cancellation
 ///
-/// A caller of ``load(_:)`` that is cancelled leaves at once with a `CancellationError`. When the
-/// last one has left, the operation is cancelled and the state goes back to what it was before.
+/// A cancelled caller of ``load(_:)`` returns immediately with a `CancellationError`. When the last caller is
+/// cancelled, the operation is cancelled and the previous state is published.
 ///
 /// ## Release
 ///
-/// The last reference to a publisher ends its streams. A caller that waits in ``load(_:)`` holds one.
+/// Releasing the last reference to a publisher ends its streams. A caller that waits in ``load(_:)`` holds a reference.
+///
+/// ## Topics
+///
+/// ### Creating a publisher
+/// - ``init(staleAfter:publishesStaleness:clock:)``
+///
+/// ### Loading
+/// - ``load(_:)``
+/// - ``loadIfNeeded(_:)``
+///
+/// ### Reading
+/// - ``state``
+/// - ``current``
+/// - ``isStale``
+///
+/// ### Publishing
+/// - ``startLoading()``
+/// - ``update(_:)``
+/// - ``fail(_:)``
+/// - ``reset()``
+/// - ``follow(_:)``
+///
+/// ### Subscribing
+/// - ``subscribe(bufferingPolicy:)``
+/// - ``subscription(bufferingPolicy:)``
+///
+/// ### Counting subscribers
+/// - ``subscriberCount``
+/// - ``subscriberCounts(bufferingPolicy:)``
+/// - ``waitForSubscriber()``
 public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
-  /// What subscribers receive.
+  /// The type of the elements that subscribers receive.
   public typealias Element = LoadState<Value>
 
   @usableFromInline let core: DataPublisherCore<Value>
 
-  /// Creates a publisher of something unknown.
+  /// Creates a publisher in the state `.unknown`.
   ///
   /// - Parameters:
-  ///   - staleAfter: The age from which on a loaded value counts as stale, by the clock. `nil` is never.
-  ///   - publishesStaleness: Whether subscribers are told when a loaded value goes stale.
-  ///   - clock: What measures the age.
+  ///   - staleAfter: The age from which a loaded value is stale; `nil` for never.
+  ///   - publishesStaleness: Whether subscribers are notified when a loaded value becomes stale.
+  ///   - clock: The clock that measures the age.
   public init(
     staleAfter: Duration? = nil,
     publishesStaleness: Bool = false,
@@ -73,47 +102,47 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
     core.close()
   }
 
-  /// What is known at this moment.
+  /// The current state.
   @inlinable public nonisolated var state: LoadState<Value> {
     core.current
   }
 
-  /// The state at this moment.
+  /// The current state.
   @inlinable public nonisolated var current: LoadState<Value> { state }
 
-  /// Whether there is a loaded value that has reached the age given at the beginning.
+  /// Whether there is a loaded value that has reached the age `staleAfter`.
   ///
-  /// It is `false` in every other state than `.loaded`.
+  /// It is `false` in every state except `.loaded`.
   @inlinable public nonisolated var isStale: Bool {
     core.isStale
   }
 
-  /// The number of subscribers at this moment, streams and handlers alike.
+  /// The current number of subscribers, including streams and handlers.
   public nonisolated var subscriberCount: Int {
     core.hub.subscriberCount
   }
 
-  /// Registers a subscriber and returns the current state and those that follow.
+  /// Registers a subscriber and returns the current state, followed by every change.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
   ) -> AsyncStream<LoadState<Value>> {
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber and returns the current state and those that follow.
+  /// Registers a subscriber and returns the current state, followed by every change.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
   ) -> Subscription<LoadState<Value>> {
     registered(bufferingPolicy: bufferingPolicy)
   }
 
-  /// Says that loading has begun; the newest known value becomes the previous one.
+  /// Publishes that loading has started; the newest value becomes the previous one.
   @inlinable
   public nonisolated func startLoading() {
     core.change { state, _ in state.startLoading() }
@@ -121,41 +150,38 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
 
   /// Publishes a value.
   ///
-  /// - Parameter value: The newest value.
+  /// - Parameter value: The value.
   @inlinable
   public nonisolated func update(_ value: Value) {
     core.change { state, now in state.update(value, at: now) }
   }
 
-  /// Publishes that loading has failed; the newest known value becomes the previous one.
+  /// Publishes that loading has failed; the newest value becomes the previous one.
   ///
-  /// - Parameter error: Why.
+  /// - Parameter error: The error.
   @inlinable
   public nonisolated func fail(_ error: any Error) {
     core.change { state, _ in state.fail(error) }
   }
 
-  /// Forgets everything and publishes `.unknown`.
+  /// Drops the value and publishes `.unknown`.
   ///
-  /// The value can no longer be reached through ``state`` when subscribers receive `.unknown`, and the
-  /// result of a load in flight is not published. Once this has returned, no subscriber receives a state
-  /// from before it: states that a subscriber has not read yet are skipped under every buffering policy,
-  /// and do not count in ``Subscription/droppedCount``.
+  /// The value is no longer accessible through ``state`` when subscribers receive `.unknown`, and the result of a load
+  /// in flight is not published. After this method has returned, no subscriber receives an earlier state: unread states
+  /// are skipped under every buffering policy, and do not count in ``Subscription/droppedCount``.
   @inlinable
   public nonisolated func reset() {
     core.reset()
   }
 
-  /// Loads a value and publishes it, or joins the load that is under way.
+  /// Loads a value and publishes it, or joins the load in flight.
   ///
-  /// - Parameter operation: What loads the value. It runs at most once at a time, off the caller's
-  ///   actor and apart from the caller's task: neither its cancellation nor its task-local values
-  ///   reach it.
+  /// - Parameter operation: Loads the value. It runs at most once at a time, off the caller's actor and apart from the
+  ///   caller's task: neither the cancellation nor the task-local values of the caller reach it.
   /// - Returns: The value.
-  /// - Throws: The error of the operation; a `CancellationError` if the calling task is cancelled, in
-  ///   which case nothing has changed if it was so from the beginning;
-  ///   ``LoadError/recursiveLoad`` if called by the operation of the load that it would join, or by one
-  ///   for which that load waits in turn.
+  /// - Throws: The error of the operation; a `CancellationError` if the calling task is cancelled, without any effect
+  ///   if it was cancelled before the call; ``LoadError/recursiveLoad`` if called by the operation of the load that it
+  ///   would join, or by one for which that load waits.
   @inlinable
   @discardableResult
   public nonisolated func load(
@@ -164,11 +190,11 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
     try await core.load(unlessLoaded: false, operation)
   }
 
-  /// Loads a value only if it is unknown, has failed or is stale.
+  /// Loads a value if the state is unknown, failed or stale.
   ///
-  /// - Parameter operation: What loads the value, as in ``load(_:)``.
-  /// - Returns: The loaded value that there was, or the new one.
-  /// - Throws: As ``load(_:)``.
+  /// - Parameter operation: Loads the value, as in ``load(_:)``.
+  /// - Returns: The loaded value, or the new one.
+  /// - Throws: The same errors as ``load(_:)``.
   @inlinable
   @discardableResult
   public nonisolated func loadIfNeeded(
@@ -187,20 +213,20 @@ extension DataPublisher: HubBacked {
 }
 
 extension DataPublisher {
-  /// Returns the number of subscribers at this moment and whenever it changes, each number in order.
+  /// Returns the current number of subscribers, followed by every change.
   ///
-  /// The rules are those of ``Messenger/subscriberCounts(bufferingPolicy:)``: it is not a subscriber, and
-  /// ends with the publisher.
+  /// The stream does not count as a subscriber, and ends when the publisher is released. For details, see
+  /// ``Messenger/subscriberCounts(bufferingPolicy:)``.
   ///
-  /// - Parameter bufferingPolicy: What is kept while the reader is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for numbers that the reader has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscriberCounts(
     bufferingPolicy: BufferingPolicy<Int> = .unbounded
   ) -> AsyncStream<Int> {
     core.hub.counts(bufferingPolicy: bufferingPolicy)
   }
 
-  /// Waits until there is a subscriber, a stream or a handler; returns at once if there is one.
+  /// Waits until there is a subscriber, which can be a stream or a handler.
   ///
   /// - Throws: A `CancellationError` if the calling task is cancelled.
   public nonisolated func waitForSubscriber() async throws {

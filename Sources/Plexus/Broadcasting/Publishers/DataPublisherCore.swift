@@ -1,29 +1,28 @@
-/// What a ``DataPublisher`` consists of, apart from its life: loads that are under way use it without
-/// keeping the publisher.
+/// The implementation of a ``DataPublisher``, which loads in flight use without keeping the publisher alive.
 @usableFromInline
 final class DataPublisherCore<Value: Sendable>: Sendable {
   @usableFromInline
   struct State: Sendable {
     @usableFromInline var published = DataPublisherState<Value>()
-    /// The load that belongs to the current one of the state.
+    /// The load that belongs to the current load of the state.
     @usableFromInline var load: PublisherLoad?
-    /// What wakes when the loaded value goes stale.
+    /// The timer that fires when the loaded value becomes stale.
     var timer: Timer?
-    /// Whether the publisher has gone: there is nobody to be told what goes stale.
+    /// Whether the publisher was released, so that no staleness is published.
     var isClosed = false
 
     @usableFromInline
     init() {}
   }
 
-  /// What a change leaves to be done without a lock, in this order.
+  /// The effects of a change, performed in this order without a lock.
   @usableFromInline
   struct Effects: Sendable {
     @usableFromInline var delivery: Delivery<LoadState<Value>>?
     @usableFromInline var departure: PublisherLoad.Departure?
     var cancelledTask: Task<Void, Never>?
     var startedTimer: Timer?
-    /// What was replaced, to be released.
+    /// The replaced state, to be released.
     @usableFromInline var former: DataPublisherState<Value>?
     @usableFromInline var formerLoad: PublisherLoad?
 
@@ -48,7 +47,7 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
     state.withLock { $0.published.current }
   }
 
-  /// The time, if something can go stale; the clock is a user's, and read with no lock held.
+  /// The time, if values can become stale; the user's clock is read with no lock held.
   @inlinable var now: Duration {
     staleAfter == nil ? .zero : time()
   }
@@ -89,7 +88,7 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
     withExtendedLifetime(formerLoad) {}
   }
 
-  /// Changes the state and publishes it, and sees to the task that wakes when the value goes stale.
+  /// Changes the state, publishes it, and updates the timer for staleness.
   @usableFromInline
   @inline(never)
   func changeWithAlarm(_ body: (inout DataPublisherState<Value>, _ now: Duration) -> Void) {
@@ -105,7 +104,7 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
     perform(effects)
   }
 
-  /// Forgets everything, and publishes that in place of what subscribers have not read.
+  /// Drops the value, and replaces unread states by `.unknown`.
   @inlinable
   func reset() {
     let now = now
@@ -120,7 +119,7 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
     perform(effects)
   }
 
-  /// Ends every stream: the publisher has gone.
+  /// Ends every stream when the publisher is released.
   @usableFromInline
   func close() {
     hub.finish()
@@ -131,7 +130,7 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
     timer?.task?.cancel()
   }
 
-  /// Does what follows from a change, once the lock is given back.
+  /// Performs the effects of a change after the lock is released.
   @inlinable
   func perform(_ effects: consuming Effects) {
     effects.delivery?.deliver()
@@ -144,11 +143,11 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
 // MARK: - Loading
 
 extension DataPublisherCore {
-  /// Joins the current load or begins one, and waits for it.
+  /// Joins the current load or starts one, and waits for it.
   ///
   /// - Parameters:
-  ///   - unlessLoaded: Whether a value that is loaded and not stale will do.
-  ///   - operation: What loads the value.
+  ///   - unlessLoaded: Whether to return a loaded value that is not stale.
+  ///   - operation: Loads the value.
   /// - Returns: The value.
   /// - Throws: The error of the operation; a `CancellationError` if the caller is cancelled;
   ///   ``LoadError/recursiveLoad`` if it would wait for itself.
@@ -171,7 +170,7 @@ extension DataPublisherCore {
     }
   }
 
-  /// How a caller gets its value.
+  /// The way in which a caller gets its value.
   @usableFromInline
   enum Admission: Sendable {
     case ready(Value)
@@ -200,9 +199,9 @@ extension DataPublisherCore {
     return admission
   }
 
-  /// A caller leaves; the last one takes the load with it.
+  /// Removes a caller; the last one cancels the load.
   ///
-  /// - Returns: Whether it was there until now.
+  /// - Returns: Whether the caller was still waiting.
   @usableFromInline
   func leave(_ load: PublisherLoad, _ place: WaitPlace) -> Bool {
     let now = now
@@ -240,19 +239,19 @@ extension DataPublisherCore {
   }
 }
 
-// MARK: - Telling that a value goes stale
+// MARK: - Publishing staleness
 
 extension DataPublisherCore {
-  /// Sees to it that a task wakes when the loaded value goes stale, or before.
+  /// Ensures that a timer fires when the loaded value becomes stale, or earlier.
   @usableFromInline
   func adjustTimer(of state: inout State, _ effects: inout Effects, _ now: Duration) {
     guard !state.isClosed else { return }
     let time = state.published.timeUntilStale(after: staleAfter, at: now)
     let wake = time.map { now + $0.limited }
     if let timer = state.timer {
-      // One that wakes too early sleeps again: updates in quick succession start no task.
+      // A timer that fires early sleeps again, so that frequent updates start no tasks.
       if let wake, timer.wake <= wake { return }
-      // The value has gone stale, and the timer is about to say so.
+      // The value is stale, and the timer is about to publish that.
       if state.published.isStale(after: staleAfter, at: now) { return }
       effects.cancelledTask = timer.task
       state.timer = nil
@@ -263,7 +262,7 @@ extension DataPublisherCore {
     effects.startedTimer = timer
   }
 
-  /// Cancels and starts the tasks that a change has left.
+  /// Cancels and starts the timers of a change.
   @usableFromInline
   func performAlarms(_ effects: borrowing Effects) {
     effects.cancelledTask?.cancel()
@@ -282,12 +281,12 @@ extension DataPublisherCore {
     if !isCurrent { task.cancel() }
   }
 
-  /// The timer goes off.
+  /// Handles the firing of a timer.
   ///
   /// - Parameters:
-  ///   - timer: Which one.
-  ///   - hasSlept: Whether the clock let it sleep. If not, it gives up until the next change.
-  /// - Returns: When it has to go off again, if it has to.
+  ///   - timer: The id of the timer.
+  ///   - hasSlept: Whether the clock has let it sleep. If not, it stops until the next change.
+  /// - Returns: The time of its next firing, if any.
   private func wake(_ timer: UInt64, hasSlept: Bool) -> Duration? {
     let now = clock.now()
     let (next, delivery, garbage) = state.withLock { state in

@@ -1,17 +1,17 @@
-/// The synchronous heart of ``DataPublisher``: what is known, since when, and which load may say more.
+/// The pure state of ``DataPublisher``: the value, its time of arrival, and the current load.
 ///
 /// Invariants:
 ///
-/// - At most one load is current. Its result is published only if nothing newer than its beginning
-///   has been said: an update, a failure or a reset makes it a late result.
-/// - A value is dropped by a reset only, and before the reset can be seen.
+/// - At most one load is current. Its result is published only if there was no update, failure or reset since it
+///   started.
+/// - Only a reset drops a value, before the reset is visible.
 @usableFromInline
 struct DataPublisherState<Value: Sendable>: Sendable {
-  /// The load whose result will be published, unless something newer comes first.
+  /// The load whose result will be published, unless a newer change comes first.
   @usableFromInline
   struct CurrentLoad: Sendable {
     @usableFromInline let id: PublisherLoad.ID
-    /// What was known before it began, which an abandoned load leaves behind.
+    /// The state before it started, which is restored if the load is abandoned.
     @usableFromInline let previousState: LoadState<Value>
 
     @inlinable
@@ -22,7 +22,7 @@ struct DataPublisherState<Value: Sendable>: Sendable {
   }
 
   @usableFromInline var current = LoadState<Value>.unknown
-  /// When the loaded value arrived, since the publisher was made.
+  /// The time at which the loaded value arrived, since the creation of the publisher.
   @usableFromInline var loadedAt = Duration.zero
   @usableFromInline var load: CurrentLoad?
   @usableFromInline var lastID = PublisherLoad.ID(rawValue: 0)
@@ -40,19 +40,19 @@ struct DataPublisherState<Value: Sendable>: Sendable {
     return now - loadedAt >= age
   }
 
-  /// Returns how long it takes until the loaded value reaches an age, if it has not yet.
+  /// Returns the time until the loaded value reaches an age, if it has not yet.
   func timeUntilStale(after age: Duration?, at now: Duration) -> Duration? {
     guard let age, case .loaded = current, now - loadedAt < age else { return nil }
     return age - (now - loadedAt)
   }
 
-  /// Loading has begun somewhere else.
+  /// Records that a load has started elsewhere.
   @inlinable
   mutating func startLoading() {
     current = .loading(previous: current.value)
   }
 
-  /// A new value has arrived from somewhere else.
+  /// Records a new value from elsewhere.
   @inlinable
   mutating func update(_ value: Value, at now: Duration) {
     load = nil
@@ -60,21 +60,21 @@ struct DataPublisherState<Value: Sendable>: Sendable {
     loadedAt = now
   }
 
-  /// Loading has failed somewhere else.
+  /// Records that a load has failed elsewhere.
   @inlinable
   mutating func fail(_ error: any Error) {
     load = nil
     current = .failed(error, previous: current.value)
   }
 
-  /// Everything known is to be forgotten.
+  /// Drops everything.
   @inlinable
   mutating func reset() {
     load = nil
     current = .unknown
   }
 
-  /// A load of our own begins; there is no current one.
+  /// Starts a load; there is no current one.
   @inlinable
   mutating func beginLoad() -> PublisherLoad.ID {
     lastID = PublisherLoad.ID(rawValue: lastID.rawValue + 1)
@@ -83,7 +83,7 @@ struct DataPublisherState<Value: Sendable>: Sendable {
     return lastID
   }
 
-  /// A load has ended.
+  /// Ends a load.
   ///
   /// - Returns: Whether the state has changed.
   @inlinable
@@ -100,7 +100,7 @@ struct DataPublisherState<Value: Sendable>: Sendable {
     return true
   }
 
-  /// The last caller of a load has left.
+  /// Abandons a load after its last caller has left.
   ///
   /// - Returns: Whether the state has changed.
   @inlinable

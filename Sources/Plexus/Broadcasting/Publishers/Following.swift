@@ -9,15 +9,13 @@ extension DataPublisher {
   /// })
   /// ```
   ///
-  /// The sequence is iterated by a task of its own. An element is published like one that is given to
-  /// ``update(_:)``, an error like one that is given to ``fail(_:)``; the end of the sequence changes
-  /// nothing. Several sequences can be followed at once.
+  /// A task iterates the sequence. An element is published as by ``update(_:)``, and an error as by ``fail(_:)``. The
+  /// end of the sequence changes nothing. A publisher can follow several sequences at the same time.
   ///
-  /// The publisher is held weakly: the task is cancelled when the publisher is released, and what the
-  /// sequence still yields has no effect. That is the only way to stop it early; end the sequence itself
-  /// for another one.
+  /// The publisher is held weakly. When it is released, the task is cancelled, and further elements have no effect. To
+  /// stop earlier, end the sequence.
   ///
-  /// - Parameter sequence: What to follow.
+  /// - Parameter sequence: The sequence.
   public nonisolated func follow<Source: AsyncSequence & Sendable>(_ sequence: Source)
   where Source.Element == Value {
     core.hub.feed(
@@ -35,9 +33,8 @@ extension DataPublisher {
 extension Messenger {
   /// Sends every element of a sequence as it arrives.
   ///
-  /// The sequence is iterated by a task of its own. Neither its end nor an error ends the messenger; a
-  /// messenger has no place for an error, so turn it into a message before if somebody has to know. Several
-  /// sequences can be followed at once.
+  /// A task iterates the sequence. Neither its end nor an error ends the messenger. A messenger cannot send errors:
+  /// turn them into messages before, if they matter. A messenger can follow several sequences at the same time.
   ///
   /// ```swift
   /// let everywhere = Messenger<String>()
@@ -45,10 +42,10 @@ extension Messenger {
   /// everywhere.follow(here.subscribe())
   /// ```
   ///
-  /// The messenger is held weakly: the task is cancelled when the messenger finishes or is released, and
-  /// what the sequence still yields is not sent.
+  /// The messenger is held weakly. When it finishes or is released, the task is cancelled, and further elements are not
+  /// sent.
   ///
-  /// - Parameter sequence: What to follow.
+  /// - Parameter sequence: The sequence.
   public nonisolated func follow<Source: AsyncSequence & Sendable>(_ sequence: Source)
   where Source.Element == Message {
     hub.feed(

@@ -1,18 +1,17 @@
-/// The reasons why a load of a publisher cannot begin.
+/// An error of a load that cannot start.
 @nonexhaustive
 public enum LoadError: Error, Hashable, Sendable {
-  /// The operation of a load asks, directly or by way of other loads and fetches, for what it is loading
-  /// itself, and would wait for itself for ever.
+  /// The operation requests its own result, directly or through other loads and fetches, and would wait for itself.
   case recursiveLoad
 }
 
 extension LoadError: CustomStringConvertible {
-  /// A sentence that says what happened and what to do about it.
+  /// A description of the error and its solution.
   public var description: String {
     switch self {
     case .recursiveLoad:
-      "A load waits for itself: its operation calls load() of the publisher it loads for, directly or "
-        + "by way of others. Fetch the value in the operation instead."
+      "A load waits for itself: its operation calls load() of its own publisher, directly or through others. "
+        + "Fetch the value in the operation instead."
     }
   }
 }

@@ -1,17 +1,17 @@
-/// What is known of a piece of data that has to be loaded.
+/// The loading state of a piece of data.
 ///
-/// The newest known value survives a reload and a failed one as the previous value.
+/// The newest value survives a reload and a failure as the previous value.
 public enum LoadState<Value: Sendable>: Sendable {
-  /// Nothing is known: it was never loaded, or has been reset.
+  /// The data was never loaded, or has been reset.
   case unknown
-  /// It is being loaded; the value known before, if any.
+  /// The data is being loaded; the previous value, if any.
   case loading(previous: Value?)
-  /// It has been loaded.
+  /// The data has been loaded.
   case loaded(Value)
-  /// Loading it has failed; the value known before, if any.
+  /// Loading has failed; the previous value, if any.
   case failed(any Error, previous: Value?)
 
-  /// The newest known value, fresh or previous.
+  /// The newest value, current or previous.
   @inlinable public var value: Value? {
     switch self {
     case .unknown: nil
@@ -20,21 +20,21 @@ public enum LoadState<Value: Sendable>: Sendable {
     }
   }
 
-  /// Why loading has failed, in the failed state only.
+  /// The error, in the failed state only.
   @inlinable public var error: (any Error)? {
     if case .failed(let error, _) = self { error } else { nil }
   }
 
-  /// Whether it is being loaded.
+  /// Whether the data is being loaded.
   @inlinable public var isLoading: Bool {
     if case .loading = self { true } else { false }
   }
 
-  /// Returns the same state of a value derived from this one.
+  /// Returns the same state with a transformed value.
   ///
-  /// - Parameter transform: What to make of the value; called if there is one, fresh or previous.
-  /// - Returns: The state with the derived value.
-  /// - Throws: What the closure throws.
+  /// - Parameter transform: Transforms the value, current or previous. It is not called without a value.
+  /// - Returns: The state with the transformed value.
+  /// - Throws: The error of the closure.
   @inlinable
   public func map<Mapped: Sendable, Failure: Error>(
     _ transform: (Value) throws(Failure) -> Mapped
@@ -58,7 +58,7 @@ extension LoadState: PartlyEquatable {
     case (.loading(nil), .loading(nil)): true
     case (.loading(let first?), .loading(let second?)): areEqual(first, second)
     case (.loaded(let first), .loaded(let second)): areEqual(first, second)
-    // There is no telling whether two errors are the same.
+    // Errors cannot be compared.
     default: false
     }
   }

@@ -1,15 +1,15 @@
 /// A part of a list that is loaded page by page.
 public struct Page<Item: Sendable, Cursor: Sendable>: Sendable {
-  /// What is on the page.
+  /// The items of the page.
   public var items: [Item]
-  /// Where the next page begins; `nil` on the last one.
+  /// The cursor of the next page; `nil` on the last one.
   public var next: Cursor?
 
   /// Creates a page.
   ///
   /// - Parameters:
-  ///   - items: What is on the page. It may be empty, even if it is not the last one.
-  ///   - next: Where the next page begins; `nil` if there is none.
+  ///   - items: The items of the page, which can be empty, even if it is not the last one.
+  ///   - next: The cursor of the next page; `nil` if there is none.
   public init(items: [Item], next: Cursor?) {
     self.items = items
     self.next = next

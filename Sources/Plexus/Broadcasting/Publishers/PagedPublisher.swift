@@ -1,8 +1,7 @@
-/// The state of a list that is loaded page by page, told to any number of subscribers.
+/// A publisher of the loading state of a list that is loaded page by page.
 ///
-/// The publisher is given what fetches one page, and keeps the pages that it has fetched. A new
-/// subscriber gets the current state at once, `.unknown` included, and then every change. By default a
-/// slow subscriber skips ahead to the newest state.
+/// The publisher fetches one page at a time and stores all pages. A new subscriber receives the current state first,
+/// `.unknown` included, and then every change. By default, a slow subscriber skips to the newest state.
 ///
 /// ```swift
 /// let letters = PagedPublisher<String, Int> { cursor in
@@ -14,39 +13,59 @@
 /// print(letters.state.value?.items ?? [])  // a0, b0, a1, b1
 /// ```
 ///
-/// ## What survives
+/// ## The previous pages
 ///
-/// The pages survive a load and its failure as the previous value; a failed page can be asked for again.
-/// A new first page takes the place of them all. ``reset()`` drops them, before `.unknown` is
-/// published.
+/// The pages survive a load and its failure as the previous value, and a failed page can be loaded again. A new first
+/// page replaces all of them. ``reset()`` drops them, before `.unknown` is published.
 ///
 /// ## Loading
 ///
-/// Calls while a page is being loaded join that load, and so share its page and its error. With one
-/// exception: whoever asks for the first page is not served by a later one. It begins anew, and the page
-/// that was under way is not used any more when it arrives; those who wait for it return then. A page
-/// that arrives after a reset is not used either.
+/// A call during a load joins it, and shares its page and its error. There is one exception: a request for the first
+/// page does not join the load of a later one. It starts anew; the later page is not used, and its callers return. A
+/// page that arrives after a reset is not used either.
 ///
 /// ## Cancellation
 ///
-/// A caller that is cancelled leaves at once with a `CancellationError`. When the last one has left,
-/// the fetch is cancelled and the state goes back to what it was before.
+/// A cancelled caller returns immediately with a `CancellationError`. When the last caller is cancelled, the fetch is
+/// cancelled and the previous state is published.
 ///
 /// ## Release
 ///
-/// The last reference to a publisher ends its streams. A caller that waits for a page holds one.
+/// Releasing the last reference to a publisher ends its streams. A caller that waits for a page holds a reference.
+///
+/// ## Topics
+///
+/// ### Creating a publisher
+/// - ``init(fetch:)``
+///
+/// ### Loading
+/// - ``loadFirstPage()``
+/// - ``loadNextPage()``
+/// - ``reset()``
+///
+/// ### Reading
+/// - ``state``
+/// - ``current``
+///
+/// ### Subscribing
+/// - ``subscribe(bufferingPolicy:)``
+/// - ``subscription(bufferingPolicy:)``
+///
+/// ### Counting subscribers
+/// - ``subscriberCount``
+/// - ``subscriberCounts(bufferingPolicy:)``
+/// - ``waitForSubscriber()``
 public final actor PagedPublisher<Item: Sendable, Cursor: Sendable>: StatefulBroadcaster {
-  /// What subscribers receive.
+  /// The type of the elements that subscribers receive.
   public typealias Element = LoadState<Pages<Item>>
 
   let core: PagedPublisherCore<Item, Cursor>
 
-  /// Creates a publisher of a list of which nothing is known.
+  /// Creates a publisher in the state `.unknown`.
   ///
-  /// - Parameter fetch: What fetches the page at a cursor, and the first one without. One fetch runs at
-  ///   a time, unless the first page is asked for during that of another. It runs off the caller's
-  ///   actor and apart from the caller's task: neither its cancellation nor its task-local values
-  ///   reach it.
+  /// - Parameter fetch: Fetches the page at a cursor, or the first page for `nil`. Fetches do not overlap, unless the
+  ///   first page is requested during the fetch of another. They run off the caller's actor and apart from the caller's
+  ///   task: neither the cancellation nor the task-local values of the caller reach them.
   public init(
     fetch: @escaping @concurrent @Sendable (Cursor?) async throws -> Page<Item, Cursor>
   ) {
@@ -57,65 +76,64 @@ public final actor PagedPublisher<Item: Sendable, Cursor: Sendable>: StatefulBro
     core.hub.finish()
   }
 
-  /// What is known at this moment.
+  /// The current state.
   public nonisolated var state: LoadState<Pages<Item>> {
     core.current
   }
 
-  /// The state at this moment.
+  /// The current state.
   public nonisolated var current: LoadState<Pages<Item>> { state }
 
-  /// The number of subscribers at this moment, streams and handlers alike.
+  /// The current number of subscribers, including streams and handlers.
   public nonisolated var subscriberCount: Int {
     core.hub.subscriberCount
   }
 
-  /// Registers a subscriber and returns the current state and those that follow.
+  /// Registers a subscriber and returns the current state, followed by every change.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<LoadState<Pages<Item>>> = .bufferingNewest(1)
   ) -> AsyncStream<LoadState<Pages<Item>>> {
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber and returns the current state and those that follow.
+  /// Registers a subscriber and returns the current state, followed by every change.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<LoadState<Pages<Item>>> = .bufferingNewest(1)
   ) -> Subscription<LoadState<Pages<Item>>> {
     registered(bufferingPolicy: bufferingPolicy)
   }
 
-  /// Loads the first page, which takes the place of all that are known when it arrives.
+  /// Loads the first page, which replaces all pages when it arrives.
   ///
-  /// It joins a load of the first page that is under way.
+  /// The call joins a load of the first page in flight.
   ///
-  /// - Throws: The error of the fetch; a `CancellationError` if the calling task is cancelled, in which
-  ///   case nothing has changed if it was so from the beginning; ``LoadError/recursiveLoad`` if called
-  ///   by the fetch that it would join, or by one for which that fetch waits in turn.
+  /// - Throws: The error of the fetch; a `CancellationError` if the calling task is cancelled, without any effect if it
+  ///   was cancelled before the call; ``LoadError/recursiveLoad`` if called by the fetch that it would join, or by one
+  ///   for which that fetch waits.
   public nonisolated func loadFirstPage() async throws {
     try await core.load(.first)
   }
 
-  /// Loads the page after those that are known, or the first one if there are none.
+  /// Loads the page after the loaded ones, or the first page.
   ///
-  /// It joins any load that is under way, also that of the first page, and does nothing if the last page
-  /// is there.
+  /// The call joins any load in flight, also of the first page, and does nothing after the last page.
   ///
-  /// - Throws: As ``loadFirstPage()``.
+  /// - Throws: The same errors as ``loadFirstPage()``.
   public nonisolated func loadNextPage() async throws {
     try await core.load(.next)
   }
 
-  /// Forgets everything and publishes `.unknown`.
+  /// Drops all pages and publishes `.unknown`.
   ///
-  /// The pages can no longer be reached through ``state`` when subscribers receive `.unknown`, and a page
-  /// in flight is not used. Once this has returned, no subscriber receives a state from before it: states
-  /// that a subscriber has not read yet are skipped under every buffering policy.
+  /// The pages are no longer accessible through ``state`` when subscribers receive `.unknown`, and a page in flight is
+  /// not used. After this method has returned, no subscriber receives an earlier state: unread states are skipped under
+  /// every buffering policy.
   public nonisolated func reset() {
     core.reset()
   }
@@ -130,20 +148,20 @@ extension PagedPublisher: HubBacked {
 }
 
 extension PagedPublisher {
-  /// Returns the number of subscribers at this moment and whenever it changes, each number in order.
+  /// Returns the current number of subscribers, followed by every change.
   ///
-  /// The rules are those of ``Messenger/subscriberCounts(bufferingPolicy:)``: it is not a subscriber, and
-  /// ends with the publisher.
+  /// The stream does not count as a subscriber, and ends when the publisher is released. For details, see
+  /// ``Messenger/subscriberCounts(bufferingPolicy:)``.
   ///
-  /// - Parameter bufferingPolicy: What is kept while the reader is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for numbers that the reader has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscriberCounts(
     bufferingPolicy: BufferingPolicy<Int> = .unbounded
   ) -> AsyncStream<Int> {
     core.hub.counts(bufferingPolicy: bufferingPolicy)
   }
 
-  /// Waits until there is a subscriber, a stream or a handler; returns at once if there is one.
+  /// Waits until there is a subscriber, which can be a stream or a handler.
   ///
   /// - Throws: A `CancellationError` if the calling task is cancelled.
   public nonisolated func waitForSubscriber() async throws {

@@ -1,11 +1,10 @@
-/// What a ``PagedPublisher`` consists of, apart from its life: loads that are under way use it without
-/// keeping the publisher.
+/// The implementation of a ``PagedPublisher``, which loads in flight use without keeping the publisher alive.
 final class PagedPublisherCore<Item: Sendable, Cursor: Sendable>: Sendable {
   typealias Fetch = @concurrent @Sendable (Cursor?) async throws -> Page<Item, Cursor>
 
   private struct State {
     var published = PagedPublisherState<Item, Cursor>()
-    /// The load that belongs to the current one of the state.
+    /// The load that belongs to the current load of the state.
     var load: PublisherLoad?
   }
 
@@ -28,7 +27,7 @@ final class PagedPublisherCore<Item: Sendable, Cursor: Sendable>: Sendable {
     state.withLock { body(hub, [$0.published.current]) }
   }
 
-  /// Forgets everything, and publishes that in place of what subscribers have not read.
+  /// Drops all pages, and replaces unread states by `.unknown`.
   func reset() {
     perform { state, effects in
       state.published.reset()
@@ -37,13 +36,13 @@ final class PagedPublisherCore<Item: Sendable, Cursor: Sendable>: Sendable {
     }
   }
 
-  /// What a change leaves to be done without a lock, in this order.
+  /// The effects of a change, performed in this order without a lock.
   private struct Effects {
     var delivery: Delivery<LoadState<Pages<Item>>>?
     var departure: PublisherLoad.Departure?
   }
 
-  /// Changes the state, and does what follows from that once the lock is given back.
+  /// Changes the state, and performs the effects after the lock is released.
   private func perform<Result>(_ body: (inout State, inout Effects) -> Result) -> Result {
     let (result, effects, garbage) = state.withLock { state in
       let garbage = state
@@ -63,11 +62,11 @@ final class PagedPublisherCore<Item: Sendable, Cursor: Sendable>: Sendable {
 extension PagedPublisherCore {
   typealias Request = PagedPublisherState<Item, Cursor>.Request
 
-  /// Joins the current load or begins one, and waits for it, unless there is nothing to load.
+  /// Joins the current load or starts one, and waits for it, unless there is nothing to load.
   ///
-  /// - Parameter request: Which page is asked for.
-  /// - Throws: The error of the fetch; a `CancellationError` if the caller is cancelled;
-  ///   ``LoadError/recursiveLoad`` if it would wait for itself.
+  /// - Parameter request: The requested page.
+  /// - Throws: The error of the fetch; a `CancellationError` if the caller is cancelled; ``LoadError/recursiveLoad`` if
+  ///   it would wait for itself.
   func load(_ request: Request) async throws {
     try Task.checkCancellation()
     switch admit(request) {
@@ -90,7 +89,7 @@ extension PagedPublisherCore {
     _ = try await load.outcome(in: place, begin: begin) { self.leave(load, place) }
   }
 
-  /// How a caller gets its page.
+  /// The way in which a caller gets its page.
   private enum Admission {
     case nothing
     case joined(PublisherLoad, WaitPlace)
@@ -114,9 +113,9 @@ extension PagedPublisherCore {
     }
   }
 
-  /// A caller leaves; the last one takes the load with it.
+  /// Removes a caller; the last one cancels the load.
   ///
-  /// - Returns: Whether it was there until now.
+  /// - Returns: Whether the caller was still waiting.
   private func leave(_ load: PublisherLoad, _ place: WaitPlace) -> Bool {
     perform { state, effects in
       let departure = load.depart(place)

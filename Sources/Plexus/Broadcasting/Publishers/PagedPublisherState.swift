@@ -1,40 +1,38 @@
-/// The synchronous heart of ``PagedPublisher``: which pages are known, where the next one begins, and
-/// which load may say more.
+/// The pure state of ``PagedPublisher``: the pages, the next cursor, and the current load.
 ///
 /// Invariants:
 ///
-/// - At most one load is current. Its page is used only if neither a reset nor a newer load of the
-///   first page has made it a late result.
-/// - Pages are dropped by a reset, or replaced by a new first page; never by a failure.
+/// - At most one load is current. Its page is used only if there was no reset, and no newer load of the first page.
+/// - Pages are dropped by a reset, or replaced by a new first page, but never by a failure.
 struct PagedPublisherState<Item: Sendable, Cursor: Sendable>: Sendable {
-  /// Which page is asked for.
+  /// The requested page.
   enum Request: Sendable {
-    /// The first one, to begin anew.
+    /// The first page, to start anew.
     case first
-    /// The one after those that are known.
+    /// The page after the loaded ones.
     case next
   }
 
-  /// What becomes of a request.
+  /// The answer to a request.
   enum Answer: Sendable {
-    /// There is nothing to load: the last page is there.
+    /// There is nothing to load, since the last page is loaded.
     case nothing
-    /// It waits for the current load.
+    /// The request waits for the current load.
     case joins
-    /// It begins a load, of the page at the cursor or of the first one.
+    /// The request starts a load, of the page at the cursor or of the first one.
     case begins(PublisherLoad.ID, at: Cursor?)
   }
 
-  /// The load whose page will be used, unless it becomes a late one.
+  /// The load whose page will be used, unless it is superseded.
   private struct CurrentLoad {
     let id: PublisherLoad.ID
     let isOfFirstPage: Bool
-    /// What was known before it began, which an abandoned load leaves behind.
+    /// The state before it started, which is restored if the load is abandoned.
     let previousState: LoadState<Pages<Item>>
   }
 
   private(set) var current = LoadState<Pages<Item>>.unknown
-  /// Where the next page begins; `nil` before the first page and after the last.
+  /// The cursor of the next page; `nil` before the first page and after the last.
   private var next: Cursor?
   private var load: CurrentLoad?
   private var lastID = PublisherLoad.ID(rawValue: 0)
@@ -42,11 +40,11 @@ struct PagedPublisherState<Item: Sendable, Cursor: Sendable>: Sendable {
   /// The load that further callers join.
   var currentLoad: PublisherLoad.ID? { load?.id }
 
-  /// Somebody asks for a page.
+  /// Requests a page.
   mutating func ask(for request: Request) -> Answer {
     let known = current.value
     if let load {
-      // Whoever wants to begin anew is not served by a page that continues the old list.
+      // A request to start anew is not served by a page that continues the old list.
       if load.isOfFirstPage || request == .next { return .joins }
     } else if request == .next, known?.isComplete == true {
       return .nothing
@@ -62,7 +60,7 @@ struct PagedPublisherState<Item: Sendable, Cursor: Sendable>: Sendable {
     return .begins(lastID, at: isOfFirstPage ? nil : next)
   }
 
-  /// A load has ended.
+  /// Ends a load.
   ///
   /// - Returns: Whether the state has changed.
   mutating func finishLoad(
@@ -83,7 +81,7 @@ struct PagedPublisherState<Item: Sendable, Cursor: Sendable>: Sendable {
     return true
   }
 
-  /// The last caller of a load has left.
+  /// Abandons a load after its last caller has left.
   ///
   /// - Returns: Whether the state has changed.
   mutating func abandonLoad(_ id: PublisherLoad.ID) -> Bool {
@@ -93,7 +91,7 @@ struct PagedPublisherState<Item: Sendable, Cursor: Sendable>: Sendable {
     return true
   }
 
-  /// Everything known is to be forgotten.
+  /// Drops everything.
   mutating func reset() {
     load = nil
     next = nil

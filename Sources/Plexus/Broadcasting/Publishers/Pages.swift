@@ -1,15 +1,15 @@
-/// The pages of a list that have been loaded so far.
+/// The loaded pages of a list.
 public struct Pages<Item: Sendable>: Sendable {
-  /// What is on them, from the first page on.
+  /// The items of all pages, from the first page on.
   public var items: [Item]
-  /// Whether the last page is among them.
+  /// Whether the last page is loaded.
   public var isComplete: Bool
 
-  /// Creates a list of what has been loaded.
+  /// Creates a list of loaded pages.
   ///
   /// - Parameters:
-  ///   - items: What is on the pages, from the first one on.
-  ///   - isComplete: Whether the last page is among them.
+  ///   - items: The items of all pages, from the first page on.
+  ///   - isComplete: Whether the last page is loaded.
   public init(items: [Item], isComplete: Bool) {
     self.items = items
     self.isComplete = isComplete

@@ -1,10 +1,10 @@
-// `unsafeDowncast` replaces a cast: only the publisher that has made a load finishes it, and with outcomes of its
-// own type.
+// `unsafeDowncast` replaces a cast: only the publisher that has created a load finishes it, with outcomes of its own
+// type.
 
-/// One run of an operation that loads a value for a publisher, and the callers that wait for it.
+/// A run of an operation that loads a value for a publisher, and its callers.
 ///
-/// Callers join and leave under the lock of the publisher, so that one who joins is never left alone by
-/// a load that has just been abandoned.
+/// Callers join and leave under the lock of the publisher, so that a caller never joins a load that has just been
+/// abandoned.
 @usableFromInline
 final class PublisherLoad: Flight, @unchecked Sendable {
   @usableFromInline let id: PublisherLoad.ID
@@ -15,7 +15,7 @@ final class PublisherLoad: Flight, @unchecked Sendable {
     super.init()
   }
 
-  /// Starts the operation in a task of its own.
+  /// Starts the operation in its own task.
   ///
   /// - Parameters:
   ///   - operation: The operation.
@@ -38,10 +38,10 @@ final class PublisherLoad: Flight, @unchecked Sendable {
   /// Waits for the outcome.
   ///
   /// - Parameters:
-  ///   - place: The place that the caller has taken.
-  ///   - begin: Called before, if the caller may wait.
-  ///   - leave: Called when the caller has to leave: see ``depart(_:)``. It returns whether the caller
-  ///     was there until then.
+  ///   - place: The place of the caller.
+  ///   - begin: Called before the wait, if the caller can wait.
+  ///   - leave: Called when the caller has to leave: see ``depart(_:)``. It returns whether the caller was still
+  ///     waiting.
   /// - Returns: An outcome with a value.
   /// - Throws: The error of the operation; a `CancellationError` if the caller has left;
   ///   ``LoadError/recursiveLoad`` if it would wait for itself.
@@ -70,19 +70,19 @@ final class PublisherLoad: Flight, @unchecked Sendable {
     return outcome
   }
 
-  /// Removes a caller, unless the outcome is there already; the last one gives the load up.
+  /// Removes a caller, unless there is an outcome; the last one abandons the load.
   ///
-  /// - Returns: What has to follow with no lock held.
+  /// - Returns: The effects, to be performed with no lock held.
   @usableFromInline
   func depart(_ place: WaitPlace) -> PublisherLoad.Departure {
     let departure = leave(place)
     guard departure.isLast else { return PublisherLoad.Departure(departure: departure) }
     settle()
-    // It is cancelled with no lock held; if it has not started yet, it is as soon as it does.
+    // It is cancelled with no lock held. If it has not started yet, it is cancelled when it starts.
     return PublisherLoad.Departure(departure: departure, flight: self)
   }
 
-  /// Gives every caller the outcome; called with no lock held.
+  /// Passes the outcome to every caller; called with no lock held.
   @inlinable
   func finish<Value: Sendable>(_ result: Result<Value, any Error>) {
     end()
@@ -94,13 +94,13 @@ final class PublisherLoad: Flight, @unchecked Sendable {
 }
 
 extension PublisherLoad {
-  /// What has to follow the departure of a caller, with no lock held.
+  /// The effects of the departure of a caller, performed with no lock held.
   @usableFromInline
   struct Departure: Sendable {
     fileprivate let departure: Flight.Departure
     fileprivate var flight: Flight?
 
-    /// Whether the caller was there until now.
+    /// Whether the caller was still waiting.
     @usableFromInline var hasLeft: Bool { departure.hasLeft }
     /// Whether it was the last one.
     @usableFromInline var isLast: Bool { departure.isLast }

@@ -1,12 +1,12 @@
 extension KeyedCache {
-  /// Registers a subscriber that has a key kept up to date while it is there.
+  /// Registers a subscriber that keeps a key up to date.
   ///
   /// - Parameters:
   ///   - key: The key.
   ///   - hash: Its hash.
   ///   - source: The states of the key.
   ///   - refetching: The reasons to fetch.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The subscription.
   func liveSubscription(
     to key: Key,
@@ -17,7 +17,7 @@ extension KeyedCache {
   ) -> Subscription<LoadState<Value>> {
     let id = UniqueID.next()
     let live = beginLife(of: key, hash: hash)
-    // It is subscribed as long as this one subscriber is.
+    // It is subscribed as long as this subscriber.
     let core = DerivedCore<LoadState<Value>, LoadState<Value>>(
       onStop: { [weak self] in
         live.leave(id)
@@ -55,7 +55,7 @@ extension KeyedCache {
       return (shard.lives.remove(at: index), shard.value(of: key, hash: hash))
     }
     guard removed != nil, let value, capacityIsLimited else { return }
-    // It takes room again. The cost is the user's code.
+    // It takes room again. The cost is computed by user code.
     let cost = cost(of: value)
     var effects = makeEffects()
     shards.withLock(hash: hash) { shard in
@@ -69,7 +69,7 @@ extension KeyedCache {
     shards.withLock(hash: 0) { $0.eviction != nil }
   }
 
-  /// What is known of a key's value.
+  /// Returns the facts about a key's value.
   func sight(of key: Key, hash: UInt64) -> LiveState.Sight {
     shards.withLock(hash: hash) { shard in
       guard let index = shard.keys.index(of: key, hash: hash) else { return LiveState.Sight() }
@@ -84,13 +84,13 @@ extension KeyedCache {
     }
   }
 
-  /// Joins the fetch of a key as a caller, or begins one, before this returns.
+  /// Joins the fetch of a key as a caller, or starts one, before this method returns.
   ///
   /// - Parameters:
   ///   - key: The key.
   ///   - hash: Its hash.
-  ///   - isFresh: Whether only a value from the origin will do.
-  /// - Returns: The place of the caller; `nil` if there is a fresh value that will do.
+  ///   - isFresh: Whether the value must come from the origin.
+  /// - Returns: The place of the caller; `nil` if there is a fresh value that is sufficient.
   func joinFetch(of key: Key, hash: UInt64, isFresh: Bool) -> (flight: Flight, place: WaitPlace)? {
     let priority = Task.currentPriority
     let now = time.now()
@@ -121,21 +121,21 @@ extension KeyedCache {
     return joined
   }
 
-  /// Waits for a fetch that was joined; a caller that is cancelled leaves it.
+  /// Waits for a fetch that was joined; a cancelled caller leaves it.
   func wait(for joined: (flight: Flight, place: WaitPlace)?) async {
     guard let joined else { return }
     _ = try? await wait(for: joined.flight, in: joined.place, scope: nil)
   }
 
-  /// The clock by which the deadlines of values can be slept for.
+  /// The clock with which deadlines of values are awaited.
   var liveClock: any ErasedClock { time.clock ?? clock.erased() }
 }
 
 extension Multiplexer {
-  /// Registers a live subscriber and returns the current state of the value and those that follow.
+  /// Registers a live subscriber and returns the current state of the value, followed by every change.
   ///
-  /// While it is there the value is kept up to date: it is fetched when it is missing, after a refresh, and for
-  /// the reasons given. ``Refetching`` describes the rules.
+  /// The subscriber keeps the value up to date: the value is fetched if it is missing, after a refresh, and for the
+  /// given reasons. For details, see ``Refetching``.
   ///
   /// ```swift
   /// let weather = Multiplexer(policy: CachePolicy(timeToLive: .seconds(60))) { "sunny" }
@@ -147,8 +147,8 @@ extension Multiplexer {
   ///
   /// - Parameters:
   ///   - refetching: The reasons to fetch.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscribe(
     refetching: Refetching,
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
@@ -156,14 +156,14 @@ extension Multiplexer {
     AsyncStream(subscription(refetching: refetching, bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a live subscriber and returns the current state of the value and those that follow.
+  /// Registers a live subscriber and returns the current state of the value, followed by every change.
   ///
-  /// The rules are those of ``subscribe(refetching:bufferingPolicy:)``.
+  /// For details, see ``subscribe(refetching:bufferingPolicy:)``.
   ///
   /// - Parameters:
   ///   - refetching: The reasons to fetch.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
   public nonisolated func subscription(
     refetching: Refetching,
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
@@ -179,15 +179,15 @@ extension Multiplexer {
 }
 
 extension MultiplexerMap.Entry {
-  /// Registers a live subscriber and returns the current state of the value and those that follow.
+  /// Registers a live subscriber and returns the current state of the value, followed by every change.
   ///
-  /// The rules are those of ``Multiplexer/subscribe(refetching:bufferingPolicy:)``. A key with a live subscription
-  /// is not evicted, and takes no room.
+  /// For details, see ``Multiplexer/subscribe(refetching:bufferingPolicy:)``. A key with a live subscription is not
+  /// evicted, and takes no room.
   ///
   /// - Parameters:
   ///   - refetching: The reasons to fetch.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public func subscribe(
     refetching: Refetching,
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
@@ -195,14 +195,14 @@ extension MultiplexerMap.Entry {
     AsyncStream(subscription(refetching: refetching, bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a live subscriber and returns the current state of the value and those that follow.
+  /// Registers a live subscriber and returns the current state of the value, followed by every change.
   ///
-  /// The rules are those of ``subscribe(refetching:bufferingPolicy:)``.
+  /// For details, see ``subscribe(refetching:bufferingPolicy:)``.
   ///
   /// - Parameters:
   ///   - refetching: The reasons to fetch.
-  ///   - bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
   public func subscription(
     refetching: Refetching,
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)

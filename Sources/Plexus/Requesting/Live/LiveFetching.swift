@@ -1,18 +1,18 @@
-/// Keeps the value of one key up to date while there are live subscriptions.
+/// Keeps the value of one key up to date while it has live subscriptions.
 ///
-/// It does not keep the cache. Its lock is taken before that of a shard, never the other way round.
+/// It does not keep the cache alive. Its lock is acquired before that of a shard, never the other way round.
 @usableFromInline
 final class LiveFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private struct State: Sendable {
     var live = LiveState()
-    /// The fetch that is under way for the subscriptions.
+    /// The fetch in flight for the subscriptions.
     var fetch: Task<Void, Never>?
     var timer: Timer?
-    /// What iterates the signals of each subscription.
+    /// The tasks that iterate the signals of each subscription.
     var signals: [UInt64: [Task<Void, Never>]] = [:]
   }
 
-  /// What is left to be done with no lock held.
+  /// The work to be done with no lock held.
   private struct Work: Sendable {
     var effects = LiveState.Effects()
     var cancelled: [Task<Void, Never>] = []
@@ -30,7 +30,7 @@ final class LiveFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     self.cache = cache
   }
 
-  /// A live subscription begins.
+  /// Adds a live subscription.
   func join(_ id: UInt64, _ refetching: Refetching) {
     change { live, sight, now in
       live.join(
@@ -50,7 +50,7 @@ final class LiveFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     state.withLock { $0.signals[id] = tasks }
   }
 
-  /// A live subscription ends.
+  /// Removes a live subscription.
   func leave(_ id: UInt64) {
     let tasks = state.withLock { $0.signals.removeValue(forKey: id) }
     for task in tasks ?? [] { task.cancel() }
@@ -63,20 +63,20 @@ final class LiveFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return true
   }
 
-  /// The value has changed at its origin.
+  /// Marks the value as changed at its origin.
   @usableFromInline
   func refresh() {
     change { live, sight, _ in live.refresh(sight()) }
   }
 
-  /// The value was forgotten.
+  /// Handles the removal of the value.
   ///
-  /// - Parameter isSignedOut: Whether it is to stay so until it is asked for.
+  /// - Parameter isSignedOut: Whether nothing is fetched until the value is requested.
   func clear(isSignedOut: Bool) {
     change { live, _, _ in live.clear(isSignedOut: isSignedOut) }
   }
 
-  /// Something has happened to the value.
+  /// Handles a change of the value.
   func note() {
     change { live, sight, now in
       live.note(sight(), at: now)
@@ -84,7 +84,7 @@ final class LiveFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  // MARK: - What follows
+  // MARK: - Effects
 
   private func change(
     _ event: (inout LiveState, _ sight: () -> LiveState.Sight, _ now: Nanoseconds) ->

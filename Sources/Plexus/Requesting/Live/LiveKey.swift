@@ -1,4 +1,4 @@
-/// A key that is kept up to date, as its shard sees it.
+/// The live subscriptions of a key, as seen by its shard.
 @usableFromInline
 struct LiveKey<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let fetching: LiveFetching<Key, Value>
@@ -7,7 +7,7 @@ struct LiveKey<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 }
 
 extension Shard {
-  /// What keeps a key up to date, if it has live subscriptions.
+  /// The object that keeps a key up to date, if the key has live subscriptions.
   @usableFromInline
   func live(_ key: Key, _ hash: UInt64) -> LiveFetching<Key, Value>? {
     guard !lives.isEmpty else { return nil }
@@ -20,13 +20,13 @@ extension Shard {
     live(keys.entries[index].key, keys.entries[index].hash) != nil
   }
 
-  /// Tells the live subscriptions of a key that its value was forgotten.
+  /// Notifies the live subscriptions of a key that its value was removed.
   ///
   /// - Parameters:
   ///   - key: The key.
   ///   - hash: Its hash.
   ///   - isSignedOut: Whether nothing is fetched until the value is requested.
-  ///   - effects: The work that is left to be done.
+  ///   - effects: The effects to be performed later.
   @usableFromInline
   func noteCleared(_ key: Key, _ hash: UInt64, isSignedOut: Bool = false, _ effects: inout Effects)
   {
@@ -34,11 +34,11 @@ extension Shard {
     effects.deliveries.append { live.clear(isSignedOut: isSignedOut) }
   }
 
-  /// Tells all live subscriptions that the values were forgotten.
+  /// Notifies all live subscriptions that the values were removed.
   ///
   /// - Parameters:
-  ///   - isSignedOut: Whether they are to stay so until they are asked for.
-  ///   - effects: The work that is left to be done.
+  ///   - isSignedOut: Whether nothing is fetched until a value is requested.
+  ///   - effects: The effects to be performed later.
   func noteAllCleared(isSignedOut: Bool, _ effects: inout Effects) {
     for entry in lives.entries {
       let live = entry.element.fetching

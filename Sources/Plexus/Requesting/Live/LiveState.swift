@@ -1,21 +1,21 @@
-/// The live subscriptions of one key, and what they make the cache do.
+/// The pure state of the live subscriptions of one key.
 ///
-/// Each event is one call, which returns what has to be done. Times are those of the cache.
+/// Each event is one call, which returns the effects to be performed. Times are those of the cache.
 ///
 /// Invariants:
 ///
-/// - A fetch that is under way is joined: no other one begins for the subscriptions. An end that is reported for
-///   any but the last one that began is ignored.
+/// - A fetch in flight is joined: no other one starts for the subscriptions. The end of any but the last started fetch
+///   is ignored.
 /// - Without a subscription nothing is fetched, and there is no time to wake at.
 struct LiveState: Sendable {
-  /// What is known of the value.
+  /// The facts about the value.
   struct Sight: Hashable, Sendable {
     var hasValue = false
     /// The time from which the value is stale.
     var deadline = Nanoseconds.min
-    /// Whether the value has changed at its origin since it was fetched.
+    /// Whether the value was marked as changed since it was fetched.
     var isOutdated = false
-    /// Whether a fetch is under way, whoever began it.
+    /// Whether a fetch is in flight, whatever started it.
     var isFetching = false
     /// Whether the last fetch has failed.
     var hasFailed = false
@@ -23,16 +23,16 @@ struct LiveState: Sendable {
     func isStale(at now: Nanoseconds) -> Bool { now >= deadline || isOutdated }
   }
 
-  /// A fetch that has to begin.
+  /// A fetch to be started.
   struct Fetch: Hashable, Sendable {
     let number: Int
-    /// Whether only a value from the origin will do.
+    /// Whether the value must come from the origin.
     let isFresh: Bool
   }
 
-  /// What has to be done after an event.
+  /// The effects of an event.
   struct Effects: Hashable, Sendable {
-    /// Whether the fetch that is under way for the subscriptions is not waited for any more.
+    /// Whether to stop waiting for the fetch in flight.
     var leavesFetch = false
     var fetch: Fetch?
   }
@@ -44,12 +44,12 @@ struct LiveState: Sendable {
   }
 
   private var members: [UInt64: Member] = [:]
-  /// The number of the fetch that is under way for the subscriptions.
+  /// The number of the fetch in flight for the subscriptions.
   private var running: Int?
   private var lastNumber = 0
-  /// Whether nothing is fetched until the value is asked for.
+  /// Whether nothing is fetched until the value is requested.
   private var isAtRest = false
-  /// The deadline of the value, if it is still to come.
+  /// The deadline of the value, if it is in the future.
   private var deadline: Nanoseconds?
   /// The end of the interval.
   private var tick: Nanoseconds?
@@ -61,12 +61,12 @@ struct LiveState: Sendable {
     return [deadline, tick].compactMap { $0 }.min()
   }
 
-  /// Whether a fetch is the one that is under way for the subscriptions.
+  /// Whether a fetch is the one in flight for the subscriptions.
   func isRunning(_ number: Int) -> Bool { running == number }
 
   // MARK: - Subscriptions
 
-  /// A live subscription begins.
+  /// Adds a live subscription.
   mutating func join(
     _ id: UInt64,
     isWhenStale: Bool,
@@ -82,7 +82,7 @@ struct LiveState: Sendable {
     return isWhenStale && sight.isStale(at: now) ? begin(isFresh: true, sight) : Effects()
   }
 
-  /// A live subscription ends; the last one takes everything along.
+  /// Removes a live subscription; the last one stops everything.
   mutating func leave(_ id: UInt64, at now: Nanoseconds) -> Effects {
     guard members.removeValue(forKey: id) != nil else { return Effects() }
     if members.isEmpty { return rest() }
@@ -104,27 +104,27 @@ struct LiveState: Sendable {
 
   // MARK: - Reasons to fetch
 
-  /// A signal has arrived.
+  /// Handles a signal.
   mutating func signal(_ sight: Sight, at now: Nanoseconds) -> Effects {
     guard !members.isEmpty else { return Effects() }
     wakeUp(at: now)
     return begin(isFresh: true, sight)
   }
 
-  /// The value has changed at its origin.
+  /// Marks the value as changed at its origin.
   mutating func refresh(_ sight: Sight) -> Effects {
-    // After a fetch that began too early the cache itself fetches once more.
+    // A fetch that started too early is followed by another one of the cache itself.
     guard !members.isEmpty, !isAtRest, !sight.isFetching else { return Effects() }
     return begin(isFresh: true, sight)
   }
 
-  /// The value was forgotten.
+  /// Handles the removal of the value.
   ///
-  /// - Parameter isSignedOut: Whether it is to stay so until it is asked for.
-  /// - Returns: What has to be done.
+  /// - Parameter isSignedOut: Whether nothing is fetched until the value is requested.
+  /// - Returns: The effects.
   mutating func clear(isSignedOut: Bool) -> Effects {
     guard !members.isEmpty else { return Effects() }
-    // A fetch that is under way was cut off.
+    // The fetch in flight was detached.
     var effects = rest()
     guard !isSignedOut, !isAtRest else {
       isAtRest = true
@@ -134,7 +134,7 @@ struct LiveState: Sendable {
     return effects
   }
 
-  /// The time has come that was given last, or another one.
+  /// Handles the time returned last as ``nextWake``, or any other time.
   mutating func wake(_ sight: Sight, at now: Nanoseconds) -> Effects {
     guard !members.isEmpty, !isAtRest else { return Effects() }
     var isDue = false
@@ -150,17 +150,17 @@ struct LiveState: Sendable {
     return isDue ? begin(isFresh: true, sight) : Effects()
   }
 
-  // MARK: - What follows
+  // MARK: - Effects
 
-  /// Something has happened to the value.
+  /// Handles a change of the value.
   mutating func note(_ sight: Sight, at now: Nanoseconds) {
     guard !members.isEmpty else { return }
     if isAtRest, sight.hasValue || sight.isFetching { wakeUp(at: now) }
-    // A value that is stale when it arrives is not fetched over and over.
+    // A value that is stale when it arrives is not fetched again and again.
     deadline = sight.hasValue && !sight.hasFailed && sight.deadline > now ? sight.deadline : nil
   }
 
-  /// A fetch is over.
+  /// Handles the end of a fetch.
   mutating func finish(_ number: Int, _ sight: Sight, at now: Nanoseconds) {
     guard running == number else { return }
     running = nil
@@ -174,7 +174,7 @@ struct LiveState: Sendable {
   }
 
   private mutating func begin(isFresh: Bool, _ sight: Sight) -> Effects {
-    // The end of a fetch is seen before it is reported: what happens in between is not to be lost.
+    // The end of a fetch is visible before it is reported, and events in between must not be lost.
     guard running == nil || !sight.isFetching else { return Effects() }
     lastNumber += 1
     running = lastNumber

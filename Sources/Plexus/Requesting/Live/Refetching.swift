@@ -12,20 +12,21 @@
 /// becomesActive.yield()  // fetches the profile once more
 /// ```
 ///
-/// ## What every live subscription does
+/// ## Common rules
 ///
-/// The value is fetched if there is none: when the subscription begins, and after a `clear`. It is also fetched
-/// after a `refresh`. All live subscriptions of a value share its fetches, with each other and with requests. The
-/// last one to leave takes its fetch along, if no request waits for it and the policy says so.
+/// A live subscription fetches the value if it is missing: when the subscription starts, and after a `clear`. It also
+/// fetches after a `refresh`. All live subscriptions of a value share its fetches, with each other and with requests.
+/// When the last one leaves, its fetch is cancelled if no request waits for it and the policy is
+/// ``UnobservedFetch/cancel``.
 ///
 /// ## Failures
 ///
-/// A fetch that has failed is not repeated by itself: the next signal, interval or refresh fetches again.
+/// A failed fetch is not retried by the subscription: the next signal, interval or refresh fetches again.
 ///
 /// ## Signing out
 ///
-/// ``MuxRepository/clearAll()`` puts live subscriptions to rest: nothing is fetched until the value is requested,
-/// a signal arrives or another live subscription begins.
+/// After ``MuxRepository/clearAll()``, live subscriptions fetch nothing until the value is requested, a signal arrives
+/// or another live subscription starts.
 ///
 /// ## Topics
 ///
@@ -43,7 +44,7 @@ public struct Refetching: Sendable {
   private(set) var interval: Duration?
   private(set) var signals: [Signals] = []
 
-  /// Fetches the value when it has gone stale, in the moment when its time to live ends.
+  /// Fetches the value when it becomes stale, at the end of its time to live.
   public static var whenStale: Self {
     var refetching = Self()
     refetching.isWhenStale = true
@@ -52,26 +53,23 @@ public struct Refetching: Sendable {
 
   /// Fetches the value at regular intervals, fresh or stale.
   ///
-  /// The intervals count from the subscription. Of several live subscriptions the one with the shortest interval
-  /// counts. A fetch that is under way when an interval ends takes the place of another one.
-  ///
+  /// The intervals start with the subscription. If there are several live subscriptions, the shortest interval counts.
+  /// A fetch in flight at the end of an interval replaces another one.
   /// - Parameter interval: The interval, by the clock of the cache.
   /// - Returns: The reason.
   /// - Precondition: The interval is positive.
   public static func every(_ interval: Duration) -> Self {
-    precondition(interval > .zero, "The interval has to be positive")
+    precondition(interval > .zero, "The interval of a live subscription must be positive")
     var refetching = Self()
     refetching.interval = interval
     return refetching
   }
 
-  /// Fetches the value with each element of a sequence, fresh or stale: the app comes to the foreground, or the
-  /// network is back.
+  /// Fetches the value with each element of a sequence, fresh or stale.
   ///
-  /// A signal during a fetch joins that. The end of the sequence, also by an error, ends the signals and nothing
-  /// else. Each subscription iterates the sequence: share one that can be iterated only once with
-  /// `broadcast()`.
-  ///
+  /// Use it, for example, when the app enters the foreground or the network returns. A signal during a fetch joins it.
+  /// The end of the sequence, also by an error, ends only the signals. Each subscription iterates the sequence: share
+  /// one that can be iterated only once with `broadcast()`.
   /// - Parameter signals: The sequence.
   /// - Returns: The reason.
   public static func on<S: AsyncSequence & Sendable>(_ signals: S) -> Self {
@@ -88,10 +86,10 @@ public struct Refetching: Sendable {
     return refetching
   }
 
-  /// Combines two reasons: the value is fetched for either.
+  /// Combines two reasons.
   ///
   /// - Parameter other: The other reason.
-  /// - Returns: Both. Of two intervals the shorter one counts.
+  /// - Returns: Both reasons. Of two intervals, the shorter one counts.
   public func and(_ other: Self) -> Self {
     var both = self
     both.isWhenStale = isWhenStale || other.isWhenStale

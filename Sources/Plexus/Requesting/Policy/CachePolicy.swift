@@ -1,4 +1,4 @@
-/// How long a multiplexer keeps values, and what it does when fetching is slow or fails.
+/// The rules for how long a multiplexer caches values, and for slow and failing fetches.
 ///
 /// ```swift
 /// var policy = CachePolicy()
@@ -8,127 +8,151 @@
 /// let rates = Multiplexer(policy: policy) { ["EUR": 1.08] }
 /// ```
 ///
-/// A value that comes with ``CacheDirectives`` goes by them where they say something, and by the policy where
-/// they do not.
+/// ``CacheDirectives`` of a value take precedence over the policy.
 ///
-/// ## Values whose time is over
+/// ## Stale values
 ///
-/// A stale value stays in memory until a newer one takes its place, it is cleared, or it has to go for others. No policy
-/// makes it useless: it is what ``Multiplexer/cachedValue`` and subscribers have until the next fetch, what
-/// ``FetchContext`` hands to that fetch with its validator, and what ``usesCachedValue`` may let stand in for it,
-/// however old. A map of very many keys therefore needs a ``CacheCapacity``; with one, values that are not asked for
-/// any more make room for others.
+/// A stale value stays in memory until it is replaced, cleared or evicted. It remains available to
+/// ``Multiplexer/cachedValue`` and to subscribers. The next fetch receives it with its validator in the
+/// ``FetchContext``, and ``usesCachedValue`` can return it in place of an error, however old it is. A map of very many
+/// keys therefore needs a ``CacheCapacity``, which evicts values that are no longer requested.
+///
+/// ## Topics
+///
+/// ### Freshness
+/// - ``timeToLive``
+/// - ``timeToIdle``
+/// - ``expiryJitter``
+///
+/// ### Stale values
+/// - ``staleWhileRevalidate``
+/// - ``refreshAhead``
+/// - ``softTimeout``
+/// - ``usesCachedValue``
+///
+/// ### Fetches
+/// - ``fetchTimeout``
+/// - ``whenUnobserved``
+/// - ``retry``
+/// - ``maximumRetryAfter``
+/// - ``failureTimeToLive``
+/// - ``inheritsTaskLocals``
+///
+/// ### Storage
+/// - ``cacherRead``
+/// - ``writeBehind``
+/// - ``storageTimeout``
 public struct CachePolicy: Sendable {
-  /// How long a value is fresh, from the end of its fetch.
+  /// The time for which a value is fresh, measured from the end of its fetch.
   ///
-  /// A value is stale at exactly that age, by the clock of the cache. The default clock goes on while the machine
-  /// sleeps, and is read with the precision of the system's tick, which takes 1 to 10 milliseconds; with less than
-  /// 200 milliseconds it is read exactly. With zero or less a value is never fresh: it serves only where a stale one
-  /// does.
+  /// A value is stale at exactly that age, by the clock of the cache. The default clock advances while the machine
+  /// sleeps. It is read with the precision of the system's tick of 1 to 10 milliseconds, or exactly if the time to live
+  /// is less than 200 milliseconds. With zero or less, a value is never fresh, and is used only where stale values are.
+  /// Default: 30 minutes.
   public var timeToLive: Duration
 
-  /// How long after its time to live a stale value is still handed out at once, while one fetch
-  /// renews it in the background.
+  /// The time after the time to live during which a stale value is still returned immediately, while one fetch renews
+  /// it in the background.
   public var staleWhileRevalidate: Duration
 
-  /// Whether the value that there is, however old, is handed out after a fetch failed with this error.
+  /// Decides whether a failed fetch may be answered with the cached value, however old.
   ///
-  /// By default after a ``ConnectivityFailure`` that says it is one. It is asked once a failed fetch. A value
-  /// may stand in without it for the time of its ``CacheDirectives/staleIfError``, and none that is stale
-  /// does against its ``CacheDirectives/requiresRevalidation``.
+  /// By default, it is used after a ``ConnectivityFailure`` whose ``ConnectivityFailure/isConnectivityFailure`` is
+  /// `true`. The closure is called once per failed fetch. Two directives take precedence:
+  /// ``CacheDirectives/staleIfError`` allows the value for a time, and ``CacheDirectives/requiresRevalidation`` forbids
+  /// stale values.
   public var usesCachedValue: @Sendable (any Error) -> Bool
 
-  /// How long a failure is remembered: requests get it at once instead of a new fetch.
+  /// The time for which a failure is remembered, while requests fail immediately instead of fetching.
   public var failureTimeToLive: Duration
 
-  /// Whether and when a failed fetch is tried again before it counts as failed.
+  /// The number and the timing of retries, before a fetch counts as failed.
   public var retry: RetryPolicy
 
-  /// How long one attempt of a fetch may take; `nil` for as long as it likes.
+  /// The time limit for one attempt of a fetch; `nil` for no limit.
   ///
-  /// An attempt that takes longer is cancelled and fails with ``MultiplexerError/fetchTimedOut(after:)``
-  /// even if it does not heed the cancellation.
+  /// A longer attempt is cancelled and fails with ``MultiplexerError/fetchTimedOut(after:)``, even if it ignores the
+  /// cancellation.
   public var fetchTimeout: Duration?
 
-  /// What happens to a fetch when the last caller that waited for it has left.
+  /// The effect on a fetch when its last caller leaves.
   public var whenUnobserved: UnobservedFetch
 
-  /// When the stored copy is read.
+  /// The time at which the stored copy is read.
   public var cacherRead: CacherRead
 
-  /// The share by which the time to live of each value is made longer or shorter at random, so that
-  /// keys stored together do not expire together: 0.1 is up to 10 %.
+  /// The proportion by which each time to live is randomly lengthened or shortened, so that keys that are stored
+  /// together do not expire together.
   ///
-  /// A time to live that the fetch itself gives is kept exactly.
+  /// For example, 0.1 is up to 10 %. A time to live from the fetch itself is not changed.
   public var expiryJitter: Double
 
-  /// How long a value is fresh after it was used last; `nil` for no limit.
+  /// The time for which a value is fresh after its last use; `nil` for no limit.
   ///
-  /// Requests, responses, stores and updates count as uses; ``MultiplexerMap/cachedValue(_:)``, subscriptions and
-  /// prefetching do not. A value that was not used for so long is stale from then on, as at the end of its time to
-  /// live, and stays in memory.
+  /// Requests, responses, stores and updates are uses; ``MultiplexerMap/cachedValue(_:)``, subscriptions and prefetches
+  /// are not. A value that was not used for that time is stale, as at the end of its time to live, and stays in memory.
   public var timeToIdle: Duration?
 
-  /// How long before its time to live is over a value is renewed in the background, if it is requested then.
+  /// The time before the end of the time to live at which a requested value is renewed in the background.
   ///
-  /// The request, and those that come while the value is fetched, get the value at once, which is still fresh. After a
-  /// fetch that failed there is another one once half of the rest of the time has passed. The time is counted back
-  /// from the deadline of the value itself, be it from the policy or its ``CacheDirectives``; a value that lives no
-  /// longer than this is renewed by every request. With zero, the default, no value is renewed while it is fresh.
+  /// The request, and all requests during the fetch, return the value immediately, since it is still fresh. After a
+  /// failed fetch, the next one starts when half of the remaining time has passed. The deadline is that of the value,
+  /// from the policy or its ``CacheDirectives``. A value whose time to live is not longer than this is renewed by every
+  /// request. With zero, the default, no fresh value is renewed.
   public var refreshAhead: Duration
 
-  /// How long a caller waits for a fetch if there is a stale value; `nil` for as long as the fetch takes.
+  /// The time limit for a caller that could get a stale value; `nil` to wait until the fetch ends.
   ///
-  /// After that time the caller gets the stale value, and the fetch goes on, even if no other caller waits for it. A
-  /// value that ``CacheDirectives/requiresRevalidation`` is no answer, and requests that insist on a newer value, such
-  /// as `refresh().request()`, have no soft timeout. The time is counted for each caller.
+  /// After that time, the caller gets the stale value, and the fetch continues, even without callers. The timeout does
+  /// not apply to a value with ``CacheDirectives/requiresRevalidation``, nor to requests for a newer value such as
+  /// `refresh().request()`. It is measured for each caller.
   public var softTimeout: Duration?
 
-  /// How long one call of the cacher may take, by the clock of the cache.
+  /// The time limit for one call of the cacher, by the clock of the cache.
   ///
-  /// Default: five seconds. A request goes on after that time as if there were no stored copy, and for 30 seconds no stored copies are
-  /// read. Then one call tries again. ``Multiplexer/clear()`` and ``Multiplexer/flush()`` throw
-  /// ``MultiplexerError/storageTimedOut(after:)``. What could not be removed is not used, and is removed as soon as
-  /// the cacher returns, or at the next call.
+  /// After that time, a request continues as if there were no stored copy, and stored copies are not read for 30
+  /// seconds. Then one call tries again. ``Multiplexer/clear()`` and ``Multiplexer/flush()`` throw
+  /// ``MultiplexerError/storageTimedOut(after:)``. Copies that could not be removed are not used, and are removed when
+  /// the cacher returns, or by the next call. Default: five seconds.
   public var storageTimeout: Duration
 
-  /// How long after a change it is written to the cacher without a call of `flush`; `nil` for never.
+  /// The time after which a change is written to the cacher without a call of `flush`; `nil` for never.
   ///
-  /// The time is counted from the first change that is not written; everything that has changed until its end is
-  /// written together. A write that fails is tried again after the same time. Until the first attempt has ended the
-  /// values are kept even if the map is released.
+  /// The time starts with the first unwritten change, and everything that has changed by its end is written together. A
+  /// failed write is retried after the same time. Until the first attempt has ended, the values are kept even if the
+  /// map is released.
   public var writeBehind: Duration?
 
-  /// The longest wait that an error may ask for, such as the `Retry-After` of a server: ``RetryAdvice``.
+  /// The longest wait that a ``RetryAdvice`` can request, such as the `Retry-After` of a server.
   ///
-  /// An error that asks for a longer one ends the attempts. Default: a minute.
+  /// An error that requests a longer wait ends the attempts. Default: a minute.
   public var maximumRetryAfter: Duration
 
-  /// Whether a fetch has the task-local values of the caller that it begins for, such as the span of a trace.
+  /// Whether a fetch inherits the task-local values of the caller for which it starts, such as the span of a trace.
   ///
-  /// A fetch of several keys has those of the caller of its first key. Fetches that begin without a caller, such as
-  /// the renewal of a stale value, have none. The callers that join a fetch may have other values. Default: `false`.
+  /// A fetch of several keys inherits those of the caller of its first key. A fetch that starts without a caller, such
+  /// as the renewal of a stale value, has none. Callers that join a fetch can have other values. Default: `false`.
   public var inheritsTaskLocals: Bool
 
-  /// Creates a policy, with the default for every property that is left out.
+  /// Creates a policy, with defaults for omitted parameters.
   ///
   /// - Parameters:
   ///   - timeToLive: How long a value is fresh.
-  ///   - staleWhileRevalidate: How long after that a stale value is still the answer while it is renewed.
+  ///   - staleWhileRevalidate: How long after that a stale value is returned while it is renewed.
   ///   - usesCachedValue: Decides whether a failed fetch may be answered with the cached value, however old.
   ///   - failureTimeToLive: How long a failure is remembered.
-  ///   - retry: Whether and when a failed fetch is tried again.
-  ///   - fetchTimeout: How long one attempt of a fetch may take.
-  ///   - whenUnobserved: What happens to a fetch when its last caller has left.
-  ///   - cacherRead: When the stored copy is read.
-  ///   - expiryJitter: The share by which the time to live is made longer or shorter at random.
-  ///   - timeToIdle: How long a value is fresh after it was used last.
-  ///   - refreshAhead: How long before the end of its time to live a value is renewed in the background.
+  ///   - retry: The number and the timing of retries.
+  ///   - fetchTimeout: The time limit for one attempt of a fetch.
+  ///   - whenUnobserved: The effect on a fetch when its last caller leaves.
+  ///   - cacherRead: The time at which the stored copy is read.
+  ///   - expiryJitter: The proportion by which the time to live is randomly changed.
+  ///   - timeToIdle: How long a value is fresh after its last use.
+  ///   - refreshAhead: How long before the end of its time to live a requested value is renewed.
   ///   - softTimeout: How long a caller waits for a fetch if there is a stale value.
-  ///   - storageTimeout: How long one call of the cacher may take.
+  ///   - storageTimeout: The time limit for one call of the cacher.
   ///   - writeBehind: How long after a change it is written without a call of `flush`.
-  ///   - maximumRetryAfter: The longest wait that an error may ask for.
-  ///   - inheritsTaskLocals: Whether a fetch has the task-local values of the caller that it begins for.
+  ///   - maximumRetryAfter: The longest wait that an error can request.
+  ///   - inheritsTaskLocals: Whether a fetch inherits the task-local values of its first caller.
   public init(
     timeToLive: Duration = .seconds(30 * 60),
     staleWhileRevalidate: Duration = .zero,
@@ -167,7 +191,7 @@ public struct CachePolicy: Sendable {
     self.inheritsTaskLocals = inheritsTaskLocals
   }
 
-  /// Stops the program where the policy makes no sense.
+  /// Stops the program if the policy is invalid.
   @usableFromInline
   func validate() {
     precondition(

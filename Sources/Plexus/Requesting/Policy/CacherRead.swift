@@ -1,7 +1,7 @@
-/// When a multiplexer reads its stored copy.
+/// The time at which a multiplexer reads its stored copy.
 public enum CacherRead: Hashable, Sendable {
-  /// After a fetch has failed with an error after which a cached value may be used.
+  /// After a fetch has failed with an error for which the policy allows a cached value.
   case afterConnectivityError
-  /// Before the first fetch, so that what was stored before a restart is there at once.
+  /// Before the first fetch, so that stored values are available immediately after a launch.
   case beforeFetch
 }

@@ -1,8 +1,7 @@
-/// An error that knows when trying again makes sense, such as an HTTP response with a Retry-After
-/// header.
+/// An error with advice on when to retry, such as an HTTP response with a `Retry-After` field.
 ///
-/// A ``RetryPolicy`` waits at least that long, even beyond its cap. It does not try again more often.
+/// A ``RetryPolicy`` waits at least that long, even beyond its cap. The number of attempts is unchanged.
 public protocol RetryAdvice: Error {
-  /// How long to wait before the next attempt; `nil` if the error cannot tell.
+  /// The time to wait before the next attempt; `nil` for no advice.
   var retryAfter: Duration? { get }
 }

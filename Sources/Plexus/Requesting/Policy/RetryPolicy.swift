@@ -1,14 +1,12 @@
-/// Whether and when a failed fetch is tried again.
+/// The number and the timing of retries of a failed fetch.
 public struct RetryPolicy: Hashable, Sendable {
-  /// The number of tries, the first one included.
+  /// The number of attempts, including the first.
   public let attempts: Int
-  /// How long to wait before the second try.
-  ///
-  /// Every later wait is twice as long as the one before.
+  /// The wait before the second attempt, which doubles before each further one.
   public let base: Duration
   /// The longest wait.
   public let cap: Duration
-  /// The share by which every wait is made longer or shorter at random: 0.2 is up to 20 %.
+  /// The proportion by which every wait is randomly lengthened or shortened: 0.2 is up to 20 %.
   public let jitter: Double
 
   private init(attempts: Int, base: Duration, cap: Duration, jitter: Double) {
@@ -18,24 +16,23 @@ public struct RetryPolicy: Hashable, Sendable {
     self.jitter = jitter
   }
 
-  /// A failed fetch is not tried again.
+  /// A policy without retries.
   public static let never = RetryPolicy(attempts: 1, base: .zero, cap: .zero, jitter: 0)
 
-  /// A failed fetch is tried again after waits that double.
+  /// Returns a policy whose waits double.
   ///
-  /// The waits are measured by the clock of the multiplexer. A fetch that is cancelled is not tried
-  /// again; a `CancellationError` that it throws by itself is an error like any other. After an error that gives a
-  /// ``RetryAdvice`` the wait is at least as long as advised, also beyond the cap.
+  /// The waits are measured by the clock of the multiplexer. A cancelled fetch is not retried; a `CancellationError`
+  /// that it throws by itself is an error like any other. After an error with a ``RetryAdvice``, the wait is at least
+  /// as long as advised, even beyond the cap.
   ///
   /// - Parameters:
-  ///   - attempts: The number of tries, the first one included.
-  ///   - base: How long to wait before the second try.
+  ///   - attempts: The number of attempts, including the first.
+  ///   - base: The wait before the second attempt.
   ///   - cap: The longest wait, before jitter.
-  ///   - jitter: The share by which every wait is made longer or shorter at random, so that many
-  ///     clients do not return at the same moment.
+  ///   - jitter: The proportion by which every wait is randomly lengthened or shortened, so that clients do not
+  ///     retry at the same moment.
   /// - Returns: The policy.
-  /// - Precondition: There is at least one try, no duration is negative, and the jitter lies between
-  ///   0 and 1.
+  /// - Precondition: There is at least one attempt, no duration is negative, and the jitter is between 0 and 1.
   public static func exponential(
     attempts: Int,
     base: Duration,
@@ -48,13 +45,13 @@ public struct RetryPolicy: Hashable, Sendable {
     return RetryPolicy(attempts: attempts, base: base, cap: cap, jitter: jitter)
   }
 
-  /// How long to wait after an attempt has failed.
+  /// Returns the wait after a failed attempt.
   ///
   /// - Parameters:
-  ///   - attempt: The number of the attempt that has failed, from 1 on.
+  ///   - attempt: The number of the failed attempt, from 1 on.
   ///   - chance: A random number from -1 to 1.
-  ///   - advice: How long to wait at least, if the error knows.
-  /// - Returns: The wait; `nil` if it was the last attempt.
+  ///   - advice: The minimum wait, if the error has advice.
+  /// - Returns: The wait; `nil` after the last attempt.
   func wait(after attempt: Int, chance: Double, advice: Duration? = nil) -> Duration? {
     guard let wait = ownWait(after: attempt, chance: chance) else { return nil }
     return advice.map { max($0, wait) } ?? wait

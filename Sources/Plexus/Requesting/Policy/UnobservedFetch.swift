@@ -1,10 +1,10 @@
-/// What happens to a fetch when the last caller that waited for it has left.
+/// The effect on a fetch when its last caller leaves.
 public enum UnobservedFetch: Hashable, Sendable {
-  /// It goes on, and its value is kept for those who come later.
+  /// The fetch continues, and its value is stored for later requests.
   case finishAndStore
-  /// It is cancelled, and everything is as it was before it began.
+  /// The fetch is cancelled, without any further effect.
   ///
-  /// A fetch that began without a caller (behind a stale value, or for a refresh during a fetch)
-  /// is not cancelled when somebody who joined it leaves.
+  /// A fetch that started without a caller, behind a stale value or for a refresh during a fetch, is not cancelled when
+  /// a caller that has joined it leaves.
   case cancel
 }

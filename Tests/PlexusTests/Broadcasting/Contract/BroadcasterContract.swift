@@ -2,10 +2,10 @@ import Plexus
 import TestSupport
 import Testing
 
-/// The rules of registration and order that every broadcaster keeps.
+/// The rules of registration and order for all broadcasters.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The contract of broadcasters` {
   @Test(arguments: contractSubjects, ReadingWay.all)
-  func `rule 0.1: what is sent after registration arrives though nobody iterates yet`(
+  func `rule 0.1: what is sent after registration arrives, even before the iteration`(
     subject: any ContractSubject,
     way: ReadingWay
   ) async {
@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test(arguments: contractSubjects.filter { $0.replays && $0.deliversAtOnce }, ReadingWay.all)
-  func `rule 0.1: who subscribes to states gets the newest one, whoever else is there`(
+  func `rule 0.1: a subscriber to states gets the newest one, with and without others`(
     subject: any ContractSubject,
     way: ReadingWay
   ) async {
@@ -109,7 +109,7 @@ import Testing
   }
 
   @Test(arguments: contractSubjects)
-  func `rule 0.2: a handler that suspends never overlaps itself and holds up nobody`(
+  func `rule 0.2: a handler that suspends never overlaps itself and delays no other`(
     subject: any ContractSubject
   ) async {
     let stage = subject.stage()
@@ -133,7 +133,7 @@ import Testing
   }
 
   @Test(arguments: contractSubjects.filter(\.ordersHandlers), HandlerSite.synchronous)
-  func `rule 0.3: what a handler sends comes after the message at hand, for everybody`(
+  func `rule 0.3: what a handler sends follows the current message, for all subscribers`(
     subject: any ContractSubject,
     site: HandlerSite
   ) async {
@@ -174,7 +174,7 @@ import Testing
   }
 
   @Test(arguments: contractSubjects, ReadingWay.all)
-  func `rule 0.5: who subscribes while a message is being delivered gets the next one`(
+  func `rule 0.5: a subscriber that joins during a delivery gets the next message`(
     subject: any ContractSubject,
     way: ReadingWay
   ) async {
@@ -189,7 +189,7 @@ import Testing
     stage.send(1)
     _ = await outer.numbers(11)
     let numbers = await late.first(1)[0].numbers(subject.replays ? 11 : 10)
-    // The replay of a state is the state that is being delivered; there is none of a message.
+    // The replay of a state is the state that is being delivered; a message has no replay.
     #expect(numbers == Array((subject.replays ? 1 : 2)..<12))
     withExtendedLifetime(token) {}
   }

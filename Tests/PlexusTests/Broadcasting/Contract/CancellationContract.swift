@@ -2,9 +2,9 @@ import Plexus
 import TestSupport
 import Testing
 
-/// The rules of cancellation that every broadcaster keeps.
+/// The rules of cancellation for all broadcasters.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The contract of cancellation` {
-  /// How many elements a cancelled loop may still see.
+  /// The number of elements that a cancelled loop can still receive.
   func allowance(_ way: ReadingWay) -> Int {
     way.reading == .subscription && way.policy == .unbounded ? 15 : 0
   }
@@ -14,7 +14,7 @@ import Testing
     subject: any ContractSubject,
     way: ReadingWay
   ) async {
-    // Wherever the loop stands in its chunk when it is cancelled, and where there are no chunks anywhere.
+    // At every position of a chunk, and without chunks.
     let places = way.policy == .unbounded ? Array(1...34) : [1, 2, 33]
     for cancelledAt in places {
       let stage = subject.stage()
@@ -78,7 +78,7 @@ import Testing
   }
 
   @Test(arguments: contractSubjects, ReadingWay.all)
-  func `rule 0.4: a loop that was cancelled never goes on`(
+  func `rule 0.4: a cancelled loop never continues`(
     subject: any ContractSubject,
     way: ReadingWay
   ) async {
@@ -109,7 +109,7 @@ import Testing
     tokens.append(await selfCancelling(stage, site, census.parcel(), log, tokens))
     stage.send(1..<50)
     stage.send(50..<100)
-    // What was freed cannot be called any more.
+    // A released closure cannot be called.
     await census.falls(to: 0)
     #expect(log.entries == [1, 2, 3])
     #expect(stage.subscriberCount == 0)
@@ -126,13 +126,13 @@ import Testing
     await stage.observe(site) { number in
       guard number > 0 else { return }
       withExtendedLifetime(captured) { log.append(number) }
-      // The token may not be there yet; the handler asks again at the next message.
+      // The token may not exist yet; the handler checks again at the next message.
       if number >= 3 { for token in tokens.entries { token.cancel() } }
     }
   }
 
   @Test(arguments: contractSubjects.filter(\.ordersHandlers), HandlerSite.synchronous)
-  func `rule 0.4: a handler cancelled by one before it misses the message at hand`(
+  func `rule 0.4: a handler cancelled by one before it misses the current message`(
     subject: any ContractSubject,
     site: HandlerSite
   ) async {

@@ -2,7 +2,7 @@ import Plexus
 import TestSupport
 import Testing
 
-/// One order for consumers everywhere, whoever sends at the same time.
+/// One order for all consumers, whatever is sent concurrently.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The contract of concurrency` {
   @Test(arguments: contractSubjects)
   func `rule 0.2: consumers on and off actors see one order of what many send at once`(
@@ -42,14 +42,14 @@ import Testing
   }
 
   @Test(arguments: contractSubjects)
-  func `rule 0.5: who comes and goes while many send misses nothing in between`(
+  func `rule 0.5: subscribers that join and leave while many send miss nothing in between`(
     subject: any ContractSubject
   ) async {
     let stage = subject.stage()
-    // Somebody is always there.
+    // There is always a subscriber.
     let host = stage.subscribe()
     let isOver = Guarded(false)
-    // Whoever sends looks at what it has sent, and so is never very far ahead of the others.
+    // Each sender reads its own elements, and is therefore never far ahead of the others.
     let echo = stage.subscribe()
     let sending = Task.detached {
       var count = 0
@@ -80,7 +80,7 @@ import Testing
 }
 
 extension StageReader {
-  /// Reads so many numbers greater than zero, or all until the end.
+  /// Reads a number of positive numbers, or all until the end.
   func positiveNumbers(
     _ limit: Int,
     isolation: isolated (any Actor)? = #isolation

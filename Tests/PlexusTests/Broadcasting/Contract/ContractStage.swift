@@ -1,7 +1,7 @@
 import Plexus
 import TestSupport
 
-/// A broadcaster under test, its elements told by their numbers.
+/// A broadcaster under test, whose elements are identified by numbers.
 protocol Stage: Sendable {
   var subscriberCount: Int { get }
 
@@ -18,7 +18,7 @@ protocol Stage: Sendable {
   ) async -> ObservationToken
   /// Registers a handler that lives as long as its owner.
   func observe(as owner: Parcel, isAsync: Bool, _ body: @escaping @Sendable (Int) -> Void)
-  /// Registers a handler that may suspend.
+  /// Registers a handler that can suspend.
   func observeSlowly(_ body: @escaping @Sendable (Int) async -> Void) -> ObservationToken
 }
 
@@ -44,14 +44,14 @@ extension Stage {
   }
 }
 
-/// What one reader receives.
+/// The elements that one reader receives.
 protocol StageReader: Sendable {
   /// Calls a closure for each number until it returns `false`.
   func forEach(isolation: isolated (any Actor)?, _ body: (Int) async -> Bool) async
 }
 
 extension StageReader {
-  /// Reads until the end, or until so many numbers have been read.
+  /// Reads until the end, or until a number of elements have been read.
   func numbers(_ limit: Int = .max, isolation: isolated (any Actor)? = #isolation) async -> [Int] {
     var numbers: [Int] = []
     guard limit > 0 else { return numbers }

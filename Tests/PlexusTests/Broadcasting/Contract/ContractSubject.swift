@@ -1,41 +1,41 @@
 import Plexus
 import Testing
 
-/// A kind of broadcaster that the contract is checked for.
+/// A kind of broadcaster that is tested against the contract.
 ///
-/// What is sent are parcels with numbers; an element that holds none is a replay of the beginning.
+/// The sent elements contain parcels with numbers; an element without a parcel is a replay of the initial state.
 protocol ContractSubject: Sendable, CustomTestStringConvertible {
   associatedtype Source: Broadcaster
 
-  /// Whether a new subscriber gets the newest element first.
+  /// Whether the newest element is replayed to a new subscriber.
   var replays: Bool { get }
-  /// Whether the newest element is there as long as the broadcaster.
+  /// Whether the newest element is retained as long as the broadcaster.
   var keepsNewest: Bool { get }
-  /// Whether the parcels themselves are sent, rather than word of them.
+  /// Whether the parcels themselves are sent, instead of notifications about them.
   var sendsParcels: Bool { get }
-  /// Whether what is sent has been delivered when sending returns, rather than soon afterwards.
+  /// Whether elements have been delivered when sending returns, instead of soon afterwards.
   var deliversAtOnce: Bool { get }
-  /// Whether elements may be lost when one subscriber follows another with nobody in between.
+  /// Whether elements can be lost between the end of one subscriber and the start of the next.
   var losesInPauses: Bool { get }
-  /// Whether the synchronous handlers of one actor are called in subscription order, message by
-  /// message, rather than each in a loop of its own.
+  /// Whether the synchronous handlers of one actor are called in subscription order, message by message, instead of
+  /// each in its own loop.
   var ordersHandlers: Bool { get }
-  /// Makes a broadcaster to which nothing has been sent.
+  /// Creates a broadcaster to which nothing has been sent.
   func makeSource() -> Source
   /// Sends a parcel to all subscribers.
   func send(_ parcel: Parcel, to source: Source)
-  /// Calls the body, and sends nothing in the meantime, with what tells a new subscriber the parcels
-  /// in its elements.
+  /// Calls the body, while nothing is sent, with a function that returns the parcels in the elements of a new
+  /// subscriber.
   func registering<Result>(_ body: (@escaping Opener<Source.Element>) -> Result) -> Result
   /// Returns the parcel in an element.
   func parcel(in element: Source.Element) -> Parcel?
   /// Ends all streams; the last reference to the broadcaster is released afterwards in any case.
   func end(_ source: Source)
-  /// Makes a broadcaster for a test, which need not know the type of the elements.
+  /// Creates a type-erased stage for a test.
   func stage() -> any Stage
 }
 
-/// What returns the parcel in an element, called for all elements of one subscriber in order.
+/// Returns the parcel in an element, called for all elements of one subscriber in order.
 typealias Opener<Element> = @Sendable (Element) -> Parcel?
 
 extension ContractSubject {
@@ -107,7 +107,7 @@ struct MultiplexerSubject: ContractSubject {
   func parcel(in element: LoadState<Parcel>) -> Parcel? { element.value }
 }
 
-/// A broadcaster that is not of this library: it has nothing but the protocol's requirements.
+/// A broadcaster of another library, with only the requirements of the protocol.
 struct ForeignSubject: ContractSubject {
   struct Source: Broadcaster {
     let messenger = Messenger<Parcel>()
@@ -130,7 +130,7 @@ struct ForeignSubject: ContractSubject {
   func parcel(in element: Parcel) -> Parcel? { element }
 }
 
-/// All kinds of broadcasters that keep the contract.
+/// All kinds of broadcasters that follow the contract.
 let contractSubjects: [any ContractSubject] =
   [
     MessengerSubject(finishes: true),
@@ -158,21 +158,21 @@ let contractSubjects: [any ContractSubject] =
     CurrentValueSubject(removesDuplicates: true, ending: .finish),
   ] + DerivedSubject.Kind.allCases.map { DerivedSubject(kind: $0) }
 
-/// How a loop reads.
+/// The ways in which a loop reads.
 enum Reading: CaseIterable, Sendable {
   case subscription
   case stream
 }
 
-/// A buffering policy, whatever the elements are.
+/// A buffering policy for elements of any type.
 enum Policy: Hashable, Sendable {
   case unbounded
   case newest(Int)
   case oldest(Int)
 
-  /// The policies under which nothing is lost in these tests.
+  /// The policies under which these tests lose nothing.
   ///
-  /// However far a reader falls behind on a busy machine, it is not as far as this.
+  /// Even on a busy machine, no reader falls this far behind.
   static let roomy: [Policy] = [.unbounded, .newest(10_000_000), .oldest(10_000_000)]
 
   func callAsFunction<Element>() -> BufferingPolicy<Element> {
@@ -184,7 +184,7 @@ enum Policy: Hashable, Sendable {
   }
 }
 
-/// How a loop reads, and under which policy.
+/// The way in which a loop reads, and its policy.
 struct ReadingWay: Hashable, Sendable, CustomTestStringConvertible {
   var reading = Reading.subscription
   var policy = Policy.unbounded

@@ -1,7 +1,7 @@
 import Plexus
 import TestSupport
 
-/// An event of the contract's tests: it is not kept.
+/// An event of the contract's tests, which is not retained.
 struct Posted: Event {
   let parcel: Parcel
 }
@@ -39,7 +39,7 @@ struct EventBusSubject: ContractSubject {
   func stage() -> any Stage { EventStage(self) }
 }
 
-/// A stage whose handlers are those of the bus.
+/// A stage that registers its handlers with the bus.
 private final class EventStage: Stage {
   private let base: ContractStage<EventBusSubject>
 

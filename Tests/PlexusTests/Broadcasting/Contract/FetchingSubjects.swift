@@ -1,7 +1,7 @@
 import Plexus
 import TestSupport
 
-/// Pages of one parcel each; what is sent is fetched as a new first page, one after the other.
+/// Pages of one parcel each; sending fetches a new first page, one after the other.
 struct PagedPublisherSubject: ContractSubject {
   private let parcels = ParcelFeed()
 
@@ -35,7 +35,7 @@ struct PagedPublisherSubject: ContractSubject {
   func stage() -> any Stage { ContractStage(PagedPublisherSubject()) }
 }
 
-/// A sequence of parcels, iterated once for all.
+/// A sequence of parcels, iterated once for all subscribers.
 struct SharedSequenceSubject: ContractSubject {
   private let parcels = ParcelFeed()
 
@@ -56,7 +56,7 @@ struct SharedSequenceSubject: ContractSubject {
   func stage() -> any Stage { ContractStage(SharedSequenceSubject()) }
 }
 
-/// Parcels in order, kept for whoever asks next.
+/// Parcels in order, kept for the next fetch.
 private final class ParcelFeed: AsyncSequence, Sendable {
   final class Iterator: AsyncIteratorProtocol {
     private let feed: ParcelFeed
@@ -77,7 +77,7 @@ private final class ParcelFeed: AsyncSequence, Sendable {
     var isClosed = false
     var waiting: [Int: CheckedContinuation<Void, Never>] = [:]
     var lastID = 0
-    /// The broadcaster, which must not be released before everything has been asked for.
+    /// The broadcaster, which must not be released before all parcels have been requested.
     var kept: (any Sendable)?
   }
 
@@ -89,7 +89,7 @@ private final class ParcelFeed: AsyncSequence, Sendable {
     change { $0.parcels.append(parcel) }
   }
 
-  /// Ends the sequence after what has been sent, and keeps its broadcaster until then.
+  /// Ends the sequence after the parcels sent so far, and keeps its broadcaster until then.
   func close(after source: some Broadcaster) {
     let isAwaited = source.subscriberCount > 0
     change { state in
@@ -98,7 +98,7 @@ private final class ParcelFeed: AsyncSequence, Sendable {
     }
   }
 
-  /// Lets go of the broadcaster: everything has been asked for.
+  /// Releases the broadcaster after all parcels have been requested.
   func release() {
     let kept = state.withLock { $0.kept.take() }
     withExtendedLifetime(kept) {}

@@ -1,6 +1,6 @@
 import Plexus
 
-/// Where and how a handler is called.
+/// The isolation and the kind of a handler.
 enum HandlerSite: CaseIterable, Sendable {
   case mainActor
   case mainActorAsync
@@ -15,7 +15,7 @@ enum HandlerSite: CaseIterable, Sendable {
   ]
 }
 
-/// An actor whose closures belong to it.
+/// An actor with closures that are isolated to it.
 actor HandlerHost {
   private(set) var callCount = 0
 
@@ -39,14 +39,14 @@ actor HandlerHost {
 }
 
 extension ContractStage {
-  /// Registers a handler that is told the numbers.
+  /// Registers a handler that receives the numbers.
   func observe(
     _ site: HandlerSite,
     policy: Policy = .unbounded,
     on host: HandlerHost,
     _ body: @escaping @Sendable (Int) -> Void
   ) async -> ObservationToken {
-    // Nothing is sent while one of these tests registers a handler.
+    // These tests do not send while they register a handler.
     let open = subject.registering { $0 }
     let handler: @Sendable (Element) -> Void = { element in
       if let number = open(element)?.number { body(number) }

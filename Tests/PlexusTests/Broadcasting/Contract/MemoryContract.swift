@@ -2,7 +2,7 @@ import Plexus
 import TestSupport
 import Testing
 
-/// The rules of memory, locks and threads that every broadcaster keeps.
+/// The rules of memory, locks and threads for all broadcasters.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The contract of memory` {
   @Test(arguments: contractSubjects, ReadingWay.all)
   func `rule 0.6: dropping what subscribe returned unsubscribes`(
@@ -47,7 +47,7 @@ import Testing
   }
 
   @Test(arguments: contractSubjects.filter(\.deliversAtOnce), ReadingWay.all)
-  func `rule 0.6: elements are released when everybody has read them`(
+  func `rule 0.6: elements are released when all subscribers have read them`(
     subject: any ContractSubject,
     way: ReadingWay
   ) async {
@@ -56,7 +56,7 @@ import Testing
     let readers = (0..<2).map { _ in stage.subscribe(way) }
     for number in 0..<1000 { stage.send(census.parcel(number)) }
     for reader in readers { _ = await reader.numbers(1000) }
-    // The last ones may stay: in the chunk that is being filled, or as the state.
+    // The last ones can remain, in the chunk that is being filled or as the state.
     if way.policy == .unbounded { #expect(census.living <= 16) }
     stage.end()
     for reader in readers { _ = await reader.numbers() }
@@ -68,7 +68,7 @@ import Testing
     arguments: contractSubjects.filter { $0.sendsParcels && $0.deliversAtOnce },
     ReadingWay.all
   )
-  func `rule 0.6: an unread backlog is released with the last who could read it`(
+  func `rule 0.6: an unread backlog is released with its last possible reader`(
     subject: any ContractSubject,
     way: ReadingWay
   ) async {
@@ -125,7 +125,7 @@ import Testing
   }
 
   @Test(arguments: contractSubjects, [false, true])
-  func `rule 0.6: the death of its owner unsubscribes a handler`(
+  func `rule 0.6: the release of its owner unsubscribes a handler`(
     subject: any ContractSubject,
     isAsync: Bool
   ) async {
@@ -138,7 +138,7 @@ import Testing
     await log.contains(1)
     #expect(stage.subscriberCount == 1)
     owner = nil
-    // The handler may hold the owner while it runs.
+    // The handler can keep the owner alive during a call.
     await census.falls(to: 1)
     #expect(stage.subscriberCount == 0)
     await census.falls(to: 0)
@@ -148,7 +148,7 @@ import Testing
   }
 
   @Test(arguments: contractSubjects, [false, true])
-  func `rule 0.6: the closure of a dead owner is freed by the next message alone`(
+  func `rule 0.6: the closure of a released owner is freed by the next message alone`(
     subject: any ContractSubject,
     isAsync: Bool
   ) async {

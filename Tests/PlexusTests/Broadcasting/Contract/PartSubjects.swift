@@ -1,6 +1,6 @@
 import Plexus
 
-/// States of one key of a map; what is sent is stored for it.
+/// States of one key of a map; sending stores a value for it.
 struct MapKeySubject: ContractSubject {
   var testDescription: String { "a key of a multiplexer map" }
 
@@ -17,7 +17,7 @@ struct MapKeySubject: ContractSubject {
   func parcel(in element: LoadState<Parcel>) -> Parcel? { element.value }
 }
 
-/// States of one value that has a live subscription, as that one is told.
+/// States of one value, as its live subscription receives them.
 struct LiveSubject: ContractSubject {
   struct Source: Broadcaster {
     let cache: Multiplexer<Parcel?>
@@ -39,7 +39,7 @@ struct LiveSubject: ContractSubject {
 
   func makeSource() -> Source {
     let cache = Multiplexer<Parcel?> { throw CancellationError() }
-    // It has a value that does not go stale: nothing is fetched.
+    // It has a value that does not become stale, so that nothing is fetched.
     cache.store(nil)
     return Source(cache: cache)
   }
@@ -57,7 +57,7 @@ struct ChangesSubject: ContractSubject {
     case app
   }
 
-  /// A state that is nothing but a parcel, or none at the beginning.
+  /// A state with one parcel, or none initially.
   struct Content: Equatable, Sendable {
     var parcel: Parcel?
 

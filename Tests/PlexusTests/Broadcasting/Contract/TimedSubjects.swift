@@ -1,7 +1,7 @@
 import Plexus
 import TestSupport
 
-/// Touches, which fire at once.
+/// Touches that fire immediately.
 struct DebouncerSubject: ContractSubject {
   private let pendingWrites = Ledger()
 
@@ -24,7 +24,7 @@ struct DebouncerSubject: ContractSubject {
   func stage() -> any Stage { ContractStage(DebouncerSubject()) }
 }
 
-/// Touches, none of which comes too early.
+/// Touches that are never too early.
 struct ThrottlerSubject: ContractSubject {
   private let pendingWrites = Ledger()
 
@@ -47,9 +47,9 @@ struct ThrottlerSubject: ContractSubject {
   func stage() -> any Stage { ContractStage(ThrottlerSubject()) }
 }
 
-/// Changes of a variable, each of which fires at once.
+/// Changes of a variable that fire immediately.
 struct DebouncerVarSubject: ContractSubject {
-  /// A parcel, or none at the beginning.
+  /// A parcel, or none initially.
   struct Content: Equatable, Sendable {
     var parcel: Parcel?
 
@@ -69,14 +69,14 @@ struct DebouncerVarSubject: ContractSubject {
   func parcel(in element: Content) -> Parcel? { element.parcel }
 }
 
-/// The numbers of the parcels that were sent as elements that say nothing, in order.
+/// The numbers of the sent parcels, for elements without content, in order.
 ///
-/// A subscriber under whose policy nothing is lost gets as many elements as were written since it
-/// was registered, and knows what they stand for by counting.
+/// A subscriber whose policy loses nothing receives one element for each number that was recorded since its
+/// registration, and identifies elements by counting.
 private final class Ledger: Sendable {
   private let numbers = Guarded<[Int]>([])
 
-  /// Writes a number down and does what sends it, one at a time.
+  /// Records a number and sends, one at a time.
   func write(_ number: Int, _ send: () -> Void) {
     numbers.withLock { numbers in
       numbers.append(number)
@@ -84,7 +84,7 @@ private final class Ledger: Sendable {
     }
   }
 
-  /// Calls the body, while nothing is written, with what opens the elements from now on.
+  /// Calls the body, while nothing is recorded, with a function that identifies the elements from now on.
   func opening<Result>(_ body: (@escaping Opener<Void>) -> Result) -> Result {
     numbers.withLock { numbers in
       let position = Guarded(numbers.count)

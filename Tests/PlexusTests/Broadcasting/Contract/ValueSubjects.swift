@@ -1,6 +1,6 @@
 import Plexus
 
-/// A value; what is sent is set.
+/// A value; sending sets it.
 struct CurrentValueSubject: ContractSubject {
   enum Ending: CaseIterable, Sendable { case finish, release }
 
@@ -28,7 +28,7 @@ struct CurrentValueSubject: ContractSubject {
   }
 }
 
-/// What is derived from another broadcaster.
+/// A subject that is derived from another broadcaster.
 struct DerivedSubject: ContractSubject {
   typealias Content = ChangesSubject.Content
 
@@ -45,7 +45,7 @@ struct DerivedSubject: ContractSubject {
     case filteredMap = "filtered mapped messages"
   }
 
-  /// A derived broadcaster, and what sends to its source.
+  /// A derived broadcaster and its source.
   struct Source: Broadcaster {
     let base: any Broadcaster<Content>
     let send: @Sendable (Parcel) -> Void

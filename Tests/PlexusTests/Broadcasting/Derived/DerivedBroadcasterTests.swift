@@ -51,7 +51,7 @@ import Testing
     #expect(calls.entries == [1, 2])
   }
 
-  @Test func `ends with its source and not before, though nobody keeps it`() async {
+  @Test func `ends with its source and not before, without being kept`() async {
     var messenger: Messenger<Int>? = Messenger()
     guard let stream = messenger?.map({ $0 + 1 }).filter({ $0 > 1 }).subscribe() else { return }
     messenger?.send(1)
@@ -113,7 +113,7 @@ import Testing
     #expect(subscription.droppedCount == 4 - expected.count)
   }
 
-  @Test func `tells a new subscriber nothing of a state that does not pass`() async {
+  @Test func `delivers no state that does not pass to a new subscriber`() async {
     let number = CurrentValue(2)
     let even = number.filter { $0.isMultiple(of: 2) }
     let first = even.subscription(bufferingPolicy: .unbounded)
@@ -135,11 +135,13 @@ import Testing
     for name in ["a", "b", "b", "a"] { messenger.send(name) }
     messenger.finish()
     #expect(await all.all() == ["a", "b", "a"])
-    // It has missed b, and a is what it got last.
+    // It has missed b, and has received a last.
     #expect(await slow.all() == [])
   }
 
-  @Test func `without duplicates tells a later subscriber what it has not got yet`() async {
+  @Test func `without duplicates delivers to a later subscriber what it has not received yet`()
+    async
+  {
     let value = CurrentValue(1)
     let distinct = value.removeDuplicates()
     let first = distinct.subscription(bufferingPolicy: .unbounded)
@@ -192,7 +194,9 @@ import Testing
     #expect(await text.first(1) == ["public"])
   }
 
-  @Test func `gives no state from before a clear of a value that is gone already`() async throws {
+  @Test func `delivers no state from before a clear of a value that was already removed`()
+    async throws
+  {
     let cache = Multiplexer<String> { throw Broken() }
     let values = cache.map { $0.value ?? "none" }
     let subscription = values.subscription(bufferingPolicy: .unbounded)

@@ -62,7 +62,7 @@ import Testing
     withExtendedLifetime(stream) {}
   }
 
-  @Test func `goes with the last subscriber, and what it remembers, too`() {
+  @Test func `is released with the last subscriber, together with its memory`() {
     let store = Store<Parcel?, Parcel>(nil) { $0 = $1 }
     weak var parcel: Parcel?
     var stream: AsyncStream<[Parcel]>?

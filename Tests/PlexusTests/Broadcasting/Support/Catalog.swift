@@ -2,19 +2,18 @@ import Plexus
 import PlexusTesting
 import TestSupport
 
-/// A list of three pages that a test fetches page by page, and holds up or lets fail.
+/// A list of three pages that a test fetches page by page, suspends or lets fail.
 ///
-/// The page at cursor n holds the items "an" and "bn"; the first one is at 0, and asked for without a
-/// cursor.
+/// The page at cursor n has the items "an" and "bn". The first page is at 0, and is fetched without a cursor.
 final class Catalog: Sendable {
   private struct State {
     var failures: [any Error] = []
     var edition = ""
   }
 
-  /// The pages that were asked for.
+  /// The fetched pages.
   let asked = Log<Int?>()
-  /// Closed only by a test that wants to hold up what is fetched.
+  /// Closed only by a test that suspends fetches.
   let gate = Gate()
   private let state = Guarded(State())
 
@@ -27,7 +26,7 @@ final class Catalog: Sendable {
     state.withLock { $0.failures += errors }
   }
 
-  /// Changes all items, by what is appended to them.
+  /// Changes all items by appending a text to them.
   func publish(_ edition: String) {
     state.withLock { $0.edition = edition }
   }
@@ -51,7 +50,7 @@ final class Catalog: Sendable {
   }
 }
 
-/// A short description of a state; a full stop says that the list is complete.
+/// A short description of a state; a full stop marks a complete list.
 func words(_ state: LoadState<Pages<String>>) -> String {
   func words(_ pages: Pages<String>?) -> String {
     guard let pages else { return "-" }
@@ -65,7 +64,7 @@ func words(_ state: LoadState<Pages<String>>) -> String {
   }
 }
 
-/// Waits until every task that was started on the main actor before has come to where it waits.
+/// Waits until every task that was started on the main actor before has reached its suspension point.
 @MainActor func everybodyHasBegun() async {
   await Task { @MainActor in }.value
 }

@@ -1,6 +1,6 @@
 import Plexus
 
-/// Registers somewhere else what is registered here.
+/// Forwards registrations to another broadcaster.
 struct Forwarder<Source: Broadcaster>: Broadcaster {
   typealias Element = Source.Element
 
@@ -16,7 +16,7 @@ struct Forwarder<Source: Broadcaster>: Broadcaster {
   }
 }
 
-/// Hears no messages of one author.
+/// Ignores the messages of one author.
 struct Deaf: Broadcaster {
   let messenger: Messenger<Int>
   let author: Author

@@ -9,11 +9,10 @@ import Glibc
 import Musl
 #endif
 
-/// Runs a closure that a lock held by this thread would hold up for ever, and records an issue if it is
-/// held up.
+/// Runs a closure on another thread, and records an issue if a lock of this thread blocks it.
 ///
-/// It runs on another thread, for which this one waits: a lock that is held is noticed whether it
-/// may be taken twice or not, and nothing hangs. Once is enough: later closures are not run any more.
+/// This thread waits for the other one. A lock that is held is thus noticed whether it is recursive or not, and nothing
+/// hangs. After the first issue, later closures are not run.
 func withoutLocks(_ body: @escaping @Sendable () -> Void) {
   guard !Attempt.hasFailed.load(ordering: .relaxed) else { return }
   let attempt = Attempt()
@@ -21,17 +20,17 @@ func withoutLocks(_ body: @escaping @Sendable () -> Void) {
     body()
     attempt.finish()
   }
-  // Not a limit that a busy machine comes near to.
+  // A limit that even a busy machine does not reach.
   guard !attempt.isFinished(after: 600) else { return }
   Attempt.hasFailed.store(true, ordering: .relaxed)
   Issue.record("Something of the user's runs under a lock")
 }
 
-/// Something that another thread does.
+/// The work of another thread.
 private final class Attempt: @unchecked Sendable {
   static let hasFailed = Atomic(false)
 
-  // The C library's, whose order the thread sanitizer can see.
+  // The lock of the C library, whose order the thread sanitizer can see.
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private let condition: UnsafeMutablePointer<pthread_cond_t>
   private var isFinished = false
@@ -59,11 +58,11 @@ private final class Attempt: @unchecked Sendable {
     pthread_mutex_unlock(mutex)
   }
 
-  /// Waits for the end, but not longer than so many seconds.
+  /// Waits for the end, for at most a number of seconds.
   func isFinished(after seconds: Int) -> Bool {
     pthread_mutex_lock(mutex)
     defer { pthread_mutex_unlock(mutex) }
-    // Second by second: the clock may be set while this waits.
+    // Second by second, because the clock can be set meanwhile.
     for _ in 0..<seconds where !isFinished {
       var deadline = timespec()
       clock_gettime(CLOCK_REALTIME, &deadline)
@@ -74,7 +73,7 @@ private final class Attempt: @unchecked Sendable {
   }
 }
 
-/// Runs a closure on a thread of its own, which belongs to no task, and waits for its end.
+/// Runs a closure on its own thread, which belongs to no task, and waits for its end.
 func onOwnThread(_ body: @escaping () -> Void) {
   if let thread = startThread(body) { pthread_join(thread, nil) }
 }

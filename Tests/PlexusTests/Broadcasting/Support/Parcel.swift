@@ -1,6 +1,6 @@
 import TestSupport
 
-/// A numbered element that says when it is released.
+/// A numbered element that reports its release.
 final class Parcel: Sendable {
   let number: Int
   private let onRelease: @Sendable () -> Void
@@ -15,7 +15,7 @@ final class Parcel: Sendable {
   }
 }
 
-/// Counts the objects of a test that are still there.
+/// Counts the living objects of a test.
 final class Census: Sendable {
   private struct State {
     var living = 0
@@ -26,13 +26,13 @@ final class Census: Sendable {
 
   private let state = Guarded(State())
 
-  /// The objects that are there.
+  /// The number of living objects.
   var living: Int { state.withLock { $0.living } }
 
-  /// The most that ever were there at once.
+  /// The maximum number of objects that were alive at once.
   var most: Int { state.withLock { $0.most } }
 
-  /// Makes an object that is counted until it is released.
+  /// Creates an object that is counted until it is released.
   func parcel(_ number: Int = 0, onRelease: @escaping @Sendable () -> Void = {}) -> Parcel {
     state.withLock { state in
       state.living += 1
@@ -44,7 +44,7 @@ final class Census: Sendable {
     }
   }
 
-  /// Waits until no more objects are left than given, or the waiting task is cancelled.
+  /// Waits until at most a number of objects are left, or the waiting task is cancelled.
   func falls(to count: Int) async {
     let id = state.withLock { state in
       state.lastID += 1

@@ -1,7 +1,7 @@
 import Plexus
 import TestSupport
 
-/// An executor that runs its jobs when the test says so, and tells when one has arrived.
+/// An executor that runs its jobs on demand, and reports the arrival of a job.
 final class SteppedExecutor: SerialExecutor, Sendable {
   private let jobs = Guarded<[UnownedJob]>([])
   private let arrivals = Log<Void>()
@@ -13,14 +13,14 @@ final class SteppedExecutor: SerialExecutor, Sendable {
     arrivals.append(())
   }
 
-  /// Waits for a job and runs it, with those that are there already and those that they bring along.
+  /// Waits for a job and runs it, with the jobs that are already queued and the ones that they enqueue.
   ///
-  /// A task that is resumed arrives by way of the global executor, hence the wait.
+  /// A resumed task arrives by way of the global executor, hence the wait.
   func step() async {
     await step(atMost: .max)
   }
 
-  /// Waits for a job and runs it, with others that are there already.
+  /// Waits for a job and runs it, with the jobs that are already queued.
   func step(atMost maximum: Int) async {
     await arrivals.first(finished.withLock { $0 } + 1)
     onOwnThread {
@@ -35,7 +35,7 @@ final class SteppedExecutor: SerialExecutor, Sendable {
     }
   }
 
-  /// Steps on until as many jobs have run since the beginning.
+  /// Continues until a number of jobs have run since the start.
   func ran(_ count: Int) async {
     while finished.withLock({ $0 }) < count, !Task.isCancelled { await step() }
   }
@@ -47,7 +47,7 @@ actor SteppedHost {
   private let parcel: Parcel
   private var callCount = 0
 
-  /// - Parameter parcel: Effects.Released with this actor.
+  /// - Parameter parcel: An object that is released with this actor.
   init(holding parcel: Parcel = Parcel(0)) {
     self.parcel = parcel
   }

@@ -9,7 +9,7 @@ extension Subscription {
     return elements
   }
 
-  /// Reads so many elements, or until the end.
+  /// Reads a number of elements, or until the end.
   func first(
     _ count: Int,
     isolation: isolated (any Actor)? = #isolation
@@ -24,7 +24,7 @@ extension Subscription {
 }
 
 extension AsyncStream where Element: Sendable {
-  /// Reads so many elements, or until the end.
+  /// Reads a number of elements, or until the end.
   func first(
     _ count: Int,
     isolation: isolated (any Actor)? = #isolation
@@ -44,7 +44,7 @@ extension AsyncStream where Element: Sendable {
   }
 }
 
-/// A reader that gets on step by step.
+/// A reader that advances step by step.
 actor SteppedReader {
   nonisolated let executor = SteppedExecutor()
 
@@ -56,7 +56,7 @@ actor SteppedReader {
     for await element in subscription { log.append(element) }
   }
 
-  /// Reads elements without keeping them.
+  /// Reads elements without retaining them.
   func discard<Element>(_ subscription: Subscription<Element>) async {
     for await _ in subscription {}
   }

@@ -27,7 +27,7 @@ import Testing
     #expect(state.signal(value(until: 10), at: 3).fetch?.isFresh == true)
   }
 
-  @Test func `wakes at the deadline if one wants that, and at the end of the shortest interval`() {
+  @Test func `wakes at the deadline if requested, and at the end of the shortest interval`() {
     var state = LiveState()
     let fetch = state.join(1, isWhenStale: false, interval: 30, missing, at: 2).fetch
     state.finish(fetch?.number ?? 0, value(until: 20), at: 4)

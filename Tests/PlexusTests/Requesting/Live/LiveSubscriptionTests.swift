@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A live subscription` {
-  /// A multiplexer whose fetches are counted, and can be held up and fail.
+  /// A multiplexer whose fetches are counted, and can be suspended and fail.
   final class Origin: Sendable {
     let clock = ManualClock()
     let gate = Gate()
@@ -34,7 +34,7 @@ import Testing
     }
   }
 
-  /// Waits until a stream has told a value.
+  /// Waits until a stream has delivered a value.
   private func value<States: AsyncSequence & Sendable>(
     _ value: Int,
     in states: States
@@ -106,7 +106,7 @@ import Testing
       origin.clock.advance(by: .seconds(10))
       await value(number, in: states)
     }
-    // Several that have passed at once are one.
+    // Several intervals that have passed at once count as one.
     await origin.clock.sleepers(1)
     origin.clock.advance(by: .seconds(35))
     await value(5, in: states)
@@ -136,8 +136,7 @@ import Testing
     await value(3, in: slow)
   }
 
-  @Test func `fetches a fresh value with every signal, and joins a fetch that is under way`() async
-  {
+  @Test func `fetches a fresh value with every signal, and joins a fetch in flight`() async {
     let origin = Origin()
     let cache = origin.multiplexer()
     let signals = Messenger<Void>()
@@ -160,7 +159,7 @@ import Testing
     withExtendedLifetime(witness) {}
   }
 
-  @Test func `goes on without signals when their sequence has ended or failed`() async {
+  @Test func `continues without signals when their sequence has ended or failed`() async {
     let origin = Origin()
     let cache = origin.multiplexer()
     let failing = AsyncThrowingStream<Int, any Error> { $0.finish(throwing: Broken()) }
@@ -242,7 +241,7 @@ import Testing
     #expect(map.statistics.fetches == 1)
     #expect(try await map[7].request() == 2)
     await value(2, in: states)
-    // Any other way to forget the value is a reason to fetch it.
+    // Any other removal of the value is a reason to fetch it.
     map.clearMemory(7)
     await value(3, in: states)
   }
@@ -293,7 +292,7 @@ import Testing
     streams = []
     #expect(cache.subscriberCount == 0)
     for await count in signals.subscriberCounts() where count == 0 { break }
-    // The fetch is cancelled with the caller that it was for.
+    // The fetch is cancelled with its caller.
     for await state in cache.subscription() where !state.isLoading { break }
     #expect(cache.current.name == "unknown")
     origin.gate.open()

@@ -44,7 +44,7 @@ import Testing
     }
   }
 
-  @Test func `tells strings apart that differ in one byte or in length`() {
+  @Test func `distinguishes strings that differ in one byte or in length`() {
     var seen: Set<UInt64> = []
     var count = 0
     for length in 0..<70 {
@@ -75,8 +75,8 @@ import Testing
   }
 
   @Test func `uses every bit for similar strings`() {
-    // Known seeds: how even the buckets are depends on the seed, and for one in thirty some bucket has
-    // less than half of its share.
+    // Known seeds: the evenness of the buckets depends on the seed, and with one in thirty some bucket has less than
+    // half of its share.
     for seed in UInt64(1)...4 {
       let hasher = KeyHasher(seed: seed)
       let hashes = (0..<25_600).map { hasher.hash("user_\($0)") }
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test func `knows all kinds of keys`() {
+  @Test func `decodes all kinds of keys`() {
     struct Pair: Hashable {
       var left: Int
       var right: String
@@ -106,7 +106,7 @@ import Testing
     #expect(hash(-0.0) == hash(0.0))
   }
 
-  @Test func `draws a seed of its own`() {
+  @Test func `draws its own seed`() {
     #expect(KeyHasher().hash(1) != KeyHasher().hash(1))
     #expect(KeyHasher().hash("a") != KeyHasher().hash("a"))
     #expect(KeyHasher(seed: 1).hash("abc") == KeyHasher(seed: 1).hash("abc"))

@@ -6,7 +6,7 @@ import Testing
 @Suite(.fewAtOnce) struct `A key table` {
   @Test(arguments: [UInt64.max, 0xFF, 0xF_0000_0000, 0])
   func `holds what a dictionary would hold after any history`(mask: UInt64) {
-    // The fewer bits of the hash are left, the more keys collide.
+    // The fewer bits of the hash are used, the more keys collide.
     var random = SeededRandom(seed: mask &+ 7)
     var table = KeyTable<Int, Int>()
     var model: [Int: Int] = [:]
@@ -71,7 +71,7 @@ import Testing
     #expect(table.entries.capacity == 0)
   }
 
-  @Test func `does not slow down when keys come and go`() {
+  @Test func `does not slow down when keys are added and removed`() {
     var table = KeyTable<Int, Int>()
     let hasher = KeyHasher()
     for key in 0..<1_000 { _ = table.insert(key, for: key, hash: hasher.hash(key)) }

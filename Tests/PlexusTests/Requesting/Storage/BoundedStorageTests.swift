@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// A value that is counted while it lives.
+/// A value that is counted while it is alive.
 private final class Counted: Sendable {
   private let living: Tally
 
@@ -32,7 +32,7 @@ private final class Counted: Sendable {
     for key in 0..<40_000 { map.store(Counted(living), for: key) }
     #expect(living.value < 20_000)
     gate.open()
-    // It tells which values were given up.
+    // It names the values that were given up.
     let error = try await #require(throws: CacherError.self) { try await map.flush() }
     let lost = error.failures.values.compactMap { $0 as? MultiplexerError }
     #expect(lost.count > 1_000 && lost.allSatisfy { $0 == .storageOverloaded })

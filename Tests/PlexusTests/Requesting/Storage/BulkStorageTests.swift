@@ -15,7 +15,7 @@ import Testing
     }
   }
 
-  @Test func `that cannot be read soon hold up no other key of the fetch`() async throws {
+  @Test func `that cannot be read soon delay no other key of the fetch`() async throws {
     cacher.entries["2"] = CacheEntry(7, age: .seconds(10))
     let gate = Gate()
     cacher.onCall { if $0.keys == ["1"] { await waitUnmoved(gate) } }
@@ -25,7 +25,7 @@ import Testing
     await gate.arrivals(1)
     #expect(try await map.request(2) == 7)
     while cacher.count(of: .read) < 4 { await Task.detached {}.value }
-    // The limit of the call that is held, and the time that the fetch waits for it.
+    // The time limit of the suspended call, and the time for which the fetch waits for it.
     await clock.sleepers(2)
     clock.advance(by: .seconds(1))
     #expect(try await map.request(3) == 30)

@@ -3,8 +3,7 @@ import Plexus
 import PlexusTesting
 import TestSupport
 
-/// A cacher in memory that writes down its calls, fails where it is told to, and can be held at any
-/// operation.
+/// A cacher in memory that records its calls, fails on demand, and can be suspended at any operation.
 final class ControlledCacher<Value: Sendable>: Cacher {
   enum Operation: Hashable, Sendable, CaseIterable {
     case read, store, remove, removeAll, removePrefix
@@ -34,7 +33,7 @@ final class ControlledCacher<Value: Sendable>: Cacher {
 
   // MARK: - For tests
 
-  /// What is stored.
+  /// The stored entries.
   var entries: [String: CacheEntry<Value>] {
     get { state.withLock { $0.entries } }
     set { state.withLock { $0.entries = newValue } }
@@ -48,7 +47,7 @@ final class ControlledCacher<Value: Sendable>: Cacher {
 
   func value(_ key: String = "key") -> Value? { entries[key]?.value }
 
-  /// Lets an operation fail with some keys, or altogether, until it is mended.
+  /// Makes an operation fail for some keys, or completely, until it is repaired.
   func fail(_ operation: Operation, with keys: Set<String>? = nil, error: any Error = Broken()) {
     state.withLock { $0.failures[operation] = Failure(keys: keys, error: error) }
   }
@@ -57,24 +56,24 @@ final class ControlledCacher<Value: Sendable>: Cacher {
     state.withLock { $0.failures = [:] }
   }
 
-  /// Holds an operation, before it does anything, until the gate is open.
+  /// Suspends an operation before it has any effect, until the gate is open.
   func hold(_ operation: Operation) -> Gate {
     let gate = Gate()
     state.withLock { $0.gates[operation] = gate }
     return gate
   }
 
-  /// Holds nothing from now on; what is held stays so until its gate is open.
+  /// Suspends no further operations; suspended ones stay so until their gate is open.
   func release() {
     state.withLock { $0.gates = [:] }
   }
 
-  /// Does something at each call.
+  /// Calls a closure at each call.
   func onCall(_ body: @escaping @Sendable (Call) async throws -> Void) {
     state.withLock { $0.onCall = body }
   }
 
-  /// What the cacher tells of how much was removed.
+  /// Sets the generation that the cacher reports.
   func setGeneration(_ number: UInt64) {
     state.withLock { $0.generation = CacheGeneration(epoch: 1, number: number) }
   }
@@ -149,13 +148,13 @@ final class ControlledCacher<Value: Sendable>: Cacher {
   }
 }
 
-/// The time since 1970, as cachers keep it; never later than now.
+/// The time since 1970, as cachers store it; never later than now.
 func wallTime() -> Duration {
   // Seconds as a floating-point number are rounded, by less than a microsecond.
   .microseconds(Int64(Date().timeIntervalSince1970 * 1_000_000) - 1)
 }
 
-/// Waits until the wall clock shows another time, also to those who read it otherwise.
+/// Waits until the wall clock shows another time, for every way to read it.
 func clockMovesOn() async {
   let start = wallTime()
   while start..<start + .microseconds(10) ~= wallTime() { await Task.detached {}.value }
@@ -163,13 +162,13 @@ func clockMovesOn() async {
 
 /// The real time since a test began.
 ///
-/// By so much ages differ that go by the wall clock, however long a busy machine takes.
+/// Ages by the wall clock differ by up to that time, however slow a busy machine is.
 struct RealTime {
   private let start = wallTime()
 
-  /// Whether what was so old when the test began, or while it ran, may have that age now.
+  /// Whether an age at the start of the test, or during it, can be that age now.
   func allows(_ age: Duration, for expected: Duration) -> Bool {
-    // Somebody may set the clock back.
+    // The clock can be set back.
     let elapsed = wallTime() - start
     let tolerance = Duration.milliseconds(1)
     return age >= expected + min(elapsed, .zero) - tolerance
@@ -178,7 +177,7 @@ struct RealTime {
 }
 
 extension CacheEntry {
-  /// Makes an entry that was stored so long ago.
+  /// Creates an entry of a given age.
   init(_ value: Value, age: Duration, validator: String? = nil, timeToLive: Duration? = nil) {
     self.init(
       value: value,
@@ -190,7 +189,7 @@ extension CacheEntry {
 }
 
 extension CachePolicy {
-  /// A policy by which stored copies are read first.
+  /// A policy that reads stored copies first.
   static func readingFirst(staleFor staleTime: Duration = .zero) -> CachePolicy {
     var policy = CachePolicy()
     policy.cacherRead = .beforeFetch
@@ -200,7 +199,7 @@ extension CachePolicy {
 }
 
 extension CacheKind {
-  /// Makes a cache whose value has the name "key" in its cacher.
+  /// Creates a cache whose value has the name "key" in its cacher.
   func make<Value>(
     storedIn cacher: any Cacher<Value>,
     policy: CachePolicy = CachePolicy(),
@@ -211,7 +210,7 @@ extension CacheKind {
     }
   }
 
-  /// Makes a cache whose value has the name "key" in its cacher, and whose fetch is told of what it renews.
+  /// Creates a cache whose value has the name "key" in its cacher, and whose fetch receives its context.
   func makeInformed<Value>(
     storedIn cacher: any Cacher<Value>,
     policy: CachePolicy = CachePolicy(),

@@ -60,7 +60,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [false, true])
-  func `R7: outlives a flush that is under way`(kind: CacheKind, all: Bool) async throws {
+  func `R7: wins over a flush in progress`(kind: CacheKind, all: Bool) async throws {
     let cache = counting(kind)
     cache.store(7)
     let gate = cacher.hold(.store)
@@ -91,7 +91,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [false, true])
-  func `R7: while the copy is being read leaves it to those who wait, and to nobody else`(
+  func `R7: while the copy is being read leaves it to the waiting callers only`(
     kind: CacheKind,
     all: Bool
   ) async throws {
@@ -123,7 +123,7 @@ import Testing
     let told = try await #require(throws: CacherError.self) { try await cache.flush() }
     #expect(told.keys == ["key"])
     for _ in 0..<2 {
-      // Fetched, or on its way to the cacher since the last time.
+      // Fetched, or being written since the last time.
       #expect(try await cache.request() != 7)
       cache.clearMemory()
     }
@@ -232,7 +232,7 @@ import Testing
       let cacher = ControlledCacher<Int>()
       let map = MultiplexerMap<Int, Int>(cacher: cacher) { $0 }
       for key in 0..<800 { map.store(-1, for: key) }
-      // The first key that is seen to be forgotten, most likely while others still are in memory.
+      // The first key that is observed to be removed, probably while others are still in memory.
       let storing = begin { () -> Int in
         var found: Int?
         while found == nil {
@@ -295,7 +295,7 @@ import Testing
     let flushing = begin { try await members[0].flush() }
     await gate.arrivals(1)
     let clearing = begin { [repository] in try await repository.clearAll() }
-    // The others have removed what there was, and the first one is still writing.
+    // The others have removed all entries, and the first one is still writing.
     while cacher.count(of: .remove) < 2 { await Task.detached {}.value }
     cacher.entries["shared"] = CacheEntry(1, age: .zero)
     #expect(try await members[1].request() > 1_000)
@@ -339,7 +339,7 @@ import Testing
       let me = Multiplexer(id: "me", cacher: cacher) { 1 }.register(in: repository)
       let users = MultiplexerMap<Int, Int>(id: "users", cacher: cacher) { $0 }
         .register(in: repository)
-      // A second one, of the same entries.
+      // A second one with the same entries.
       let again = Multiplexer(id: "me", cacher: cacher) { 1 }.register(in: repository)
       withExtendedLifetime((me, users, again)) {}
     }
@@ -402,7 +402,8 @@ import Testing
     #expect(try await bad.request() == 1)
   }
 
-  @Test func `flushes all members, and tells which of them failed with which keys`() async throws {
+  @Test func `flushes all members, and reports which of them failed with which keys`() async throws
+  {
     let failing = ControlledCacher<Int>()
     failing.fail(.store, with: ["users/2"])
     let working = ControlledCacher<Int>()

@@ -91,7 +91,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R15: a cacher that fails at everything fails no request, and every error is told`(
+  func `R15: a cacher whose calls all fail fails no request, and every error is reported`(
     kind: CacheKind
   ) async throws {
     let policy = CachePolicy.readingFirst()
@@ -169,7 +169,7 @@ import Testing
     #expect(cacher.entries.isEmpty)
   }
 
-  // MARK: - Values that leave memory
+  // MARK: - Evicted values
 
   @Test(arguments: CacheKind.allCases)
   func `clearing memory writes what was not written, which is found meanwhile`(
@@ -202,7 +202,7 @@ import Testing
     #expect(cacher.count(of: .store) == 1)
   }
 
-  @Test func `evicting writes what was not written, without anybody calling for it`() async throws {
+  @Test func `evicting writes what was not written, without a call`() async throws {
     let map = map(capacity: .count(2), policy: .readingFirst())
     let gate = cacher.hold(.store)
     for key in 1...3 { _ = try await map.request(key) }
@@ -225,7 +225,7 @@ import Testing
     #expect(cacher.value("7") == 70)
   }
 
-  @Test func `the next flush tells of evicted values that were lost, once`() async throws {
+  @Test func `the next flush reports lost evicted values, once`() async throws {
     let map = map(capacity: .count(1))
     cacher.fail(.store, with: ["1"])
     let events = Recorder(map.events())
@@ -265,7 +265,7 @@ import Testing
     #expect(try await map.request(1) == 10)
   }
 
-  @Test func `values that leave memory while nothing can be removed are not kept for ever`()
+  @Test func `values that leave memory while nothing can be removed are not kept endlessly`()
     async throws
   {
     let cacher = ControlledCacher<Token>()
@@ -306,8 +306,7 @@ import Testing
     _ = try await cache.request()
     try await cache.flush()
     try await cache.clear()
-    // What the cacher has set going comes behind, and nobody has waited for it. A flush waits for what came
-    // before it.
+    // Work that the cacher has started follows, and nothing has waited for it. A flush waits for earlier work.
     var count: Int
     repeat {
       count = depth.value
@@ -387,7 +386,7 @@ import Testing
       await gate.arrivals(1)
     }
     gate.open()
-    // What is stored is kept by the cacher alone.
+    // Only the cacher keeps the stored value.
     while cacher.entries.isEmpty { await Task.detached {}.value }
     cacher.entries = [:]
     await gone.arrivals(1)
@@ -413,7 +412,7 @@ import Testing
   }
 }
 
-/// A value that tells when it is released.
+/// A value that reports its release.
 private final class Token: Sendable {
   private let onRelease: @Sendable () -> Void
 

@@ -8,11 +8,11 @@ import Testing
     CacheGeneration(epoch: epoch, number: number)
   }
 
-  @Test func `are skipped as far as nobody else has removed anything in between`() {
+  @Test func `are skipped if no removal of others came in between`() {
     var removals = OwnRemovals()
     removals.note(1, before: generation(3), after: generation(4))
     removals.note(2, before: generation(4), after: generation(6))
-    // Somebody else has removed something at the same time.
+    // Another process has removed an entry at the same time.
     removals.note(1, before: generation(6), after: generation(8))
     removals.note(1, before: generation(8), after: generation(9))
     for (number, expected) in [(2, 2), (3, 6), (4, 6), (5, 6), (6, 6), (7, 7), (8, 9), (9, 9)] {

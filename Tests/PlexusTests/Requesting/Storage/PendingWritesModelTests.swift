@@ -38,7 +38,7 @@ import Testing
 }
 
 @Suite(.fewAtOnce) struct `A pendingWrites of a bounded cache` {
-  @Test func `notes many refreshes as one, which outdates what they did`() {
+  @Test func `records many refreshes as one, which outdates the same copies`() {
     var pendingWrites = PendingWrites<Int, Int>(isReadFirst: true, isBounded: true)
     for key in 0..<100_000 {
       pendingWrites.refresh("\(key)", at: .seconds(key))
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test func `asks for everything to be removed if too many removals fail`() {
+  @Test func `removes everything if too many removals fail`() {
     var pendingWrites = PendingWrites<Int, Int>(isReadFirst: true, isBounded: true)
     var effects = Effects(tellsEvents: false)
     for key in 0..<100_000 {
@@ -82,10 +82,10 @@ import Testing
   }
 }
 
-/// A pendingWrites, a cacher that does as it is told, and what an outsider believes of both.
+/// Pending writes, a scripted cacher, and a model of both.
 ///
-/// Values are numbered in the order in which they come to be; the number is what a copy holds. The time of
-/// the wall clock is the number of events.
+/// Values are numbered in the order of their creation; a copy contains the number. The time of the wall clock is the
+/// number of events.
 private struct World {
   enum Event: CaseIterable {
     case store, tooEarly, forget, refresh, refreshAll, clear, clearAll
@@ -94,7 +94,7 @@ private struct World {
 
   private typealias Ledger = PendingWrites<Int, Int>
 
-  /// A write under way.
+  /// A write in progress.
   private struct Writing {
     let value: Int
     let revision: UInt64
@@ -102,7 +102,7 @@ private struct World {
     let time: Int
   }
 
-  /// A removal under way.
+  /// A removal in progress.
   private struct Removing {
     let removals: [String: UInt64]
     let complete: UInt64?
@@ -113,7 +113,7 @@ private struct World {
   private var pendingWrites: Ledger
   private let name = "name"
 
-  // What is believed.
+  // The model.
   private var last = 0
   private var memory: Int?
   private var isWritten = true
@@ -123,9 +123,9 @@ private struct World {
   private var removing: Removing?
   /// Values up to this one have been cleared.
   private var clearedUpTo = 0
-  /// Values up to this one are out of date.
+  /// Values up to this one are outdated.
   private var outdatedUpTo = 0
-  /// Whether a refresh of the key, and one of all keys, is remembered.
+  /// Whether a refresh of the key, and one of all keys, is recorded.
   private var hasMark = false
   private var hasMarkOfAll = false
 
@@ -139,9 +139,9 @@ private struct World {
     if !condition, brokenPromise == nil { brokenPromise = promise }
   }
 
-  /// Lets something happen.
+  /// Performs an event.
   ///
-  /// - Returns: Whether it can happen now.
+  /// - Returns: Whether it is possible now.
   mutating func apply(_ event: Event) -> Bool {
     history.append(event)
     var effects = Effects(tellsEvents: false)
@@ -209,7 +209,7 @@ private struct World {
     if isNewest {
       hasMark = false
     } else if hasMark || hasMarkOfAll {
-      // One that was fetched too early is out of date from its beginning.
+      // A value that was fetched too early is outdated from the start.
       hasMark = true
       outdatedUpTo = last
     }

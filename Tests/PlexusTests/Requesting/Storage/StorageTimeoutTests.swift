@@ -16,7 +16,7 @@ import Testing
     return kind.make(storedIn: cacher, policy: policy, clock: clock) { tally.increment() }
   }
 
-  /// Lets a call of the cacher take longer than the policy allows, and returns what the operation throws.
+  /// Lets a call of the cacher exceed the time limit of the policy, and returns the error of the operation.
   private func giveUp(
     _ gate: Gate,
     _ operation: @escaping @concurrent @Sendable () async throws -> Void
@@ -124,7 +124,7 @@ import Testing
     gate.open()
     while cacher.value() == nil { await Task.detached {}.value }
     cache.store(8)
-    // The write that was given up has taken effect, and is about to be noted as returned.
+    // The abandoned write has taken effect, and is about to be recorded as returned.
     while (try? await cache.flush()) == nil { await Task.detached {}.value }
     #expect(cacher.value() == 8)
   }
@@ -151,7 +151,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [false, true])
-  func `R7: a write that was given up brings nothing back that was cleared`(
+  func `R7: an abandoned write restores nothing that was cleared`(
     kind: CacheKind,
     all: Bool
   ) async throws {
@@ -166,7 +166,7 @@ import Testing
     let removal: ControlledCacher<Int>.Operation = all && kind == .map ? .removeAll : .remove
     let count = cacher.count(of: removal)
     gate.open()
-    // By itself, once the write has returned.
+    // Automatically, once the write has returned.
     while cacher.count(of: removal) == count { await Task.detached {}.value }
     cache.clearMemory()
     try await cache.flush()
@@ -174,7 +174,7 @@ import Testing
     #expect(try await cache.request() != 7)
   }
 
-  @Test func `holds up nothing but its own key`() async throws {
+  @Test func `delays nothing but its own key`() async throws {
     let policy = CachePolicy(cacherRead: .beforeFetch, storageTimeout: .seconds(2))
     let map = MultiplexerMap<Int, Int>(policy: policy, cacher: cacher, clock: clock) { $0 }
     let gate = Gate()
@@ -205,7 +205,7 @@ import Testing
     let flushing = begin { try await map.flush() }
     await reads.arrivals(1)
     reads.open()
-    // The limits of the write, and of the read that waits for it.
+    // The time limits of the write, and of the read that waits for it.
     await clock.sleepers(2)
     clock.advance(by: .seconds(2))
     _ = await flushing.result

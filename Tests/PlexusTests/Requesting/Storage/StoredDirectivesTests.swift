@@ -8,7 +8,7 @@ import Testing
   let cacher = ControlledCacher<Int>()
   private let clock = ManualClock()
 
-  /// Stores an entry that is as old, and hours matter more than the real time that a test takes.
+  /// Stores an entry of a given age in hours, compared with which the real duration of a test is negligible.
   private func store(hours: Int, _ directives: CacheDirectives) {
     cacher.entries["key"] = CacheEntry(
       value: 7,
@@ -54,7 +54,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is how long it stands in for a failure of any kind`(kind: CacheKind) async throws {
+  func `is how long it is used after a failure of any kind`(kind: CacheKind) async throws {
     for (old, standsIn) in [(9, true), (12, false)] {
       store(hours: old, CacheDirectives(timeToLive: hours(1), staleIfError: hours(10)))
       let cache = kind.make(storedIn: cacher, policy: .readingFirst(), clock: clock) {
@@ -92,7 +92,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `lets a fresh one stand in more than once where it is read after an error`(
+  func `uses a fresh one more than once where it is read after an error`(
     kind: CacheKind
   ) async throws {
     store(hours: 1, CacheDirectives(timeToLive: hours(5), requiresRevalidation: true))
@@ -104,7 +104,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is left to the policy where the cacher knows nothing of it`(
+  func `is left to the policy where the cacher does not store it`(
     kind: CacheKind
   ) async throws {
     let forgetful = ForgetfulCacher()
@@ -119,7 +119,7 @@ import Testing
   }
 }
 
-/// A cacher that keeps no more than it must.
+/// A cacher that stores only the required parts.
 private actor ForgetfulCacher: Cacher {
   private var entries: [String: CacheEntry<Int>] = [:]
 

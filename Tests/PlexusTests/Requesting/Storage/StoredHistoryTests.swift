@@ -4,7 +4,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// How many histories are tried; more by the environment's `PLEXUS_HISTORIES`.
+/// The number of histories, set by the environment's `PLEXUS_HISTORIES`.
 private let historyCount =
   ProcessInfo.processInfo.environment["PLEXUS_HISTORIES"].flatMap { Int($0) } ?? 40_000
 
@@ -14,7 +14,7 @@ private let historyCount =
     for seed in stride(from: part, to: historyCount, by: 8) {
       var random = SeededRandom(seed: UInt64(seed))
       let run = StoredRun()
-      // Many short ones: what goes wrong at all does so after a few events.
+      // Many short ones: failures need only a few events.
       for _ in 0..<Int.random(in: 2...9, using: &random) {
         try await run.step(&random)
         try #require(run.difference == nil, "\(seed): \(run.events), \(run.difference ?? "")")
@@ -23,7 +23,7 @@ private let historyCount =
   }
 }
 
-/// A map, its cacher, and the model that predicts what they do.
+/// A map, its cacher, and the model that predicts their behavior.
 private final class StoredRun {
   private enum Outcome: String, CaseIterable {
     case succeeds, isUnchanged, isOffline, isBroken
@@ -37,7 +37,7 @@ private final class StoredRun {
   private let tally = Tally()
   private var map: MultiplexerMap<String, Int>
   private var model = StoredModel()
-  /// What has happened: the event, what it was about, and how it was to end.
+  /// The events: their kind, their subject, and their intended ending.
   private(set) var events: [(event: StaticString, what: String, ending: String)] = []
   private(set) var difference: String?
 
@@ -45,7 +45,7 @@ private final class StoredRun {
     map = Self.makeMap(cacher, clock, outcome, tally)
   }
 
-  /// What the next fetch will come to.
+  /// The outcome of the next fetch.
   private final class OutcomeBox: Sendable {
     private let content = Guarded(Outcome.succeeds)
 
@@ -174,7 +174,7 @@ private final class StoredRun {
     note("clear memory", keys.first ?? "", keys.isEmpty ? "" : "fails")
     if !keys.isEmpty { cacher.fail(.store, with: keys) }
     map.clearMemory()
-    // It comes behind what is being written.
+    // It follows the write in progress.
     try? await map.clear("none")
     cacher.mend()
     model.clearMemory(failing: keys)
@@ -198,7 +198,7 @@ private final class StoredRun {
   }
 }
 
-/// What a map and its cacher are believed to do, one event after the other.
+/// A model of a map and its cacher, one event after the other.
 private struct StoredModel {
   enum Fetch {
     case brings(Int)
@@ -209,28 +209,28 @@ private struct StoredModel {
     var value: Int
     var storedAt: Int
     var deadline: Int
-    /// Whether it has changed at its origin since.
+    /// Whether it was marked as changed since.
     var isOutdated = false
-    /// Whether the cacher does not have it.
+    /// Whether it is missing in the cacher.
     var isNew = true
   }
 
   struct Stored {
     var value: Int
-    /// How old it was when it was written; the clock on the wall stands still.
+    /// The age when it was written; the wall clock stands still.
     var age: Int
     /// Whether it was written before the last refresh of all keys.
     var isFromBefore = false
   }
 
   static let keys = ["a", "b", "c"]
-  /// In hours, as all times here: the real time that a history takes does not matter beside them.
+  /// In hours, like all times here, compared with which the real duration of a history is negligible.
   static let timeToLive = 100
 
   var now = 0
   private(set) var stored: [String: Stored] = [:]
   private var memory: [String: Item] = [:]
-  /// The keys whose stored copies are out of date, whatever there is.
+  /// The keys whose stored copies are outdated, if any.
   private var outdated: Set<String> = []
   private var hasRefreshedAll = false
   private var pending: Set<String> = []
@@ -280,7 +280,7 @@ private struct StoredModel {
   }
 
   private func isOutdated(_ key: String, _ copy: Stored) -> Bool {
-    // By its age a copy may look older than a refresh that it satisfies; that costs a fetch.
+    // By its age, a copy can look older than a refresh that it satisfies, which costs a fetch.
     outdated.contains(key) || copy.isFromBefore || hasRefreshedAll && copy.age > 0
   }
 
@@ -302,7 +302,7 @@ private struct StoredModel {
     if !fails { removePending() }
   }
 
-  /// Every turn of the cacher begins with this.
+  /// Every call of the cacher starts with this.
   private mutating func removePending() {
     for key in pending { stored[key] = nil }
     pending = []

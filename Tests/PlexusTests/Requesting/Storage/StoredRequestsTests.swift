@@ -31,7 +31,7 @@ import Testing
 
   @Test(arguments: CacheKind.allCases)
   func `is fresh for the rest of its time to live only`(kind: CacheKind) async throws {
-    // In so many hours that the real time that the test takes does not matter.
+    // In hours, compared with which the real duration of the test is negligible.
     cacher.entries["key"] = CacheEntry(7, age: .seconds(10 * 3_600))
     var policy = CachePolicy.readingFirst()
     policy.timeToLive = .seconds(30 * 3_600)
@@ -98,7 +98,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R4: that is too old stands in if it cannot be renewed, else callers get the error`(
+  func `R4: that is too old is used if it cannot be renewed, else callers get the error`(
     kind: CacheKind
   ) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(2_000))
@@ -154,7 +154,7 @@ import Testing
     arguments: CacheKind.allCases,
     [Duration.seconds(Int64.min), .seconds(-20_000_000_000), .zero, .seconds(Int64.max)]
   )
-  func `R14: of no possible time is stale, and its age can be told`(
+  func `R14: of no possible time is stale, and has an age`(
     kind: CacheKind,
     storedAt: Duration
   ) async throws {
@@ -241,7 +241,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R9: of a fetch that was under way at a refresh is no answer for it`(
+  func `R9: of a fetch in flight at a refresh is no answer for it`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()

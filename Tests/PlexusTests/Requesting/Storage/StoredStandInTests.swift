@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is not read after an error for which it may not stand in`(kind: CacheKind) async throws {
+  func `is not read after an error for which it must not be used`(kind: CacheKind) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
     let cache = kind.make(storedIn: cacher) { throw Broken() }
     await #expect(throws: Broken.self) { try await cache.request() }
@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R4: stands in from memory after the next error, without being read again`(
+  func `R4: is used from memory after the next error, without being read again`(
     kind: CacheKind
   ) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R4: stands in for as long as the failure is remembered`(kind: CacheKind) async throws {
+  func `R4: is used for as long as the failure is remembered`(kind: CacheKind) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
     var policy = CachePolicy()
     policy.failureTimeToLive = .seconds(60)
@@ -80,7 +80,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is what all get who wait, and the fetch after it renews`(kind: CacheKind) async throws {
+  func `is returned to all callers, and renewed by the next fetch`(kind: CacheKind) async throws {
     cacher.entries["key"] = CacheEntry(7, age: .seconds(10), validator: "tag")
     let gate = cacher.hold(.read)
     let contexts = RecordedChannel<FetchContext<Int>>()
@@ -123,7 +123,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R4: stands in again while its time to live is not over, though it requires revalidation`(
+  func `R4: is used again before the end of its time to live, though it requires revalidation`(
     kind: CacheKind
   ) async throws {
     var entry = CacheEntry(7, age: .seconds(10))

@@ -8,7 +8,7 @@ struct Shelf: Sendable, Equatable {
   var works: [String] = []
 }
 
-/// What may happen to a shelf.
+/// The actions on a shelf.
 enum ShelfAction: Sendable, Equatable {
   case add(Int)
   case rename(String?)
@@ -25,7 +25,7 @@ enum ShelfAction: Sendable, Equatable {
   }
 }
 
-/// Something that closures can refer to before it is there.
+/// An object that closures can refer to before it exists.
 final class Later<Value: AnyObject & Sendable>: Sendable {
   private struct Weak: Sendable {
     weak var value: Value?
