@@ -10,7 +10,7 @@ final class EventBusCore: Sendable {
   }
 
   private struct Tables: Sendable {
-    var unscoped: [ObjectIdentifier: EventChannel] = [:]
+    var unscoped = IdentityTable<EventChannel>()
     var scoped: [ScopedKey: ContiguousArray<EventChannel>] = [:]
     /// The number of scoped channels, and the number above which unused ones are searched for.
     var scopedCount = 0

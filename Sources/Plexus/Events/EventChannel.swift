@@ -12,7 +12,7 @@ final class EventChannel: Handler.Source {
     /// The outlets, in order of the first subscriber of each.
     var outlets: ContiguousArray<EventChannel.Outlet> = []
     /// The queues of synchronous handlers, by actor.
-    var queues: [ObjectIdentifier?: HandlerQueue] = [:]
+    var queues = IdentityTable<HandlerQueue>()
     /// The tickets of callers that wait for a post, by the number of the post.
     var tickets: [Int: PostTicket] = [:]
     /// The sequence number of the next event that is sent to all subscribers.
@@ -160,19 +160,24 @@ final class EventChannel: Handler.Source {
     var (notified, handled) = (0, 0)
     let sequence = state.sequence
     state.sequence &+= 1
-    ticket?.fanOut(sequence)
+    var hasStreamPart = false
+    if let ticket {
+      let outlets = state.outlets.prefix { $0.id <= last }
+      let queueCount = outlets.count { if case .queue = $0 { true } else { false } }
+      hasStreamPart = queueCount == 0 || queueCount < outlets.count
+      ticket.fanOut(sequence, parts: queueCount + (hasStreamPart ? 1 : 0))
+    }
     for outlet in state.outlets where outlet.id <= last {
       switch outlet {
       case .stream(let stream):
         notified += 1
         if stream.put(box, &effects) { handled += 1 }
       case .queue(let queue):
-        ticket?.expectPart()
         let item = HandlerQueue.Item(box: box, sequence: sequence, last: last, report: ticket)
         effects.wake(queue.enqueue(item, &effects.handlers), id: queue.id)
       }
     }
-    if let ticket {
+    if let ticket, hasStreamPart {
       let outcome = PostOutcome(notified: notified, handled: handled)
       effects.more().parts.append((ticket, outcome))
     }

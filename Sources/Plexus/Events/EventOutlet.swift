@@ -104,7 +104,9 @@ extension EventChannel {
   /// The effects of a channel's change, to be performed with no lock held.
   @usableFromInline
   struct Effects: Sendable {
-    /// The effects other than the flags; most posts have none.
+    /// The tasks to resume, in subscription order.
+    @usableFromInline var woken: ContiguousArray<Waiter.ParkedTask> = []
+    /// The effects that most posts do not have.
     @usableFromInline var rest: Rest?
     /// The effects on handlers, apart from resuming their tasks.
     @usableFromInline var handlers: HandlerQueue.Effects?
@@ -117,12 +119,9 @@ extension EventChannel {
 
     init() {}
 
-    /// The effects other than the flags, used by one thread at a time.
+    /// The effects that most posts do not have, used by one thread at a time.
     @usableFromInline
     final class Rest: @unchecked Sendable {
-      /// The tasks to resume, in subscription order.
-      @exclusivity(unchecked) @safe
-      @usableFromInline var woken: ContiguousArray<Waiter.ParkedTask> = []
       /// The filled chunks of logs.
       @exclusivity(unchecked) @safe
       @usableFromInline var filled: ContiguousArray<LogLink> = []
@@ -152,15 +151,15 @@ extension EventChannel {
     @inlinable
     mutating func add<E>(_ delivery: Delivery<E>) {
       if let handlers = delivery.handlers { add(handlers) }
-      if delivery.woken.isEmpty, delivery.filled == nil, delivery.displaced.isEmpty { return }
+      if !delivery.woken.isEmpty { woken += delivery.woken }
+      if delivery.filled == nil, delivery.displaced.isEmpty { return }
       let rest = more()
-      if !delivery.woken.isEmpty { rest.woken += delivery.woken }
       if let chunk = delivery.filled { rest.filled.append(chunk) }
       for element in delivery.displaced { rest.released.append(Box(element)) }
     }
 
     mutating func wake(_ task: SuspendedTask?, id: Int) {
-      if let task { more().woken.append(Waiter.ParkedTask(id: id, task: task)) }
+      if let task { woken.append(Waiter.ParkedTask(id: id, task: task)) }
     }
 
     mutating func release(_ events: ContiguousArray<AnyBox>) {
@@ -176,7 +175,7 @@ extension EventChannel {
 
     /// Resumes tasks, reports results and releases events.
     consuming func perform() {
-      if let rest { for task in rest.woken { task.resume() } }
+      for task in woken { task.resume() }
       handlers?.perform()
       guard let rest else { return }
       for (ticket, part) in rest.parts {

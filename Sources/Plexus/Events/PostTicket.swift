@@ -3,8 +3,8 @@
 /// A post that a caller waits for.
 final class PostTicket: HandlerQueue.Report, @unchecked Sendable {
   private struct Progress {
-    /// The number of parts that have not ended yet.
-    var outstanding = 1
+    /// The number of parts that have not ended yet: the streams together, and each queue of handlers.
+    var outstanding = 0
     var notified = 0
     var handled = 0
     var outcome: PostOutcome?
@@ -29,14 +29,16 @@ final class PostTicket: HandlerQueue.Report, @unchecked Sendable {
   /// The sequence number of the event once it has been sent to all subscribers.
   var sequence: Int { progress.withLock { $0.sequence } }
 
-  /// Sets the sequence number; called under the lock of the channel.
-  func fanOut(_ sequence: Int) {
-    progress.withLock { $0.sequence = sequence }
-  }
-
-  /// Adds a part that must end.
-  func expectPart() {
-    progress.withLock { $0.outstanding += 1 }
+  /// Begins the delivery to all subscribers; called under the lock of the channel.
+  ///
+  /// - Parameters:
+  ///   - sequence: The sequence number of the event.
+  ///   - parts: The number of parts that must end, at least one.
+  func fanOut(_ sequence: Int, parts: Int) {
+    progress.withLock { progress in
+      progress.sequence = sequence
+      progress.outstanding = parts
+    }
   }
 
   /// Ends a part: the streams, or the handlers of a queue.

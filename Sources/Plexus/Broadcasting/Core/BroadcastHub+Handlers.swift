@@ -10,7 +10,7 @@ final class HandlerTable: @unchecked Sendable {
   private(set) var queues: ContiguousArray<HandlerQueue> = []
   /// The queues of synchronous handlers.
   @exclusivity(unchecked) @safe
-  private var queuesByActor: [ObjectIdentifier?: HandlerQueue] = [:]
+  private var queuesByActor = IdentityTable<HandlerQueue>()
   /// The number of handlers that live as long as an owner.
   @exclusivity(unchecked) @safe
   var ownedCount = 0
