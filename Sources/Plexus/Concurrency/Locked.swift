@@ -1,11 +1,11 @@
 // The only lock of the library.
 //
-// @unchecked Sendable and the unsafe pointer are confined to this file: the value is accessible only in `withLock`,
-// while the lock is held, and the storage never leaves this file.
+// @unchecked Sendable and the unsafe pointers are confined to this file: the value is accessible only in `withLock`,
+// while the lock is held, and the pointers never leave this file.
 
-#if canImport(Darwin)
 public import Synchronization
-#elseif canImport(Glibc)
+
+#if canImport(Glibc)
 public import Glibc
 #elseif canImport(Musl)
 public import Musl
@@ -58,40 +58,21 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
   }
   #else
   // pthread_mutex_t instead of Synchronization.Mutex: the thread sanitizer supports it, and it is faster on
-  // Linux.
-  @usableFromInline
-  @safe
-  struct Storage: @unchecked Sendable {
-    @usableFromInline var mutex: pthread_mutex_t
-    @usableFromInline var value: Value
-
-    @inlinable
-    init(value: Value) {
-      unsafe mutex = pthread_mutex_t()
-      self.value = value
-    }
-  }
-
-  @usableFromInline let storage: UnsafeMutablePointer<Storage>
-
-  /// The mutex, which is the first field of the storage.
-  @inlinable var mutex: UnsafeMutablePointer<pthread_mutex_t> {
-    unsafe UnsafeMutableRawPointer(storage).assumingMemoryBound(to: pthread_mutex_t.self)
-  }
+  // Linux. Both cells are inside the object that contains the lock, as those of a `Mutex` are: a separate allocation
+  // would cost more than the lock itself.
+  @usableFromInline let mutexCell: _Cell<pthread_mutex_t>
+  @usableFromInline let valueCell: _Cell<Value>
 
   @inlinable
   init(_ value: Value) {
-    unsafe storage = .allocate(capacity: 1)
-    unsafe storage.initialize(to: Storage(value: value))
-    let status = unsafe pthread_mutex_init(mutex, nil)
-    precondition(status == 0, "The system could not initialize a mutex")
+    // All zero, which is `PTHREAD_MUTEX_INITIALIZER`: such a mutex can be moved until it is locked for the first time.
+    unsafe mutexCell = _Cell(pthread_mutex_t())
+    valueCell = _Cell(value)
   }
 
   @inlinable
   deinit {
-    unsafe pthread_mutex_destroy(mutex)
-    unsafe storage.deinitialize(count: 1)
-    unsafe storage.deallocate()
+    unsafe pthread_mutex_destroy(mutexCell._address)
   }
 
   /// Calls the body with exclusive access to the value.
@@ -104,9 +85,9 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
   borrowing func withLock<Result, Failure: Error>(
     _ body: (inout Value) throws(Failure) -> Result
   ) throws(Failure) -> Result {
-    unsafe pthread_mutex_lock(mutex)
-    defer { unsafe pthread_mutex_unlock(mutex) }
-    return unsafe try body(&storage.pointee.value)
+    unsafe pthread_mutex_lock(mutexCell._address)
+    defer { unsafe pthread_mutex_unlock(mutexCell._address) }
+    return unsafe try body(&valueCell._address.pointee)
   }
   #endif
 }
