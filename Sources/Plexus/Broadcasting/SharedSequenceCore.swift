@@ -156,16 +156,12 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
     }
     former?.task?.cancel()
     guard former?.id != timer.id else { return }
-    let task = timer.start(on: clock) { [weak self] _ in
+    timer.start(on: clock) { [weak self] _ in
       self?.stop(timer: timer.id)
       return nil
+    } note: { note in
+      state.withLock { note(&$0.timer) }
     }
-    let isCurrent = state.withLock { state in
-      guard state.timer?.id == timer.id else { return false }
-      state.timer?.task = task
-      return true
-    }
-    if !isCurrent { task.cancel() }
   }
 
   /// Stops the iteration if there is no subscriber.

@@ -37,6 +37,19 @@ struct TimeSource: Sendable {
   }
 }
 
+/// A source of the exact time since some moment, for durations; the clock of the system is read without a call of it.
+struct Stopwatch: Sendable {
+  private let clock: (any ErasedClock)?
+
+  init(_ clock: any Clock<Duration>) {
+    self.clock = clock is ContinuousClock ? nil : clock.erased()
+  }
+
+  func now() -> Nanoseconds {
+    clock?.nanoseconds() ?? continuousNanoseconds()
+  }
+}
+
 /// Returns the reading of the system's coarse clock, which advances while the machine sleeps.
 @usableFromInline
 func coarseNanoseconds() -> Nanoseconds {
@@ -55,6 +68,15 @@ func monotonicNanoseconds() -> Nanoseconds {
   Nanoseconds(truncatingIfNeeded: clock_gettime_nsec_np(CLOCK_MONOTONIC_RAW))
   #else
   nanoseconds(of: CLOCK_MONOTONIC)
+  #endif
+}
+
+/// Returns the time that `ContinuousClock` measures, in nanoseconds since some moment.
+private func continuousNanoseconds() -> Nanoseconds {
+  #if canImport(Darwin)
+  monotonicNanoseconds()
+  #else
+  nanoseconds(of: CLOCK_BOOTTIME)
   #endif
 }
 

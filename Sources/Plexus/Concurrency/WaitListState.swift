@@ -78,6 +78,15 @@ struct WaitListState<Parked: Sendable>: Sendable {
     return .parked
   }
 
+  /// Removes a caller that has joined if the event has occurred, unless the caller has left.
+  ///
+  /// - Returns: Whether the event has occurred for the caller.
+  mutating func withdrawIfFinished(_ place: WaitPlace) -> Bool {
+    guard isFinished, case .taken = self[place.index] else { return false }
+    underWay -= 1
+    return true
+  }
+
   /// Removes a caller that has joined and will not park.
   mutating func withdraw(_ place: WaitPlace) {
     underWay -= 1

@@ -122,23 +122,13 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
     clock: any Clock<Duration> = ContinuousClock(),
     onFetch: @escaping @concurrent @Sendable () async throws -> Value
   ) {
-    let cache = KeyedCache<SingleKey, Value>(
+    self.init(
       id: id,
-      type: Multiplexer<Value>.self,
-      namesKeys: false,
       policy: policy,
-      storage: cacher.map {
-        Storage(
-          cacher: $0,
-          onlyName: id ?? "\(Multiplexer<Value>.self)",
-          policy: policy,
-          clock: clock
-        )
-      },
+      cacher: cacher,
       clock: clock,
-      fetch: KeyedCache.fetch { (_: SingleKey) in try await onFetch() }
+      fetch: KeyedCache<SingleKey, Value>.fetch { (_: SingleKey) in try await onFetch() }
     )
-    self.init(owner: CacheOwner(cache), ticket: .none)
   }
 
   /// Creates a multiplexer whose fetch receives the previous value.
@@ -169,6 +159,26 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
     onFetch:
       @escaping @concurrent @Sendable (FetchContext<Value>) async throws -> FetchResult<Value>
   ) {
+    self.init(
+      id: id,
+      policy: policy,
+      cacher: cacher,
+      clock: clock,
+      fetch: KeyedCache<SingleKey, Value>.fetch {
+        (_: SingleKey, context: FetchContext<Value>) in try await onFetch(context)
+      }
+    )
+  }
+
+  /// The common part of the public initializers.
+  @inlinable
+  init(
+    id: String?,
+    policy: CachePolicy,
+    cacher: (any Cacher<Value>)?,
+    clock: any Clock<Duration>,
+    fetch: @escaping CacheEngine.Operations.Fetch
+  ) {
     let cache = KeyedCache<SingleKey, Value>(
       id: id,
       type: Multiplexer<Value>.self,
@@ -183,9 +193,7 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
         )
       },
       clock: clock,
-      fetch: KeyedCache.fetch { (_: SingleKey, context: FetchContext<Value>) in
-        try await onFetch(context)
-      }
+      fetch: fetch
     )
     self.init(owner: CacheOwner(cache), ticket: .none)
   }

@@ -149,13 +149,13 @@ extension Storage: StoredCopies {
 
 extension KeyedCache: CopyKeeper {
   func withholdCopies() {
-    shards.withEachLock { $0.pendingWrites?.readBlocks += 1 }
+    shards.withEachLock { $0.extras?.pendingWrites?.readBlocks += 1 }
   }
 
   var copies: (any StoredCopies)? { storage }
 
   func releaseCopies() {
-    shards.withEachLock { $0.pendingWrites?.readBlocks -= 1 }
+    shards.withEachLock { $0.extras?.pendingWrites?.readBlocks -= 1 }
   }
 }
 

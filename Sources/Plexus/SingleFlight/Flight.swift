@@ -75,12 +75,12 @@ class Flight: WaitNode, @unchecked Sendable {
   init(
     source: Flight.Source? = nil,
     hash: UInt64 = 0,
-    priority: TaskPriority? = nil,
+    priority: PriorityLevel = .none,
     predecessor: WaitNode? = nil
   ) {
     self.source = source
     self.hash = hash
-    highestPriority = Atomic(priority?.rawValue ?? 0)
+    highestPriority = Atomic(priority.rawValue)
     state = Locked(State(predecessor: predecessor))
   }
 
@@ -124,7 +124,7 @@ class Flight: WaitNode, @unchecked Sendable {
     }
     withExtendedLifetime(predecessor) {}
     guard let batch else { return }
-    if let priority { batch.raise(to: priority) }
+    batch.raise(to: priority)
     if isCancelled { batch.leave() }
   }
 }
@@ -170,6 +170,7 @@ extension Flight {
   ///   - onCancel: Called when the caller's task is cancelled, possibly before or after the wait. It must call
   ///     ``leave(_:)``.
   /// - Returns: The outcome, or `nil` if the caller has left.
+  @inline(__always)
   final func wait(in place: WaitPlace, onCancel: @Sendable () -> Void) async -> Outcome? {
     // The async frame exists once per waiting caller: keep the nesting shallow and suspend in one place only, to
     // keep it small.
@@ -196,12 +197,21 @@ extension Flight {
   /// Waits for the outcome without handling cancellation.
   @inline(__always)
   final func park(in place: WaitPlace) async -> Outcome? {
+    if isFinished, let outcome = takeOutcome(in: place) { return outcome }
     let outcome = await unsafe withUnsafeContinuation(isolation: #isolation) { continuation in
       unsafe park(ParkedCaller(continuation: continuation), in: place)
     }
     // A caller that is resumed before it has suspended needs its own acquire barrier.
     _ = hasFinished.load(ordering: .acquiring)
     return outcome
+  }
+
+  /// Returns the outcome to a caller that has joined and need not park, unless it has left.
+  private final func takeOutcome(in place: WaitPlace) -> Outcome? {
+    state.withLock { state in
+      guard state.waiters.withdrawIfFinished(place) else { return nil }
+      return state.waiters.isOver ? state.outcome.take() : state.outcome
+    }
   }
 
   private final func park(_ caller: ParkedCaller, in place: WaitPlace) {
@@ -252,8 +262,10 @@ extension Flight {
   /// Delivers the outcome to every caller; later outcomes are ignored.
   @usableFromInline
   final func finish(_ outcome: Outcome) {
-    settle()
+    var predecessor: WaitNode?
     let waiting = state.withLock { state -> WaitListState<ParkedCaller>.Waiting in
+      hasSettled.store(true, ordering: .releasing)
+      predecessor = state.predecessor.take()
       guard !state.waiters.isFinished else { return .init() }
       let waiting = state.waiters.finish()
       hasFinished.store(true, ordering: .releasing)
@@ -261,6 +273,7 @@ extension Flight {
       return waiting
     }
     waiting.each { $0.resume(outcome) }
+    withExtendedLifetime(predecessor) {}
   }
 }
 
@@ -268,9 +281,8 @@ extension Flight {
 
 extension Flight {
   /// The highest priority of all callers so far.
-  @usableFromInline final var priority: TaskPriority? {
-    let rawValue = highestPriority.load(ordering: .relaxed)
-    return rawValue == 0 ? nil : TaskPriority(rawValue: rawValue)
+  @usableFromInline final var priority: PriorityLevel {
+    PriorityLevel(rawValue: highestPriority.load(ordering: .relaxed))
   }
 
   /// Whether the flight was cancelled.
@@ -288,21 +300,30 @@ extension Flight {
   final func start(
     _ operation: @escaping @concurrent @Sendable () async -> Void
   ) -> Task<Void, Never> {
-    let priority = priority
-    let task =
+    addTask { priority in
       inheritsTaskLocals
-      ? Task(priority: priority) {
-        await WaitScope.local.withValue(nil) { await SerialQueue.outside(operation) }
-      } : Task.detached(priority: priority, operation: operation)
+        ? Task(priority: priority) {
+          await WaitScope.local.withValue(nil) { await SerialQueue.outside(operation) }
+        } : Task.detached(priority: priority) { await operation() }
+    }
+  }
+
+  /// Makes a task for the flight, with the priority of its callers.
+  ///
+  /// If the flight has been cancelled, the task is cancelled immediately.
+  @discardableResult
+  @inline(__always)
+  final func addTask(_ make: (TaskPriority?) -> Task<Void, Never>) -> Task<Void, Never> {
+    let initial = priority
+    let task = make(initial.taskPriority)
     state.withLock { state in
       guard !state.hasEnded else { return }
       if state.task == nil { state.task = task } else { state.otherTasks.append(task) }
     }
     // Both are set before the tasks are read in `cancel()` and `raise(to:)`, so no change is missed.
     if isCancelled { task.cancel() }
-    if let current = self.priority, current > priority ?? .background {
-      Self.escalate(task, to: current)
-    }
+    let current = priority
+    if current > max(initial, .background) { Self.escalate(task, to: current) }
     return task
   }
 
@@ -325,6 +346,11 @@ extension Flight {
   /// Raises the priority of the flight's tasks to that of a caller.
   @usableFromInline
   final func raise(to priority: TaskPriority) {
+    raise(to: PriorityLevel(priority))
+  }
+
+  /// Raises the priority of the flight's tasks to that of a caller.
+  final func raise(to priority: PriorityLevel) {
     guard priority.rawValue > highestPriority.load(ordering: .relaxed) else { return }
     let (task, others, batch) = state.withLock {
       state -> (Task<Void, Never>?, [Task<Void, Never>], BulkFlight?) in
@@ -339,7 +365,8 @@ extension Flight {
     batch?.raise(to: priority)
   }
 
-  private static func escalate(_ task: Task<Void, Never>, to priority: TaskPriority) {
+  private static func escalate(_ task: Task<Void, Never>, to level: PriorityLevel) {
+    guard let priority = level.taskPriority else { return }
     if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
       task.escalatePriority(to: priority)
     } else {
@@ -361,25 +388,32 @@ extension Flight {
     batch?.leave()
   }
 
-  /// Marks the tasks of the flight as finished.
+  /// Marks the tasks of the flight as finished, and its outcome as known.
   ///
   /// - Returns: The fetch of several keys that it was part of, which must be notified.
   @usableFromInline
   @discardableResult
   final func end() -> BulkFlight? {
     let previous = previous.take()
-    let (work, batch) = state.withLock { state in
+    // What is taken out is released with no lock held.
+    var task: Task<Void, Never>?
+    var otherTasks: [Task<Void, Never>] = []
+    var readCopy: Outcome?
+    var predecessor: WaitNode?
+    var batch: BulkFlight?
+    let isCancelled = state.withLock { state in
       state.hasEnded = true
-      let work = (state.task, state.otherTasks)
-      state.task = nil
-      state.otherTasks = []
-      let batch = state.batch.take()
+      hasSettled.store(true, ordering: .releasing)
+      task = state.task.take()
+      swap(&otherTasks, &state.otherTasks)
+      readCopy = state.readCopy.take()
+      predecessor = state.predecessor.take()
+      batch = state.batch.take()
       // A later cancellation finds no batch to notify.
-      let isCancelled = hasBeenCancelled.load(ordering: .relaxed)
-      return ((work, state.readCopy.take()), isCancelled ? nil : batch)
+      return hasBeenCancelled.load(ordering: .relaxed)
     }
-    withExtendedLifetime((work, previous)) {}
-    return batch
+    withExtendedLifetime((previous, task, otherTasks, readCopy, predecessor)) {}
+    return isCancelled ? nil : batch
   }
 }
 
@@ -393,7 +427,7 @@ final class KeyFlight<Key: Hashable & Sendable>: Flight, @unchecked Sendable {
     _ key: Key,
     source: Flight.Source,
     hash: UInt64,
-    priority: TaskPriority?,
+    priority: PriorityLevel,
     predecessor: WaitNode? = nil
   ) {
     self.key = key

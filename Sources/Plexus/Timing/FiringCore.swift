@@ -142,15 +142,11 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
   }
 
   private func start(_ timer: Timer) {
-    let task = timer.start(on: clock) { [weak self] hasSlept in
+    timer.start(on: clock) { [weak self] hasSlept in
       self?.wake(timer.id, hasFailed: !hasSlept)
+    } note: { note in
+      state.withLock { note(&$0.timer) }
     }
-    let isCurrent = state.withLock { state in
-      guard state.timer?.id == timer.id else { return false }
-      state.timer?.task = task
-      return true
-    }
-    if !isCurrent { task.cancel() }
   }
 
   /// Handles the wake-up of a timer.

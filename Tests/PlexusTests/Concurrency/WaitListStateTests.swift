@@ -61,6 +61,25 @@ import Testing
     #expect(state.isOver)
   }
 
+  @Test func `lets a caller go without parking once the event has occurred`() {
+    var state = State()
+    let first = state.join()
+    let second = state.join()
+    let third = state.join()
+    let isEarly = state.withdrawIfFinished(first)
+    #expect(!isEarly, "The event has not occurred")
+    _ = state.leave(second)
+    _ = state.finish()
+    let hasLeft = !state.withdrawIfFinished(second)
+    #expect(hasLeft, "One that has left parks to learn that")
+    let isDone = state.withdrawIfFinished(first)
+    #expect(isDone && !state.isOver)
+    let parking = state.park(1, in: second)
+    #expect(parking == .left)
+    let isLast = state.withdrawIfFinished(third)
+    #expect(isLast && state.isOver)
+  }
+
   @Test func `ignores a caller that leaves after the event`() {
     var state = State()
     let place = state.join()

@@ -23,7 +23,8 @@ import Testing
     let hash = cache.hasher.hash(7)
     func join() throws -> (Flight, WaitPlace) {
       var effects = cache.makeEffects()
-      let admission = cache.admit(7, hash: hash, ticket: .none, scope: nil, &effects)
+      let caller = KeyedCache<Int, Int>.Caller(nil, at: cache.time.now())
+      let admission = cache.admit(7, hash: hash, ticket: .none, caller, &effects)
       effects.perform(in: cache)
       guard case .waits(let flight, let place) = admission else {
         throw Broken(reason: "There was nothing to wait for")

@@ -270,15 +270,11 @@ extension DataPublisherCore {
   }
 
   private func start(_ timer: Timer) {
-    let task = timer.start(on: clock) { [weak self] hasSlept in
+    timer.start(on: clock) { [weak self] hasSlept in
       self?.wake(timer.id, hasSlept: hasSlept)
+    } note: { note in
+      state.withLock { note(&$0.timer) }
     }
-    let isCurrent = state.withLock { state in
-      guard state.timer?.id == timer.id else { return false }
-      state.timer?.task = task
-      return true
-    }
-    if !isCurrent { task.cancel() }
   }
 
   /// Handles the firing of a timer.

@@ -19,32 +19,35 @@ extension KeyedCache {
     var pending: [Key] = []
     var places: [CacheEngine.PendingPlace] = []
     let scope = WaitScope.awaited
+    let now = time.now()
+    var caller: Caller?
+    // The result of every key that has to be waited for, until it is known.
+    var unknown: Result<Value, any Error>?
     var effects = makeEffects()
-    for key in keys where results.index(forKey: key) == nil {
-      let hash = hasher.hash(key)
-      if let value = hit(key, hash: hash, ticket: ticket) {
-        results[key] = .success(value)
-        continue
-      }
-      switch admit(
-        key,
-        hash: hash,
-        ticket: ticket,
-        scope: scope,
-        isBulk: bulkFetch != nil,
-        &effects
-      ) {
-      case .answered(let outcome):
-        results[key] = .success(outcome.value)
-      case .failed(let error):
-        results[key] = .failure(error)
-      case .waits(let flight, let place):
-        if let scope, let recursion = enter(scope, waitingFor: flight, in: place) {
-          results[key] = .failure(recursion)
-        } else {
-          results[key] = .failure(CancellationError())
+    for key in keys {
+      // A key that is there twice is requested once.
+      fill(&results[key]) {
+        let hash = hasher.hash(key)
+        let value = shards.withLock(hash: hash) {
+          $0.hit(key, hash: hash, ticket: ticket, at: now, refreshAhead: refreshAhead)
+        }
+        if let value { return .success(value) }
+        let known = caller ?? Caller(scope, isBulk: bulkFetch != nil, at: now)
+        caller = known
+        switch admit(key, hash: hash, ticket: ticket, known, &effects) {
+        case .answered(let outcome):
+          return .success(outcome.value)
+        case .failed(let error):
+          return .failure(error)
+        case .waits(let flight, let place):
+          if let scope, let recursion = enter(scope, waitingFor: flight, in: place) {
+            return .failure(recursion)
+          }
           pending.append(key)
           places.append(PendingPlace(flight: flight, place: place))
+          let result = unknown ?? .failure(CancellationError())
+          unknown = result
+          return result
         }
       }
     }
@@ -63,6 +66,16 @@ extension KeyedCache {
       }
     }
     return results
+  }
+
+  /// Sets a place of a dictionary that has nothing yet, with one search for the key.
+  @inlinable
+  @inline(__always)
+  func fill(
+    _ result: inout Result<Value, any Error>?,
+    _ make: () -> Result<Value, any Error>
+  ) {
+    if result == nil { result = make() }
   }
 }
 
@@ -186,7 +199,7 @@ extension KeyedCache {
   }
 
   /// The keys of flights, each of them once: a key that was cleared before its batch departs has several.
-  @usableFromInline
+  @inlinable
   func keys(of flights: [Flight]) -> [Key] {
     let keys = flights.map { key(of: $0) }
     guard source.delaysFlights else { return keys }
@@ -234,9 +247,10 @@ extension KeyedCache {
     var launched: [Flight] = []
     var failures = Failures()
     do {
-      let values = try await attempts(of: batch) { _ in
+      let values = try await attempts(of: batch) { batch, _ in
         try await WaitScope.local.withValue(batch) { try await bulkFetch(keys) }
       }
+      countTime(of: batch)
       for flight in flights { flight.duration = batch.duration }
       for flight in flights {
         let key = key(of: flight)
@@ -245,12 +259,14 @@ extension KeyedCache {
           else {
             throw MultiplexerError.missingKey("\(key)")
           }
-          launched += finish(flight, with: outcome, isBulk: true)
+          let next = finish(flight, with: outcome, isBulk: true)
+          if !next.isEmpty { launched += next }
         } catch {
           launched += fail(flight, with: error, copies, &failures)
         }
       }
     } catch {
+      countTime(of: batch)
       for flight in flights { flight.duration = batch.duration }
       for flight in flights { launched += fail(flight, with: error, copies, &failures) }
     }

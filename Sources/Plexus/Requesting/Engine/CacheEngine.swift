@@ -25,8 +25,6 @@ class CacheEngine: @unchecked Sendable {
     let abandon: @Sendable (CacheEngine, Flight) -> Void
     /// Counts a fetch that is about to begin.
     let countFetch: @Sendable (CacheEngine, Flight) -> Void
-    /// Counts the time that a fetch has taken.
-    let noteFetch: @Sendable (CacheEngine, Flight, Duration) -> Void
     /// The value that answers callers of a flight whose soft timeout is over; the flight goes on without them.
     let softAnswer: @Sendable (CacheEngine, Flight) -> Outcome?
     /// Reads the stored copy for a flight, if there is a cacher.
@@ -46,7 +44,6 @@ class CacheEngine: @unchecked Sendable {
       finish: @escaping @Sendable (CacheEngine, Flight, Outcome) -> [Flight],
       abandon: @escaping @Sendable (CacheEngine, Flight) -> Void,
       countFetch: @escaping @Sendable (CacheEngine, Flight) -> Void,
-      noteFetch: @escaping @Sendable (CacheEngine, Flight, Duration) -> Void,
       softAnswer: @escaping @Sendable (CacheEngine, Flight) -> Outcome?,
       readCopy: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome?)?,
       generation: (@Sendable () -> CacheGeneration?)?,
@@ -58,7 +55,6 @@ class CacheEngine: @unchecked Sendable {
       self.finish = finish
       self.abandon = abandon
       self.countFetch = countFetch
-      self.noteFetch = noteFetch
       self.softAnswer = softAnswer
       self.readCopy = readCopy
       self.generation = generation
@@ -76,8 +72,8 @@ class CacheEngine: @unchecked Sendable {
   private final let timeToLive: Nanoseconds
   @usableFromInline final let time: TimeSource
   final let clock: any Clock<Duration>
-  /// What measures how long fetches take: a tick of the coarse clock would be too long.
-  private final let fetchTime: TimeSource
+  /// Measures the durations of fetches: a tick of the coarse clock would be too long.
+  private final let stopwatch: Stopwatch
   final let operations: Operations
   private final let batching: BatchRules?
   private final let batchWindow: BatchWindow?
@@ -108,7 +104,7 @@ class CacheEngine: @unchecked Sendable {
     let times = [policy.timeToLive, policy.timeToIdle ?? .zero, policy.refreshAhead]
     let isShort = times.contains { $0 > .zero && $0 < .milliseconds(200) }
     time = TimeSource(clock, isExact: isShort)
-    fetchTime = TimeSource(clock, isExact: true)
+    stopwatch = Stopwatch(clock)
     // The sum with a reading of the clock must not overflow.
     refreshAhead = min(max(Nanoseconds(saturating: policy.refreshAhead), 0), .max / 4)
   }
@@ -128,13 +124,10 @@ class CacheEngine: @unchecked Sendable {
     return .init(duration: timeToLive.scaled(by: factor), terms: terms)
   }
 
-  /// The time since a moment, or the longest that can be expressed.
-  @usableFromInline
-  final func age(of moment: Nanoseconds) -> Nanoseconds {
-    let now = time.now()
-    guard now > moment else { return 0 }
-    let (age, overflows) = now.subtractingReportingOverflow(moment)
-    return overflows ? .max : age
+  /// The time between a moment and now, or the longest that can be expressed.
+  @inlinable
+  final func age(of moment: Nanoseconds, at now: Nanoseconds) -> Nanoseconds {
+    max(0, now.subtractingSaturating(moment))
   }
 
   /// Notes that a key gets a subscriber.
@@ -173,6 +166,7 @@ class CacheEngine: @unchecked Sendable {
     operations.scheduleWriting?(self)
   }
 
+  @usableFromInline
   final func noteChange() {
     operations.noteChange?(self)
   }
@@ -286,6 +280,16 @@ extension Outcome {
 extension CacheEngine {
   /// Launches flights: from here on they end by themselves, each exactly once.
   @usableFromInline
+  final func launch(_ flights: FlightList) {
+    if let flight = flights.only, batchWindow == nil {
+      launch(flight)
+    } else {
+      launch(flights.array)
+    }
+  }
+
+  /// Launches flights: from here on they end by themselves, each exactly once.
+  @usableFromInline
   final func launch(_ flights: [Flight]) {
     if flights.isEmpty { return }
     if let launchTogether = operations.launchTogether {
@@ -300,11 +304,26 @@ extension CacheEngine {
         return
       }
     }
-    for flight in flights {
-      flight.begin()
-      if !flight.isCounted, !flight.readsFirst { operations.countFetch(self, flight) }
-      flight.start { [self] in launch(operations.finish(self, flight, await outcome(of: flight))) }
+    for flight in flights { launch(flight) }
+  }
+
+  private final func launch(_ flight: Flight) {
+    flight.begin()
+    if !flight.isCounted, !flight.readsFirst { operations.countFetch(self, flight) }
+    if flight.inheritsTaskLocals {
+      flight.start { [self] in await run(flight) }
+    } else {
+      flight.addTask { priority in
+        Task.detached(priority: priority) { [self] in await run(flight) }
+      }
     }
+  }
+
+  /// Does the work of a flight, and ends it.
+  @inline(__always)
+  private final func run(_ flight: Flight) async {
+    let outcome = await outcome(of: flight)
+    launch(operations.finish(self, flight, outcome))
   }
 
   /// Does the work of a flight: the stored copy, the fetch, its timeout and its retries.
@@ -322,9 +341,7 @@ extension CacheEngine {
     }
     flight.generation = operations.generation?()
     do {
-      let outcome = try await attempts(of: flight) { [operations] attempt in
-        try await operations.fetch(flight, attempt)
-      }
+      let outcome = try await attempts(of: flight, operations.fetch)
       guard outcome.kind == .failure, let error = outcome.error else { return outcome }
       return await failure(error, of: flight, copy: copy)
     } catch {
@@ -336,13 +353,10 @@ extension CacheEngine {
   @usableFromInline
   final func attempts<Result: Sendable>(
     of flight: Flight,
-    _ attempt: @escaping @concurrent @Sendable (Int) async throws -> Result
+    _ attempt: @escaping @concurrent @Sendable (Flight, Int) async throws -> Result
   ) async throws -> Result {
-    let start = fetchTime.now()
-    defer {
-      flight.duration = .nanoseconds(max(0, fetchTime.now().subtractingSaturating(start)))
-      if !flight.isCancelled { operations.noteFetch(self, flight, flight.duration) }
-    }
+    let start = stopwatch.now()
+    defer { flight.duration = .nanoseconds(max(0, stopwatch.now().subtractingSaturating(start))) }
     return try await RetryLoop(engine: self, flight: flight).run(attempt)
   }
 

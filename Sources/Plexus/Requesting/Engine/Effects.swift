@@ -1,19 +1,14 @@
 /// The work that a change under a lock leaves to be done once the lock is released, because it may run
 /// user code or resume tasks.
+///
+/// Most changes leave nothing or one flight to launch, which needs no allocation. Effects are not copyable, so that
+/// they are carried out once, and are passed on without a reference being counted.
 @usableFromInline
-struct Effects: Sendable {
-  /// Deliveries to the subscribers of keys, in order.
-  var deliveries: [@Sendable () -> Void] = []
-  /// Events for the listeners of the cache, in order.
-  var events: [@Sendable () -> Void] = []
-  /// Flights whose callers get an outcome.
-  @usableFromInline var settled: [(flight: Flight, outcome: Outcome)] = []
-  /// Flights to cancel.
-  @usableFromInline var cancelled: [Flight] = []
+struct Effects: ~Copyable, Sendable {
   /// Flights to launch.
-  @usableFromInline var launched: [Flight] = []
-  /// Objects that were taken out, to be released.
-  @usableFromInline var released: [any AnyObject & Sendable] = []
+  @usableFromInline var launched = FlightList()
+  /// The effects that few changes have.
+  private var rare: Rare?
   /// Whether the cacher has to be told something that no call of `flush` or `clear` is about to tell it.
   @usableFromInline var callsCacher = false
   /// Whether there is a value that the cacher does not have.
@@ -26,36 +21,133 @@ struct Effects: Sendable {
     self.tellsEvents = tellsEvents
   }
 
+  /// Delivers something to the subscribers of a key, after what was added before.
+  @usableFromInline
+  mutating func deliver(_ delivery: @escaping @Sendable () -> Void) {
+    rare.added.deliveries.append(delivery)
+  }
+
+  /// Tells the listeners of the cache an event, after those that were added before.
+  mutating func tell(_ event: @escaping @Sendable () -> Void) {
+    rare.added.events.append(event)
+  }
+
+  /// Gives the callers of a flight an outcome.
+  mutating func settle(_ flight: Flight, with outcome: Outcome) {
+    rare.added.settled.append((flight, outcome))
+  }
+
+  /// Cancels a flight.
+  @usableFromInline
+  mutating func cancel(_ flight: Flight) {
+    rare.added.cancelled.append(flight)
+  }
+
+  /// Keeps an object alive until the lock is released.
+  mutating func release(object: some AnyObject & Sendable) {
+    rare.added.released.append(object)
+  }
+
   /// Keeps something alive until the lock is released.
-  @inlinable
+  @usableFromInline
   mutating func release<Content: Sendable>(_ content: Content) {
-    released.append(Effects.Released(content))
+    release(object: Released(content))
   }
 
   /// Does the work.
   ///
   /// - Parameter engine: The cache that has been changed.
-  @usableFromInline
+  @inlinable
   consuming func perform(in engine: CacheEngine) {
-    for deliver in deliveries { deliver() }
-    for tell in events { tell() }
-    for (flight, outcome) in settled { flight.finish(outcome) }
-    for flight in cancelled { flight.cancel() }
-    engine.launch(launched)
+    performRare()
+    if !launched.isEmpty { engine.launch(launched) }
     if callsCacher { engine.scheduleWriting() }
     if hasChange { engine.noteChange() }
+  }
+
+  /// Does the work except for launching flights.
+  ///
+  /// - Parameter engine: The cache that has been changed.
+  /// - Returns: The flights to launch.
+  @inlinable
+  consuming func performWithoutLaunching(in engine: CacheEngine) -> [Flight] {
+    let launched = launched.array
+    self.launched = FlightList()
+    perform(in: engine)
+    return launched
+  }
+
+  @usableFromInline
+  func performRare() {
+    guard let rare else { return }
+    for deliver in rare.deliveries { deliver() }
+    for tell in rare.events { tell() }
+    for (flight, outcome) in rare.settled { flight.finish(outcome) }
+    for flight in rare.cancelled { flight.cancel() }
   }
 }
 
 extension Effects {
+  fileprivate struct Rare: Sendable {
+    /// Deliveries to the subscribers of keys, in order.
+    var deliveries: [@Sendable () -> Void] = []
+    /// Events for the listeners of the cache, in order.
+    var events: [@Sendable () -> Void] = []
+    /// Flights whose callers get an outcome.
+    var settled: [(flight: Flight, outcome: Outcome)] = []
+    /// Flights to cancel.
+    var cancelled: [Flight] = []
+    /// Objects that were taken out, to be released.
+    var released: [any AnyObject & Sendable] = []
+  }
+
   /// Something that was taken out of a table under its lock.
-  @usableFromInline
-  final class Released<Content: Sendable>: Sendable {
+  private final class Released<Content: Sendable>: Sendable {
     private let content: Content
 
-    @usableFromInline
     init(_ content: Content) {
       self.content = content
+    }
+  }
+}
+
+extension Effects.Rare? {
+  /// The effects, which are there as soon as one is added.
+  fileprivate var added: Effects.Rare {
+    get { self ?? Effects.Rare() }
+    _modify {
+      var rare = take() ?? Effects.Rare()
+      defer { self = rare }
+      yield &rare
+    }
+  }
+}
+
+/// Flights in order; the first one needs no array.
+@usableFromInline
+struct FlightList: Sendable {
+  /// The flight, if there is only one.
+  @usableFromInline private(set) var only: Flight?
+  private var several: [Flight] = []
+
+  @usableFromInline
+  init() {}
+
+  @inlinable var isEmpty: Bool { only == nil && !hasSeveral }
+
+  @usableFromInline var hasSeveral: Bool { !several.isEmpty }
+
+  /// The flights.
+  @usableFromInline var array: [Flight] { only.map { [$0] } ?? several }
+
+  @usableFromInline
+  mutating func append(_ flight: Flight) {
+    if let first = only.take() {
+      several = [first, flight]
+    } else if several.isEmpty {
+      only = flight
+    } else {
+      several.append(flight)
     }
   }
 }

@@ -19,20 +19,11 @@ extension KeyedCache {
       }
       details = shard[index].state.box
       old = shard.setValue(value, at: index)
-      if !shard.edits.isEmpty { shard.replaceEdits(index, &effects) }
+      if shard.hasEdits { shard.replaceEdits(index, &effects) }
       shard[index].state.store(lifetime, at: now)
-      shard.idleTimes?.renew(index, at: now)
+      shard.extras?.idleTimes?.renew(index, at: now)
       shard.publish(index, &effects)
-      if let name {
-        shard.pendingWrites?.noteValue(
-          key,
-          hash: hash,
-          name: name,
-          generation: generation,
-          isNewest: true,
-          &effects
-        )
-      }
+      shard.noteUnwritten(index, name: name, generation: generation, isNewest: true, &effects)
       if effects.tellsEvents { shard.note(key, &effects, in: self) { .stored(key: $0) } }
       shard.keep(index, cost: cost, &effects, in: self)
     }
@@ -56,26 +47,25 @@ extension KeyedCache {
     outcome.storedAt = storedAt
     for flight in [state.running, state.queued] {
       guard let flight else { continue }
-      if let predecessor = flight.settle() { effects.released.append(predecessor) }
-      effects.settled.append((flight, outcome))
-      if policy.whenUnobserved == .cancel { effects.cancelled.append(flight) }
+      if let predecessor = flight.settle() { effects.release(object: predecessor) }
+      effects.settle(flight, with: outcome)
+      if policy.whenUnobserved == .cancel { effects.cancel(flight) }
     }
   }
 
   /// Notes that the value of a key has changed at its origin.
   @inlinable
   func refresh(_ key: Key, hash: UInt64) -> RefreshTicket {
-    let priority = Task.currentPriority
     let name = storage?.name(of: key)
     var details: EntryDetails.Box?
     var live: LiveFetching<Key, Value>?
     let ticket = shards.withLock(hash: hash) { shard in
       let ticket = drawTicket()
       live = shard.live(key, hash)
-      if let name { shard.pendingWrites?.refresh(name, at: wallClockTime()) }
+      if let name { shard.extras?.pendingWrites?.refresh(name, at: wallClockTime()) }
       if let index = shard.keys.index(of: key, hash: hash) {
         details = shard[index].state.box
-        refresh(index, ticket, priority, &shard)
+        refresh(index, ticket, &shard)
       }
       return ticket
     }
@@ -86,16 +76,15 @@ extension KeyedCache {
 
   /// Notes that every value has changed at its origin.
   func refreshAll() -> RefreshTicket {
-    let priority = Task.currentPriority
     let ticket = drawTicket()
     var details: [EntryDetails.Box] = []
     var lives: [LiveFetching<Key, Value>] = []
     shards.withEachLock { shard in
-      lives += shard.lives.entries.map(\.element.fetching)
-      shard.pendingWrites?.refreshAll(at: wallClockTime())
+      lives += shard.extras?.lives.entries.map(\.element.fetching) ?? []
+      shard.extras?.pendingWrites?.refreshAll(at: wallClockTime())
       for index in shard.keys.entries.indices {
         if !shard[index].state.hasNoDetails { details.append(shard[index].state.box) }
-        refresh(index, ticket, priority, &shard)
+        refresh(index, ticket, &shard)
       }
     }
     for live in lives { live.refresh() }
@@ -107,14 +96,13 @@ extension KeyedCache {
   func refresh(
     _ index: Int,
     _ ticket: RefreshTicket,
-    _ priority: TaskPriority,
     _ shard: inout Shard<Key, Value>
   ) {
     guard shard[index].state.refresh(ticket, hasValue: shard.hasValue(index)) else { return }
     let flight = shard.makeFlight(
       index,
       source: source,
-      priority: priority,
+      priority: .current,
       predecessor: shard[index].state.running
     )
     shard[index].state.enqueue(flight)
@@ -142,15 +130,17 @@ extension KeyedCache {
   @inlinable
   func invalidate(_ key: Key, hash: UInt64, name: String? = nil, isSignedOut: Bool = false) {
     var effects = makeEffects()
+    // What is removed is released once the lock is.
+    var removed: Shard<Key, Value>.Table.Entry?
     shards.withLock(hash: hash) { shard in
       // Also without an entry: states that subscribers have not read may hold a value.
-      if !shard.hubs.isEmpty { shard.publishReset(key, hash, &effects) }
+      if shard.hasHubs { shard.publishReset(key, hash, &effects) }
       if let index = shard.keys.index(of: key, hash: hash) {
         invalidate(shard[index].state, &effects)
-        effects.release(shard.remove(at: index))
-        if !shard.edits.isEmpty { shard.sweepEdits(&effects) }
+        removed = shard.remove(at: index)
+        if shard.hasEdits { shard.sweepEdits(&effects) }
       }
-      if let name { shard.pendingWrites?.remove(key, hash: hash, name: name, &effects) }
+      if let name { shard.extras?.pendingWrites?.remove(key, hash: hash, name: name, &effects) }
       if effects.tellsEvents {
         shard.note(key, &effects, in: self) {
           .removed(key: $0, cause: .cleared)
@@ -159,6 +149,7 @@ extension KeyedCache {
       shard.noteCleared(key, hash, isSignedOut: isSignedOut, &effects)
     }
     effects.perform(in: self)
+    withExtendedLifetime(removed) {}
   }
 
   /// Cuts the flights of a key off; the caller removes its place and tells the subscribers.
@@ -166,7 +157,7 @@ extension KeyedCache {
   func invalidate(_ state: EntryState, _ effects: inout Effects) {
     guard !state.isAtRest else { return }
     if policy.whenUnobserved == .cancel, let running = state.running, running.callerCount == 0 {
-      effects.cancelled.append(running)
+      effects.cancel(running)
     }
     // Callers that wait for a flight that has not begun get its outcome, which is stored nowhere.
     if let queued = state.queued, queued.callerCount > 0 { effects.launched.append(queued) }
@@ -200,10 +191,12 @@ extension KeyedCache {
     // remove once more, for the last ones, what has been stored and flushed in the meantime.
     shards.withAllLocks { shard in
       shard.pauseCount += pauses
-      for hub in shard.hubs.entries { shard.publishReset(hub.key, hub.hash, &effects) }
+      for hub in shard.extras?.hubs.entries ?? [] {
+        shard.publishReset(hub.key, hub.hash, &effects)
+      }
       removed.append(shard.removeAll())
       shard.sweepEdits(&effects)
-      shard.pendingWrites?.removeAll(&effects)
+      shard.extras?.pendingWrites?.removeAll(&effects)
       shard.noteAllCleared(isSignedOut: pauses > 0, &effects)
     }
     for entry in removed.joined() { invalidate(entry.element.state, &effects) }
@@ -223,8 +216,8 @@ extension KeyedCache {
   func clearMemory() {
     var effects = makeEffects()
     shards.withEachLock { shard in
-      let index = shard.tagIndex
-      let edits = shard.edits
+      let index = shard.extras?.tagIndex
+      let edits = shard.extras?.edits
       let old = shard.removeAll()
       let limit = shard.eviction.map { _ in max(1024, 4 * old.count) }
       for entry in old {
@@ -249,8 +242,8 @@ extension KeyedCache {
       if shard.hasValue(index), effects.tellsEvents {
         shard.note(key, &effects, in: self) { .removed(key: $0, cause: .memoryCleared) }
       }
-      let tags = shard.tagIndex?.tags(of: key, hash: hash)
-      let edits = shard.edits
+      let tags = shard.extras?.tagIndex?.tags(of: key, hash: hash)
+      let edits = shard.extras?.edits
       let old = shard.remove(at: index)
       let limit = shard.eviction.map { _ in max(1024, 4 * shard.keys.count) }
       clearMemory(of: old, edits, tags: tags, limit: limit, &shard, &effects)
@@ -264,20 +257,21 @@ extension KeyedCache {
   /// Does the rest for an entry that was taken out: its value is written, and its flight stays.
   private func clearMemory(
     of entry: Shard<Key, Value>.Table.Entry,
-    _ edits: KeyTable<Key, Shard<Key, Value>.Edits>,
+    _ edits: KeyTable<Key, Shard<Key, Value>.Edits>?,
     tags: [CacheTag]?,
     limit: Int?,
     _ shard: inout Shard<Key, Value>,
     _ effects: inout Effects
   ) {
     let isAtRest = entry.element.state.isAtRest
-    if let value = entry.element.value, shard.pendingWrites != nil {
-      let copy = ValueOutcome(Shard.base(of: entry.key, hash: entry.hash, in: edits) ?? value)
+    if let value = entry.element.value, shard.extras?.pendingWrites != nil {
+      let base = edits.flatMap { Shard.base(of: entry.key, hash: entry.hash, in: $0) }
+      let copy = ValueOutcome(base ?? value)
       entry.element.state.describe(copy)
-      shard.pendingWrites?.depart(entry.key, hash: entry.hash, copy, limit: limit, &effects)
-      if shard.pendingWrites?.hasDepartures == true { effects.callsCacher = true }
+      shard.extras?.pendingWrites?.depart(entry.key, hash: entry.hash, copy, limit: limit, &effects)
+      if shard.extras?.pendingWrites?.hasDepartures == true { effects.callsCacher = true }
     }
-    guard !shard.hubs.isEmpty || !isAtRest else { return }
+    guard shard.hasHubs || !isAtRest else { return }
     shard.publish(.unknown, entry.key, entry.hash, &effects)
     guard !isAtRest else { return }
     var kept = CachedEntry<Value>()

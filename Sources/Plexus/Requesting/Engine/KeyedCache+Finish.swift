@@ -15,7 +15,6 @@ extension KeyedCache {
     isBulk: Bool = false
   ) -> [Flight] {
     let batch = flight.end()
-    flight.settle()
     let now = time.now()
     let key = key(of: flight)
     if outcome.isNew {
@@ -31,6 +30,7 @@ extension KeyedCache {
     var old: Value?
     var details: EntryDetails.Box?
     let answer = shards.withLock(hash: flight.hash) { shard -> Outcome in
+      if !isBulk { shard.countTime(of: flight) }
       count(outcome, of: flight, key, countsFailure: countsFailure, &shard, &effects)
       guard let index = shard.keys.index(of: key, hash: flight.hash),
         shard[index].state.running === flight
@@ -40,9 +40,9 @@ extension KeyedCache {
       let hadValue = shard.hasValue(index)
       let hadQueued = shard[index].state.queued != nil
       let next = apply(outcome, to: &shard, index, flight, at: now, &old, &effects)
-      if !shard.edits.isEmpty { shard.sweepEdits(&effects) }
+      if shard.hasEdits { shard.sweepEdits(&effects) }
       if outcome.kind == .value || outcome.kind == .restored {
-        shard.idleTimes?.renew(index, at: now)
+        shard.extras?.idleTimes?.renew(index, at: now)
       }
       if outcome.kind == .transient {
         if hadValue, effects.tellsEvents {
@@ -50,13 +50,13 @@ extension KeyedCache {
         }
         if let name {
           // An older copy must not come back in its place.
-          shard.pendingWrites?.remove(key, hash: flight.hash, name: name, &effects)
+          shard.extras?.pendingWrites?.remove(key, hash: flight.hash, name: name, &effects)
           effects.callsCacher = true
         }
-        if !shard.hubs.isEmpty {
+        if shard.hasHubs {
           shard.publish(.loaded(valued(outcome).value), key, flight.hash, &effects)
         }
-      } else if next != nil, !shard.hubs.isEmpty {
+      } else if next != nil, shard.hasHubs {
         shard.publish(shard.restingState(index), key, flight.hash, &effects)
       }
       let isRestoredByFailure = outcome.kind == .failure && !hadValue && shard.hasValue(index)
@@ -66,25 +66,20 @@ extension KeyedCache {
       }
       end(index, next: next, &shard, isBulk: isBulk, &effects)
       if outcome.kind == .value || outcome.kind == .restored || isRestoredByFailure {
-        if let name {
-          // A refresh since the flight began has queued another one.
-          shard.pendingWrites?.noteValue(
-            key,
-            hash: flight.hash,
-            name: name,
-            generation: flight.generation,
-            isNewest: !hadQueued,
-            &effects
-          )
-        }
+        // A refresh since the flight began has queued another one.
+        shard.noteUnwritten(
+          index,
+          name: name,
+          generation: flight.generation,
+          isNewest: !hadQueued,
+          &effects
+        )
         shard.keep(index, cost: cost, &effects, in: self)
       }
       if outcome.kind == .failure { shard.noteFailure(at: now, &effects) }
       return answer
     }
-    let launched = effects.launched
-    effects.launched = []
-    effects.perform(in: self)
+    let launched = effects.performWithoutLaunching(in: self)
     flight.finish(answer)
     // Only now: it may cancel the task that this runs in.
     batch?.leave()
@@ -193,7 +188,7 @@ extension KeyedCache {
       old = shard.setValue(valued(outcome).value, at: index)
       if let queued = shard[index].state.restore(outcome) { return queued }
       guard outcome.isStale else { return nil }
-      let renewal = shard.makeFlight(index, source: source, priority: flight.priority ?? .medium)
+      let renewal = shard.makeFlight(index, source: source, priority: flight.priority)
       shard[index].state.begin(renewal, inBackground: true)
       return renewal
     case .failure:

@@ -29,7 +29,8 @@ extension KeyedCache {
   @usableFromInline
   func prefetch(_ keys: some Sequence<Key>) {
     var effects = makeEffects()
-    for key in keys { prefetch(key, hash: hasher.hash(key), &effects) }
+    let caller = Caller(nil, isBulk: bulkFetch != nil, at: time.now())
+    for key in keys { prefetch(key, hash: hasher.hash(key), caller, &effects) }
     effects.perform(in: self)
   }
 
@@ -37,13 +38,12 @@ extension KeyedCache {
   @usableFromInline
   func prefetch(_ key: Key, hash: UInt64) {
     var effects = makeEffects()
-    prefetch(key, hash: hash, &effects)
+    prefetch(key, hash: hash, Caller(nil, isBulk: bulkFetch != nil, at: time.now()), &effects)
     effects.perform(in: self)
   }
 
-  private func prefetch(_ key: Key, hash: UInt64, _ effects: inout Effects) {
-    let priority = Task.currentPriority
-    let now = time.now()
+  private func prefetch(_ key: Key, hash: UInt64, _ caller: Caller, _ effects: inout Effects) {
+    let now = caller.now
     let tags = tagging?(key)
     shards.withLock(hash: hash) { shard in
       let index = shard.place(of: key, hash: hash, tags: tags)
@@ -55,16 +55,7 @@ extension KeyedCache {
         refreshAhead: refreshAhead
       ) {
       case .begins, .expiring, .stale(renews: true):
-        let flight = begin(
-          &shard,
-          index,
-          priority,
-          .none,
-          now,
-          inBackground: true,
-          bulkFetch != nil,
-          &effects
-        )
+        let flight = begin(&shard, index, caller, .none, inBackground: true, &effects)
         flight.remembersFailure = false
       case .fresh, .stale(renews: false), .failure, .waits, .refused:
         shard.removeIfEmpty(index, &effects)

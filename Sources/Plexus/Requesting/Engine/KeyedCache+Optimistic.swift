@@ -59,14 +59,12 @@ extension KeyedCache {
     var effects = makeEffects()
     let confirmation = shards.withLock(hash: hash) { shard in
       let confirmation = shard.withEdits(of: key, hash: hash) { $0.confirm(id) }
-      if confirmation == .changesBase, let name, let index = shard.keys.index(of: key, hash: hash) {
-        let isNewest = shard[index].state.unserved.isNone
-        shard.pendingWrites?.noteValue(
-          key,
-          hash: hash,
+      if confirmation == .changesBase, let index = shard.keys.index(of: key, hash: hash) {
+        shard.noteUnwritten(
+          index,
           name: name,
           generation: generation,
-          isNewest: isNewest,
+          isNewest: shard[index].state.unserved.isNone,
           &effects
         )
       }

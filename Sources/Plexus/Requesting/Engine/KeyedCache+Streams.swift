@@ -14,13 +14,11 @@ extension KeyedCache {
     noteSubscriber()
     return shards.withLock(hash: hash) { shard in
       let state = shard.keys.index(of: key, hash: hash).map { shard.loadState($0) } ?? .unknown
-      if let index = shard.hubs.index(of: key, hash: hash) {
-        return body(shard.hubs.entries[index].element, [state])
-      }
+      if let hub = shard.hub(of: key, hash: hash) { return body(hub, [state]) }
       let hub = BroadcastHub<LoadState<Value>>(isResettable: true) { [weak self] in
         self?.removeHub(of: key, hash: hash)
       }
-      _ = shard.hubs.insert(hub, for: key, hash: hash)
+      _ = shard.makeExtras().hubs.insert(hub, for: key, hash: hash)
       return body(hub, [state])
     }
   }
@@ -36,7 +34,7 @@ extension KeyedCache {
   /// The number of subscribers of a key.
   func subscriberCount(of key: Key, hash: UInt64) -> Int {
     let hub = shards.withLock(hash: hash) { shard in
-      shard.hubs.index(of: key, hash: hash).map { shard.hubs.entries[$0].element }
+      shard.hub(of: key, hash: hash)
     }
     return hub?.subscriberCount ?? 0
   }
@@ -47,7 +45,7 @@ extension KeyedCache {
     guard hasHadSubscribers.load(ordering: .relaxed) else { return }
     var hubs: [ContiguousArray<KeyTable<Key, BroadcastHub<LoadState<Value>>>.Entry>] = []
     shards.withEachLock { shard in
-      if !shard.hubs.isEmpty { hubs.append(shard.hubs.removeAll()) }
+      if let extras = shard.extras, !extras.hubs.isEmpty { hubs.append(extras.hubs.removeAll()) }
     }
     for entry in hubs.joined() { entry.element.finish() }
   }
@@ -56,10 +54,10 @@ extension KeyedCache {
   @inlinable
   func removeHub(of key: Key, hash: UInt64) {
     let removed = shards.withLock(hash: hash) { shard in
-      guard let index = shard.hubs.index(of: key, hash: hash),
-        shard.hubs.entries[index].element.state.withLock({ $0.subscriberCount == 0 })
+      guard let extras = shard.extras, let index = extras.hubs.index(of: key, hash: hash),
+        extras.hubs.entries[index].element.state.withLock({ $0.subscriberCount == 0 })
       else { return KeyTable<Key, BroadcastHub<LoadState<Value>>>.Entry?.none }
-      return shard.hubs.remove(at: index)
+      return extras.hubs.remove(at: index)
     }
     withExtendedLifetime(removed) {}
   }

@@ -5,13 +5,14 @@ extension KeyedCache {
     var keys: [TagIndex<Key>.HashedKey] = []
     var others: [TagIndex<Key>.HashedKey] = []
     shards.withEachLock { shard in
-      keys += shard.tagIndex?.keys(of: tags) ?? []
+      keys += shard.extras?.tagIndex?.keys(of: tags) ?? []
       // States that subscribers have not read may hold a value that is in memory no more.
-      for hub in shard.hubs.entries where shard.keys.index(of: hub.key, hash: hub.hash) == nil {
+      for hub in shard.extras?.hubs.entries ?? []
+      where shard.keys.index(of: hub.key, hash: hub.hash) == nil {
         others.append((hub.key, hub.hash))
       }
-      if shard.pendingWrites?.hasDepartures == true {
-        others += shard.pendingWrites?.departures.values.map { ($0.key, $0.hash) } ?? []
+      if shard.extras?.pendingWrites?.hasDepartures == true {
+        others += shard.extras?.pendingWrites?.departures.values.map { ($0.key, $0.hash) } ?? []
       }
     }
     // The tags are the user's code.
@@ -23,7 +24,7 @@ extension KeyedCache {
     guard storage != nil, tagging != nil else { return }
     var time = wallClockTime()
     // The clock may have been set back since a copy was written.
-    shards.withEachLock { time = max(time, $0.pendingWrites?.newestWrite ?? .zero) }
+    shards.withEachLock { time = max(time, $0.extras?.pendingWrites?.newestWrite ?? .zero) }
     tagMarks.withLock { note(&$0, time) }
   }
 
@@ -68,7 +69,7 @@ extension KeyedCache {
     guard verdict == .cleared else { return verdict }
     var effects = makeEffects()
     shards.withLock(hash: hash) { shard in
-      if shard.pendingWrites?.removeCopy(key, hash: hash, name: name) == true {
+      if shard.extras?.pendingWrites?.removeCopy(key, hash: hash, name: name) == true {
         effects.callsCacher = true
       }
     }

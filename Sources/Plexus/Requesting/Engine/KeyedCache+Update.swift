@@ -79,23 +79,20 @@ extension KeyedCache {
         shard.withEdits(of: key, hash: hash) {
           $0.draft(draft.id, draft.change, of: draft.old, result: value)
         }
-      } else if !shard.edits.isEmpty {
+      } else if shard.hasEdits {
         shard.overlayEdits(of: key, hash: hash, value)
       }
       shard.expireIdle(index, at: now)
       shard[index].state.update()
-      shard.idleTimes?.renew(index, at: now)
+      shard.extras?.idleTimes?.renew(index, at: now)
       shard.publish(index, &effects)
-      let isNewest = shard[index].state.unserved.isNone
       // With a draft below it, the change is written when that is confirmed.
-      let isConfirmed = Shard.base(of: key, hash: hash, in: shard.edits) == nil
-      if let name, isConfirmed {
-        shard.pendingWrites?.noteValue(
-          key,
-          hash: hash,
+      if shard.base(of: key, hash: hash) == nil {
+        shard.noteUnwritten(
+          index,
           name: name,
           generation: generation,
-          isNewest: isNewest,
+          isNewest: shard[index].state.unserved.isNone,
           &effects
         )
       }
@@ -112,9 +109,7 @@ extension KeyedCache {
 extension Shard {
   /// Notes that an update takes a copy of the value of a key, and returns its version.
   mutating func beginEdit(of key: Key, hash: UInt64) -> UInt64 {
-    let index =
-      edits.index(of: key, hash: hash) ?? edits.insert(Edits(), for: key, hash: hash)
-    return edits.entries[index].element.begin()
+    withEdits(of: key, hash: hash) { $0.begin() }
   }
 
   /// Changes the updates of a key.
@@ -123,15 +118,17 @@ extension Shard {
     hash: UInt64,
     _ body: (inout Edits) -> Result
   ) -> Result {
+    let extras = makeExtras()
     let index =
-      edits.index(of: key, hash: hash) ?? edits.insert(Edits(), for: key, hash: hash)
-    return body(&edits.entries[index].element)
+      extras.edits.index(of: key, hash: hash)
+      ?? extras.edits.insert(Edits(), for: key, hash: hash)
+    return body(&extras.edits.entries[index].element)
   }
 
   /// Tells the other updates of a key that one has changed the value.
   mutating func overlayEdits(of key: Key, hash: UInt64, _ value: Value) {
-    guard let index = edits.index(of: key, hash: hash) else { return }
-    edits.entries[index].element.overlay(value)
+    guard let extras, let index = extras.edits.index(of: key, hash: hash) else { return }
+    extras.edits.entries[index].element.overlay(value)
   }
 
   /// Tells the updates of a place that a value was stored, which is newer than all of them.
@@ -139,8 +136,8 @@ extension Shard {
   @inline(never)
   mutating func replaceEdits(_ index: Int, _ effects: inout Effects) {
     let entry = keys.entries[index]
-    if let place = edits.index(of: entry.key, hash: entry.hash) {
-      edits.entries[place].element.replace()
+    if let extras, let place = extras.edits.index(of: entry.key, hash: entry.hash) {
+      extras.edits.entries[place].element.replace()
     }
     sweepEdits(&effects)
   }
@@ -154,9 +151,11 @@ extension Shard {
     _ version: UInt64,
     _ effects: inout Effects
   ) -> Bool {
-    guard let index = edits.index(of: key, hash: hash) else { return false }
-    let isCurrent = edits.entries[index].element.end(version)
-    if edits.entries[index].element.isEmpty { effects.release(edits.remove(at: index)) }
+    guard let extras, let index = extras.edits.index(of: key, hash: hash) else { return false }
+    let isCurrent = extras.edits.entries[index].element.end(version)
+    if extras.edits.entries[index].element.isEmpty {
+      effects.release(extras.edits.remove(at: index))
+    }
     return isCurrent
   }
 }

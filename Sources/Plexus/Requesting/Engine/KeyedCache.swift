@@ -118,9 +118,6 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       countFetch: { engine, flight in
         unsafe unsafeDowncast(engine, to: KeyedCache.self).countFetch(flight)
       },
-      noteFetch: { engine, flight, duration in
-        unsafe unsafeDowncast(engine, to: KeyedCache.self).noteFetch(flight, duration)
-      },
       softAnswer: { engine, flight in
         unsafe unsafeDowncast(engine, to: KeyedCache.self).softAnswer(to: flight)
       },
@@ -194,7 +191,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   ) async throws -> ValueOutcome<Value> {
     let scope = WaitScope.awaited
     var effects = makeEffects()
-    let admission = admit(key, hash: hash, ticket: ticket, scope: scope, &effects)
+    let admission = admit(key, hash: hash, ticket: ticket, Caller(scope, at: time.now()), &effects)
     var recursion: MultiplexerError?
     if let scope, case .waits(let flight, let place) = admission {
       // The wait is recorded before the fetch begins: whatever the fetch waits for in turn closes the circle.
@@ -232,11 +229,10 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
         ),
         let value = shard[index].value
       else { return nil }
-      let storedAt = shard[index].state.storedAt
       return Response(
         value: value,
         source: .memory,
-        age: now > storedAt ? .nanoseconds(now.subtractingSaturating(storedAt)) : .zero
+        age: .nanoseconds(age(of: shard[index].state.storedAt, at: now))
       )
     }
     if let hit { return hit }
@@ -244,11 +240,33 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     return Response(
       value: outcome.value,
       source: outcome.source,
-      age: .nanoseconds(outcome.source == .fetch ? 0 : age(of: outcome.storedAt)),
+      age: .nanoseconds(outcome.source == .fetch ? 0 : age(of: outcome.storedAt, at: time.now())),
       isStale: outcome.isStale,
       isRevalidated: outcome.source == .fetch && outcome.isRevalidated,
       error: outcome.error
     )
+  }
+
+  /// What is read once about a caller, also if it requests several keys.
+  @usableFromInline
+  struct Caller: Sendable {
+    /// The fetch or load that it works for.
+    @usableFromInline let scope: WaitNode?
+    @usableFromInline let priority: PriorityLevel
+    @usableFromInline let isCancelled: Bool
+    /// Whether what has to be launched is launched together with others.
+    @usableFromInline let isBulk: Bool
+    /// The present time.
+    @usableFromInline let now: Nanoseconds
+
+    @inlinable
+    init(_ scope: WaitNode?, isBulk: Bool = false, at now: Nanoseconds) {
+      self.scope = scope
+      self.isBulk = isBulk
+      self.now = now
+      priority = .current
+      isCancelled = Task.isCancelled
+    }
   }
 
   /// What a request comes to before it suspends.
@@ -265,8 +283,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   ///   - key: The key.
   ///   - hash: Its hash.
   ///   - ticket: The newest refresh that the caller insists on.
-  ///   - scope: The fetch or load that the caller works for.
-  ///   - isBulk: Whether what has to be launched is launched together with others.
+  ///   - caller: The caller.
   ///   - effects: The work that is left to be done, also if the request fails.
   /// - Returns: The answer, or the flight to wait for.
   @inlinable
@@ -274,14 +291,11 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     _ key: Key,
     hash: UInt64,
     ticket: RefreshTicket,
-    scope: WaitNode?,
-    isBulk: Bool = false,
+    _ caller: Caller,
     _ effects: inout Effects
   ) -> Admission {
-    let isOwn = scope.map { isFlight($0, of: key, hash: hash) } ?? false
-    let mayWait = !isOwn && !Task.isCancelled
-    let priority = Task.currentPriority
-    let now = time.now()
+    let isOwn = caller.scope.map { isFlight($0, of: key, hash: hash) } ?? false
+    let now = caller.now
     let tags = tagging?(key)
     return shards.withLock(hash: hash) { shard -> Admission in
       let index = shard.place(of: key, hash: hash, tags: tags)
@@ -293,7 +307,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
         at: now,
         staleTime: staleTime,
         refreshAhead: refreshAhead,
-        mayWait: mayWait
+        mayWait: !isOwn && !caller.isCancelled
       ) {
       case .fresh:
         shard.statistics.hits &+= 1
@@ -301,13 +315,13 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       case .expiring:
         shard.statistics.hits &+= 1
         let answer = answer(from: shard, index, isStale: false)
-        _ = begin(&shard, index, priority, ticket, now, inBackground: true, isBulk, &effects)
+        _ = begin(&shard, index, caller, ticket, inBackground: true, &effects)
         return answer
       case .stale(let renews):
         shard.statistics.staleHits &+= 1
         let answer = answer(from: shard, index, isStale: true)
         if renews {
-          _ = begin(&shard, index, priority, ticket, now, inBackground: true, isBulk, &effects)
+          _ = begin(&shard, index, caller, ticket, inBackground: true, &effects)
         }
         return answer
       case .failure:
@@ -317,20 +331,11 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
         return .waits(flight, flight.join())
       case .begins:
         shard.statistics.misses &+= 1
-        let flight = begin(
-          &shard,
-          index,
-          priority,
-          ticket,
-          now,
-          inBackground: false,
-          isBulk,
-          &effects
-        )
+        let flight = begin(&shard, index, caller, ticket, inBackground: false, &effects)
         return .waits(flight, flight.join())
       case .refused:
         shard.removeIfEmpty(index, &effects)
-        return .failed(refusal(isOwn: isOwn, scope: scope))
+        return .failed(refusal(isOwn: isOwn, scope: caller.scope))
       }
     }
   }
@@ -351,20 +356,24 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   func begin(
     _ shard: inout Shard<Key, Value>,
     _ index: Int,
-    _ priority: TaskPriority,
+    _ caller: Caller,
     _ ticket: RefreshTicket,
-    _ now: Nanoseconds,
     inBackground: Bool,
-    _ isBulk: Bool,
     _ effects: inout Effects
   ) -> Flight {
-    let flight = shard.makeFlight(index, source: source, priority: priority)
-    if effects.tellsEvents, shard.hasValue(index), shard[index].state.isExpired(at: now) {
+    let flight = shard.makeFlight(index, source: source, priority: caller.priority)
+    if effects.tellsEvents, shard.hasValue(index), shard[index].state.isExpired(at: caller.now) {
       shard.note(shard.keys.entries[index].key, &effects, in: self) { .expired(key: $0) }
     }
     flight.inheritsTaskLocals = policy.inheritsTaskLocals && !inBackground
     shard[index].state.begin(flight, inBackground: inBackground)
-    shard.launch(flight, index, takesStoredCopy: ticket.isNone, isBulk: isBulk, &effects)
+    shard.launch(
+      flight,
+      index,
+      takesStoredCopy: ticket.isNone,
+      isBulk: caller.isBulk,
+      &effects
+    )
     let key = shard.keys.entries[index].key
     if shard.pauseCount > 0 || key != key {
       // It is cut off from its beginning: its outcome is for the callers that wait now. Nobody would find the place
@@ -411,13 +420,10 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     shards.withLock(hash: flight.hash) { $0.statistics.fetches &+= 1 }
   }
 
-  /// Counts the time that a fetch has taken.
-  @inlinable
-  func noteFetch(_ flight: Flight, _ duration: Duration) {
-    shards.withLock(hash: flight.hash) { shard in
-      shard.statistics.fetchTime += duration
-      shard.statistics.longestFetch = max(shard.statistics.longestFetch, duration)
-    }
+  /// Counts the time that a fetch of several keys has taken.
+  @usableFromInline
+  func countTime(of batch: BulkFlight) {
+    shards.withLock(hash: batch.hash) { $0.countTime(of: batch) }
   }
 
   /// Cancels a flight that no caller waits for, unless it goes on for another reason.
@@ -435,12 +441,12 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     guard let index = shard.keys.index(of: key(of: flight), hash: flight.hash),
       shard[index].state.running === flight || shard[index].state.queued === flight
     else {
-      effects.cancelled.append(flight)
+      effects.cancel(flight)
       return
     }
     guard shard[index].state.running === flight, !shard[index].state.isInBackground else { return }
     let next = shard[index].state.giveUp(hasValue: shard.hasValue(index))
-    effects.cancelled.append(flight)
+    effects.cancel(flight)
     end(index, next: next, &shard, isBulk: false, &effects)
   }
 
@@ -460,6 +466,14 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
 }
 
 extension Shard {
+  /// Counts the time that a fetch has taken.
+  @inlinable
+  mutating func countTime(of flight: Flight) {
+    guard !flight.isCancelled else { return }
+    statistics.fetchTime += flight.duration
+    statistics.longestFetch = max(statistics.longestFetch, flight.duration)
+  }
+
   /// Answers a request with the remembered failure, or with the value in its place.
   @inlinable
   mutating func fallBack(_ index: Int, at now: Nanoseconds) -> KeyedCache<Key, Value>.Admission {

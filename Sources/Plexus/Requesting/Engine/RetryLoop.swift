@@ -3,25 +3,25 @@ struct RetryLoop: Sendable {
   let engine: CacheEngine
   let flight: Flight
 
-  private var policy: CachePolicy { engine.policy }
-  private var clock: any Clock<Duration> { engine.clock }
-
   /// Tries as often as the policy allows.
   ///
   /// It gives up early when no caller needs another attempt, because a value was stored or the flight was
   /// cancelled, and when the origin asks for a longer wait than the policy accepts.
   ///
-  /// - Parameter attempt: The fetch; it is given the number of the attempt, beginning with 1.
+  /// - Parameter attempt: The fetch; it is given the flight and the number of the attempt, beginning with 1.
   /// - Returns: What the first successful attempt returns.
   /// - Throws: The error of the last attempt.
   func run<Result: Sendable>(
-    _ attempt: @escaping @concurrent @Sendable (Int) async throws -> Result
+    _ attempt: @escaping @concurrent @Sendable (Flight, Int) async throws -> Result
   ) async throws -> Result {
     var number = 1
     while true {
       if flight.isCancelled { throw CancellationError() }
       do {
-        return try await limited(attempt, number)
+        guard let timeout = engine.policy.fetchTimeout else {
+          return try await attempt(flight, number)
+        }
+        return try await limited(to: timeout, attempt, number)
       } catch {
         guard await waits(after: number, error) else { throw error }
         number += 1
@@ -43,6 +43,7 @@ struct RetryLoop: Sendable {
   }
 
   private func wait(after number: Int, _ error: any Error) -> Duration? {
+    let policy = engine.policy
     let chance = policy.retry.jitter > 0 ? Double.random(in: -1...1) : 0
     let advice = (error as? any RetryAdvice)?.retryAfter
     if let advice, advice > policy.maximumRetryAfter { return nil }
@@ -52,7 +53,7 @@ struct RetryLoop: Sendable {
   /// Waits, unless the fetch is cancelled before.
   private func sleep(for duration: Duration) async -> Bool {
     do {
-      try await clock.wait(for: duration)
+      try await engine.clock.wait(for: duration)
       return true
     } catch {
       return false
@@ -61,17 +62,17 @@ struct RetryLoop: Sendable {
 
   /// Runs one attempt for as long as it may take, whether it heeds cancellation or not.
   private func limited<Result: Sendable>(
-    _ attempt: @escaping @concurrent @Sendable (Int) async throws -> Result,
+    to timeout: Duration,
+    _ attempt: @escaping @concurrent @Sendable (Flight, Int) async throws -> Result,
     _ number: Int
   ) async throws -> Result {
-    guard let timeout = policy.fetchTimeout else { return try await attempt(number) }
     let first = OneShot<Swift.Result<Result, any Error>>()
-    let timer = clock.timer(timeout) {
+    let timer = engine.clock.timer(timeout) {
       first.set(.failure(MultiplexerError.fetchTimedOut(after: timeout)))
     }
-    let task = flight.start {
+    let task = flight.start { [flight] in
       do {
-        first.set(.success(try await attempt(number)))
+        first.set(.success(try await attempt(flight, number)))
       } catch {
         first.set(.failure(error))
       }

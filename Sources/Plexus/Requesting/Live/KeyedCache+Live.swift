@@ -35,24 +35,25 @@ extension KeyedCache {
   private func beginLife(of key: Key, hash: UInt64) -> LiveFetching<Key, Value> {
     let new = LiveFetching(key, hash: hash, in: self)
     return shards.withLock(hash: hash) { shard in
+      let extras = shard.makeExtras()
       let index =
-        shard.lives.index(of: key, hash: hash)
-        ?? shard.lives.insert(LiveKey(fetching: new), for: key, hash: hash)
-      shard.lives.entries[index].element.users += 1
+        extras.lives.index(of: key, hash: hash)
+        ?? extras.lives.insert(LiveKey(fetching: new), for: key, hash: hash)
+      extras.lives.entries[index].element.users += 1
       // It is not evicted, and takes no room.
       if let index = shard.keys.index(of: key, hash: hash) { shard.eviction?.discard(index) }
-      return shard.lives.entries[index].element.fetching
+      return extras.lives.entries[index].element.fetching
     }
   }
 
   private func endLife(of key: Key, hash: UInt64) {
     let (removed, value) = shards.withLock(hash: hash) { shard in
-      guard let index = shard.lives.index(of: key, hash: hash) else {
+      guard let extras = shard.extras, let index = extras.lives.index(of: key, hash: hash) else {
         return (KeyTable<Key, LiveKey<Key, Value>>.Entry?.none, Value?.none)
       }
-      shard.lives.entries[index].element.users -= 1
-      guard shard.lives.entries[index].element.users == 0 else { return (nil, nil) }
-      return (shard.lives.remove(at: index), shard.value(of: key, hash: hash))
+      extras.lives.entries[index].element.users -= 1
+      guard extras.lives.entries[index].element.users == 0 else { return (nil, nil) }
+      return (extras.lives.remove(at: index), shard.value(of: key, hash: hash))
     }
     guard removed != nil, let value, capacityIsLimited else { return }
     // It takes room again. The cost is computed by user code.
@@ -92,29 +93,19 @@ extension KeyedCache {
   ///   - isFresh: Whether the value must come from the origin.
   /// - Returns: The place of the caller; `nil` if there is a fresh value that is sufficient.
   func joinFetch(of key: Key, hash: UInt64, isFresh: Bool) -> (flight: Flight, place: WaitPlace)? {
-    let priority = Task.currentPriority
-    let now = time.now()
+    let caller = Caller(nil, at: time.now())
     let tags = tagging?(key)
     var effects = makeEffects()
     let joined = shards.withLock(hash: hash) { shard -> (flight: Flight, place: WaitPlace)? in
       let index = shard.place(of: key, hash: hash, tags: tags)
       if let running = shard[index].state.running { return (running, running.join()) }
-      if !isFresh, shard[index].state.isFresh(at: now) { return nil }
+      if !isFresh, shard[index].state.isFresh(at: caller.now) { return nil }
       var ticket = RefreshTicket.none
       if isFresh {
         ticket = drawTicket()
         _ = shard[index].state.refresh(ticket, hasValue: shard.hasValue(index))
       }
-      let flight = begin(
-        &shard,
-        index,
-        priority,
-        ticket,
-        now,
-        inBackground: false,
-        false,
-        &effects
-      )
+      let flight = begin(&shard, index, caller, ticket, inBackground: false, &effects)
       return (flight, flight.join())
     }
     effects.perform(in: self)

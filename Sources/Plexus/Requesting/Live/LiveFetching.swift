@@ -72,6 +72,7 @@ final class LiveFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Handles the removal of the value.
   ///
   /// - Parameter isSignedOut: Whether nothing is fetched until the value is requested.
+  @usableFromInline
   func clear(isSignedOut: Bool) {
     change { live, _, _ in live.clear(isSignedOut: isSignedOut) }
   }
@@ -137,16 +138,12 @@ final class LiveFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   private func start(_ timer: Timer, on clock: any ErasedClock) {
-    let task = timer.start(on: clock) { [weak self] hasSlept in
+    timer.start(on: clock) { [weak self] hasSlept in
       if hasSlept { self?.wake(timer.id) }
       return nil
+    } note: { note in
+      state.withLock { note(&$0.timer) }
     }
-    let isCurrent = state.withLock { state in
-      guard state.timer?.id == timer.id else { return false }
-      state.timer?.task = task
-      return true
-    }
-    if !isCurrent { task.cancel() }
   }
 
   private func wake(_ timer: UInt64) {

@@ -1,21 +1,21 @@
 /// The live subscriptions of a key, as seen by its shard.
 @usableFromInline
 struct LiveKey<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  let fetching: LiveFetching<Key, Value>
+  @usableFromInline let fetching: LiveFetching<Key, Value>
   /// The number of live subscriptions.
   var users = 0
 }
 
 extension Shard {
   /// The object that keeps a key up to date, if the key has live subscriptions.
-  @usableFromInline
+  @inlinable
   func live(_ key: Key, _ hash: UInt64) -> LiveFetching<Key, Value>? {
-    guard !lives.isEmpty else { return nil }
-    return lives.index(of: key, hash: hash).map { lives.entries[$0].element.fetching }
+    guard let extras, !extras.lives.isEmpty else { return nil }
+    return extras.lives.index(of: key, hash: hash).map { extras.lives.entries[$0].element.fetching }
   }
 
   /// Whether the key at a place has live subscriptions.
-  @usableFromInline
+  @inlinable
   func isLive(_ index: Int) -> Bool {
     live(keys.entries[index].key, keys.entries[index].hash) != nil
   }
@@ -27,11 +27,11 @@ extension Shard {
   ///   - hash: Its hash.
   ///   - isSignedOut: Whether nothing is fetched until the value is requested.
   ///   - effects: The effects to be performed later.
-  @usableFromInline
+  @inlinable
   func noteCleared(_ key: Key, _ hash: UInt64, isSignedOut: Bool = false, _ effects: inout Effects)
   {
     guard let live = live(key, hash) else { return }
-    effects.deliveries.append { live.clear(isSignedOut: isSignedOut) }
+    effects.deliver { live.clear(isSignedOut: isSignedOut) }
   }
 
   /// Notifies all live subscriptions that the values were removed.
@@ -40,9 +40,9 @@ extension Shard {
   ///   - isSignedOut: Whether nothing is fetched until a value is requested.
   ///   - effects: The effects to be performed later.
   func noteAllCleared(isSignedOut: Bool, _ effects: inout Effects) {
-    for entry in lives.entries {
+    for entry in extras?.lives.entries ?? [] {
       let live = entry.element.fetching
-      effects.deliveries.append { live.clear(isSignedOut: isSignedOut) }
+      effects.deliver { live.clear(isSignedOut: isSignedOut) }
     }
   }
 }

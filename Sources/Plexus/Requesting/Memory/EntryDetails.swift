@@ -18,7 +18,7 @@ struct EntryDetails: Sendable {
     /// Whether its fetch has begun: not while it waits for others with which it shares the fetch.
     var hasDeparted: Bool
 
-    init(flight: Flight, serves: RefreshTicket, isInBackground: Bool) {
+    init(flight: Flight, serves: RefreshTicket = .none, isInBackground: Bool = false) {
       self.flight = flight
       self.serves = serves
       self.isInBackground = isInBackground
@@ -51,15 +51,18 @@ struct EntryDetails: Sendable {
     running == nil && failure == nil && validator == nil && ownDeadline == nil && terms.isEmpty
   }
 
-  /// Details that take one word while there are none.
+  /// Details that take one word, and no allocation for the usual ones.
   @usableFromInline
   enum Box: Sendable {
     case empty
+    /// A flight under way that callers wait for, and nothing else.
+    case running(Flight)
     indirect case full(EntryDetails)
 
     var details: EntryDetails {
       switch self {
       case .empty: EntryDetails()
+      case .running(let flight): EntryDetails(running: Running(flight: flight))
       case .full(let details): details
       }
     }

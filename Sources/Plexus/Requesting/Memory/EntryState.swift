@@ -43,7 +43,11 @@ struct EntryState: Sendable {
 
   /// Whether no flight is under way.
   @inlinable var isAtRest: Bool {
-    if case .full(let details) = box { details.running == nil } else { true }
+    switch box {
+    case .empty: true
+    case .running: false
+    case .full(let details): details.running == nil
+    }
   }
 
   /// Whether nothing is known but perhaps a value.
@@ -54,31 +58,43 @@ struct EntryState: Sendable {
   /// Whether a request could not tell a key in this state, and without a value, from a new one.
   @usableFromInline
   func isForgettable(at now: Nanoseconds) -> Bool {
-    let details = details
-    return details.running == nil && now >= (details.failure?.until ?? .min)
+    isAtRest && now >= (failure?.until ?? .min)
   }
 
   /// The flight under way.
   @usableFromInline var running: Flight? {
-    if case .full(let details) = box { details.running?.flight } else { nil }
+    switch box {
+    case .empty: nil
+    case .running(let flight): flight
+    case .full(let details): details.running?.flight
+    }
   }
 
   /// The flight that begins when the one under way has ended.
-  @usableFromInline var queued: Flight? { details.running?.queued }
+  @usableFromInline var queued: Flight? {
+    if case .full(let details) = box { details.running?.queued } else { nil }
+  }
+
+  /// The first refresh since the flight under way began.
+  private var refreshedSince: RefreshTicket {
+    if case .full(let details) = box { details.running?.unserved ?? .none } else { .none }
+  }
 
   /// Whether the flight under way has to serve a refresh, so that no stored copy is new enough.
   @usableFromInline var servesRefresh: Bool {
-    details.running.map { !$0.serves.isNone } ?? false
+    if case .full(let details) = box { details.running?.serves.isNone == false } else { false }
   }
 
   /// Whether the value that the flight under way began with may be the answer if it fails.
   @usableFromInline var allowsPrevious: Bool { details.running?.allowsPrevious == true }
 
   /// The remembered or last failure.
-  @usableFromInline var failure: EntryDetails.Failure? { details.failure }
+  @usableFromInline var failure: EntryDetails.Failure? {
+    if case .full(let details) = box { details.failure } else { nil }
+  }
 
   /// The error of the remembered or last failure.
-  @usableFromInline var failureError: (any Error)? { details.failure?.error }
+  @usableFromInline var failureError: (any Error)? { failure?.error }
 
   /// Until when the value is fresh by itself.
   ///
@@ -94,8 +110,9 @@ struct EntryState: Sendable {
   /// Gives a copy of the value what belongs to it.
   @usableFromInline
   func describe(_ copy: Outcome) {
-    let details = details
     copy.storedAt = storedAt
+    copy.deadline = deadline
+    guard case .full(let details) = box else { return }
     copy.deadline = details.ownDeadline ?? deadline
     copy.validator = details.validator
     copy.terms = details.terms
@@ -146,6 +163,12 @@ extension EntryState {
     // It is subtracted from the deadline, which is never so small that this would overflow while it is fresh.
     let isExpiring =
       mayWait && refreshAhead > 0 && now >= deadline.subtractingSaturating(refreshAhead)
+    if case .running(let flight) = box {
+      if now < deadline { return .fresh }
+      let usableUntil = deadline.addingSaturating(max(staleTime, 0))
+      if hasValue, now < usableUntil { return .stale(renews: false) }
+      return mayWait ? .waits(flight) : .refused
+    }
     guard case .full(let details) = box else {
       if isFresh(at: now) { return isExpiring ? .expiring : .fresh }
       if hasValue, unserved.isNone, now < deadline.addingSaturating(max(staleTime, 0)) {
@@ -180,17 +203,16 @@ extension EntryState {
   /// Begins a flight, which serves every refresh so far.
   @usableFromInline
   mutating func begin(_ flight: Flight, inBackground: Bool) {
-    let running = EntryDetails.Running(
+    defer { unserved = .none }
+    if case .empty = box, unserved.isNone, !inBackground, !flight.isDelayed {
+      box = .running(flight)
+      return
+    }
+    details.running = EntryDetails.Running(
       flight: flight,
       serves: unserved,
       isInBackground: inBackground
     )
-    if case .empty = box {
-      box = .full(EntryDetails(running: running))
-    } else {
-      details.running = running
-    }
-    unserved = .none
   }
 }
 
@@ -225,25 +247,25 @@ extension EntryState {
     lifetime: Lifetime,
     at now: Nanoseconds
   ) -> Flight? {
-    let running = details.running
+    let (refreshedSince, queued) = (refreshedSince, queued)
     setTimes(lifetime, at: now)
     if validator == nil, lifetime.terms.isEmpty {
       box = .empty
     } else {
       details = EntryDetails(validator: validator, terms: lifetime.terms)
     }
-    unserved = running?.unserved ?? .none
-    return beginQueued(of: running)
+    unserved = refreshedSince
+    return begin(queued: queued)
   }
 
   /// Ends a flight that brings a value that must not be kept, and that is newer than the one there is, which
   /// the caller removes.
   @usableFromInline
   mutating func pass() -> Flight? {
-    let running = details.running
+    let (refreshedSince, queued) = (refreshedSince, queued)
     self = EntryState()
-    unserved = running?.unserved ?? .none
-    return beginQueued(of: running)
+    unserved = refreshedSince
+    return begin(queued: queued)
   }
 
   /// Ends a flight that has failed.
@@ -264,7 +286,7 @@ extension EntryState {
     at now: Nanoseconds
   ) -> Flight? {
     // A refresh that came while the flight was under way has ended the memory of it in advance.
-    let isRemembered = memory > 0 && details.running?.queued == nil
+    let isRemembered = memory > 0 && queued == nil
     details.failure = EntryDetails.Failure(
       error: error,
       grounds: grounds,
@@ -282,11 +304,13 @@ extension EntryState {
     unserved =
       !hasValue && running.queued == nil
       ? .none : RefreshTicket.earlier(running.serves, running.unserved)
-    return beginQueued(of: running)
+    return begin(queued: running.queued)
   }
 
   /// Whether the flight under way goes on without callers, because it began without one.
-  @usableFromInline var isInBackground: Bool { details.running?.isInBackground == true }
+  @usableFromInline var isInBackground: Bool {
+    if case .full(let details) = box { details.running?.isInBackground == true } else { false }
+  }
 
   /// Notes that the fetch of the flight under way begins now, some time after the flight was launched.
   ///
@@ -308,12 +332,12 @@ extension EntryState {
   /// - Returns: The queued flight, which begins now.
   @usableFromInline
   mutating func restore(_ copy: Outcome) -> Flight? {
-    let running = details.running
+    let (refreshedSince, queued) = (refreshedSince, queued)
     storedAt = copy.storedAt
     deadline = copy.deadline
     details = EntryDetails(validator: copy.validator, terms: copy.terms)
-    unserved = running?.unserved ?? .none
-    return beginQueued(of: running)
+    unserved = refreshedSince
+    return begin(queued: queued)
   }
 
   /// Takes a stored copy as the value, because the flight is about to fail.
@@ -328,8 +352,8 @@ extension EntryState {
     details.ownDeadline = copy.deadline > now ? copy.deadline : nil
   }
 
-  private mutating func beginQueued(of running: EntryDetails.Running?) -> Flight? {
-    guard let queued = running?.queued else { return nil }
+  private mutating func begin(queued: Flight?) -> Flight? {
+    guard let queued else { return nil }
     begin(queued, inBackground: true)
     return queued
   }
@@ -393,7 +417,8 @@ extension EntryState {
   /// The validator belongs to the value as the origin sent it.
   @usableFromInline
   mutating func update() {
-    guard case .full(let details) = box else { return }
+    if case .empty = box { return }
+    let details = details
     if let running = details.running {
       unserved = .earlier(unserved, .earlier(running.serves, running.unserved))
     }

@@ -19,27 +19,18 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline typealias Change = @Sendable (inout Value) -> Void
   @usableFromInline typealias Edits = EditState<Value, Change>
   @usableFromInline typealias Hub = BroadcastHub<LoadState<Value>>
+  @usableFromInline typealias Extras = ShardExtras<Key, Value>
 
-  // A hit looks at the keys and then counts: beside the lock, and beside each other, these three words share a
-  // cache line with it.
+  // A hit looks at the keys and then counts: beside the lock, and beside each other, these words share a cache line
+  // with it.
   @usableFromInline var keys = Table()
+  /// What belongs to features that most caches do not use, if one of them is used.
+  @usableFromInline var extras: Extras?
   @usableFromInline var statistics = CacheStatistics()
   /// The number of keys with a value.
   @usableFromInline var valueCount = 0
-  /// The values that are being updated.
-  @usableFromInline var edits = KeyTable<Key, Edits>()
   /// The eviction policy, if there is a limit.
   @usableFromInline var eviction: S3FIFO?
-  /// When the values were used last, if there is a time to idle.
-  @usableFromInline var idleTimes: IdleTimes?
-  /// The keys of each tag, if keys have tags.
-  @usableFromInline var tagIndex: TagIndex<Key>?
-  /// The changes that the cacher has yet to be told, if there is one.
-  @usableFromInline var pendingWrites: PendingWrites<Key, Value>?
-  /// The streams of the keys that have subscribers.
-  @usableFromInline var hubs = KeyTable<Key, Hub>()
-  /// The keys that are kept up to date.
-  @usableFromInline var lives = KeyTable<Key, LiveKey<Key, Value>>()
   /// The number of reasons to keep nothing of what begins now.
   @usableFromInline var pauseCount = 0
   @usableFromInline var failuresSinceSweep = 0
@@ -56,10 +47,35 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     hasTags: Bool,
     pendingWrites: PendingWrites<Key, Value>?
   ) {
-    tagIndex = hasTags ? TagIndex() : nil
     eviction = limit.map { S3FIFO(limit: $0) }
-    idleTimes = timeToIdle.map { IdleTimes(timeToIdle: $0) }
-    self.pendingWrites = pendingWrites
+    guard hasTags || timeToIdle != nil || pendingWrites != nil else { return }
+    let extras = Extras()
+    extras.tagIndex = hasTags ? TagIndex() : nil
+    extras.idleTimes = timeToIdle.map { IdleTimes(timeToIdle: $0) }
+    extras.pendingWrites = pendingWrites
+    self.extras = extras
+  }
+
+  /// The part for features that most caches do not use, which is there from now on.
+  @inlinable
+  mutating func makeExtras() -> Extras {
+    if let extras { return extras }
+    let new = Extras()
+    extras = new
+    return new
+  }
+
+  /// Whether keys have subscribers.
+  @inlinable var hasHubs: Bool { extras.map { !$0.hubs.isEmpty } ?? false }
+
+  /// Whether values are being updated.
+  @inlinable var hasEdits: Bool { extras.map { !$0.edits.isEmpty } ?? false }
+
+  /// The stream of a key, if it has subscribers.
+  @usableFromInline
+  func hub(of key: Key, hash: UInt64) -> Hub? {
+    guard let extras else { return nil }
+    return extras.hubs.index(of: key, hash: hash).map { extras.hubs.entries[$0].element }
   }
 
   /// The value of a key, if it is fresh; counted as a hit.
@@ -92,7 +108,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     guard keys.entries[index].element.state.isFresh(at: now &+ refreshAhead) else { return nil }
     // While a flight is under way it depends on the refresh.
     guard ticket.isNone || keys.entries[index].element.state.isAtRest else { return nil }
-    if idleTimes != nil, idleTimes?.use(index, at: now) == false { return nil }
+    if let extras, extras.idleTimes?.use(index, at: now) == false { return nil }
     statistics.hits &+= 1
     eviction?.use(index)
     return index
@@ -121,9 +137,11 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     hash: UInt64,
     tags: [CacheTag]?
   ) -> Int {
-    if let tags { tagIndex?.insert(key, hash: hash, tags: tags) }
     eviction?.append()
-    idleTimes?.append()
+    if let extras {
+      if let tags { extras.tagIndex?.insert(key, hash: hash, tags: tags) }
+      extras.idleTimes?.append()
+    }
     return keys.insert(entry, for: key, hash: hash)
   }
 
@@ -132,13 +150,13 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   mutating func remove(at index: Int) -> Table.Entry {
     if hasValue(index) {
       valueCount &-= 1
-      if !edits.isEmpty { noteChange(of: index) }
-    }
-    if tagIndex != nil {
-      tagIndex?.remove(keys.entries[index].key, hash: keys.entries[index].hash)
+      if hasEdits { noteChange(of: index) }
     }
     eviction?.remove(at: index)
-    idleTimes?.remove(at: index)
+    if let extras {
+      extras.tagIndex?.remove(keys.entries[index].key, hash: keys.entries[index].hash)
+      extras.idleTimes?.remove(at: index)
+    }
     return keys.remove(at: index)
   }
 
@@ -146,10 +164,12 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @inlinable
   mutating func removeAll() -> ContiguousArray<Table.Entry> {
     valueCount = 0
-    if !edits.isEmpty { noteChanges() }
-    if tagIndex != nil { tagIndex = TagIndex() }
+    if hasEdits { noteChanges() }
     eviction?.removeAll()
-    idleTimes?.removeAll()
+    if let extras {
+      if extras.tagIndex != nil { extras.tagIndex = TagIndex() }
+      extras.idleTimes?.removeAll()
+    }
     return keys.removeAll()
   }
 
@@ -178,7 +198,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let old = keys.entries[index].element.value
     valueCount &+= (value == nil ? 0 : 1) &- (old == nil ? 0 : 1)
     keys.entries[index].element.value = value
-    if !isEdit, !edits.isEmpty { noteChange(of: index) }
+    if !isEdit, hasEdits { noteChange(of: index) }
     return old
   }
 
@@ -186,13 +206,13 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @inlinable
   mutating func noteUse(_ index: Int, at now: Nanoseconds) {
     eviction?.use(index)
-    if idleTimes?.use(index, at: now) == false { expireIdle(index, at: now) }
+    if let extras, extras.idleTimes?.use(index, at: now) == false { expireIdle(index, at: now) }
   }
 
   /// Makes a value stale whose time to idle is over.
   @inlinable
   mutating func expireIdle(_ index: Int, at now: Nanoseconds) {
-    guard let deadline = idleTimes?.deadline(of: index), now >= deadline else { return }
+    guard let deadline = extras?.idleTimes?.deadline(of: index), now >= deadline else { return }
     keys.entries[index].element.state.expire(at: deadline)
   }
 
@@ -201,35 +221,45 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @inline(never)
   mutating func noteChange(of index: Int) {
     let entry = keys.entries[index]
-    guard let place = edits.index(of: entry.key, hash: entry.hash) else { return }
-    edits.entries[place].element.displace()
+    guard let extras, let place = extras.edits.index(of: entry.key, hash: entry.hash) else {
+      return
+    }
+    extras.edits.entries[place].element.displace()
   }
 
   /// Tells all updates that the values are gone.
   @usableFromInline
   @inline(never)
   mutating func noteChanges() {
-    for index in edits.entries.indices { edits.entries[index].element.displace() }
+    guard let extras else { return }
+    for index in extras.edits.entries.indices { extras.edits.entries[index].element.displace() }
   }
 
   /// Removes what no update needs any more.
   @usableFromInline
   @inline(never)
   mutating func sweepEdits(_ effects: inout Effects) {
-    for index in edits.entries.indices.reversed() where edits.entries[index].element.isEmpty {
-      effects.release(edits.remove(at: index))
+    guard let extras else { return }
+    for index in extras.edits.entries.indices.reversed()
+    where extras.edits.entries[index].element.isEmpty {
+      effects.release(extras.edits.remove(at: index))
     }
   }
 
   /// A copy of the confirmed value at a place, with all that belongs to it.
   @usableFromInline
   func confirmedCopy(_ index: Int) -> ValueOutcome<Value>? {
-    guard !edits.isEmpty,
-      let base = Self.base(of: keys.entries[index].key, hash: keys.entries[index].hash, in: edits)
-    else { return copy(index) }
+    guard let base = base(of: keys.entries[index].key, hash: keys.entries[index].hash) else {
+      return copy(index)
+    }
     let copy = ValueOutcome(base)
     keys.entries[index].element.state.describe(copy)
     return copy
+  }
+
+  /// The confirmed value of a key, if the one in memory is not.
+  func base(of key: Key, hash: UInt64) -> Value? {
+    extras.flatMap { Self.base(of: key, hash: hash, in: $0.edits) }
   }
 
   /// The confirmed value of a key, if the one in memory is not.
@@ -271,7 +301,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     var remembered: [Nanoseconds] = []
     for index in keys.entries.indices.reversed() where !hasValue(index) {
       let entry = keys.entries[index]
-      guard hubs.index(of: entry.key, hash: entry.hash) == nil else { continue }
+      guard hub(of: entry.key, hash: entry.hash) == nil else { continue }
       if entry.element.state.isForgettable(at: now) {
         effects.release(remove(at: index))
       } else if let failure = entry.element.state.failure, entry.element.state.isAtRest {
@@ -290,7 +320,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     for index in keys.entries.indices where !hasValue(index) {
       let entry = keys.entries[index]
       guard let failure = entry.element.state.failure, entry.element.state.isAtRest,
-        failure.until <= earliest, hubs.index(of: entry.key, hash: entry.hash) == nil
+        failure.until <= earliest, hub(of: entry.key, hash: entry.hash) == nil
       else { continue }
       if failure.until == earliest {
         guard surplus > 0 else { continue }
@@ -308,7 +338,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Places have changed afterwards.
   @inlinable
   mutating func keep(_ index: Int, cost: Int, _ effects: inout Effects, in engine: CacheEngine) {
-    guard let limit = eviction?.limit, lives.isEmpty || !isLive(index) else { return }
+    guard let limit = eviction?.limit, !isLive(index) else { return }
     guard cost <= limit else { return evict(index, &effects) }
     eviction?.keep(index, hash: keys.entries[index].hash, cost: cost)
     while let victim = nextVictim() {
@@ -331,7 +361,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Removes a value from memory; the cacher is told first, and the flight under way goes on.
   @inlinable
   mutating func evict(_ index: Int, _ effects: inout Effects) {
-    if pendingWrites != nil { depart(index, &effects) }
+    if extras?.pendingWrites != nil { depart(index, &effects) }
     if !keys.entries[index].element.state.isAtRest {
       effects.release(keys.entries[index].element)
       _ = setValue(nil, at: index)
@@ -339,11 +369,38 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       eviction?.discard(index)
       publish(index, &effects)
     } else {
-      if !hubs.isEmpty {
+      if hasHubs {
         publish(.unknown, keys.entries[index].key, keys.entries[index].hash, &effects)
       }
       effects.release(remove(at: index))
     }
+  }
+
+  /// Notes a value that the cacher does not have, if there is one.
+  ///
+  /// - Parameters:
+  ///   - index: The place of the value.
+  ///   - name: The name of its key, if there is a cacher.
+  ///   - generation: How much had been removed from the cacher before the value was fetched or stored.
+  ///   - isNewest: Whether no refresh is to be served.
+  ///   - effects: The work that is left to be done.
+  @inlinable
+  func noteUnwritten(
+    _ index: Int,
+    name: String?,
+    generation: CacheGeneration?,
+    isNewest: Bool,
+    _ effects: inout Effects
+  ) {
+    guard let name, let extras else { return }
+    extras.pendingWrites?.noteValue(
+      keys.entries[index].key,
+      hash: keys.entries[index].hash,
+      name: name,
+      generation: generation,
+      isNewest: isNewest,
+      &effects
+    )
   }
 
   /// Notes what an entry that leaves memory has to tell the cacher.
@@ -354,8 +411,8 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     guard let copy = confirmedCopy(index) else { return }
     // With a slow cacher, a few times as many are on their way to it as there are in memory.
     let limit = eviction.map { max(1024, 4 * min($0.count, $0.limit)) }
-    pendingWrites?.depart(entry.key, hash: entry.hash, copy, limit: limit, &effects)
-    if pendingWrites?.hasDepartures == true { effects.callsCacher = true }
+    extras?.pendingWrites?.depart(entry.key, hash: entry.hash, copy, limit: limit, &effects)
+    if extras?.pendingWrites?.hasDepartures == true { effects.callsCacher = true }
   }
 
   // MARK: - Flights
@@ -365,7 +422,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   func makeFlight(
     _ index: Int,
     source: Flight.Source,
-    priority: TaskPriority?,
+    priority: PriorityLevel,
     predecessor: WaitNode? = nil
   ) -> KeyFlight<Key> {
     KeyFlight(
@@ -394,8 +451,8 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ effects: inout Effects
   ) {
     flight.previous = copy(index)
-    if let pendingWrites {
-      flight.readsFirst = flight.previous == nil && pendingWrites.isReadFirst
+    if let isReadFirst = extras?.pendingWrites?.isReadFirst {
+      flight.readsFirst = flight.previous == nil && isReadFirst
       flight.takesStoredCopy =
         takesStoredCopy && !keys.entries[index].element.state.servesRefresh
     }
@@ -411,7 +468,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Announces the state of a key to its subscribers.
   @inlinable
   mutating func publish(_ index: Int, _ effects: inout Effects) {
-    guard !hubs.isEmpty else { return }
+    guard hasHubs else { return }
     publish(loadState(index), keys.entries[index].key, keys.entries[index].hash, &effects)
   }
 
@@ -424,11 +481,9 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ hash: UInt64,
     _ effects: inout Effects
   ) {
-    guard let index = hubs.index(of: key, hash: hash) else { return }
-    if let delivery = hubs.entries[index].element.prepare(state) {
-      effects.deliveries.append { delivery.deliver() }
-    }
-    if let live = live(key, hash) { effects.deliveries.append { live.note() } }
+    guard let hub = hub(of: key, hash: hash) else { return }
+    if let delivery = hub.prepare(state) { effects.deliver { delivery.deliver() } }
+    if let live = live(key, hash) { effects.deliver { live.note() } }
   }
 
   /// Announces `.unknown` to the subscribers of a key, in place of what they have not read.
@@ -437,14 +492,13 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline
   @inline(never)
   func publishReset(_ key: Key, _ hash: UInt64, _ effects: inout Effects) {
-    guard let index = hubs.index(of: key, hash: hash) else { return }
-    let hub = hubs.entries[index].element
+    guard let hub = hub(of: key, hash: hash) else { return }
     guard keys.index(of: key, hash: hash) != nil else {
       let unread = hub.takeUnread(upTo: .unknown)
-      return effects.deliveries.append { unread.deliver() }
+      return effects.deliver { unread.deliver() }
     }
     guard let delivery = hub.prepareReset(.unknown) else { return }
-    effects.deliveries.append { delivery.deliver() }
+    effects.deliver { delivery.deliver() }
   }
 
   /// The state that subscribers of a key are told.
@@ -474,6 +528,6 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ event: @escaping @Sendable (_ key: String) -> CacheEvent
   ) {
     guard effects.tellsEvents else { return }
-    effects.events.append { engine.tell(event(engine.source.name(of: key))) }
+    effects.tell { engine.tell(event(engine.source.name(of: key))) }
   }
 }

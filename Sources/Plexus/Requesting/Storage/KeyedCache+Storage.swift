@@ -31,7 +31,7 @@ extension KeyedCache {
   }
 
   private func lookUp(_ name: String, hash: UInt64) -> PendingWrites<Key, Value>.Lookup? {
-    shards.withLock(hash: hash) { $0.pendingWrites?.lookUp(name) }
+    shards.withLock(hash: hash) { $0.extras?.pendingWrites?.lookUp(name) }
   }
 
   /// Reads the stored copies for several flights, with one call if the cacher can do that, else some of them at
@@ -246,9 +246,9 @@ extension KeyedCache {
     var revisions: [UInt64?] = []
     // A complete removal is seen in all shards or in none.
     shards.withAllLocks { shard in
-      revisions.append(shard.pendingWrites?.completeRemoval)
-      if shard.pendingWrites?.completeRemoval != nil { isComplete = true }
-      for (name, revision) in shard.pendingWrites?.removals ?? [:] {
+      revisions.append(shard.extras?.pendingWrites?.completeRemoval)
+      if shard.extras?.pendingWrites?.completeRemoval != nil { isComplete = true }
+      for (name, revision) in shard.extras?.pendingWrites?.removals ?? [:] {
         names.append((name, revision))
       }
     }
@@ -260,7 +260,7 @@ extension KeyedCache {
         var remaining = revisions[...]
         shards.withEachLock { shard in
           if let revision = remaining.popFirst() ?? nil {
-            shard.pendingWrites?.confirmCompleteRemoval(revision)
+            shard.extras?.pendingWrites?.confirmCompleteRemoval(revision)
           }
         }
       } catch {
@@ -280,7 +280,7 @@ extension KeyedCache {
       noteCacherError(report.failedRemovals)
     }
     let removed = names.filter { report.failedRemovals[$0.name] == nil }
-    shards.withEachLock { shard in shard.pendingWrites?.confirmRemoval(of: removed) }
+    shards.withEachLock { shard in shard.extras?.pendingWrites?.confirmRemoval(of: removed) }
     return true
   }
 
@@ -315,9 +315,10 @@ extension KeyedCache {
     var items: [Unwritten] = []
     var blocked: [Unwritten] = []
     let wallTime = wallClockTime()
+    let now = time.now()
     let present = storage?.generation
     shards.withEachLock { shard in
-      guard let pendingWrites = shard.pendingWrites else { return }
+      guard let pendingWrites = shard.extras?.pendingWrites else { return }
       func add(
         _ name: String,
         _ revision: UInt64,
@@ -325,15 +326,19 @@ extension KeyedCache {
         _ generation: CacheGeneration?,
         _ key: (key: Key, hash: UInt64)?
       ) {
-        var entry = CacheEntry(copy, age: .nanoseconds(age(of: copy.storedAt)), at: wallTime)
+        var entry = CacheEntry(
+          copy,
+          age: .nanoseconds(age(of: copy.storedAt, at: now)),
+          at: wallTime
+        )
         entry.generation = storage?.generation(after: generation, at: present)
         let item = Unwritten(name: name, revision: revision, entry: entry, key: key)
         if pendingWrites.isToBeRemoved(name) { return blocked.append(item) }
         items.append(item)
-        shard.pendingWrites?.noteWrite(at: entry.storedAt)
+        shard.extras?.pendingWrites?.noteWrite(at: entry.storedAt)
         // By the time at which it is written it may look newer than the refresh that it does not satisfy.
         if pendingWrites.isOutdated(name, revision: revision) {
-          shard.pendingWrites?.outdate(name, until: entry.storedAt)
+          shard.extras?.pendingWrites?.outdate(name, until: entry.storedAt)
         }
       }
       for (name, departure) in pendingWrites.departures {
@@ -355,8 +360,8 @@ extension KeyedCache {
   private func noteOverflow(_ storage: Storage<Key, Value>) {
     var names: Set<String> = []
     shards.withEachLock { shard in
-      if shard.pendingWrites?.overflow.isEmpty == false {
-        names.formUnion(shard.pendingWrites?.takeOverflow() ?? [])
+      if shard.extras?.pendingWrites?.overflow.isEmpty == false {
+        names.formUnion(shard.extras?.pendingWrites?.takeOverflow() ?? [])
       }
     }
     for name in names { storage.noteLoss(name, MultiplexerError.storageOverloaded) }
@@ -390,12 +395,12 @@ extension KeyedCache {
       var effects = makeEffects()
       if let (key, hash) = item.key {
         shards.withLock(hash: hash) {
-          $0.pendingWrites?.confirm(key, hash: hash, revision: item.revision, &effects)
+          $0.extras?.pendingWrites?.confirm(key, hash: hash, revision: item.revision, &effects)
         }
       } else {
         // It is in one of the stripes; there are few of them, and few such values.
         shards.withEachLock {
-          $0.pendingWrites?.endDeparture(item.name, revision: item.revision, &effects)
+          $0.extras?.pendingWrites?.endDeparture(item.name, revision: item.revision, &effects)
         }
       }
     }
@@ -407,16 +412,16 @@ extension KeyedCache {
     var effects = makeEffects()
     var isLost = false
     shards.withEachLock { shard in
-      if let departure = shard.pendingWrites?.departures[item.name],
+      if let departure = shard.extras?.pendingWrites?.departures[item.name],
         departure.revision == item.revision,
         let index = shard.keys.index(of: departure.key, hash: departure.hash),
         shard.hasValue(index)
       {
         // A newer value would have taken its place: it has come back.
-        shard.pendingWrites?.reclaim(item.name, departure, &effects)
+        shard.extras?.pendingWrites?.reclaim(item.name, departure, &effects)
         return
       }
-      let wasThere = shard.pendingWrites?.loseDeparture(
+      let wasThere = shard.extras?.pendingWrites?.loseDeparture(
         item.name,
         revision: item.revision,
         at: time,

@@ -29,6 +29,14 @@ private let requestGoals: [Operation] = [
       use(await map.request(first..<min(first + 100, count)).count)
     }
   },
+  Operation("map: batch of 100 single requests, a key", goal: 6_000) { count in
+    let map = MultiplexerMap<Int, Article>.bulk(window: .seconds(60), maximumBatchSize: 100) {
+      keys in Dictionary(uniqueKeysWithValues: keys.map { ($0, Article($0)) })
+    }
+    for first in stride(from: 0, to: count, by: 100) {
+      await inChildTasks(first..<first + 100) { key in use(try? await map.request(key)) }
+    }
+  },
   Operation("map: request(keys), a hit, a key of 100", goal: 600, count: 30_000) { count in
     let map = filledArticles(100)
     for _ in 0..<count / 100 { use(await map.request(0..<100).count) }

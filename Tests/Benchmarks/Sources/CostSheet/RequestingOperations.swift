@@ -3,7 +3,7 @@ import Plexus
 
 /// Operations of multiplexers, maps and repositories without a goal.
 let requestingOperations: [Operation] =
-  multiplexerOperations + mapOperations + missOperations + otherRequests
+  multiplexerOperations + mapOperations + optionOperations + missOperations + otherRequests
 
 private struct FetchFailed: Error {}
 
@@ -156,6 +156,70 @@ private let mapOperations: [Operation] = [
     for _ in 0..<count { use(map.statistics.hits) }
   },
 ]
+
+// MARK: - Options
+
+private let optionOperations: [Operation] = [
+  Operation("map: hit, with a time to idle", count: 30_000) { count in
+    let map = MultiplexerMap<Int, Article>(policy: CachePolicy(timeToIdle: .seconds(60))) {
+      Article($0)
+    }
+    for key in 0..<8 { map.store(Article(key), for: key) }
+    for number in 0..<count { use(try await map.request(number & 7)) }
+  },
+  Operation("map: 100 tasks that wait, a task", count: 3_000) { count in
+    for _ in stride(from: 0, to: count, by: 100) {
+      await inChildTasks(0..<100) { _ in await Task.yield() }
+    }
+  },
+  Operation("map: update(key)") { count in
+    let map = filledArticles(8)
+    for number in 0..<count { use(map.update(number & 7) { $0 = Article($0.number + 1) }) }
+  },
+  Operation("map: optimistic update", count: 600) { count in
+    let map = filledArticles(8)
+    for number in 0..<count {
+      try await map.update(
+        number & 7,
+        optimistically: { $0 = Article($0.number + 1) },
+        commit: {}
+      )
+    }
+  },
+  Operation("map: clear(where:) of 1 among 1,000", count: 300) { count in
+    let map = filledArticles(1_000)
+    for key in 0..<count {
+      try await map.clear { $0 == key }
+      map.store(Article(key), for: key)
+    }
+  },
+  Operation("map: clear by tag of 1,000 among 10,000, a key", count: 3_000) { count in
+    try await clearTags(count, among: 10_000)
+  },
+  Operation("map: clear by tag of 1,000 among 1,000,000, a key", count: 3_000) { count in
+    try await clearTags(count, among: 1_000_000)
+  },
+]
+
+/// Clears a number of entries by their tags, each of which a thousand of them have.
+private func clearTags(_ count: Int, among total: Int) async throws {
+  let map = MultiplexerMap<Int, Article>(
+    tagging: { $0 < 3_000 ? [CacheTag("\($0 / 1_000)")] : [] },
+    onKeyFetch: { Article($0) }
+  )
+  for key in 0..<total { map.store(Article(key), for: key) }
+  for tag in 0..<count / 1_000 { try await map.clear(tags: [CacheTag("\(tag)")]) }
+}
+
+/// Runs a closure in a child task for each key.
+func inChildTasks(
+  _ keys: Range<Int>,
+  _ body: @escaping @concurrent @Sendable (Int) async -> Void
+) async {
+  await withTaskGroup(of: Void.self) { group in
+    for key in keys { group.addTask { await body(key) } }
+  }
+}
 
 // MARK: - Misses
 

@@ -1,0 +1,34 @@
+// @unchecked Sendable and unchecked exclusivity: the fields are accessed only through the shard that refers to the
+// object, and so under the lock of that shard.
+
+/// The parts of a shard for features that most caches do not use.
+///
+/// A shard without such a feature consists of the keys and little else: creating a cache, and every request, costs the
+/// same however many features there are.
+@usableFromInline
+final class ShardExtras<Key: Hashable & Sendable, Value: Sendable>: @unchecked Sendable {
+  @usableFromInline typealias Edits = Shard<Key, Value>.Edits
+  @usableFromInline typealias Hub = Shard<Key, Value>.Hub
+
+  /// The streams of the keys that have subscribers.
+  @exclusivity(unchecked) @safe
+  @usableFromInline var hubs = KeyTable<Key, Hub>()
+  /// The keys that are kept up to date.
+  @exclusivity(unchecked) @safe
+  @usableFromInline var lives = KeyTable<Key, LiveKey<Key, Value>>()
+  /// The values that are being updated.
+  @exclusivity(unchecked) @safe
+  @usableFromInline var edits = KeyTable<Key, Edits>()
+  /// When the values were used last, if there is a time to idle.
+  @exclusivity(unchecked) @safe
+  @usableFromInline var idleTimes: IdleTimes?
+  /// The keys of each tag, if keys have tags.
+  @exclusivity(unchecked) @safe
+  @usableFromInline var tagIndex: TagIndex<Key>?
+  /// The changes that the cacher has yet to be told, if there is one.
+  @exclusivity(unchecked) @safe
+  @usableFromInline var pendingWrites: PendingWrites<Key, Value>?
+
+  @inlinable
+  init() {}
+}
