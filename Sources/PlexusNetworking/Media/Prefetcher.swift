@@ -32,7 +32,7 @@ public final class Prefetcher: Sendable {
   ///
   /// - Parameters:
   ///   - loader: The loader of the files.
-  ///   - concurrency: The number of files to load at once.
+  ///   - concurrency: The number of files to load at once, from all hosts together.
   /// - Precondition: The concurrency is positive.
   public init(_ loader: MediaLoader, concurrency: Int = 4) {
     precondition(concurrency > 0, "A prefetcher needs a concurrency of at least one")
@@ -43,7 +43,7 @@ public final class Prefetcher: Sendable {
   ///
   /// - Parameters:
   ///   - loader: The loader of the images.
-  ///   - concurrency: The number of images to load at once.
+  ///   - concurrency: The number of images to load at once, from all hosts together.
   /// - Precondition: The concurrency is positive.
   public init<Image>(_ loader: ImageLoader<Image>, concurrency: Int = 4) {
     precondition(concurrency > 0, "A prefetcher needs a concurrency of at least one")
@@ -60,6 +60,7 @@ public final class Prefetcher: Sendable {
   /// Loads ahead what is not there yet, in this order and after what was asked for before.
   ///
   /// - Parameter urls: The URLs. One that is waiting or loading already is not added again.
+  @_disfavoredOverload
   public func prefetch(_ urls: some Sequence<URL>) {
     prefetch(urls.map { MediaRequest($0) })
   }
@@ -74,6 +75,7 @@ public final class Prefetcher: Sendable {
   /// Ends the prefetching of some URLs.
   ///
   /// - Parameter urls: The URLs.
+  @_disfavoredOverload
   public func cancel(_ urls: some Sequence<URL>) {
     cancel(urls.map { MediaRequest($0) })
   }
