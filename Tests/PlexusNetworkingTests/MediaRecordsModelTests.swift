@@ -99,8 +99,11 @@ import FoundationNetworking
       limit.insert(other, length: Int(try store("0123456789", other, in: media).length))
     }
     #expect(media.properties(of: name) != nil)
-    #expect(throws: Failed.self) { try limit.hold(name) { throw Failed() } }
-    #expect(media.properties(of: name) != nil)
+    // Another process has stored it, so that it does not count here.
+    let unknown = String(repeating: "3", count: 64)
+    _ = try store("abc", unknown, in: media)
+    #expect(throws: Failed.self) { try limit.hold(unknown) { throw Failed() } }
+    #expect(media.properties(of: unknown) != nil)
     hold.map(limit.list)
     hold = nil
     #expect(media.properties(of: name) != nil, "It was handed out last")

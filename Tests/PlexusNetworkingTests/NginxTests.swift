@@ -19,7 +19,7 @@ struct `With a real nginx` {
   let server: Nginx
   let clock = ManualClock()
   let folder = MediaTestFolder()
-  /// How often a body was read.
+  /// The number of bodies that were read.
   let bodies = Guarded(0)
 
   // Made each time: the address sanitizer does not find what a constant of these types refers to.
@@ -164,7 +164,7 @@ struct `With a real nginx` {
     #expect(log.last?.contains("W/\"") == true)
   }
 
-  @Test func `what is not there is an error, and a server that has gone lets the value stand in`()
+  @Test func `a missing file is an error, and while the server is down the value stands in`()
     async throws
   {
     let missing = try cache("/plain/missing.txt")

@@ -33,7 +33,7 @@ final class DiskLimit: Sendable {
   fileprivate final class Names: Sendable {
     private struct State: Sendable {
       var counts: [String: Int] = [:]
-      /// How often everything was forgotten.
+      /// The number of times that everything was forgotten.
       var era = 0
       var isOpen = true
     }
@@ -122,7 +122,7 @@ final class DiskLimit: Sendable {
   ///
   /// - Parameters:
   ///   - name: The name of the file or part.
-  ///   - length: Its bytes, in place of those that it counted for before.
+  ///   - length: The number of its bytes, which replaces an earlier one.
   ///   - isHandedOut: Whether a caller is about to open it.
   /// - Returns: A hold on it.
   @discardableResult

@@ -97,7 +97,7 @@ final class MediaCore: Sendable {
     return await held(entry)
   }
 
-  /// Returns what the server has said of a file, if that is known.
+  /// Returns the record of a file, if there is one.
   func record(of held: MediaStore.HeldFile, _ entry: MediaEntry) -> MediaRecord? {
     held.store?.folder.record(of: entry.name, held.properties.version)
   }
@@ -218,7 +218,7 @@ final class MediaCore: Sendable {
     }
   }
 
-  /// How long to wait after so many failures; `nil` if the last one is final.
+  /// Returns the time to wait after a number of failures; `nil` if the last one is final.
   private func wait(after failures: Int, _ error: any Error) -> Duration? {
     guard let wait = retry.delay(after: failures) else { return nil }
     if let advice = (error as? any RetryAdvice)?.retryAfter {
@@ -396,7 +396,7 @@ extension MediaFolder {
 }
 
 extension RetryPolicy {
-  /// How long to wait after so many failures; `nil` if there is no further attempt.
+  /// Returns the time to wait after a number of failures; `nil` if there is no further attempt.
   func delay(after failures: Int) -> Duration? {
     guard failures < attempts else { return nil }
     var wait = min(base, cap)

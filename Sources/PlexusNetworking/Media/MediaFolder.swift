@@ -180,7 +180,7 @@ struct MediaFolder: Sendable {
     }
   }
 
-  /// Removes the file of a name with its record and its parts, apart from those that a download is writing.
+  /// Removes the file of a name with its record and its parts, except parts that a download is writing.
   ///
   /// - Returns: The names of the parts.
   /// - Throws: The system's error if the file is left.
@@ -372,7 +372,7 @@ struct MediaFolder: Sendable {
     return best
   }
 
-  /// Removes the parts of a file, apart from those that a download is writing.
+  /// Removes the parts of a file, except parts that a download is writing.
   ///
   /// - Returns: Their names.
   func removeParts(of name: String) -> [String] {

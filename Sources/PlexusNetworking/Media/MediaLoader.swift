@@ -85,8 +85,8 @@ public final actor MediaLoader {
   ///   - rules: The rules for requests, for instance for redirects.
   ///   - byteLimit: The number of bytes of all files and parts, 1 GB by default; `nil` for no limit.
   ///   - maximumFileBytes: The number of bytes of one file, 512 MB by default; `nil` for no limit.
-  ///   - connectionsPerHost: The number of downloads from one host at once. Others wait, those with callers
-  ///     before those that are only prefetched.
+  ///   - connectionsPerHost: The number of downloads from one host at once. Others wait; downloads with callers
+  ///     precede prefetched ones.
   ///   - revalidates: Whether stale files are revalidated when they are requested.
   ///   - retry: The policy after a failure of connectivity; each attempt continues where the last one broke off.
   ///   - clock: The clock that measures the waits between attempts, and the times of the rules.
@@ -267,7 +267,7 @@ public final actor MediaLoader {
 
   /// Downloads files that will be needed, at low priority and four at a time from all hosts together.
   ///
-  /// A request of one of them joins its download, and brings it before those that no caller waits for. Errors are
+  /// A request of one of them joins its download, which then precedes all that no caller waits for. Errors are
   /// left to the request. Releasing or clearing the loader ends it; a ``Prefetcher`` can be cancelled and paused, and
   /// loads as many at a time as you choose.
   ///

@@ -49,12 +49,12 @@ final class MediaStore: Sendable {
     }
   }
 
-  /// How long a part is kept that no download continues, in seconds.
+  /// The seconds after which a part is removed that no download continues.
   private static let partLifetime: TimeInterval = 86_400
   private static let sweepInterval = Duration.seconds(3600)
   private static var oldestPart: Date { Date(timeIntervalSinceNow: -partLifetime) }
 
-  /// Counts what an earlier process has left, and removes what it does not need any more.
+  /// Counts the files of earlier processes, and removes damaged and outdated ones.
   func prepare() async {
     if preparation.cachedValue == nil { _ = try? await preparation.request() }
   }

@@ -204,7 +204,7 @@ struct FileProperties: Hashable, Sendable {
   }
 }
 
-/// What identifies the content of a file that is replaced and never changed.
+/// The identity of the content of a file that is replaced and never changed.
 struct FileVersion: Codable, Hashable, Sendable {
   let length: Int64
   let modified: Int64

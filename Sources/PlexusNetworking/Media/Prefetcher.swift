@@ -16,8 +16,8 @@ public import Foundation
 /// }
 /// ```
 ///
-/// Prefetching has low priority. A request for a file that is being prefetched joins the download, and brings it
-/// before those that no caller waits for. Errors are ignored: a later request tries again. A file that is there
+/// Prefetching has low priority. A request for a file that is being prefetched joins the download, which
+/// then precedes all that no caller waits for. Errors are ignored: a later request tries again. A file that is there
 /// costs no request.
 ///
 /// ## Lifetime
@@ -50,14 +50,14 @@ public final class Prefetcher: Sendable {
     queue = PrefetchQueue(loader.prefetchWork, concurrency: concurrency)
   }
 
-  /// Loads ahead what is not there yet, in this order and after what was asked for before.
+  /// Loads missing files in this order, after the ones that were added before.
   ///
   /// - Parameter requests: The requests. One that is waiting or loading already is not added again.
   public func prefetch(_ requests: some Sequence<MediaRequest>) {
     queue.add(requests.map(MediaItem.init))
   }
 
-  /// Loads ahead what is not there yet, in this order and after what was asked for before.
+  /// Loads missing files in this order, after the ones that were added before.
   ///
   /// - Parameter urls: The URLs. One that is waiting or loading already is not added again.
   @_disfavoredOverload

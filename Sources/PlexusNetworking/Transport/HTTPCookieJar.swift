@@ -28,7 +28,7 @@ public final class HTTPCookieJar: Sendable {
     state.withLock { $0 = HTTPCookieState() }
   }
 
-  /// The number of cookies, with those that have expired since the last request.
+  /// The number of cookies, including cookies that have expired since the last request.
   public var count: Int { state.withLock { $0.cookies.count } }
 
   /// Returns the value of the `Cookie` field for a URL.
