@@ -10,14 +10,14 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// What RFC 9111 demands of a private cache.
+/// The requirements of RFC 9111 for a private cache.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20)))
 struct `A cache of HTTP` {
   let origin: LoopbackOrigin
   let other: LoopbackOrigin
   let cache: HTTPCache<HTTPResponse>
   let clock = ManualClock()
-  /// What the origin answers, in order; the last answer is repeated.
+  /// The answers of the origin in order; the last one is repeated.
   let answers = Guarded<[OriginResponse]>([])
   let seen = Guarded<[OriginRequest]>([])
 
@@ -231,7 +231,7 @@ struct `A cache of HTTP` {
       ("Cache-Control", "max-age=0, a", "max-age=60"),
     ] as [(String, String, String)]
   )
-  func `a 304 updates header fields, and leaves those that it does not have`(
+  func `a 304 updates header fields, and leaves the fields that it does not have`(
     name: String,
     old: String,
     new: String

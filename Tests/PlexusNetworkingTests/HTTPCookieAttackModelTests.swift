@@ -26,6 +26,37 @@ import Testing
     #expect(try sent(field, from: "https://a.example/") == nil)
   }
 
+  /// The cookies that are sent over https after one was set over https and another one over http.
+  private func sent(afterSecure secure: String, _ plain: String, to path: String) throws -> String?
+  {
+    var state = HTTPCookieState()
+    state.store(secure, from: try place("https://a.example/"), now: 1_000)
+    state.store(plain, from: try place("http://a.example/"), now: 1_000)
+    return state.header(for: try place("https://a.example" + path), now: 1_000)
+  }
+
+  @Test(arguments: [
+    ("s=1; Secure; Path=/", "s=2; Path=/"), ("s=1; Secure; Path=/", "s=2; Path=/login"),
+    ("s=1; Secure; Path=/login", "s=2; Path=/login/now"),
+    ("s=1; Secure; Path=/; Domain=a.example", "s=2; Path=/login"),
+    ("s=1; Secure; Path=/", "s=2; Path=/login; Domain=a.example"),
+    ("s=1; Secure; Path=/", "s=; Path=/; Max-Age=0"),
+  ])
+  func `over http neither replace nor shadow a secure one`(secure: String, plain: String) throws {
+    #expect(try sent(afterSecure: secure, plain, to: "/login/now") == "s=1")
+  }
+
+  @Test func `over http are taken where they come after the secure one, or have another name`()
+    throws
+  {
+    let login = "s=1; Secure; Path=/login"
+    #expect(try sent(afterSecure: login, "s=2; Path=/", to: "/login") == "s=1; s=2")
+    #expect(try sent(afterSecure: login, "t=2; Path=/login", to: "/login") == "s=1; t=2")
+    #expect(
+      try sent(afterSecure: "s=1; Path=/login", "s=2; Path=/login/a", to: "/login/a") == "s=2; s=1"
+    )
+  }
+
   @Test func `with a tab between words are taken`() throws {
     #expect(try sent("a=1\t2", from: "https://a.example/") == "a=1\t2")
   }

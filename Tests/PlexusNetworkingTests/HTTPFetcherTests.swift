@@ -14,7 +14,7 @@ import FoundationNetworking
 struct `A fetch over HTTP` {
   let origin: LoopbackOrigin
   let clock = ManualClock()
-  /// What the server saw of conditions, in order.
+  /// The conditions of the requests, in order.
   let conditions = Guarded<[String?]>([])
   let headers = Guarded<OriginHeaders>([:])
   let body = Guarded("one")
@@ -108,7 +108,7 @@ struct `A fetch over HTTP` {
     #expect(error?.status == 404)
   }
 
-  @Test func `a value stands in while nobody can be reached, unless the server forbids it`()
+  @Test func `a value stands in while the server cannot be reached, unless the server forbids it`()
     async throws
   {
     let allowed = try multiplexer()

@@ -10,7 +10,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// What real servers do that mean harm, or are broken.
+/// Answers of servers that are hostile or broken.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20)))
 struct `A fetch in bad company` {
   let origin: LoopbackOrigin

@@ -13,9 +13,9 @@ import FoundationNetworking
 @Suite(.fewAtOnce, .timeLimit(.minutes(20)))
 struct `Asking a server whether a value has changed` {
   let origin: LoopbackOrigin
-  /// The conditions that it saw, in order.
+  /// The conditions of the requests, in order.
   let conditions = Guarded<[String?]>([])
-  /// What it answers, in order; the last answer is repeated.
+  /// The answers of the origin in order; the last one is repeated.
   let answers = Guarded<[OriginResponse]>([])
 
   init() throws {

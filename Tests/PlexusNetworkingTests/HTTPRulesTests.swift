@@ -189,7 +189,7 @@ struct `Rules of HTTP` {
     #expect(try await fetch(broken, HTTPRules()) == 3)
   }
 
-  @Test func `cookies are sent to the host that has set them, by those that share a jar`()
+  @Test func `cookies are sent to the host that has set them, by all fetchers that share a jar`()
     async throws
   {
     let seen = Guarded<[String?]>([])

@@ -34,13 +34,13 @@ private final class Line {
     #expect(line.state.isEmpty)
   }
 
-  @Test func `those that somebody asks for go first, by urgency, then by arrival`() {
+  @Test func `transfers with callers go first, by urgency, then by arrival`() {
     let line = Line(limit: 1)
     _ = line.enter("host", id: 0, for: "blocker")
     for (id, key) in ["a", "b", "c", "d"].enumerated() {
       _ = line.enter("host", id: id + 1, for: key)
     }
-    // What is prefetched becomes urgent while it waits, the most urgent of those who ask counts.
+    // A prefetched key becomes urgent while it waits; its most urgent caller counts.
     _ = line.want("c", urgency: 0)
     _ = line.want("d", urgency: 0)
     _ = line.want("d", urgency: 25)
@@ -57,7 +57,7 @@ private final class Line {
     #expect(line.leave("host") == 1)
   }
 
-  @Test func `who leaves the line costs nobody a turn`() {
+  @Test func `a transfer that leaves the line costs no other one its turn`() {
     let line = Line(limit: 1)
     _ = line.enter("host", id: 0, for: "blocker")
     _ = line.enter("host", id: 1, for: "a")
@@ -85,7 +85,7 @@ private final class Line {
     #expect(line.state.isEmpty)
   }
 
-  @Test func `a line does not grow with those who come and go`() {
+  @Test func `a line does not grow with transfers that come and go`() {
     let line = Line(limit: 1)
     _ = line.enter("host", id: 0, for: "blocker")
     _ = line.enter("host", id: 1, for: "a")
@@ -101,7 +101,7 @@ private final class Line {
     #expect(line.state.isEmpty)
   }
 
-  /// What the state is to do, done in the plainest way.
+  /// The same rules without any structure, in the plainest way.
   private struct Reference {
     var running = 0
     var line: [(id: Int, key: String)] = []

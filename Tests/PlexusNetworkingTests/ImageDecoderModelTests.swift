@@ -34,7 +34,7 @@ struct `The decoder of an image loader` {
     }
     #expect(transport.names.count == 40)
     var remembered = 0
-    // The last ones first: those that fail again take the places of others.
+    // The last ones first: a failure that is repeated takes the place of another one.
     for item in items.reversed() {
       let before = transport.names.count
       await #expect(throws: Undecodable.self) { try await decoder.image(for: item) }

@@ -11,7 +11,7 @@ import FoundationNetworking
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20)))
 struct `Decoding images` {
-  /// What the decoder of the tests does not understand.
+  /// The error of the decoder of the tests.
   private struct Undecodable: Error {}
 
   let folder = MediaTestFolder()

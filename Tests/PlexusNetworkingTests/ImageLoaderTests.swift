@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20)))
 struct `An image loader` {
-  /// What the decoder of the tests does not understand.
+  /// The error of the decoder of the tests.
   private struct Undecodable: Error {}
 
   let origin: LoopbackOrigin

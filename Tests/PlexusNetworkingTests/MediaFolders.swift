@@ -29,7 +29,7 @@ final class MediaTestFolder: Sendable {
 
   var parts: [String] { files.filter { $0.hasSuffix(".part") } }
 
-  /// Whether nobody is writing a part.
+  /// Whether no download is writing a part.
   func isFree(_ part: String) -> Bool {
     let descriptor = open(url.appending(path: part).path, O_RDWR | O_CLOEXEC)
     guard descriptor >= 0 else { return true }

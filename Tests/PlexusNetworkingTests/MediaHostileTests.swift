@@ -9,7 +9,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// What servers, transports, URLs and file systems do that is not in the books.
+/// Servers, transports, URLs and file systems that break their rules.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20)))
 struct `A media loader in bad company` {
   let folder = MediaTestFolder()
@@ -58,7 +58,7 @@ struct `A media loader in bad company` {
 
   @Test(
     arguments: [
-      // Nobody knows where it ends.
+      // Its end is unknown.
       ["Content-Range": "bytes 3-5/*"],
       // It is of another version, in whatever form that is told.
       ["Content-Range": "bytes 3-5/6", "ETag": "\"v2\""],
@@ -262,7 +262,7 @@ struct `A media loader in bad company` {
 
   // MARK: - Limits
 
-  @Test func `a file in use that has gone once and was asked for again stays`() async throws {
+  @Test func `a file in use that was evicted once and is requested again stays`() async throws {
     let transport = ClosureTransport { _, request, receiver in
       try receiver.take(request, String(repeating: "x", count: 1_000))
     }
@@ -338,7 +338,7 @@ struct `A media loader in bad company` {
 
   // MARK: - Callers
 
-  @Test func `those who wait for a download keep their loader alive`() async throws {
+  @Test func `callers that wait for a download keep their loader alive`() async throws {
     let gate = Gate()
     var loader: MediaLoader? = self.loader(
       ClosureTransport { _, request, receiver in

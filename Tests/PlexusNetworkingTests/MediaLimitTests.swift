@@ -76,7 +76,7 @@ struct `The limits of a media loader` {
     }
     for number in 40..<60 { _ = try await loader.request(url(number)) }
     #expect(loader.cachedFile(for: used) == nil)
-    // Those that were handed out last stay beyond the limit.
+    // The files that were returned last stay beyond the limit.
     #expect(folder.files.count <= 8 + 3)
   }
 

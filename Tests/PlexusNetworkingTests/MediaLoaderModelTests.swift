@@ -17,7 +17,7 @@ extension MediaLoader {
     while core.gate.waitingCount < count { await Task.detached {}.value }
   }
 
-  /// Returns when nobody is known to the gate.
+  /// Returns when the gate has neither callers nor transfers.
   fileprivate func idle() async {
     while !core.gate.isEmpty { await Task.detached {}.value }
   }

@@ -259,7 +259,7 @@ struct `A media loader` {
   }
 
   @Test(arguments: [OriginResponse.Framing.chunked, .untilClose])
-  func `a length that nobody has announced is no error`(
+  func `a length that was not announced is no error`(
     framing: OriginResponse.Framing
   ) async throws {
     answer.withLock { $0.framing = framing }

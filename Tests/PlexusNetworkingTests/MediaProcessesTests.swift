@@ -21,9 +21,9 @@ private func makeLoader(_ path: String, bytes: Int? = nil) -> MediaLoader {
   )
 }
 
-/// A user who is not the superuser, if the tests are run by that one, who may do anything to any file.
+/// Gives up the rights of the superuser, who can change any file.
 private func becomeNobody() {
-  // URLSession wants to know where the program is, which nobody may be told if its folder is private.
+  // URLSession looks for the program, which an unprivileged user cannot find in a private folder.
   _ = Bundle.main
   if geteuid() == 0 { seteuid(65_534) }
 }

@@ -84,7 +84,8 @@ struct `A media request` {
     #expect(transport.names.count == 1)
   }
 
-  @Test func `header fields are sent, apart from those that the loader sets itself`() async throws {
+  @Test func `header fields are sent, except the fields that the loader sets itself`() async throws
+  {
     let transport = checking()
     var request = try request("a", token: "good")
     request.headers["Range"] = "bytes=1-"

@@ -31,7 +31,7 @@ import Testing
     #expect(revisions.verdict(revisions.begin("a")) == .current)
   }
 
-  @Test func `a download that was kept supersedes those that began before it`() {
+  @Test func `a download that was kept supersedes all that began before it`() {
     var revisions = MediaRevisions()
     let early = revisions.begin("a")
     let late = revisions.begin("a")

@@ -6,10 +6,10 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// What servers do that keep to HTTP, and servers that do not quite.
+/// Servers that keep to HTTP, and servers that do not quite.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20)))
 struct `A media loader and servers` {
-  /// What the decoder of the tests does not understand.
+  /// The error of the decoder of the tests.
   private struct Undecodable: Error {}
 
   let origin: LoopbackOrigin

@@ -10,7 +10,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// A loader of a folder below a file, which nobody can write, not even the superuser.
+/// A loader of a folder below a file, which not even the superuser can write.
 private func loaderWithoutFolder(
   _ file: URL,
   _ transport: some HTTPTransport,

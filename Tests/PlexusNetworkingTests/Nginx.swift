@@ -18,7 +18,7 @@ final class Nginx: Sendable {
   private let folder: URL
   private let shell: Guarded<Shell>
 
-  /// What keeps nginx running: it is ended when there is something to read, or nobody left who could write.
+  /// The script that keeps the server running until there is something to read, or the writing end is closed.
   private static let script = """
     "$0" -p "$1/" -c nginx.conf </dev/null >/dev/null 2>>errors.txt || exit 1
     echo ready

@@ -19,7 +19,7 @@ struct `With a real nginx` {
   let server: Nginx
   let clock = ManualClock()
   let folder = MediaTestFolder()
-  /// How often a body was read.
+  /// The number of bodies that were read.
   let bodies = Guarded(0)
 
   // Made each time: the address sanitizer does not find what a constant of these types refers to.
@@ -33,6 +33,7 @@ struct `With a real nginx` {
       files: [
         "/minute/value.txt": Data("one".utf8),
         "/plain/value.txt": Data("one".utf8),
+        "/dated/value.txt": Data("one".utf8),
         "/never/value.txt": Data("one".utf8),
         "/gzip/value.txt": Data(Self.text.utf8),
         "/fast/file.bin": Self.bytes,
@@ -42,6 +43,7 @@ struct `With a real nginx` {
       locations: """
         location /minute/ { expires 60s; }
         location /plain/ { }
+        location /dated/ { etag off; }
         location /never/ { add_header Cache-Control no-store; }
         location /gzip/ { gzip on; gzip_types *; gzip_min_length 1; }
         location /slow/ {
@@ -95,6 +97,42 @@ struct `With a real nginx` {
     #expect(log.last?.contains(" \"") == true, "It was asked with an entity tag")
   }
 
+  @Test func `a value without an entity tag is renewed by its date of modification`() async throws {
+    let cache = try cache("/dated/value.txt")
+    for _ in 0..<2 {
+      #expect(try await cache.request() == "one")
+    }
+    try server.write(
+      Data("two".utf8),
+      to: "/dated/value.txt",
+      modified: Date(timeIntervalSince1970: 1_000_000_000)
+    )
+    #expect(try await cache.request() == "two")
+    let log = server.stop()
+    #expect(log.map { $0.prefix(3) } == ["200", "304", "200"])
+    #expect(log.allSatisfy { $0.contains("/value.txt  ") }, "None has an entity tag")
+    #expect(log.last?.contains(" GMT") == true, "It was asked with a date")
+  }
+
+  @Test func `a file is confirmed by its entity tag, and by its date where there is none`()
+    async throws
+  {
+    for path in ["/plain/value.txt", "/dated/value.txt"] {
+      let loader = MediaLoader(
+        directory: folder.url,
+        transport: patientTransport,
+        rules: .patient,
+        revalidates: true,
+        retry: .never
+      )
+      let url = try url(path)
+      for _ in 0..<2 {
+        #expect(try String(contentsOf: await loader.request(url), encoding: .utf8) == "one")
+      }
+    }
+    #expect(server.stop().map { $0.prefix(3) } == ["200", "304", "200", "304"])
+  }
+
   @Test func `a value that has changed is sent`() async throws {
     let cache = try cache("/plain/value.txt")
     #expect(try await cache.request() == "one")
@@ -126,7 +164,7 @@ struct `With a real nginx` {
     #expect(log.last?.contains("W/\"") == true)
   }
 
-  @Test func `what is not there is an error, and a server that has gone lets the value stand in`()
+  @Test func `a missing file is an error, and while the server is down the value stands in`()
     async throws
   {
     let missing = try cache("/plain/missing.txt")

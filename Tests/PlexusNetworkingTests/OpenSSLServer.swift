@@ -26,7 +26,7 @@ final class OpenSSLServer: Sendable {
     let log: String
   }
 
-  /// What keeps it running: it is ended when there is something to read, or nobody left who could write.
+  /// The script that keeps the server running until there is something to read, or the writing end is closed.
   private static let script = """
     "$0" req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost \
       -addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout key.pem -out cert.pem 2>errors.txt || exit 1

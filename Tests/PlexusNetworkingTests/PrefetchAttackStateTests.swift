@@ -33,7 +33,7 @@ import Testing
     #expect(state.entryCount < 100)
   }
 
-  @Test func `that are added again come after those that were added before`() {
+  @Test func `that are added again come after all that were added before`() {
     var state = PrefetchState<Int>(limit: 1)
     state.add([0])
     let first = state.next()

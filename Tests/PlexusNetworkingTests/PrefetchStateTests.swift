@@ -38,7 +38,7 @@ import Testing
     #expect(state.counts == (0, 0))
   }
 
-  @Test func `wait while it is paused, those that ran before all others`() {
+  @Test func `wait while it is paused, the running ones before all others`() {
     var state = PrefetchState<Int>(limit: 2)
     state.add([1, 2, 3])
     #expect(started(&state) == [1, 2])

@@ -43,6 +43,18 @@ struct `A prefetcher` {
     while ended.withLock({ $0.count }) < count { await Task.detached {}.value }
   }
 
+  @Test func `takes an empty list`() async throws {
+    let transport = transport()
+    let loader = loader(transport)
+    let images = ImageLoader(media: loader) { $0 }
+    let prefetcher = Prefetcher(loader)
+    prefetcher.prefetch([])
+    prefetcher.cancel([])
+    loader.prefetch([])
+    images.prefetch([])
+    #expect(transport.names.isEmpty)
+  }
+
   @Test func `loads files ahead, so many at once`() async throws {
     let transport = transport()
     let loader = loader(transport)

@@ -16,7 +16,7 @@ import Testing
     .internationalRoamingOff,
     .callIsActive,
   ])
-  func `has failed when nobody could be reached`(code: URLError.Code) {
+  func `has failed when no host could be reached`(code: URLError.Code) {
     #expect(URLError(code).isConnectivityFailure)
   }
 

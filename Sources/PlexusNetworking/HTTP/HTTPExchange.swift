@@ -22,7 +22,7 @@ struct HTTPExchange {
     response.url == request.url ? nil : response.url.absoluteString
   }
 
-  /// Returns what the answer says about keeping the value.
+  /// Returns the freshness of the answer.
   ///
   /// - Parameter field: Returns the value of the field of that name, if there is one.
   /// - Returns: The freshness, from the arrival on.
@@ -32,13 +32,13 @@ struct HTTPExchange {
     return HTTPFreshness(now: arrival, delay: delay, status: status, field)
   }
 
-  /// Whether "not modified" is said of a value, and not of another version or another place.
+  /// Whether a 304 is about a value, and not about another version or another location.
   func confirms(_ known: HTTPValidator) -> Bool {
     location == known.location
       && known.matches(entityTag: self["ETag"], lastModified: self["Last-Modified"])
   }
 
-  /// What the next fetch is told: fields that a 304 leaves out stay as they were.
+  /// Returns the validator for the next fetch; fields that a 304 leaves out stay as they were.
   func validator(_ freshness: HTTPFreshness, renewing known: HTTPValidator? = nil) -> HTTPValidator
   {
     var validator = known ?? HTTPValidator()
@@ -57,8 +57,8 @@ struct HTTPExchange {
 
   /// The URLs whose values do not hold any more after this answer (RFC 9111, 4.4).
   ///
-  /// After a redirect, that is also the URL that has answered. Those that the answer names count if they are of its
-  /// origin: a server has no say about another one.
+  /// After a redirect, that includes the URL that has answered. URLs that the answer names count if they have its
+  /// origin: a server cannot invalidate the values of another one.
   var invalidated: Set<URL> {
     guard !request.isSafe, (200..<400).contains(response.status), let url = request.url else {
       return []
@@ -76,7 +76,7 @@ struct HTTPExchange {
 }
 
 extension HTTPValidator {
-  /// The field that the value came with, of those that hold until there are others.
+  /// The field that the value came with, if it applies until an answer replaces it.
   subscript(field: String) -> String? {
     switch field {
     case "Cache-Control": cacheControl
@@ -96,9 +96,8 @@ extension URLRequest {
 
   /// Returns a request that is answered with 304 if the value has not changed.
   ///
-  /// - Parameter known: What is known of that value.
-  /// - Returns: The request; `nil` if its method is none that asks for a value, or there is nothing to ask
-  ///   by.
+  /// - Parameter known: The validator of that value.
+  /// - Returns: The request; `nil` if its method does not ask for a value, or there is neither a tag nor a date.
   func asking(whether known: HTTPValidator) -> URLRequest? {
     guard asksForValue, known.entityTag != nil || known.lastModified != nil else { return nil }
     var request = self

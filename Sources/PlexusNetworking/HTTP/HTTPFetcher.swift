@@ -5,8 +5,7 @@ public import Plexus
 public import FoundationNetworking
 #endif
 
-/// A fetch over HTTP that asks whether a value has changed instead of loading it again, and heeds what the
-/// server says about keeping it.
+/// A fetch over HTTP that revalidates values and follows the caching directives of the server.
 ///
 /// Hand its ``fetch(_:)`` to a multiplexer, or call it in the closure of a map:
 ///
@@ -27,7 +26,7 @@ public import FoundationNetworking
 /// }
 /// ```
 ///
-/// ## What of HTTP it heeds
+/// ## Caching directives
 ///
 /// It is a cache of one user (RFC 9111, RFC 5861). A value is fresh for `max-age`, or until `Expires`, less
 /// its age: what `Age` and `Date` say, and the time that the answer took. `no-cache` and `Vary: *` make it
@@ -38,8 +37,8 @@ public import FoundationNetworking
 /// `stale-while-revalidate` and `stale-if-error` hold for that value in place of the policy: how long it is
 /// handed out at once while it is renewed, and how long it stands in for a 5xx status or a failure that is no
 /// status, never for a 4xx. `must-revalidate` and `no-cache` forbid both, also what the policy allows. A
-/// value that comes with `no-store` goes to those who wait for it and is not kept, and whatever was kept
-/// before goes.
+/// value that comes with `no-store` is delivered to the waiting callers and is not stored; the value stored
+/// before it is removed.
 ///
 /// Only `GET` and `HEAD` are asked under conditions; an answer to any other method is kept as long as it
 /// says. A method that changes something makes other values stale: see `invalidate` of the initializers, and
@@ -207,7 +206,7 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
     return .value(current, directives: freshness.directives, validator: validator)
   }
 
-  /// What an answer comes to that is not about the cached value.
+  /// Returns the result of an answer that does not confirm the cached value.
   private func result(
     of exchange: HTTPExchange,
     known: HTTPValidator?,

@@ -1,20 +1,20 @@
 internal import Plexus
 
-/// What the header fields of a response say about keeping it (RFC 9111, RFC 5861), for a cache of one user.
+/// The caching directives of a response (RFC 9111, RFC 5861), for a cache of one user.
 ///
 /// All times are in seconds and count from the arrival on.
 struct HTTPFreshness: Hashable {
-  /// How long it is fresh; `nil` if it does not say.
+  /// The time that the response is fresh; `nil` if it names none.
   var lifetime: Int?
-  /// How long it has been stale already.
+  /// The time since which it has been stale.
   private(set) var overdue = 0
-  /// How long after its lifetime it may be used while it is renewed; `nil` if it does not say.
+  /// The time after its lifetime in which it can be used while it is revalidated; `nil` if it names none.
   private(set) var staleWhileRevalidate: Int?
-  /// How long after its lifetime it may stand in for an answer that is an error; `nil` if it does not say.
+  /// The time after its lifetime in which it can be used in place of an error; `nil` if it names none.
   private(set) var staleIfError: Int?
-  /// Whether it must not be used without asking once it is stale, or at all.
+  /// Whether it must not be used without revalidation once it is stale, or at all.
   var mustRevalidate = false
-  /// Whether it must not be kept.
+  /// Whether it must not be stored.
   var noStore = false
 
   /// Reads header fields.
@@ -29,7 +29,7 @@ struct HTTPFreshness: Hashable {
     let asksAlways =
       directives["no-cache"] != nil || Self.commaSeparated(field("Vary") ?? "").contains("*")
     mustRevalidate = asksAlways || directives["must-revalidate"] != nil
-    // Who knows what a status means for a cache, as must-understand demands, need not heed its no-store.
+    // With must-understand, no-store does not apply to a status whose caching rules are implemented here.
     noStore =
       directives["must-understand"] == nil
       ? directives["no-store"] != nil : !Self.understoodStatuses.contains(status)
@@ -42,7 +42,7 @@ struct HTTPFreshness: Hashable {
     if noStore || asksAlways {
       lifetime = 0
     } else if let maximumAge = directives["max-age"] {
-      // What cannot be read is stale.
+      // A malformed lifetime makes the value stale.
       count(Self.seconds(maximumAge) ?? 0, less: age)
     } else if let expires = field("Expires") {
       count(HTTPDate.seconds(expires, now: now).map { $0 - (date ?? now) } ?? 0, less: age)
@@ -70,7 +70,7 @@ struct HTTPFreshness: Hashable {
     )
   }
 
-  /// The statuses of which it is known what they mean for a cache.
+  /// The statuses whose caching rules are implemented.
   private static let understoodStatuses: Set<Int> = [200, 203, 204, 206]
 
   // MARK: - Reading
@@ -87,7 +87,7 @@ struct HTTPFreshness: Hashable {
     return directives
   }
 
-  /// The seconds of a number without sign; those that are too large count as about 68 years.
+  /// The seconds of a number without sign; a number that is too large counts as about 68 years.
   static func seconds(_ text: String) -> Int? {
     let digits = text.filter { $0 != " " && $0 != "\t" }
     guard !digits.isEmpty, digits.utf8.allSatisfy({ (48...57).contains($0) }) else { return nil }
@@ -99,7 +99,7 @@ struct HTTPFreshness: Hashable {
     text.split(separator: ",").first.flatMap { seconds(String($0)) }
   }
 
-  /// Returns how long to wait, as a Retry-After field says it.
+  /// Returns the time to wait that a Retry-After field names.
   ///
   /// - Parameters:
   ///   - text: Seconds, or a date.
@@ -124,7 +124,7 @@ struct HTTPFreshness: Hashable {
         parts[parts.count - 1].append(scalar)
       }
     }
-    // A quotation mark without another one quotes nothing: what stands behind it must not be overlooked.
+    // A quotation mark without another one quotes nothing: a directive after it must not be overlooked.
     if isQuoted { parts = text.unicodeScalars.split(separator: ",").map { .init($0) } }
     return parts.map { part in
       let isBlank = { (scalar: Unicode.Scalar) in scalar == " " || scalar == "\t" }

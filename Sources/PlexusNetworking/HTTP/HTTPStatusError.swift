@@ -15,12 +15,12 @@ public struct HTTPStatusError: Error, RetryAdvice, OriginFailure, Hashable {
   /// The beginning of the body: at most 16 KB, none for a media loader.
   public let body: Data
 
-  /// How long the server asks to wait before the next attempt (Retry-After); `nil` if it does not.
+  /// The time to wait before the next attempt (Retry-After); `nil` if the server names none.
   public let retryAfter: Duration?
 
   /// Whether the server has allowed the cached value to stand in (stale-if-error).
   ///
-  /// A multiplexer knows that by itself. `CachePolicy.http` heeds it for values from a cacher that keeps
+  /// A multiplexer has that in its directives. `CachePolicy.http` uses it for values from a cacher that stores
   /// validators and no directives.
   public let allowsStaleValue: Bool
 
@@ -31,7 +31,7 @@ public struct HTTPStatusError: Error, RetryAdvice, OriginFailure, Hashable {
   ///   - url: The URL that has answered.
   ///   - headers: The header fields.
   ///   - body: The beginning of the body.
-  ///   - retryAfter: How long the server asks to wait.
+  ///   - retryAfter: The time to wait before the next attempt.
   ///   - allowsStaleValue: Whether the cached value may stand in.
   public init(
     status: Int,

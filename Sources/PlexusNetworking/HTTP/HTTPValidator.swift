@@ -1,42 +1,40 @@
-/// What a fetch leaves to the one that renews its value: how to ask whether it has changed, and what may be
-/// done with it meanwhile.
+/// The data that the revalidation of a value needs: its entity tag and date, and whether it can be used meanwhile.
 ///
-/// As text it has a first line that marks it and one line a property, so that it can be kept with the value.
-/// A text without that mark is taken for an entity tag.
+/// As text it has a first line that marks it and one line for each property, so that it can be stored with the
+/// value. A text without that mark is taken for an entity tag.
 struct HTTPValidator: Hashable {
   var entityTag: String?
   var lastModified: String?
-  /// The Cache-Control and Expires fields that the value came with: they hold again if it is confirmed
-  /// without others.
+  /// The Cache-Control and Expires fields that the value came with, which apply again after a 304 without them.
   var cacheControl: String?
   var expires: String?
-  /// The Vary field, likewise: what depends on everything goes on doing so.
+  /// The Vary field, likewise.
   var vary: String?
-  /// The address that the value came from, if it is not the one that was asked.
+  /// The URL that the value came from, if it is not the requested one.
   var location: String?
-  /// When the value is no longer fresh, in seconds since 1970-01-01T00:00Z; `nil` if nobody said.
+  /// The time when the value becomes stale, in seconds since 1970-01-01T00:00Z; `nil` if it is unknown.
   var staleFrom: Int?
-  /// How long after that it may stand in for an error.
+  /// The seconds after that in which it can be used in place of an error.
   var staleIfError: Int?
-  /// Whether it must not stand in for anything.
+  /// Whether it must not be used in place of an error.
   var forbidsStale = false
-  /// Whether nobody said how long it is fresh: then whoever keeps it knows, and forbids its use by itself.
+  /// Whether the server has named no lifetime, so that the policy of the cache decides.
   var leavesLifetimeOpen = false
 
-  /// Whether a value may be handed out though asking for a newer one has brought an error status.
+  /// Whether a value can be used after revalidation has failed with an error status.
   func allowsStaleAfterError(now: Int) -> Bool {
     guard !forbidsStale, let staleFrom, let staleIfError, staleIfError > 0 else { return false }
-    // It may come from a file that somebody else has written.
+    // It can come from a file that another program has written.
     let (end, overflows) = staleFrom.addingReportingOverflow(staleIfError)
     return overflows || now < end
   }
 
-  /// Whether a value must not be used, whatever asking for a newer one has brought.
+  /// Whether a value must not be used, however revalidation has ended.
   func forbidsUse(now: Int) -> Bool {
     forbidsStale && !leavesLifetimeOpen && now >= staleFrom ?? .min
   }
 
-  /// Whether "not modified" is said of this version, and not of another one that the server confuses with it.
+  /// Whether a 304 is about this version.
   ///
   /// - Parameters:
   ///   - tag: The entity tag of the answer.

@@ -11,18 +11,16 @@ final class DiskLimit: Sendable {
   /// A hold on a file: while one exists, the limit does not remove the file.
   final class Hold: Sendable {
     fileprivate let length: Int
-    private let name: String
+    fileprivate let name: String
     private let era: Int
     private let names: Names
 
-    fileprivate init(_ name: String, length: Int, names: Names) {
+    fileprivate init(_ name: String, length: Int, names: Names, era: Int) {
       self.length = length
       self.name = name
       self.names = names
-      era = names.register(name)
+      self.era = era
     }
-
-    fileprivate func isOf(_ name: String) -> Bool { self.name == name }
 
     deinit {
       names.release(name, era)
@@ -35,7 +33,7 @@ final class DiskLimit: Sendable {
   fileprivate final class Names: Sendable {
     private struct State: Sendable {
       var counts: [String: Int] = [:]
-      /// How often everything was forgotten.
+      /// The number of times that everything was forgotten.
       var era = 0
       var isOpen = true
     }
@@ -47,6 +45,8 @@ final class DiskLimit: Sendable {
       self.folder = folder
     }
 
+    /// Registers a hold.
+    ///
     /// - Returns: The era that the hold belongs to.
     func register(_ name: String) -> Int {
       state.withLock { state in
@@ -63,6 +63,19 @@ final class DiskLimit: Sendable {
         // With the lock, so that no hold is taken in between.
         if count == 1 { folder.evict(name) }
       }
+    }
+
+    /// Takes back a registration without removing the file.
+    func withdraw(_ name: String, _ era: Int) {
+      state.withLock { state in
+        guard state.era == era, let count = state.counts[name] else { return }
+        state.counts[name] = count > 1 ? count - 1 : nil
+      }
+    }
+
+    /// Ends the holds on a part that is gone, whose name is not used again.
+    func forget(_ part: String) {
+      state.withLock { $0.counts[part] = nil }
     }
 
     /// No hold of now removes anything.
@@ -109,35 +122,69 @@ final class DiskLimit: Sendable {
   ///
   /// - Parameters:
   ///   - name: The name of the file or part.
-  ///   - length: Its bytes, in place of those that it counted for before.
+  ///   - length: The number of its bytes, which replaces an earlier one.
   ///   - isHandedOut: Whether a caller is about to open it.
   /// - Returns: A hold on it.
   @discardableResult
   func insert(_ name: String, length: Int, isHandedOut: Bool = true) -> Hold {
-    let hold = Hold(name, length: length, names: names)
+    let hold = Hold(name, length: length, names: names, era: names.register(name))
     if isHandedOut { use(hold) }
     map.store(hold, for: name)
     return hold
   }
 
-  /// A file is asked for.
+  /// Stores a file, and holds it before it can be evicted.
   ///
-  /// - Returns: A hold on it; `nil` if it is not known.
+  /// The file counts only after ``list(_:)``.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the file.
+  ///   - store: The closure that stores the file, and returns its properties.
+  /// - Returns: The hold and the properties.
+  /// - Throws: The error of the closure.
+  func hold(
+    _ name: String,
+    storing store: () throws -> FileProperties
+  ) throws -> (Hold, FileProperties) {
+    let era = names.register(name)
+    do {
+      let properties = try store()
+      let length = Int(clamping: properties.length)
+      return (Hold(name, length: length, names: names, era: era), properties)
+    } catch {
+      names.withdraw(name, era)
+      throw error
+    }
+  }
+
+  /// Counts a file that is held; others may have to go.
+  func list(_ hold: Hold) {
+    use(hold)
+    map.store(hold, for: hold.name)
+  }
+
+  /// Returns a hold on a file that is asked for; `nil` if it is not known.
   func hold(_ name: String) async -> Hold? {
-    // Asking the map is what makes the file stay longer.
-    guard let hold = try? await map.request(name) else { return nil }
+    // Asking the map is what makes the file stay longer. A key that it does not have would start a fetch.
+    guard map.cachedValue(name) != nil, let hold = try? await map.request(name) else { return nil }
     use(hold)
     return hold
   }
 
-  /// A file or part has been removed.
-  func remove(_ name: String) async {
+  /// Ends counting a part that is gone.
+  func removePart(_ name: String) {
+    names.forget(name)
+    map.clearMemory(name)
+  }
+
+  /// Ends counting a file that has been removed.
+  func remove(_ name: String) {
     let released = recent.withLock { recent in
-      let index = recent.firstIndex { $0.isOf(name) }
+      let index = recent.firstIndex { $0.name == name }
       return index.map { recent.remove(at: $0) }
     }
     withExtendedLifetime(released) {}
-    try? await map.clear(name)
+    map.clearMemory(name)
   }
 
   /// Everything has been removed.
@@ -150,6 +197,9 @@ final class DiskLimit: Sendable {
     }
     withExtendedLifetime(released) {}
   }
+
+  /// The names of the files and parts that count.
+  var countedNames: [String] { map.keys }
 
   private func use(_ hold: Hold) {
     let released = recent.withLock { recent -> [Hold] in

@@ -1,4 +1,4 @@
-/// How far a download has come.
+/// The progress of a download.
 public struct DownloadProgress: Hashable, Sendable {
   /// The bytes on disk, those of an earlier part included.
   public let receivedBytes: Int64

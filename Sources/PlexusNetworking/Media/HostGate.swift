@@ -1,9 +1,10 @@
 internal import PlexusSupport
 
-/// Lets so many transfers a host go on at once; those that somebody asks for go first, and are told how
-/// urgent they are.
+/// A limit of concurrent transfers for each host.
+///
+/// Transfers with callers precede prefetched ones, and have the priority of the most urgent caller.
 final class HostGate<Key: Hashable & Sendable>: Sendable {
-  /// What changes the priority of a transfer.
+  /// A closure that changes the priority of a transfer.
   typealias Change = @Sendable (TaskPriority) -> Void
 
   private struct Shared: Sendable {
@@ -19,21 +20,21 @@ final class HostGate<Key: Hashable & Sendable>: Sendable {
     shared = Locked(Shared(state: HostGateState(limit: limit)))
   }
 
-  /// Somebody asks for a key from now on, prefetching left out.
+  /// Adds a caller of a key; prefetching does not count.
   func want(_ key: Key, _ priority: TaskPriority) {
     let isMore = shared.withLock { $0.state.want(key, urgency: Int(priority.rawValue)) }
     if isMore { prioritize(key) }
   }
 
-  /// Somebody no longer asks for a key.
+  /// Removes a caller of a key.
   func unwant(_ key: Key, _ priority: TaskPriority) {
     let isLess = shared.withLock { $0.state.unwant(key, urgency: Int(priority.rawValue)) }
     if isLess { prioritize(key) }
   }
 
-  /// Tells how urgent a key is, now and whenever that changes.
+  /// Adds a closure that is called with the priority of a key, at once and whenever that changes.
   ///
-  /// - Returns: The name for ``removeChange(_:of:)``.
+  /// - Returns: The identifier for ``removeChange(_:of:)``.
   func addChange(of key: Key, _ change: @escaping Change) -> Int {
     let id = shared.withLock { shared in
       shared.nextID += 1
@@ -44,7 +45,7 @@ final class HostGate<Key: Hashable & Sendable>: Sendable {
     return id
   }
 
-  /// Tells no more.
+  /// Removes a closure.
   func removeChange(_ id: Int, of key: Key) {
     let removed = shared.withLock { shared in
       let removed = shared.changes[key]?.removeValue(forKey: id)
@@ -54,7 +55,7 @@ final class HostGate<Key: Hashable & Sendable>: Sendable {
     withExtendedLifetime(removed) {}
   }
 
-  /// Waits for its turn; ``leave(_:)`` ends it.
+  /// Waits for a turn, which ``leave(_:)`` ends.
   func enter(_ host: String, for key: Key) async throws {
     let id = shared.withLock { shared in
       shared.nextID += 1
@@ -64,7 +65,7 @@ final class HostGate<Key: Hashable & Sendable>: Sendable {
       try await withCheckedThrowingContinuation {
         (continuation: CheckedContinuation<Void, any Error>) in
         let result = shared.withLock { shared -> Result<Void, any Error>? in
-          // Who is cancelled from here on is found in line: that needs the lock.
+          // A task that is cancelled from here on is found in the line: that needs the lock.
           if Task.isCancelled { return .failure(CancellationError()) }
           if shared.state.enter(host, id: id, for: key) { return .success(()) }
           shared.continuations[id] = continuation
@@ -81,7 +82,7 @@ final class HostGate<Key: Hashable & Sendable>: Sendable {
     }
   }
 
-  /// The turn has ended; the next one begins.
+  /// Ends a turn and begins the next one.
   func leave(_ host: String) {
     let next = shared.withLock { shared in
       shared.state.leave(host).flatMap { shared.continuations.removeValue(forKey: $0) }
@@ -89,25 +90,25 @@ final class HostGate<Key: Hashable & Sendable>: Sendable {
     next?.resume()
   }
 
-  /// How urgent a key is to those who ask for it; `nil` if nobody does.
+  /// The highest urgency of a key among its callers; `nil` if it has none.
   func urgency(of key: Key) -> Int? { shared.withLock { $0.state.urgency(of: key) } }
 
-  /// How many wait for their turn.
+  /// The number of transfers that wait for a turn.
   var waitingCount: Int { shared.withLock { $0.state.waitingCount } }
 
-  /// Whether nobody is known.
+  /// Whether there are neither callers nor transfers.
   var isEmpty: Bool { shared.withLock { $0.state.isEmpty && $0.changes.isEmpty } }
 
-  /// Tells the transfers of a key how urgent it is.
+  /// Passes the priority of a key to its transfers.
   ///
-  /// Several threads may come here at once, each with what it has found: the last one to tell looks again.
+  /// Several threads can do that at once, each with the priority that it has read: the last one reads again.
   private func prioritize(_ key: Key) {
     var told: TaskPriority?
     while true {
       let (changes, urgency) = shared.withLock { shared in
         (shared.changes[key], shared.state.urgency(of: key))
       }
-      // What nobody has requested is prefetched.
+      // A key without callers is prefetched.
       let priority = urgency.map { TaskPriority(rawValue: UInt8($0)) } ?? .utility
       guard let changes, priority != told else { return }
       for change in changes.values { change(priority) }

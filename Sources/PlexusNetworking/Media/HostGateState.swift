@@ -1,15 +1,15 @@
 internal import PlexusSupport
 
-/// Who may go on at a host, who waits, and who is next.
+/// The running and waiting transfers of each host, and which of them is next.
 ///
-/// Each step takes time in proportion to the logarithm of those who wait at the host.
+/// Each step takes time in proportion to the logarithm of the number of transfers that wait at the host.
 ///
 /// Invariants:
 ///
-/// - Nobody waits at a host where fewer go on than may.
-/// - A turn that ends is handed to the one who waits with the highest demand, the first of these.
-/// - Of each one who waits, the line of the host has an entry with the present demand; entries that no longer
-///   hold are passed over.
+/// - No transfer waits at a host that has fewer running transfers than the limit.
+/// - A turn that ends is handed to the most urgent waiting transfer, of equally urgent ones to the earliest.
+/// - For each waiting transfer, the line of the host has an entry with its present urgency; outdated entries are
+///   skipped.
 struct HostGateState<Key: Hashable & Sendable>: Sendable {
   private struct Place: Sendable {
     let host: String
@@ -20,22 +20,22 @@ struct HostGateState<Key: Hashable & Sendable>: Sendable {
   let limit: Int
   private var running: [String: Int] = [:]
   private var lines: [String: HostLine] = [:]
-  /// Those who wait, and those of a key.
+  /// The places of waiting transfers, and the transfers of each key.
   private var places: [Int: Place] = [:]
   private var waiting: [Key: Set<Int>] = [:]
-  /// How many ask for a key, by how urgent it is to them.
+  /// The number of callers of a key, by urgency.
   private var demand: [Key: [Int: Int]] = [:]
 
   init(limit: Int) {
     self.limit = limit
   }
 
-  /// How urgent a key is to those who ask for it; `nil` if nobody does.
+  /// The highest urgency of a key among its callers; `nil` if it has none.
   func urgency(of key: Key) -> Int? {
     demand[key]?.keys.max()
   }
 
-  /// Somebody asks for a key from now on.
+  /// Adds a caller of a key.
   ///
   /// - Returns: Whether the key has become more urgent.
   mutating func want(_ key: Key, urgency: Int) -> Bool {
@@ -44,7 +44,7 @@ struct HostGateState<Key: Hashable & Sendable>: Sendable {
     return update(key, before)
   }
 
-  /// Somebody no longer asks for a key.
+  /// Removes a caller of a key.
   ///
   /// - Returns: Whether the key has become less urgent.
   mutating func unwant(_ key: Key, urgency: Int) -> Bool {
@@ -55,9 +55,9 @@ struct HostGateState<Key: Hashable & Sendable>: Sendable {
     return update(key, before)
   }
 
-  /// Somebody comes to a host.
+  /// Adds a transfer of a host.
   ///
-  /// - Returns: Whether it may go on; else it waits.
+  /// - Returns: Whether it runs; otherwise it waits.
   mutating func enter(_ host: String, id: Int, for key: Key) -> Bool {
     guard running[host, default: 0] >= limit else {
       running[host, default: 0] += 1
@@ -71,15 +71,15 @@ struct HostGateState<Key: Hashable & Sendable>: Sendable {
     return false
   }
 
-  /// Somebody no longer waits.
+  /// Removes a waiting transfer.
   mutating func cancel(_ id: Int) {
     guard let host = remove(id)?.host else { return }
     tidy(host)
   }
 
-  /// A turn has ended.
+  /// Ends a turn.
   ///
-  /// - Returns: Who may go on.
+  /// - Returns: The transfer whose turn begins.
   mutating func leave(_ host: String) -> Int? {
     while let entry = lines[host]?.popFirst() {
       guard places[entry.id]?.urgency == entry.urgency else { continue }
@@ -93,18 +93,18 @@ struct HostGateState<Key: Hashable & Sendable>: Sendable {
     return nil
   }
 
-  /// Whether nobody is known.
+  /// Whether there are neither callers nor transfers.
   var isEmpty: Bool {
     running.isEmpty && lines.isEmpty && places.isEmpty && waiting.isEmpty && demand.isEmpty
   }
 
-  /// How many wait, at all hosts.
+  /// The number of waiting transfers at all hosts.
   var waitingCount: Int { places.count }
 
-  /// How many entries the lines have, those that no longer hold included.
+  /// The number of entries of all lines, including outdated ones.
   var entryCount: Int { lines.values.reduce(0) { $0 + $1.entries.count } }
 
-  /// The urgency of what is only prefetched.
+  /// The urgency of a key without callers.
   private static var none: Int { -1 }
 
   private mutating func update(_ key: Key, _ before: Int?) -> Bool {
@@ -127,7 +127,7 @@ struct HostGateState<Key: Hashable & Sendable>: Sendable {
     return place
   }
 
-  /// Keeps a line from growing with entries that no longer hold.
+  /// Removes outdated entries of a line when there are many.
   private mutating func tidy(_ host: String) {
     guard let line = lines[host] else { return }
     if line.count == 0 {

@@ -231,9 +231,9 @@ public final actor ImageLoader<Image: Sendable> {
     try await images.clear(item)
   }
 
-  /// Downloads and decodes files that will be needed, at low priority and a few at a time.
+  /// Downloads and decodes files that will be needed, at low priority and four at a time from all hosts together.
   ///
-  /// A request of one of them joins, and brings its download before those that no caller waits for. Errors are left
+  /// A request of one of them joins, and its download then precedes all that no caller waits for. Errors are left
   /// to the request. Releasing the loader ends it; a ``Prefetcher`` can be cancelled and paused.
   ///
   /// - Parameter requests: The requests.

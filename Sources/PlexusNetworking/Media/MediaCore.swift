@@ -91,7 +91,13 @@ final class MediaCore: Sendable {
     return nil
   }
 
-  /// Returns what the server has said of a file, if that is known.
+  /// Returns the file of an entry after its download, if it is there.
+  func held(_ entry: MediaEntry, after download: MediaDownload) async -> MediaStore.HeldFile? {
+    if case .file(let held) = download, held.store?.has(entry.name) == true { return held }
+    return await held(entry)
+  }
+
+  /// Returns the record of a file, if there is one.
   func record(of held: MediaStore.HeldFile, _ entry: MediaEntry) -> MediaRecord? {
     held.store?.folder.record(of: entry.name, held.properties.version)
   }
@@ -129,6 +135,9 @@ final class MediaCore: Sendable {
     spare.releaseAll()
   }
 
+  /// The names of the files and parts that count towards the limit.
+  var countedNames: [String] { store.countedNames }
+
   /// Removes what was set aside.
   func removeAside() throws {
     try completeClearing()
@@ -154,8 +163,8 @@ final class MediaCore: Sendable {
       return try stores.map { try $0.folder.remove(entry.name) }
     }
     for (store, parts) in zip(stores, parts) {
-      await store.release(entry.name)
-      for part in parts { await store.release(part) }
+      store.release(entry.name)
+      for part in parts { store.releasePart(part) }
     }
   }
 
@@ -170,9 +179,7 @@ final class MediaCore: Sendable {
   }
 
   /// Performs a download.
-  ///
-  /// - Returns: The file if it is not stored; `nil` if it is on disk.
-  func download(_ flight: MediaFlight) async throws -> UnstoredFile? {
+  func download(_ flight: MediaFlight) async throws -> MediaDownload {
     let entry = flight.entry
     let ticket = clearing.withLock { $0.revisions.begin(entry.name) }
     defer { clearing.withLock { $0.revisions.end(ticket) } }
@@ -180,8 +187,8 @@ final class MediaCore: Sendable {
     defer { progress.finish(report, for: entry.item.key) }
     await store.sweepParts()
     switch flight.kind {
-    case .load: if await held(entry) != nil { return nil }
-    case .reload: for part in store.folder.removeParts(of: entry.name) { await store.release(part) }
+    case .load: if let held = await held(entry) { return .file(held) }
+    case .reload: for part in store.folder.removeParts(of: entry.name) { store.releasePart(part) }
     case .revalidate, .memory: break
     }
     var failures = 0
@@ -211,7 +218,7 @@ final class MediaCore: Sendable {
     }
   }
 
-  /// How long to wait after so many failures; `nil` if the last one is final.
+  /// Returns the time to wait after a number of failures; `nil` if the last one is final.
   private func wait(after failures: Int, _ error: any Error) -> Duration? {
     guard let wait = retry.delay(after: failures) else { return nil }
     if let advice = (error as? any RetryAdvice)?.retryAfter {
@@ -236,7 +243,7 @@ final class MediaCore: Sendable {
     _ ticket: MediaRevisions.Ticket,
     _ stores: [MediaStore],
     _ report: Int
-  ) async throws -> UnstoredFile? {
+  ) async throws -> MediaDownload {
     let entry = flight.entry
     let key = entry.item.key
     let turn = HostTurn(gate: gate, key: key)
@@ -248,10 +255,11 @@ final class MediaCore: Sendable {
     defer { for change in changes.withLock({ $0 }) { gate.removeChange(change, of: key) } }
     let known = flight.kind == .revalidate ? await held(entry) : nil
     let record = known.flatMap { self.record(of: $0, entry) }
+    let store = flight.kind == .revalidate ? nil : stores.first
     let writer = PartWriter(
       stores: stores,
       entry: entry,
-      part: flight.kind == .revalidate ? nil : stores.first?.folder.openPart(of: entry.name),
+      part: store?.folder.openPart(of: entry.name) { store?.releasePart($0) },
       conditions: record?.conditions ?? [:],
       maximumBytes: maximumFileBytes,
       follow: { change in
@@ -266,23 +274,24 @@ final class MediaCore: Sendable {
       }
       switch try writer.finish() {
       case .memory(let data):
-        return UnstoredFile(data: data, type: writer.field("Content-Type"))
+        return .memory(UnstoredFile(data: data, type: writer.field("Content-Type")))
       case .notModified:
-        known?.store?.folder.renewRecord(record, of: entry.name, from: writer.field)
+        guard let known, try renewRecord(of: known, named: entry.name, ticket, writer.field)
+        else { return .superseded }
+        return .file(known)
       case .file(let part, let store):
-        if try keep(part, in: store, ticket) {
-          store.folder.storeRecord(of: entry.name, from: writer.field)
-        }
-        await writer.close(after: nil, keepsPart: false)
-        store.insert(entry.name)
+        let held = try keep(part, in: store, ticket, writer.field)
+        writer.close(after: nil, keepsPart: false)
+        guard let held else { return .superseded }
+        store.list(held)
+        return .file(held)
       }
-      return nil
     } catch {
       let isRemoved = verdict(ticket) == .removed
-      await writer.close(after: error, keepsPart: !isRemoved)
+      writer.close(after: error, keepsPart: !isRemoved)
       // A part that was kept while everything was removed goes, too.
       if verdict(ticket) == .removed {
-        if !isRemoved { await removeParts(of: entry, in: stores) }
+        if !isRemoved { removeParts(of: entry, in: stores) }
         if !(error is CancellationError) { throw MediaError.cleared }
       }
       if var failure = error as? StorageFailure {
@@ -297,43 +306,80 @@ final class MediaCore: Sendable {
     clearing.withLock { $0.revisions.verdict(ticket) }
   }
 
-  private func removeParts(of entry: MediaEntry, in stores: [MediaStore]) async {
+  private func removeParts(of entry: MediaEntry, in stores: [MediaStore]) {
     for store in stores {
-      for part in store.folder.removeParts(of: entry.name) { await store.release(part) }
+      for part in store.folder.removeParts(of: entry.name) { store.releasePart(part) }
     }
   }
 
-  /// Makes a part the file, unless a removal or a newer download has overtaken it.
+  /// Makes a part the file and stores its record, unless a removal or a newer download has overtaken it.
   ///
-  /// - Returns: Whether it is the file.
+  /// Both happen in one critical section, so that the record of an older download never replaces a newer one.
+  ///
+  /// - Returns: The file; `nil` if there is a newer one.
   private func keep(
     _ part: PartFile,
     in store: MediaStore,
-    _ ticket: MediaRevisions.Ticket
-  ) throws -> Bool {
-    try clearing.withLock { clearing in
+    _ ticket: MediaRevisions.Ticket,
+    _ field: (String) -> String?
+  ) throws -> MediaStore.HeldFile? {
+    guard let properties = part.properties else { throw PartOutdated() }
+    let record = MediaRecord(version: properties.version, now: MediaFolder.now, field)
+    let encoded = try? JSONEncoder().encode(record)
+    return try clearing.withLock { clearing in
       switch clearing.revisions.verdict(ticket) {
       case .removed:
         throw MediaError.cleared
       case .superseded:
         part.remove()
-        return false
+        return nil
       case .current:
+        let held: MediaStore.HeldFile
         do {
-          try store.folder.complete(part, named: ticket.name)
+          held = try store.complete(part, named: ticket.name, properties)
         } catch let error as POSIXError where error.code == .ENOENT {
           // The system, or another process, has removed the folder meanwhile.
           throw PartOutdated()
         } catch {
           throw StorageFailure(error: error)
         }
+        if let encoded { store.folder.store(encodedRecord: encoded, of: ticket.name) }
         clearing.revisions.keep(ticket)
         if store === spare, clearing.spareFolder == nil {
           clearing.spareFolder = SpareFolder(locking: spare.folder.root)
         }
-        return true
+        return held
       }
     }
+  }
+
+  // MARK: - Records
+
+  /// Updates the record of a file that its server has confirmed.
+  ///
+  /// - Returns: Whether it is still the file of its name.
+  private func renewRecord(
+    of file: MediaStore.HeldFile,
+    named name: String,
+    _ ticket: MediaRevisions.Ticket,
+    _ field: (String) -> String?
+  ) throws -> Bool {
+    try clearing.withLock { clearing in
+      switch clearing.revisions.verdict(ticket) {
+      case .removed: throw MediaError.cleared
+      case .superseded: return false
+      case .current:
+        guard let folder = file.store?.folder else { return false }
+        return folder.changeRecord(of: name, file.properties.version) {
+          $0.update(now: MediaFolder.now, field)
+        }
+      }
+    }
+  }
+
+  /// Stores the digest of a file with its record, unless there is another file by now.
+  func store(digest: String, of name: String, _ version: FileVersion, in folder: MediaFolder) {
+    _ = clearing.withLock { _ in folder.changeRecord(of: name, version) { $0.digest = digest } }
   }
 }
 
@@ -345,29 +391,12 @@ struct MediaLimits: Sendable {
 }
 
 extension MediaFolder {
-  /// Stores the record of a file that has arrived.
-  fileprivate func storeRecord(of name: String, from field: (String) -> String?) {
-    guard let version = properties(of: name)?.version else { return }
-    store(MediaRecord(version: version, now: Self.now, field), of: name)
-  }
-
-  /// Stores the record of a file that the server has confirmed.
-  fileprivate func renewRecord(
-    _ record: MediaRecord?,
-    of name: String,
-    from field: (String) -> String?
-  ) {
-    guard var record else { return }
-    record.update(now: Self.now, field)
-    store(record, of: name)
-  }
-
   /// The time, in seconds since 1970-01-01T00:00Z.
   static var now: Int { Int(Date().timeIntervalSince1970) }
 }
 
 extension RetryPolicy {
-  /// How long to wait after so many failures; `nil` if there is no further attempt.
+  /// Returns the time to wait after a number of failures; `nil` if there is no further attempt.
   func delay(after failures: Int) -> Duration? {
     guard failures < attempts else { return nil }
     var wait = min(base, cap)

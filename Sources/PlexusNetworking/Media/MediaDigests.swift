@@ -21,17 +21,16 @@ final class MediaDigests: Sendable {
 
   private let map: MultiplexerMap<Key, String>
 
-  init() {
+  /// Creates the digests of the files of a loader.
+  init(_ core: MediaCore) {
     var policy = CachePolicy()
     policy.timeToLive = .seconds(1_000_000_000)
     policy.whenUnobserved = .cancel
     map = MultiplexerMap(id: "MediaLoader digests", policy: policy, capacity: .count(1_000)) {
       key in
-      var record = key.folder.record(of: key.name, key.version)
-      if let digest = record?.digest { return digest }
+      if let digest = key.folder.record(of: key.name, key.version)?.digest { return digest }
       let digest = try Self.digest(of: key.folder.file(named: key.name))
-      record?.digest = digest
-      if let record { key.folder.store(record, of: key.name) }
+      core.store(digest: digest, of: key.name, key.version, in: key.folder)
       return digest
     }
   }

@@ -9,7 +9,7 @@ public enum MediaError: Error, Hashable, Sendable {
   /// There is no file at a file URL.
   case noSuchFile(URL)
 
-  /// The bytes are not those that were asked for.
+  /// The bytes have another digest than the requested one.
   case wrongChecksum(expected: String, found: String)
 
   /// The server has sent another length or part than it announced, and again when asked anew.

@@ -41,6 +41,16 @@ struct RejectedRequest: Error {
   let item: MediaItem
 }
 
+/// The result of a download.
+enum MediaDownload: Sendable {
+  /// The file, with a hold: the byte limit cannot remove it before its callers have it.
+  case file(MediaStore.HeldFile)
+  /// The bytes, which are not stored.
+  case memory(UnstoredFile)
+  /// There is the file of a download that began later.
+  case superseded
+}
+
 /// A file in memory, because no disk can be written.
 struct UnstoredFile: Sendable {
   let data: Data

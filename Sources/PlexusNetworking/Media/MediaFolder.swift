@@ -9,6 +9,14 @@ internal import PlexusSupport
 /// 0700, files 0600.
 struct MediaFolder: Sendable {
   let root: URL
+  /// The paths of the folders, each with a slash at its end.
+  private let (filesPath, partsPath, recordsPath): (String, String, String)
+
+  init(root: URL) {
+    self.root = root
+    let path = Self.path(of: root)
+    (filesPath, partsPath, recordsPath) = (path + "/files/", path + "/parts/", path + "/records/")
+  }
 
   private var files: URL { root.appending(path: "files", directoryHint: .isDirectory) }
   private var parts: URL { root.appending(path: "parts", directoryHint: .isDirectory) }
@@ -52,19 +60,23 @@ struct MediaFolder: Sendable {
   }
 
   private func path(of name: String) -> String {
-    file(named: name).path(percentEncoded: false)
+    filesPath + name
   }
 
   private func path(ofPart name: String) -> String {
-    parts.appending(path: name, directoryHint: .notDirectory).path(percentEncoded: false)
+    partsPath + name
   }
 
   private func path(ofRecord name: String) -> String {
-    records.appending(path: name, directoryHint: .notDirectory).path(percentEncoded: false)
+    recordsPath + name
   }
 
   private func names(in folder: URL) -> [String] {
-    (try? FileManager.default.contentsOfDirectory(atPath: folder.path(percentEncoded: false))) ?? []
+    names(in: Self.path(of: folder))
+  }
+
+  private func names(in folder: String) -> [String] {
+    (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
   }
 
   // MARK: - Folders
@@ -168,7 +180,7 @@ struct MediaFolder: Sendable {
     }
   }
 
-  /// Removes the file of a name with its record and its parts, apart from those that a download is writing.
+  /// Removes the file of a name with its record and its parts, except parts that a download is writing.
   ///
   /// - Returns: The names of the parts.
   /// - Throws: The system's error if the file is left.
@@ -222,13 +234,59 @@ struct MediaFolder: Sendable {
     return record
   }
 
-  /// Stores a record.
+  /// Changes the record of a file, if there is one.
   ///
-  /// A record that cannot be stored, or is read before it is complete, is done without.
+  /// - Returns: Whether this version is still the file of its name.
+  func changeRecord(
+    of name: String,
+    _ version: FileVersion,
+    _ change: (inout MediaRecord) -> Void
+  ) -> Bool {
+    guard properties(of: name)?.version == version else { return false }
+    if var record = record(of: name, version) {
+      change(&record)
+      store(record, of: name)
+    }
+    return true
+  }
+
+  /// Stores a record in place of what is there.
+  ///
+  /// A record that cannot be stored, or is read by another process before it is complete, is done without.
   func store(_ record: MediaRecord, of name: String) {
-    guard let data = try? JSONEncoder().encode(record) else { return }
-    removeRecord(of: name)
-    try? PartFile.creating(path(ofRecord: name))?.write(data, at: 0)
+    if let data = try? JSONEncoder().encode(record) { store(encodedRecord: data, of: name) }
+  }
+
+  /// Stores a record in place of what is there.
+  func store(encodedRecord data: Data, of name: String) {
+    let path = path(ofRecord: name)
+    do {
+      try PartFile.write(data, toNewFileAt: path)
+    } catch let error as POSIXError where error.code == .EEXIST {
+      try? replaceRecord(data, at: path)
+    } catch {
+      // The file is used without a record.
+    }
+  }
+
+  /// Replaces a record in one step; a folder in its place is set aside.
+  private func replaceRecord(_ data: Data, at path: String) throws {
+    let number = String(UInt64.random(in: 0...UInt64.max), radix: 16)
+    // A process that ends here leaves a record without a file, which a later one removes.
+    let next = "\(path).\(number)"
+    do {
+      try PartFile.write(data, toNewFileAt: next)
+      do {
+        try PartFile.move(next, to: path)
+      } catch let error as POSIXError where error.code == .EISDIR {
+        try setAside(path)
+        try PartFile.move(next, to: path)
+        try? removeAside()
+      }
+    } catch {
+      PartFile.remove(next)
+      throw error
+    }
   }
 
   private func removeRecord(of name: String) {
@@ -287,22 +345,34 @@ struct MediaFolder: Sendable {
 
   /// Opens the longest part of a file that can be continued and that no other download is writing; its other
   /// parts are removed unless they are being written.
-  func openPart(of name: String) -> (file: PartFile, validator: String)? {
+  ///
+  /// - Parameters:
+  ///   - name: The name of the file.
+  ///   - removed: Called with the name of each part that was removed.
+  /// - Returns: The part and its validator; `nil` if there is none.
+  func openPart(
+    of name: String,
+    removed: (String) -> Void
+  ) -> (file: PartFile, validator: String)? {
     let prefix = Self.digest(of: name) + "."
     var best: (file: PartFile, validator: String)?
-    for part in names(in: parts) where part.hasPrefix(prefix) {
+    for part in names(in: partsPath) where part.hasPrefix(prefix) {
       guard let file = PartFile.opening(path(ofPart: part)) else { continue }
       guard let validator = Self.validator(ofPart: part), file.size > best?.file.size ?? 0 else {
         file.remove()
+        removed(part)
         continue
       }
-      best?.file.remove()
+      if let other = best?.file {
+        other.remove()
+        removed(Self.name(of: other))
+      }
       best = (file, validator)
     }
     return best
   }
 
-  /// Removes the parts of a file, apart from those that a download is writing.
+  /// Removes the parts of a file, except parts that a download is writing.
   ///
   /// - Returns: Their names.
   func removeParts(of name: String) -> [String] {

@@ -6,7 +6,7 @@ internal import Foundation
 struct MediaItem: Hashable, Sendable {
   /// The absolute URL, without its fragment.
   let url: URL
-  /// The header fields, without those that the loader sets.
+  /// The header fields, without the fields that the loader sets.
   let headers: [String: String]
   let key: String
   let priority: TaskPriority?

@@ -78,6 +78,7 @@ extension MediaLoader {
   /// Downloads files that will be needed, as ``prefetch(_:)-(Sequence<MediaRequest>)`` does.
   ///
   /// - Parameter urls: The URLs.
+  @_disfavoredOverload
   public nonisolated func prefetch(_ urls: some Sequence<URL>) {
     prefetch(urls.map { MediaRequest($0) })
   }

@@ -72,9 +72,9 @@ public final actor MediaLoader {
 
   nonisolated let core: MediaCore
   /// Lets callers share downloads; it stores no values.
-  private nonisolated let flights: MultiplexerMap<MediaFlight, UnstoredFile?>
+  private nonisolated let flights: MultiplexerMap<MediaFlight, MediaDownload>
   private nonisolated let prefetches: PrefetchQueue
-  private nonisolated let digests = MediaDigests()
+  private nonisolated let digests: MediaDigests
 
   /// Creates a loader.
   ///
@@ -85,8 +85,8 @@ public final actor MediaLoader {
   ///   - rules: The rules for requests, for instance for redirects.
   ///   - byteLimit: The number of bytes of all files and parts, 1 GB by default; `nil` for no limit.
   ///   - maximumFileBytes: The number of bytes of one file, 512 MB by default; `nil` for no limit.
-  ///   - connectionsPerHost: The number of downloads from one host at once. Others wait, those with callers
-  ///     before those that are only prefetched.
+  ///   - connectionsPerHost: The number of downloads from one host at once. Others wait; downloads with callers
+  ///     precede prefetched ones.
   ///   - revalidates: Whether stale files are revalidated when they are requested.
   ///   - retry: The policy after a failure of connectivity; each attempt continues where the last one broke off.
   ///   - clock: The clock that measures the waits between attempts, and the times of the rules.
@@ -127,12 +127,13 @@ public final actor MediaLoader {
     )
     var policy = CachePolicy()
     policy.whenUnobserved = .cancel
-    let flights = MultiplexerMap<MediaFlight, UnstoredFile?>(
+    let flights = MultiplexerMap<MediaFlight, MediaDownload>(
       id: "MediaLoader",
       policy: policy,
       capacity: .count(0)
     ) { flight in try await core.download(flight) }
     self.core = core
+    digests = MediaDigests(core)
     self.flights = flights
     prefetches = PrefetchQueue(Self.prefetchWork(core, flights), concurrency: 4)
   }
@@ -245,12 +246,12 @@ public final actor MediaLoader {
     let flight = core.flight(entry, .reload)
     do {
       // A download that began before does not count.
-      try await perform(flight, by: flights.refresh(flight))
+      let result = try await perform(flight, by: flights.refresh(flight))
+      guard let held = await core.held(entry, after: result) else { throw MediaError.cleared }
+      return held.file
     } catch let failure as StorageFailure {
       throw failure.error
     }
-    guard let held = await core.held(entry) else { throw MediaError.cleared }
-    return held.file
   }
 
   /// Removes a file and its parts.
@@ -264,10 +265,11 @@ public final actor MediaLoader {
     try await core.remove(MediaEntry(request))
   }
 
-  /// Downloads files that will be needed, at low priority and a few at a time.
+  /// Downloads files that will be needed, at low priority and four at a time from all hosts together.
   ///
-  /// A request of one of them joins its download, and brings it before those that no caller waits for. Errors are
-  /// left to the request. Releasing or clearing the loader ends it; a ``Prefetcher`` can be cancelled and paused.
+  /// A request of one of them joins its download, which then precedes all that no caller waits for. Errors are
+  /// left to the request. Releasing or clearing the loader ends it; a ``Prefetcher`` can be cancelled and paused, and
+  /// loads as many at a time as you choose.
   ///
   /// - Parameter requests: The requests.
   public nonisolated func prefetch(_ requests: some Sequence<MediaRequest>) {
@@ -331,10 +333,10 @@ extension MediaLoader {
       return try await revalidated(held, entry, isForOthers)
     }
     guard !entry.url.isFileURL else { throw MediaError.noSuchFile(entry.url) }
-    // A file that is evicted the moment after it was stored is downloaded once more.
+    // The system or another process can remove a file that was just stored: then it is downloaded once more.
     for _ in 0..<3 {
-      try await perform(flight, isForOthers)
-      if let held = await core.held(entry) { return held }
+      let result = try await perform(flight, isForOthers)
+      if let held = await core.held(entry, after: result) { return held }
       // Callers from before a removal do not bring the file back.
       guard core.isCurrent(flight) else { break }
     }
@@ -343,7 +345,7 @@ extension MediaLoader {
 
   /// Returns the bytes of a file without storing them, because no disk can be written.
   nonisolated func unstored(_ entry: MediaEntry) async throws -> UnstoredFile {
-    guard let file = try await perform(core.flight(entry, .memory), true) else {
+    guard case .memory(let file) = try await perform(core.flight(entry, .memory), true) else {
       throw MediaError.cleared
     }
     return file
@@ -355,8 +357,9 @@ extension MediaLoader {
     _ entry: MediaEntry,
     _ isForOthers: Bool
   ) async throws -> MediaStore.HeldFile {
+    let result: MediaDownload
     do {
-      try await perform(core.flight(entry, .revalidate), isForOthers)
+      result = try await perform(core.flight(entry, .revalidate), isForOthers)
     } catch let error as HTTPStatusError where error.status == 404 || error.status == 410 {
       try? await core.remove(entry)
       throw error
@@ -367,19 +370,18 @@ extension MediaLoader {
       guard isFailure, core.record(of: held, entry)?.mustRevalidate != true else { throw error }
       return held
     }
-    guard let held = await core.held(entry) else { throw MediaError.cleared }
+    guard let held = await core.held(entry, after: result) else { throw MediaError.cleared }
     return held
   }
 
   /// Joins or starts a download; a rejection of the request of another caller does not count.
   ///
-  /// - Returns: The file if it is not stored.
-  @discardableResult
+  /// - Returns: The result, which is the same for all callers.
   private nonisolated func perform(
     _ flight: MediaFlight,
     _ isForOthers: Bool = false,
-    by flights: MultiplexerMap<MediaFlight, UnstoredFile?>? = nil
-  ) async throws -> UnstoredFile? {
+    by flights: MultiplexerMap<MediaFlight, MediaDownload>? = nil
+  ) async throws -> MediaDownload {
     let flights = flights ?? self.flights
     let item = flight.entry.item
     let (gate, key, priority) = (core.gate, item.key, item.callerPriority)
@@ -402,7 +404,7 @@ extension MediaLoader {
 
   private static nonisolated func prefetchWork(
     _ core: MediaCore,
-    _ flights: MultiplexerMap<MediaFlight, UnstoredFile?>
+    _ flights: MultiplexerMap<MediaFlight, MediaDownload>
   ) -> PrefetchQueue.Work {
     PrefetchQueue.Work(of: core) { item in
       let entry = MediaEntry(item)

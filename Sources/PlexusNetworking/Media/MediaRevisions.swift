@@ -1,4 +1,4 @@
-/// The state that decides which downloads are kept: those that nothing has overtaken.
+/// The state that decides which downloads are kept: a removal or a newer download discards older ones.
 ///
 /// Invariants:
 ///
@@ -16,7 +16,7 @@ struct MediaRevisions: Sendable {
     case superseded
   }
 
-  /// What identifies a running download.
+  /// The identity of a running download.
   struct Ticket: Sendable {
     let name: String
     let number: Int
@@ -66,7 +66,7 @@ struct MediaRevisions: Sendable {
   /// The last removal of a file that still affects a download; 0 if there is none.
   func removal(of name: String) -> Int { entries[name]?.removal ?? 0 }
 
-  /// What to do with a download that has all bytes.
+  /// Decides about a download that has all bytes.
   func verdict(_ ticket: Ticket) -> Verdict {
     guard ticket.epoch == epoch, let entry = entries[ticket.name], entry.removal < ticket.number
     else { return .removed }

@@ -44,17 +44,17 @@ final class MediaStore: Sendable {
     }
     policy.timeToLive = Self.sweepInterval
     sweep = Multiplexer(id: "MediaStore sweep", policy: policy, clock: clock) {
-      for part in folder.removeParts(before: Self.oldestPart) { await limit?.remove(part) }
+      for part in folder.removeParts(before: Self.oldestPart) { limit?.removePart(part) }
       return true
     }
   }
 
-  /// How long a part is kept that no download continues, in seconds.
+  /// The seconds after which a part is removed that no download continues.
   private static let partLifetime: TimeInterval = 86_400
   private static let sweepInterval = Duration.seconds(3600)
   private static var oldestPart: Date { Date(timeIntervalSinceNow: -partLifetime) }
 
-  /// Counts what an earlier process has left, and removes what it does not need any more.
+  /// Counts the files of earlier processes, and removes damaged and outdated ones.
   func prepare() async {
     if preparation.cachedValue == nil { _ = try? await preparation.request() }
   }
@@ -99,11 +99,45 @@ final class MediaStore: Sendable {
     )
   }
 
-  /// Counts a file that is complete.
-  func insert(_ name: String) {
-    guard let limit, let properties = folder.properties(of: name) else { return }
-    limit.insert(name, length: Int(properties.length))
+  /// Makes a part the file of a name, and keeps it there.
+  ///
+  /// The file counts towards the limit only after ``list(_:)``.
+  ///
+  /// - Parameters:
+  ///   - part: The part, which is complete.
+  ///   - name: The name of the file.
+  ///   - properties: The properties of the part.
+  /// - Returns: The file.
+  /// - Throws: A `POSIXError`; `ENOENT` if the part has been removed meanwhile.
+  func complete(
+    _ part: PartFile,
+    named name: String,
+    _ properties: FileProperties
+  ) throws -> HeldFile {
+    var hold: DiskLimit.Hold?
+    if let limit {
+      (hold, _) = try limit.hold(name) {
+        try folder.complete(part, named: name)
+        return properties
+      }
+    } else {
+      try folder.complete(part, named: name)
+    }
+    return HeldFile(
+      file: folder.file(named: name),
+      properties: properties,
+      store: self,
+      hold: hold
+    )
   }
+
+  /// Counts a file that is complete.
+  func list(_ file: HeldFile) {
+    if let hold = file.hold { limit?.list(hold) }
+  }
+
+  /// Whether a file of this store is still there.
+  func has(_ name: String) -> Bool { folder.properties(of: name) != nil }
 
   /// Counts a part that is written, or that has been left, for so many bytes.
   ///
@@ -113,14 +147,22 @@ final class MediaStore: Sendable {
   }
 
   /// Ends counting a part that is gone.
-  func release(_ part: PartFile) async {
-    await limit?.remove(MediaFolder.name(of: part))
+  func release(_ part: PartFile) {
+    releasePart(MediaFolder.name(of: part))
+  }
+
+  /// Ends counting a part that is gone.
+  func releasePart(_ name: String) {
+    limit?.removePart(name)
   }
 
   /// Ends counting a file that is gone.
-  func release(_ name: String) async {
-    await limit?.remove(name)
+  func release(_ name: String) {
+    limit?.remove(name)
   }
+
+  /// The names of the files and parts that count towards the limit.
+  var countedNames: [String] { limit?.countedNames ?? [] }
 
   /// Ends counting everything.
   func releaseAll() {

@@ -57,6 +57,13 @@ final class PartFile: Sendable {
   /// The number of bytes.
   var size: Int64 { status()?.size ?? 0 }
 
+  /// The properties of the file.
+  var properties: FileProperties? {
+    var status = stat()
+    guard unsafe fstat(descriptor, &status) == 0 else { return nil }
+    return FileProperties(status)
+  }
+
   /// Writes bytes.
   func write(_ data: Data, at offset: Int64) throws {
     for region in data.regions {
@@ -139,6 +146,15 @@ final class PartFile: Sendable {
     return unsafe lstat(path, &status) == 0
   }
 
+  /// Creates a file with its whole content.
+  ///
+  /// - Throws: A `POSIXError`; `EEXIST` if there is anything at the path.
+  static func write(_ data: Data, toNewFileAt path: String) throws {
+    let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw failure() }
+    try PartFile(path: path, descriptor: descriptor).write(data, at: 0)
+  }
+
   /// Removes the name of the file.
   func remove() {
     Self.remove(path)
@@ -188,7 +204,7 @@ struct FileProperties: Hashable, Sendable {
   }
 }
 
-/// What identifies the content of a file that is replaced and never changed.
+/// The identity of the content of a file that is replaced and never changed.
 struct FileVersion: Codable, Hashable, Sendable {
   let length: Int64
   let modified: Int64

@@ -112,6 +112,7 @@ final class PartWriter: HTTPReceiver {
     let field = { response.value(forHTTPHeaderField: $0) }
     let coding = field("Content-Encoding")?.lowercased() ?? "identity"
     let length = coding == "identity" ? field("Content-Length").flatMap { Int64($0) } : nil
+    var replaced: PartFile?
     let old = try state.withLock { state -> DiskLimit.Hold? in
       guard !state.isClosed else { throw CancellationError() }
       switch response.statusCode {
@@ -125,8 +126,8 @@ final class PartWriter: HTTPReceiver {
         // No part was requested.
         throw MediaError.inconsistentLength
       case 200..<300 where response.statusCode != 204 && response.statusCode != 205:
-        state.part?.remove()
-        state.part = nil
+        replaced = state.part.take()
+        replaced?.remove()
         state.validator = coding == "identity" ? Self.validator(field) : ""
         state.offset = 0
         state.total = length
@@ -145,6 +146,8 @@ final class PartWriter: HTTPReceiver {
       return reserve(&state)
     }
     withExtendedLifetime(old) {}
+    // It is one of the first store: only there a part is looked for.
+    if let replaced { stores.first?.release(replaced) }
     if response.statusCode != 304 { reportProgress() }
   }
 
@@ -200,7 +203,7 @@ final class PartWriter: HTTPReceiver {
   ///
   /// After an error, the part stays if it is wanted and can be continued; otherwise it is removed. On a full
   /// disk it would only be in the way.
-  func close(after error: (any Error)?, keepsPart: Bool) async {
+  func close(after error: (any Error)?, keepsPart: Bool) {
     let (part, store, hold, isLeft, offset) = state.withLock { state in
       state.isClosed = true
       let isOfNoUse =
@@ -215,7 +218,7 @@ final class PartWriter: HTTPReceiver {
       if isLeft {
         _ = store.reserve(part, bytes: offset)
       } else {
-        await store.release(part)
+        store.release(part)
       }
     }
     withExtendedLifetime((part, hold)) {}

@@ -1,4 +1,4 @@
-/// The elements that a prefetcher works on, and those that wait.
+/// The running and waiting elements of a prefetcher.
 ///
 /// Invariants:
 ///
@@ -18,7 +18,7 @@ struct PrefetchState<Element: Hashable & Sendable>: Sendable {
     let number: Int
   }
 
-  /// The elements in their order from the position on; those that are not waiting there any more are passed over.
+  /// The elements in their order from the position on; places that no element waits at any more are skipped.
   private var order: [Place] = []
   private var position = 0
   /// The elements that wait, with the numbers of their places.
@@ -62,9 +62,9 @@ struct PrefetchState<Element: Hashable & Sendable>: Sendable {
     running[id] = nil
   }
 
-  /// Takes elements out.
+  /// Removes elements.
   ///
-  /// - Returns: Those that ran.
+  /// - Returns: The identifiers of the running ones.
   mutating func cancel(_ elements: Set<Element>) -> [Int] {
     for element in elements { waiting[element] = nil }
     tidy()
@@ -73,18 +73,18 @@ struct PrefetchState<Element: Hashable & Sendable>: Sendable {
     return ids
   }
 
-  /// Takes all elements out.
+  /// Removes all elements.
   ///
-  /// - Returns: Those that ran.
+  /// - Returns: The identifiers of the running ones.
   mutating func cancelAll() -> [Int] {
     defer { running = [:] }
     (order, position, waiting) = ([], 0, [:])
     return Array(running.keys)
   }
 
-  /// Lets nothing run until ``resume()``; the elements that ran wait again, before all others.
+  /// Stops all elements until ``resume()``; the running ones wait again, before all others.
   ///
-  /// - Returns: Those that ran.
+  /// - Returns: The identifiers of the stopped ones.
   mutating func pause() -> [Int] {
     isPaused = true
     let stopped = running.sorted { $0.key < $1.key }
@@ -94,7 +94,7 @@ struct PrefetchState<Element: Hashable & Sendable>: Sendable {
     return stopped.map(\.key)
   }
 
-  /// Lets elements run again.
+  /// Ends the pause.
   mutating func resume() {
     isPaused = false
   }
@@ -102,7 +102,7 @@ struct PrefetchState<Element: Hashable & Sendable>: Sendable {
   /// The numbers of elements that wait and that run.
   var counts: (waiting: Int, running: Int) { (waiting.count, running.count) }
 
-  /// The number of places, those included that no element waits at.
+  /// The number of places, including places that no element waits at.
   var entryCount: Int { order.count }
 
   /// Gives an element a new place, which it waits at.

@@ -16,8 +16,8 @@ public import Foundation
 /// }
 /// ```
 ///
-/// Prefetching has low priority. A request for a file that is being prefetched joins the download, and brings it
-/// before those that no caller waits for. Errors are ignored: a later request tries again. A file that is there
+/// Prefetching has low priority. A request for a file that is being prefetched joins the download, which
+/// then precedes all that no caller waits for. Errors are ignored: a later request tries again. A file that is there
 /// costs no request.
 ///
 /// ## Lifetime
@@ -32,7 +32,7 @@ public final class Prefetcher: Sendable {
   ///
   /// - Parameters:
   ///   - loader: The loader of the files.
-  ///   - concurrency: The number of files to load at once.
+  ///   - concurrency: The number of files to load at once, from all hosts together.
   /// - Precondition: The concurrency is positive.
   public init(_ loader: MediaLoader, concurrency: Int = 4) {
     precondition(concurrency > 0, "A prefetcher needs a concurrency of at least one")
@@ -43,23 +43,24 @@ public final class Prefetcher: Sendable {
   ///
   /// - Parameters:
   ///   - loader: The loader of the images.
-  ///   - concurrency: The number of images to load at once.
+  ///   - concurrency: The number of images to load at once, from all hosts together.
   /// - Precondition: The concurrency is positive.
   public init<Image>(_ loader: ImageLoader<Image>, concurrency: Int = 4) {
     precondition(concurrency > 0, "A prefetcher needs a concurrency of at least one")
     queue = PrefetchQueue(loader.prefetchWork, concurrency: concurrency)
   }
 
-  /// Loads ahead what is not there yet, in this order and after what was asked for before.
+  /// Loads missing files in this order, after the ones that were added before.
   ///
   /// - Parameter requests: The requests. One that is waiting or loading already is not added again.
   public func prefetch(_ requests: some Sequence<MediaRequest>) {
     queue.add(requests.map(MediaItem.init))
   }
 
-  /// Loads ahead what is not there yet, in this order and after what was asked for before.
+  /// Loads missing files in this order, after the ones that were added before.
   ///
   /// - Parameter urls: The URLs. One that is waiting or loading already is not added again.
+  @_disfavoredOverload
   public func prefetch(_ urls: some Sequence<URL>) {
     prefetch(urls.map { MediaRequest($0) })
   }
@@ -74,6 +75,7 @@ public final class Prefetcher: Sendable {
   /// Ends the prefetching of some URLs.
   ///
   /// - Parameter urls: The URLs.
+  @_disfavoredOverload
   public func cancel(_ urls: some Sequence<URL>) {
     cancel(urls.map { MediaRequest($0) })
   }

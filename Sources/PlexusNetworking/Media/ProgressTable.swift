@@ -1,6 +1,6 @@
 internal import PlexusSupport
 
-/// Who wants to know how far downloads are, and how far they are.
+/// The progress of downloads, and the streams that observe it.
 final class ProgressTable<Key: Hashable & Sendable>: Sendable {
   private typealias Continuation = AsyncStream<DownloadProgress>.Continuation
 
@@ -24,7 +24,7 @@ final class ProgressTable<Key: Hashable & Sendable>: Sendable {
     }
   }
 
-  /// Registers a stream of a key, which begins with what is known.
+  /// Registers a stream of a key, which begins with the latest progress.
   func subscribe(_ key: Key) -> (stream: AsyncStream<DownloadProgress>, id: Int) {
     let (stream, continuation) = AsyncStream.makeStream(
       of: DownloadProgress.self,
@@ -35,7 +35,7 @@ final class ProgressTable<Key: Hashable & Sendable>: Sendable {
       return state.nextID
     }
     var known: DownloadProgress?
-    // What is known goes in before the stream is registered: later it might come after what is newer.
+    // The latest progress is yielded before the stream is registered: later it could follow a newer one.
     while let latest = register(continuation, id, of: key, unlessNewerThan: known) {
       continuation.yield(latest)
       known = latest
@@ -44,7 +44,7 @@ final class ProgressTable<Key: Hashable & Sendable>: Sendable {
     return (stream, id)
   }
 
-  /// Registers a stream that has been told what is known, or returns what it has to be told.
+  /// Registers a stream that has the latest progress, or returns the progress that it lacks.
   func register(
     _ continuation: AsyncStream<DownloadProgress>.Continuation,
     _ id: Int,
@@ -67,7 +67,7 @@ final class ProgressTable<Key: Hashable & Sendable>: Sendable {
 
   /// A download begins.
   ///
-  /// - Returns: What its reports have to name.
+  /// - Returns: The identifier for its reports.
   func begin(_ key: Key) -> Int {
     state.withLock { state in
       state.nextID += 1
@@ -77,7 +77,7 @@ final class ProgressTable<Key: Hashable & Sendable>: Sendable {
     }
   }
 
-  /// A download has come so far.
+  /// Reports the progress of a download.
   func report(_ progress: DownloadProgress, of download: Int, for key: Key) {
     let continuations = state.withLock { state in
       guard state.entries[key]?.download == download else { return [Int: Continuation]() }

@@ -8,7 +8,19 @@ internal import FoundationNetworking
 struct HTTPClient: Sendable {
   let transport: any HTTPTransport
   let rules: HTTPRules
-  let clock: any Clock<Duration>
+  private let timer: TransferTimer
+
+  /// Creates a client.
+  ///
+  /// - Parameters:
+  ///   - transport: The transport that sends the requests.
+  ///   - rules: The rules that every request keeps to.
+  ///   - clock: The clock that measures the times of the rules.
+  init(transport: any HTTPTransport, rules: HTTPRules, clock: any Clock<Duration>) {
+    self.transport = transport
+    self.rules = rules
+    timer = TransferTimer(clock: clock)
+  }
 
   /// Sends a request, follows its redirects, and delivers the final answer.
   ///
@@ -29,7 +41,7 @@ struct HTTPClient: Sendable {
       return url
     }
     var route = try HTTPRoute(request, headers: transport.headers, rules: rules.redirects)
-    let watch = TransferWatch(clock: clock, rules: rules)
+    let watch = TransferWatch(timer: timer, rules: rules)
     while true {
       let hop = HopReceiver(route, rules: rules, receiver: receiver, watch: watch)
       let message = cookies(of: route.request, at: route.url)

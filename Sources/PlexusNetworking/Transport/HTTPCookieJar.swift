@@ -8,7 +8,8 @@ internal import PlexusSupport
 ///
 /// A cookie is sent to the host that has set it, and to the hosts below its `Domain`, which must contain a dot
 /// and that host. A domain under which anyone can register, such as `co.uk`, is not recognized. A cookie that is
-/// `Secure` is set and sent over https only. Session cookies are kept until the jar is released.
+/// `Secure` is set and sent over https only; an answer over http cannot set one of the same name at its path or below.
+/// Session cookies are kept until the jar is released.
 public final class HTTPCookieJar: Sendable {
   private let state = Locked(HTTPCookieState())
   private let now: @Sendable () -> Date
@@ -27,7 +28,7 @@ public final class HTTPCookieJar: Sendable {
     state.withLock { $0 = HTTPCookieState() }
   }
 
-  /// The number of cookies, with those that have expired since the last request.
+  /// The number of cookies, including cookies that have expired since the last request.
   public var count: Int { state.withLock { $0.cookies.count } }
 
   /// Returns the value of the `Cookie` field for a URL.

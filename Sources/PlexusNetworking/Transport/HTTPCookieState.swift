@@ -89,8 +89,10 @@ struct HTTPCookieState: Sendable {
     let isSame = { (other: Cookie) in
       other.name == cookie.name && other.domain == cookie.domain && other.path == cookie.path
     }
-    // What was set over https is not replaced over http.
-    if !place.isSecure, cookies.contains(where: { isSame($0) && $0.isSecure }) { return }
+    // A cookie that was set over https is neither replaced nor shadowed over http (RFC 6265bis, 5.7).
+    if !place.isSecure, cookies.contains(where: { Self.shadows(cookie, $0) && $0.isSecure }) {
+      return
+    }
     let isExpired = cookie.expiry.map { $0 <= now } ?? false
     if let index = cookies.firstIndex(where: isSame) {
       if isExpired { cookies.remove(at: index) } else { cookies[index] = cookie }
@@ -98,6 +100,13 @@ struct HTTPCookieState: Sendable {
       if cookies.count >= Self.maximumCount { removeOne() }
       cookies.append(cookie)
     }
+  }
+
+  /// Whether a cookie can be sent in place of another one of the same name, or before it.
+  private static func shadows(_ cookie: Cookie, _ other: Cookie) -> Bool {
+    cookie.name == other.name && matches(cookie.path, below: other.path)
+      && (matches(cookie.domain, domain: other.domain)
+        || matches(other.domain, domain: cookie.domain))
   }
 
   /// Removes the oldest cookie of the domain that has the most, so that no server pushes out those of another one.

@@ -112,6 +112,6 @@ final class HopReceiver: HTTPReceiver {
     return length > limit
   }
 
-  /// How much of the body of a redirect is read, so that its connection can be used again.
+  /// The bytes of the body of a redirect that are read, so that its connection can be used again.
   private static let redirectBytes = 65_536
 }

@@ -1,4 +1,5 @@
 public import Foundation
+internal import PlexusSupport
 
 #if canImport(FoundationNetworking)
 public import FoundationNetworking
@@ -78,8 +79,18 @@ public final class URLSessionTransport: HTTPTransport {
     var request = request
     request.httpShouldHandleCookies = false
     let task = session.dataTask(with: request)
-    task.priority = Self.priority(Task.currentPriority)
-    receiver.onPriorityChange { [weak task] in task?.priority = Self.priority($0) }
+    // Setting the priority of a task waits for the session on Linux, which costs more than the comparison.
+    let present = Locked(URLSessionTask.defaultPriority)
+    let change: @Sendable (TaskPriority) -> Void = { [weak task] priority in
+      let next = Self.priority(priority)
+      present.withLock { present in
+        guard present != next else { return }
+        present = next
+        task?.priority = next
+      }
+    }
+    change(Task.currentPriority)
+    receiver.onPriorityChange(change)
     let id = task.taskIdentifier
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in

@@ -67,6 +67,7 @@ struct Benchmarks {
       return
     }
 
+    defer { removeMediaFiles() }
     print(line("row", "unit", "ours", "(min-max)", "peer", "(min-max)", "ratio", "goal", ""))
     var measurements: [Measurement] = []
     for row in rows {

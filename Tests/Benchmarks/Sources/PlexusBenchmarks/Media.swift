@@ -30,6 +30,16 @@ func mediaComparisons() -> [Comparison] {
   ]
 }
 
+/// The folder of all files, which is removed at the end: without a journal, ext4 searches for a free inode beyond all
+/// that were removed in the last minutes, which takes longer than a download.
+private let mediaFolder = FileManager.default.temporaryDirectory
+  .appending(path: "plexus-benchmark-\(UInt64.random(in: 0 ... .max))")
+
+/// Removes the files that the rows for media have stored.
+func removeMediaFiles() {
+  try? FileManager.default.removeItem(at: mediaFolder)
+}
+
 private let largeCount = 500_000_000
 
 /// A row for the growth of a process's peak memory during a download of 500 MB, in bytes.
@@ -124,9 +134,7 @@ private func media(
     goal: goal,
     ours: {
       let origin = try LoopbackOrigin.serving()
-      let folder = FileManager.default.temporaryDirectory
-        .appending(path: "plexus-benchmark-\(UInt64.random(in: 0 ... .max))")
-      defer { try? FileManager.default.removeItem(at: folder) }
+      let folder = mediaFolder.appending(path: "\(UInt64.random(in: 0 ... .max))")
       let loader = MediaLoader(directory: folder)
       if repeats { try await run(count, origin, loader) }
       return try await nanoseconds(per: count) { try await run(count, origin, loader) }
