@@ -97,6 +97,9 @@ protocol StoredCopies: AnyObject, Sendable {
   /// The same for all that have the same copies, as far as that can be told.
   var id: StoredCopiesID { get }
 
+  /// Whether other processes share them.
+  var isShared: Bool { get }
+
   /// Removes the copies.
   func removeAll() async throws
 }
@@ -122,6 +125,8 @@ extension Storage: StoredCopies {
   var id: StoredCopiesID {
     StoredCopiesID(cacher, part: onlyName ?? prefix, owner: self)
   }
+
+  var isShared: Bool { link != nil }
 
   func removeAll() async throws {
     try await calls.run(.removal) { try await self.removeAllEntries() }

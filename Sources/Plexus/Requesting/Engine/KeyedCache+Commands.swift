@@ -67,6 +67,7 @@ extension KeyedCache {
   func refresh(_ key: Key, hash: UInt64) -> RefreshTicket {
     let priority = Task.currentPriority
     let name = storage?.name(of: key)
+    if link != nil, let name { outdateShared([name]) }
     var details: EntryDetails.Box?
     var live: LiveFetching<Key, Value>?
     let ticket = shards.withLock(hash: hash) { shard in
@@ -88,6 +89,7 @@ extension KeyedCache {
   func refreshAll() -> RefreshTicket {
     let priority = Task.currentPriority
     let ticket = drawTicket()
+    outdateAllShared()
     var details: [EntryDetails.Box] = []
     var lives: [LiveFetching<Key, Value>] = []
     shards.withEachLock { shard in

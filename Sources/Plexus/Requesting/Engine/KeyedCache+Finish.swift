@@ -25,7 +25,7 @@ extension KeyedCache {
     }
     // Both are the user's code.
     let cost = cost == nil ? 1 : candidate(of: outcome).map { self.cost(of: $0) } ?? 0
-    let name = outcome.isNew ? storage?.name(of: key) : nil
+    let name = outcome.isNew && (link == nil || outcome.removesCopy) ? storage?.name(of: key) : nil
     var effects = makeEffects()
     // What is replaced is released once the lock is.
     var old: Value?
@@ -85,6 +85,7 @@ extension KeyedCache {
     let launched = effects.launched
     effects.launched = []
     effects.perform(in: self)
+    if link != nil { endWatch(of: flight) }
     flight.finish(answer)
     // Only now: it may cancel the task that this runs in.
     batch?.leave()

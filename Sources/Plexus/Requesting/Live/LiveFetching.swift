@@ -69,6 +69,11 @@ final class LiveFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     change { live, sight, _ in live.refresh(sight()) }
   }
 
+  /// The value has to be confirmed: another process may have changed it.
+  func confirm() {
+    change { live, sight, _ in live.confirm(sight()) }
+  }
+
   /// The value was forgotten.
   ///
   /// - Parameter isSignedOut: Whether it is to stay so until it is asked for.

@@ -118,6 +118,12 @@ struct LiveState: Sendable {
     return begin(isFresh: true, sight)
   }
 
+  /// The value has to be confirmed: another process may have changed it.
+  mutating func confirm(_ sight: Sight) -> Effects {
+    guard !members.isEmpty, !isAtRest, !sight.isFetching else { return Effects() }
+    return begin(isFresh: false, sight)
+  }
+
   /// The value was forgotten.
   ///
   /// - Parameter isSignedOut: Whether it is to stay so until it is asked for.

@@ -395,7 +395,8 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ) {
     flight.previous = copy(index)
     if let pendingWrites {
-      flight.readsFirst = flight.previous == nil && pendingWrites.isReadFirst
+      flight.readsFirst =
+        pendingWrites.isShared || flight.previous == nil && pendingWrites.isReadFirst
       flight.takesStoredCopy =
         takesStoredCopy && !keys.entries[index].element.state.servesRefresh
     }
