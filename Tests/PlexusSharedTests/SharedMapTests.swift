@@ -109,6 +109,36 @@ struct `Maps with a shared tier` {
     #expect(try await a.map.request("k") == "2")
   }
 
+  @Test func `the result of a fetch is the answer for all that wait, however short its time is`()
+    async throws
+  {
+    let (first, second) = (makeNode { $0.timeToLive = .zero }, makeNode { $0.timeToLive = .zero })
+    first.gate.close()
+    async let one = first.map.request("k")
+    await first.gate.arrivals(1)
+    async let other = second.map.request("k")
+    await clock.sleepers(1)
+    first.gate.open()
+    #expect(try await one == "1")
+    #expect(try await other == "1")
+    #expect(second.fetchCount == 0)
+    _ = try await second.map.request("k")
+    #expect(second.fetchCount == 1)
+  }
+
+  @Test func `a request waits for a fetch of its own node that was cut off`() async throws {
+    a.gate.close()
+    let early = Task { try await a.map.request("k") }
+    await a.gate.arrivals(1)
+    a.cacher.reconnect()
+    let late = Task { try await a.map.request("k") }
+    await clock.sleepers(1)
+    a.gate.open()
+    #expect(try await early.value == "1")
+    #expect(try await late.value == "1")
+    #expect(a.fetchCount == 1)
+  }
+
   @Test func `several keys are looked up at once, and only the rest is fetched`() async throws {
     let fetches = Log<Set<String>>()
     let node = engine.node()
@@ -188,6 +218,18 @@ struct `Maps with a shared tier` {
     #expect(b.fetchCount == 0)
   }
 
+  @Test func `a refresh of a key that the node does not have reaches the others`() async throws {
+    _ = try await b.map.request("k")
+    origin.set("2")
+    a.map.refresh("k")
+    try await a.map.flush()
+    // In the order of the queue behind the refresh.
+    a.map.store("other", for: "other")
+    try await a.map.flush()
+    #expect(try await b.map.request("k") == "2")
+    #expect(b.fetchCount == 2)
+  }
+
   @Test func `a refresh of everything is no reason to take an older entry`() async throws {
     _ = try await a.map.request("k")
     _ = try await b.map.request("other")
@@ -245,6 +287,19 @@ struct `Maps with a shared tier` {
     #expect(try await early.value == "1")
     #expect(try await a.map.request("k") == "2")
     #expect(try await b.map.request("k") == "2")
+  }
+
+  @Test func `a fetch whose fill was refused leaves nothing in memory`() async throws {
+    a.gate.close()
+    let early = Task { try await a.map.request("k") }
+    await a.gate.arrivals(1)
+    // The node does not hear of the removal while it trusts its copies.
+    a.cacher.delayAnnouncements()
+    try await b.map.clear("k")
+    a.gate.open()
+    #expect(try await early.value == "1")
+    origin.set("2")
+    #expect(try await a.map.request("k") == "2")
   }
 
   @Test func `a change that is announced during a look is not overlooked`() async throws {

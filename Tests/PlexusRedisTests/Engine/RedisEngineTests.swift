@@ -172,6 +172,19 @@ struct `Caches over a Redis server` {
     #expect(try await second == "1")
   }
 
+  @Test func `a damaged entry is fetched again`() async throws {
+    let server = try RedisServer()
+    let writer = try await Node(server) { _ in "1" }
+    _ = try await writer.map.request("k")
+    for damage in ["garbage", "", "{}", "{\"value\":7}"] {
+      let reply = try RedisShell.run("HSET {values}:e:values/k d '\(damage)'", on: server)
+      #expect(reply == ":0\r\n")
+      let reader = try await Node(server) { _ in "2" }
+      #expect(try await reader.map.request("k") == "2")
+      #expect(reader.fetchCount == 1)
+    }
+  }
+
   @Test func `values of another schema are not used, and live in turn`() async throws {
     let server = try RedisServer()
     let old = try await Node(server) { _ in "old" }
