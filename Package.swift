@@ -24,6 +24,8 @@ let package = Package(
     .library(name: "PlexusStorage", targets: ["PlexusStorage"]),
     .library(name: "PlexusNetworking", targets: ["PlexusNetworking"]),
     .library(name: "PlexusTesting", targets: ["PlexusTesting"]),
+    .library(name: "PlexusSharedTesting", targets: ["PlexusSharedTesting"]),
+    .library(name: "PlexusRedis", targets: ["PlexusRedis"]),
     .executable(name: "DepartureBoard", targets: ["DepartureBoard"]),
   ],
   targets: [
@@ -42,6 +44,11 @@ let package = Package(
     .target(
       name: "PlexusTesting",
       dependencies: ["PlexusSupport"],
+      swiftSettings: librarySettings
+    ),
+    .target(
+      name: "PlexusSharedTesting",
+      dependencies: ["Plexus", "PlexusSupport"],
       swiftSettings: librarySettings
     ),
     .target(
@@ -64,7 +71,9 @@ let package = Package(
     ),
     .testTarget(
       name: "PlexusInterleavingTests",
-      dependencies: ["Plexus", "PlexusNetworking", "PlexusTesting", "TestSupport"],
+      dependencies: [
+        "Plexus", "PlexusNetworking", "PlexusSharedTesting", "PlexusTesting", "TestSupport",
+      ],
       swiftSettings: settings
     ),
     .testTarget(
@@ -80,11 +89,23 @@ let package = Package(
       ],
       swiftSettings: settings
     ),
+    .executableTarget(
+      name: "SharedNode",
+      dependencies: ["Plexus", "PlexusRedis"],
+      path: "Tests/SharedNode",
+      swiftSettings: settings
+    ),
     .testTarget(
       name: "PlexusRedisTests",
       dependencies: [
-        "LoopbackOrigin", "PlexusRedis", "PlexusSupport", "PlexusTesting", "TestSupport",
+        "LoopbackOrigin", "Plexus", "PlexusRedis", "PlexusSharedTesting", "PlexusSupport",
+        "PlexusTesting", "SharedNode", "TestSupport",
       ],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "PlexusSharedTests",
+      dependencies: ["Plexus", "PlexusSharedTesting", "PlexusTesting", "TestSupport"],
       swiftSettings: settings
     ),
     .testTarget(

@@ -319,6 +319,15 @@ extension Change : Equatable where Value : Equatable {
 extension Change : Hashable where Value : Hashable {
 }
 
+public enum ClearReach : Hashable, Sendable {
+
+    case here
+
+    case shared
+
+    case everywhere
+}
+
 public protocol ConnectivityFailure : Error {
 
     var isConnectivityFailure: Bool { get }
@@ -568,6 +577,15 @@ public struct FetchContext<Value> : Sendable where Value : Sendable {
     public let attempt: Int
 
     public init(previousValue: Value?, validator: String? = nil, attempt: Int = 1)
+}
+
+public struct FetchLease : Hashable, Sendable {
+
+    public let key: String
+
+    public let version: Plexus.SharedVersion
+
+    public init(key: String, version: Plexus.SharedVersion)
 }
 
 public enum FetchResult<Value> : Sendable where Value : Sendable {
@@ -959,6 +977,8 @@ final public actor MuxRepository {
 
     public func clearAll() async throws
 
+    public func clearAll(_ reach: Plexus.ClearReach) async throws
+
     public func clear(tags: Set<Plexus.CacheTag>) async throws
 
     public func flushAll() async throws
@@ -987,6 +1007,24 @@ public struct MuxRepositoryError : Error {
 extension MuxRepositoryError : CustomStringConvertible {
 
     public var description: String { get }
+}
+
+final public class NearTrust : Sendable {
+
+    public struct Moment : Hashable, Sendable {
+
+        public func advanced(by duration: Duration) -> Plexus.NearTrust.Moment
+    }
+
+    public init(clock: any Clock<Duration> = ContinuousClock())
+
+    public var now: Plexus.NearTrust.Moment { get }
+
+    public var holds: Bool { get }
+
+    public func extend(until moment: Plexus.NearTrust.Moment)
+
+    public func end()
 }
 
 final public class ObservationBag : Sendable {
@@ -1305,6 +1343,83 @@ public struct RetryPolicy : Hashable, Sendable {
     public static func exponential(attempts: Int, base: Duration, cap: Duration, jitter: Double) -> Plexus.RetryPolicy
 }
 
+public protocol SharedCacher<Value> : Plexus.Cacher {
+
+    var trust: Plexus.NearTrust { get }
+
+    func look(for wishes: [String : Plexus.SharedWish]) async throws -> [String : Plexus.SharedFinding<Self.Value>]
+
+    func fill(_ entry: Plexus.CacheEntry<Self.Value>, under lease: Plexus.FetchLease) async throws -> Plexus.SharedFill
+
+    func release(_ leases: [Plexus.FetchLease], because failure: Plexus.SharedFailure?) async
+
+    func outdate(_ keys: Set<String>) async throws
+
+    func remove(_ what: Plexus.SharedRemoval, reach: Plexus.ClearReach) async throws
+
+    func observeChanges(_ handler: @escaping @Sendable (Plexus.SharedChange) -> Void)
+}
+
+extension SharedCacher {
+
+    public func entry(forKey key: String) async throws -> Plexus.CacheEntry<Self.Value>?
+
+    public func removeEntries(forKeys keys: Set<String>) async throws
+
+    public func removeAllEntries() async throws
+
+    public func removeEntries(withPrefix prefix: String) async throws
+}
+
+public enum SharedChange : Hashable, Sendable {
+
+    case changed(Set<String>)
+
+    case everything
+}
+
+public struct SharedFailure : Hashable, Plexus.ConnectivityFailure, Plexus.OriginFailure, CustomStringConvertible {
+
+    public var description: String
+
+    public var isConnectivityFailure: Bool
+
+    public var isOriginFailure: Bool
+
+    public init(description: String, isConnectivityFailure: Bool, isOriginFailure: Bool)
+
+    public init(_ error: any Error)
+}
+
+public enum SharedFill : Hashable, Sendable {
+
+    case stored
+
+    case cleared
+
+    case superseded
+}
+
+public enum SharedFinding<Value> : Sendable where Value : Sendable {
+
+    case entry(Plexus.CacheEntry<Value>, age: Duration, Plexus.SharedVersion)
+
+    case granted(Plexus.FetchLease, previous: Plexus.CacheEntry<Value>?)
+
+    case busy(Plexus.SharedVersion, previous: Plexus.CacheEntry<Value>?, holderUntil: Duration)
+
+    case failedElsewhere(Plexus.SharedFailure)
+
+    case missing(previous: Plexus.CacheEntry<Value>?)
+}
+
+public enum SharedRemoval : Hashable, Sendable {
+
+    case keys(Set<String>)
+
+    case all
+}
+
 final public actor SharedSequence<Element> : Plexus.Broadcaster where Element : Sendable {
 
     deinit
@@ -1323,6 +1438,30 @@ extension SharedSequence {
     nonisolated public func subscriberCounts(bufferingPolicy: Plexus.BufferingPolicy<Int> = .unbounded) -> AsyncStream<Int>
 
     public func waitForSubscriber() async throws
+}
+
+public struct SharedVersion : Hashable, Comparable, Sendable {
+
+    public let epoch: UInt64
+
+    public let nonce: UInt64
+
+    public let token: UInt64
+
+    public init(epoch: UInt64, nonce: UInt64, token: UInt64)
+
+    public static func < (left: Plexus.SharedVersion, right: Plexus.SharedVersion) -> Bool
+}
+
+public struct SharedWish : Hashable, Sendable {
+
+    public var newerThan: Plexus.SharedVersion?
+
+    public var takesLease: Bool
+
+    public var awaited: Plexus.SharedVersion?
+
+    public init()
 }
 
 final public actor StateConsumer<State> where State : Sendable {

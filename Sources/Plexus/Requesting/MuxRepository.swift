@@ -143,8 +143,47 @@ public final actor MuxRepository {
   ///
   /// - Throws: ``MuxRepositoryError`` with the errors of the members that failed. The others are cleared nevertheless.
   public nonisolated func clearAll() async throws {
-    let members = members()
-    let released = registry.withLock { $0.released }
+    try await clear(members(), released: registry.withLock { $0.released })
+  }
+
+  /// Forgets what the members hold, in memory and stored, with a guarantee for other processes.
+  ///
+  /// It does what ``clearAll()`` does. With ``ClearReach/here`` the entries of shared cachers stay, and with
+  /// ``ClearReach/everywhere`` it also waits until no process uses its copies of them.
+  ///
+  /// - Parameter reach: The processes for which the removal holds when the call returns.
+  /// - Throws: ``MuxRepositoryError`` with the errors of the members that failed. The others are
+  ///   cleared all the same.
+  public nonisolated func clearAll(_ reach: ClearReach) async throws {
+    switch reach {
+    case .shared:
+      try await clearAll()
+    case .here:
+      let members = members()
+      let shared = members.compactMap { $0 as? any SharedMember }.filter(\.isShared)
+      for member in shared { member.forgetHere() }
+      let ids = Set(shared.map { ObjectIdentifier($0) })
+      let released = registry.withLock { $0.released.filter { $0.value.copies?.isShared != true } }
+      try await clear(members.filter { !ids.contains(ObjectIdentifier($0)) }, released: released)
+    case .everywhere:
+      let members = members()
+      var failures: [MuxRepositoryError.Failure] = []
+      do {
+        try await clear(members, released: registry.withLock { $0.released })
+      } catch {
+        failures = error.failures
+      }
+      failures += await Self.ask(members) {
+        try await ($0 as? any SharedMember)?.removeEverywhere()
+      }
+      guard failures.isEmpty else { throw MuxRepositoryError(failures: failures) }
+    }
+  }
+
+  private nonisolated func clear(
+    _ members: [any RepositoryMember],
+    released: [StoredCopiesID: Entry]
+  ) async throws(MuxRepositoryError) {
     let keepers = members.compactMap { $0 as? any CopyKeeper }
     // Members can share a cacher: until all are done, one may still write what another has removed.
     for keeper in keepers { keeper.withholdCopies() }

@@ -116,6 +116,9 @@ protocol StoredCopies: AnyObject, Sendable {
   /// An id that is equal for equal copies, as far as that can be determined.
   var id: StoredCopiesID { get }
 
+  /// Whether other processes share them.
+  var isShared: Bool { get }
+
   /// Removes the copies.
   func removeAll() async throws
 }
@@ -141,6 +144,8 @@ extension Storage: StoredCopies {
   var id: StoredCopiesID {
     StoredCopiesID(cacher, part: onlyName ?? prefix, owner: self)
   }
+
+  var isShared: Bool { link != nil }
 
   func removeAll() async throws {
     try await calls.run(.removal) { try await self.removeAllEntries() }

@@ -343,7 +343,7 @@ extension ConnectionLoop {
         return (state.pipeline.isPostponed, oldest, state.pipeline.nextDeadline, state.isStopped)
       }
       if isStopped { return "it was closed" }
-      // A command that nobody waits for any more, and that nothing has come after, says that the server hangs.
+      // The server hangs if it has answered neither a command whose caller has left nor anything after it.
       let end = oldest.map { max($0, lastActivity) + commandTimeout }
       if let end, now >= end { return "the server has not answered for twice the command timeout" }
       readiness.removeAll()
@@ -385,7 +385,7 @@ extension ConnectionLoop {
     return Int32(min(max(deadline - now, 0) / 1_000_000 + 1, 60_000))
   }
 
-  /// Gives the values that have arrived to those that wait for them, in order.
+  /// Hands the values that have arrived to their callers, in order.
   private func receive(from parser: inout RESPParser) throws(RESPError) {
     var replies: [RESPValue] = []
     defer { hand(out: replies) }

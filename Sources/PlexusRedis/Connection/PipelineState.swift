@@ -30,7 +30,7 @@ struct PipelineState<Caller: Sendable>: Sendable {
     fileprivate let connection: Int
   }
 
-  /// What follows from a new command.
+  /// The consequence of a new command.
   enum Admission: Sendable {
     /// The calling thread has to write, and then to call ``PipelineState/written(_:)``.
     case writes(Turn)

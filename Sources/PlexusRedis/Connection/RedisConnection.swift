@@ -17,11 +17,11 @@ final class RedisConnection: Sendable {
     var name = "plexus"
     /// Commands to be sent on each new connection before any other.
     var setup: [RedisCommand] = []
-    /// How long a command waits for its reply.
+    /// The time that a command waits for its reply.
     var commandTimeout: Duration = .milliseconds(250)
-    /// How long an attempt to connect may take.
+    /// The time that an attempt to connect may take.
     var connectTimeout: Duration = .seconds(2)
-    /// How many bytes may wait to be sent.
+    /// The number of bytes that may wait to be sent.
     var outboxBytes = 16 << 20
     /// The memory that one reply may need, in bytes.
     var maximumReplyBytes = 512 << 20

@@ -15,7 +15,7 @@ struct RESPParser: Sendable {
     var elements: [RESPValue] = []
   }
 
-  /// What a header line announces.
+  /// The content that a header line announces.
   private enum Header {
     case value(RESPValue)
     case string(length: Int)

@@ -7,19 +7,19 @@ internal import PlexusSupport
 final class Tier: Sendable {
   /// The lengths of time that the engine works with.
   struct Times: Sendable {
-    /// How long a lease is valid unless it is renewed.
+    /// The time after which a lease ends unless it is renewed.
     var lease: Duration = .seconds(3)
-    /// How long an entry is kept if nothing replaces it.
+    /// The time after which an entry is removed if nothing replaces it.
     var retention: Duration = .seconds(7 * 86_400)
-    /// How long the engine tells that a key was removed.
+    /// The time for which the engine notes that a key was removed.
     var tombstone: Duration = .seconds(60)
-    /// How long the engine tells callers that wait for a fetch that it has failed.
+    /// The time for which callers that wait for a fetch are given its failure.
     var failure: Duration = .seconds(5)
 
     init() {}
   }
 
-  /// What a caller wants to know of a key.
+  /// The requirements of a look for one key.
   struct Wish: Sendable {
     let key: String
     /// Only an entry that is newer will do.
@@ -36,7 +36,7 @@ final class Tier: Sendable {
 
   let names: TierNames
   private let node: String
-  private let schema: String
+  let schema: String
   private let times: Times
   private let connection: RedisConnection
   /// The highest epoch that this node has seen.
@@ -67,7 +67,7 @@ final class Tier: Sendable {
 
   // MARK: - Entries
 
-  /// Looks for entries, and takes leases for those that have to be fetched.
+  /// Looks for entries, and takes leases for the keys that have to be fetched.
   ///
   /// - Returns: A finding for each wish, in the same order.
   func look(for wishes: [Wish]) async throws -> [TierFinding] {
@@ -126,7 +126,7 @@ final class Tier: Sendable {
         throw TierError.unexpectedReply
       }
       return .busy(
-        token: UInt64(clamping: token),
+        TierVersion(epoch: epoch, token: UInt64(clamping: token)),
         remaining: .milliseconds(max(0, remaining)),
         previous: entry(3)
       )
@@ -174,8 +174,8 @@ final class Tier: Sendable {
   /// Gives leases back without a value.
   ///
   /// - Parameters:
-  ///   - leases: The leases; those that are lost are ignored.
-  ///   - failure: What callers that wait for these fetches are given; without it one of them fetches.
+  ///   - leases: The leases; lost ones are ignored.
+  ///   - failure: The failure for callers that wait for these fetches; without it one of them fetches.
   /// - Throws: An error of the connection.
   func release(_ leases: [TierLease], because failure: [UInt8]?) async throws {
     _ = try await TierScripts.release.run(
@@ -187,7 +187,7 @@ final class Tier: Sendable {
 
   /// Lets leases last longer.
   ///
-  /// - Returns: Those that are lost.
+  /// - Returns: The leases that are lost.
   func renew(_ leases: [TierLease]) async throws -> [TierLease] {
     let reply = try await TierScripts.renew.run(
       on: connection,

@@ -34,18 +34,27 @@ struct TierNames: Sendable, Hashable {
   func lease(_ key: String) -> String { prefix + "l:" + key }
   func failure(_ key: String) -> String { prefix + "f:" + key }
 
-  /// What a key of the engine is about.
+  /// Returns the space that a key of the engine belongs to.
+  static func space(of name: String) -> Substring? {
+    guard name.first == "{", let end = name.firstIndex(of: "}") else { return nil }
+    return name[name.index(after: name.startIndex)..<end]
+  }
+
+  /// The meaning of a key of the engine.
   enum Subject: Hashable, Sendable {
     case epoch
     case entry(String)
     case lease(String)
+    /// The epochs that nodes have acknowledged.
+    case acknowledgements
   }
 
-  /// Returns what a key of the engine is about, if it belongs to the space and nodes have to know of its changes.
+  /// Returns the meaning of a key of the engine, if it belongs to the space and nodes have to hear of its changes.
   func subject(of name: String) -> Subject? {
     guard name.utf8.starts(with: prefix.utf8) else { return nil }
     let rest = String(name.dropFirst(prefix.count))
     if rest == "epoch" { return .epoch }
+    if rest == "acks" { return .acknowledgements }
     if rest.hasPrefix("e:") { return .entry(String(rest.dropFirst(2))) }
     if rest.hasPrefix("l:") { return .lease(String(rest.dropFirst(2))) }
     return nil

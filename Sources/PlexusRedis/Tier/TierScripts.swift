@@ -83,6 +83,8 @@ enum TierScripts {
       redis.call('DEL', KEYS[2], KEYS[4])
       redis.call('HSET', KEYS[2], 'e', ARGV[1], 'v', ARGV[2], 't', now(), 's', ARGV[4], 'd', ARGV[5])
       redis.call('PEXPIRE', KEYS[2], ARGV[6])
+      -- The change has ended the tracking for this node, too. It begins again with the next reading.
+      redis.call('HGET', KEYS[2], 'v')
       return 'stored'
       """
   )
@@ -103,6 +105,8 @@ enum TierScripts {
         redis.call('DEL', entryKey, leaseKey)
         redis.call('HSET', entryKey, 'e', epoch, 'v', token, 't', time, 's', ARGV[3], 'd', ARGV[5 + index])
         redis.call('PEXPIRE', entryKey, ARGV[4])
+        -- As in a fill: this node has a copy, and has to hear of changes.
+        redis.call('HGET', entryKey, 'v')
         tokens[#tokens + 1] = token
       end
       return tokens

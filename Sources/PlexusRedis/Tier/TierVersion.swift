@@ -51,8 +51,8 @@ enum TierFinding: Hashable, Sendable {
   /// No node fetches the value, and this one does not either, since it did not ask for a lease.
   case nothing(previous: TierEntry?)
   case granted(TierLease, previous: TierEntry?)
-  /// Another caller holds the lease, at most for that time. `token` is the one of its lease.
-  case busy(token: UInt64, remaining: Duration, previous: TierEntry?)
+  /// Another caller holds the lease of that version, for at most that time unless it is renewed.
+  case busy(TierVersion, remaining: Duration, previous: TierEntry?)
   /// The fetch that this node was told to wait for has failed.
   case failedElsewhere(payload: [UInt8])
 }

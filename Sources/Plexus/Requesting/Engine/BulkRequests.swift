@@ -216,7 +216,9 @@ extension KeyedCache {
     in batch: BulkFlight,
     with bulkFetch: @escaping BulkFetch
   ) async {
-    if flights.contains(where: \.readsFirst) {
+    if let link, let storage {
+      await shareTogether(flights, in: batch, by: link, storage, with: bulkFetch)
+    } else if flights.contains(where: \.readsFirst) {
       await readAndFetch(flights, in: batch) { flights, copies in
         await self.fetch(flights, copies, in: batch, with: bulkFetch)
       }

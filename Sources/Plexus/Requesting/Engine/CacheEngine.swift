@@ -37,6 +37,8 @@ class CacheEngine: @unchecked Sendable {
     let noteChange: (@Sendable (CacheEngine) -> Void)?
     /// Launches several flights as one fetch, if there is a fetch for several keys.
     let launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?
+    /// Does the work of a flight with the shared tier, if the cacher is one.
+    let share: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome)?
 
     @usableFromInline
     init(
@@ -49,7 +51,8 @@ class CacheEngine: @unchecked Sendable {
       generation: (@Sendable () -> CacheGeneration?)?,
       scheduleWriting: (@Sendable (CacheEngine) -> Void)?,
       noteChange: (@Sendable (CacheEngine) -> Void)?,
-      launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?
+      launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?,
+      share: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome)? = nil
     ) {
       self.fetch = fetch
       self.finish = finish
@@ -61,6 +64,7 @@ class CacheEngine: @unchecked Sendable {
       self.scheduleWriting = scheduleWriting
       self.noteChange = noteChange
       self.launchTogether = launchTogether
+      self.share = share
     }
   }
 
@@ -329,6 +333,7 @@ extension CacheEngine {
   /// Does the work of a flight: the stored copy, the fetch, its timeout and its retries.
   private final func outcome(of flight: Flight) async -> Outcome {
     if flight.isCancelled { return Outcome(.cancelled, error: CancellationError()) }
+    if let share = operations.share { return await share(self, flight) }
     var copy: Outcome?
     if flight.readsFirst {
       copy = await operations.readCopy?(self, flight)

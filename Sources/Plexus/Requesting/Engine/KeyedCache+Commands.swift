@@ -57,6 +57,7 @@ extension KeyedCache {
   @inlinable
   func refresh(_ key: Key, hash: UInt64) -> RefreshTicket {
     let name = storage?.name(of: key)
+    if link != nil, let name { outdateShared([name]) }
     var details: EntryDetails.Box?
     var live: LiveFetching<Key, Value>?
     let ticket = shards.withLock(hash: hash) { shard in
@@ -77,6 +78,7 @@ extension KeyedCache {
   /// Notes that every value has changed at its origin.
   func refreshAll() -> RefreshTicket {
     let ticket = drawTicket()
+    outdateAllShared()
     var details: [EntryDetails.Box] = []
     var lives: [LiveFetching<Key, Value>] = []
     shards.withEachLock { shard in

@@ -24,7 +24,7 @@ extension KeyedCache {
     }
     // Both are the user's code.
     let cost = cost == nil ? 1 : candidate(of: outcome).map { self.cost(of: $0) } ?? 0
-    let name = outcome.isNew ? storage?.name(of: key) : nil
+    let name = outcome.isNew && (link == nil || outcome.removesCopy) ? storage?.name(of: key) : nil
     var effects = makeEffects()
     // What is replaced is released once the lock is.
     var old: Value?
@@ -80,6 +80,7 @@ extension KeyedCache {
       return answer
     }
     let launched = effects.performWithoutLaunching(in: self)
+    if link != nil { endWatch(of: flight) }
     flight.finish(answer)
     // Only now: it may cancel the task that this runs in.
     batch?.leave()

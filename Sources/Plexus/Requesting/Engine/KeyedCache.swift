@@ -15,6 +15,8 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   /// The cost of a value, if they are not all the same.
   @usableFromInline let cost: (@Sendable (Value) -> Int)?
   @usableFromInline let storage: Storage<Key, Value>?
+  /// The shared tier, if the cacher is one.
+  @usableFromInline let link: SharedLink<Key, Value>?
   /// Returns the tags of a key, if keys have tags.
   @usableFromInline let tagging: (@Sendable (Key) -> [CacheTag])?
   /// The tags that were cleared or refreshed, by which stored copies are judged.
@@ -49,6 +51,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
         pendingWrites: storage.map {
           PendingWrites(
             isReadFirst: policy.cacherRead == .beforeFetch,
+            isShared: $0.link != nil,
             onlyName: $0.onlyName,
             isBounded: limit != nil
           )
@@ -57,6 +60,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     }
     if case .cost(_, let cost) = capacity { self.cost = cost } else { cost = nil }
     self.storage = storage
+    link = storage?.link
     self.tagging = tagging
     self.bulkFetch = bulkFetch
     // Called with this cache only, which is what the downcasts rely on.
@@ -72,6 +76,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       clock: clock,
       operations: Self.operations(fetch: fetch, storage: storage, bulkFetch: bulkFetch)
     )
+    if link != nil { listen() }
   }
 
   /// Makes the closures by which the engine calls this class; they are called with caches of this type only.
@@ -86,6 +91,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     var scheduleWriting: (@Sendable (CacheEngine) -> Void)?
     var noteChange: (@Sendable (CacheEngine) -> Void)?
     var launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?
+    var share: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome)?
     if let storage {
       readCopy = { engine, flight in
         let cache = unsafe unsafeDowncast(engine, to: KeyedCache.self)
@@ -100,6 +106,13 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
           storage.noteChange(in: unsafe unsafeDowncast(engine, to: KeyedCache.self))
         }
       }
+    }
+    if let storage, let link = storage.link {
+      share = { engine, flight in
+        let cache = unsafe unsafeDowncast(engine, to: KeyedCache.self)
+        return await cache.share(flight, by: link, storage)
+      }
+      noteChange = { unsafe unsafeDowncast($0, to: KeyedCache.self).share() }
     }
     if let bulkFetch {
       launchTogether = { engine, flights in
@@ -125,7 +138,8 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       generation: generation,
       scheduleWriting: scheduleWriting,
       noteChange: noteChange,
-      launchTogether: launchTogether
+      launchTogether: launchTogether,
+      share: share
     )
   }
 
@@ -159,6 +173,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   /// The value of a key, if it is fresh and satisfies a caller that insists on a refresh.
   @inlinable
   func hit(_ key: Key, hash: UInt64, ticket: RefreshTicket) -> Value? {
+    if link != nil, !isTrusted() { return nil }
     let now = time.now()
     return shards.withLock(hash: hash) {
       $0.hit(key, hash: hash, ticket: ticket, at: now, refreshAhead: refreshAhead)
@@ -218,8 +233,9 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     ticket: RefreshTicket
   ) async throws -> Response<Value> {
     let now = time.now()
+    let isTrusted = link == nil || isTrusted()
     let hit = shards.withLock(hash: hash) { shard -> Response<Value>? in
-      guard
+      guard isTrusted,
         let index = shard.hitIndex(
           key,
           hash: hash,
@@ -297,9 +313,11 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     let isOwn = caller.scope.map { isFlight($0, of: key, hash: hash) } ?? false
     let now = caller.now
     let tags = tagging?(key)
+    let isTrusted = link == nil || isTrusted()
     return shards.withLock(hash: hash) { shard -> Admission in
       let index = shard.place(of: key, hash: hash, tags: tags)
       let hasValue = shard.hasValue(index)
+      if !isTrusted, hasValue { shard[index].state.distrust() }
       if hasValue { shard.noteUse(index, at: now) }
       switch shard[index].state.decide(
         hasValue: hasValue,

@@ -69,6 +69,11 @@ final class LiveFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     change { live, sight, _ in live.refresh(sight()) }
   }
 
+  /// Looks the value up again: another process may have changed it.
+  func confirm() {
+    change { live, sight, _ in live.confirm(sight()) }
+  }
+
   /// Handles the removal of the value.
   ///
   /// - Parameter isSignedOut: Whether nothing is fetched until the value is requested.

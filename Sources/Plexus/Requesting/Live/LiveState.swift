@@ -118,6 +118,12 @@ struct LiveState: Sendable {
     return begin(isFresh: true, sight)
   }
 
+  /// Looks the value up again: another process may have changed it.
+  mutating func confirm(_ sight: Sight) -> Effects {
+    guard !members.isEmpty, !isAtRest, !sight.isFetching else { return Effects() }
+    return begin(isFresh: false, sight)
+  }
+
   /// Handles the removal of the value.
   ///
   /// - Parameter isSignedOut: Whether nothing is fetched until the value is requested.

@@ -445,4 +445,27 @@ extension EntryState {
     self = EntryState()
     if running != nil { details.running = running }
   }
+
+  /// Notes that the value may have changed elsewhere: it is no answer, fresh, stale or in place of a failure, before
+  /// it has been confirmed.
+  @usableFromInline
+  mutating func distrust() {
+    deadline = .min
+    details.terms.requiresRevalidation = true
+  }
+
+  /// Whether the value has to be confirmed before it is used.
+  var isDistrusted: Bool { deadline == .min }
+
+  /// Notes that the flights have nothing to do with the key any more, and that the value may have changed elsewhere.
+  mutating func cutOff(hasValue: Bool) {
+    guard hasValue else {
+      self = EntryState()
+      return
+    }
+    let running = details.running
+    details.running = nil
+    unserved = .earlier(unserved, .earlier(running?.serves ?? .none, running?.unserved ?? .none))
+    distrust()
+  }
 }

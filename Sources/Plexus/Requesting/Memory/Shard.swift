@@ -451,8 +451,9 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ effects: inout Effects
   ) {
     flight.previous = copy(index)
-    if let isReadFirst = extras?.pendingWrites?.isReadFirst {
-      flight.readsFirst = flight.previous == nil && isReadFirst
+    if let pendingWrites = extras?.pendingWrites {
+      flight.readsFirst =
+        pendingWrites.isShared || flight.previous == nil && pendingWrites.isReadFirst
       flight.takesStoredCopy =
         takesStoredCopy && !keys.entries[index].element.state.servesRefresh
     }

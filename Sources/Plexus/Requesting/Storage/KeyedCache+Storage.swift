@@ -433,7 +433,7 @@ extension KeyedCache {
   }
 
   /// Which of the names a cacher has failed with, and why.
-  private func failures(in error: any Error, of names: [String]) -> [String: any Error] {
+  func failures(in error: any Error, of names: [String]) -> [String: any Error] {
     var failures: [String: any Error] = [:]
     if let error = error as? CacherError {
       for name in names { failures[name] = error.failures[name] }
@@ -444,7 +444,7 @@ extension KeyedCache {
   }
 
   /// Counts what a cacher failed with.
-  private func noteCacherError(_ failures: [String: any Error], _ error: (any Error)? = nil) {
+  func noteCacherError(_ failures: [String: any Error], _ error: (any Error)? = nil) {
     shards.withLock(hash: 0) { $0.statistics.cacherErrors += max(1, failures.count) }
     for (name, error) in failures { tell(.cacherFailed(key: name, error: error)) }
     if let error { tell(.cacherFailed(key: nil, error: error)) }

@@ -45,6 +45,8 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline let isReadFirst: Bool
   /// The only name that there is, if so: then nothing else may be removed.
   let onlyName: String?
+  /// Whether the cacher is shared: then fetched values are stored by their leases, and refreshes are noted elsewhere.
+  @usableFromInline let isShared: Bool
   /// Whether the cache has a capacity, so that what is noted here is bounded, too.
   let isBounded: Bool
   /// For how many reasons no stored copy may be used that was not written here.
@@ -64,8 +66,14 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private var lastRevision: UInt64 = 0
 
   @usableFromInline
-  init(isReadFirst: Bool, onlyName: String? = nil, isBounded: Bool = false) {
-    self.isReadFirst = isReadFirst
+  init(
+    isReadFirst: Bool,
+    isShared: Bool = false,
+    onlyName: String? = nil,
+    isBounded: Bool = false
+  ) {
+    self.isReadFirst = isReadFirst || isShared
+    self.isShared = isShared
     self.isBounded = isBounded
     self.onlyName = onlyName
   }
@@ -94,6 +102,11 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Whether the stored copy of a name has to be removed, and would take with it what is written now.
   func isToBeRemoved(_ name: String) -> Bool {
     completeRemoval != nil || removals[name] != nil
+  }
+
+  /// Whether the cacher has yet to write or remove the entry of a name.
+  func owes(_ key: Key, hash: UInt64, name: String) -> Bool {
+    isToBeRemoved(name) || departures[name] != nil || dirty.index(of: key, hash: hash) != nil
   }
 
   /// Whether the value of a revision has changed at its origin since.
@@ -217,7 +230,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// It makes no difference where copies are read only to stand in for a value that cannot be fetched.
   @usableFromInline
   mutating func refresh(_ name: String, at time: Duration) {
-    guard isReadFirst else { return }
+    guard isReadFirst, !isShared else { return }
     refreshes[name] = Mark(time: max(time, newestWrite), revision: nextRevision())
     boundRefreshes()
   }
@@ -245,7 +258,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// All values have changed at their origin.
   mutating func refreshAll(at time: Duration) {
-    guard isReadFirst else { return }
+    guard isReadFirst, !isShared else { return }
     refreshes = [:]
     lastRefresh = Mark(time: max(time, newestWrite), revision: nextRevision())
   }

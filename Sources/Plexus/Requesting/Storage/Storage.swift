@@ -9,6 +9,8 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let cacher: any Cacher<Value>
   /// The cacher, if it reads several entries with one call.
   let batchReader: (any BatchReadingCacher<Value>)?
+  /// The shared tier, if the cacher is one.
+  @usableFromInline let link: SharedLink<Key, Value>?
   /// The only name that there is; others may have entries of their own in the cacher.
   @usableFromInline let onlyName: String?
   /// What all names begin with; others may have entries of their own in the cacher.
@@ -41,6 +43,7 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ) {
     self.cacher = cacher
     batchReader = cacher as? any BatchReadingCacher<Value>
+    link = (cacher as? any SharedCacher<Value>).map { SharedLink($0) }
     let prefix = StoredNames.prefix(ofID: id)
     self.prefix = prefix
     onlyName = nil
@@ -59,6 +62,7 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ) {
     self.cacher = cacher
     batchReader = nil
+    link = (cacher as? any SharedCacher<Value>).map { SharedLink($0) }
     prefix = nil
     let name = StoredNames.name(of: StoredNames.text(of: onlyName), prefix: nil)
     self.onlyName = name

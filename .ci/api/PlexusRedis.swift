@@ -1,0 +1,56 @@
+
+public enum EngineHealth : Hashable, Sendable {
+
+    case connecting
+
+    case connected
+
+    case isolated(reason: String)
+
+    case closed
+}
+
+public enum RedisAddress : Sendable, Hashable {
+
+    case tcp(host: String, port: UInt16)
+
+    case unix(path: String)
+}
+
+extension RedisAddress : CustomStringConvertible {
+
+    public var description: String { get }
+}
+
+final public actor RedisEngine {
+
+    public init(_ address: PlexusRedis.RedisAddress, options: PlexusRedis.RedisOptions = RedisOptions()) throws
+
+    nonisolated public func cacher<Value>(_ type: Value.Type = Value.self, space: String, schema: String) -> any Plexus.SharedCacher<Value> where Value : Decodable, Value : Encodable, Value : Sendable
+
+    nonisolated public func health() -> Plexus.Subscription<PlexusRedis.EngineHealth>
+
+    public func close() async
+}
+
+public struct RedisOptions : Sendable {
+
+    public var user: String?
+
+    public var password: String?
+
+    public var database: Int
+
+    public var commandTimeout: Duration
+
+    public var nearLease: Duration
+
+    public var fetchLease: Duration
+
+    public var retention: Duration
+
+    public var outboxBytes: Int
+
+    public init()
+}
+

@@ -1,0 +1,112 @@
+
+public struct SharedCacherConformance : Sendable {
+
+    public enum Rule : Hashable, CaseIterable, Sendable {
+
+        case oneLease
+
+        case manyKeys
+
+        case fencedByRemoval
+
+        case fencedByCompleteRemoval
+
+        case fencedByOutdating
+
+        case fencedByStore
+
+        case outdatedIsFallback
+
+        case newerThan
+
+        case failureElsewhere
+
+        case releasedLease
+
+        case lostLease
+
+        case lookOnly
+
+        case announcesToReaders
+
+        case announcesToWriters
+
+        case noEcho
+
+        case announcesCompleteRemoval
+
+        case anyKey
+
+        case wholeEntries
+    }
+
+    public struct Violation : Error, Hashable, CustomStringConvertible {
+
+        public let rule: PlexusSharedTesting.SharedCacherConformance.Rule
+
+        public let description: String
+    }
+
+    public init(nodes: nonisolated(nonsending) @escaping @Sendable (_ count: Int) async throws -> [any Plexus.SharedCacher<String>])
+
+    public func check(_ rule: PlexusSharedTesting.SharedCacherConformance.Rule) async throws
+}
+
+final public class SharedMemory<Value> : Sendable where Value : Sendable {
+
+    public struct Snapshot : Sendable {
+    }
+
+    public init(_ type: Value.Type = Value.self, clock: any Clock<Duration> = ContinuousClock(), fetchLease: Duration = .seconds(3), nearLease: Duration = .seconds(2))
+
+    public func node() -> PlexusSharedTesting.SharedMemoryNode<Value>
+
+    public var snapshot: PlexusSharedTesting.SharedMemory<Value>.Snapshot { get }
+
+    public func restore(_ snapshot: PlexusSharedTesting.SharedMemory<Value>.Snapshot? = nil)
+}
+
+final public class SharedMemoryNode<Value> : Plexus.SharedCacher where Value : Sendable {
+
+    public let trust: Plexus.NearTrust
+}
+
+extension SharedMemoryNode {
+
+    public var isConnected: Bool { get }
+
+    public var lookCount: Int { get }
+
+    public func cutOff()
+
+    public func reconnect()
+
+    public func delayAnnouncements()
+
+    public func hearAnnouncements()
+
+    public func delayCalls(by duration: Duration)
+}
+
+extension SharedMemoryNode {
+
+    public struct Unreachable : Error, Hashable, CustomStringConvertible {
+
+        public var description: String { get }
+    }
+
+    public func look(for wishes: [String : Plexus.SharedWish]) async throws -> [String : Plexus.SharedFinding<Value>]
+
+    public func fill(_ entry: Plexus.CacheEntry<Value>, under lease: Plexus.FetchLease) async throws -> Plexus.SharedFill
+
+    public func release(_ leases: [Plexus.FetchLease], because failure: Plexus.SharedFailure?) async
+
+    public func outdate(_ keys: Set<String>) async throws
+
+    public func remove(_ what: Plexus.SharedRemoval, reach: Plexus.ClearReach) async throws
+
+    public func store(_ entries: [String : Plexus.CacheEntry<Value>]) async throws
+
+    public func observeChanges(_ handler: @escaping @Sendable (Plexus.SharedChange) -> Void)
+}
+

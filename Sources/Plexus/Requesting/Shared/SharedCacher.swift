@@ -1,0 +1,127 @@
+/// A cacher that several processes share, such as a Redis server.
+///
+/// A cache with a shared cacher looks there before each fetch, so that all processes together fetch a key once. The
+/// engine hands out leases: the holder of the lease of a key fetches, and the other processes wait for its value.
+///
+/// ```swift
+/// func makeUsers(cacher: any SharedCacher<String>) -> MultiplexerMap<Int, String> {
+///   MultiplexerMap(id: "users", cacher: cacher) { id in "user \(id)" }
+/// }
+/// ```
+///
+/// ## Copies in memory
+///
+/// Each process keeps copies in memory, which answer requests without a round trip while ``trust`` holds. The engine
+/// announces changes of its entries: ``observeChanges(_:)``. A copy that has changed elsewhere, or that was made before a gap
+/// in the announcements, is looked up again before it is used.
+///
+/// ## Removals
+///
+/// A lease ends when its key is removed or outdated, or when everything is removed. What was fetched under it is not
+/// stored any more, in whatever order the messages arrive.
+///
+/// ## Failing
+///
+/// If the engine cannot be reached, requests fetch without it: within a process a key is still fetched once at a time,
+/// and the values are not kept beyond the requests that waited for them.
+///
+/// ## Implementing a shared cacher
+///
+/// One shared cacher serves one cache of each process. The engine's clock decides about the age of entries and the end
+/// of leases. The conformance suite of `PlexusSharedTesting` checks an implementation.
+public protocol SharedCacher<Value>: Cacher {
+  /// The time until which copies in memory are used without asking the engine.
+  ///
+  /// It is read at every hit and must always be the same object.
+  var trust: NearTrust { get }
+
+  /// Looks for entries, and takes leases for the keys that have to be fetched.
+  ///
+  /// It takes one round trip for all keys. At most one lease for a key is valid at any time, among all processes.
+  /// Leases are renewed by the cacher until they are filled or released.
+  ///
+  /// - Parameter wishes: The wish for each key.
+  /// - Returns: The finding for each key.
+  /// - Throws: An error if the engine cannot be reached.
+  func look(for wishes: [String: SharedWish]) async throws -> [String: SharedFinding<Value>]
+
+  /// Stores a value that was fetched under a lease, and gives the lease back.
+  ///
+  /// - Parameters:
+  ///   - entry: The value. Its ``CacheEntry/storedAt`` is ignored: the engine notes the time.
+  ///   - lease: The lease.
+  /// - Returns: Whether the value was stored.
+  /// - Throws: An error if the engine cannot be reached; it may have stored the value.
+  func fill(_ entry: CacheEntry<Value>, under lease: FetchLease) async throws -> SharedFill
+
+  /// Gives leases back without a value.
+  ///
+  /// - Parameters:
+  ///   - leases: The leases; lost ones are ignored.
+  ///   - failure: The failure of the fetches, which is handed to the callers that wait for them; `nil` if one of
+  ///     those callers is to fetch.
+  func release(_ leases: [FetchLease], because failure: SharedFailure?) async
+
+  /// Notes that values have changed at their origin: from now on their entries serve as fallbacks only.
+  ///
+  /// Leases for these keys end.
+  ///
+  /// - Parameter keys: The keys.
+  /// - Throws: An error if the engine cannot be reached.
+  func outdate(_ keys: Set<String>) async throws
+
+  /// Removes entries; leases for their keys end.
+  ///
+  /// - Parameters:
+  ///   - what: The entries to remove.
+  ///   - reach: The guarantee that holds when the call returns.
+  /// - Throws: An error if the guarantee does not hold.
+  func remove(_ what: SharedRemoval, reach: ClearReach) async throws
+
+  /// Calls a handler with the changes that other processes make from now on, in order.
+  ///
+  /// A change of a key is announced to each cacher that has looked for it, filled it or stored it since its last
+  /// announcement. An announcement that has arrived is handled before ``trust`` is extended by anything that arrives
+  /// after it. After every gap in the announcements comes ``SharedChange/everything``, before which the trust has
+  /// ended.
+  ///
+  /// - Parameter handler: The handler, which does not block and is kept as long as the cacher.
+  func observeChanges(_ handler: @escaping @Sendable (SharedChange) -> Void)
+}
+
+extension SharedCacher {
+  /// Returns the entry of a key, without taking a lease.
+  ///
+  /// - Parameter key: The key.
+  /// - Returns: The entry, with a time of storage that is computed from its age; `nil` if there is none.
+  /// - Throws: An error if the engine cannot be reached.
+  public func entry(forKey key: String) async throws -> CacheEntry<Value>? {
+    var wish = SharedWish()
+    wish.takesLease = false
+    guard case .entry(let entry, _, _) = try await look(for: [key: wish])[key] else { return nil }
+    return entry
+  }
+
+  /// Removes the entries of some keys for all processes.
+  ///
+  /// - Parameter keys: The keys.
+  /// - Throws: An error if the engine cannot be reached.
+  public func removeEntries(forKeys keys: Set<String>) async throws {
+    try await remove(.keys(keys), reach: .shared)
+  }
+
+  /// Removes every entry for all processes.
+  ///
+  /// - Throws: An error if the engine cannot be reached.
+  public func removeAllEntries() async throws {
+    try await remove(.all, reach: .shared)
+  }
+
+  /// Removes every entry for all processes: a shared cacher serves one cache.
+  ///
+  /// - Parameter prefix: The beginning of the keys of that cache.
+  /// - Throws: An error if the engine cannot be reached.
+  public func removeEntries(withPrefix prefix: String) async throws {
+    try await remove(.all, reach: .shared)
+  }
+}

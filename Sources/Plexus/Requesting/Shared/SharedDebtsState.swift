@@ -1,0 +1,56 @@
+/// The keys of a shared cache about which the engine has yet to be told, or that this process is ahead of.
+struct SharedDebtsState: Sendable {
+  /// The number of keys that are noted one by one as being ahead of the engine.
+  static var limit: Int { 65_536 }
+
+  /// The keys whose entries have to be outdated.
+  private var outdates: [String: UInt64] = [:]
+  private var lastRevision: UInt64 = 0
+  /// The keys whose callers were given values that the engine does not have.
+  private var ahead: Set<String> = []
+  /// The time until which every entry may be older than a value that callers were given.
+  private var aheadUntil: Nanoseconds?
+
+  /// Notes that the entry of a key has to be outdated.
+  mutating func outdate(_ names: some Sequence<String>) {
+    lastRevision += 1
+    for name in names { outdates[name] = lastRevision }
+  }
+
+  /// Whether one of some entries has to be outdated.
+  func hasOutdates(of names: some Sequence<String>) -> Bool {
+    !outdates.isEmpty && names.contains { outdates[$0] != nil }
+  }
+
+  /// The keys whose entries have to be outdated, with the revisions of these debts.
+  var owed: [String: UInt64] { outdates }
+
+  /// Removes debts that were paid, unless they have been renewed since.
+  mutating func settle(_ paid: [String: UInt64]) {
+    for (name, revision) in paid where outdates[name] == revision { outdates[name] = nil }
+  }
+
+  /// Notes that callers were given a value that the engine does not have.
+  mutating func goAhead(_ name: String, at now: Nanoseconds) {
+    ahead.insert(name)
+    guard ahead.count > Self.limit else { return }
+    ahead = []
+    aheadUntil = now
+  }
+
+  /// Notes that every entry stored until now is outdated for this process.
+  mutating func goAhead(at now: Nanoseconds) {
+    ahead = []
+    aheadUntil = now
+  }
+
+  /// Whether an entry may be older than a value that callers were given.
+  func isBehind(_ name: String, storedAt: Nanoseconds) -> Bool {
+    ahead.contains(name) || aheadUntil.map { storedAt <= $0 } ?? false
+  }
+
+  /// Notes that the engine has a value that is newer than all that callers were given.
+  mutating func catchUp(_ name: String) {
+    ahead.remove(name)
+  }
+}

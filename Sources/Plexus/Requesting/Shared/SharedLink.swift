@@ -1,0 +1,155 @@
+internal import Synchronization
+
+/// The connection of a cache with its ``SharedCacher``: its looks in progress, and what it owes to the engine.
+@usableFromInline
+final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  typealias HashedKey = (key: Key, hash: UInt64)
+
+  private struct State: Sendable {
+    /// The keys that were looked up, by their names in the cacher, and the versions of the values in memory.
+    var keys: [String: (key: HashedKey, version: SharedVersion?)] = [:]
+    var sweepLimit = 1024
+    var watches: [String: [SharedWatch]] = [:]
+    var watchesOfFlights: [ObjectIdentifier: SharedWatch] = [:]
+    var debts = SharedDebtsState()
+  }
+
+  let cacher: any SharedCacher<Value>
+  let trust: NearTrust
+  private let state = Locked(State())
+  private let seen: Atomic<UInt64>
+  private let isScheduled = Atomic<Bool>(false)
+
+  init(_ cacher: any SharedCacher<Value>) {
+    self.cacher = cacher
+    trust = cacher.trust
+    seen = Atomic(trust.generation)
+  }
+
+  /// The number of ends of the trust that the copies in memory have been marked for.
+  var seenGeneration: UInt64 { seen.load(ordering: .acquiring) }
+
+  func note(seen generation: UInt64) {
+    seen.max(generation, ordering: .acquiringAndReleasing)
+  }
+
+  // MARK: - Looks
+
+  /// Notes that a flight is about to look for its key.
+  ///
+  /// - Returns: Its watch, and whether there are so many keys that those without a value should be forgotten.
+  func watch(_ flight: Flight, name: String, key: Key) -> (SharedWatch, isCrowded: Bool) {
+    let watch = SharedWatch(name, generation: trust.generation)
+    let (known, isCrowded) = state.withLock { state -> (SharedWatch?, Bool) in
+      if let known = state.watchesOfFlights[ObjectIdentifier(flight)] { return (known, false) }
+      if state.keys[name] == nil { state.keys[name] = ((key, flight.hash), nil) }
+      state.watches[name, default: []].append(watch)
+      state.watchesOfFlights[ObjectIdentifier(flight)] = watch
+      return (nil, state.keys.count > state.sweepLimit)
+    }
+    return (known ?? watch, isCrowded)
+  }
+
+  /// Returns the watch of a flight.
+  func watch(of flight: Flight) -> SharedWatch? {
+    state.withLock { $0.watchesOfFlights[ObjectIdentifier(flight)] }
+  }
+
+  /// The version of the value that memory has from the engine, if any.
+  func version(of name: String) -> SharedVersion? {
+    state.withLock { $0.keys[name]?.version }
+  }
+
+  /// Notes the version of a value that the engine has; `nil` for a value that it does not have.
+  func note(_ version: SharedVersion?, of name: String) {
+    state.withLock { $0.keys[name]?.version = version }
+  }
+
+  /// Ends the watch of a flight.
+  ///
+  /// - Returns: Whether its value has to be looked up again before it is used.
+  func end(_ flight: Flight) -> Bool {
+    let watch = state.withLock { state -> SharedWatch? in
+      guard let watch = state.watchesOfFlights.removeValue(forKey: ObjectIdentifier(flight)) else {
+        return nil
+      }
+      state.watches[watch.name]?.removeAll { $0 === watch }
+      if state.watches[watch.name]?.isEmpty == true { state.watches[watch.name] = nil }
+      return watch
+    }
+    guard let watch else { return false }
+    return watch.hasChanged || watch.generation != trust.generation
+  }
+
+  /// Notes changes of entries.
+  ///
+  /// - Parameter names: The names of the keys; `nil` for all.
+  /// - Returns: The keys, as far as they were looked up.
+  func note(changesOf names: Set<String>?) -> [HashedKey] {
+    let (keys, watches) = state.withLock { state in
+      guard let names else { return ([HashedKey](), state.watches.values.flatMap(\.self)) }
+      return (names.compactMap { state.keys[$0]?.key }, names.flatMap { state.watches[$0] ?? [] })
+    }
+    for watch in watches { watch.note() }
+    return keys
+  }
+
+  /// Notes that flights have filled or released their leases, for which other flights of this process can wait.
+  func noteOwnChanges(_ flights: [Flight]) {
+    let watches = state.withLock { state in
+      flights.flatMap { flight -> [SharedWatch] in
+        guard let own = state.watchesOfFlights[ObjectIdentifier(flight)] else { return [] }
+        return (state.watches[own.name] ?? []).filter { $0 !== own }
+      }
+    }
+    for watch in watches { watch.note() }
+  }
+
+  /// The keys that were looked up.
+  var knownKeys: [(name: String, key: HashedKey)] {
+    state.withLock { state in state.keys.map { ($0.key, $0.value.key) } }
+  }
+
+  /// Forgets keys, except those that are being looked up.
+  func forget(_ names: [String]) {
+    let removed = state.withLock { state in
+      let removed = names.map {
+        state.watches[$0] == nil ? state.keys.removeValue(forKey: $0) : nil
+      }
+      state.sweepLimit = max(1024, 2 * state.keys.count)
+      return removed
+    }
+    withExtendedLifetime(removed) {}
+  }
+
+  // MARK: - Debts
+
+  /// Notes that the debts are about to be paid.
+  ///
+  /// - Returns: Whether that was not noted before.
+  func schedule() -> Bool {
+    !isScheduled.exchange(true, ordering: .acquiringAndReleasing)
+  }
+
+  /// Notes that the payment of the debts begins: further ones need another one.
+  func begin() {
+    isScheduled.store(false, ordering: .releasing)
+  }
+
+  /// Reads or changes the debts.
+  func withDebts<Result: Sendable>(
+    _ body: (inout SharedDebtsState) -> sending Result
+  ) -> Result {
+    state.withLock { body(&$0.debts) }
+  }
+
+  /// Outdates the entries that have to be outdated.
+  ///
+  /// - Throws: An error of the cacher; the debts remain then.
+  func payOutdates() async throws {
+    let owed = withDebts { $0.owed }
+    guard !owed.isEmpty else { return }
+    try await cacher.outdate(Set(owed.keys))
+    withDebts { $0.settle(owed) }
+  }
+}

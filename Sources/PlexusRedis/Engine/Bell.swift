@@ -1,0 +1,41 @@
+internal import PlexusSupport
+
+/// A signal that one task waits for, for a limited time.
+final class Bell: Sendable {
+  private struct State: Sendable {
+    var isRung = false
+    var waiting: CheckedContinuation<Void, Never>?
+  }
+
+  private let state = Locked(State())
+
+  /// Resumes the task that waits, or the next one.
+  func ring() {
+    let waiting = state.withLock { state in
+      state.isRung = state.waiting == nil
+      return state.waiting.take()
+    }
+    waiting?.resume()
+  }
+
+  /// Waits until the bell rings, the time is over, or the task is cancelled.
+  func wait(atMost limit: Duration) async {
+    let timer = Task.detached { [self] in
+      if (try? await Task.sleep(for: limit)) != nil { ring() }
+    }
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let isOver = state.withLock { state in
+          let isOver = state.isRung
+          state.isRung = false
+          if !isOver { state.waiting = continuation }
+          return isOver
+        }
+        if isOver { continuation.resume() }
+      }
+    } onCancel: {
+      ring()
+    }
+    timer.cancel()
+  }
+}

@@ -1,0 +1,158 @@
+internal import Plexus
+internal import PlexusSupport
+
+/// The connection of an engine, its spaces, and its heartbeat.
+final class EngineCore: Sendable {
+  /// Hands the events of the connection to the engine, which it does not keep alive.
+  private final class Router: Sendable {
+    private struct Target: Sendable {
+      weak var core: EngineCore?
+      /// The events from before there was an engine; `nil` from then on.
+      var early: [RedisConnection.Event]? = []
+    }
+
+    private let target = Locked(Target())
+
+    /// Hands over the events so far, and later ones as they come.
+    func connect(to core: EngineCore) {
+      target.withLock { $0.core = core }
+      while true {
+        let events = target.withLock { target in
+          let events = target.early ?? []
+          target.early = events.isEmpty ? nil : []
+          return events
+        }
+        guard !events.isEmpty else { return }
+        for event in events { core.receive(event) }
+      }
+    }
+
+    func receive(_ event: RedisConnection.Event) {
+      let core = target.withLock { target in
+        target.early?.append(event)
+        return target.early == nil ? target.core : nil
+      }
+      core?.receive(event)
+    }
+  }
+
+  private struct State: Sendable {
+    /// The spaces by their names: one for each schema.
+    var spaces: [String: [RedisSpace]] = [:]
+    var heart: Task<Void, Never>?
+    var isClosed = false
+
+    var all: [RedisSpace] { spaces.values.flatMap(\.self) }
+  }
+
+  let connection: RedisConnection
+  let health = CurrentValue(EngineHealth.connecting)
+  private let options: RedisOptions
+  private let node = String(UInt64.random(in: .min ... .max), radix: 36)
+  private let bell = Bell()
+  private let state = Locked(State())
+
+  init(_ address: RedisAddress, _ options: RedisOptions) throws {
+    precondition(
+      options.nearLease >= .milliseconds(200) && options.fetchLease >= .milliseconds(200),
+      "The leases of a Redis engine last at least 200 milliseconds"
+    )
+    self.options = options
+    var settings = RedisConnection.Settings(address)
+    settings.user = options.user
+    settings.password = options.password
+    settings.database = options.database
+    settings.commandTimeout = options.commandTimeout
+    settings.outboxBytes = options.outboxBytes
+    settings.setup = [RedisCommand("CLIENT", ["TRACKING", "ON", "NOLOOP"])]
+    let router = Router()
+    connection = try RedisConnection(settings) { router.receive($0) }
+    router.connect(to: self)
+    let pause = min(options.nearLease, options.fetchLease) / 4
+    let heart = Task.detached { [weak self, bell] in
+      while !Task.isCancelled {
+        guard await self?.beat() != nil else { return }
+        await bell.wait(atMost: pause)
+      }
+    }
+    state.withLock { $0.heart = heart }
+  }
+
+  deinit {
+    state.withLock { $0.heart }?.cancel()
+    bell.ring()
+  }
+
+  /// Returns the space with a name and a schema.
+  func space(_ name: String, schema: String) -> RedisSpace {
+    var times = Tier.Times()
+    times.lease = options.fetchLease
+    times.retention = options.retention
+    return state.withLock { state in
+      let known = state.spaces[name] ?? []
+      if let space = known.first(where: { $0.tier.schema == schema }) { return space }
+      let tier = Tier(
+        space: name,
+        schema: schema,
+        node: "\(node).\(known.count)",
+        connection: connection,
+        times: times
+      )
+      let space = RedisSpace(tier, nearLease: options.nearLease) { [bell] in bell.ring() }
+      state.spaces[name] = known + [space]
+      bell.ring()
+      return space
+    }
+  }
+
+  // MARK: - Heartbeat
+
+  private func beat() async {
+    await withTaskGroup { group in
+      for space in state.withLock({ $0.isClosed ? [] : $0.all }) {
+        // Without an answer the trust ends by itself.
+        group.addTask { try? await space.beat() }
+      }
+    }
+  }
+
+  /// Gives leases and registrations back, and ends the connection.
+  func close() async {
+    let (spaces, heart) = state.withLock { state in
+      state.isClosed = true
+      return (state.all, state.heart)
+    }
+    heart?.cancel()
+    await heart?.value
+    for space in spaces { await space.leave() }
+    await connection.close()
+    health.value = .closed
+  }
+
+  // MARK: - Events
+
+  private func receive(_ event: RedisConnection.Event) {
+    switch event {
+    case .connected:
+      health.value = .connected
+      // Announcements since the last connection were lost.
+      for space in state.withLock({ $0.all }) { space.loseTrack() }
+    case .disconnected(let error):
+      health.value = .isolated(reason: error.description)
+    case .push(let elements):
+      guard elements.first?.text == "invalidate", elements.count == 2 else { return }
+      guard let names = elements[1].elements else {
+        for space in state.withLock({ $0.all }) { space.loseTrack() }
+        return
+      }
+      for name in names { hear(name.text ?? "") }
+    }
+  }
+
+  private func hear(_ name: String) {
+    guard let spaceName = TierNames.space(of: name) else { return }
+    for space in state.withLock({ $0.spaces[String(spaceName)] ?? [] }) {
+      if let subject = space.tier.names.subject(of: name) { space.hear(subject) }
+    }
+  }
+}

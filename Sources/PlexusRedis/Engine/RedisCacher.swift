@@ -1,0 +1,241 @@
+internal import Foundation
+internal import Plexus
+
+/// The cacher of one cache over a space of an engine.
+final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
+  /// The payload of an entry.
+  private struct Payload: Codable {
+    let value: Value
+    var validator: String?
+    var timeToLive: Duration?
+    var staleWhileRevalidate: Duration?
+    var staleIfError: Duration?
+    var requiresRevalidation: Bool?
+  }
+
+  /// The payload of a failure.
+  private struct FailurePayload: Codable {
+    let description: String
+    let isConnectivityFailure: Bool
+    let isOriginFailure: Bool
+  }
+
+  /// Keeps the connection.
+  private let core: EngineCore
+  private let space: RedisSpace
+
+  init(_ core: EngineCore, _ space: RedisSpace) {
+    self.core = core
+    self.space = space
+  }
+
+  var trust: NearTrust { space.trust }
+
+  func observeChanges(_ handler: @escaping @Sendable (SharedChange) -> Void) {
+    space.observe(handler)
+  }
+
+  // MARK: - Looks
+
+  func look(
+    for wishes: [String: SharedWish]
+  ) async throws -> [String: SharedFinding<Value>] {
+    // It ends by itself: the leases of a look that was cancelled on its way would be lost.
+    try await Task { [self] in
+      var findings: [String: SharedFinding<Value>] = [:]
+      var rest = wishes
+      // Entries that cannot be decoded are none: those of a second look are newer.
+      for _ in 0..<3 where !rest.isEmpty {
+        let asked = rest.map { Tier.Wish($0.key, $0.value) }
+        rest = [:]
+        for (wish, finding) in zip(asked, try await space.tier.look(for: asked)) {
+          if let found = self.finding(finding) {
+            findings[wish.key] = found
+          } else if case .entry(let entry) = finding {
+            rest[wish.key, default: wishes[wish.key] ?? SharedWish()].newerThan =
+              SharedVersion(entry.version)
+          }
+        }
+      }
+      return findings
+    }.value
+  }
+
+  private func finding(_ finding: TierFinding) -> SharedFinding<Value>? {
+    switch finding {
+    case .entry(let entry):
+      return self.entry(entry).map { .entry($0, age: entry.age, SharedVersion(entry.version)) }
+    case .nothing(let previous):
+      return .missing(previous: previous.flatMap { entry($0) })
+    case .granted(let lease, let previous):
+      space.hold([lease])
+      return .granted(FetchLease(lease), previous: previous.flatMap { entry($0) })
+    case .busy(let version, let remaining, let previous):
+      return .busy(
+        SharedVersion(version),
+        previous: previous.flatMap { entry($0) },
+        holderUntil: remaining
+      )
+    case .failedElsewhere(let payload):
+      guard let failure = try? JSONDecoder().decode(FailurePayload.self, from: Data(payload)) else {
+        let failure = SharedFailure(
+          description: "The fetch of another process has failed.",
+          isConnectivityFailure: false,
+          isOriginFailure: true
+        )
+        return .failedElsewhere(failure)
+      }
+      return .failedElsewhere(
+        SharedFailure(
+          description: failure.description,
+          isConnectivityFailure: failure.isConnectivityFailure,
+          isOriginFailure: failure.isOriginFailure
+        )
+      )
+    }
+  }
+
+  private func entry(_ entry: TierEntry) -> CacheEntry<Value>? {
+    guard let payload = try? JSONDecoder().decode(Payload.self, from: Data(entry.payload)) else {
+      return nil
+    }
+    var directives = CacheDirectives(timeToLive: payload.timeToLive)
+    directives.staleWhileRevalidate = payload.staleWhileRevalidate
+    directives.staleIfError = payload.staleIfError
+    directives.requiresRevalidation = payload.requiresRevalidation ?? false
+    // For readers of the time: the age is that of the engine's clock.
+    let now = Duration.seconds(Date().timeIntervalSince1970)
+    return CacheEntry(
+      value: payload.value,
+      storedAt: now - entry.age,
+      validator: payload.validator,
+      directives: directives
+    )
+  }
+
+  private func payload(_ entry: CacheEntry<Value>) throws -> [UInt8] {
+    let directives = entry.directives
+    let payload = Payload(
+      value: entry.value,
+      validator: entry.validator,
+      timeToLive: directives.timeToLive,
+      staleWhileRevalidate: directives.staleWhileRevalidate,
+      staleIfError: directives.staleIfError,
+      requiresRevalidation: directives.requiresRevalidation ? true : nil
+    )
+    return [UInt8](try JSONEncoder().encode(payload))
+  }
+
+  // MARK: - Leases
+
+  func fill(_ entry: CacheEntry<Value>, under lease: FetchLease) async throws -> SharedFill {
+    let lease = TierLease(lease)
+    // Whatever becomes of it, the lease is not used any more.
+    space.drop([lease])
+    switch try await space.tier.fill(try payload(entry), under: lease) {
+    case .stored: return .stored
+    case .cleared: return .cleared
+    case .superseded: return .superseded
+    }
+  }
+
+  func release(_ leases: [FetchLease], because failure: SharedFailure?) async {
+    let leases = leases.map { TierLease($0) }
+    space.drop(leases)
+    let payload = failure.flatMap { failure in
+      try? JSONEncoder().encode(
+        FailurePayload(
+          description: failure.description,
+          isConnectivityFailure: failure.isConnectivityFailure,
+          isOriginFailure: failure.isOriginFailure
+        )
+      )
+    }
+    // Also for a task that is cancelled. Without an answer the leases end by themselves.
+    try? await Task { [space] in
+      try await space.tier.release(leases, because: payload.map { [UInt8]($0) })
+    }.value
+  }
+
+  // MARK: - Changes
+
+  func outdate(_ keys: Set<String>) async throws {
+    try await space.tier.outdate(keys)
+  }
+
+  func remove(_ what: SharedRemoval, reach: ClearReach) async throws {
+    guard reach != .here else { return }
+    switch what {
+    case .keys(let keys):
+      try await space.tier.remove(keys)
+      // The copies of single keys are not registered: the time of their trust is waited for.
+      if reach == .everywhere { try await removeEverywhere() }
+    case .all:
+      if reach == .everywhere {
+        try await removeEverywhere()
+      } else {
+        try await space.tier.removeAll()
+      }
+    }
+  }
+
+  /// Removes everything, and waits for all nodes.
+  private func removeEverywhere() async throws {
+    let epoch = try await space.tier.removeAll()
+    // This node acknowledges it first.
+    try await space.beat()
+    try await space.waitForAcknowledgements(of: epoch)
+  }
+
+  func store(_ entries: [String: CacheEntry<Value>]) async throws {
+    var payloads: [(key: String, payload: [UInt8])] = []
+    var failures: [String: any Error] = [:]
+    for (key, entry) in entries {
+      do {
+        payloads.append((key, try payload(entry)))
+      } catch {
+        failures[key] = error
+      }
+    }
+    if !payloads.isEmpty { try await space.tier.store(payloads) }
+    if !failures.isEmpty { throw CacherError(failures: failures) }
+  }
+}
+
+// MARK: - Versions
+
+extension SharedVersion {
+  init(_ version: TierVersion) {
+    self.init(epoch: version.epoch.counter, nonce: version.epoch.nonce, token: version.token)
+  }
+}
+
+extension TierVersion {
+  init(_ version: SharedVersion) {
+    self.init(
+      epoch: TierEpoch(counter: version.epoch, nonce: version.nonce),
+      token: version.token
+    )
+  }
+}
+
+extension FetchLease {
+  init(_ lease: TierLease) {
+    self.init(key: lease.key, version: SharedVersion(lease.version))
+  }
+}
+
+extension TierLease {
+  init(_ lease: FetchLease) {
+    self.init(key: lease.key, version: TierVersion(lease.version))
+  }
+}
+
+extension Tier.Wish {
+  init(_ key: String, _ wish: SharedWish) {
+    self.init(key)
+    newerThan = wish.newerThan.map { TierVersion($0) }
+    takesLease = wish.takesLease
+    awaited = wish.awaited?.token ?? 0
+  }
+}

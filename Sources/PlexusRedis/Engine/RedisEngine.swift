@@ -1,0 +1,63 @@
+public import Plexus
+
+/// A Redis or Valkey server that the caches of several processes share.
+///
+/// ```swift
+/// import Plexus
+/// import PlexusRedis
+///
+/// func makeUsers(on engine: RedisEngine) -> MultiplexerMap<Int, String> {
+///   MultiplexerMap(id: "users", cacher: engine.cacher(space: "users", schema: "1")) { id in
+///     "user \(id)"
+///   }
+/// }
+/// ```
+///
+/// All processes together fetch a key once: one of them gets the lease and fetches, and the server notifies the
+/// others. Copies in memory are invalidated by the server's client-side caching, and used only while the server is
+/// heard: ``RedisOptions/nearLease``. <doc:caching-across-processes> describes the guarantees.
+///
+/// One engine serves all caches of a process over one pipelined connection, which is made again whenever it breaks.
+/// The server needs version 6 or later.
+public final actor RedisEngine {
+  private nonisolated let core: EngineCore
+
+  /// Creates an engine, and begins to connect.
+  ///
+  /// - Parameters:
+  ///   - address: The address of the server.
+  ///   - options: The settings.
+  /// - Throws: An error if the process has no thread or file descriptor left.
+  /// - Precondition: The leases last at least 200 milliseconds.
+  public init(_ address: RedisAddress, options: RedisOptions = RedisOptions()) throws {
+    core = try EngineCore(address, options)
+  }
+
+  /// Returns the cacher of one cache, whose values are stored as JSON.
+  ///
+  /// - Parameters:
+  ///   - type: The type of the values.
+  ///   - space: The name of the cache among all caches on the server. It is not empty and has no braces.
+  ///   - schema: The version of the format of the values. Entries of another version are not used.
+  /// - Returns: The cacher, which keeps the connection. Give it to one cache.
+  public nonisolated func cacher<Value: Codable & Sendable>(
+    _ type: Value.Type = Value.self,
+    space: String,
+    schema: String
+  ) -> any SharedCacher<Value> {
+    RedisCacher(core, core.space(space, schema: schema))
+  }
+
+  /// Registers a subscriber and returns the current state of the connection and all later states.
+  public nonisolated func health() -> Subscription<EngineHealth> {
+    core.health.subscription(bufferingPolicy: .unbounded)
+  }
+
+  /// Gives leases and the registration of this process back, and ends the connection.
+  ///
+  /// Call it before the process ends: otherwise other processes wait for its leases, and the next clear with the
+  /// reach `.everywhere` waits until its trust is over. Caches go on without the server.
+  public func close() async {
+    await core.close()
+  }
+}

@@ -1,0 +1,110 @@
+internal import Plexus
+internal import PlexusSupport
+
+/// One space of the engine, as one cache of this process sees it: its trust, its leases, and what it has to hear.
+final class RedisSpace: Sendable {
+  private struct State: Sendable {
+    var handlers: [@Sendable (SharedChange) -> Void] = []
+    var leases: Set<TierLease> = []
+    /// The epoch from before which there is no trusted copy.
+    var acknowledged: TierEpoch?
+  }
+
+  let tier: Tier
+  let trust = NearTrust()
+  let acknowledgements = Bell()
+  private let nearLease: Duration
+  /// Lets the heart of the engine beat soon.
+  private let hurry: @Sendable () -> Void
+  private let state = Locked(State())
+
+  init(_ tier: Tier, nearLease: Duration, hurry: @escaping @Sendable () -> Void) {
+    self.tier = tier
+    self.nearLease = nearLease
+    self.hurry = hurry
+  }
+
+  func observe(_ handler: @escaping @Sendable (SharedChange) -> Void) {
+    state.withLock { $0.handlers.append(handler) }
+  }
+
+  // MARK: - Announcements
+
+  /// Hears that a key of the server has changed.
+  func hear(_ subject: TierNames.Subject) {
+    switch subject {
+    case .entry(let key), .lease(let key): announce(.changed([key]))
+    case .epoch: loseTrack()
+    case .acknowledgements: acknowledgements.ring()
+    }
+  }
+
+  /// Hears that announcements were lost, or that everything was removed.
+  func loseTrack() {
+    trust.end()
+    announce(.everything)
+    hurry()
+  }
+
+  private func announce(_ change: SharedChange) {
+    for handle in state.withLock({ $0.handlers }) { handle(change) }
+  }
+
+  // MARK: - Heartbeat
+
+  /// Tells the server that this node hears it, and extends the trust by its answer.
+  func beat() async throws {
+    // Twice if the epoch has changed: it is acknowledged once older copies are not trusted any more.
+    for _ in 0..<3 {
+      let acknowledged = state.withLock { $0.acknowledged }
+      let sent = trust.now
+      let epoch = try await tier.beat(acknowledging: acknowledged, trust: nearLease)
+      if epoch == acknowledged {
+        trust.extend(until: sent.advanced(by: nearLease * 9 / 10))
+        break
+      }
+      trust.end()
+      announce(.everything)
+      state.withLock { $0.acknowledged = epoch }
+    }
+    let leases = state.withLock { Array($0.leases) }
+    guard !leases.isEmpty else { return }
+    let lost = try await tier.renew(leases)
+    state.withLock { $0.leases.subtract(lost) }
+  }
+
+  /// Ends the trust, and gives leases and the registration back.
+  func leave() async {
+    trust.end()
+    let leases = state.withLock { state in
+      defer { state.leases = [] }
+      return Array(state.leases)
+    }
+    try? await tier.release(leases, because: nil)
+    try? await tier.leave()
+  }
+
+  // MARK: - Leases
+
+  /// Renews leases until they are given back.
+  func hold(_ leases: [TierLease]) {
+    state.withLock { $0.leases.formUnion(leases) }
+  }
+
+  func drop(_ leases: [TierLease]) {
+    state.withLock { $0.leases.subtract(leases) }
+  }
+
+  // MARK: - Removals
+
+  /// Waits until all nodes have acknowledged an epoch, or do not trust their copies any more.
+  func waitForAcknowledgements(of epoch: TierEpoch) async throws {
+    while true {
+      let remaining = try await tier.trust(beyond: epoch)
+      guard remaining > .zero else { return }
+      // An own heartbeat ends the tracking of the acknowledgements.
+      await acknowledgements.wait(atMost: min(remaining, .milliseconds(20)))
+      try Task.checkCancellation()
+    }
+  }
+}

@@ -1,0 +1,305 @@
+internal import Plexus
+
+/// The checks of the conformance suite, with two nodes over an empty space.
+struct Checks: Sendable {
+  let rule: SharedCacherConformance.Rule
+  let a: any SharedCacher<String>
+  let b: any SharedCacher<String>
+
+  static func entry(_ value: String) -> CacheEntry<String> {
+    CacheEntry(value: value, storedAt: .zero)
+  }
+
+  private func require(_ condition: Bool, _ expectation: String) throws {
+    guard condition else {
+      throw SharedCacherConformance.Violation(rule: rule, description: expectation)
+    }
+  }
+
+  private func look(
+    _ node: any SharedCacher<String>,
+    _ key: String = "key",
+    _ change: (inout SharedWish) -> Void = { _ in }
+  ) async throws -> SharedFinding<String> {
+    var wish = SharedWish()
+    change(&wish)
+    guard let finding = try await node.look(for: [key: wish])[key] else {
+      throw SharedCacherConformance.Violation(
+        rule: rule,
+        description: "A look finds something for each key."
+      )
+    }
+    return finding
+  }
+
+  private func lease(
+    _ node: any SharedCacher<String>,
+    _ key: String = "key"
+  ) async throws -> FetchLease {
+    guard case .granted(let lease, _) = try await look(node, key) else {
+      throw SharedCacherConformance.Violation(
+        rule: rule,
+        description: "A key without an entry and a lease has a lease to grant."
+      )
+    }
+    try require(lease.key == key, "A lease names its key.")
+    return lease
+  }
+
+  private func fill(_ value: String, by node: any SharedCacher<String>) async throws {
+    let fill = try await node.fill(Self.entry(value), under: try await lease(node))
+    try require(fill == .stored, "A value that was fetched under a valid lease is stored.")
+  }
+
+  private func value(
+    _ node: any SharedCacher<String>,
+    _ key: String = "key"
+  ) async throws -> String? {
+    try await node.entry(forKey: key)?.value
+  }
+
+  // MARK: - Leases
+
+  func oneLease() async throws {
+    let announcements = Announcements(of: b)
+    let lease = try await lease(a)
+    guard case .busy(let version, nil, let limit) = try await look(b) else {
+      return try require(false, "The second node finds the key busy.")
+    }
+    try require(version == lease.version, "The version of the lease is that of its holder.")
+    try require(limit > .zero, "A lease that has just been granted lasts for some time.")
+    let fill = try await a.fill(Self.entry("value"), under: lease)
+    try require(fill == .stored, "The holder's value is stored.")
+    guard case .entry(let entry, let age, let found) = try await lookUntilFree(b, announcements)
+    else {
+      return try require(false, "The second node finds the value.")
+    }
+    try require(entry.value == "value", "The value is the one that was filled in.")
+    try require(found == lease.version, "The version of the entry is that of the lease.")
+    try require(age >= .zero, "The age of an entry is not negative.")
+    let second = try await a.fill(Self.entry("second"), under: lease)
+    try require(second == .superseded, "A lease can be filled once.")
+  }
+
+  /// Looks after each announcement, of which the renewal of a lease can cause some, until the key is not busy.
+  private func lookUntilFree(
+    _ node: any SharedCacher<String>,
+    _ announcements: Announcements,
+    _ change: (inout SharedWish) -> Void = { _ in }
+  ) async throws -> SharedFinding<String> {
+    while true {
+      await announcements.wait(for: "key")
+      let finding = try await look(node, "key", change)
+      if case .busy = finding { continue }
+      return finding
+    }
+  }
+
+  func manyKeys() async throws {
+    let keys = (0..<200).map { "key \($0)" }
+    let wishes = Dictionary(uniqueKeysWithValues: keys.map { ($0, SharedWish()) })
+    let findings = try await a.look(for: wishes)
+    try require(Set(findings.keys) == Set(keys), "A look finds something for each key.")
+    for (key, finding) in findings {
+      guard case .granted(let lease, nil) = finding, lease.key == key else {
+        return try require(false, "The first node gets every lease.")
+      }
+    }
+    for finding in try await b.look(for: wishes).values {
+      guard case .busy = finding else { return try require(false, "The second node gets none.") }
+    }
+  }
+
+  func fence(
+    _ expected: SharedFill,
+    _ change: (any SharedCacher<String>) async throws -> Void
+  ) async throws {
+    let lease = try await lease(a)
+    try await change(b)
+    let fill = try await a.fill(Self.entry("old"), under: lease)
+    try require(fill == expected, "The fill is \(expected).")
+    try require(try await value(b) != "old", "The older value is not stored.")
+  }
+
+  func outdatedIsFallback() async throws {
+    try await fill("old", by: a)
+    try await b.outdate(["key"])
+    guard case .granted(let lease, let previous?) = try await look(a) else {
+      return try require(false, "An outdated entry is renewed, and handed out with the lease.")
+    }
+    try require(previous.value == "old", "The fallback is the outdated value.")
+    let fill = try await a.fill(Self.entry("new"), under: lease)
+    try require(fill == .stored, "The new value is stored.")
+    try require(try await value(b) == "new", "The new value is an answer.")
+  }
+
+  func newerThan() async throws {
+    try await fill("old", by: a)
+    guard case .entry(_, _, let version) = try await look(b) else {
+      return try require(false, "The value is found.")
+    }
+    guard case .granted(let lease, _) = try await look(b, "key", { $0.newerThan = version }) else {
+      return try require(false, "A node that needs a newer value gets the lease.")
+    }
+    _ = try await b.fill(Self.entry("new"), under: lease)
+    guard
+      case .entry(let entry, _, let newer) = try await look(a, "key", { $0.newerThan = version })
+    else { return try require(false, "A newer value satisfies the wish.") }
+    try require(entry.value == "new" && newer > version, "Versions are ordered by leases.")
+    try await a.remove(.all, reach: .shared)
+    try await fill("third", by: a)
+    guard case .entry(_, _, let third) = try await look(b, "key", { $0.newerThan = newer }) else {
+      return try require(false, "After a removal of everything each version is newer.")
+    }
+    try require(third > newer, "Versions are ordered by removals of everything first.")
+  }
+
+  func failureElsewhere() async throws {
+    let lease = try await lease(a)
+    guard case .busy(let version, _, _) = try await look(b) else {
+      return try require(false, "The key is busy.")
+    }
+    let failure = SharedFailure(
+      description: "down",
+      isConnectivityFailure: true,
+      isOriginFailure: false
+    )
+    await a.release([lease], because: failure)
+    guard case .failedElsewhere(failure) = try await look(b, "key", { $0.awaited = version }) else {
+      return try require(false, "The node that waited gets the failure as it was.")
+    }
+    guard case .granted = try await look(b) else {
+      return try require(false, "A node that did not wait fetches.")
+    }
+  }
+
+  func releasedLease() async throws {
+    let announcements = Announcements(of: b)
+    let lease = try await lease(a)
+    guard case .busy(let version, _, _) = try await look(b) else {
+      return try require(false, "The key is busy.")
+    }
+    await a.release([lease], because: nil)
+    let finding = try await lookUntilFree(b, announcements) { $0.awaited = version }
+    guard case .granted(let next, _) = finding else {
+      return try require(false, "The node that waited gets the lease.")
+    }
+    try require(next.version > lease.version, "A later lease has a higher version.")
+  }
+
+  func lostLease() async throws {
+    let lost = try await lease(a)
+    try await b.remove(.keys(["key"]), reach: .shared)
+    _ = try await lease(b)
+    await a.release([lost], because: nil)
+    guard case .busy = try await look(a) else {
+      return try require(false, "The lease of another node stays.")
+    }
+  }
+
+  func lookOnly() async throws {
+    guard case .missing(nil) = try await look(a, "key", { $0.takesLease = false }) else {
+      return try require(false, "Nothing is found.")
+    }
+    _ = try await lease(b)
+  }
+
+  // MARK: - Announcements
+
+  func announcesToReaders() async throws {
+    for change in [Change.fill, .store, .remove, .outdate] {
+      let announcements = Announcements(of: a)
+      _ = try await look(a, "key") { $0.takesLease = false }
+      try await make(change, by: b)
+      await announcements.wait(for: "key")
+      try await b.remove(.keys(["key"]), reach: .shared)
+    }
+  }
+
+  func announcesToWriters() async throws {
+    for change in [Change.store, .remove, .outdate] {
+      try await fill("own", by: a)
+      let announcements = Announcements(of: a)
+      try await make(change, by: b)
+      await announcements.wait(for: "key")
+      try await a.store(["key": Self.entry("own")])
+      try await make(change, by: b)
+      await announcements.wait(for: "key")
+      try await b.remove(.keys(["key"]), reach: .shared)
+    }
+  }
+
+  private enum Change: Sendable {
+    case fill, store, remove, outdate
+  }
+
+  private func make(_ change: Change, by node: any SharedCacher<String>) async throws {
+    switch change {
+    case .fill: try await fill("new", by: node)
+    case .store: try await node.store(["key": Self.entry("new")])
+    case .remove: try await node.remove(.keys(["key"]), reach: .shared)
+    case .outdate: try await node.outdate(["key"])
+    }
+  }
+
+  func noEcho() async throws {
+    let announcements = Announcements(of: a)
+    try await fill("own", by: a)
+    try await a.store(["key": Self.entry("own")])
+    _ = try await look(a)
+    _ = try await look(a, "other") { $0.takesLease = false }
+    try await b.store(["other": Self.entry("theirs")])
+    await announcements.wait(for: "other")
+    try require(!announcements.contains("key"), "A node hears nothing of its own changes.")
+  }
+
+  func announcesCompleteRemoval() async throws {
+    try await fill("value", by: a)
+    _ = try await look(b)
+    let announcements = Announcements(of: b)
+    let moment = b.trust.now
+    try await a.remove(.all, reach: .everywhere)
+    await announcements.waitForEverything()
+    let holds = b.trust.holds
+    b.trust.extend(until: moment)
+    try require(b.trust.holds == holds, "The trust has ended before the removal is announced.")
+    try require(try await value(b) == nil, "Nothing is left.")
+  }
+
+  // MARK: - Entries
+
+  func anyKey() async throws {
+    let keys = [
+      "", " ", "a/b", "..", "ä€😀", "{key}", "a:b\r\n\0", String(repeating: "k", count: 20_000),
+    ]
+    for key in keys {
+      let lease = try await lease(a, key)
+      let fill = try await a.fill(Self.entry(key), under: lease)
+      try require(fill == .stored, "The value of each key is stored.")
+    }
+    for key in keys { try require(try await value(b, key) == key, "Each key has its own value.") }
+    try await b.removeEntries(forKeys: Set(keys.dropFirst()))
+    try require(try await value(a, "") == "", "Only the keys that are named are removed.")
+    try require(try await value(a, " ") == nil, "The keys that are named are removed.")
+  }
+
+  func wholeEntries() async throws {
+    var directives = CacheDirectives(timeToLive: .seconds(7))
+    directives.staleIfError = .seconds(8)
+    directives.staleWhileRevalidate = .seconds(9)
+    directives.requiresRevalidation = true
+    let entry = CacheEntry(
+      value: "value \0 ä",
+      storedAt: .zero,
+      validator: "\"tag\"",
+      directives: directives
+    )
+    _ = try await a.fill(entry, under: try await lease(a))
+    guard let found = try await b.entry(forKey: "key") else {
+      return try require(false, "The entry is found.")
+    }
+    try require(found.value == entry.value, "The value is kept.")
+    try require(found.validator == entry.validator, "The validator is kept.")
+    try require(found.directives == entry.directives, "The directives are kept.")
+  }
+}

@@ -1,0 +1,112 @@
+public import Plexus
+internal import PlexusSupport
+
+/// The conformance suite of `SharedCacher`: run it against your own engine.
+///
+/// ```swift
+/// import Plexus
+/// import PlexusSharedTesting
+///
+/// let suite = SharedCacherConformance { count in
+///   let engine = SharedMemory<String>()
+///   return (0..<count).map { _ in engine.node() }
+/// }
+///
+/// for rule in SharedCacherConformance.Rule.allCases {
+///   try await suite.check(rule)
+/// }
+/// ```
+///
+/// An announcement that never comes makes a check wait: set a time limit for the test.
+public struct SharedCacherConformance: Sendable {
+  /// A rule that every shared cacher has to follow.
+  public enum Rule: Hashable, CaseIterable, Sendable {
+    /// One node gets the lease of a key, and the others the value that it fills in.
+    case oneLease
+    /// A look for many keys grants at most one lease for each of them.
+    case manyKeys
+    /// Nothing is stored under a lease that is older than the removal of its key.
+    case fencedByRemoval
+    /// Nothing is stored under a lease that is older than the removal of everything.
+    case fencedByCompleteRemoval
+    /// Nothing is stored under a lease that is older than the change of its value at the origin.
+    case fencedByOutdating
+    /// Nothing is stored under a lease that is older than a value that was stored.
+    case fencedByStore
+    /// An outdated entry is a fallback, and no answer.
+    case outdatedIsFallback
+    /// A node that has a version gets a newer one, or the lease.
+    case newerThan
+    /// A failure is handed to the nodes that wait for the fetch, and to no others.
+    case failureElsewhere
+    /// A lease that is released without a failure is taken by a node that waits.
+    case releasedLease
+    /// A lease that is lost releases nothing.
+    case lostLease
+    /// A look without a wish for a lease takes none.
+    case lookOnly
+    /// Changes are announced to the nodes that have looked for the key.
+    case announcesToReaders
+    /// Changes are announced to the node that has filled or stored the value.
+    case announcesToWriters
+    /// A node is not told of its own changes.
+    case noEcho
+    /// The removal of everything is announced, after which older copies are not trusted.
+    case announcesCompleteRemoval
+    /// Every text is a key.
+    case anyKey
+    /// The validator and the directives are kept with a value.
+    case wholeEntries
+  }
+
+  /// A rule that an engine breaks.
+  public struct Violation: Error, Hashable, CustomStringConvertible {
+    /// The rule.
+    public let rule: Rule
+    /// The expectation that was not met.
+    public let description: String
+  }
+
+  private let nodes: @Sendable (Int) async throws -> [any SharedCacher<String>]
+
+  /// Creates a suite.
+  ///
+  /// - Parameter nodes: Makes so many nodes, each with a connection of its own, over one empty space.
+  public init(
+    nodes: @escaping @Sendable (_ count: Int) async throws -> [any SharedCacher<String>]
+  ) {
+    self.nodes = nodes
+  }
+
+  /// Checks a rule.
+  ///
+  /// - Parameter rule: The rule.
+  /// - Throws: A ``Violation``, or an error of the engine.
+  public func check(_ rule: Rule) async throws {
+    let nodes = try await nodes(2)
+    let checks = Checks(rule: rule, a: nodes[0], b: nodes[1])
+    switch rule {
+    case .oneLease: try await checks.oneLease()
+    case .manyKeys: try await checks.manyKeys()
+    case .fencedByRemoval:
+      try await checks.fence(.superseded) { try await $0.remove(.keys(["key"]), reach: .shared) }
+    case .fencedByCompleteRemoval:
+      try await checks.fence(.cleared) { try await $0.remove(.all, reach: .shared) }
+    case .fencedByOutdating: try await checks.fence(.superseded) { try await $0.outdate(["key"]) }
+    case .fencedByStore:
+      try await checks.fence(.superseded) { try await $0.store(["key": Checks.entry("stored")]) }
+    case .outdatedIsFallback: try await checks.outdatedIsFallback()
+    case .newerThan: try await checks.newerThan()
+    case .failureElsewhere: try await checks.failureElsewhere()
+    case .releasedLease: try await checks.releasedLease()
+    case .lostLease: try await checks.lostLease()
+    case .lookOnly: try await checks.lookOnly()
+    case .announcesToReaders: try await checks.announcesToReaders()
+    case .announcesToWriters: try await checks.announcesToWriters()
+    case .noEcho: try await checks.noEcho()
+    case .announcesCompleteRemoval: try await checks.announcesCompleteRemoval()
+    case .anyKey: try await checks.anyKey()
+    case .wholeEntries: try await checks.wholeEntries()
+    }
+  }
+}

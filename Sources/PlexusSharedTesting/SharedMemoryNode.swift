@@ -1,0 +1,248 @@
+public import Plexus
+internal import PlexusSupport
+
+/// The cacher of one node of a ``SharedMemory``, whose connection can be cut off and made slow.
+public final class SharedMemoryNode<Value: Sendable>: SharedCacher {
+  private struct State: Sendable {
+    var isConnected = true
+    var isDeaf = false
+    var unheard: [SharedChange] = []
+    var delay = Duration.zero
+    var known: SharedMemoryState<Value>.Epoch
+    /// The end of the trust, if the node is cut off or deaf.
+    var trustEnd: Duration?
+    var lookCount = 0
+    var handlers: [@Sendable (SharedChange) -> Void] = []
+  }
+
+  private let engine: SharedMemory<Value>
+  let number: Int
+  /// The time until which copies in memory are used without asking the engine.
+  public let trust: NearTrust
+  private let state: Locked<State>
+
+  init(
+    _ engine: SharedMemory<Value>,
+    number: Int,
+    epoch: SharedMemoryState<Value>.Epoch
+  ) {
+    self.engine = engine
+    self.number = number
+    trust = NearTrust(clock: engine.clock)
+    state = Locked(State(known: epoch))
+    extendTrust()
+  }
+
+  private func extendTrust() {
+    trust.extend(until: trust.now.advanced(by: .seconds(Int64.max / 4)))
+  }
+
+  /// The time until which the node trusts its copies without hearing the engine.
+  var trustEnd: Duration? { state.withLock { $0.trustEnd } }
+
+  /// Hears an announcement, unless the connection is cut off.
+  func hear(_ change: SharedChange) {
+    let isHeard = state.withLock { state in
+      guard state.isConnected else { return false }
+      if state.isDeaf { state.unheard.append(change) }
+      return !state.isDeaf
+    }
+    if isHeard { announce(change) }
+  }
+
+  private func announce(_ change: SharedChange) {
+    if change == .everything {
+      trust.end()
+      extendTrust()
+    }
+    for handle in state.withLock({ $0.handlers }) { handle(change) }
+  }
+}
+
+// MARK: - Faults
+
+extension SharedMemoryNode {
+  /// Whether the engine can be reached.
+  public var isConnected: Bool { state.withLock { $0.isConnected } }
+
+  /// The number of looks that the engine has answered, each of them for one or several keys.
+  public var lookCount: Int { state.withLock { $0.lookCount } }
+
+  /// Breaks the connection: all calls fail, and the trust ends after the near lease of the engine.
+  public func cutOff() {
+    let end = engine.now + engine.nearLease
+    trust.extend(until: trust.now.advanced(by: engine.nearLease))
+    state.withLock { state in
+      state.isConnected = false
+      state.unheard = []
+      state.trustEnd = end
+    }
+    engine.perform { content, now, _ in
+      content.disconnect(number, at: now)
+      return ((), [])
+    }
+  }
+
+  /// Makes the connection again, as if it had been cut off if it was not.
+  ///
+  /// Announcements were lost: `SharedChange.everything` is announced.
+  public func reconnect() {
+    state.withLock { state in
+      state.isConnected = true
+      state.isDeaf = false
+      state.unheard = []
+      state.trustEnd = nil
+    }
+    engine.perform { content, now, _ in
+      content.reconnect(number, at: now)
+      return ((), [])
+    }
+    announce(.everything)
+  }
+
+  /// Holds announcements back until ``hearAnnouncements()``; calls are answered.
+  ///
+  /// The trust ends after the near lease of the engine.
+  public func delayAnnouncements() {
+    let end = engine.now + engine.nearLease
+    trust.extend(until: trust.now.advanced(by: engine.nearLease))
+    state.withLock { state in
+      state.isDeaf = true
+      state.trustEnd = end
+    }
+  }
+
+  /// Hears the announcements that were held back, in order, and later ones at once.
+  public func hearAnnouncements() {
+    extendTrust()
+    while true {
+      let change = state.withLock { state -> SharedChange? in
+        guard state.unheard.isEmpty else { return state.unheard.removeFirst() }
+        state.isDeaf = false
+        state.trustEnd = nil
+        return nil
+      }
+      guard let change else { return }
+      announce(change)
+    }
+  }
+
+  /// Delays each call by a time of the engine's clock, before the engine carries it out.
+  ///
+  /// - Parameter duration: The time.
+  public func delayCalls(by duration: Duration) {
+    state.withLock { $0.delay = duration }
+  }
+}
+
+// MARK: - Cacher
+
+extension SharedMemoryNode {
+  /// The error of calls while a node is cut off.
+  public struct Unreachable: Error, Hashable, CustomStringConvertible {
+    /// A sentence that says what happened.
+    public var description: String { "The node is cut off from the engine." }
+  }
+
+  /// Carries out a call.
+  private func call<Result: Sendable>(
+    _ body: (inout SharedMemoryState<Value>, Duration, Set<Int>) -> (
+      Result, [SharedMemoryState<Value>.Announcement]
+    )
+  ) async throws -> Result {
+    let delay = state.withLock { $0.delay }
+    if delay > .zero { try await engine.clock.sleep(for: delay) }
+    let (known, isConnected) = state.withLock { ($0.known, $0.isConnected) }
+    guard isConnected else { throw Unreachable() }
+    let (result, epoch) = engine.perform { content, now, nodes in
+      let announcements = content.reconcile(known, nodes: nodes)
+      let (result, others) = body(&content, now, nodes)
+      return ((result, content.epoch), announcements + others)
+    }
+    state.withLock { state in
+      if state.known.counter <= epoch.counter { state.known = epoch }
+    }
+    return result
+  }
+
+  /// Looks for entries, and takes leases for the keys that have to be fetched.
+  ///
+  /// - Parameter wishes: The wish for each key.
+  /// - Returns: The finding for each key.
+  /// - Throws: ``Unreachable``.
+  public func look(
+    for wishes: [String: SharedWish]
+  ) async throws -> [String: SharedFinding<Value>] {
+    state.withLock { $0.lookCount += 1 }
+    return try await call { content, now, _ in
+      var findings: [String: SharedFinding<Value>] = [:]
+      for (key, wish) in wishes { findings[key] = content.look(key, wish, by: number, at: now) }
+      return (findings, [])
+    }
+  }
+
+  /// Stores a value that was fetched under a lease, and gives the lease back.
+  ///
+  /// - Parameters:
+  ///   - entry: The value.
+  ///   - lease: The lease.
+  /// - Returns: Whether the value was stored.
+  /// - Throws: ``Unreachable``.
+  public func fill(
+    _ entry: CacheEntry<Value>,
+    under lease: FetchLease
+  ) async throws -> SharedFill {
+    try await call { content, now, _ in content.fill(entry, under: lease, by: number, at: now) }
+  }
+
+  /// Gives leases back without a value.
+  ///
+  /// - Parameters:
+  ///   - leases: The leases.
+  ///   - failure: The failure of the fetches, if any.
+  public func release(_ leases: [FetchLease], because failure: SharedFailure?) async {
+    try? await call { content, now, _ in
+      ((), content.release(leases, because: failure, by: number, at: now))
+    }
+  }
+
+  /// Notes that values have changed at their origin.
+  ///
+  /// - Parameter keys: The keys.
+  /// - Throws: ``Unreachable``.
+  public func outdate(_ keys: Set<String>) async throws {
+    try await call { content, _, _ in ((), content.outdate(keys, by: number)) }
+  }
+
+  /// Removes entries.
+  ///
+  /// - Parameters:
+  ///   - what: The entries.
+  ///   - reach: The guarantee that holds when the call returns.
+  /// - Throws: ``Unreachable``; a `CancellationError` if the task is cancelled while it waits for other nodes.
+  public func remove(_ what: SharedRemoval, reach: ClearReach) async throws {
+    guard reach != .here else { return }
+    try await call { content, _, nodes in
+      switch what {
+      case .keys(let keys): ((), content.remove(keys, by: number))
+      case .all: ((), content.removeAll(by: number, nodes: nodes))
+      }
+    }
+    if reach == .everywhere { try await engine.waitForTrust(except: number) }
+  }
+
+  /// Stores values that did not come from a fetch.
+  ///
+  /// - Parameter entries: The entries by key.
+  /// - Throws: ``Unreachable``.
+  public func store(_ entries: [String: CacheEntry<Value>]) async throws {
+    try await call { content, now, _ in ((), content.store(entries, by: number, at: now)) }
+  }
+
+  /// Calls a handler with the changes that other nodes make from now on.
+  ///
+  /// - Parameter handler: The handler.
+  public func observeChanges(_ handler: @escaping @Sendable (SharedChange) -> Void) {
+    state.withLock { $0.handlers.append(handler) }
+  }
+}

@@ -1,0 +1,220 @@
+import Plexus
+
+/// The content of a ``SharedMemory``: entries, leases, failures, and the nodes that have looked for each key.
+///
+/// Times are those since the creation of the engine. Each operation returns the announcements that it causes.
+struct SharedMemoryState<Value: Sendable>: Sendable {
+  struct Epoch: Hashable, Sendable {
+    var counter: UInt64 = 1
+    var nonce: UInt64 = 1
+  }
+
+  /// An announcement for the nodes that have to know of a change.
+  struct Announcement: Sendable {
+    var nodes: Set<Int>
+    var change: SharedChange
+  }
+
+  private struct Record: Sendable {
+    var entry: CacheEntry<Value>?
+    var epoch = Epoch()
+    var token: UInt64 = 0
+    var storedAt = Duration.zero
+    var outdatedBy: UInt64 = 0
+    var lease: Lease?
+    var failure: (token: UInt64, failure: SharedFailure)?
+  }
+
+  private struct Lease: Sendable {
+    var version: SharedVersion
+    var node: Int
+    var until: Duration
+  }
+
+  private(set) var epoch = Epoch()
+  private var records: [String: Record] = [:]
+  private var lastToken: UInt64 = 0
+  private var lastNonce: UInt64 = 1
+  private var interested: [String: Set<Int>] = [:]
+  let leaseTime: Duration
+
+  init(leaseTime: Duration) {
+    self.leaseTime = leaseTime
+  }
+
+  /// Raises the epoch if it is older than the one that a node knows.
+  mutating func reconcile(_ known: Epoch, nodes: Set<Int>) -> [Announcement] {
+    let isOlder =
+      known.counter == epoch.counter ? known.nonce != epoch.nonce : epoch.counter < known.counter
+    return isOlder ? raise(above: known.counter, nodes: nodes) : []
+  }
+
+  private mutating func raise(above counter: UInt64, nodes: Set<Int>) -> [Announcement] {
+    lastNonce += 1
+    epoch = Epoch(counter: max(counter, epoch.counter) + 1, nonce: lastNonce)
+    interested = [:]
+    return [Announcement(nodes: nodes, change: .everything)]
+  }
+
+  // MARK: - Operations
+
+  mutating func look(
+    _ key: String,
+    _ wish: SharedWish,
+    by node: Int,
+    at now: Duration
+  ) -> SharedFinding<Value> {
+    interested[key, default: []].insert(node)
+    var record = records[key] ?? Record()
+    var previous: CacheEntry<Value>?
+    if let entry = record.entry, record.epoch == epoch {
+      let version = version(record.token)
+      if record.outdatedBy <= record.token, wish.newerThan.map({ $0 < version }) ?? true {
+        return .entry(entry, age: now - record.storedAt, version)
+      }
+      previous = entry
+    }
+    if let lease = record.lease,
+      lease.version.epoch != epoch.counter || lease.version.nonce != epoch.nonce
+        || lease.until <= now
+    {
+      record.lease = nil
+    }
+    if let awaited = wish.awaited, let failure = record.failure, failure.token >= awaited.token {
+      return .failedElsewhere(failure.failure)
+    }
+    if let lease = record.lease {
+      let limit = min(lease.until - now, leaseTime)
+      return .busy(lease.version, previous: previous, holderUntil: limit)
+    }
+    guard wish.takesLease else { return .missing(previous: previous) }
+    let version = version(nextToken())
+    // It lasts until its node cannot renew it any more.
+    record.lease = Lease(version: version, node: node, until: .seconds(Int64.max / 4))
+    records[key] = record
+    return .granted(FetchLease(key: key, version: version), previous: previous)
+  }
+
+  mutating func fill(
+    _ entry: CacheEntry<Value>,
+    under lease: FetchLease,
+    by node: Int,
+    at now: Duration
+  ) -> (SharedFill, [Announcement]) {
+    var record = records[lease.key] ?? Record()
+    let holds = holds(lease, record, node, at: now)
+    guard lease.version.epoch == epoch.counter, lease.version.nonce == epoch.nonce else {
+      return (.cleared, [])
+    }
+    guard holds else { return (.superseded, []) }
+    record.entry = entry
+    record.epoch = epoch
+    record.token = lease.version.token
+    record.storedAt = now
+    record.outdatedBy = 0
+    record.failure = nil
+    record.lease = nil
+    records[lease.key] = record
+    return (.stored, announce([lease.key], by: node, keepsOwn: true))
+  }
+
+  mutating func store(
+    _ entries: [String: CacheEntry<Value>],
+    by node: Int,
+    at now: Duration
+  ) -> [Announcement] {
+    for (key, entry) in entries {
+      var record = Record()
+      record.entry = entry
+      record.epoch = epoch
+      record.token = nextToken()
+      record.storedAt = now
+      records[key] = record
+    }
+    return announce(Array(entries.keys), by: node, keepsOwn: true)
+  }
+
+  mutating func release(
+    _ leases: [FetchLease],
+    because failure: SharedFailure?,
+    by node: Int,
+    at now: Duration
+  ) -> [Announcement] {
+    var released: [String] = []
+    for lease in leases {
+      guard var record = records[lease.key], holds(lease, record, node, at: now) else { continue }
+      record.lease = nil
+      if let failure { record.failure = (lease.version.token, failure) }
+      records[lease.key] = record
+      released.append(lease.key)
+    }
+    return announce(released, by: node, keepsOwn: true)
+  }
+
+  mutating func outdate(_ keys: Set<String>, by node: Int) -> [Announcement] {
+    let token = nextToken()
+    for key in keys {
+      records[key, default: Record()].outdatedBy = token
+      records[key]?.lease = nil
+    }
+    return announce(Array(keys), by: node, keepsOwn: false)
+  }
+
+  mutating func remove(_ keys: Set<String>, by node: Int) -> [Announcement] {
+    for key in keys { records[key] = nil }
+    return announce(Array(keys), by: node, keepsOwn: false)
+  }
+
+  mutating func removeAll(by node: Int, nodes: Set<Int>) -> [Announcement] {
+    raise(above: epoch.counter, nodes: nodes.subtracting([node]))
+  }
+
+  /// Lets the leases of a node run out, which cannot renew them any more.
+  mutating func disconnect(_ node: Int, at now: Duration) {
+    for key in records.keys where records[key]?.lease?.node == node {
+      records[key]?.lease?.until = now + leaseTime
+    }
+    for key in interested.keys { interested[key]?.remove(node) }
+  }
+
+  /// Lets the leases of a node last again, as far as they have not run out.
+  mutating func reconnect(_ node: Int, at now: Duration) {
+    for key in records.keys {
+      guard let lease = records[key]?.lease, lease.node == node, now < lease.until else { continue }
+      records[key]?.lease?.until = .seconds(Int64.max / 4)
+    }
+  }
+
+  // MARK: - Parts
+
+  private func version(_ token: UInt64) -> SharedVersion {
+    SharedVersion(epoch: epoch.counter, nonce: epoch.nonce, token: token)
+  }
+
+  private mutating func nextToken() -> UInt64 {
+    lastToken += 1
+    return lastToken
+  }
+
+  private func holds(_ lease: FetchLease, _ record: Record, _ node: Int, at now: Duration) -> Bool {
+    guard let held = record.lease else { return false }
+    return held.version == lease.version && held.node == node && now < held.until
+  }
+
+  private mutating func announce(
+    _ keys: [String],
+    by node: Int,
+    keepsOwn: Bool
+  ) -> [Announcement] {
+    var announcements: [Announcement] = []
+    for key in keys {
+      let nodes = interested.removeValue(forKey: key) ?? []
+      if keepsOwn { interested[key] = [node] }
+      let others = nodes.subtracting([node])
+      if !others.isEmpty {
+        announcements.append(Announcement(nodes: others, change: .changed([key])))
+      }
+    }
+    return announcements
+  }
+}

@@ -1,0 +1,217 @@
+import Plexus
+import PlexusRedis
+import PlexusSharedTesting
+import PlexusTesting
+import TestSupport
+import Testing
+
+@Suite(
+  .fewAtOnce,
+  .timeLimit(.minutes(5)),
+  .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
+)
+struct `Caches over a Redis server` {
+  /// A process, as far as the server can tell.
+  private struct Node: Sendable {
+    let engine: RedisEngine
+    let map: MultiplexerMap<String, String>
+    let fetches = Log<String>()
+    let gate = Gate()
+
+    init(
+      _ server: RedisServer,
+      schema: String = "1",
+      policy: CachePolicy = CachePolicy(),
+      fetchLease: Duration = .seconds(60),
+      fetch: @escaping @Sendable (String) throws -> String
+    ) async throws {
+      var options = RedisOptions()
+      // Tests do not depend on how busy the machine is.
+      options.commandTimeout = .seconds(60)
+      options.nearLease = .seconds(60)
+      options.fetchLease = fetchLease
+      engine = try RedisEngine(server.address, options: options)
+      gate.open()
+      let (fetches, gate) = (fetches, gate)
+      map = MultiplexerMap(
+        id: "values",
+        policy: policy,
+        cacher: engine.cacher(String.self, space: "values", schema: schema)
+      ) { key in
+        fetches.append(key)
+        try await gate.wait()
+        return try fetch(key)
+      }
+      try await connected()
+    }
+
+    func connected() async throws {
+      for await health in engine.health() where health == .connected { return }
+    }
+
+    var fetchCount: Int { fetches.count }
+  }
+
+  @Test(arguments: SharedCacherConformance.Rule.allCases)
+  func `passes the conformance suite`(rule: SharedCacherConformance.Rule) async throws {
+    let server = try RedisServer()
+    let suite = SharedCacherConformance { count in
+      var nodes: [any SharedCacher<String>] = []
+      for _ in 0..<count {
+        var options = RedisOptions()
+        options.commandTimeout = .seconds(60)
+        let engine = try RedisEngine(server.address, options: options)
+        for await health in engine.health() where health == .connected { break }
+        nodes.append(engine.cacher(String.self, space: "space", schema: "1"))
+      }
+      return nodes
+    }
+    try await suite.check(rule)
+  }
+
+  @Test func `one fetch serves all nodes`() async throws {
+    let server = try RedisServer()
+    let a = try await Node(server) { _ in "1" }
+    let b = try await Node(server) { _ in "2" }
+    a.gate.close()
+    async let first = a.map.request("k")
+    await a.gate.arrivals(1)
+    try await withThrowingTaskGroup { group in
+      for node in [a, b, b] { group.addTask { try await node.map.request("k") } }
+      a.gate.open()
+      for try await value in group { #expect(value == "1") }
+    }
+    #expect(try await first == "1")
+    #expect(b.fetchCount == 0)
+  }
+
+  @Test func `after a clear everywhere no node answers with an older value`() async throws {
+    let server = try RedisServer()
+    let origin = Guarded("1")
+    let nodes = [
+      try await Node(server) { _ in origin.withLock { $0 } },
+      try await Node(server) { _ in origin.withLock { $0 } },
+      try await Node(server) { _ in origin.withLock { $0 } },
+    ]
+    let repository = MuxRepository()
+    nodes[0].map.register(in: repository)
+    for round in 2..<20 {
+      for node in nodes { _ = try await node.map.request("k") }
+      origin.withLock { $0 = "\(round)" }
+      try await repository.clearAll(.everywhere)
+      for node in nodes { #expect(try await node.map.request("k") == "\(round)") }
+    }
+  }
+
+  @Test func `a node that fails tells the others why`() async throws {
+    let server = try RedisServer()
+    struct Offline: ConnectivityFailure { var isConnectivityFailure: Bool { true } }
+    let a = try await Node(server) { _ in throw Offline() }
+    let b = try await Node(server) { _ in "2" }
+    a.gate.close()
+    let first = Task { try await a.map.request("k") }
+    await a.gate.arrivals(1)
+    let monitor = try await RedisMonitor(server)
+    let second = Task { try await b.map.request("k") }
+    // The look of the second node, which finds the lease of the first.
+    await monitor.commands(1, with: "lua", "\"PTTL\"", ":l:")
+    a.gate.open()
+    await #expect(throws: Offline.self) { try await first.value }
+    let failure = await #expect(throws: SharedFailure.self) { try await second.value }
+    #expect(failure?.isConnectivityFailure == true)
+    #expect(b.fetchCount == 0)
+  }
+
+  @Test func `a server that is away costs a fetch, and nothing is served from before it came back`()
+    async throws
+  {
+    let server = try RedisServer()
+    let origin = Guarded("1")
+    let node = try await Node(server) { _ in origin.withLock { $0 } }
+    #expect(try await node.map.request("k") == "1")
+    server.kill()
+    for await health in node.engine.health() { if case .isolated = health { break } }
+    origin.withLock { $0 = "2" }
+    // Another key, of which there is no copy.
+    #expect(try await node.map.request("other") == "2")
+    try server.start()
+    try await node.connected()
+    #expect(try await node.map.request("k") == "2")
+  }
+
+  @Test func `a node that goes gives its leases and its registration back`() async throws {
+    let server = try RedisServer()
+    let a = try await Node(server) { _ in "1" }
+    let b = try await Node(server) { _ in "2" }
+    a.gate.close()
+    let lost = Task { try await a.map.request("k") }
+    await a.gate.arrivals(1)
+    await a.engine.close()
+    // Otherwise this would take as long as the lease, which is a minute.
+    #expect(try await b.map.request("k") == "2")
+    let repository = MuxRepository()
+    b.map.register(in: repository)
+    try await repository.clearAll(.everywhere)
+    a.gate.open()
+    #expect(try await lost.value == "1")
+  }
+
+  @Test func `a lease is renewed as long as the fetch takes`() async throws {
+    let server = try RedisServer()
+    let a = try await Node(server, fetchLease: .seconds(2)) { _ in "1" }
+    let b = try await Node(server) { _ in "2" }
+    a.gate.close()
+    async let first = a.map.request("k")
+    await a.gate.arrivals(1)
+    let monitor = try await RedisMonitor(server)
+    async let second = b.map.request("k")
+    // Renewed five times: that takes longer than the lease.
+    await monitor.commands(5, with: "lua", "\"PEXPIRE\"", ":l:")
+    a.gate.open()
+    #expect(try await first == "1")
+    #expect(try await second == "1")
+  }
+
+  @Test func `a damaged entry is fetched again`() async throws {
+    let server = try RedisServer()
+    let writer = try await Node(server) { _ in "1" }
+    _ = try await writer.map.request("k")
+    for damage in ["garbage", "", "{}", "{\"value\":7}"] {
+      let reply = try RedisShell.run("HSET {values}:e:values/k d '\(damage)'", on: server)
+      #expect(reply == ":0\r\n")
+      let reader = try await Node(server) { _ in "2" }
+      #expect(try await reader.map.request("k") == "2")
+      #expect(reader.fetchCount == 1)
+    }
+  }
+
+  @Test func `values of another schema are not used, and live in turn`() async throws {
+    let server = try RedisServer()
+    let old = try await Node(server) { _ in "old" }
+    let new = try await Node(server, schema: "2") { _ in "new" }
+    #expect(try await old.map.request("k") == "old")
+    #expect(try await new.map.request("k") == "new")
+  }
+
+  @Test func `reports a connection that is there at once`() async throws {
+    let server = try RedisServer()
+    for _ in 0..<100 {
+      let engine = try RedisEngine(server.address)
+      for await health in engine.health() where health == .connected { break }
+      await engine.close()
+    }
+  }
+
+  @Test func `the health ends with the engine`() async throws {
+    let server = try RedisServer()
+    let node = try await Node(server) { _ in "1" }
+    let health = Recorder(node.engine.health())
+    await node.engine.close()
+    for await state in node.engine.health() {
+      #expect(state == .closed)
+      break
+    }
+    #expect(try await node.map.request("k") == "1")
+    health.cancel()
+  }
+}

@@ -1,0 +1,130 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// A process with a map over a Redis server, which can be stopped and killed: the program `SharedNode`.
+final class NodeProcess: Sendable {
+  private let process = Process()
+  private let input = Pipe()
+  private let output = Pipe()
+  private let answers = Log<String>()
+
+  /// The program beside the test bundle.
+  private static let executable: URL? = {
+    let folders = [
+      Bundle.main.bundleURL, URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent(),
+    ]
+    return folders.map { $0.appending(path: "SharedNode") }
+      .first { FileManager.default.isExecutableFile(atPath: $0.path) }
+  }()
+
+  /// Starts the process, and waits until it is connected.
+  ///
+  /// - Parameters:
+  ///   - server: The server.
+  ///   - nearLease: The time for which it trusts its copies, in milliseconds.
+  ///   - fetchLease: The time for which its leases last, in milliseconds.
+  init(_ server: RedisServer, nearLease: Int = 60_000, fetchLease: Int = 60_000) async throws {
+    let executable: URL = try #require(Self.executable, "SharedNode is not built")
+    process.executableURL = executable
+    process.arguments = [
+      server.folder.appending(path: "socket").path, server.folder.path, "\(nearLease)",
+      "\(fetchLease)",
+    ]
+    // The process ends with its input, of which the other processes have no end.
+    _ = fcntl(input.fileHandleForWriting.fileDescriptor, F_SETFD, FD_CLOEXEC)
+    process.standardInput = input
+    process.standardOutput = output
+    let rest = Guarded(Data())
+    output.fileHandleForReading.readabilityHandler = { [answers] handle in
+      let data = handle.availableData
+      guard !data.isEmpty else {
+        handle.readabilityHandler = nil
+        return
+      }
+      let lines = rest.withLock { rest -> [String] in
+        rest += data
+        let parts = rest.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        rest = Data(parts.last ?? Data())
+        return parts.dropLast().map { String(decoding: $0, as: UTF8.self) }
+      }
+      for line in lines { answers.append(line) }
+    }
+    try process.run()
+    await answers.first(1)
+  }
+
+  deinit {
+    // Also if it is stopped.
+    if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+  }
+
+  /// Sends a command, without waiting for its answer.
+  func send(_ command: String) throws {
+    try input.fileHandleForWriting.write(contentsOf: Data("\(command)\n".utf8))
+  }
+
+  /// Sends a command and waits for the next answer.
+  func ask(_ command: String) async throws -> String {
+    let count = answerCount
+    try send(command)
+    return await nextAnswer(after: count)
+  }
+
+  /// The number of answers so far.
+  var answerCount: Int { answers.count }
+
+  /// Waits for the answer that follows a number of others.
+  func nextAnswer(after count: Int) async -> String {
+    await answers.first(count + 1)[count]
+  }
+
+  /// Waits for an answer.
+  func answers(_ answer: String) async {
+    await answers.contains(answer)
+  }
+
+  /// The last answer.
+  var lastAnswer: String? { answers.entries.last }
+
+  func die() {
+    kill(process.processIdentifier, SIGKILL)
+  }
+
+  func stop() {
+    kill(process.processIdentifier, SIGSTOP)
+  }
+
+  func goOn() {
+    kill(process.processIdentifier, SIGCONT)
+  }
+}
+
+/// The files by which the processes of a test share an origin.
+struct OriginFiles: Sendable {
+  private let folder: URL
+
+  init(_ server: RedisServer) throws {
+    folder = server.folder
+    try set("1")
+    try Data().write(to: folder.appending(path: "fetches"))
+  }
+
+  func set(_ value: String) throws {
+    try Data(value.utf8).write(to: folder.appending(path: "origin"), options: .atomic)
+  }
+
+  /// Lets fetches that begin from now on hang, or not.
+  func hold(_ isHeld: Bool) throws {
+    let file = folder.appending(path: "hold")
+    if isHeld { try Data().write(to: file) } else { try FileManager.default.removeItem(at: file) }
+  }
+
+  /// The number of fetches so far.
+  var fetchCount: Int {
+    get throws {
+      try String(contentsOf: folder.appending(path: "fetches"), encoding: .utf8)
+        .split(separator: "\n").count
+    }
+  }
+}

@@ -1,0 +1,45 @@
+import Foundation
+import PlexusSupport
+import TestSupport
+
+/// The commands that a server executes, those of scripts included, by the server's `MONITOR`.
+final class RedisMonitor: Sendable {
+  private let descriptor: Int32
+  private let thread: LoopThread
+  private let lines: Log<String>
+
+  /// Connects, and waits until the server reports its commands.
+  init(_ server: RedisServer) async throws {
+    let descriptor = try RedisShell.connect(to: server)
+    try RedisShell.send("MONITOR", to: descriptor)
+    let lines = Log<String>()
+    (self.descriptor, self.lines) = (descriptor, lines)
+    thread = try LoopThread {
+      var rest: [UInt8] = []
+      var buffer = [UInt8](repeating: 0, count: 4096)
+      while true {
+        let count = read(descriptor, &buffer, buffer.count)
+        guard count > 0 else { return }
+        rest += buffer[..<count]
+        while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+          lines.append(String(decoding: rest[..<end], as: UTF8.self))
+          rest.removeFirst(end + 1)
+        }
+      }
+    }
+    await lines.first(1)
+  }
+
+  deinit {
+    shutdown(descriptor, Int32(SHUT_RDWR))
+    thread.join()
+    close(descriptor)
+  }
+
+  /// Waits until the server has executed a number of commands whose line has all of some parts.
+  func commands(_ count: Int, with parts: String...) async {
+    await lines.wait { lines in
+      lines.count { line in parts.allSatisfy { line.contains($0) } } >= count
+    }
+  }
+}
