@@ -187,17 +187,24 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     try await space.waitForAcknowledgements(of: epoch)
   }
 
+  /// The number of removals of everything, as far as this process knows.
+  var generation: CacheGeneration? {
+    space.tier.epoch.map { CacheGeneration(epoch: 1, number: $0.counter) }
+  }
+
   func store(_ entries: [String: CacheEntry<Value>]) async throws {
-    var payloads: [(key: String, payload: [UInt8])] = []
+    var payloads: [UInt64?: [(key: String, payload: [UInt8])]] = [:]
     var failures: [String: any Error] = [:]
     for (key, entry) in entries {
       do {
-        payloads.append((key, try payload(entry)))
+        payloads[entry.generation?.number, default: []].append((key, try payload(entry)))
       } catch {
         failures[key] = error
       }
     }
-    if !payloads.isEmpty { try await space.tier.store(payloads) }
+    for (epoch, payloads) in payloads {
+      try await space.tier.store(payloads, requiring: epoch)
+    }
     if !failures.isEmpty { throw CacherError(failures: failures) }
   }
 }
