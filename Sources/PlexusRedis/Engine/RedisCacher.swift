@@ -159,15 +159,20 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
 
   // MARK: - Changes
 
+  /// The parts of a long list: the server executes nothing else while it executes a script.
+  private static func parts<Element>(of list: [Element]) -> [ArraySlice<Element>] {
+    stride(from: 0, to: list.count, by: 500).map { list[$0..<min($0 + 500, list.count)] }
+  }
+
   func outdate(_ keys: Set<String>) async throws {
-    try await space.tier.outdate(keys)
+    for part in Self.parts(of: Array(keys)) { try await space.tier.outdate(part) }
   }
 
   func remove(_ what: SharedRemoval, reach: ClearReach) async throws {
     guard reach != .here else { return }
     switch what {
     case .keys(let keys):
-      try await space.tier.remove(keys)
+      for part in Self.parts(of: Array(keys)) { try await space.tier.remove(part) }
       // The copies of single keys are not registered: the time of their trust is waited for.
       if reach == .everywhere { try await removeEverywhere() }
     case .all:
@@ -203,7 +208,9 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
       }
     }
     for (epoch, payloads) in payloads {
-      try await space.tier.store(payloads, requiring: epoch)
+      for part in Self.parts(of: payloads) {
+        try await space.tier.store(Array(part), requiring: epoch)
+      }
     }
     if !failures.isEmpty { throw CacherError(failures: failures) }
   }
