@@ -15,6 +15,8 @@ public struct SharedCacherConformance : Sendable {
 
         case fencedByStore
 
+        case fencedStore
+
         case outdatedIsFallback
 
         case newerThan
@@ -104,6 +106,8 @@ extension SharedMemoryNode {
     public func outdate(_ keys: Set<String>) async throws
 
     public func remove(_ what: Plexus.SharedRemoval, reach: Plexus.ClearReach) async throws
+
+    public var generation: Plexus.CacheGeneration? { get }
 
     public func store(_ entries: [String : Plexus.CacheEntry<Value>]) async throws
 

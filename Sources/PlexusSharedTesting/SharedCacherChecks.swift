@@ -121,6 +121,19 @@ struct Checks: Sendable {
     try require(try await value(b) != "old", "The older value is not stored.")
   }
 
+  func fencedStore() async throws {
+    try await fill("first", by: a)
+    var entry = Self.entry("old")
+    entry.generation = a.generation
+    try require(entry.generation != nil, "A shared cacher counts the removals of everything.")
+    try await b.remove(.all, reach: .shared)
+    try await a.store(["key": entry])
+    try require(try await value(b) == nil, "The older value is not stored.")
+    entry.generation = a.generation
+    try await a.store(["key": entry])
+    try require(try await value(b) == "old", "A value of the present generation is stored.")
+  }
+
   func outdatedIsFallback() async throws {
     try await fill("old", by: a)
     try await b.outdate(["key"])

@@ -33,6 +33,8 @@ public struct SharedCacherConformance: Sendable {
     case fencedByOutdating
     /// Nothing is stored under a lease that is older than a value that was stored.
     case fencedByStore
+    /// No value is stored after a removal of everything that came after its generation.
+    case fencedStore
     /// An outdated entry is a fallback, and no answer.
     case outdatedIsFallback
     /// A node that has a version gets a newer one, or the lease.
@@ -95,6 +97,7 @@ public struct SharedCacherConformance: Sendable {
     case .fencedByOutdating: try await checks.fence(.superseded) { try await $0.outdate(["key"]) }
     case .fencedByStore:
       try await checks.fence(.superseded) { try await $0.store(["key": Checks.entry("stored")]) }
+    case .fencedStore: try await checks.fencedStore()
     case .outdatedIsFallback: try await checks.outdatedIsFallback()
     case .newerThan: try await checks.newerThan()
     case .failureElsewhere: try await checks.failureElsewhere()

@@ -231,6 +231,11 @@ extension SharedMemoryNode {
     if reach == .everywhere { try await engine.waitForTrust(except: number) }
   }
 
+  /// The number of removals of everything, as far as the node knows.
+  public var generation: CacheGeneration? {
+    CacheGeneration(epoch: 1, number: state.withLock { $0.known.counter })
+  }
+
   /// Stores values that did not come from a fetch.
   ///
   /// - Parameter entries: The entries by key.

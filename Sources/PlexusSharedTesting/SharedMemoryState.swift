@@ -123,6 +123,8 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
     by node: Int,
     at now: Duration
   ) -> [Announcement] {
+    // A value from before a removal of everything is not stored after it.
+    let entries = entries.filter { $0.value.generation.map { $0.number == epoch.counter } ?? true }
     for (key, entry) in entries {
       var record = Record()
       record.entry = entry

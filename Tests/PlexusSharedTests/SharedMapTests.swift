@@ -403,6 +403,24 @@ struct `Maps with a shared tier` {
     #expect(a.fetchCount == 1)
   }
 
+  @Test func `a value that was stored before a clear everywhere is not written after it`()
+    async throws
+  {
+    _ = try await a.map.request("k")
+    a.cacher.cutOff()
+    a.map.store("mine", for: "k")
+    let repository = MuxRepository()
+    b.map.register(in: repository)
+    async let cleared: Void = repository.clearAll(.everywhere)
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(2))
+    try await cleared
+    a.cacher.reconnect()
+    origin.set("2")
+    #expect(try await a.map.request("k") == "2")
+    #expect(try await b.map.request("k") == "2")
+  }
+
   // MARK: - Isolation
 
   @Test func `copies are used for the near lease, and none after a reconnection without a look`()

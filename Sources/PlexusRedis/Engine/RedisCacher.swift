@@ -159,15 +159,20 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
 
   // MARK: - Changes
 
+  /// The parts of a long list: the server executes nothing else while it executes a script.
+  private static func parts<Element>(of list: [Element]) -> [ArraySlice<Element>] {
+    stride(from: 0, to: list.count, by: 500).map { list[$0..<min($0 + 500, list.count)] }
+  }
+
   func outdate(_ keys: Set<String>) async throws {
-    try await space.tier.outdate(keys)
+    for part in Self.parts(of: Array(keys)) { try await space.tier.outdate(part) }
   }
 
   func remove(_ what: SharedRemoval, reach: ClearReach) async throws {
     guard reach != .here else { return }
     switch what {
     case .keys(let keys):
-      try await space.tier.remove(keys)
+      for part in Self.parts(of: Array(keys)) { try await space.tier.remove(part) }
       // The copies of single keys are not registered: the time of their trust is waited for.
       if reach == .everywhere { try await removeEverywhere() }
     case .all:
@@ -187,17 +192,26 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     try await space.waitForAcknowledgements(of: epoch)
   }
 
+  /// The number of removals of everything, as far as this process knows.
+  var generation: CacheGeneration? {
+    space.tier.epoch.map { CacheGeneration(epoch: 1, number: $0.counter) }
+  }
+
   func store(_ entries: [String: CacheEntry<Value>]) async throws {
-    var payloads: [(key: String, payload: [UInt8])] = []
+    var payloads: [UInt64?: [(key: String, payload: [UInt8])]] = [:]
     var failures: [String: any Error] = [:]
     for (key, entry) in entries {
       do {
-        payloads.append((key, try payload(entry)))
+        payloads[entry.generation?.number, default: []].append((key, try payload(entry)))
       } catch {
         failures[key] = error
       }
     }
-    if !payloads.isEmpty { try await space.tier.store(payloads) }
+    for (epoch, payloads) in payloads {
+      for part in Self.parts(of: payloads) {
+        try await space.tier.store(Array(part), requiring: epoch)
+      }
+    }
     if !failures.isEmpty { throw CacherError(failures: failures) }
   }
 }

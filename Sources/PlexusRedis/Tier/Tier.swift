@@ -156,13 +156,23 @@ final class Tier: Sendable {
   }
 
   /// Stores values that did not come from a fetch; a fetch that is under way stores nothing.
-  func store(_ payloads: [(key: String, payload: [UInt8])]) async throws {
+  ///
+  /// - Parameters:
+  ///   - payloads: The values.
+  ///   - required: The number of the epoch that they belong to: in another one they are not stored.
+  /// - Throws: An error of the connection.
+  func store(
+    _ payloads: [(key: String, payload: [UInt8])],
+    requiring required: UInt64? = nil
+  ) async throws {
     let reply = try await TierScripts.store.run(
       on: connection,
       keys: [names.epoch, names.tokens]
         + payloads.flatMap { [names.entry($0.key), names.lease($0.key)] },
-      [nonce, knownEpoch, .text(schema), milliseconds(times.retention)]
-        + payloads.map { .data($0.payload) }
+      [
+        nonce, knownEpoch, .text(schema), milliseconds(times.retention),
+        .text(required.map { "\($0)" } ?? ""),
+      ] + payloads.map { .data($0.payload) }
     )
     guard let first = reply.elements?.first, note(first) != nil else {
       throw TierError.unexpectedReply

@@ -91,19 +91,21 @@ enum TierScripts {
 
   /// KEYS: epoch, tokens, then the entry and lease of each key.
   ///
-  /// ARGV: nonce, known epoch, schema, ms of retention, then the payload of each key.
+  /// ARGV: nonce, known epoch, schema, ms of retention, the number of the epoch that is required or nothing, then the
+  /// payload of each key.
   ///
   /// A lease that is held ends: what its holder fetches is older than what is stored.
   static let store = RedisScript(
     common + """
       local epoch = current(KEYS[1], ARGV[2], ARGV[1])
+      if ARGV[5] ~= '' and count(epoch) ~= tonumber(ARGV[5]) then return {epoch} end
       local time = now()
       local tokens = {epoch}
       for index = 0, (#KEYS - 2) / 2 - 1 do
         local entryKey, leaseKey = KEYS[3 + 2 * index], KEYS[4 + 2 * index]
         local token = redis.call('INCR', KEYS[2])
         redis.call('DEL', entryKey, leaseKey)
-        redis.call('HSET', entryKey, 'e', epoch, 'v', token, 't', time, 's', ARGV[3], 'd', ARGV[5 + index])
+        redis.call('HSET', entryKey, 'e', epoch, 'v', token, 't', time, 's', ARGV[3], 'd', ARGV[6 + index])
         redis.call('PEXPIRE', entryKey, ARGV[4])
         -- As in a fill: this node has a copy, and has to hear of changes.
         redis.call('HGET', entryKey, 'v')

@@ -172,6 +172,24 @@ struct `Caches over a Redis server` {
     #expect(try await second == "1")
   }
 
+  @Test func `many values are written and removed`() async throws {
+    let server = try RedisServer()
+    var options = RedisOptions()
+    options.commandTimeout = .seconds(60)
+    let engine = try RedisEngine(server.address, options: options)
+    for await health in engine.health() where health == .connected { break }
+    let cacher = engine.cacher(Int.self, space: "values", schema: "1")
+    let keys = (0..<1_200).map { "\($0)" }
+    try await cacher.store(
+      Dictionary(uniqueKeysWithValues: keys.map { ($0, CacheEntry(value: 1, storedAt: .zero)) })
+    )
+    for key in keys { #expect(try await cacher.entry(forKey: key)?.value == 1) }
+    try await cacher.removeEntries(forKeys: Set(keys.dropLast()))
+    for key in keys.dropLast() { #expect(try await cacher.entry(forKey: key) == nil) }
+    #expect(try await cacher.entry(forKey: "1199")?.value == 1)
+    await engine.close()
+  }
+
   @Test func `a damaged entry is fetched again`() async throws {
     let server = try RedisServer()
     let writer = try await Node(server) { _ in "1" }

@@ -307,12 +307,23 @@ extension KeyedCache {
         let now = time.now()
         link.withDebts { $0.goAhead(name, at: now) }
         link.note(nil, of: name)
+        forgetChange(flight)
         return outcome
       }
       return failure(error, grounds(of: error), of: flight, stored: nil, isRead: true)
     } catch {
       return failure(error, grounds(of: error), of: flight, stored: nil, isRead: true)
     }
+  }
+
+  /// Forgets that the value of a key has to be written: a newer one is about to take its place, which is not.
+  private func forgetChange(_ flight: Flight) {
+    let key = key(of: flight)
+    var effects = makeEffects()
+    shards.withLock(hash: flight.hash) { shard in
+      shard.pendingWrites?.forgetNote(key, hash: flight.hash, &effects)
+    }
+    effects.perform(in: self)
   }
 
   /// Fetches under a lease.

@@ -18,7 +18,8 @@
 /// ## Removals
 ///
 /// A lease ends when its key is removed or outdated, or when everything is removed. What was fetched under it is not
-/// stored any more, in whatever order the messages arrive.
+/// stored any more, in whatever order the messages arrive. The ``Cacher/generation`` counts the removals of everything,
+/// as far as the process knows, and ``Cacher/store(_:)`` leaves out values from before one.
 ///
 /// ## Failing
 ///

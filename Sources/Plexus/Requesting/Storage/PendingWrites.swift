@@ -150,6 +150,11 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
+  /// The value of a key is replaced by one that is not written.
+  mutating func forgetNote(_ key: Key, hash: UInt64, _ effects: inout Effects) {
+    removeNote(key, hash: hash, &effects)
+  }
+
   /// A value leaves memory; if the cacher does not have it, a copy is kept here until it has.
   ///
   /// - Parameters:
