@@ -64,7 +64,7 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
   @usableFromInline let valueCell: _Cell<Value>
 
   @inlinable
-  init(_ value: Value) {
+  init(_ value: consuming Value) {
     // All zero, which is `PTHREAD_MUTEX_INITIALIZER`: such a mutex can be moved until it is locked for the first time.
     unsafe mutexCell = _Cell(pthread_mutex_t())
     valueCell = _Cell(value)

@@ -319,7 +319,7 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
   }
 
   /// What has happened so far.
-  public nonisolated var statistics: CacheStatistics {
+  @inlinable public nonisolated var statistics: CacheStatistics {
     cache.currentStatistics
   }
 

@@ -55,6 +55,7 @@ extension MultiplexerMap {
   ///   - commit: Makes the change at the origin. It runs once, with or without a value.
   /// - Returns: The result of `commit`.
   /// - Throws: The error of `commit`.
+  @inlinable
   @discardableResult
   public nonisolated func update<Result: Sendable>(
     _ key: Key,
@@ -80,6 +81,7 @@ extension Multiplexer {
   ///   - commit: Makes the change at the origin. It runs once, with or without a value.
   /// - Returns: The result of `commit`.
   /// - Throws: The error of `commit`.
+  @inlinable
   @discardableResult
   public nonisolated func update<Result: Sendable>(
     optimistically change: @escaping @Sendable (inout Value) -> Void,

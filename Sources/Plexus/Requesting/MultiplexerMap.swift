@@ -246,7 +246,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   }
 
   /// What has happened so far, over all keys.
-  public nonisolated var statistics: CacheStatistics {
+  @inlinable public nonisolated var statistics: CacheStatistics {
     cache.currentStatistics
   }
 
