@@ -730,7 +730,7 @@ final public actor Multiplexer<Value> : Plexus.StatefulBroadcaster, Plexus.Reque
 
     nonisolated public func events(bufferingPolicy: Plexus.BufferingPolicy<Plexus.CacheEvent> = .unbounded) -> AsyncStream<Plexus.CacheEvent>
 
-    nonisolated public var statistics: Plexus.CacheStatistics { get }
+    @inlinable nonisolated public var statistics: Plexus.CacheStatistics { get }
 
     @discardableResult
     nonisolated public func register(in repository: Plexus.MuxRepository = .shared) -> Self
@@ -746,7 +746,7 @@ extension Multiplexer {
 extension Multiplexer {
 
     @discardableResult
-    public func update<Result>(optimistically change: @escaping @Sendable (inout Value) -> Void, commit: @Sendable () async throws -> Result) async throws -> Result where Result : Sendable
+    @inlinable public func update<Result>(optimistically change: @escaping @Sendable (inout Value) -> Void, commit: @Sendable () async throws -> Result) async throws -> Result where Result : Sendable
 
     @discardableResult
     @inlinable nonisolated public func update(_ body: @Sendable (inout Value) throws -> Void) rethrows -> Value?
@@ -815,7 +815,7 @@ final public actor MultiplexerMap<Key, Value> where Key : Hashable, Key : Sendab
 
     nonisolated public func events(bufferingPolicy: Plexus.BufferingPolicy<Plexus.CacheEvent> = .unbounded) -> AsyncStream<Plexus.CacheEvent>
 
-    nonisolated public var statistics: Plexus.CacheStatistics { get }
+    @inlinable nonisolated public var statistics: Plexus.CacheStatistics { get }
 
     @discardableResult
     nonisolated public func register(in repository: Plexus.MuxRepository = .shared) -> Self
@@ -930,7 +930,7 @@ extension MultiplexerMap {
 extension MultiplexerMap {
 
     @discardableResult
-    public func update<Result>(_ key: Key, optimistically change: @escaping @Sendable (inout Value) -> Void, commit: @Sendable () async throws -> Result) async throws -> Result where Result : Sendable
+    @inlinable public func update<Result>(_ key: Key, optimistically change: @escaping @Sendable (inout Value) -> Void, commit: @Sendable () async throws -> Result) async throws -> Result where Result : Sendable
 }
 
 extension MultiplexerMap.Entry {

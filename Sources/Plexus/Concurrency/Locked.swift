@@ -80,7 +80,7 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
   }
 
   @inlinable
-  init(_ value: Value) {
+  init(_ value: consuming Value) {
     unsafe storage = .allocate(capacity: 1)
     unsafe storage.initialize(to: Storage(value: value))
     let status = unsafe pthread_mutex_init(mutex, nil)

@@ -8,6 +8,11 @@ extension Nanoseconds {
   /// Creates the number of nanoseconds in a duration, clamped to the representable range.
   @usableFromInline
   init(saturating duration: Duration) {
+    // The usual one, which needs no division.
+    guard duration != .zero else {
+      self = 0
+      return
+    }
     // Beyond this limit, even the seconds may overflow the components.
     guard duration < .seconds(9_223_372_036) else {
       self = .max

@@ -41,8 +41,9 @@ struct TimeSource: Sendable {
 struct Stopwatch: Sendable {
   private let clock: (any ErasedClock)?
 
-  init(_ clock: any Clock<Duration>) {
-    self.clock = clock is ContinuousClock ? nil : clock.erased()
+  /// - Parameter time: A source of the time of the same clock.
+  init(_ time: TimeSource) {
+    clock = time.clock
   }
 
   func now() -> Nanoseconds {

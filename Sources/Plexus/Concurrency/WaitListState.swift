@@ -2,6 +2,9 @@
 @usableFromInline
 struct WaitPlace: Hashable, Sendable {
   fileprivate let index: Int32
+
+  /// The place of the caller that joins first.
+  @usableFromInline static var first: WaitPlace { WaitPlace(index: 0) }
 }
 
 /// The callers that wait for one event.

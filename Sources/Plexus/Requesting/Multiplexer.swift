@@ -350,7 +350,7 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
   }
 
   /// The counters so far.
-  public nonisolated var statistics: CacheStatistics {
+  @inlinable public nonisolated var statistics: CacheStatistics {
     cache.currentStatistics
   }
 

@@ -53,6 +53,7 @@ extension MultiplexerMap {
   ///   - commit: Makes the change at the origin. It runs once, with or without a value.
   /// - Returns: The result of `commit`.
   /// - Throws: The error of `commit`.
+  @inlinable
   @discardableResult
   public nonisolated func update<Result: Sendable>(
     _ key: Key,
@@ -79,6 +80,7 @@ extension Multiplexer {
   ///   - commit: Makes the change at the origin. It runs once, with or without a value.
   /// - Returns: The result of `commit`.
   /// - Throws: The error of `commit`.
+  @inlinable
   @discardableResult
   public nonisolated func update<Result: Sendable>(
     optimistically change: @escaping @Sendable (inout Value) -> Void,

@@ -295,7 +295,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   }
 
   /// The counters of all keys so far.
-  public nonisolated var statistics: CacheStatistics {
+  @inlinable public nonisolated var statistics: CacheStatistics {
     cache.currentStatistics
   }
 

@@ -80,6 +80,7 @@ public struct Zipper<each R: Requestable>: Sendable {
 
   /// Whether all values are available.
   @inlinable
+  @inline(__always)
   static func areComplete<each Value>(_ value: repeat (each Value)?) -> Bool {
     var areComplete = true
     for value in repeat each value { areComplete = areComplete && value != nil }
@@ -87,6 +88,7 @@ public struct Zipper<each R: Requestable>: Sendable {
   }
 
   @inlinable
+  @inline(__always)
   static func unwrap<Value>(_ value: Value?) throws -> Value {
     guard let value else { throw CancellationError() }
     return value

@@ -41,6 +41,8 @@ class Flight: WaitNode, @unchecked Sendable {
   @usableFromInline final let source: Flight.Source?
   /// The hash of the key.
   @usableFromInline final let hash: UInt64
+  /// Whether another flight must end before this one begins.
+  private final let hasPredecessor: Bool
   /// The value in memory that the fetch renews.
   @exclusivity(unchecked) @safe
   @usableFromInline final var previous: Outcome?
@@ -70,18 +72,23 @@ class Flight: WaitNode, @unchecked Sendable {
   ///   - source: The cache of the flight, if any.
   ///   - hash: The hash of its key.
   ///   - priority: The priority of the caller, if any.
+  ///   - hasCaller: Whether a caller has joined, in ``WaitPlace/first``.
   ///   - predecessor: The flight that must end before this one begins, if any.
   @usableFromInline
   init(
     source: Flight.Source? = nil,
     hash: UInt64 = 0,
     priority: PriorityLevel = .none,
+    hasCaller: Bool = false,
     predecessor: WaitNode? = nil
   ) {
     self.source = source
     self.hash = hash
+    hasPredecessor = predecessor != nil
     highestPriority = Atomic(priority.rawValue)
-    state = Locked(State(predecessor: predecessor))
+    var initial = State(predecessor: predecessor)
+    if hasCaller { _ = initial.waiters.join() }
+    state = Locked(initial)
   }
 
   /// Whether the flight begins some time after it was launched, together with others.
@@ -115,6 +122,7 @@ class Flight: WaitNode, @unchecked Sendable {
   /// - Parameter batch: The fetch of several keys that it becomes part of, if any.
   @usableFromInline
   final func begin(in batch: BulkFlight? = nil) {
+    guard hasPredecessor || batch != nil else { return }
     let (predecessor, isCancelled) = state.withLock { state in
       let predecessor = state.predecessor
       // A flight that a stored value has settled would never release the batch.
@@ -428,10 +436,17 @@ final class KeyFlight<Key: Hashable & Sendable>: Flight, @unchecked Sendable {
     source: Flight.Source,
     hash: UInt64,
     priority: PriorityLevel,
+    hasCaller: Bool = false,
     predecessor: WaitNode? = nil
   ) {
     self.key = key
-    super.init(source: source, hash: hash, priority: priority, predecessor: predecessor)
+    super.init(
+      source: source,
+      hash: hash,
+      priority: priority,
+      hasCaller: hasCaller,
+      predecessor: predecessor
+    )
   }
 
   override var label: String? { source?.label(of: key) }

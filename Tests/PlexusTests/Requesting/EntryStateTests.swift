@@ -85,6 +85,24 @@ import Testing
     #expect(loaded(own: 60).state.details.terms.timeToLive == 60)
   }
 
+  @Test func `a flight with callers needs no details, until there is more to know`() {
+    var state = EntryState()
+    state.begin(flight(1), inBackground: false)
+    guard case .running(let running) = state.box else {
+      Issue.record("The details of a usual miss take an allocation")
+      return
+    }
+    #expect(running === flight(1))
+    let needsFlight = state.refresh(ticket(5), hasValue: false)
+    #expect(needsFlight)
+    state.enqueue(flight(2))
+    #expect(state.running === flight(1))
+    #expect(state.queued === flight(2))
+    var other = EntryState()
+    other.begin(flight(1), inBackground: true)
+    #expect(other.isInBackground)
+  }
+
   @Test func `a refresh at rest is served by the next request`() {
     var state = loaded()
     #expect(state.refresh(ticket(5), next: flight(2)) == false)

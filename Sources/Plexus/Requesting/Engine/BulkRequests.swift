@@ -161,16 +161,16 @@ extension KeyedCache {
     let flights = source.delaysFlights ? depart(flights) : flights
     if flights.isEmpty { return }
     let batch = BulkFlight(flights)
-    batch.inheritsTaskLocals = flights.contains(where: \.inheritsTaskLocals)
+    batch.inheritsTaskLocals = flights.contains { $0.inheritsTaskLocals }
     for flight in flights { flight.begin(in: batch) }
-    if !flights.contains(where: \.readsFirst), let first = flights.first { countFetch(first) }
+    if !flights.contains(where: { $0.readsFirst }), let first = flights.first { countFetch(first) }
     batch.start { [self] in await fetchTogether(flights, in: batch, with: bulkFetch) }
   }
 
   /// Notes that the fetch of several flights begins now, and ends those whose callers have left.
   ///
   /// - Returns: The flights to fetch.
-  @usableFromInline
+  @inlinable
   func depart(_ flights: [Flight]) -> [Flight] {
     var departing: [Flight] = []
     departing.reserveCapacity(flights.count)
@@ -218,7 +218,7 @@ extension KeyedCache {
   ) async {
     if let link, let storage {
       await shareTogether(flights, in: batch, by: link, storage, with: bulkFetch)
-    } else if flights.contains(where: \.readsFirst) {
+    } else if flights.contains(where: { $0.readsFirst }) {
       await readAndFetch(flights, in: batch) { flights, copies in
         await self.fetch(flights, copies, in: batch, with: bulkFetch)
       }

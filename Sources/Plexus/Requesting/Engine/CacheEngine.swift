@@ -81,7 +81,8 @@ class CacheEngine: @unchecked Sendable {
   final let operations: Operations
   private final let batching: BatchRules?
   private final let batchWindow: BatchWindow?
-  final let events = BroadcastHub<CacheEvent>()
+  /// The hub of the events, once there has been a listener.
+  private final let events = Locked<BroadcastHub<CacheEvent>?>(nil)
   private final let hasListeners = Atomic<Bool>(false)
   /// Whether any key has ever had a subscriber.
   final let hasHadSubscribers = Atomic<Bool>(false)
@@ -108,7 +109,7 @@ class CacheEngine: @unchecked Sendable {
     let times = [policy.timeToLive, policy.timeToIdle ?? .zero, policy.refreshAhead]
     let isShort = times.contains { $0 > .zero && $0 < .milliseconds(200) }
     time = TimeSource(clock, isExact: isShort)
-    stopwatch = Stopwatch(clock)
+    stopwatch = Stopwatch(time)
     // The sum with a reading of the clock must not overflow.
     refreshAhead = min(max(Nanoseconds(saturating: policy.refreshAhead), 0), .max / 4)
   }
@@ -146,22 +147,38 @@ class CacheEngine: @unchecked Sendable {
   final func subscribe(
     bufferingPolicy: BufferingPolicy<CacheEvent>
   ) -> AsyncStream<CacheEvent> {
+    let new = BroadcastHub<CacheEvent>()
+    let hub = events.withLock { hub in
+      if let hub { return hub }
+      hub = new
+      return new
+    }
+    let subscription = hub.subscription(bufferingPolicy: bufferingPolicy)
     hasListeners.store(true, ordering: .relaxed)
-    return AsyncStream(events.subscription(bufferingPolicy: bufferingPolicy))
+    return AsyncStream(subscription)
   }
 
   /// Tells the listeners.
   @usableFromInline
   final func tell(_ event: CacheEvent) {
-    events.send(event)
+    eventHub?.send(event)
+  }
+
+  /// Ends the streams of events.
+  final func finishEvents() {
+    eventHub?.finish()
+  }
+
+  /// The hub of the events, if there has been a listener.
+  private final var eventHub: BroadcastHub<CacheEvent>? {
+    hasListeners.load(ordering: .relaxed) ? events.withLock { $0 } : nil
   }
 
   /// The empty list of what a change leaves to be done.
   @usableFromInline
   final func makeEffects() -> Effects {
     Effects(
-      tellsEvents: hasListeners.load(ordering: .relaxed)
-        && events.state.withLock { $0.subscriberCount > 0 }
+      tellsEvents: hasListeners.load(ordering: .relaxed) && (eventHub?.subscriberCount ?? 0) > 0
     )
   }
 
@@ -331,6 +348,7 @@ extension CacheEngine {
   }
 
   /// Does the work of a flight: the stored copy, the fetch, its timeout and its retries.
+  @inline(__always)
   private final func outcome(of flight: Flight) async -> Outcome {
     if flight.isCancelled { return Outcome(.cancelled, error: CancellationError()) }
     if let share = operations.share { return await share(self, flight) }

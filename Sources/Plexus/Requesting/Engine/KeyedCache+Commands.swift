@@ -12,6 +12,7 @@ extension KeyedCache {
     var effects = makeEffects()
     var old: Value?
     var details: EntryDetails.Box?
+    var evicted = Shard<Key, Value>.Evicted()
     shards.withLock(hash: hash) { shard in
       let index = shard.place(of: key, hash: hash, tags: tags)
       if !shard[index].state.isAtRest {
@@ -25,10 +26,11 @@ extension KeyedCache {
       shard.publish(index, &effects)
       shard.noteUnwritten(index, name: name, generation: generation, isNewest: true, &effects)
       if effects.tellsEvents { shard.note(key, &effects, in: self) { .stored(key: $0) } }
-      shard.keep(index, cost: cost, &effects, in: self)
+      shard.keep(index, cost: cost, &evicted, &effects, in: self)
     }
     effects.perform(in: self)
     withExtendedLifetime((old, details)) {}
+    withExtendedLifetime(evicted) {}
   }
 
   /// Gives the callers that wait for the flights of a place a value that was stored.
@@ -221,7 +223,7 @@ extension KeyedCache {
       let index = shard.extras?.tagIndex
       let edits = shard.extras?.edits
       let old = shard.removeAll()
-      let limit = shard.eviction.map { _ in max(1024, 4 * old.count) }
+      let limit = shard.isBounded ? max(1024, 4 * old.count) : nil
       for entry in old {
         let tags = index?.tags(of: entry.key, hash: entry.hash)
         clearMemory(of: entry, edits, tags: tags, limit: limit, &shard, &effects)
@@ -247,7 +249,7 @@ extension KeyedCache {
       let tags = shard.extras?.tagIndex?.tags(of: key, hash: hash)
       let edits = shard.extras?.edits
       let old = shard.remove(at: index)
-      let limit = shard.eviction.map { _ in max(1024, 4 * shard.keys.count) }
+      let limit = shard.isBounded ? max(1024, 4 * shard.keys.count) : nil
       clearMemory(of: old, edits, tags: tags, limit: limit, &shard, &effects)
       shard.sweepEdits(&effects)
       effects.release((edits, old))

@@ -29,13 +29,15 @@ extension KeyedCache {
     // What is replaced is released once the lock is.
     var old: Value?
     var details: EntryDetails.Box?
+    var evicted = Shard<Key, Value>.Evicted()
     let answer = shards.withLock(hash: flight.hash) { shard -> Outcome in
       if !isBulk { shard.countTime(of: flight) }
       count(outcome, of: flight, key, countsFailure: countsFailure, &shard, &effects)
       guard let index = shard.keys.index(of: key, hash: flight.hash),
         shard[index].state.running === flight
       else { return outcome }
-      let answer = self.answer(outcome, shard, index, at: now)
+      // Only a failure may have another answer than its outcome.
+      let answer = outcome.kind == .failure ? self.answer(outcome, shard, index, at: now) : outcome
       details = shard[index].state.box
       let hadValue = shard.hasValue(index)
       let hadQueued = shard[index].state.queued != nil
@@ -74,7 +76,7 @@ extension KeyedCache {
           isNewest: !hadQueued,
           &effects
         )
-        shard.keep(index, cost: cost, &effects, in: self)
+        shard.keep(index, cost: cost, &evicted, &effects, in: self)
       }
       if outcome.kind == .failure { shard.noteFailure(at: now, &effects) }
       return answer
@@ -85,6 +87,7 @@ extension KeyedCache {
     // Only now: it may cancel the task that this runs in.
     batch?.leave()
     withExtendedLifetime((old, details)) {}
+    withExtendedLifetime(evicted) {}
     return launched
   }
 
@@ -142,7 +145,7 @@ extension KeyedCache {
     _ index: Int,
     at now: Nanoseconds
   ) -> Outcome {
-    guard outcome.kind == .failure, let failure = outcome.failure else { return outcome }
+    guard let failure = outcome.failure else { return outcome }
     let state = shard[index].state
     var older: Outcome? = shard.copy(index)
     var source = ResponseSource.memory
@@ -183,7 +186,7 @@ extension KeyedCache {
       )
     case .transient:
       old = shard.setValue(nil, at: index)
-      shard.eviction?.discard(index)
+      shard.extras?.eviction?.discard(index)
       return shard[index].state.pass()
     case .restored:
       old = shard.setValue(valued(outcome).value, at: index)

@@ -1,13 +1,13 @@
 extension KeyedCache {
   /// The number of keys with a value.
-  @usableFromInline var count: Int {
+  @inlinable var count: Int {
     var count = 0
     shards.withEachLock { count += $0.valueCount }
     return count
   }
 
   /// The keys with a value, in no particular order.
-  @usableFromInline var keys: [Key] {
+  @inlinable var keys: [Key] {
     var keys: [Key] = []
     shards.withEachLock { shard in
       keys.reserveCapacity(keys.count + shard.valueCount)
@@ -17,7 +17,8 @@ extension KeyedCache {
   }
 
   /// The keys with a value or a fetch that satisfy a condition, which is not called under a lock.
-  private func knownKeys(where isWanted: (Key) -> Bool) -> [Key] {
+  @inlinable
+  func knownKeys(where isWanted: (Key) -> Bool) -> [Key] {
     var keys: [Key] = []
     shards.withEachLock { shard in
       for entry in shard.keys.entries { keys.append(entry.key) }
@@ -26,7 +27,7 @@ extension KeyedCache {
   }
 
   /// Fetches what is neither fresh nor being fetched, behind the caller.
-  @usableFromInline
+  @inlinable
   func prefetch(_ keys: some Sequence<Key>) {
     var effects = makeEffects()
     let caller = Caller(nil, isBulk: bulkFetch != nil, at: time.now())
@@ -35,14 +36,15 @@ extension KeyedCache {
   }
 
   /// Fetches the value of the only key behind the caller, if it is neither fresh nor being fetched.
-  @usableFromInline
+  @inlinable
   func prefetch(_ key: Key, hash: UInt64) {
     var effects = makeEffects()
     prefetch(key, hash: hash, Caller(nil, isBulk: bulkFetch != nil, at: time.now()), &effects)
     effects.perform(in: self)
   }
 
-  private func prefetch(_ key: Key, hash: UInt64, _ caller: Caller, _ effects: inout Effects) {
+  @inlinable
+  func prefetch(_ key: Key, hash: UInt64, _ caller: Caller, _ effects: inout Effects) {
     let now = caller.now
     let tags = tagging?(key)
     shards.withLock(hash: hash) { shard in
@@ -64,7 +66,7 @@ extension KeyedCache {
   }
 
   /// Notes that the values of some keys have changed at their origin.
-  @usableFromInline
+  @inlinable
   func refresh(_ keys: some Sequence<Key>) -> RefreshTicket {
     var ticket = RefreshTicket.none
     for key in keys { ticket = refresh(key, hash: hasher.hash(key)) }
@@ -72,7 +74,7 @@ extension KeyedCache {
   }
 
   /// Notes that the values of the known keys that satisfy a condition have changed at their origin.
-  @usableFromInline
+  @inlinable
   func refresh(where isWanted: (Key) -> Bool) -> RefreshTicket {
     refresh(knownKeys(where: isWanted))
   }
@@ -80,7 +82,7 @@ extension KeyedCache {
   /// Forgets some keys, cuts their flights off, and removes their stored copies.
   ///
   /// - Throws: The reason why some copies may still be there.
-  @usableFromInline
+  @inlinable
   func clear(_ keys: some Sequence<Key> & Sendable) async throws {
     var names: Set<String> = []
     for key in keys {
@@ -94,7 +96,7 @@ extension KeyedCache {
   /// Forgets the known keys that satisfy a condition, and removes their stored copies.
   ///
   /// - Throws: The reason why some copies may still be there.
-  @usableFromInline
+  @inlinable
   func clear(where isWanted: (Key) -> Bool) async throws {
     try await clear(knownKeys(where: isWanted))
   }

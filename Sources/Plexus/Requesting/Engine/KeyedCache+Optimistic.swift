@@ -8,7 +8,7 @@ extension KeyedCache {
   ///   - commit: Makes the change where the value comes from.
   /// - Returns: What the commit returns.
   /// - Throws: What the commit throws.
-  @usableFromInline
+  @inlinable
   func update<Result: Sendable>(
     _ key: Key,
     hash: UInt64,
@@ -28,7 +28,8 @@ extension KeyedCache {
   }
 
   /// Changes the value, if there is one.
-  private func draft(
+  @inlinable
+  func draft(
     _ id: UInt64,
     _ change: @escaping Shard<Key, Value>.Change,
     of key: Key,
@@ -53,7 +54,8 @@ extension KeyedCache {
   }
 
   /// Ends an optimistic update that has succeeded.
-  private func confirm(_ id: UInt64, of key: Key, hash: UInt64) {
+  @inlinable
+  func confirm(_ id: UInt64, of key: Key, hash: UInt64) {
     let name = storage?.name(of: key)
     let generation = storage?.generation
     var effects = makeEffects()
@@ -76,7 +78,8 @@ extension KeyedCache {
   }
 
   /// Ends an optimistic update that has failed.
-  private func revert(_ id: UInt64, of key: Key, hash: UInt64) {
+  @inlinable
+  func revert(_ id: UInt64, of key: Key, hash: UInt64) {
     while true {
       var effects = makeEffects()
       let reversal = shards.withLock(hash: hash) { shard in
@@ -105,7 +108,8 @@ extension KeyedCache {
   /// Puts what is left without a draft in place of the value.
   ///
   /// - Returns: Whether the value is still the one of that version.
-  private func remove(
+  @inlinable
+  func remove(
     _ id: UInt64,
     of key: Key,
     hash: UInt64,
@@ -115,6 +119,7 @@ extension KeyedCache {
   ) -> Bool {
     var effects = makeEffects()
     var old: Value?
+    var evicted = Shard<Key, Value>.Evicted()
     let isCurrent = shards.withLock(hash: hash) { shard in
       guard let index = shard.keys.index(of: key, hash: hash), shard.hasValue(index) else {
         return false
@@ -127,11 +132,12 @@ extension KeyedCache {
       shard.publish(index, &effects)
       if effects.tellsEvents { shard.note(key, &effects, in: self) { .stored(key: $0) } }
       shard.sweepEdits(&effects)
-      shard.keep(index, cost: cost, &effects, in: self)
+      shard.keep(index, cost: cost, &evicted, &effects, in: self)
       return true
     }
     effects.perform(in: self)
     withExtendedLifetime(old) {}
+    withExtendedLifetime(evicted) {}
     return isCurrent
   }
 }

@@ -41,7 +41,7 @@ extension KeyedCache {
 
   /// Ends every stream, because no reference is left through which a task could subscribe.
   func finishStreams() {
-    defer { events.finish() }
+    defer { finishEvents() }
     guard hasHadSubscribers.load(ordering: .relaxed) else { return }
     var hubs: [ContiguousArray<KeyTable<Key, BroadcastHub<LoadState<Value>>>.Entry>] = []
     shards.withEachLock { shard in

@@ -1,6 +1,7 @@
 extension KeyedCache {
   /// The keys with one of some tags that have a value, a fetch, a subscriber, or a value on its way to the cacher.
-  private func keys(of tags: Set<CacheTag>) -> [TagIndex<Key>.HashedKey] {
+  @inlinable
+  func keys(of tags: Set<CacheTag>) -> [TagIndex<Key>.HashedKey] {
     guard let tagging, !tags.isEmpty else { return [] }
     var keys: [TagIndex<Key>.HashedKey] = []
     var others: [TagIndex<Key>.HashedKey] = []
@@ -11,9 +12,7 @@ extension KeyedCache {
       where shard.keys.index(of: hub.key, hash: hub.hash) == nil {
         others.append((hub.key, hub.hash))
       }
-      if shard.extras?.pendingWrites?.hasDepartures == true {
-        others += shard.extras?.pendingWrites?.departures.values.map { ($0.key, $0.hash) } ?? []
-      }
+      others += shard.extras?.pendingWrites?.departedKeys ?? []
     }
     // The tags are the user's code.
     return keys + others.filter { !tags.isDisjoint(with: tagging($0.key)) }
@@ -28,10 +27,20 @@ extension KeyedCache {
     tagMarks.withLock { note(&$0, time) }
   }
 
-  /// Forgets the values with one of some tags, and cuts their flights off.
   @usableFromInline
-  func forget(tags: Set<CacheTag>) {
+  func noteClear(of tags: Set<CacheTag>) {
     noteTags { $0.clear(tags, at: $1) }
+  }
+
+  @usableFromInline
+  func noteRefresh(of tags: Set<CacheTag>) {
+    noteTags { $0.refresh(tags, at: $1) }
+  }
+
+  /// Forgets the values with one of some tags, and cuts their flights off.
+  @inlinable
+  func forget(tags: Set<CacheTag>) {
+    noteClear(of: tags)
     for (key, hash) in keys(of: tags) {
       invalidate(key, hash: hash, name: storage?.name(of: key), isSignedOut: true)
     }
@@ -41,16 +50,16 @@ extension KeyedCache {
   /// not used, and are removed when they are read.
   ///
   /// - Throws: The reason why some copies may still be there.
-  @usableFromInline
+  @inlinable
   func clear(tags: Set<CacheTag>) async throws {
     forget(tags: tags)
     try await removeStored(named: nil)
   }
 
   /// Notes that the values with one of some tags have changed at their origin.
-  @usableFromInline
+  @inlinable
   func refresh(tags: Set<CacheTag>) -> RefreshTicket {
-    noteTags { $0.refresh(tags, at: $1) }
+    noteRefresh(of: tags)
     var ticket = RefreshTicket.none
     for (key, hash) in keys(of: tags) { ticket = refresh(key, hash: hash) }
     return ticket

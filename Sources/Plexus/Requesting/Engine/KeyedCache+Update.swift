@@ -26,7 +26,7 @@ extension KeyedCache {
   }
 
   /// Takes a copy of the value of a key, if there is one, and the version of the copy.
-  @usableFromInline
+  @inlinable
   func beginUpdate(of key: Key, hash: UInt64) -> (value: Value, version: UInt64)? {
     shards.withLock(hash: hash) { shard in
       guard let value = shard.value(of: key, hash: hash) else { return nil }
@@ -35,7 +35,7 @@ extension KeyedCache {
   }
 
   /// Ends an update that has failed.
-  @usableFromInline
+  @inlinable
   func endUpdate(of key: Key, hash: UInt64, _ version: UInt64) {
     var effects = makeEffects()
     shards.withLock(hash: hash) { shard in
@@ -49,7 +49,7 @@ extension KeyedCache {
   /// The result of an optimistic update is not written before it is confirmed.
   ///
   /// - Returns: Whether that was still there.
-  @usableFromInline
+  @inlinable
   func finishUpdate(
     of key: Key,
     hash: UInt64,
@@ -65,6 +65,7 @@ extension KeyedCache {
     var effects = makeEffects()
     var old: Value?
     var details: EntryDetails.Box?
+    var evicted = Shard<Key, Value>.Evicted()
     let isCurrent = shards.withLock(hash: hash) { shard in
       guard shard.endEdit(of: key, hash: hash, version, &effects),
         let index = shard.keys.index(of: key, hash: hash)
@@ -97,22 +98,25 @@ extension KeyedCache {
         )
       }
       if effects.tellsEvents { shard.note(key, &effects, in: self) { .stored(key: $0) } }
-      shard.keep(index, cost: cost, &effects, in: self)
+      shard.keep(index, cost: cost, &evicted, &effects, in: self)
       return true
     }
     effects.perform(in: self)
     withExtendedLifetime((old, details)) {}
+    withExtendedLifetime(evicted) {}
     return isCurrent
   }
 }
 
 extension Shard {
   /// Notes that an update takes a copy of the value of a key, and returns its version.
+  @inlinable
   mutating func beginEdit(of key: Key, hash: UInt64) -> UInt64 {
     withEdits(of: key, hash: hash) { $0.begin() }
   }
 
   /// Changes the updates of a key.
+  @inlinable
   mutating func withEdits<Result>(
     of key: Key,
     hash: UInt64,
@@ -126,14 +130,14 @@ extension Shard {
   }
 
   /// Tells the other updates of a key that one has changed the value.
+  @inlinable
   mutating func overlayEdits(of key: Key, hash: UInt64, _ value: Value) {
     guard let extras, let index = extras.edits.index(of: key, hash: hash) else { return }
     extras.edits.entries[index].element.overlay(value)
   }
 
   /// Tells the updates of a place that a value was stored, which is newer than all of them.
-  @usableFromInline
-  @inline(never)
+  @inlinable
   mutating func replaceEdits(_ index: Int, _ effects: inout Effects) {
     let entry = keys.entries[index]
     if let extras, let place = extras.edits.index(of: entry.key, hash: entry.hash) {
@@ -145,6 +149,7 @@ extension Shard {
   /// Notes that an update has computed a value.
   ///
   /// - Returns: Whether the value in memory is still the one of that version.
+  @inlinable
   mutating func endEdit(
     of key: Key,
     hash: UInt64,

@@ -162,7 +162,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     return min(max(0, cost(value)), .max / 4)
   }
 
-  @usableFromInline var currentStatistics: CacheStatistics {
+  @inlinable var currentStatistics: CacheStatistics {
     var sum = CacheStatistics()
     shards.withEachLock { sum = sum + $0.statistics }
     return sum
@@ -350,7 +350,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       case .begins:
         shard.statistics.misses &+= 1
         let flight = begin(&shard, index, caller, ticket, inBackground: false, &effects)
-        return .waits(flight, flight.join())
+        return .waits(flight, .first)
       case .refused:
         shard.removeIfEmpty(index, &effects)
         return .failed(refusal(isOwn: isOwn, scope: caller.scope))
@@ -370,6 +370,8 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   }
 
   /// Begins a flight, which is launched once the lock is released.
+  ///
+  /// Unless it begins in the background, the caller has joined it, in ``WaitPlace/first``.
   @inlinable
   func begin(
     _ shard: inout Shard<Key, Value>,
@@ -379,7 +381,12 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     inBackground: Bool,
     _ effects: inout Effects
   ) -> Flight {
-    let flight = shard.makeFlight(index, source: source, priority: caller.priority)
+    let flight = shard.makeFlight(
+      index,
+      source: source,
+      priority: caller.priority,
+      hasCaller: !inBackground
+    )
     if effects.tellsEvents, shard.hasValue(index), shard[index].state.isExpired(at: caller.now) {
       shard.note(shard.keys.entries[index].key, &effects, in: self) { .expired(key: $0) }
     }

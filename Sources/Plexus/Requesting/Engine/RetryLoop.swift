@@ -11,6 +11,7 @@ struct RetryLoop: Sendable {
   /// - Parameter attempt: The fetch; it is given the flight and the number of the attempt, beginning with 1.
   /// - Returns: What the first successful attempt returns.
   /// - Throws: The error of the last attempt.
+  @inline(__always)
   func run<Result: Sendable>(
     _ attempt: @escaping @concurrent @Sendable (Flight, Int) async throws -> Result
   ) async throws -> Result {

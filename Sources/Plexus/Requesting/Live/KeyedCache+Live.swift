@@ -41,7 +41,9 @@ extension KeyedCache {
         ?? extras.lives.insert(LiveKey(fetching: new), for: key, hash: hash)
       extras.lives.entries[index].element.users += 1
       // It is not evicted, and takes no room.
-      if let index = shard.keys.index(of: key, hash: hash) { shard.eviction?.discard(index) }
+      if let index = shard.keys.index(of: key, hash: hash) {
+        shard.extras?.eviction?.discard(index)
+      }
       return extras.lives.entries[index].element.fetching
     }
   }
@@ -59,15 +61,17 @@ extension KeyedCache {
     // It takes room again. The cost is computed by user code.
     let cost = cost(of: value)
     var effects = makeEffects()
+    var evicted = Shard<Key, Value>.Evicted()
     shards.withLock(hash: hash) { shard in
       guard let index = shard.keys.index(of: key, hash: hash), shard.hasValue(index) else { return }
-      shard.keep(index, cost: cost, &effects, in: self)
+      shard.keep(index, cost: cost, &evicted, &effects, in: self)
     }
     effects.perform(in: self)
+    withExtendedLifetime(evicted) {}
   }
 
   private var capacityIsLimited: Bool {
-    shards.withLock(hash: 0) { $0.eviction != nil }
+    shards.withLock(hash: 0) { $0.isBounded }
   }
 
   /// Returns the facts about a key's value.
@@ -106,7 +110,7 @@ extension KeyedCache {
         _ = shard[index].state.refresh(ticket, hasValue: shard.hasValue(index))
       }
       let flight = begin(&shard, index, caller, ticket, inBackground: false, &effects)
-      return (flight, flight.join())
+      return (flight, .first)
     }
     effects.perform(in: self)
     return joined

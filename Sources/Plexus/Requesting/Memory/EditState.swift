@@ -14,21 +14,32 @@
 @usableFromInline
 struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   /// A change on top of the base.
+  @usableFromInline
   struct Draft: Sendable {
+    @usableFromInline
     enum Phase: Hashable, Sendable {
       case pending, confirmed
       /// Taken back, but part of the drafts above it.
       case failed
     }
 
-    let id: UInt64
+    @usableFromInline let id: UInt64
     /// The change; `nil` if it cannot be made again.
-    let change: Change?
-    var result: Value
-    var phase: Phase
+    @usableFromInline let change: Change?
+    @usableFromInline var result: Value
+    @usableFromInline var phase: Phase
+
+    @inlinable
+    init(id: UInt64, change: Change?, result: Value, phase: Phase) {
+      self.id = id
+      self.change = change
+      self.result = result
+      self.phase = phase
+    }
   }
 
   /// What follows from the end of an optimistic update that has succeeded.
+  @usableFromInline
   enum Confirmation: Hashable, Sendable {
     case nothing
     /// The base is another value, which no cacher has.
@@ -38,6 +49,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   }
 
   /// What follows from the end of an optimistic update that has failed.
+  @usableFromInline
   enum Reversal: Sendable {
     case nothing
     /// The changes have to be made again, beginning with the value below the one that is taken back.
@@ -47,21 +59,23 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   }
 
   /// The number of times that the value was replaced or removed since the first of these updates began.
-  private(set) var version: UInt64 = 0
+  @usableFromInline var version: UInt64 = 0
   /// The number of updates that are computing a value.
-  private var computations = 0
+  @usableFromInline var computations = 0
   /// The confirmed value, if the one in memory is not.
-  private(set) var base: Value?
-  private(set) var drafts: [Draft] = []
+  @usableFromInline var base: Value?
+  @usableFromInline var drafts: [Draft] = []
   /// The updates whose drafts are gone, because the value was replaced by something that may be from before.
-  private var displaced: Set<UInt64> = []
+  @usableFromInline var displaced: Set<UInt64> = []
   /// What is to be released with no lock held.
-  private var retired: [Value?] = []
-  private var retiredDrafts: [Draft] = []
+  @usableFromInline var retired: [Value?] = []
+  @usableFromInline var retiredDrafts: [Draft] = []
 
+  @inlinable
   init() {}
 
   /// Whether no update needs the state any more.
+  @inlinable
   var isEmpty: Bool { computations == 0 && drafts.isEmpty && displaced.isEmpty }
 
   // MARK: - Computing
@@ -69,6 +83,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   /// Notes that an update takes a copy of the value.
   ///
   /// - Returns: The version of the copy.
+  @inlinable
   mutating func begin() -> UInt64 {
     computations += 1
     return version
@@ -78,6 +93,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   ///
   /// - Parameter version: The version of the copy that it began with.
   /// - Returns: Whether the value in memory is still the one that it began with.
+  @inlinable
   mutating func end(_ version: UInt64) -> Bool {
     computations -= 1
     return version == self.version
@@ -86,6 +102,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   // MARK: - Replacing the value
 
   /// The value was replaced or removed by something that may be from before the drafts.
+  @inlinable
   mutating func displace() {
     version += 1
     displaced.formUnion(drafts.lazy.filter { $0.phase == .pending }.map(\.id))
@@ -93,13 +110,15 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   }
 
   /// The value was replaced by one that is newer than all drafts.
+  @inlinable
   mutating func replace() {
     version += 1
     displaced = []
     retire()
   }
 
-  private mutating func retire() {
+  @inlinable
+  mutating func retire() {
     retired.append(base)
     retiredDrafts += drafts
     base = nil
@@ -109,6 +128,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   // MARK: - Changing the value
 
   /// The value has become another one by a change that is confirmed and cannot be made again.
+  @inlinable
   mutating func overlay(_ result: Value) {
     version += 1
     guard !drafts.isEmpty else { return }
@@ -122,6 +142,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   ///   - change: The change.
   ///   - old: The value before it.
   ///   - result: The value after it.
+  @inlinable
   mutating func draft(_ id: UInt64, _ change: Change, of old: Value, result: Value) {
     version += 1
     if drafts.isEmpty { base = old }
@@ -129,11 +150,13 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   }
 
   /// An optimistic update begins without a value.
+  @inlinable
   mutating func beginWithoutValue(_ id: UInt64) {
     displaced.insert(id)
   }
 
   /// An optimistic update has succeeded.
+  @inlinable
   mutating func confirm(_ id: UInt64) -> Confirmation {
     if displaced.remove(id) != nil { return .refreshes }
     guard let index = drafts.firstIndex(where: { $0.id == id }) else { return .nothing }
@@ -142,6 +165,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   }
 
   /// An optimistic update has failed.
+  @inlinable
   mutating func revert(_ id: UInt64) -> Reversal {
     if displaced.remove(id) != nil { return .nothing }
     guard let index = drafts.firstIndex(where: { $0.id == id }) else { return .nothing }
@@ -162,6 +186,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   ///   - results: The results of the drafts above it without it.
   ///   - version: The version that they were computed from.
   /// - Returns: The value in memory from now on; `nil` if the results were computed from another version.
+  @inlinable
   mutating func remove(_ id: UInt64, results: [Value], version: UInt64) -> Value? {
     guard version == self.version, let index = drafts.firstIndex(where: { $0.id == id }) else {
       return nil
@@ -180,7 +205,8 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   /// Makes confirmed drafts that nothing is below the base.
   ///
   /// - Returns: Whether there were some.
-  private mutating func settle() -> Bool {
+  @inlinable
+  mutating func settle() -> Bool {
     var isChanged = false
     while let first = drafts.first, first.phase == .confirmed {
       retired.append(base)

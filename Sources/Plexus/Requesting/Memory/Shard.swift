@@ -29,8 +29,6 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline var statistics = CacheStatistics()
   /// The number of keys with a value.
   @usableFromInline var valueCount = 0
-  /// The eviction policy, if there is a limit.
-  @usableFromInline var eviction: S3FIFO?
   /// The number of reasons to keep nothing of what begins now.
   @usableFromInline var pauseCount = 0
   @usableFromInline var failuresSinceSweep = 0
@@ -47,9 +45,9 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     hasTags: Bool,
     pendingWrites: PendingWrites<Key, Value>?
   ) {
-    eviction = limit.map { S3FIFO(limit: $0) }
-    guard hasTags || timeToIdle != nil || pendingWrites != nil else { return }
+    guard limit != nil || hasTags || timeToIdle != nil || pendingWrites != nil else { return }
     let extras = Extras()
+    extras.eviction = limit.map { S3FIFO(limit: $0) }
     extras.tagIndex = hasTags ? TagIndex() : nil
     extras.idleTimes = timeToIdle.map { IdleTimes(timeToIdle: $0) }
     extras.pendingWrites = pendingWrites
@@ -65,6 +63,9 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return new
   }
 
+  /// Whether there is a limit.
+  @inlinable var isBounded: Bool { extras?.eviction != nil }
+
   /// Whether keys have subscribers.
   @inlinable var hasHubs: Bool { extras.map { !$0.hubs.isEmpty } ?? false }
 
@@ -72,7 +73,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @inlinable var hasEdits: Bool { extras.map { !$0.edits.isEmpty } ?? false }
 
   /// The stream of a key, if it has subscribers.
-  @usableFromInline
+  @inlinable
   func hub(of key: Key, hash: UInt64) -> Hub? {
     guard let extras else { return nil }
     return extras.hubs.index(of: key, hash: hash).map { extras.hubs.entries[$0].element }
@@ -108,9 +109,11 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     guard keys.entries[index].element.state.isFresh(at: now &+ refreshAhead) else { return nil }
     // While a flight is under way it depends on the refresh.
     guard ticket.isNone || keys.entries[index].element.state.isAtRest else { return nil }
-    if let extras, extras.idleTimes?.use(index, at: now) == false { return nil }
+    if let extras {
+      if extras.idleTimes?.use(index, at: now) == false { return nil }
+      extras.eviction?.use(index)
+    }
     statistics.hits &+= 1
-    eviction?.use(index)
     return index
   }
 
@@ -137,8 +140,8 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     hash: UInt64,
     tags: [CacheTag]?
   ) -> Int {
-    eviction?.append()
     if let extras {
+      extras.eviction?.append()
       if let tags { extras.tagIndex?.insert(key, hash: hash, tags: tags) }
       extras.idleTimes?.append()
     }
@@ -152,8 +155,8 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       valueCount &-= 1
       if hasEdits { noteChange(of: index) }
     }
-    eviction?.remove(at: index)
     if let extras {
+      extras.eviction?.remove(at: index)
       extras.tagIndex?.remove(keys.entries[index].key, hash: keys.entries[index].hash)
       extras.idleTimes?.remove(at: index)
     }
@@ -165,8 +168,8 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   mutating func removeAll() -> ContiguousArray<Table.Entry> {
     valueCount = 0
     if hasEdits { noteChanges() }
-    eviction?.removeAll()
     if let extras {
+      extras.eviction?.removeAll()
       if extras.tagIndex != nil { extras.tagIndex = TagIndex() }
       extras.idleTimes?.removeAll()
     }
@@ -205,8 +208,9 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Takes note that a request has come: a value that was idle until now is stale from the end of its time to idle.
   @inlinable
   mutating func noteUse(_ index: Int, at now: Nanoseconds) {
-    eviction?.use(index)
-    if let extras, extras.idleTimes?.use(index, at: now) == false { expireIdle(index, at: now) }
+    guard let extras else { return }
+    extras.eviction?.use(index)
+    if extras.idleTimes?.use(index, at: now) == false { expireIdle(index, at: now) }
   }
 
   /// Makes a value stale whose time to idle is over.
@@ -217,8 +221,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// Tells updates of a value that it is another one.
-  @usableFromInline
-  @inline(never)
+  @inlinable
   mutating func noteChange(of index: Int) {
     let entry = keys.entries[index]
     guard let extras, let place = extras.edits.index(of: entry.key, hash: entry.hash) else {
@@ -236,8 +239,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// Removes what no update needs any more.
-  @usableFromInline
-  @inline(never)
+  @inlinable
   mutating func sweepEdits(_ effects: inout Effects) {
     guard let extras else { return }
     for index in extras.edits.entries.indices.reversed()
@@ -258,11 +260,13 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// The confirmed value of a key, if the one in memory is not.
+  @inlinable
   func base(of key: Key, hash: UInt64) -> Value? {
     extras.flatMap { Self.base(of: key, hash: hash, in: $0.edits) }
   }
 
   /// The confirmed value of a key, if the one in memory is not.
+  @inlinable
   static func base(of key: Key, hash: UInt64, in edits: KeyTable<Key, Edits>) -> Value? {
     edits.index(of: key, hash: hash).flatMap { edits.entries[$0].element.base }
   }
@@ -309,7 +313,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       }
     }
     // Anyone who asks for keys that do not exist would otherwise fill the memory of a bounded cache.
-    guard let eviction else { return }
+    guard let eviction = extras?.eviction else { return }
     let limit = max(64, min(eviction.count, eviction.limit))
     guard remembered.count > limit else { return }
     remembered.sort()
@@ -337,10 +341,16 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ///
   /// Places have changed afterwards.
   @inlinable
-  mutating func keep(_ index: Int, cost: Int, _ effects: inout Effects, in engine: CacheEngine) {
-    guard let limit = eviction?.limit, !isLive(index) else { return }
-    guard cost <= limit else { return evict(index, &effects) }
-    eviction?.keep(index, hash: keys.entries[index].hash, cost: cost)
+  mutating func keep(
+    _ index: Int,
+    cost: Int,
+    _ evicted: inout Evicted,
+    _ effects: inout Effects,
+    in engine: CacheEngine
+  ) {
+    guard let extras, let limit = extras.eviction?.limit, !isLive(index) else { return }
+    guard cost <= limit else { return evict(index, &evicted, &effects) }
+    extras.eviction?.keep(index, hash: keys.entries[index].hash, cost: cost)
     while let victim = nextVictim() {
       statistics.evictions += 1
       if effects.tellsEvents {
@@ -348,31 +358,45 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
           .removed(key: $0, cause: .capacity)
         }
       }
-      evict(victim, &effects)
+      evict(victim, &evicted, &effects)
     }
   }
 
   @inlinable
   mutating func nextVictim() -> Int? {
-    let entries = keys.entries
-    return eviction?.nextVictim { entries[$0].hash }?.index
+    extras?.eviction?.nextVictim { keys.entries[$0].hash }?.index
   }
 
   /// Removes a value from memory; the cacher is told first, and the flight under way goes on.
   @inlinable
-  mutating func evict(_ index: Int, _ effects: inout Effects) {
+  mutating func evict(_ index: Int, _ evicted: inout Evicted, _ effects: inout Effects) {
     if extras?.pendingWrites != nil { depart(index, &effects) }
     if !keys.entries[index].element.state.isAtRest {
       effects.release(keys.entries[index].element)
       _ = setValue(nil, at: index)
       keys.entries[index].element.state.dropValue()
-      eviction?.discard(index)
+      extras?.eviction?.discard(index)
       publish(index, &effects)
     } else {
       if hasHubs {
         publish(.unknown, keys.entries[index].key, keys.entries[index].hash, &effects)
       }
-      effects.release(remove(at: index))
+      evicted.append(remove(at: index))
+    }
+  }
+
+  /// Entries that had to make room for others, to be released with no lock held.
+  @usableFromInline
+  struct Evicted: ~Copyable, Sendable {
+    @usableFromInline var first: Table.Entry?
+    @usableFromInline var others: ContiguousArray<Table.Entry> = []
+
+    @inlinable
+    init() {}
+
+    @inlinable
+    mutating func append(_ entry: Table.Entry) {
+      if first == nil { first = entry } else { others.append(entry) }
     }
   }
 
@@ -410,7 +434,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let entry = keys.entries[index]
     guard let copy = confirmedCopy(index) else { return }
     // With a slow cacher, a few times as many are on their way to it as there are in memory.
-    let limit = eviction.map { max(1024, 4 * min($0.count, $0.limit)) }
+    let limit = extras?.eviction.map { max(1024, 4 * min($0.count, $0.limit)) }
     extras?.pendingWrites?.depart(entry.key, hash: entry.hash, copy, limit: limit, &effects)
     if extras?.pendingWrites?.hasDepartures == true { effects.callsCacher = true }
   }
@@ -423,6 +447,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ index: Int,
     source: Flight.Source,
     priority: PriorityLevel,
+    hasCaller: Bool = false,
     predecessor: WaitNode? = nil
   ) -> KeyFlight<Key> {
     KeyFlight(
@@ -430,6 +455,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       source: source,
       hash: keys.entries[index].hash,
       priority: priority,
+      hasCaller: hasCaller,
       predecessor: predecessor
     )
   }

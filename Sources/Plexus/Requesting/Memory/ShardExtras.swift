@@ -19,6 +19,9 @@ final class ShardExtras<Key: Hashable & Sendable, Value: Sendable>: @unchecked S
   /// The values that are being updated.
   @exclusivity(unchecked) @safe
   @usableFromInline var edits = KeyTable<Key, Edits>()
+  /// The eviction policy, if there is a limit.
+  @exclusivity(unchecked) @safe
+  @usableFromInline var eviction: S3FIFO?
   /// When the values were used last, if there is a time to idle.
   @exclusivity(unchecked) @safe
   @usableFromInline var idleTimes: IdleTimes?

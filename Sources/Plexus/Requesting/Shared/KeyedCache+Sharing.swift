@@ -274,7 +274,7 @@ extension KeyedCache {
       effects.release(shard[index])
       _ = shard.setValue(nil, at: index)
       shard[index].state.dropValue()
-      shard.eviction?.discard(index)
+      shard.extras?.eviction?.discard(index)
       shard.publish(index, &effects)
     }
     effects.perform(in: self)
@@ -321,7 +321,7 @@ extension KeyedCache {
     let key = key(of: flight)
     var effects = makeEffects()
     shards.withLock(hash: flight.hash) { shard in
-      shard.pendingWrites?.forgetNote(key, hash: flight.hash, &effects)
+      shard.extras?.pendingWrites?.forgetNote(key, hash: flight.hash, &effects)
     }
     effects.perform(in: self)
   }

@@ -53,6 +53,11 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   var readBlocks = 0
   private(set) var dirty = KeyTable<Key, Note>()
   private(set) var departures: [String: Departure] = [:]
+  /// The keys of the values that had to leave memory before they were written.
+  @usableFromInline var departedKeys: [TagIndex<Key>.HashedKey] {
+    departures.values.map { ($0.key, $0.hash) }
+  }
+
   /// The names of the copies to remove.
   private(set) var removals: [String: UInt64] = [:]
   /// Whether all copies are to be removed.

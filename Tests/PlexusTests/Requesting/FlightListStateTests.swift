@@ -1,0 +1,16 @@
+import TestSupport
+import Testing
+
+@testable import Plexus
+
+@Suite(.fewAtOnce) struct `Flights to launch` {
+  @Test(arguments: 0..<5)
+  func `keep their order, and one is by itself`(count: Int) {
+    let flights = (0..<count).map { _ in Flight() }
+    var list = FlightList()
+    for flight in flights { list.append(flight) }
+    #expect(list.isEmpty == (count == 0))
+    #expect((list.only != nil) == (count == 1))
+    #expect(list.array == flights)
+  }
+}
