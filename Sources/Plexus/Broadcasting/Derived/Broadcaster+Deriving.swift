@@ -67,7 +67,8 @@ extension StatefulBroadcaster {
   ///
   /// The part is published when it changes: a subscriber never gets a value that equals the one that it got
   /// last. It is evaluated once for each state, however many subscribers the result has. While there are any,
-  /// ``StatefulBroadcaster/current`` returns the part that was evaluated last.
+  /// ``StatefulBroadcaster/current`` returns the part that was evaluated last. A ``Store`` evaluates equal key paths
+  /// once for all its subscribers, whether the results are kept or temporaries.
   ///
   /// The result is a view: it is subscribed to this source only while it has subscribers itself. Its streams end
   /// with the source; the view itself can be a temporary. It keeps the source, its subscribers do not.
@@ -77,7 +78,7 @@ extension StatefulBroadcaster {
   public nonisolated func select<V: Equatable & Sendable>(
     _ path: any KeyPath<Element, V> & Sendable
   ) -> some StatefulBroadcaster<V> {
-    SelectedPart(self) { $0[keyPath: path] }
+    SelectedPart(self, path: path) { $0[keyPath: path] }
   }
 
   /// Returns a broadcaster of what a closure makes of the state.

@@ -42,7 +42,8 @@ extension KeyedCache {
         if let scope, let recursion = enter(scope, waitingFor: flight, in: place) {
           results[key] = .failure(recursion)
         } else {
-          results[key] = .failure(CancellationError())
+          // Such a key cannot be replaced later.
+          if key == key { results[key] = .failure(CancellationError()) }
           pending.append(key)
           places.append(PendingPlace(flight: flight, place: place))
         }
@@ -59,7 +60,7 @@ extension KeyedCache {
       case .failure, .cancelled:
         if let error = outcome?.error { results[pending[index]] = .failure(error) }
       case nil:
-        break
+        results[pending[index]] = .failure(CancellationError())
       }
     }
     return results

@@ -56,12 +56,24 @@ extension KeyedCache {
   @inlinable
   func removeHub(of key: Key, hash: UInt64) {
     let removed = shards.withLock(hash: hash) { shard in
-      guard let index = shard.hubs.index(of: key, hash: hash),
-        shard.hubs.entries[index].element.state.withLock({ $0.subscriberCount == 0 })
-      else { return KeyTable<Key, BroadcastHub<LoadState<Value>>>.Entry?.none }
+      let index =
+        key == key
+        ? shard.hubs.index(of: key, hash: hash)
+        // Such a key cannot be looked up: one of its hubs that have no subscribers is this one.
+        : shard.hubs.entries.firstIndex { $0.key != $0.key && $0.element.hasNoSubscribers }
+      guard let index, shard.hubs.entries[index].element.hasNoSubscribers else {
+        return KeyTable<Key, BroadcastHub<LoadState<Value>>>.Entry?.none
+      }
       return shard.hubs.remove(at: index)
     }
     withExtendedLifetime(removed) {}
+  }
+}
+
+extension BroadcastHub {
+  /// Whether no subscriber is registered.
+  @usableFromInline var hasNoSubscribers: Bool {
+    state.withLock { $0.subscriberCount == 0 }
   }
 }
 

@@ -95,8 +95,8 @@ public struct CachePolicy: Sendable {
   /// How long after a change it is written to the cacher without a call of `flush`; `nil` for never.
   ///
   /// The time is counted from the first change that is not written; everything that has changed until its end is
-  /// written together. A write that fails is tried again after the same time. Until the first attempt has ended the
-  /// values are kept even if the map is released.
+  /// written together. A write that fails is tried again after the same time, or after a tenth of a second if that is
+  /// longer. Until the first attempt has ended the values are kept even if the map is released.
   public var writeBehind: Duration?
 
   /// The longest wait that an error may ask for, such as the `Retry-After` of a server: ``RetryAdvice``.
