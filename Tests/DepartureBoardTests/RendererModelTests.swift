@@ -120,7 +120,7 @@ import Testing
 
   @Test func `counts unchanged values`() {
     var state = board(1)
-    state.apply(.report(LookupTally(statistics: CacheStatistics(fetches: 9), revalidated: 4)))
+    state.apply(.report(LookupTally(statistics: CacheStatistics(fetches: 9, revalidations: 4))))
     for columns in [150, 80, 40] {
       let text = draw(state, columns).joined(separator: "\n")
       #expect(text.contains("revalidated   4"))

@@ -64,6 +64,54 @@ extension `Every order of jobs` {
     }
 
     @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
+    func `a window gives every caller that stays its value, whoever leaves and whenever it ends`(
+      policy: UnobservedFetch
+    ) throws {
+      try forEveryInterleaving(deviations: 2) {
+        let clock = ManualClock()
+        let batches = Mutex<[[Int]]>([])
+        let map = MultiplexerMap<Int, Int>.bulk(
+          policy: CachePolicy(whenUnobserved: policy),
+          clock: clock,
+          window: .seconds(1),
+          maximumBatchSize: 2
+        ) { keys in
+          batches.withLock { $0.append(keys) }
+          await hop()
+          try Task.checkCancellation()
+          return Dictionary(uniqueKeysWithValues: keys.map { ($0, 10 * $0) })
+        }
+        let doomed = Task { try await map.request(1) }
+        let callers = [1, 2, 3].map { key in Task { try await map.request(key) } }
+        let leaving = Task { doomed.cancel() }
+        let passing = Task {
+          while !Task.isCancelled {
+            clock.advance(by: .seconds(1))
+            await hop()
+          }
+        }
+        for (index, caller) in callers.enumerated() {
+          let value = try await caller.value
+          guard value == 10 * (index + 1) else { throw Wrong(what: "\(value)") }
+        }
+        await leaving.value
+        _ = await doomed.result
+        passing.cancel()
+        await passing.value
+        let fetched = batches.withLock { $0 }
+        guard fetched.allSatisfy({ (1...2).contains($0.count) }) else {
+          throw Wrong(what: "batches of \(fetched)")
+        }
+        // A fetch that its last caller has left is not the answer to the next one.
+        let keys = fetched.flatMap { $0 }.sorted()
+        guard keys == [1, 2, 3] || policy == .cancel && keys == [1, 1, 2, 3] else {
+          throw Wrong(what: "\(fetched) were fetched")
+        }
+        guard map.count == 3 else { throw Wrong(what: "\(map.count) values are kept") }
+      }
+    }
+
+    @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
     func `R5: and R6: a caller that leaves costs no other caller its value`(
       policy: UnobservedFetch
     ) throws {

@@ -63,6 +63,29 @@ extension `Every order of jobs` {
       }
     }
 
+    @Test func `an optimistic update that fails is taken back though a refresh fails, too`() throws
+    {
+      try forEveryInterleaving(deviations: 5) {
+        let map = MultiplexerMap<Int, Int> { _ in
+          await hop()
+          throw Refused()
+        }
+        map.store(10, for: 1)
+        let updating = Task {
+          try await map.update(1, optimistically: { $0 += 100 }) {
+            await hop()
+            throw Refused()
+          }
+        }
+        let refreshing = Task { try await map.refresh(1).request(1) }
+        _ = await updating.result
+        _ = await refreshing.result
+        guard map.cachedValue(1) == 10 else {
+          throw Wrong(what: "\(map.cachedValue(1) ?? 0) is left")
+        }
+      }
+    }
+
     @Test func `of two optimistic updates the one that is committed stays`() throws {
       try forEveryInterleaving {
         let map = MultiplexerMap<Int, [Int]> { _ in [] }

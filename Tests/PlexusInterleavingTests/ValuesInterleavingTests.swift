@@ -93,6 +93,37 @@ extension `Every order of jobs` {
       }
     }
 
+    @Test func `a part of one key path is one history through all its temporaries`() throws {
+      try forEveryInterleaving(deviations: 3) {
+        let store = Store<[Int], Int>([0]) { $0[0] += $1 }
+        let readers = (0..<2).map { _ in
+          Task {
+            let part = store.select(\.[0])
+            var seen: [Int] = []
+            for await number in part.subscription(bufferingPolicy: .unbounded) {
+              try Wrong.unless(part.current >= number, "\(part.current) is behind \(number)")
+              seen.append(number)
+              if number == 3 { break }
+            }
+            return seen
+          }
+        }
+        let sender = Task {
+          for _ in 0..<3 {
+            store.dispatch(1)
+            try Wrong.unless(store.select(\.[0]).current == store.state[0], "it is behind")
+            await hop()
+          }
+        }
+        try await sender.value
+        for reader in readers {
+          let seen = try await reader.value
+          try Wrong.unless(seen == Array((seen.first ?? 9)...3), "\(seen)")
+        }
+        try Wrong.unless(store.subscriberCount == 0, "a part is still subscribed")
+      }
+    }
+
     @Test func `the last live subscription leaves nothing behind, whenever a signal comes`() throws
     {
       try forEveryInterleaving(deviations: 3) {

@@ -26,7 +26,6 @@ final class Directory: Sendable {
   /// The throttler that writes to disk during the day, or `nil` without a cache.
   private let writing: Throttler?
   private let requestCount = Atomic(0)
-  private let revalidations: Revalidations
 
   /// Creates an empty directory.
   ///
@@ -37,8 +36,6 @@ final class Directory: Sendable {
   /// - Throws: A `StorageError` if the folder cannot be used.
   init(client: OriginClient, clock: DayClock, cache: CacheFolder? = nil) throws {
     let repository = repository
-    let revalidations = Revalidations()
-    self.revalidations = revalidations
     badges = Badges(origin: client.address, folder: cache?.media)
     airlines = MultiplexerMap(
       id: "airlines",
@@ -78,9 +75,7 @@ final class Directory: Sendable {
       cacher: try cache.map { UntrustedCopies(try $0.cacher("weather")) },
       clock: clock
     ) { key, context in
-      let renewal = try await client.renewal(at: "/weather/\(key)", context, by: clock)
-      if renewal.isUnchanged { revalidations.count.add(1, ordering: .relaxed) }
-      return renewal.result
+      try await client.renewal(at: "/weather/\(key)", context, by: clock)
     }.register(in: repository)
     writing = cache.map { _ in
       Throttler(interval: .seconds(1), leading: false) {
@@ -127,8 +122,6 @@ final class Directory: Sendable {
 
   /// The counters so far.
   var tally: LookupTally {
-    // Read before the fetches, which include these, so that the difference is never negative.
-    let revalidated = revalidations.count.load(ordering: .acquiring)
     let maps = [
       airlines.statistics, aircraft.statistics, origins.statistics, destinations.statistics,
       weather.statistics,
@@ -136,13 +129,8 @@ final class Directory: Sendable {
     return LookupTally(
       requests: requestCount.load(ordering: .relaxed),
       statistics: maps.reduce(CacheStatistics()) { $0 + $1 },
-      revalidated: revalidated,
       badges: badges.downloadCount
     )
-  }
-
-  private final class Revalidations: Sendable {
-    let count = Atomic(0)
   }
 
   /// Requests the value of a key from a map; returns no value without a key.
@@ -162,10 +150,11 @@ struct LookupTally: Hashable, Sendable {
   var requests = 0
   /// The combined statistics of the maps.
   var statistics = CacheStatistics()
-  /// The number of fetches that found the value unchanged.
-  var revalidated = 0
   /// The number of downloaded badges.
   var badges = 0
+
+  /// The number of fetches that found the value unchanged.
+  var revalidated: Int { statistics.revalidations }
 
   /// The number of fetches without successful revalidations.
   var fetches: Int {

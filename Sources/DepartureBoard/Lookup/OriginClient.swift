@@ -1,7 +1,6 @@
 import Foundation
 import Plexus
 import PlexusNetworking
-import Synchronization
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -74,37 +73,20 @@ final class OriginClient: Sendable {
     at path: String,
     _ context: FetchContext<Value?>,
     by clock: DayClock
-  ) async throws -> Renewal<Value?> {
-    let arrivals = Arrivals()
+  ) async throws -> FetchResult<Value?> {
     let fetcher = HTTPFetcher<Value?>(
       URLRequest(url: try url(of: path)),
       transport: transport,
       now: { clock.date },
-      decode: { data in
-        arrivals.count.add(1, ordering: .relaxed)
-        return try Self.decode(data, from: path) as Value
-      }
+      decode: { data in try Self.decode(data, from: path) as Value }
     )
     do {
-      let result = try await fetcher.fetch(context)
-      // Nothing is decoded if the value has not changed.
-      return Renewal(result: result, isUnchanged: arrivals.count.load(ordering: .relaxed) == 0)
+      return try await fetcher.fetch(context)
     } catch let error as HTTPStatusError where error.status == 404 {
-      return Renewal(result: .value(nil), isUnchanged: false)
+      return .value(nil)
     } catch let error as HTTPStatusError {
       throw AnswerError.status(error.status, path: path)
     }
-  }
-
-  /// The result of a conditional request.
-  struct Renewal<Value: Sendable>: Sendable {
-    let result: FetchResult<Value>
-    /// Whether the origin has confirmed the current value.
-    let isUnchanged: Bool
-  }
-
-  private final class Arrivals: Sendable {
-    let count = Atomic(0)
   }
 
   private func url(of path: String) throws -> URL {

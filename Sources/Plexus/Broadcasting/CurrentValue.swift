@@ -204,27 +204,3 @@ extension CurrentValue: HubBacked {
     state.withLock { body(hub, [$0.value]) }
   }
 }
-
-extension CurrentValue {
-  /// Returns the current number of subscribers, followed by every change.
-  ///
-  /// The stream does not count as a subscriber, and ends when the value finishes or is released. For details, see
-  /// ``Messenger/subscriberCounts(bufferingPolicy:)``.
-  ///
-  /// - Parameter bufferingPolicy: The policy for numbers that the reader has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
-  public nonisolated func subscriberCounts(
-    bufferingPolicy: BufferingPolicy<Int> = .unbounded
-  ) -> AsyncStream<Int> {
-    hub.counts(bufferingPolicy: bufferingPolicy)
-  }
-
-  /// Waits until there is a subscriber, which can be a stream or a handler.
-  ///
-  /// - Throws: A `CancellationError` if the calling task is cancelled; ``BroadcastError/finished`` if the value has
-  ///   finished.
-  public nonisolated func waitForSubscriber() async throws {
-    try await hub.waitForSubscriber()
-    withExtendedLifetime(self) {}
-  }
-}

@@ -34,6 +34,30 @@ extension Messenger {
   }
 }
 
+extension CurrentValue {
+  /// Returns the number of subscribers at this moment and whenever it changes, each number in order.
+  ///
+  /// The rules are those of ``Messenger/subscriberCounts(bufferingPolicy:)``: it is not a subscriber, and
+  /// ends with the value.
+  ///
+  /// - Parameter bufferingPolicy: What is kept while the reader is behind.
+  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  public nonisolated func subscriberCounts(
+    bufferingPolicy: BufferingPolicy<Int> = .unbounded
+  ) -> AsyncStream<Int> {
+    hub.counts(bufferingPolicy: bufferingPolicy)
+  }
+
+  /// Waits until there is a subscriber, a stream or a handler; returns at once if there is one.
+  ///
+  /// - Throws: A `CancellationError` if the calling task is cancelled, ``BroadcastError/finished`` if the
+  ///   value has finished.
+  public nonisolated func waitForSubscriber() async throws {
+    try await hub.waitForSubscriber()
+    withExtendedLifetime(self) {}
+  }
+}
+
 extension SharedSequence {
   /// Returns the current number of subscribers, followed by every change.
   ///

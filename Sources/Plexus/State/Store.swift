@@ -171,3 +171,19 @@ extension Store: HubBacked {
     cell.withState { body(cell.hub, [$0]) }
   }
 }
+
+extension Store: PartEvaluating {
+  nonisolated func connection<Part: Equatable & Sendable>(
+    of core: DerivedCore<Part>,
+    _ select: @escaping @Sendable (State) -> Part,
+    path: (any AnyKeyPath & Sendable)?
+  ) -> DerivedCore<Part>.Connection {
+    let changes = engine.changes(
+      of: select,
+      path: path,
+      countedBy: feeds,
+      bufferingPolicy: .unbounded
+    )
+    return core.connection(to: changes, replayLimit: 1, rounds: engine.rounds) { $0.new }
+  }
+}

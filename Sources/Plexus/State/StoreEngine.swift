@@ -36,6 +36,7 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
   /// Sets the current state and notifies the subscribers.
   @usableFromInline let publish: @Sendable (State) -> Void
   @usableFromInline let effects = EffectPool()
+  @usableFromInline let rounds = EvaluationRounds()
   @usableFromInline let queue: DrainQueue<Item, Machine>
 
   // A client's module knows the types of the cell, and so of the closures that use it.
@@ -131,8 +132,11 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
   func reduce(_ action: Action, _ machine: inout Machine) {
     let reducer = machine.reducer
     reducer(&machine.state, action)
+    guard !machine.selectors.blocks.isEmpty else { return publish(machine.state) }
+    rounds.begin()
     publish(machine.state)
     machine.selectors.evaluate(machine.state)
+    rounds.end()
   }
 }
 

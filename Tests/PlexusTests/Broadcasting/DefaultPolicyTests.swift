@@ -75,6 +75,28 @@ import Testing
     #expect(await all(values, valuesToo) == [numbers, numbers])
   }
 
+  @Test func `subscribers of what is derived from messages lose nothing, those of states skip`()
+    async
+  {
+    let (messenger, value) = (Messenger<Int>(), CurrentValue(0))
+    let views: [any Broadcaster<Int>] = [
+      messenger.map { $0 }, messenger.filter { _ in true }, messenger.removeDuplicates(),
+    ]
+    let states: [any Broadcaster<Int>] = [
+      value.map { $0 }, value.filter { _ in true }, value.removeDuplicates(), value.select { $0 },
+    ]
+    let streams = views.map { $0.subscribe() }
+    let newest = states.map { $0.subscribe() }
+    for number in numbers {
+      messenger.send(number)
+      value.value = number
+    }
+    messenger.finish()
+    value.finish()
+    #expect(await all(streams, []) == Array(repeating: numbers, count: 3))
+    #expect(await all(newest, []) == Array(repeating: [100], count: 4))
+  }
+
   @Test func `subscribers to changes lose nothing`() async {
     var store: Store<Int, Int>? = Store(0) { $0 = $1 }
     var page = store?.page({ _ in 0 }, reducer: { (state: inout Int, new: Int) in state = new })

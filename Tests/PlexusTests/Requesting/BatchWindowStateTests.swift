@@ -36,4 +36,27 @@ import Testing
     if let last = open.last { departed += state.close(last.number) }
     #expect(departed == Array(0..<added))
   }
+
+  @Test func `lets items depart that do not count, behind the others`() {
+    var state = BatchWindowState<Int>(maximumSize: 2)
+    let isDropped: (Int) -> Bool = { $0 < 0 }
+    guard case .opens(let number) = state.add(-1, isDropped: isDropped) else {
+      Issue.record("No batch was opened")
+      return
+    }
+    for item in [-2, 1, -3] {
+      guard case .joins = state.add(item, isDropped: isDropped) else {
+        Issue.record("\(item) has not joined")
+        return
+      }
+      #expect(state.isOpen(number))
+    }
+    guard case .departs(let items) = state.add(2, isDropped: isDropped) else {
+      Issue.record("The batch is full")
+      return
+    }
+    #expect(items.prefix(2) == [1, 2])
+    #expect(items.sorted() == [-3, -2, -1, 1, 2])
+    #expect(!state.isOpen(number))
+  }
 }

@@ -134,6 +134,26 @@ import Testing
     #expect(origin.calls == expected.calls)
   }
 
+  @Test func `is not filled by keys that have been left or stored`() async throws {
+    let map = map(CachePolicy(whenUnobserved: .cancel), maximumBatchSize: 3)
+    let doomed = begin { try await map.request(1) }
+    await clock.sleepers(1)
+    doomed.cancel()
+    await #expect(throws: CancellationError.self) { try await doomed.value }
+    let stored = begin { try await map.request(2) }
+    map.store(7, for: 2)
+    #expect(try await stored.value == 7)
+    let callers = [3, 4].map { key in begin { try await map.request(key) } }
+    #expect(origin.calls.isEmpty)
+    let last = begin { try await map.request(5) }
+    // The batch has departed: the end of the window changes nothing.
+    clock.advance(by: .seconds(1))
+    #expect(try await last.value == 105)
+    for caller in callers { _ = try await caller.value }
+    #expect(origin.calls == [[3, 4, 5]])
+    #expect(clock.sleeperCount == 0)
+  }
+
   @Test func `of which all callers have left fetches nothing`() async throws {
     let map = map(CachePolicy(whenUnobserved: .cancel), maximumBatchSize: 2)
     for key in [1, 2] {

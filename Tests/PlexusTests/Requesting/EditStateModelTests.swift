@@ -45,7 +45,7 @@ import Testing
             result.append(change)
             results.append(result)
           }
-          let left = state.remove(open.id, results: results, version: version)
+          let left = state.remove(open.id, results: results, version: version)?.value
           value = left ?? []
           #expect(left != nil)
         }

@@ -46,6 +46,47 @@ import Testing
   }
 }
 
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The time of a fetch` {
+  @Test(arguments: [true, false])
+  func `does not count if the fetch is cancelled`(isCancelled: Bool) async throws {
+    let clock = ManualClock()
+    let cache = KeyedCache<Int, Int>(
+      id: "numbers",
+      type: Int.self,
+      namesKeys: true,
+      policy: CachePolicy(),
+      clock: clock,
+      fetch: KeyedCache.fetch { (key: Int) in key }
+    )
+    let flight = KeyFlight(7, source: cache.source, hash: cache.hasher.hash(7), priority: nil)
+    try await cache.attempts(of: flight) { _ in
+      clock.advance(by: .seconds(1))
+      if isCancelled { flight.cancel() }
+    }
+    #expect(cache.currentStatistics.fetchTime == (isCancelled ? .zero : .seconds(1)))
+    #expect(cache.currentStatistics.longestFetch == (isCancelled ? .zero : .seconds(1)))
+  }
+}
+
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A clear by tag` {
+  @Test func `covers copies that were written before the clock was set back`() async throws {
+    let map = MultiplexerMap<Int, Int>(
+      cacher: SimpleCacher(),
+      tagging: { _ in ["all"] },
+      clock: ManualClock(),
+      onKeyFetch: { $0 }
+    )
+    let cache = await map.owner.cache
+    let future = wallClockTime() + .seconds(3600)
+    cache.shards.withEachLock { $0.pendingWrites?.noteWrite(at: future) }
+    cache.forget(tags: ["all"])
+    let verdicts = cache.tagMarks.withLock { marks in
+      [future, future + .nanoseconds(1)].map { marks.judge(["all"], storedAt: $0) }
+    }
+    #expect(verdicts == [.cleared, .usable])
+  }
+}
+
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A key that is not equal to itself` {
   @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
   func `is fetched for its callers, and takes no room`(
@@ -69,5 +110,41 @@ import Testing
     cache.shards.withEachLock { count += $0.keys.count }
     #expect(count == 0)
     #expect(cache.statistics == CacheStatistics(misses: 10, fetches: 10))
+  }
+
+  @Test func `leaves nothing behind, whatever is done with it`() async throws {
+    let map = MultiplexerMap<Double, Int>(clock: ManualClock()) { _ in 1 }
+    for _ in 0..<3 {
+      map.store(1, for: .nan)
+      map.store([.nan: 1])
+      map.update(.nan) { $0 += 1 }
+      try await map.update(.nan, optimistically: { $0 += 1 }, commit: {})
+      await #expect(throws: Broken.self) {
+        try await map.update(.nan, optimistically: { $0 += 1 }, commit: { throw Broken() })
+      }
+      map.prefetch([.nan, .nan])
+      map.refresh([.nan])
+      map.clearMemory(.nan)
+      try await map.clear([.nan])
+      try await map.clear(where: \.isNaN)
+      let states = map.subscribe(to: .nan)
+      let live = map[.nan].subscribe(refetching: .whenStale)
+      #expect(map.cachedValue(.nan) == nil)
+      withExtendedLifetime((states, live)) {}
+    }
+    #expect(map.count == 0)
+    var left = 0
+    let cache = await map.owner.cache
+    cache.shards.withEachLock { shard in
+      left += shard.keys.count + shard.edits.count + shard.hubs.count + shard.lives.count
+    }
+    #expect(left == 0)
+  }
+
+  @Test func `has an answer among those of other keys`() async {
+    let map = MultiplexerMap<Double, Int>(clock: ManualClock()) { _ in 1 }
+    let results = await map.request([.nan, 1, .nan, 1])
+    #expect(results.count == 3)
+    #expect(results.values.compactMap { try? $0.get() } == [1, 1, 1])
   }
 }

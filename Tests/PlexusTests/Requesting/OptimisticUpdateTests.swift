@@ -187,6 +187,44 @@ import Testing
     #expect(cacher.values == ["7": 2])
   }
 
+  @Test func `is written once it is committed, though one before it fails later`() async throws {
+    let cacher = SimpleCacher()
+    let map = MultiplexerMap<Int, Int>(policy: policy, cacher: cacher, clock: clock) { $0 }
+    map.store(1, for: 7)
+    try await map.flush()
+    let gate = Gate()
+    let failing = begin {
+      try await map.update(7, optimistically: { $0 += 10 }) {
+        try await gate.wait()
+        throw Broken()
+      }
+    }
+    try await map.update(7, optimistically: { $0 += 100 }, commit: {})
+    try await map.flush()
+    #expect(cacher.values == ["7": 1])
+    gate.open()
+    await #expect(throws: Broken.self) { try await failing.value }
+    #expect(map.cachedValue(7) == 101)
+    try await map.flush()
+    #expect(cacher.values == ["7": 101])
+  }
+
+  @Test func `that fails alone leaves nothing to be written`() async throws {
+    let cacher = SimpleCacher()
+    let map = MultiplexerMap<Int, Int>(policy: policy, cacher: cacher, clock: clock) { $0 }
+    let events = Recorder(map.events())
+    map.store(1, for: 7)
+    try await map.flush()
+    await #expect(throws: Broken.self) {
+      try await map.update(7, optimistically: { $0 = 2 }, commit: { throw Broken() })
+    }
+    try await map.flush()
+    map.store(3, for: 8)
+    try await map.flush()
+    let names = await events.first(6).map(\.description)
+    #expect(names.filter { $0.contains("written") }.count == 2)
+  }
+
   @Test func `is not written when it leaves memory`() async throws {
     let cacher = SimpleCacher()
     let map = MultiplexerMap<Int, Int>(policy: policy, cacher: cacher, clock: clock) { $0 }

@@ -71,6 +71,16 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
+  func `leaves a stale value, which an update does not make fresh`(kind: CacheKind) async throws {
+    let origin = Tally()
+    let cache = kind.make(policy: policy, clock: clock) { origin.increment() }
+    _ = try await cache.request()
+    clock.advance(by: .seconds(60))
+    #expect(cache.update { $0 += 10 } == 11)
+    #expect(try await cache.request() == 2)
+  }
+
+  @Test(arguments: CacheKind.allCases)
   func `gives way to the time while a stale value is renewed`(kind: CacheKind) async throws {
     var policy = policy
     policy.staleWhileRevalidate = .seconds(30)

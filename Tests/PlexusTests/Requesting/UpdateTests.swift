@@ -67,6 +67,21 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
+  func `leaves a refresh to be served whose fetch it has cut off`(kind: CacheKind) async throws {
+    let gate = Gate()
+    let origin = ScriptedFetcher<Int>([.success(1), .success(2)], gate: gate)
+    let cache = kind.make(policy: policy, clock: clock) { try await origin.fetch() }
+    cache.store(5)
+    let refreshed = cache.refresh()
+    let caller = begin { try await refreshed.request() }
+    await gate.arrivals(1)
+    #expect(cache.update { $0 += 1 } == 6)
+    #expect(try await caller.value == 6)
+    gate.open()
+    #expect(try await cache.request() == 2)
+  }
+
+  @Test(arguments: CacheKind.allCases)
   func `that throws leaves the value as it is`(kind: CacheKind) async throws {
     let cache = kind.make(policy: policy, clock: clock) { 1 }
     _ = try await cache.request()

@@ -321,6 +321,47 @@ import Testing
     }
   }
 
+  /// An id whose comparison runs a closure, once.
+  struct ComparingID: Hashable, Sendable {
+    let action: Guarded<(@Sendable () -> Void)?>
+
+    static func == (left: Self, right: Self) -> Bool {
+      let action = left.action.withLock { $0.take() }
+      action?()
+      return true
+    }
+
+    func hash(into hasher: inout Hasher) {}
+  }
+
+  @Test func `with an id can be cancelled while they are being started`() async {
+    let contexts = Guarded<[Middleware<Int, Int>.Context]>([])
+    let log = Log<Bool>()
+    let gate = Gate()
+    let id = ComparingID(action: Guarded(nil))
+    let store = Store<Int, Int>(
+      0,
+      middleware: [
+        Middleware { _, context, next in
+          contexts.withLock { $0.append(context) }
+          context.run(id: id, cancelsInFlight: true) {
+            try? await gate.wait()
+            log.append(Task.isCancelled)
+          }
+        }
+      ]
+    ) { _, _ in }
+    store.dispatch(1)
+    // The second effect is cancelled while its id is compared with that of the first.
+    id.action.withLock { action in
+      action = { contexts.withLock { $0.first }?.cancel(id: id) }
+    }
+    store.dispatch(2)
+    gate.open()
+    #expect(await log.first(2) == [true, true])
+    withExtendedLifetime(store) {}
+  }
+
   @Test func `with an id cancel those before them with the same id, and no others`() async {
     let (gate, log) = (Gate(), Log<String>())
     let store = makeStore(gate, log)

@@ -66,7 +66,8 @@ extension StatefulBroadcaster {
   ///
   /// The part is published when it changes: a subscriber never receives a value that equals the last one that it has
   /// received. The part is evaluated once per state, whatever the number of subscribers. While there are any,
-  /// ``StatefulBroadcaster/current`` returns the last result.
+  /// ``StatefulBroadcaster/current`` returns the last result. A ``Store``
+  /// evaluates equal key paths once for all its subscribers, whether the results are kept or temporaries.
   ///
   /// The result is a view. It is subscribed to this source only while it has subscribers. It keeps the source alive,
   /// its subscribers do not, and their streams end with the source. The view itself can be a temporary.
@@ -76,7 +77,7 @@ extension StatefulBroadcaster {
   public nonisolated func select<V: Equatable & Sendable>(
     _ path: any KeyPath<Element, V> & Sendable
   ) -> some StatefulBroadcaster<V> {
-    SelectedPart(self) { $0[keyPath: path] }
+    SelectedPart(self, path: path) { $0[keyPath: path] }
   }
 
   /// Returns a broadcaster of a value that a closure derives from the state.

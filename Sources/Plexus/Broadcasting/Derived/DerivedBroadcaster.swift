@@ -1,7 +1,8 @@
 /// A view of another broadcaster with transformed elements.
 struct DerivedBroadcaster<Source: Broadcaster, Element: Sendable>: HubBacked {
   let source: Source
-  let core: DerivedCore<Source.Element, Element>
+  private let transform: @Sendable (Source.Element) -> Element?
+  private let core: DerivedCore<Element>
 
   /// Creates a broadcaster that is subscribed to a source while it has subscribers.
   ///
@@ -15,7 +16,8 @@ struct DerivedBroadcaster<Source: Broadcaster, Element: Sendable>: HubBacked {
     _ transform: @escaping @Sendable (Source.Element) -> Element?
   ) {
     self.source = source
-    core = DerivedCore(areEqual: areEqual, transform)
+    self.transform = transform
+    core = DerivedCore(areEqual: areEqual)
   }
 
   var subscriberCount: Int { core.hub.subscriberCount }
@@ -34,37 +36,6 @@ struct DerivedBroadcaster<Source: Broadcaster, Element: Sendable>: HubBacked {
   func withHub<Result>(
     _ body: (_ hub: BroadcastHub<Element>, _ replay: [Element]) -> Result
   ) -> Result {
-    core.withHub(of: source, body)
-  }
-}
-
-/// A view of a part of a state.
-struct SelectedPart<Source: StatefulBroadcaster, Part: Equatable & Sendable>:
-  StatefulBroadcaster, HubBacked
-{
-  typealias Element = Part
-
-  private let derived: DerivedBroadcaster<Source, Part>
-  private let select: @Sendable (Source.Element) -> Part
-
-  init(_ source: Source, _ select: @escaping @Sendable (Source.Element) -> Part) {
-    derived = DerivedBroadcaster(source, areEqual: { $0 == $1 }, select)
-    self.select = select
-  }
-
-  var current: Part {
-    derived.core.current ?? select(derived.source.current)
-  }
-
-  var subscriberCount: Int { derived.subscriberCount }
-
-  func subscription(bufferingPolicy: BufferingPolicy<Part>) -> Subscription<Part> {
-    registered(bufferingPolicy: bufferingPolicy)
-  }
-
-  func withHub<Result>(
-    _ body: (_ hub: BroadcastHub<Part>, _ replay: [Part]) -> Result
-  ) -> Result {
-    derived.withHub(body)
+    core.withHub(connecting: { core.connection(to: source, transform) }, body)
   }
 }

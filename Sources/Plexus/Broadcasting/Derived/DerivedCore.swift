@@ -2,10 +2,7 @@
 ///
 /// The core does not keep the source alive. The source keeps the core, as one of its handlers. The sending thread
 /// transforms elements, one at a time and in order, with no lock held.
-final class DerivedCore<Input: Sendable, Output: Sendable>: Sendable {
-  /// Returns the element for subscribers, or `nil` for none.
-  typealias Transform = @Sendable (Input) -> Output?
-
+final class DerivedCore<Output: Sendable>: Sendable {
   /// The subscription to the source.
   struct Connection: Sendable {
     let link: Link
@@ -13,7 +10,6 @@ final class DerivedCore<Input: Sendable, Output: Sendable>: Sendable {
   }
 
   let hub: BroadcastHub<Output>
-  let transform: Transform
   /// Called with no lock held when the subscription to the source ends.
   private let onStop: (@Sendable () -> Void)?
   private let connection = Locked<Connection?>(nil)
@@ -23,32 +19,40 @@ final class DerivedCore<Input: Sendable, Output: Sendable>: Sendable {
   /// - Parameters:
   ///   - areEqual: Compares elements if duplicates are removed.
   ///   - onStop: Called with no lock held when the subscription to the source ends.
-  ///   - transform: Returns the element for subscribers, or `nil` for none.
   init(
     areEqual: DuplicateFilter<Output>.AreEqual? = nil,
-    onStop: (@Sendable () -> Void)? = nil,
-    _ transform: @escaping Transform
+    onStop: (@Sendable () -> Void)? = nil
   ) {
     self.onStop = onStop
     let core = WeakReference<DerivedCore>()
     // Sources can revoke unread elements, and so can broadcasters that are derived from them.
     hub = BroadcastHub(isResettable: true, onEmpty: { core.object?.stop() }, areEqual: areEqual)
-    self.transform = transform
     core.set(self)
   }
 
   /// Calls the body, which registers a subscriber, and before that subscribes to the source if it is the first.
+  ///
+  /// - Parameters:
+  ///   - connect: Subscribes to the source.
+  ///   - present: Makes the element for the present state of the source, if it has one. It is called if the source
+  ///     replays its state only after the current action.
+  ///   - body: Registers the subscriber.
+  /// - Returns: The result of the body.
   func withHub<Result>(
-    of source: some Broadcaster<Input>,
+    connecting connect: () -> Connection,
+    present: () -> Output? = { nil },
     _ body: (_ hub: BroadcastHub<Output>, _ replay: [Output]) -> Result
   ) -> Result {
     if let result = register(body) { return result }
-    let new = connect(to: source)
+    let new = connect()
+    let replay = new.link.isWaiting ? present() : nil
     let (result, isUsed, hasEnded) = connection.withLock { connection in
       let hasEnded = new.link.hasEnded
       let isUsed = connection == nil && !hasEnded
       if isUsed { connection = new }
-      return (body(hub, (connection ?? new).link.replay), isUsed, hasEnded && connection == nil)
+      let link = (connection ?? new).link
+      if let replay { link.begin(with: replay) }
+      return (body(hub, link.replay), isUsed, hasEnded && connection == nil)
     }
     if !isUsed { new.handler.cancel() }
     // The subscriber still receives the replay that the source has after its end.
@@ -64,10 +68,41 @@ final class DerivedCore<Input: Sendable, Output: Sendable>: Sendable {
     }
   }
 
-  private func connect(to source: some Broadcaster<Input>) -> Connection {
+  /// Subscribes to a source.
+  ///
+  /// - Parameters:
+  ///   - source: The source.
+  ///   - minimumReplay: The number of elements that a new subscriber gets first in any case.
+  ///   - transform: Makes the element for subscribers; `nil` if they get none.
+  /// - Returns: The subscription.
+  func connection<Input: Sendable>(
+    to source: some Broadcaster<Input>,
+    minimumReplay: Int = 0,
+    _ transform: @escaping @Sendable (Input) -> Output?
+  ) -> Connection {
     let subscription = source.subscription(bufferingPolicy: .unbounded)
     let limit = (source as? any HubBacked<Input>)?.replayLimit ?? 0
-    let link = Link(core: self, replayLimit: max(limit, subscription.subscriber.replay.count))
+    let replayLimit = max(limit, minimumReplay, subscription.subscriber.replay.count)
+    return connection(to: subscription, replayLimit: replayLimit, transform)
+  }
+
+  /// Reads a subscription.
+  ///
+  /// - Parameters:
+  ///   - subscription: The subscription.
+  ///   - replayLimit: The largest number of elements that a new subscriber gets first.
+  ///   - rounds: The rounds in which the source evaluates elements, if it does so after a state was published.
+  ///   - transform: Makes the element for subscribers; `nil` if they get none.
+  /// - Returns: The subscription.
+  func connection<Input: Sendable>(
+    to subscription: Subscription<Input>,
+    replayLimit: Int,
+    rounds: EvaluationRounds? = nil,
+    _ transform: @escaping @Sendable (Input) -> Output?
+  ) -> Connection {
+    let link = Link(core: self, replayLimit: replayLimit, rounds: rounds) { box in
+      transform(Box<Input>.element(of: box))
+    }
     let handler = subscription.handler(Handler.Recipe(isolation: nil, .direct(link)))
     return Connection(link: link, handler: handler)
   }
@@ -75,9 +110,9 @@ final class DerivedCore<Input: Sendable, Output: Sendable>: Sendable {
   /// The newest element, if the elements sent so far have all been transformed.
   var current: Output? {
     connection.withLock { connection in
-      guard let connection, connection.link.newest == connection.handler.queue.end - 1 else {
-        return nil
-      }
+      guard let connection, connection.link.newest == connection.handler.queue.end - 1,
+        connection.link.isOfNewestRound
+      else { return nil }
       return connection.link.replay.last
     }
   }

@@ -4,6 +4,10 @@ extension DerivedCore {
   /// The handler that subscribes a derived broadcaster to its source.
   final class Link: Handler.DirectCalls, @unchecked Sendable {
     private let core: DerivedCore
+    /// Makes the element for subscribers; `nil` if they get none.
+    private let transform: @Sendable (AnyBox) -> Output?
+    /// The rounds in which the source evaluates elements, if it does so after a state was published.
+    private let rounds: EvaluationRounds?
     /// The maximum number of replayed elements.
     private let replayLimit: Int
     /// The results for the last elements, with `nil` for elements that were filtered out.
@@ -12,14 +16,44 @@ extension DerivedCore {
     private var last: Output?
     /// The number of the last transformed element of the source.
     private(set) var newest = Int.min
+    /// The round in which that element was evaluated; `nil` if that is over.
+    private var round: Int?
+    /// Whether the source has begun to hand over its first element.
+    private var hasBegun = false
     /// Whether the source has ended.
     var hasEnded = false
 
     var isOrdered: Bool { true }
 
-    init(core: DerivedCore, replayLimit: Int) {
+    init(
+      core: DerivedCore,
+      replayLimit: Int,
+      rounds: EvaluationRounds?,
+      _ transform: @escaping @Sendable (AnyBox) -> Output?
+    ) {
       self.core = core
       self.replayLimit = replayLimit
+      self.rounds = rounds
+      self.transform = transform
+    }
+
+    /// Whether the source has yet to hand over its first element.
+    var isWaiting: Bool {
+      core.withLock(for: self) { _ in !hasBegun && !hasEnded }
+    }
+
+    /// Whether the newest element is evaluated from the newest state of the source; called under the lock of the core.
+    var isOfNewestRound: Bool {
+      guard let running = rounds?.running else { return true }
+      return running == round
+    }
+
+    /// Takes an element as the first one, unless the source has begun to hand over one; called under the lock of the
+    /// core.
+    func begin(with element: Output) {
+      guard !hasBegun, !hasEnded, recent.isEmpty else { return }
+      recent.append(element)
+      if core.hub.areEqual != nil { last = element }
     }
 
     /// The elements to replay to a new subscriber; accessed under the lock of the core.
@@ -29,12 +63,13 @@ extension DerivedCore {
 
     func call(_ box: AnyBox, _ sequence: Int, in queue: HandlerQueue) {
       // Both are user code.
-      let output = core.transform(Box<Input>.element(of: box))
+      let output = transform(box)
       let isDuplicate = isDuplicate(output)
       var garbage: [Output?] = []
       let delivery = core.withLock(for: self) { isConnected -> Delivery<Output>? in
         guard queue.isCurrent(sequence) else { return nil }
         newest = sequence
+        round = rounds?.runningHere
         guard !isDuplicate else { return nil }
         if replayLimit > 0 {
           if recent.count == replayLimit, let oldest = recent.popFirst() { garbage.append(oldest) }
@@ -52,9 +87,12 @@ extension DerivedCore {
     }
 
     private func isDuplicate(_ output: Output?) -> Bool {
-      guard let output, let areEqual = core.hub.areEqual else { return false }
-      guard let last = core.withLock(for: self, { _ in last }) else { return false }
-      return areEqual(last, output)
+      let former = core.withLock(for: self) { _ in
+        hasBegun = true
+        return last
+      }
+      guard let output, let former, let areEqual = core.hub.areEqual else { return false }
+      return areEqual(former, output)
     }
 
     func note() {

@@ -50,7 +50,7 @@ final class BatchWindow: Sendable {
       // Made before it is known whether it is needed: another caller may fill the batch at any moment.
       let departure = flight.inheritsTaskLocals ? OneShot<[Flight]>() : nil
       let (step, old) = state.withLock { state in
-        let step = state.batch.add(flight)
+        let step = state.batch.add(flight) { $0.isCancelled || $0.isSettled }
         switch step {
         case .joins:
           return (step, (timer: Task<Void, Never>?.none, departure: OneShot<[Flight]>?.none))

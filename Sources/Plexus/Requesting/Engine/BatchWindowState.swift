@@ -12,6 +12,8 @@ struct BatchWindowState<Item: Sendable>: Sendable {
 
   private let maximumSize: Int
   private var items: [Item] = []
+  /// Items that do not count; they depart with the others.
+  private var dropped: [Item] = []
   /// The number of the batch that is open, or will be opened next.
   private(set) var number = 0
 
@@ -22,14 +24,24 @@ struct BatchWindowState<Item: Sendable>: Sendable {
 
   /// Whether a batch of that number is open.
   func isOpen(_ number: Int) -> Bool {
-    number == self.number && !items.isEmpty
+    number == self.number && !(items.isEmpty && dropped.isEmpty)
   }
 
   /// Adds an item.
-  mutating func add(_ item: Item) -> Step {
+  ///
+  /// - Parameters:
+  ///   - item: The item.
+  ///   - isDropped: Whether an item does not count towards the largest number any more.
+  /// - Returns: What follows.
+  mutating func add(_ item: Item, isDropped: (Item) -> Bool = { _ in false }) -> Step {
+    let isFirst = items.isEmpty && dropped.isEmpty
     items.append(item)
-    if items.count >= maximumSize { return .departs(take()) }
-    return items.count == 1 ? .opens(number) : .joins
+    if items.count >= maximumSize {
+      dropped += items.filter(isDropped)
+      items.removeAll(where: isDropped)
+      if items.count >= maximumSize { return .departs(take()) }
+    }
+    return isFirst ? .opens(number) : .joins
   }
 
   /// Closes a batch at the end of its window.
@@ -41,9 +53,9 @@ struct BatchWindowState<Item: Sendable>: Sendable {
 
   private mutating func take() -> [Item] {
     defer {
-      items = []
+      (items, dropped) = ([], [])
       number += 1
     }
-    return items
+    return items + dropped
   }
 }

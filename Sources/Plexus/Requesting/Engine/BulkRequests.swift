@@ -20,6 +20,7 @@ extension KeyedCache {
     var places: [CacheEngine.PendingPlace] = []
     let scope = WaitScope.awaited
     let now = time.now()
+    let isTrusted = link == nil || isTrusted()
     var caller: Caller?
     // The result of every key that has to be waited for, until it is known.
     var unknown: Result<Value, any Error>?
@@ -28,8 +29,10 @@ extension KeyedCache {
       // A key that is there twice is requested once.
       fill(&results[key]) {
         let hash = hasher.hash(key)
-        let value = shards.withLock(hash: hash) {
-          $0.hit(key, hash: hash, ticket: ticket, at: now, refreshAhead: refreshAhead)
+        let value = shards.withLock(hash: hash) { shard in
+          isTrusted
+            ? shard.hit(key, hash: hash, ticket: ticket, at: now, refreshAhead: refreshAhead)
+            : nil
         }
         if let value { return .success(value) }
         let known = caller ?? Caller(scope, isBulk: bulkFetch != nil, at: now)
@@ -47,7 +50,8 @@ extension KeyedCache {
           places.append(PendingPlace(flight: flight, place: place))
           let result = unknown ?? .failure(CancellationError())
           unknown = result
-          return result
+          // What is put in for a key that is not equal to itself cannot be replaced later.
+          return key == key ? result : nil
         }
       }
     }
@@ -62,7 +66,7 @@ extension KeyedCache {
       case .failure, .cancelled:
         if let error = outcome?.error { results[pending[index]] = .failure(error) }
       case nil:
-        break
+        results[pending[index]] = .failure(CancellationError())
       }
     }
     return results
@@ -73,7 +77,7 @@ extension KeyedCache {
   @inline(__always)
   func fill(
     _ result: inout Result<Value, any Error>?,
-    _ make: () -> Result<Value, any Error>
+    _ make: () -> Result<Value, any Error>?
   ) {
     if result == nil { result = make() }
   }

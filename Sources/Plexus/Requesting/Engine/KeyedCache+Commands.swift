@@ -2,6 +2,8 @@ extension KeyedCache {
   /// Stores a value from outside.
   @inlinable
   func store(_ value: Value, for key: Key, hash: UInt64) {
+    // A key that is not equal to itself, such as a NaN, would never be found again.
+    guard key == key else { return }
     let now = time.now()
     let lifetime = lifetime()
     // All of this is the user's code.

@@ -15,6 +15,8 @@ extension KeyedCache {
     optimistically change: @escaping Shard<Key, Value>.Change,
     commit: @concurrent @Sendable () async throws -> Result
   ) async throws -> Result {
+    // No value of a key that is not equal to itself is ever found again.
+    guard key == key else { return try await commit() }
     let id = UniqueID.next()
     draft(id, change, of: key, hash: hash)
     do {
@@ -61,14 +63,8 @@ extension KeyedCache {
     var effects = makeEffects()
     let confirmation = shards.withLock(hash: hash) { shard in
       let confirmation = shard.withEdits(of: key, hash: hash) { $0.confirm(id) }
-      if confirmation == .changesBase, let index = shard.keys.index(of: key, hash: hash) {
-        shard.noteUnwritten(
-          index,
-          name: name,
-          generation: generation,
-          isNewest: shard[index].state.unserved.isNone,
-          &effects
-        )
+      if confirmation == .changesBase {
+        shard.noteBase(of: key, hash: hash, name: name, generation, &effects)
       }
       shard.sweepEdits(&effects)
       return confirmation
@@ -117,6 +113,8 @@ extension KeyedCache {
     _ version: UInt64,
     cost: Int
   ) -> Bool {
+    let name = storage?.name(of: key)
+    let generation = storage?.generation
     var effects = makeEffects()
     var old: Value?
     var evicted = Shard<Key, Value>.Evicted()
@@ -124,11 +122,14 @@ extension KeyedCache {
       guard let index = shard.keys.index(of: key, hash: hash), shard.hasValue(index) else {
         return false
       }
-      let value = shard.withEdits(of: key, hash: hash) {
+      let rest = shard.withEdits(of: key, hash: hash) {
         $0.remove(id, results: results, version: version)
       }
-      guard let value else { return false }
-      old = shard.setValue(value, at: index, isEdit: true)
+      guard let rest else { return false }
+      old = shard.setValue(rest.value, at: index, isEdit: true)
+      if rest.changesBase {
+        shard.noteBase(of: key, hash: hash, name: name, generation, &effects)
+      }
       shard.publish(index, &effects)
       if effects.tellsEvents { shard.note(key, &effects, in: self) { .stored(key: $0) } }
       shard.sweepEdits(&effects)
@@ -139,5 +140,26 @@ extension KeyedCache {
     withExtendedLifetime(old) {}
     withExtendedLifetime(evicted) {}
     return isCurrent
+  }
+}
+
+extension Shard {
+  /// Notes that the confirmed value of a key has become one that the cacher does not have.
+  @inlinable
+  mutating func noteBase(
+    of key: Key,
+    hash: UInt64,
+    name: String?,
+    _ generation: CacheGeneration?,
+    _ effects: inout Effects
+  ) {
+    guard let index = keys.index(of: key, hash: hash) else { return }
+    noteUnwritten(
+      index,
+      name: name,
+      generation: generation,
+      isNewest: self[index].state.unserved.isNone,
+      &effects
+    )
   }
 }

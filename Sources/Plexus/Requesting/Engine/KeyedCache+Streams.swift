@@ -54,12 +54,25 @@ extension KeyedCache {
   @inlinable
   func removeHub(of key: Key, hash: UInt64) {
     let removed = shards.withLock(hash: hash) { shard in
-      guard let extras = shard.extras, let index = extras.hubs.index(of: key, hash: hash),
-        extras.hubs.entries[index].element.state.withLock({ $0.subscriberCount == 0 })
-      else { return KeyTable<Key, BroadcastHub<LoadState<Value>>>.Entry?.none }
+      guard let extras = shard.extras else {
+        return KeyTable<Key, BroadcastHub<LoadState<Value>>>.Entry?.none
+      }
+      let index =
+        key == key
+        ? extras.hubs.index(of: key, hash: hash)
+        // Such a key cannot be looked up: one of its hubs that have no subscribers is this one.
+        : extras.hubs.entries.firstIndex { $0.key != $0.key && $0.element.hasNoSubscribers }
+      guard let index, extras.hubs.entries[index].element.hasNoSubscribers else { return nil }
       return extras.hubs.remove(at: index)
     }
     withExtendedLifetime(removed) {}
+  }
+}
+
+extension BroadcastHub {
+  /// Whether no subscriber is registered.
+  @usableFromInline var hasNoSubscribers: Bool {
+    state.withLock { $0.subscriberCount == 0 }
   }
 }
 

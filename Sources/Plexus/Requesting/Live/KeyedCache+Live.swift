@@ -18,16 +18,16 @@ extension KeyedCache {
     let id = UniqueID.next()
     let live = beginLife(of: key, hash: hash)
     // It is subscribed as long as this subscriber.
-    let core = DerivedCore<LoadState<Value>, LoadState<Value>>(
+    let core = DerivedCore<LoadState<Value>>(
       onStop: { [weak self] in
         live.leave(id)
-        self?.endLife(of: key, hash: hash)
-      },
-      { $0 }
+        self?.endLife(live, of: key, hash: hash)
+      }
     )
-    let subscription = core.withHub(of: source) { hub, replay in
-      hub.subscription(bufferingPolicy: bufferingPolicy, replaying: replay)
-    }
+    let subscription = core.withHub(
+      connecting: { core.connection(to: source) { (state: LoadState<Value>) in state } },
+      { hub, replay in hub.subscription(bufferingPolicy: bufferingPolicy, replaying: replay) }
+    )
     live.join(id, refetching)
     return subscription
   }
@@ -48,9 +48,17 @@ extension KeyedCache {
     }
   }
 
-  private func endLife(of key: Key, hash: UInt64) {
+  private func endLife(_ live: LiveFetching<Key, Value>, of key: Key, hash: UInt64) {
     let (removed, value) = shards.withLock(hash: hash) { shard in
-      guard let extras = shard.extras, let index = extras.lives.index(of: key, hash: hash) else {
+      guard let extras = shard.extras else {
+        return (KeyTable<Key, LiveKey<Key, Value>>.Entry?.none, Value?.none)
+      }
+      let index =
+        key == key
+        ? extras.lives.index(of: key, hash: hash)
+        // Such a key cannot be looked up.
+        : extras.lives.entries.firstIndex { $0.element.fetching === live }
+      guard let index else {
         return (KeyTable<Key, LiveKey<Key, Value>>.Entry?.none, Value?.none)
       }
       extras.lives.entries[index].element.users -= 1

@@ -36,7 +36,8 @@ final class LiveFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       live.join(
         id,
         isWhenStale: refetching.isWhenStale,
-        interval: refetching.interval.map { Nanoseconds(saturating: $0) },
+        // A shorter interval than the clock can measure is still one.
+        interval: refetching.interval.map { max(Nanoseconds(saturating: $0), 1) },
         sight(),
         at: now
       )

@@ -185,9 +185,14 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   ///   - id: The number of the update.
   ///   - results: The results of the drafts above it without it.
   ///   - version: The version that they were computed from.
-  /// - Returns: The value in memory from now on; `nil` if the results were computed from another version.
+  /// - Returns: The value in memory from now on, and whether the base is another value, which no cacher has; `nil` if
+  ///   the results were computed from another version.
   @inlinable
-  mutating func remove(_ id: UInt64, results: [Value], version: UInt64) -> Value? {
+  mutating func remove(
+    _ id: UInt64,
+    results: [Value],
+    version: UInt64
+  ) -> (value: Value, changesBase: Bool)? {
     guard version == self.version, let index = drafts.firstIndex(where: { $0.id == id }) else {
       return nil
     }
@@ -198,8 +203,8 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
       drafts[index + offset].result = result
     }
     let value = drafts.last?.result ?? base
-    _ = settle()
-    return value
+    let changesBase = settle()
+    return value.map { ($0, changesBase) }
   }
 
   /// Makes confirmed drafts that nothing is below the base.

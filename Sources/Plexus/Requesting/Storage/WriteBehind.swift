@@ -40,7 +40,7 @@ final class WriteBehind: Sendable {
         }
         guard await !flush() else { continue }
         let failure = clock.nanoseconds()
-        _ = state.withLock { $0.noteChange(at: failure) }
+        state.withLock { $0.noteFailure(at: failure) }
       }
     }
   }

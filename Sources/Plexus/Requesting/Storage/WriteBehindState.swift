@@ -7,22 +7,33 @@ struct WriteBehindState: Hashable, Sendable {
     case ends
   }
 
+  /// The shortest time between a write that has failed and the next attempt.
+  private static var shortestPause: Nanoseconds { 100_000_000 }
+
   private let delay: Nanoseconds
   /// When the first of the changes was made that are not written; `nil` if there are none.
   private var firstChange: Nanoseconds?
+  /// The time before which nothing is written by itself, after a write that has failed.
+  private var pauseEnd = Nanoseconds.min
   private var hasTimer = false
 
   init(delay: Nanoseconds) {
     self.delay = delay
   }
 
-  /// Notes a change, or that a write has failed and is to be tried again.
+  /// Notes a change.
   ///
   /// - Returns: Whether a timer has to be started.
   mutating func noteChange(at now: Nanoseconds) -> Bool {
     if firstChange == nil { firstChange = now }
     defer { hasTimer = true }
     return !hasTimer
+  }
+
+  /// Notes that a write has failed, which is to be tried again.
+  mutating func noteFailure(at now: Nanoseconds) {
+    if firstChange == nil { firstChange = now }
+    pauseEnd = now.addingSaturating(Self.shortestPause)
   }
 
   /// Notes that everything that has changed so far is about to be written.
@@ -36,7 +47,7 @@ struct WriteBehindState: Hashable, Sendable {
       hasTimer = false
       return .ends
     }
-    let deadline = firstChange.addingSaturating(delay)
+    let deadline = max(firstChange.addingSaturating(delay), pauseEnd)
     return now < deadline ? .sleeps(until: deadline) : .flushes
   }
 }

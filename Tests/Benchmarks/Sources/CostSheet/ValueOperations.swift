@@ -57,6 +57,20 @@ private let derivedOperations: [Operation] = [
     for _ in 0..<count { store.dispatch(1) }
     use(subscription.droppedCount)
   },
+  Operation("select: dispatch, 1,000 temporaries of a part that stays", count: 300) { count in
+    let store = Store<Form, Int>(Form()) { form, step in form.count &+= step }
+    let subscriptions = (0..<1_000).map { _ in
+      store.select(\.text).subscription(bufferingPolicy: .bufferingNewest(1))
+    }
+    for _ in 0..<count { store.dispatch(1) }
+    withExtendedLifetime(subscriptions) {}
+  },
+  Operation("select of a store: subscription and drop", count: 600) { count in
+    let store = Store<Form, Int>(Form()) { form, step in form.count &+= step }
+    for _ in 0..<count {
+      _ = store.select(\.count).subscription(bufferingPolicy: .bufferingNewest(1))
+    }
+  },
   Operation("select: current, subscribed to", count: 30_000) { count in
     let value = CurrentValue(Form())
     let part = value.select(\.count)

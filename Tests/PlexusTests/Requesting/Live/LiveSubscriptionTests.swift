@@ -116,6 +116,18 @@ import Testing
     #expect(cache.statistics.fetches == 6)
   }
 
+  @Test func `bears an interval that no clock can measure`() async {
+    let origin = Origin()
+    let cache = origin.multiplexer()
+    let interval = Duration(secondsComponent: 0, attosecondsComponent: 1)
+    var stream: Subscription<LoadState<Int>>? = cache.subscription(refetching: .every(interval))
+    if let stream { await value(1, in: stream) }
+    await origin.clock.sleepers(1)
+    origin.clock.advance(by: .nanoseconds(1))
+    if let stream { await value(2, in: stream) }
+    stream = nil
+  }
+
   @Test func `of several intervals keeps to the shortest`() async {
     let origin = Origin()
     let cache = origin.multiplexer()

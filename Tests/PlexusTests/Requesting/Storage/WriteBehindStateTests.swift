@@ -33,18 +33,33 @@ import Testing
   }
 
   @Test func `counts from a failure, unless there is an older change`() {
-    var state = WriteBehindState(delay: 3)
+    var state = WriteBehindState(delay: 300_000_000)
     let step10 = state.noteChange(at: 0)
     #expect(step10)
     state.beginFlush()
-    let step11 = state.noteChange(at: 4)
-    #expect(!step11)
+    state.noteFailure(at: 4)
     let step12 = state.wake(at: 4)
-    #expect(step12 == .sleeps(until: 7))
+    #expect(step12 == .sleeps(until: 300_000_004))
     let step13 = state.noteChange(at: 6)
     #expect(!step13)
     let step14 = state.wake(at: 6)
-    #expect(step14 == .sleeps(until: 7))
+    #expect(step14 == .sleeps(until: 300_000_004))
+  }
+
+  @Test func `lets some time pass between attempts, however short the delay`() {
+    var state = WriteBehindState(delay: 0)
+    _ = state.noteChange(at: 5)
+    let step20 = state.wake(at: 5)
+    #expect(step20 == .flushes)
+    state.beginFlush()
+    state.noteFailure(at: 6)
+    let step21 = state.wake(at: 6)
+    #expect(step21 == .sleeps(until: 100_000_006))
+    _ = state.noteChange(at: 7)
+    let step22 = state.wake(at: 7)
+    #expect(step22 == .sleeps(until: 100_000_006))
+    let step23 = state.wake(at: 100_000_006)
+    #expect(step23 == .flushes)
   }
 
   @Test func `bears every delay`() {

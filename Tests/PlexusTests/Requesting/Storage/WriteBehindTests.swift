@@ -98,6 +98,24 @@ import Testing
     withExtendedLifetime((fetch, token)) {}
   }
 
+  @Test func `without a delay does not try again at once`() async {
+    let cacher = FailingCacher(failures: 1)
+    let map = MultiplexerMap<Int, Int>(
+      // Without a time limit of the cacher nothing else sleeps.
+      policy: CachePolicy(storageTimeout: .seconds(10_000_000_000), writeBehind: .zero),
+      cacher: cacher,
+      clock: clock
+    ) { $0 }
+    map.store(1, for: 1)
+    await clock.sleepers(1)
+    #expect(cacher.stored.isEmpty)
+    clock.advance(by: .milliseconds(100))
+    await cacher.attempts(2)
+    #expect(cacher.stored == ["1": 1])
+    map.store(2, for: 2)
+    await cacher.attempts(3)
+  }
+
   @Test func `is off by default`() async {
     let cacher = SimpleCacher()
     let map = MultiplexerMap<Int, Int>(cacher: cacher, clock: clock) { $0 }

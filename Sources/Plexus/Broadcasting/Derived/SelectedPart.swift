@@ -1,0 +1,67 @@
+/// A view of a part of a state.
+struct SelectedPart<Source: StatefulBroadcaster, Part: Equatable & Sendable>:
+  StatefulBroadcaster, HubBacked
+{
+  typealias Element = Part
+
+  private let source: Source
+  private let path: (any AnyKeyPath & Sendable)?
+  private let select: @Sendable (Source.Element) -> Part
+  private let core = DerivedCore<Part>(areEqual: { $0 == $1 })
+
+  /// Creates a view that is subscribed to its source while it has subscribers.
+  ///
+  /// - Parameters:
+  ///   - source: The source, which the view keeps and its subscribers do not.
+  ///   - path: The key path, if that is what is selected.
+  ///   - select: Makes the part.
+  init(
+    _ source: Source,
+    path: (any AnyKeyPath & Sendable)? = nil,
+    _ select: @escaping @Sendable (Source.Element) -> Part
+  ) {
+    self.source = source
+    self.path = path
+    self.select = select
+  }
+
+  var current: Part {
+    core.current ?? select(source.current)
+  }
+
+  var subscriberCount: Int { core.hub.subscriberCount }
+
+  func subscription(bufferingPolicy: BufferingPolicy<Part>) -> Subscription<Part> {
+    registered(bufferingPolicy: bufferingPolicy)
+  }
+
+  func withHub<Result>(
+    _ body: (_ hub: BroadcastHub<Part>, _ replay: [Part]) -> Result
+  ) -> Result {
+    core.withHub(connecting: connection, present: { select(source.current) }, body)
+  }
+
+  /// Subscribes to the source: to the changes of the part, if it evaluates parts itself.
+  private func connection() -> DerivedCore<Part>.Connection {
+    guard let source = source as? any PartEvaluating<Source.Element> else {
+      return core.connection(to: source, minimumReplay: 1, select)
+    }
+    return source.connection(of: core, select, path: path)
+  }
+}
+
+/// A source that evaluates parts of its states itself: equal key paths once for all subscribers.
+protocol PartEvaluating<Element>: StatefulBroadcaster {
+  /// Subscribes to the changes of a part.
+  ///
+  /// - Parameters:
+  ///   - core: The core of the view that subscribes.
+  ///   - select: Makes the part.
+  ///   - path: The key path, if that is what is selected.
+  /// - Returns: The subscription.
+  nonisolated func connection<Part: Equatable & Sendable>(
+    of core: DerivedCore<Part>,
+    _ select: @escaping @Sendable (Element) -> Part,
+    path: (any AnyKeyPath & Sendable)?
+  ) -> DerivedCore<Part>.Connection
+}
