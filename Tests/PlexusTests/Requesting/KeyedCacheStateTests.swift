@@ -58,11 +58,12 @@ import Testing
       clock: clock,
       fetch: KeyedCache.fetch { (key: Int) in key }
     )
-    let flight = KeyFlight(7, source: cache.source, hash: cache.hasher.hash(7), priority: nil)
-    try await cache.attempts(of: flight) { _ in
+    let flight = KeyFlight(7, source: cache.source, hash: cache.hasher.hash(7), priority: .none)
+    try await cache.attempts(of: flight) { flight, _ in
       clock.advance(by: .seconds(1))
       if isCancelled { flight.cancel() }
     }
+    cache.shards.withLock(hash: flight.hash) { $0.countTime(of: flight) }
     #expect(cache.currentStatistics.fetchTime == (isCancelled ? .zero : .seconds(1)))
     #expect(cache.currentStatistics.longestFetch == (isCancelled ? .zero : .seconds(1)))
   }
@@ -78,7 +79,7 @@ import Testing
     )
     let cache = await map.owner.cache
     let future = wallClockTime() + .seconds(3600)
-    cache.shards.withEachLock { $0.pendingWrites?.noteWrite(at: future) }
+    cache.shards.withEachLock { $0.extras?.pendingWrites?.noteWrite(at: future) }
     cache.forget(tags: ["all"])
     let verdicts = cache.tagMarks.withLock { marks in
       [future, future + .nanoseconds(1)].map { marks.judge(["all"], storedAt: $0) }
@@ -136,7 +137,9 @@ import Testing
     var left = 0
     let cache = await map.owner.cache
     cache.shards.withEachLock { shard in
-      left += shard.keys.count + shard.edits.count + shard.hubs.count + shard.lives.count
+      left += shard.keys.count
+      guard let extras = shard.extras else { return }
+      left += extras.edits.count + extras.hubs.count + extras.lives.count
     }
     #expect(left == 0)
   }
