@@ -47,7 +47,7 @@ extension EventChannel {
       self.init(id: id) { box, effects in
         guard let delivery = hub.prepare(Box<E>.element(of: box)) else { return true }
         let isAccepted = !mayRefuse || delivery.displaced.isEmpty
-        effects.add(delivery)
+        effects.add(delivery, id: id)
         return isAccepted
       } finish: {
         hub.finish()
@@ -148,10 +148,15 @@ extension EventChannel {
       return rest
     }
 
+    /// Adds the delivery of an event to a stream.
+    ///
+    /// - Parameters:
+    ///   - delivery: The delivery.
+    ///   - id: The place of the stream in subscription order.
     @inlinable
-    mutating func add<E>(_ delivery: Delivery<E>) {
+    mutating func add<E>(_ delivery: Delivery<E>, id: Int) {
       if let handlers = delivery.handlers { add(handlers) }
-      if !delivery.woken.isEmpty { woken += delivery.woken }
+      for parked in delivery.woken { woken.append(Waiter.ParkedTask(id: id, task: parked.task)) }
       if delivery.filled == nil, delivery.displaced.isEmpty { return }
       let rest = more()
       if let chunk = delivery.filled { rest.filled.append(chunk) }
@@ -175,8 +180,11 @@ extension EventChannel {
 
     /// Resumes tasks, reports results and releases events.
     consuming func perform() {
-      for task in woken { task.resume() }
-      handlers?.perform()
+      if let handlers {
+        handlers.perform(resuming: woken)
+      } else {
+        for task in woken { task.resume() }
+      }
       guard let rest else { return }
       for (ticket, part) in rest.parts {
         ticket.end(notified: part.notified, handled: part.handled)

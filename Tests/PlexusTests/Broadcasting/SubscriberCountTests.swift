@@ -224,6 +224,6 @@ import Testing
     messenger.finish()
     await #expect(throws: BroadcastError.finished) { try await waiting.value }
     await #expect(throws: BroadcastError.finished) { try await messenger.waitForSubscriber() }
-    #expect("\(BroadcastError.finished)".contains("Nobody"))
+    #expect("\(BroadcastError.finished)".contains("without a subscriber"))
   }
 }

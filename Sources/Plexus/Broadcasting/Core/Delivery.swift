@@ -18,7 +18,7 @@ struct Delivery<Element: Sendable>: Sendable {
   /// Resumes the tasks and calls what this thread has to call; called once, with no lock held.
   @inlinable
   consuming func deliver() {
+    if let handlers { return handlers.perform(resuming: woken) }
     for task in woken { task.resume() }
-    if let handlers { handlers.perform() }
   }
 }

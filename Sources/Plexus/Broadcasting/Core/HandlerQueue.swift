@@ -608,10 +608,21 @@ extension HandlerQueue {
     }
 
     /// Does what remains; called once, with no lock held.
+    ///
+    /// - Parameter woken: The tasks to resume. Those before a queue in subscription order come before its task.
     @usableFromInline
-    func perform() {
+    func perform(resuming woken: ContiguousArray<Waiter.ParkedTask> = []) {
+      var next = 0
+      for queue in queues where queue.direct == nil {
+        while next < woken.count, woken[next].id < queue.id {
+          woken[next].resume()
+          next += 1
+        }
+        queue.attend()
+      }
+      for task in woken[next...] { task.resume() }
       for item in discarded { item.report?.end(notified: 0, handled: 0) }
-      for queue in queues {
+      for queue in queues where queue.direct != nil {
         if takesBack { queue.direct?.takeBack(in: queue) }
         queue.attend()
       }
