@@ -59,30 +59,36 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
   #else
   // pthread_mutex_t instead of Synchronization.Mutex: the thread sanitizer supports it, and it is faster on
   // Linux.
-  @usableFromInline
-  @safe
-  struct Storage: @unchecked Sendable {
-    @usableFromInline var mutex: pthread_mutex_t
-    @usableFromInline var value: Value
+  /// The mutex, followed by the value.
+  @usableFromInline let storage: UnsafeMutableRawPointer
 
-    @inlinable
-    init(value: Value) {
-      unsafe mutex = pthread_mutex_t()
-      self.value = value
-    }
+  @inlinable static var valueOffset: Int {
+    let mask = MemoryLayout<Value>.alignment &- 1
+    return unsafe (MemoryLayout<pthread_mutex_t>.size &+ mask) & ~mask
   }
 
-  @usableFromInline let storage: UnsafeMutablePointer<Storage>
+  /// Whether `malloc` aligns sufficiently; what `allocate` does in any case costs twice as much.
+  @inlinable static var needsPlainMemory: Bool { MemoryLayout<Value>.alignment <= 16 }
 
-  /// The mutex, which is the first field of the storage.
   @inlinable var mutex: UnsafeMutablePointer<pthread_mutex_t> {
-    unsafe UnsafeMutableRawPointer(storage).assumingMemoryBound(to: pthread_mutex_t.self)
+    unsafe storage.assumingMemoryBound(to: pthread_mutex_t.self)
+  }
+
+  @inlinable var value: UnsafeMutablePointer<Value> {
+    unsafe (storage + Self.valueOffset).assumingMemoryBound(to: Value.self)
   }
 
   @inlinable
   init(_ value: consuming Value) {
-    unsafe storage = .allocate(capacity: 1)
-    unsafe storage.initialize(to: Storage(value: value))
+    let size = Self.valueOffset &+ MemoryLayout<Value>.size
+    if Self.needsPlainMemory, let memory = unsafe malloc(size) {
+      unsafe storage = memory
+    } else {
+      // Ends the program if there is no memory.
+      unsafe storage = .allocate(byteCount: size, alignment: MemoryLayout<Value>.alignment)
+    }
+    unsafe (storage + Self.valueOffset).initializeMemory(as: Value.self, to: value)
+    let mutex = unsafe storage.initializeMemory(as: pthread_mutex_t.self, to: pthread_mutex_t())
     let status = unsafe pthread_mutex_init(mutex, nil)
     precondition(status == 0, "The system could not initialize a mutex")
   }
@@ -90,8 +96,8 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
   @inlinable
   deinit {
     unsafe pthread_mutex_destroy(mutex)
-    unsafe storage.deinitialize(count: 1)
-    unsafe storage.deallocate()
+    unsafe value.deinitialize(count: 1)
+    if Self.needsPlainMemory { unsafe free(storage) } else { unsafe storage.deallocate() }
   }
 
   /// Calls the body with exclusive access to the value.
@@ -106,7 +112,7 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
   ) throws(Failure) -> Result {
     unsafe pthread_mutex_lock(mutex)
     defer { unsafe pthread_mutex_unlock(mutex) }
-    return unsafe try body(&storage.pointee.value)
+    return unsafe try body(&value.pointee)
   }
   #endif
 }
