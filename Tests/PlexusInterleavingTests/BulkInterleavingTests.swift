@@ -64,7 +64,7 @@ extension `Every order of jobs` {
     }
 
     @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
-    func `a window gives every caller that stays its value, whoever leaves and whenever it ends`(
+    func `a window gives every remaining caller its value, no matter who leaves and when it ends`(
       policy: UnobservedFetch
     ) throws {
       try forEveryInterleaving(deviations: 2) {
