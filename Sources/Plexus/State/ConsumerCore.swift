@@ -1,27 +1,27 @@
-/// What a ``StateConsumer`` consists of, apart from its life.
+/// The implementation of a ``StateConsumer``, apart from its lifetime.
 final class ConsumerCore<State: Sendable>: Sendable {
   private enum Item: Sendable {
     /// A state, and the number of the source that it comes from, if it is followed.
     case consume(State, from: Int?)
-    /// What comes from an earlier source is ignored from now on.
+    /// States of earlier sources are ignored from now on.
     case follow(Int)
     case install(any ConsumerClosure<State>)
     case noteRemoval
   }
 
-  /// What only the draining thread accesses.
+  /// The state that only the draining thread accesses.
   private struct Machine {
     var state: State?
     /// In the order in which they were added.
     var closures: ContiguousArray<any ConsumerClosure<State>> = []
-    /// How many of them have been removed.
+    /// The number of closures that were removed since the last sweep.
     var removals = 0
     /// The number of the source that is followed.
     var source = 0
   }
 
   private struct Registry: Sendable {
-    /// What removes a closure, by its number.
+    /// The tokens that remove closures, by number.
     var tokens: [Int: ObservationToken] = [:]
     var lastID = 0
     var isClosed = false
@@ -80,7 +80,7 @@ final class ConsumerCore<State: Sendable>: Sendable {
     _ = queue.add(.install(closure), handOver: handOver, perform)
   }
 
-  /// Starts a task that processes what was handed over.
+  /// Starts a task that processes the queued items.
   private func handOver() {
     Task.detached(priority: Task.currentPriority) { [self] in
       while queue.resume(perform) { await Task.yield() }
@@ -121,7 +121,7 @@ final class ConsumerCore<State: Sendable>: Sendable {
     old?.cancel()
   }
 
-  /// Looks at what there is now, and at what comes in a task.
+  /// Consumes the current state at once, and later states in a task.
   private func follow(_ source: some HubBacked<State>, number: Int) -> ObservationToken {
     let recipe = Handler.Recipe(
       isolation: nil,
@@ -138,12 +138,12 @@ final class ConsumerCore<State: Sendable>: Sendable {
     return ObservationToken(hub.start(added))
   }
 
-  /// Looks at a state of a source, unless another one is followed by now.
+  /// Consumes a state of a source, unless another source is followed by now.
   func consume(_ state: State, from source: Int) {
     _ = queue.add(.consume(state, from: source), handOver: handOver, perform)
   }
 
-  /// The consumer has gone: nothing is called any more.
+  /// Cancels the source and all closures, because the consumer has been released.
   func close() {
     let source = registry.withLock { registry in
       registry.isClosed = true
@@ -155,7 +155,7 @@ final class ConsumerCore<State: Sendable>: Sendable {
     queue.close()
   }
 
-  /// Returns where the synchronous closures of an actor are called, for one more of them.
+  /// Returns the queue of an actor, for one more synchronous closure.
   func queue(of isolation: (any Actor)?) -> ActorQueue {
     let key = isolation.map { ObjectIdentifier($0) }
     let (queue, isNew) = registry.withLock { registry in
@@ -168,7 +168,7 @@ final class ConsumerCore<State: Sendable>: Sendable {
     return queue
   }
 
-  /// A closure does not need its queue any more.
+  /// Releases a queue that a closure no longer needs.
   func leave(_ queue: ActorQueue) {
     let unused = registry.withLock { registry -> ActorQueue? in
       guard let (known, users) = registry.queues[queue.key], known === queue else { return nil }

@@ -1,13 +1,13 @@
-/// Where a state is kept for those who read it at any time, and from where it is published.
+/// Storage for a state that can be read at any time and is published when it changes.
 @usableFromInline
 protocol StateCell<State>: AnyObject, Sendable {
   associatedtype State: Sendable
 
   /// The newest state.
   var state: State { get }
-  /// Makes a state the newest one and tells the subscribers, in one critical section.
+  /// Replaces the state and enqueues it for the subscribers, in one critical section.
   func publish(_ new: State)
-  /// Ends the streams of states: there will be no other state.
+  /// Ends the streams of states.
   func finish()
 }
 
@@ -17,7 +17,7 @@ final class AppCell<State: Sendable>: StateCell {
   @usableFromInline
   struct Current: Sendable {
     @usableFromInline var state: State
-    /// In order of creation.
+    /// The pages, in order of creation.
     @usableFromInline var pages = StableList<any AppFollower<State>>()
 
     @inlinable
@@ -65,9 +65,9 @@ final class AppCell<State: Sendable>: StateCell {
     hub.finish()
   }
 
-  /// Adds a page, which hears of every state from now on.
+  /// Adds a page, which gets every state from now on.
   ///
-  /// - Returns: The number with which it leaves.
+  /// - Returns: The number by which it is removed.
   func insert(_ page: any AppFollower<State>) -> Int {
     current.withLock { $0.pages.append(page) }
   }
@@ -78,20 +78,20 @@ final class AppCell<State: Sendable>: StateCell {
   }
 }
 
-/// What has to hear of every state of a store in the moment when it becomes the newest.
+/// A follower that gets every state of a store in the critical section that sets it.
 @usableFromInline
 protocol AppFollower<AppState>: AnyObject, Sendable {
   associatedtype AppState: Sendable
 
   /// Appends the combination with a new state of the app; called under the lock of the app's cell.
   ///
-  /// - Returns: What remains to be done once no lock is held.
+  /// - Returns: The work that remains, to be done with no lock held.
   func prepare(app: AppState) -> @Sendable () -> Void
 }
 
 /// The state of a page, published together with the app's.
 ///
-/// Both change under the lock of the app's cell, so that a combination is always one that there was.
+/// Both change under the lock of the app's cell, so that every published combination has existed.
 @usableFromInline
 final class PageCell<AppState: Sendable, PageState: Sendable>: StateCell, AppFollower {
   @usableFromInline typealias Snapshot = (app: AppState, page: PageState)

@@ -1,8 +1,8 @@
-/// A state that only actions change, and those who follow it.
+/// A Redux-style store: a state that only actions change, with middleware and subscriptions.
 ///
-/// A dispatched action passes the middleware, then the reducer, then it reaches whoever has subscribed:
-/// completely, before the next one begins. Dispatching is synchronous, takes no hop and starts no
-/// task, from whatever thread or actor.
+/// A dispatched action passes the middleware, then the reducer, and is then published to the subscribers,
+/// before the next action begins. Dispatching is synchronous, without an actor hop, from any thread or
+/// actor.
 ///
 /// ```swift
 /// struct Counter: Sendable, Equatable { var count = 0 }
@@ -24,30 +24,29 @@
 ///
 /// ## Order
 ///
-/// There is one order of actions, which everybody sees. An action has been reduced when
-/// ``dispatch(_:)`` returns, unless another one is under way: one dispatched from a reducer, from
-/// middleware or from a selector, or while another thread dispatches, is carried out after those before
-/// it by the thread that processes actions. Nothing is nested, however long the chain, and no thread waits.
-/// The same holds while another thread begins or ends to follow changes, for the moment that this takes. A
-/// thread processes the actions of others for about a millisecond; the rest is left to the next call or to a
-/// task.
+/// Actions have one order, which is the same for every subscriber. An action has been reduced when
+/// ``dispatch(_:)`` returns, unless the store is busy. The store is busy while an action is processed, by
+/// another thread or further up the stack (a reducer, middleware or a selector dispatches), and while another
+/// thread begins or ends a subscription to changes. The action is then queued, and the thread that drains the
+/// queue processes it in order. Actions are never nested, and no thread waits. A thread processes queued
+/// actions for about a millisecond; the rest is left to the next call or to a task.
 ///
 /// ## States and changes
 ///
-/// ``subscribe(bufferingPolicy:)`` tells the state at once and after every action that reached the
-/// reducer, whether it changed anything or not. ``changes(of:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)``
-/// tells only of changes of a part of the state, with its exact previous value.
+/// ``subscribe(bufferingPolicy:)`` delivers the current state, and then the state after every action that
+/// reached the reducer, even if it is unchanged.
+/// ``changes(of:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)`` delivers only changes of a part of the state,
+/// each with the exact previous value.
 ///
 /// ## Effects
 ///
-/// What takes time is started by ``Middleware`` and ends with the store.
+/// ``Middleware`` starts asynchronous work, which is cancelled when the store is released.
 ///
 /// ## Release
 ///
-/// The last reference to a store cancels its effects, and ends its streams after what was sent before.
-/// Actions that wait behind one that is under way are still carried out, without effects.
-/// Streams, handlers, tokens and effects never keep it alive; a ``PageStore`` and a caller that waits
-/// in ``dispatchAndWait(_:)`` do.
+/// Releasing the last reference to a store cancels its effects, and ends its streams after the elements
+/// sent before. Queued actions are still processed, without effects. Streams, handlers, tokens and effects
+/// never keep a store alive; a ``PageStore`` and a caller that waits in ``dispatchAndWait(_:)`` do.
 ///
 /// ## Topics
 ///
@@ -69,7 +68,7 @@
 /// - ``subscription(toChangesOf:bufferingPolicy:)-((State)->V,_)``
 /// - ``subscriberCount``
 public final actor Store<State: Sendable, Action: Sendable>: StatefulBroadcaster {
-  /// What subscribers receive.
+  /// The type of the elements that subscribers receive.
   public typealias Element = State
 
   @usableFromInline let engine: StoreEngine<State, Action>
@@ -80,8 +79,8 @@ public final actor Store<State: Sendable, Action: Sendable>: StatefulBroadcaster
   ///
   /// - Parameters:
   ///   - initialState: The state before the first action.
-  ///   - middleware: What every action passes before it comes to the reducer, in this order.
-  ///   - reducer: What an action does to the state.
+  ///   - middleware: The middleware that every action passes before the reducer, in this order.
+  ///   - reducer: The function that applies an action to the state.
   @inlinable
   public init(
     _ initialState: State,
@@ -107,48 +106,49 @@ public final actor Store<State: Sendable, Action: Sendable>: StatefulBroadcaster
   /// The newest state.
   @inlinable public nonisolated var current: State { state }
 
-  /// Carries out an action.
+  /// Dispatches an action.
   ///
-  /// It has passed middleware, reducer and subscribers' buffers when this returns, unless another action
-  /// is under way, on this thread (a reducer, middleware or a selector dispatches) or on another one, or
-  /// another thread begins or ends to follow changes in this moment. Then it follows those dispatched
-  /// before it, and is carried out by that thread, by a later call or by a task. For the same reason this
-  /// call can carry out actions that others dispatch meanwhile, for about a millisecond.
+  /// When this returns, the action has passed the middleware and the reducer, and the new state has been
+  /// published. If the store is busy, the action is queued instead: if another action is being processed, on
+  /// this thread (a reducer, middleware or a selector dispatches) or on another one, or if another thread
+  /// begins or ends a subscription to changes. A queued action is processed after earlier ones, by that
+  /// thread, by a later call or by a task. For the same reason this call can process actions that other
+  /// threads dispatch meanwhile, for about a millisecond.
   ///
-  /// - Parameter action: What is to happen.
+  /// - Parameter action: The action to dispatch.
   @inlinable
   public nonisolated func dispatch(_ action: Action) {
     engine.dispatch(action, in: nil)
   }
 
-  /// Carries out an action and waits until its effects have ended.
+  /// Dispatches an action and waits until its effects have ended.
   ///
-  /// Waited for are the action itself, the effects started with its context, the actions dispatched with
-  /// that context, and so on: what an effect dispatched last has been reduced when this returns. An
-  /// effect that never ends is waited for until the calling task is cancelled.
+  /// This waits for the action itself, the effects started with its context, the actions dispatched with
+  /// that context, and so on: the last action that an effect dispatches has been reduced when this returns.
+  /// If an effect never ends, this waits until the calling task is cancelled.
   ///
-  /// If the calling task is cancelled, this returns at once; the action and its effects go on. An action
-  /// of a task that was cancelled before is dispatched all the same.
+  /// If the calling task is cancelled, this returns at once; the action and its effects continue. A task
+  /// that is already cancelled still dispatches the action.
   ///
-  /// - Parameter action: What is to happen.
+  /// - Parameter action: The action to dispatch.
   public nonisolated func dispatchAndWait(_ action: Action) async {
     await engine.dispatchAndWait(action)
   }
 
-  /// Registers a subscriber and returns the state and those that follow.
+  /// Returns a stream of the current state and of later ones.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for states that have not been read.
+  /// - Returns: The stream, which lasts until it is dropped or its task is cancelled.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<State> = .bufferingNewest(1)
   ) -> AsyncStream<State> {
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber and returns the state and those that follow.
+  /// Returns a subscription to the current state and to later ones.
   ///
-  /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The subscription, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for states that have not been read.
+  /// - Returns: The subscription, which lasts until it is dropped or its task is cancelled.
   @inlinable
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<State> = .bufferingNewest(1)
@@ -158,7 +158,7 @@ public final actor Store<State: Sendable, Action: Sendable>: StatefulBroadcaster
     }
   }
 
-  /// The number of subscribers at this moment: to states and to changes, streams and handlers alike.
+  /// The current number of subscribers to states and to changes, both streams and handlers.
   public nonisolated var subscriberCount: Int {
     cell.hub.subscriberCount + feeds.count
   }

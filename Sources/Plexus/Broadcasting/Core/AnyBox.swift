@@ -1,17 +1,17 @@
-// @unchecked Sendable because Swift asks for it of a class with subclasses: an element is Sendable and never
+// @unchecked Sendable because Swift requires it of a class with subclasses: an element is Sendable and never
 // changes. The unsafe cast restores the type of an element: a source has elements of one type only, puts them
-// into boxes of that type, and hands them to handlers that were made for that type.
+// into boxes of that type, and passes them to handlers that were created for that type.
 
-/// An element on its way to handlers, without its type.
+/// A type-erased element in the queues of handlers.
 ///
-/// Queues and what is in them do not depend on the type, and are compiled once.
+/// Queues and their items do not depend on the type of the element, and are compiled once.
 @usableFromInline
 class AnyBox: @unchecked Sendable {
   @inlinable
   init() {}
 }
 
-/// An element on its way to handlers.
+/// An element in the queues of handlers.
 @usableFromInline
 final class Box<Element: Sendable>: AnyBox, @unchecked Sendable {
   @usableFromInline let element: Element

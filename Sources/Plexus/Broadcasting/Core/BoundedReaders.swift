@@ -1,30 +1,29 @@
 // @unchecked Sendable because every field is guarded by the lock of the hub that owns the object.
 
-/// Those subscribers of a hub that do not read the log, as far as they do not depend on the type of
-/// its elements.
+/// The part of ``BoundedReaders`` that does not depend on the type of the elements.
 @usableFromInline
 class BoundedReadersBase: @unchecked Sendable {
   @usableFromInline
   init() {}
 
-  /// Takes out what all readers of the window have read; called under the lock of the hub.
+  /// Empties the window once all its readers have read it; called under the lock of the hub.
   ///
   /// - Returns: The elements, to be released without the lock; `nil` if there are none.
   @usableFromInline
   func takeWindow() -> (any LogLink.Retired)? { nil }
 }
 
-/// Those subscribers of a hub that do not read the log.
+/// The subscribers of a hub that do not read the log.
 @usableFromInline
 final class BoundedReaders<Element: Sendable>: BoundedReadersBase, @unchecked Sendable {
-  /// The newest elements, as many as the most demanding reader of the window wants.
+  /// The newest elements, as many as the largest limit of a reader of the window.
   @exclusivity(unchecked) @safe
   @usableFromInline var window = Ring<Element>()
   @exclusivity(unchecked) @safe
   @usableFromInline var windowLimits = BoundedReadersBase.WindowLimits()
   @exclusivity(unchecked) @safe
   @usableFromInline var buffers: ContiguousArray<SubscriberBuffer<Element>> = []
-  /// Whether a buffer may have taken the place of an older one.
+  /// Whether the buffers can be out of subscription order.
   @usableFromInline var isShuffled = false
 
   @usableFromInline
@@ -32,12 +31,12 @@ final class BoundedReaders<Element: Sendable>: BoundedReadersBase, @unchecked Se
     super.init()
   }
 
-  /// Appends an element for everybody.
+  /// Appends an element to the window and to all buffers.
   ///
   /// - Parameters:
-  ///   - element: What was sent.
-  ///   - sender: Who sent it, or 0.
-  ///   - delivery: Where to leave what has to be done without the lock.
+  ///   - element: The element that was sent.
+  ///   - sender: The sender, or 0.
+  ///   - delivery: Receives the work that is to be done without the lock.
   @inlinable
   func append(
     _ element: Element,
@@ -45,7 +44,7 @@ final class BoundedReaders<Element: Sendable>: BoundedReadersBase, @unchecked Se
     to delivery: inout Delivery<Element>
   ) {
     if windowLimits.largest > 0 {
-      // A window of one, for states, is full as a rule: the new element takes the place of the old one.
+      // A window of one element, for states, is usually full: the new element replaces the old one.
       if window.count == windowLimits.largest {
         if let old = window.popFirst() { delivery.displaced.append(old) }
       }
@@ -68,16 +67,16 @@ final class BoundedReaders<Element: Sendable>: BoundedReadersBase, @unchecked Se
     if isShuffled { delivery.woken.sort { $0.id < $1.id } }
   }
 
-  /// Shortens the window to what is still wanted.
+  /// Shortens the window to the largest limit.
   ///
-  /// - Returns: What nobody wants any more, to be released without the lock.
+  /// - Returns: The removed elements, to be released without the lock.
   @inlinable
   func trimWindow() -> ContiguousArray<Element> {
     let excess = window.count - windowLimits.largest
     return excess > 0 ? window.popFirst(atMost: excess) : []
   }
 
-  /// Takes out what all readers of the window have read.
+  /// Empties the window once all its readers have read it.
   ///
   /// - Parameter read: Receives the elements, to be released without the lock.
   @inlinable
@@ -90,7 +89,7 @@ final class BoundedReaders<Element: Sendable>: BoundedReadersBase, @unchecked Se
     window.count == 0 ? nil : RetiredWindow(elements: window.popFirst(atMost: window.count))
   }
 
-  /// Takes out what readers have not read.
+  /// Takes out the elements of the window and of all buffers.
   ///
   /// - Parameters:
   ///   - unread: Receives the elements, to be released without the lock.
@@ -128,7 +127,7 @@ final class BoundedReaders<Element: Sendable>: BoundedReadersBase, @unchecked Se
   }
 }
 
-/// The elements of a window that were taken out.
+/// Elements that were taken out of a window.
 private struct RetiredWindow<Element: Sendable>: LogLink.Retired {
   let elements: ContiguousArray<Element>
 
@@ -138,10 +137,10 @@ private struct RetiredWindow<Element: Sendable>: LogLink.Retired {
 }
 
 extension BoundedReadersBase {
-  /// How many of the newest elements the readers of the window want.
+  /// The limits of the readers of a window.
   @usableFromInline
   struct WindowLimits: Sendable {
-    /// The most that a reader wants; 0 without readers.
+    /// The largest limit; 0 without readers.
     @usableFromInline private(set) var largest = 0
     private var counts: [Int: Int] = [:]
 

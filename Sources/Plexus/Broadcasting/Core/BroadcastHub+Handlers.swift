@@ -5,25 +5,25 @@ public import Synchronization
 /// The handlers of a hub.
 @usableFromInline
 final class HandlerTable: @unchecked Sendable {
-  /// In the order of the first handler of each.
+  /// The queues, in the subscription order of their first handlers.
   @exclusivity(unchecked) @safe
   private(set) var queues: ContiguousArray<HandlerQueue> = []
-  /// The queues of synchronous handlers.
+  /// The queues of synchronous handlers, by actor.
   @exclusivity(unchecked) @safe
   private var queuesByActor = IdentityTable<HandlerQueue>()
-  /// The number of handlers that live as long as an owner.
+  /// The number of handlers that end with an owner.
   @exclusivity(unchecked) @safe
   var ownedCount = 0
 
-  /// Queues an element for the handlers.
+  /// Enqueues an element for the handlers.
   ///
   /// - Parameters:
-  ///   - box: What was sent.
+  ///   - box: The element that was sent.
   ///   - sequence: Its number.
   ///   - last: The last subscriber that gets it.
   ///   - sender: The sender, or 0.
-  ///   - woken: Where to leave the tasks to be resumed with no lock held.
-  ///   - effects: Where to leave what else is to be done with no lock held.
+  ///   - woken: Receives the tasks to be resumed with no lock held.
+  ///   - effects: Receives the other work to be done with no lock held.
   @usableFromInline
   func enqueue(
     _ box: AnyBox,
@@ -62,16 +62,16 @@ final class HandlerTable: @unchecked Sendable {
     if index < queues.count, queues[index] === queue { queues.remove(at: index) }
   }
 
-  /// The handlers that live as long as an owner.
+  /// The handlers that end with an owner.
   var owned: [Handler] {
     ownedCount == 0 ? [] : queues.flatMap(\.owned)
   }
 
-  /// Skips what the handlers have not handled of the elements before one.
+  /// Discards the elements before a number that are not handled yet.
   ///
   /// - Parameters:
   ///   - sequence: The number of the first element that is still to be handled.
-  ///   - effects: Where to leave what was queued, and what is to be told of it, with no lock held.
+  ///   - effects: Receives the discarded elements and the work to be done with no lock held.
   @usableFromInline
   func takeBack(before sequence: Int, _ effects: inout HandlerQueue.Effects?) {
     let effects = HandlerQueue.Effects.of(&effects)
@@ -79,10 +79,10 @@ final class HandlerTable: @unchecked Sendable {
     for queue in queues { queue.discard(before: sequence, into: &effects.discarded) }
   }
 
-  /// The queues that senders drain.
+  /// The queues that sending threads drain.
   @usableFromInline var direct: ContiguousArray<HandlerQueue> { queues.filter { $0.direct != nil } }
 
-  /// Ends the queues after what was sent before; called with no lock held.
+  /// Ends the queues after the elements sent so far; called with no lock held.
   func close() {
     for queue in queues { queue.close() }
   }
@@ -91,11 +91,11 @@ final class HandlerTable: @unchecked Sendable {
 extension HubCore: Handler.Source {
   /// Adds a handler.
   ///
-  /// It can be called under a lock of the caller's.
+  /// Can be called under a lock of the caller.
   ///
   /// - Parameters:
   ///   - recipe: The parts of the handler.
-  ///   - replay: What the handler gets before everything sent from now on, oldest first.
+  ///   - replay: The elements that the handler gets before all sent ones, oldest first.
   /// - Returns: The handler, to be started with no lock held.
   final func add(_ recipe: Handler.Recipe, replaying replay: [AnyBox] = []) -> Handler.Added {
     state.withLock { state in
@@ -137,7 +137,7 @@ extension HubCore: Handler.Source {
     )
   }
 
-  /// Lets an added handler see its first elements; called with no lock held.
+  /// Starts the delivery to an added handler; called with no lock held.
   @usableFromInline
   @discardableResult
   final func start(_ added: Handler.Added) -> Handler {
@@ -145,7 +145,7 @@ extension HubCore: Handler.Source {
     announceCount()
     let queue = added.handler.queue
     if added.isFirst { queue.start(isolation: added.isolation) } else { queue.attend() }
-    // A hub that has finished has nothing more for it.
+    // A finished hub sends no more elements.
     if !added.isOpen { queue.close() }
     return added.handler
   }
@@ -185,8 +185,8 @@ extension Handler {
 extension Subscription {
   /// Ends the subscription, which has just been made, and registers a handler in its place.
   ///
-  /// The handler gets what the subscription would have got. It is one of the source that has made the
-  /// subscription, even if a broadcaster has only forwarded that: all handlers of a source have one order.
+  /// The handler gets the elements that the subscription would have got. It is registered with the source that
+  /// created the subscription, even if another broadcaster forwarded it: all handlers of a source have one order.
   ///
   /// - Parameter recipe: The parts of the handler.
   /// - Returns: The handler, which has started.
@@ -224,7 +224,7 @@ extension HubCore {
     }
   }
 
-  /// What a reader of the log leaves behind, to be released with no lock held.
+  /// The parts of the log that a removed reader leaves behind, to be released with no lock held.
   fileprivate struct LogGarbage {
     var link: LogLink?
     var read = ReadElements()
@@ -234,9 +234,9 @@ extension HubCore {
     }
   }
 
-  /// Takes a reader out of the log, which still counts as a subscriber.
+  /// Removes a reader from the log; it still counts as a subscriber.
   ///
-  /// - Returns: What is to be released with no lock held.
+  /// - Returns: The parts of the log to be released with no lock held.
   fileprivate final func removeFromLog(_ reader: Reader, _ state: inout State) -> LogGarbage {
     reader.isRegistered = false
     reader.isCancelled.store(true, ordering: .releasing)
@@ -265,7 +265,7 @@ extension BroadcastHub {
       var position = subscriber.position.load(ordering: .relaxed)
       let cutoff = cutoff.load(ordering: .relaxed)
       if position <= cutoff {
-        // A reset since the registration has taken back what came before it.
+        // A reset since the registration has taken back the elements before it.
         garbage.0 = elements
         elements = []
         position = cutoff

@@ -1,13 +1,13 @@
 public import Synchronization
 
 extension BroadcastHub {
-  /// Registers a subscriber, from now on and without a gap.
+  /// Registers a subscriber for all elements sent from now on.
   ///
-  /// It may be called under a lock of the caller's, who announces the new number of subscribers without.
+  /// Can be called under a lock of the caller, which calls ``HubCore/announceCount()`` after unlocking.
   ///
   /// - Parameters:
-  ///   - bufferingPolicy: How much is kept for a slow reader.
-  ///   - replay: What the subscriber gets before everything sent from now on, oldest first.
+  ///   - bufferingPolicy: The policy for elements that have not been read.
+  ///   - replay: The elements that the subscriber gets before all sent ones, oldest first.
   /// - Returns: The subscription; dropping it ends it.
   @inlinable
   func subscription(
@@ -17,7 +17,7 @@ extension BroadcastHub {
     switch bufferingPolicy {
     case .unbounded:
       return Subscription(subscriber: logReader(replaying: replay))
-    // The window keeps what everybody has read, too: whoever wants much has another buffer.
+    // The window can also keep elements that all have read: a large limit gets a buffer of its own.
     case .bufferingNewest(let limit) where 1...64 ~= limit:
       return Subscription(subscriber: windowReader(limit: limit, replaying: replay))
     case .bufferingNewest(let limit):
@@ -29,11 +29,11 @@ extension BroadcastHub {
     }
   }
 
-  /// Registers a subscriber that does not hear one of the senders.
+  /// Registers a subscriber that ignores one of the senders.
   ///
   /// - Parameters:
-  ///   - sender: Who is not heard.
-  ///   - bufferingPolicy: How much is kept for a slow reader.
+  ///   - sender: The sender to ignore.
+  ///   - bufferingPolicy: The policy for elements that have not been read.
   /// - Returns: The subscription; dropping it ends it.
   func subscription(
     ignoring sender: UInt64,
@@ -56,7 +56,7 @@ extension BroadcastHub {
       var chunk: LogChunk<Element>?
       if isOpen {
         state.logReaders &+= 1
-        // One that is left over is empty, but others may have read on without the log.
+        // A chunk that was left over is empty, but elements can have been sent since without the log.
         if let tail = state.tail, LogChunk<Element>.of(tail).run.end == state.sequence {
           chunk = .of(tail)
         } else {
@@ -126,7 +126,7 @@ extension BroadcastHub {
     return Subscription(subscriber: subscriber)
   }
 
-  /// Parks a reader that has found nothing, or resumes it at once if that has changed.
+  /// Parks a reader that has found no element, or resumes it at once if that has changed.
   ///
   /// - Parameters:
   ///   - subscriber: The reader.
@@ -145,7 +145,7 @@ extension BroadcastHub {
       guard state.sequence == subscriber.position.load(ordering: .relaxed) else { return false }
       state.parked.park(subscriber, task: task)
       state.parkedReaders &+= 1
-      // The last reader that was still at work releases what all have read, unless it is mere bits.
+      // The last reader to park releases the elements that all have read, unless their type is trivial.
       if !_isPOD(Element.self), state.hasOnlyParkedReaders {
         if state.logReaders > 0, let tail = state.tail {
           retired = LogChunk<Element>.of(tail).retired()
@@ -165,7 +165,7 @@ extension BroadcastHub {
   ///
   /// - Parameters:
   ///   - subscriber: The reader.
-  ///   - limit: How many of the newest elements it wants.
+  ///   - limit: The number of newest elements that are kept for it.
   /// - Returns: The oldest of them that it has not read.
   @inlinable
   func readWindow(_ subscriber: Subscriber<Element>, limit: Int) -> Subscriber<Element>.Step {
@@ -173,7 +173,7 @@ extension BroadcastHub {
     defer { withExtendedLifetime(overwritten) {} }
     return state.withLock { state in
       guard subscriber.isRegistered, let others = state.others else {
-        // The hub had ended before: all there will ever be is what was replayed.
+        // The hub had finished before the registration: only replayed elements are left.
         return subscriber.replay.popLast().map { .element($0) } ?? .ended
       }
       var sequence = subscriber.position.load(ordering: .relaxed)
@@ -183,7 +183,7 @@ extension BroadcastHub {
       }
       let unread = state.sequence &- sequence
       if !subscriber.replay.isEmpty {
-        // What was replayed is older than everything sent, and gives way to it.
+        // Replayed elements are older than all sent ones, and are dropped first.
         let room = max(limit &- unread, 0)
         if subscriber.replay.count > room {
           subscriber.droppedCount += subscriber.replay.count - room
@@ -206,9 +206,9 @@ extension BroadcastHub {
     }
   }
 
-  /// Skips what a reader of the window has not read before a reset.
+  /// Skips the elements before a reset that a reader of the window has not read.
   ///
-  /// - Returns: What was to be replayed, to be released without the lock.
+  /// - Returns: The rest of its replay, to be released without the lock.
   @usableFromInline
   func skipUnread(of subscriber: Subscriber<Element>, limit: Int) -> [Element] {
     let cutoff = cutoff.load(ordering: .relaxed)
@@ -222,8 +222,8 @@ extension BroadcastHub {
 
   /// Reads a buffer.
   ///
-  /// - Parameter buffer: Whose oldest element to take.
-  /// - Returns: The element, if there is one.
+  /// - Parameter buffer: The buffer.
+  /// - Returns: Its oldest element, if there is one.
   @inlinable
   func read(_ buffer: SubscriberBuffer<Element>) -> Subscriber<Element>.Step {
     state.withLock { state in
@@ -232,10 +232,10 @@ extension BroadcastHub {
     }
   }
 
-  /// Counts the elements that the buffering policy has cost a subscriber so far.
+  /// Counts the elements that the buffering policy has discarded for a subscriber so far.
   ///
   /// - Parameter subscriber: The subscriber.
-  /// - Returns: Their number, those included that it has not noticed yet.
+  /// - Returns: Their number, including elements that were discarded since it last read.
   func droppedCount(of subscriber: Subscriber<Element>) -> Int {
     state.withLock { state in
       switch subscriber.source {
@@ -247,7 +247,7 @@ extension BroadcastHub {
     }
   }
 
-  /// How many elements a reader of the window has lost since it last read.
+  /// Returns the number of elements that a reader of the window has lost since it last read.
   @inlinable
   func overwritten(
     of subscriber: Subscriber<Element>,
@@ -259,12 +259,12 @@ extension BroadcastHub {
     guard subscriber.position.load(ordering: .relaxed) <= cutoff else {
       return overwrittenCount(of: subscriber, at: sequence, limit: limit)
     }
-    // What a reset has taken back was not lost to the policy.
+    // Elements that a reset has taken back were not discarded by the policy.
     return overwrittenCount(of: subscriber, at: cutoff, limit: limit)
       + max(sequence - cutoff - limit, 0)
   }
 
-  /// How many elements before a number a reader of the window has lost since it last read.
+  /// Returns the number of elements before a number that a reader of the window has lost since it last read.
   @inlinable
   func overwrittenCount(
     of subscriber: Subscriber<Element>,
@@ -276,9 +276,9 @@ extension BroadcastHub {
     return max(unread - limit, 0) + max(subscriber.replay.count - room, 0)
   }
 
-  /// Counts what a reader of the window has lost, before it is removed.
+  /// Counts the elements that a reader of the window has lost, before it is removed.
   ///
-  /// - Returns: What it was to get first, to be released without the lock.
+  /// - Returns: The rest of its replay, to be released without the lock.
   @inlinable
   func noteOverwritten(of reader: Reader, at sequence: Int, limit: Int) -> [Element] {
     let subscriber = subscriber(reader)

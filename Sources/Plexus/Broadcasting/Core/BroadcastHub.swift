@@ -4,19 +4,19 @@ extension BroadcastHub {
   /// Sends an element to all subscribers.
   ///
   /// - Parameters:
-  ///   - element: What to send.
-  ///   - sender: Who sends it; buffers may ignore it. 0 is nobody.
+  ///   - element: The element to send.
+  ///   - sender: The sender, which subscribers can ignore, or 0.
   @inlinable
   func send(_ element: Element, from sender: UInt64 = 0) {
     if let delivery = prepare(element, from: sender) { delivery.deliver() }
   }
 
-  /// Appends an element for all subscribers without resuming anybody yet.
+  /// Appends an element for all subscribers without resuming tasks yet.
   ///
   /// - Parameters:
-  ///   - element: What to append.
-  ///   - sender: Who sends it; buffers may ignore it. 0 is nobody.
-  /// - Returns: What remains to be done once the caller holds no lock; `nil` without subscribers.
+  ///   - element: The element to append.
+  ///   - sender: The sender, which subscribers can ignore, or 0.
+  /// - Returns: The work that remains once the caller holds no lock; `nil` without subscribers.
   @inlinable
   func prepare(_ element: Element, from sender: UInt64 = 0) -> Delivery<Element>? {
     state.withLock { state in
@@ -27,13 +27,12 @@ extension BroadcastHub {
     }
   }
 
-  /// Takes back what subscribers have not read, and appends an element in its place, without resuming
-  /// anybody yet.
+  /// Takes back unread elements, and appends one in their place, without resuming tasks yet.
   ///
-  /// A subscriber whose next element is looked for after this call does not get one from before.
+  /// A subscriber that looks for its next element after this call does not get one from before it.
   ///
-  /// - Parameter element: What to append.
-  /// - Returns: What remains to be done once the caller holds no lock; `nil` without subscribers.
+  /// - Parameter element: The element to append.
+  /// - Returns: The work that remains once the caller holds no lock; `nil` without subscribers.
   @inlinable
   func prepareReset(_ element: Element) -> Delivery<Element>? {
     state.withLock { state in
@@ -47,10 +46,10 @@ extension BroadcastHub {
     }
   }
 
-  /// Takes back what subscribers have not read, up to the last element.
+  /// Takes back unread elements, up to the last one.
   ///
-  /// - Parameter last: What was appended last, which stays; `nil` if nothing does.
-  /// - Returns: What remains to be done once the caller holds no lock.
+  /// - Parameter last: The element that was appended last, which stays; `nil` if none stays.
+  /// - Returns: The work that remains once the caller holds no lock.
   @usableFromInline
   func takeUnread(upTo last: Element?) -> Delivery<Element> {
     state.withLock { state in
@@ -107,10 +106,10 @@ extension BroadcastHub {
     }
   }
 
-  /// Ends every stream after what has been sent; called with no lock held.
+  /// Ends every stream after the elements sent so far; called with no lock held.
   @usableFromInline
   func finish() {
-    // Compiled for no type, as in the deinit of a messenger, the rest costs many look-ups of metadata.
+    // Where it is not specialized, as in the deinit of a messenger, the rest costs many look-ups of metadata.
     guard !finishWithoutSubscribers() else { return }
     let (delivery, garbage) = state.withLock { state in
       var delivery = Delivery<Element>()
@@ -142,7 +141,7 @@ extension BroadcastHub {
     withExtendedLifetime(garbage) {}
   }
 
-  /// Ends the subscription of one that reads the window or a buffer.
+  /// Ends the subscription of a subscriber that reads the window or a buffer.
   ///
   /// - Parameter reader: The subscriber, registered or not.
   @inlinable
@@ -185,13 +184,13 @@ extension BroadcastHub {
 
   /// The number of subscribers, handlers included.
   ///
-  /// Handlers whose owner has gone are removed first.
+  /// Handlers whose owner has been released are removed first.
   @usableFromInline var subscriberCount: Int {
     removeOrphans()
     return state.withLock { $0.isFinished ? 0 : $0.subscriberCount }
   }
 
-  /// What was taken out under the lock, to be released without it.
+  /// The objects that were taken out under the lock, to be released without it.
   private struct Garbage {
     var handlers: HandlerTable?
     var counts: SubscriberCountHub?

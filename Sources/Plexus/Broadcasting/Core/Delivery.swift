@@ -1,21 +1,21 @@
-/// What remains to be done after an element was appended, once no lock is held any more.
+/// The work that remains after an element was appended, to be done with no lock held.
 ///
-/// Tasks are resumed and whatever the append replaced is released here: both may run a user's code.
+/// Tasks are resumed and displaced elements are released here, because both can run user code.
 @usableFromInline
 struct Delivery<Element: Sendable>: Sendable {
   /// The parked tasks that have something to read now, in subscription order.
   @usableFromInline var woken: ContiguousArray<Waiter.ParkedTask> = []
-  /// The chunk that the log has filled.
+  /// The chunk of the log that the element has filled.
   @usableFromInline var filled: LogLink?
-  /// The elements that had to give way.
+  /// The elements that were removed from the window and from buffers.
   @usableFromInline var displaced: ContiguousArray<Element> = []
-  /// What remains to be done for handlers, apart from resuming their tasks.
+  /// The work that remains for handlers, apart from resuming their tasks.
   @usableFromInline var handlers: HandlerQueue.Effects?
 
   @inlinable
   init() {}
 
-  /// Resumes the tasks and calls what this thread has to call; called once, with no lock held.
+  /// Resumes the tasks and does the work for handlers; called once, with no lock held.
   @inlinable
   consuming func deliver() {
     if let handlers { return handlers.perform(resuming: woken) }

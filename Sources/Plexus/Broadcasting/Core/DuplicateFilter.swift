@@ -1,4 +1,4 @@
-/// The memory of one subscriber that gets no element twice in a row.
+/// A filter that removes consecutive duplicates for one subscriber.
 @usableFromInline
 final class DuplicateFilter<Element: Sendable>: Sendable {
   @usableFromInline typealias AreEqual = @Sendable (Element, Element) -> Bool
@@ -11,9 +11,9 @@ final class DuplicateFilter<Element: Sendable>: Sendable {
     self.areEqual = areEqual
   }
 
-  /// Notes an element that the subscriber is about to get; called for one element at a time.
+  /// Compares an element with the last one and stores it if it differs; called for one element at a time.
   ///
-  /// - Returns: Whether it differs from the one before.
+  /// - Returns: Whether it differs from the last one.
   @usableFromInline
   func admits(_ element: Element) -> Bool {
     let previous = last.withLock { $0 }
@@ -22,7 +22,7 @@ final class DuplicateFilter<Element: Sendable>: Sendable {
     return true
   }
 
-  /// Releases the element: the subscriber gets no other one.
+  /// Releases the last element, once the subscriber gets no other one.
   @usableFromInline
   func forget() {
     let former = last.withLock { $0.take() }
@@ -31,7 +31,7 @@ final class DuplicateFilter<Element: Sendable>: Sendable {
 }
 
 extension Handler.Recipe {
-  /// Returns a recipe whose handler gets no element twice in a row.
+  /// Returns a recipe whose handler gets no consecutive duplicates.
   @usableFromInline
   func removingDuplicates<Element>(_ filter: DuplicateFilter<Element>) -> Self {
     var recipe = self
@@ -45,7 +45,7 @@ extension Handler.Recipe {
         filter.admits(Box<Element>.element(of: box)) ? await call(box) : .succeeded
       }
     case .direct:
-      // It sees every element that is sent, and those differ.
+      // The handler gets every element that is sent, and consecutive ones differ.
       break
     }
     return recipe

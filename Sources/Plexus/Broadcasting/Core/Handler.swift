@@ -1,4 +1,4 @@
-// @unchecked Sendable because Swift asks for it of every subclass of `Registration`: nothing in a handler
+// @unchecked Sendable because Swift requires it of every subclass of `Registration`: nothing in a handler
 // changes but the flags that it inherits.
 
 extension Handler {
@@ -9,9 +9,9 @@ extension Handler {
   }
 }
 
-/// A closure that is called for the elements of a source, as its token, its owner and its source know it.
+/// The registration of a closure that is called for the elements of a source.
 ///
-/// The closure itself is in the queue, which releases it when the handler is removed.
+/// The closure itself is stored in the queue, which releases it when the handler is removed.
 @usableFromInline
 final class Handler: Registration, @unchecked Sendable {
   /// The place in subscription order.
@@ -19,9 +19,9 @@ final class Handler: Registration, @unchecked Sendable {
   /// The number of the first element that the handler gets.
   let start: Int
   let queue: HandlerQueue
-  /// How many of the newest elements the handler wants; all that were accepted if those are counted.
+  /// The number of newest elements that are kept for the handler; `.max` if `accepted` applies the limit.
   let newest: Int
-  /// The elements that there is room for, if the handler wants the oldest or ignores a sender.
+  /// The accepted elements, if the oldest are kept, or the newest except those of an ignored sender.
   let accepted: Handler.AcceptedElements?
   /// The sender whose elements the handler does not get, or 0.
   let ignoredSender: UInt64
@@ -42,7 +42,7 @@ final class Handler: Registration, @unchecked Sendable {
     self.source = source
     isOrphaned = recipe.isOrphaned
     ignoredSender = recipe.limits.ignoredSender
-    // Elements of an ignored sender take no room, so that the others have to be counted.
+    // Elements of an ignored sender do not count toward the limit, so the others are counted one by one.
     let countsNewest = ignoredSender != 0 && recipe.limits.newest < .max
     newest = countsNewest ? .max : recipe.limits.newest
     accepted =
@@ -73,25 +73,25 @@ extension Handler {
 }
 
 extension Handler {
-  /// A call of a handler, made once when the handler is registered, for elements of whatever type.
+  /// The type-erased closure of a handler, created once when the handler is registered.
   @usableFromInline
   enum Call: Sendable {
-    /// Calls the handler on the actor that this is called on, which is the handler's.
+    /// Calls the handler; has to be called on the handler's actor.
     case synchronous(@Sendable (AnyBox) -> Handler.Ending)
     /// Calls the handler, which can suspend.
     case suspending(@Sendable (AnyBox) async -> Handler.Ending)
-    /// Calls the handler on the thread that sends.
+    /// Calls the handler on the sending thread.
     case direct(any Handler.DirectCalls)
   }
 }
 
 extension Handler {
-  /// The elements that a handler can miss while it is behind.
+  /// The limits of the elements that are kept for a handler while it is behind.
   @usableFromInline
   struct Limits: Sendable {
-    /// How many of the newest elements the handler wants.
+    /// The number of newest elements that are kept.
     @usableFromInline var newest = Int.max
-    /// How many elements there is room for, if the oldest are kept.
+    /// The number of elements that are kept, if the oldest are.
     @usableFromInline var oldest: Int?
     /// The sender whose elements the handler does not get, or 0.
     @usableFromInline var ignoredSender: UInt64 = 0
@@ -152,12 +152,12 @@ extension Handler {
       if case .suspending = call { true } else { false }
     }
 
-    /// Whether the handler has a queue together with others of its actor.
+    /// Whether the handler shares a queue with the other synchronous handlers of its actor.
     var isShared: Bool {
       if case .synchronous = call { true } else { false }
     }
 
-    /// The calls, if they are made by the thread that sends.
+    /// The closure, if sending threads call it.
     var direct: (any Handler.DirectCalls)? {
       if case .direct(let calls) = call { calls } else { nil }
     }
@@ -165,10 +165,10 @@ extension Handler {
 }
 
 extension Handler {
-  /// The elements that were accepted for a handler, and that it has not got yet.
+  /// The numbers of the elements that were accepted for a handler and not delivered yet.
   final class AcceptedElements: Sendable {
     let limit: Int
-    /// Whether an element for which there is no room takes the place of the oldest one.
+    /// Whether an element beyond the limit replaces the oldest one.
     private let keepsNewest: Bool
     /// In ascending order.
     private let accepted = Locked(Ring<Int>())
@@ -182,7 +182,7 @@ extension Handler {
     ///
     /// - Parameters:
     ///   - sequence: The number of the element.
-    ///   - isAwaited: Whether the handler waits for it at this moment.
+    ///   - isAwaited: Whether the handler is idle, so that the element is accepted even with a limit of 0.
     /// - Returns: Whether it was accepted.
     func offer(_ sequence: Int, isAwaited: Bool) -> Bool {
       accepted.withLock { accepted in
@@ -197,10 +197,10 @@ extension Handler {
       }
     }
 
-    /// Looks for an element among those accepted.
+    /// Looks up an element.
     ///
     /// - Parameter sequence: The number of the element.
-    /// - Returns: Whether the handler still has to get it.
+    /// - Returns: Whether it was accepted and is still to be delivered.
     func contains(_ sequence: Int) -> Bool {
       accepted.withLock { accepted in
         var (lower, upper) = (0, accepted.count)
@@ -212,7 +212,7 @@ extension Handler {
       }
     }
 
-    /// Makes room: the elements before one are not handled any more.
+    /// Removes the elements before a number, which are no longer handled.
     func discard(before sequence: Int) {
       accepted.withLock { Self.discard(before: sequence, from: &$0) }
     }
@@ -229,7 +229,7 @@ extension Handler {
     /// - Returns: Whether there was room when it was sent.
     func take(_ sequence: Int) -> Bool {
       accepted.withLock { accepted in
-        // Those that were discarded unseen have left their numbers.
+        // The numbers of elements that were discarded from the queue are still here.
         Self.discard(before: sequence, from: &accepted)
         guard accepted.count > 0, accepted[0] == sequence else { return false }
         return accepted.popFirst() != nil

@@ -1,39 +1,39 @@
-// @unchecked Sendable because Swift asks for it of a class with subclasses: a report changes nothing itself. Effects
-// belong to one thread: the one whose change has left them.
+// @unchecked Sendable because Swift requires it of a class with subclasses: a report has no fields itself. Effects
+// belong to one thread: the one whose change created them.
 
 internal import Synchronization
 
-/// The elements on their way to handlers that are called one after another, on one actor: the synchronous
-/// handlers of a source that share an actor, or a single one that can suspend.
+/// A queue of elements for handlers that are called one after another: the synchronous handlers of a source that
+/// share an actor, a single one that can suspend, or a single one that the sending threads call.
 ///
-/// One task calls them, element by element, and for each element handler by handler in subscription order. It
-/// is parked in between, and gives its actor to others after about a millisecond of calls.
+/// For the first two kinds one task calls the handlers, element by element, in subscription order. The task is
+/// parked while the queue is empty, and yields its actor after about a millisecond of calls.
 ///
-/// Nothing here depends on the type of the elements.
+/// The queue does not depend on the type of the elements.
 @usableFromInline
 final class HandlerQueue: Sendable {
-  /// An element on its way.
+  /// An element in the queue.
   @usableFromInline
   struct Item: Sendable {
     let box: AnyBox
-    /// The number of the element; a replay has the numbers before the first element that follows it.
+    /// The number of the element; replayed elements have the numbers before the first sent one.
     let sequence: Int
-    /// The last handler that was there when the element was sent.
+    /// The last subscriber that was registered when the element was sent.
     var last = Int.max
     /// The sender, or 0.
     var sender: UInt64 = 0
     /// The only handler that gets the element, if it is meant for one.
     var receiver: Handler?
-    /// What has to be told how the calls have ended, if anything.
+    /// The report on the results of the calls, if any.
     var report: HandlerQueue.Report?
 
-    /// Whether the element is offered to one handler, whose answer is waited for.
+    /// Whether the element is offered to one handler, whose result is reported.
     var isOffer: Bool { receiver != nil && report != nil }
-    /// Whether the element is for all handlers, and nothing is reported of it.
+    /// Whether the element is for all handlers and has no report.
     var isPlain: Bool { receiver == nil && report == nil }
   }
 
-  /// A handler, and what to call.
+  /// A handler and its closure.
   struct Entry: Sendable {
     let handler: Handler
     /// `nil` once the handler has been removed.
@@ -44,34 +44,34 @@ final class HandlerQueue: Sendable {
     var items = Ring<Item>()
     /// In subscription order; handlers that were removed leave gaps for a while.
     var entries: ContiguousArray<Entry> = []
-    /// The number of entries that are no gaps.
+    /// The number of entries that are not gaps.
     var count = 0
-    /// The number of handlers that want all elements.
+    /// The number of handlers without a limit.
     var unlimited = 0
-    /// How many of the newest elements the other handlers want.
+    /// The limits of the handlers that keep the newest elements.
     var limits = BoundedReadersBase.WindowLimits()
-    /// How many elements the handlers have room for whose elements are counted, all together.
+    /// The sum of the limits of the handlers whose accepted elements are counted.
     var accepted = 0
     var parked: SuspendedTask?
     /// Whether handlers are being called.
     var isCalling = false
     var stage = Stage.isBeingAdded
-    /// The actor of the task, until that is started.
+    /// The actor of the task, until the task is started.
     var isolation: (any Actor)?
     /// The priority with which the task is started.
     var startPriority = TaskPriority.medium
-    /// Whether the task ends after what is queued.
+    /// Whether the task ends after the queued elements.
     var isClosed = false
     /// The task, from its start to its end.
     var task: Task<Void, Never>?
     var hasEnded = false
-    /// The highest priority that a caller has waited with.
+    /// The highest priority of the callers that have waited.
     var priority = TaskPriority.background
 
-    /// How many of the newest elements the handlers want.
+    /// The number of newest elements that are kept for the handlers.
     var newest: Int { unlimited > 0 ? .max : limits.largest }
 
-    /// Counts what a handler wants.
+    /// Adds the limits of a handler.
     mutating func note(_ handler: Handler) {
       count += 1
       if let accepted = handler.accepted {
@@ -83,7 +83,7 @@ final class HandlerQueue: Sendable {
       }
     }
 
-    /// Counts no longer what a handler wants.
+    /// Subtracts the limits of a handler.
     mutating func forget(_ handler: Handler) {
       count -= 1
       if let accepted = handler.accepted {
@@ -111,7 +111,7 @@ final class HandlerQueue: Sendable {
     }
   }
 
-  /// Whether there is a task that calls the handlers.
+  /// The stage of the task that calls the handlers.
   private enum Stage: Sendable {
     /// The first handler has not been started yet.
     case isBeingAdded
@@ -129,12 +129,12 @@ final class HandlerQueue: Sendable {
   var suspends: Bool { calls != nil }
   /// The calls of the handler, if it can suspend.
   let calls: HandlerQueue.Calls?
-  /// The calls of the handler, if the threads that send make them.
+  /// The closure of the handler, if sending threads call it.
   let direct: (any Handler.DirectCalls)?
   /// Whether the queue is for all handlers of one actor.
   var isShared: Bool { calls == nil && direct == nil }
   private let state = Locked(State())
-  /// The number of the element after the last.
+  /// The number of the element after the last one that was sent.
   private let latest = Atomic<Int>(0)
   /// The number of the first element that is still to be handled.
   private let floor = Atomic<Int>(.min)
@@ -149,7 +149,7 @@ final class HandlerQueue: Sendable {
   /// The number of the element after the last one that was sent.
   var end: Int { latest.load(ordering: .acquiring) }
 
-  /// Whether an element is still to be handled, because nothing has been taken back since it was sent.
+  /// Returns whether an element is still to be handled, and was not taken back since it was sent.
   func isCurrent(_ sequence: Int) -> Bool {
     sequence >= floor.load(ordering: .acquiring)
   }
@@ -160,8 +160,8 @@ final class HandlerQueue: Sendable {
   ///
   /// - Parameters:
   ///   - handler: The handler.
-  ///   - call: What to call.
-  ///   - replay: What the handler gets first, oldest first.
+  ///   - call: The closure to call.
+  ///   - replay: The elements that the handler gets first, oldest first.
   /// - Returns: The task to be resumed with no lock held.
   func add(_ handler: Handler, _ call: Handler.Call, replaying replay: [AnyBox]) -> SuspendedTask? {
     state.withLock { state in
@@ -178,18 +178,18 @@ final class HandlerQueue: Sendable {
     }
   }
 
-  /// The handlers that live as long as an owner.
+  /// The handlers that end with an owner.
   var owned: [Handler] {
     state.withLock { state in
       state.entries.lazy.filter { $0.call != nil }.map(\.handler).filter { $0.isOrphaned != nil }
     }
   }
 
-  /// What remains of a handler that was removed, to be dealt with and released with no lock held.
+  /// The remains of a removed handler, to be processed and released with no lock held.
   struct Removal: Sendable {
-    /// Whether the handler was there until now.
+    /// Whether this call has removed the handler.
     var isFirst = false
-    /// Whether the queue has no handlers any more, and has ended.
+    /// Whether the queue has no handlers anymore and has ended.
     var isLast = false
     fileprivate var call: Handler.Call?
     fileprivate var items: ContiguousArray<Item> = []
@@ -198,7 +198,7 @@ final class HandlerQueue: Sendable {
     fileprivate var task: Task<Void, Never>?
     fileprivate var isolation: (any Actor)?
 
-    /// Cancels the task of a handler that is running, and ends what waited for it.
+    /// Cancels the task of a handler that can suspend, and ends the reports of the queued elements.
     func perform() {
       task?.cancel()
       parked?.resume()
@@ -217,14 +217,14 @@ final class HandlerQueue: Sendable {
       removal.call = call
       state.entries[index].call = nil
       state.forget(handler)
-      // Many are removed in a time that is proportional to their number.
+      // Gaps are removed together, so that removing many handlers takes time proportional to their number.
       if state.count < state.entries.count / 2 { state.entries.removeAll { $0.call == nil } }
       guard state.count == 0 else { return removal }
       removal.isLast = true
       removal.items = state.items.popFirst(atMost: state.items.count)
       removal.parked = state.parked.take()
       if suspends { removal.task = state.task }
-      // Where there is no task, nobody else lets go of the handler.
+      // Without a task, only this call releases the handler.
       if state.stage != .isStarted {
         removal.entries = state.takeEntries()
         removal.isolation = state.isolation.take()
@@ -235,11 +235,11 @@ final class HandlerQueue: Sendable {
     }
   }
 
-  /// Lets the task end after what is queued; called with no lock held.
+  /// Ends the task after the queued elements; called with no lock held.
   func close() {
     let (parked, entries, isolation) = state.withLock { state in
       state.isClosed = true
-      // With nothing to come the closures are released now.
+      // An idle queue releases its closures at once.
       let isIdle = state.items.isEmpty && !state.isCalling
       let isolation = isIdle ? state.isolation.take() : nil
       return (state.parked.take(), isIdle ? state.takeEntries() : [], isolation)
@@ -249,7 +249,7 @@ final class HandlerQueue: Sendable {
     withExtendedLifetime(isolation) {}
   }
 
-  /// Tells handlers that were taken out that there is nothing more to come.
+  /// Marks handlers that were taken out as ended.
   private func end(_ entries: ContiguousArray<Entry>) {
     for entry in entries { entry.handler.end() }
     if entries.contains(where: { $0.call != nil }) { direct?.end() }
@@ -257,17 +257,17 @@ final class HandlerQueue: Sendable {
 
   // MARK: - Elements
 
-  /// Queues an element for all handlers that want it.
+  /// Enqueues an element for all handlers whose limits allow it.
   ///
   /// - Parameters:
   ///   - item: The element.
-  ///   - effects: Where to leave what else is to be done with no lock held.
+  ///   - effects: Receives the other work to be done with no lock held.
   /// - Returns: The task to be resumed with no lock held.
   func enqueue(_ item: Item, _ effects: inout Effects?) -> SuspendedTask? {
     state.withLock { state in
       latest.store(item.sequence &+ 1, ordering: .releasing)
       guard state.count > 0 else { return nil }
-      // Mere word that something was sent needs no queue.
+      // A handler that is only notified needs no queue.
       guard direct?.isOrdered != false else {
         Effects.of(&effects).queues.append(self)
         return nil
@@ -291,11 +291,11 @@ final class HandlerQueue: Sendable {
     }
   }
 
-  /// Queues an element for one handler, which gets it whatever its limits.
+  /// Enqueues an element for one handler, regardless of its limits.
   ///
   /// - Parameters:
   ///   - item: The element.
-  ///   - effects: Where to leave what else is to be done with no lock held.
+  ///   - effects: Receives the other work to be done with no lock held.
   /// - Returns: The task to be resumed with no lock held.
   func enqueue(offer item: Item, _ effects: inout Effects?) -> SuspendedTask? {
     state.withLock { state in
@@ -304,14 +304,14 @@ final class HandlerQueue: Sendable {
     }
   }
 
-  /// Takes out the task to be resumed with no lock held; if there is none, somebody has to start or to do its work.
+  /// Takes out the parked task, to be resumed with no lock held; without a task, leaves the work to the effects.
   private func wake(_ state: inout State, _ effects: inout Effects?) -> SuspendedTask? {
     if let task = state.parked.take() { return task }
     if state.stage == .isIdle { Effects.of(&effects).queues.append(self) }
     return nil
   }
 
-  /// Takes out what is neither among the newest elements nor was accepted for a handler.
+  /// Discards the elements that are neither among the newest nor accepted for a handler.
   private func discardUnwanted(_ state: inout State, _ effects: inout Effects?) {
     let first = latest.load(ordering: .relaxed) - state.newest
     guard state.accepted > 0 else {
@@ -332,11 +332,11 @@ final class HandlerQueue: Sendable {
     }
   }
 
-  /// Skips the elements before one: they are not handled any more.
+  /// Discards the elements before a number.
   ///
   /// - Parameters:
   ///   - sequence: The number of the first element that is still to be handled.
-  ///   - discarded: Where to leave the others, to be released with no lock held.
+  ///   - discarded: Receives the discarded elements, to be released with no lock held.
   func discard(before sequence: Int, into discarded: inout ContiguousArray<Item>) {
     state.withLock { state in
       floor.store(sequence, ordering: .releasing)
@@ -360,7 +360,7 @@ final class HandlerQueue: Sendable {
   func start(isolation: (any Actor)?) {
     let priority = Task.currentPriority
     state.withLock { state in
-      // With the last handler removed, or the source ended, there is nothing to come.
+      // Without handlers, because the last one was removed or the source has ended, no element follows.
       guard state.stage == .isBeingAdded, state.count > 0 else { return }
       state.stage = .isIdle
       state.isolation = isolation
@@ -369,9 +369,7 @@ final class HandlerQueue: Sendable {
     attend()
   }
 
-  /// Does what queued elements need that are not handled by a task yet: starts it, or calls the handlers.
-  ///
-  /// Called with no lock held.
+  /// Starts the task if elements are queued, or calls the handler if sending threads do; called with no lock held.
   func attend() {
     if direct != nil { return callDirectly() }
     let (priority, isolation) = state.withLock { state -> (TaskPriority?, (any Actor)?) in
@@ -413,7 +411,7 @@ final class HandlerQueue: Sendable {
   private func drain(isolation: isolated (any Actor)?) async {
     var budget = TurnBudget()
     while true {
-      // Of what a handler that suspends has not begun nothing is held here: it can be removed meanwhile.
+      // A handler that can suspend takes one element at a time: it can be removed before the next one.
       let (items, entries, isClosed) = state.withLock { state in
         let items = state.items.popFirst(atMost: suspends ? 1 : 64)
         state.isCalling = !items.isEmpty
@@ -454,7 +452,7 @@ final class HandlerQueue: Sendable {
     end(entries)
   }
 
-  /// How far a batch has been handled.
+  /// The progress within a batch.
   private struct Progress {
     var item = 0
     var entry = 0
@@ -469,7 +467,7 @@ final class HandlerQueue: Sendable {
 
   /// Calls synchronous handlers, on their actor.
   ///
-  /// - Returns: Whether others should have the actor before the rest is handled.
+  /// - Returns: Whether to yield the actor before the rest is handled.
   private func perform(
     _ items: ContiguousArray<Item>,
     _ entries: ContiguousArray<Entry>,
@@ -492,7 +490,7 @@ final class HandlerQueue: Sendable {
         continue
       }
       if let receiver = item.receiver {
-        // It is behind all that were there when it was added.
+        // Entries are in subscription order.
         let index = entries.firstSortedIndex { $0.handler.id >= receiver.id }
         if progress.entry == 0, index < entries.count, entries[index].handler === receiver {
           progress.note(call(entries[index], with: item))
@@ -514,9 +512,9 @@ final class HandlerQueue: Sendable {
     return false
   }
 
-  /// Calls synchronous handlers with an element that is for all, and of which nothing is reported.
+  /// Calls synchronous handlers with an element that is for all of them and has no report.
   ///
-  /// - Returns: Whether others should have the actor before the rest is handled.
+  /// - Returns: Whether to yield the actor before the rest is handled.
   private func perform(
     plain item: Item,
     _ entries: ContiguousArray<Entry>,
@@ -544,7 +542,7 @@ final class HandlerQueue: Sendable {
     return ending
   }
 
-  /// Removes a handler whose owner has been released; what it was offered has not reached it.
+  /// Removes a handler whose owner has been released; an element offered to it is reported as not delivered.
   private func removeOrphan(_ handler: Handler, _ item: Item) {
     if item.isOffer { item.report?.end(notified: 0, handled: 0) }
     handler.cancel()
@@ -565,32 +563,32 @@ final class HandlerQueue: Sendable {
     item.report?.end(notified: progress.notified, handled: progress.handled)
   }
 
-  /// Returns whether a handler still is to get an element.
+  /// Returns whether a handler is still to get an element.
   private func wants(_ item: Item, _ handler: Handler) -> Bool {
     guard !handler.isCancelled, item.sequence >= floor.load(ordering: .acquiring) else {
       return false
     }
     guard item.sender == 0 || item.sender != handler.ignoredSender else { return false }
-    // What is offered to one handler alone waits for its answer.
+    // The sender of an offer waits for its result.
     if item.isOffer { return true }
     guard latest.load(ordering: .relaxed) &- item.sequence <= handler.newest else { return false }
     return handler.accepted?.take(item.sequence) ?? true
   }
 }
 
-/// Returns a limit as one of which sums can be made: no queue ever gets that long.
+/// Returns a limit that can be summed up without overflow: no queue ever gets that long.
 private func bounded(_ limit: Int) -> Int {
   min(max(limit, 1), 1 << 32)
 }
 
 extension HandlerQueue {
-  /// What remains to be done for handlers after a change, once no lock is held; most changes leave nothing.
+  /// The work that remains for handlers after a change, to be done with no lock held; most changes leave none.
   @usableFromInline
   final class Effects: @unchecked Sendable {
     /// The queues whose task this thread starts, or whose handlers it calls.
     @exclusivity(unchecked) @safe
     @usableFromInline var queues: ContiguousArray<HandlerQueue> = []
-    /// The elements that no handler wants any more.
+    /// The elements that no handler gets anymore.
     @exclusivity(unchecked) @safe
     var discarded: ContiguousArray<Item> = []
     /// Whether elements that were not handled have been taken back.
@@ -599,7 +597,7 @@ extension HandlerQueue {
 
     private init() {}
 
-    /// Returns the effects of a change, which may have had none so far.
+    /// Returns the effects of a change, creating them if there are none yet.
     static func of(_ effects: inout Effects?) -> Effects {
       if let effects { return effects }
       let new = Effects()
@@ -607,9 +605,9 @@ extension HandlerQueue {
       return new
     }
 
-    /// Does what remains; called once, with no lock held.
+    /// Does the remaining work; called once, with no lock held.
     ///
-    /// - Parameter woken: The tasks to resume. Those before a queue in subscription order come before its task.
+    /// - Parameter woken: The tasks to resume. Tasks before a queue in subscription order are resumed before its task.
     @usableFromInline
     func perform(resuming woken: ContiguousArray<Waiter.ParkedTask> = []) {
       var next = 0
@@ -630,10 +628,10 @@ extension HandlerQueue {
   }
 }
 
-// MARK: - Calls by the thread that sends
+// MARK: - Calls by the sending thread
 
 extension HandlerQueue {
-  /// Calls the handler with what is queued, unless another thread is doing that.
+  /// Calls the handler with the queued elements, unless another thread does.
   ///
   /// A thread that has called it for about a millisecond leaves the rest to a task.
   private func callDirectly() {
@@ -646,7 +644,9 @@ extension HandlerQueue {
     }
   }
 
-  /// - Returns: Whether the budget is used up, and there is more.
+  /// Calls the handler with the queued elements until the budget is spent.
+  ///
+  /// - Returns: Whether elements are left for a task.
   private func callWithinBudget(_ direct: any Handler.DirectCalls) -> Bool {
     var budget = TurnBudget()
     var isSpent = false
@@ -664,7 +664,7 @@ extension HandlerQueue {
       }
       switch turn {
       case .busy:
-        // What that thread has yet to do can be found out by other ways than waiting for it.
+        // The other thread delivers the elements; the note lets readers look for them without waiting for it.
         direct.note()
         return false
       case .rest:
@@ -681,11 +681,11 @@ extension HandlerQueue {
     }
   }
 
-  /// What a thread does that calls a handler.
+  /// The next step of a thread that calls a handler.
   private enum DirectTurn {
     case call(Item, Entry?)
     case end(ContiguousArray<Entry>)
-    /// Something is left for a task.
+    /// Elements are left for a task.
     case rest
     /// Another thread, or this one further up the stack, calls the handler.
     case busy
@@ -693,20 +693,20 @@ extension HandlerQueue {
 }
 
 extension Handler {
-  /// The calls of a handler that the threads make that send, with no lock held.
+  /// A handler that sending threads call, with no lock held.
   @usableFromInline
   protocol DirectCalls: AnyObject, Sendable {
-    /// Whether the handler gets the elements, one at a time and in order, rather than mere word of them.
+    /// Whether the handler gets the elements, one at a time and in order, rather than notifications.
     var isOrdered: Bool { get }
-    /// Hands over an element.
+    /// Delivers an element.
     func call(_ box: AnyBox, _ sequence: Int, in queue: HandlerQueue)
-    /// Notes that something was sent: instead of an element, or because another thread hands it over.
+    /// Notes that an element was sent: instead of the element, or because another thread delivers it.
     func note()
-    /// Elements that were sent before have been taken back.
+    /// Notes that elements sent before have been taken back.
     func takeBack(in queue: HandlerQueue)
     /// Removes handlers behind this one whose owners have been released.
     func removeOrphans()
-    /// The source has ended.
+    /// Notes that the source has ended.
     func end()
   }
 }
@@ -714,7 +714,7 @@ extension Handler {
 // MARK: - Queues without a source
 
 extension HandlerQueue {
-  /// Creates a handler with a queue of its own, to which elements are handed one by one; the caller starts it.
+  /// Creates a handler with a queue of its own, to which elements are sent one by one; the caller starts it.
   static func handler(_ recipe: Handler.Recipe) -> Handler {
     let queue = HandlerQueue(id: 0, recipe: recipe)
     let handler = Handler(id: 0, start: 0, queue: queue, recipe: recipe, source: nil)
@@ -722,7 +722,7 @@ extension HandlerQueue {
     return handler
   }
 
-  /// Hands an element to the handler; called with no lock held.
+  /// Sends an element to the handler; called with no lock held.
   func send(_ box: AnyBox) {
     var effects: Effects?
     enqueue(Item(box: box, sequence: 0), &effects)?.resume()
@@ -737,14 +737,14 @@ extension HandlerQueue {
     let sequence = Atomic<Int>(0)
     private let note = Locked<(any AnyObject & Sendable)?>(nil)
 
-    /// What the source has noted of the call that is under way, or was the last one.
+    /// The note of the source on the current call, or on the last one.
     var latest: (any AnyObject & Sendable)? {
       note.withLock { $0 }
     }
 
-    /// A call begins.
+    /// Records the beginning of a call.
     ///
-    /// - Parameter call: What the source notes of it.
+    /// - Parameter call: The note of the source on the call.
     func begin(_ call: any AnyObject & Sendable) {
       let previous = note.withLock { note in
         defer { note = call }
@@ -756,15 +756,15 @@ extension HandlerQueue {
 }
 
 extension HandlerQueue {
-  /// What has to be told how the calls of handlers for one element have ended.
+  /// A report on the results of the handlers that are called for one element.
   @usableFromInline
   class Report: @unchecked Sendable {
-    /// The first handler is about to be called.
+    /// Begins the report, before the first handler is called.
     ///
     /// - Returns: Whether the element is still to be handled.
     func begin() -> Bool { true }
 
-    /// The last handler has returned; called with no lock held.
+    /// Ends the report, after the last handler has returned; called with no lock held.
     ///
     /// - Parameters:
     ///   - notified: The number of handlers that were called.

@@ -1,7 +1,8 @@
-// The unsafe casts are here because a hub is split in two: what can be compiled once for all types of
-// elements, so that subscribing and unsubscribing cost no look-up of generic metadata, and what
-// depends on the type. The generic half alone creates the objects that are kept here, and always with
-// its own type of elements.
+// The unsafe casts exist because a hub is split in two: a half that is compiled once for all types of
+// elements, so that subscribing and unsubscribing cost no look-up of generic metadata, and a generic
+// half. Only the generic half creates the objects that are stored here, always with its own type of
+// elements. @unchecked Sendable because Swift requires it of classes with subclasses: mutable fields are
+// atomic or guarded by the lock of the hub.
 
 public import Synchronization
 
@@ -18,19 +19,19 @@ class HubCore: @unchecked Sendable {
     @usableFromInline var parked = Waiter.List()
     /// The number of parked readers of the log and of the window.
     @usableFromInline var parkedReaders = 0
-    /// The last chunk of the log, while somebody reads the log.
+    /// The last chunk of the log; without readers of the log an empty one, or `nil`.
     @usableFromInline var tail: LogLink?
     /// The sequence number of that chunk's first element.
     @usableFromInline var tailStart = 0
     @usableFromInline var logReaders = 0
     @usableFromInline var windowReaders = 0
-    /// Those who do not read the log, if there has been one.
+    /// The subscribers that do not read the log, created with the first of them.
     @usableFromInline var others: BoundedReadersBase?
-    /// The handlers, if there has been one.
+    /// The handlers, created with the first of them.
     @usableFromInline var handlers: HandlerTable?
-    /// Where the number of subscribers is announced, if anybody has asked for it.
+    /// The hub that announces the number of subscribers, created with its first subscriber.
     @usableFromInline var counts: SubscriberCountHub?
-    /// The tasks that carry other sequences into the hub, by number.
+    /// The tasks that forward other sequences to the hub, by number.
     @usableFromInline var feeders: [UInt64: SourceTask] = [:]
 
     @inlinable
@@ -48,10 +49,10 @@ class HubCore: @unchecked Sendable {
       return true
     }
 
-    /// Whether every reader of the log and of the window has read everything, and waits.
+    /// Whether every reader of the log and of the window has read all elements and is parked.
     @inlinable var hasOnlyParkedReaders: Bool { parkedReaders == logReaders &+ windowReaders }
 
-    /// Takes out the elements that every reader has read, if all readers wait.
+    /// Takes out the elements that every reader has read, if all readers are parked.
     ///
     /// - Returns: The elements, to be released without the lock.
     @usableFromInline
@@ -80,7 +81,7 @@ class HubCore: @unchecked Sendable {
       return parked.removeAll()
     }
 
-    /// Counts a subscriber no longer.
+    /// Decrements the number of subscribers.
     ///
     /// - Returns: Whether it was the last.
     @inlinable
@@ -93,23 +94,23 @@ class HubCore: @unchecked Sendable {
   }
 
   @usableFromInline let state = Locked(State())
-  /// The same as in the state, for those who look without the lock.
+  /// A copy of the flag in the state that is read without the lock.
   @usableFromInline let isFinished = Atomic<Bool>(false)
   /// Whether the number of subscribers is announced.
   @usableFromInline let isCounted = Atomic<Bool>(false)
-  /// Whether what subscribers have not read can be taken back from them.
+  /// Whether unread elements can be taken back from subscribers.
   @usableFromInline let isResettable: Bool
   /// The sequence number of the first element after the last reset, or -1.
   ///
-  /// Nothing before it is given to a subscriber, nor what was to be replayed to one that was there already.
+  /// Elements before it are no longer delivered, nor are replays that were pending at the reset.
   @usableFromInline let cutoff = Atomic<Int>(-1)
   /// Ends the subscription of a reader of the window or of a buffer.
   ///
-  /// A method of the generic half would be compiled for no type: this is compiled for the type of a client.
+  /// An overridden method would not be specialized; a closure is compiled for the client's type of elements.
   @usableFromInline let removeBounded: @Sendable (HubCore, Reader) -> Void
   /// Called outside every lock when the last subscriber has been removed.
   @usableFromInline let onEmpty: (@Sendable () -> Void)?
-  /// The coarse clock by which loops give their actor to other tasks; `nil` is the system's.
+  /// The coarse clock by which loops yield their actor to other tasks; `nil` is the system's.
   @usableFromInline let time: (@Sendable () -> Nanoseconds)?
 
   @inlinable
@@ -154,9 +155,9 @@ class HubCore: @unchecked Sendable {
     withExtendedLifetime(garbage) {}
   }
 
-  /// Finishes a hub without subscribers, which leaves nothing to be done.
+  /// Finishes the hub if it has no subscribers, which leaves no other work.
   ///
-  /// - Returns: Whether that was all; if not, nothing has changed.
+  /// - Returns: Whether the hub is finished; if not, nothing has changed.
   @usableFromInline
   final func finishWithoutSubscribers() -> Bool {
     var garbage: LogLink?
@@ -173,44 +174,44 @@ class HubCore: @unchecked Sendable {
     return isDone
   }
 
-  /// Wakes those who wait for the number of subscribers to change; called with no lock held, after
-  /// whatever may have changed it.
+  /// Resumes the tasks that wait for the number of subscribers; called with no lock held, after an
+  /// operation that can have changed it.
   @inlinable
   final func announceCount() {
     if isCounted.load(ordering: .relaxed) { wakeCounters() }
   }
 
-  /// Ends every stream after what has been sent; called with no lock held.
+  /// Ends every stream after the elements sent so far; called with no lock held.
   @usableFromInline
   func end() {}
 
   /// Removes the handlers whose owners have been released.
   @usableFromInline
   func removeOrphans() {
-    // The owners are looked at without the lock: loading a weak reference can make this the last one to
-    // hold the object.
+    // Owners are checked without the lock: a loaded weak reference can become the last strong one, whose
+    // release runs the owner's deinitializer.
     let (owned, direct) = state.withLock { state in
       (state.handlers?.owned ?? [], state.handlers?.direct ?? [])
     }
     for handler in owned where handler.isOrphaned?() == true { handler.cancel() }
-    // What is derived from this source leaves with the last of its own handlers.
+    // A derived source unsubscribes from this one with the last of its own handlers.
     for queue in direct { queue.direct?.removeOrphans() }
   }
 }
 
 extension HubCore {
-  /// The reading of the coarse clock.
+  /// Returns the time of the coarse clock.
   @usableFromInline
   final func coarseTime() -> Nanoseconds {
     time?() ?? coarseNanoseconds()
   }
 }
 
-/// A subscriber, as far as it does not depend on the type of its elements.
+/// The part of a ``Subscriber`` that does not depend on the type of its elements.
 @usableFromInline
 class Reader: Waiter, @unchecked Sendable {
   @usableFromInline let core: HubCore
-  /// Whether it walks along the shared log.
+  /// Whether it reads the shared log.
   @usableFromInline let readsLog: Bool
   /// Whether it is counted; guarded by the lock of the hub.
   @exclusivity(unchecked) @safe
@@ -230,18 +231,18 @@ class Reader: Waiter, @unchecked Sendable {
 
 /// The multicast core: one order of elements for any number of subscribers.
 ///
-/// An element is stored once, in a log of chunks, however many subscribers walk along it; sending
-/// touches only the subscribers that are parked. A subscriber without a limit is a position in the
-/// log and reads without a lock. Subscribers that want the newest elements only share one window of
-/// them, so that a slow one keeps nothing alive. The few that need more (their own limit from the
-/// old end, a sender that they ignore) have a buffer each.
+/// A subscriber without a limit is a position in a log of chunks, which stores an element once for all
+/// of them, and reads without a lock. Subscribers that buffer a few of the newest elements share one
+/// window of them, so that a slow one keeps no other elements alive. Subscribers with other limits, or
+/// that ignore a sender, have a buffer each. Sending accesses the log, the window, the buffers, the
+/// queues of handlers and the parked readers.
 ///
-/// Whoever owns a hub may call ``prepare(_:from:)`` and ``subscription(bufferingPolicy:replaying:)``
-/// under a lock of its own, so that its state and what it announces change together. What is left to
-/// do is carried out by ``Delivery/deliver()``, outside every lock.
+/// The owner of a hub can call ``prepare(_:from:)`` and ``subscription(bufferingPolicy:replaying:)``
+/// under a lock of its own, so that its state and its announcements change together.
+/// ``Delivery/deliver()`` does the remaining work, outside every lock.
 @usableFromInline
 final class BroadcastHub<Element: Sendable>: HubCore, @unchecked Sendable {
-  /// Compares elements, if no subscriber is to get one that equals the one that it got last.
+  /// The comparison that finds consecutive duplicates, if they are removed for each subscriber.
   ///
   /// The owner sends no element that equals the one sent before it.
   @usableFromInline let areEqual: DuplicateFilter<Element>.AreEqual?
@@ -249,10 +250,10 @@ final class BroadcastHub<Element: Sendable>: HubCore, @unchecked Sendable {
   /// Creates a hub without subscribers.
   ///
   /// - Parameters:
-  ///   - isResettable: Whether ``prepareReset(_:)`` is used, which costs readers of the log their runs.
+  ///   - isResettable: Whether elements can be taken back, so that readers of the log read them one at a time.
   ///   - onEmpty: Called outside every lock when the last subscriber has been removed.
-  ///   - time: The coarse clock by which loops give their actor to other tasks; `nil` is the system's.
-  ///   - areEqual: Compares elements, if no subscriber is to get one that equals the one that it got last.
+  ///   - time: The coarse clock by which loops yield their actor to other tasks; `nil` is the system's.
+  ///   - areEqual: The comparison that finds consecutive duplicates, if they are removed for each subscriber.
   @inlinable
   init(
     isResettable: Bool = false,
@@ -261,7 +262,7 @@ final class BroadcastHub<Element: Sendable>: HubCore, @unchecked Sendable {
     areEqual: DuplicateFilter<Element>.AreEqual? = nil
   ) {
     self.areEqual = areEqual
-    // Readers of the log look at each element by itself where some have to be skipped.
+    // Readers of the log read one element at a time if elements can be skipped.
     super.init(
       isResettable: isResettable || areEqual != nil,
       onEmpty: onEmpty,
@@ -278,13 +279,13 @@ final class BroadcastHub<Element: Sendable>: HubCore, @unchecked Sendable {
 }
 
 extension BroadcastHub {
-  /// Returns those who do not read the log as what they are, readers of elements of its type.
+  /// Returns the subscribers that do not read the log with their type of elements.
   @inlinable
   func readers(_ readers: BoundedReadersBase) -> BoundedReaders<Element> {
     unsafe unsafeDowncast(readers, to: BoundedReaders<Element>.self)
   }
 
-  /// Returns those who do not read the log, of whom there may be the first one now.
+  /// Returns the subscribers that do not read the log, creating their list if needed.
   @inlinable
   func readers(_ state: inout State) -> BoundedReaders<Element> {
     if let others = state.others { return readers(others) }
@@ -293,7 +294,7 @@ extension BroadcastHub {
     return others
   }
 
-  /// Returns a subscriber of this hub as what it is, a reader of elements of its type.
+  /// Returns a subscriber of this hub with its type of elements.
   @inlinable
   func subscriber(_ reader: Reader) -> Subscriber<Element> {
     unsafe unsafeDowncast(reader, to: Subscriber<Element>.self)

@@ -1,5 +1,5 @@
 // @unchecked Sendable and unsafe because elements are written by one thread at a time, under the lock of
-// the hub, while others read them: a slot is initialised before the count that covers it is published
+// the hub, while others read them: a slot is initialized before the count that covers it is published
 // with release semantics, readers load the count with acquire semantics, and a published slot never
 // changes. `next` is written once, before the count reaches the capacity. `first` is guarded by the lock
 // of the hub: the elements before it belong to the thread that has moved it, which did so when no reader
@@ -7,10 +7,10 @@
 
 public import Synchronization
 
-/// A chunk of a shared log, as far as it does not depend on the type of its elements.
+/// The part of a ``LogChunk`` that does not depend on the type of its elements.
 ///
-/// Readers keep the chunk that they stand in alive, and with it all that follow; what every reader has
-/// passed is freed by reference counting alone.
+/// A reader retains its current chunk, and with it all chunks that follow. Chunks that every reader has
+/// passed are freed by reference counting.
 @usableFromInline
 class LogLink: @unchecked Sendable {
   @exclusivity(unchecked) @safe
@@ -33,7 +33,7 @@ class LogLink: @unchecked Sendable {
     return next
   }
 
-  /// Takes out the elements so far; called under the lock of the hub, when all its readers are parked.
+  /// Takes out the published elements; called under the lock of the hub, when all its readers are parked.
   ///
   /// - Returns: The elements, to be released without the lock; `nil` if there are none.
   @usableFromInline
@@ -70,7 +70,7 @@ struct ReadElements: Sendable {
 @usableFromInline
 @safe
 final class LogChunk<Element: Sendable>: LogLink, @unchecked Sendable {
-  /// Set once; a variable because only those can be asked whether they hold the last reference.
+  /// Set once; a variable because `isKnownUniquelyReferenced` takes one.
   @exclusivity(unchecked) @safe
   @usableFromInline var run: LogRun<Element>
 
@@ -80,7 +80,7 @@ final class LogChunk<Element: Sendable>: LogLink, @unchecked Sendable {
     super.init()
   }
 
-  /// Takes out the elements so far, unless an iterator that was left alone holds them.
+  /// Takes out the published elements, unless an iterator retains their run.
   @inlinable
   func retired() -> LogRun<Element>.Retired? {
     guard isKnownUniquelyReferenced(&run) else { return nil }
@@ -97,7 +97,7 @@ final class LogChunk<Element: Sendable>: LogLink, @unchecked Sendable {
 
   /// Appends an element; called under the lock of the hub, and never when the chunk is full.
   ///
-  /// - Parameter element: What to append.
+  /// - Parameter element: The element to append.
   /// - Returns: The empty chunk that follows if this one is full now.
   @inlinable
   func append(_ element: Element) -> LogChunk? {
@@ -110,7 +110,7 @@ final class LogChunk<Element: Sendable>: LogLink, @unchecked Sendable {
     return follower
   }
 
-  /// Returns a link of a log as what it is, a chunk of elements of its type.
+  /// Returns a link of a log as a chunk of its type of elements.
   @inlinable
   static func of(_ link: LogLink) -> LogChunk {
     unsafe unsafeDowncast(link, to: LogChunk.self)
@@ -119,12 +119,12 @@ final class LogChunk<Element: Sendable>: LogLink, @unchecked Sendable {
 
 /// A fixed number of consecutive elements of a shared log.
 ///
-/// It knows nothing of what follows: an iterator that holds it and is left alone keeps no more than
-/// these elements alive.
+/// A run does not refer to the next one: an idle iterator that retains a run keeps only its elements
+/// alive.
 @usableFromInline
 @safe
 final class LogRun<Element: Sendable>: @unchecked Sendable {
-  /// How many elements fit.
+  /// The maximum number of elements.
   @inlinable static var capacity: Int { 16 }
 
   /// The sequence number of the first element.
@@ -168,7 +168,7 @@ final class LogRun<Element: Sendable>: @unchecked Sendable {
 
   /// Appends an element; called under the lock of the hub, and never when there is no room.
   ///
-  /// - Parameter element: What to append.
+  /// - Parameter element: The element to append.
   @inlinable
   func append(_ element: Element) {
     let count = published.load(ordering: .relaxed)
@@ -176,7 +176,7 @@ final class LogRun<Element: Sendable>: @unchecked Sendable {
     published.store(count &+ 1, ordering: .releasing)
   }
 
-  /// Takes out the elements so far; called under the lock of the hub, when no reader holds the run.
+  /// Takes out the published elements; called under the lock of the hub, when no reader retains the run.
   ///
   /// - Returns: The elements; `nil` if there are none.
   @inlinable

@@ -1,6 +1,6 @@
-// `fatalError` because a precondition says nothing in release builds.
+// `fatalError` because a precondition prints no message in release builds.
 
-/// Stops the program: two tasks are reading one subscription, and would read elements that are not there.
+/// Stops the program because two tasks read one subscription, which would access uninitialized memory.
 @usableFromInline
 @inline(never)
 func stopBecauseOfTwoReaders() -> Never {

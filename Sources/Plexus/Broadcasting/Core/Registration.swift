@@ -1,5 +1,5 @@
-// @unchecked Sendable because Swift asks for it of a class with subclasses: the flags are atomic, and the
-// subclasses guard what changes with a lock.
+// @unchecked Sendable because Swift requires it of a class with subclasses: the flags are atomic, and the
+// subclasses guard their mutable fields with a lock.
 
 internal import Synchronization
 
@@ -36,7 +36,7 @@ class Registration: @unchecked Sendable {
     return old & Self.cancelled == 0
   }
 
-  /// Notes that the source has ended.
+  /// Marks the source as ended.
   final func end() {
     flags.bitwiseOr(Self.over, ordering: .releasing)
   }

@@ -1,7 +1,7 @@
-/// A task that carries another sequence into a hub.
+/// A task that forwards the elements of another sequence to a hub.
 @usableFromInline
 struct SourceTask: Sendable {
-  /// The task, as soon as it is known.
+  /// The task, once it has been created.
   var task: Task<Void, Never>?
 }
 
@@ -11,9 +11,9 @@ extension HubCore {
   /// Nothing happens if the hub has finished.
   ///
   /// - Parameters:
-  ///   - sequence: What to iterate.
-  ///   - receive: Called for each element; returns whether there is anybody left to receive more.
-  ///   - fail: Called with the error if there is one.
+  ///   - sequence: The sequence to iterate.
+  ///   - receive: A closure that is called for each element and returns whether to continue.
+  ///   - fail: A closure that is called with the error if there is one.
   final func feed<Source: AsyncSequence & Sendable>(
     from sequence: Source,
     receive: @escaping @Sendable (Source.Element) -> Bool,
@@ -41,7 +41,7 @@ extension HubCore {
       state.feeders[id]?.task = task
       return false
     }
-    // It has ended already, or the hub has.
+    // The iteration has ended already, or the hub has.
     if isOver { task.cancel() }
   }
 }

@@ -1,19 +1,19 @@
 // @unchecked Sendable because two kinds of fields are shared, each with a rule of its own: `chunk`,
-// `replay` and `budget` belong to whoever has claimed the subscriber, and what is inherited, with the number of lost
-// elements, is guarded by the lock of the hub. The unsafe cast restores the type of a hub that was
-// known when the subscriber was made.
+// `budget` and the replay of a reader of the log belong to the task that has claimed the subscriber; inherited
+// fields, the number of lost elements and the replay of a reader of the window are guarded by the lock of the
+// hub. The unsafe cast restores the type of the hub, which is known when the subscriber is created.
 
 public import Synchronization
 
 /// The position of one subscriber, shared by all copies of its subscription and their iterators.
 ///
-/// There are three ways to read, by buffering policy. Without a limit, a subscriber walks along the
-/// shared log and touches no lock. With the newest elements only, it reads them from the hub's window
-/// under the hub's lock. Everything else has a buffer of its own.
+/// The source of its elements depends on the buffering policy. A subscriber without a limit reads the
+/// shared log and takes no lock. One that buffers a few of the newest elements reads them from the hub's
+/// window under the hub's lock. Every other subscriber has a buffer of its own.
 @usableFromInline
 @safe
 final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
-  /// Where a subscriber finds its elements.
+  /// The storage that a subscriber reads.
   @usableFromInline
   enum Source: Sendable {
     /// The shared log.
@@ -24,16 +24,16 @@ final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
     case buffer(SubscriberBuffer<Element>)
   }
 
-  /// What reading came to.
+  /// The result of an attempt to read.
   @usableFromInline
   enum Step: Sendable {
     /// The next element, already consumed.
     case element(Element)
     /// A run of elements up to the given sequence number, not consumed yet.
     case run(LogRun<Element>, end: Int)
-    /// There is nothing at the moment.
+    /// No element is available yet.
     case empty
-    /// There is nothing now, nor will there ever be.
+    /// The subscription has ended: no element follows.
     case ended
   }
 
@@ -47,16 +47,16 @@ final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
   /// The chunk of the log that holds the next element; `nil` when the end has been reached.
   @exclusivity(unchecked) @safe
   @usableFromInline var chunk: LogChunk<Element>?
-  /// What comes before everything sent, newest first.
+  /// The replayed elements, which are read before all sent ones, newest first.
   @exclusivity(unchecked) @safe
   @usableFromInline var replay: [Element]
-  /// When the loop that reads gives its actor to other tasks.
+  /// The budget after which the reading loop yields its actor to other tasks.
   @exclusivity(unchecked) @safe
   @usableFromInline var budget = CooperativeBudget()
-  /// How many elements the buffering policy has cost.
+  /// The number of elements that the buffering policy has discarded.
   @exclusivity(unchecked) @safe
   @usableFromInline var droppedCount = 0
-  /// Skips what equals the element that was read last, if the hub is one without duplicates.
+  /// The filter for consecutive duplicates, if the hub removes them.
   @usableFromInline let filter: DuplicateFilter<Element>?
 
   @inlinable
@@ -77,7 +77,7 @@ final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
     super.init(id: id, core: hub, readsLog: readsLog)
   }
 
-  /// Where the elements come from.
+  /// The hub that sends the elements.
   @inlinable var hub: BroadcastHub<Element> {
     unsafe unsafeDowncast(core, to: BroadcastHub<Element>.self)
   }
@@ -94,30 +94,30 @@ final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
     claimed.store(false, ordering: .releasing)
   }
 
-  /// Whether the task has to give its actor to others before it reads on; called by the task that has
+  /// Returns whether the task has to yield its actor before it reads on; called by the task that has
   /// claimed the position.
   @inlinable
   func hasSpentBudget() -> Bool {
     budget.isDue && budget.isSpent(at: core.coarseTime())
   }
 
-  /// Gives the actor to other tasks; called by the task that has claimed the position.
+  /// Yields the actor to other tasks; called by the task that has claimed the position.
   ///
-  /// - Parameter isolation: Where the caller runs, and goes on.
+  /// - Parameter isolation: The isolation of the caller, where the task continues.
   @usableFromInline
   @inline(never)
   func giveWay(isolation: isolated (any Actor)?) async {
     await Task.yield()
   }
 
-  /// Looks for the next element; called by the task that has claimed the position.
+  /// Reads the next element, if there is one; called by the task that has claimed the position.
   @inlinable
   func step() -> Step {
     let step = read()
     return filter == nil ? step : withoutDuplicates(step)
   }
 
-  /// Looks further as long as there is only what equals the element that was read last.
+  /// Reads on while the next element equals the one that was read last.
   @usableFromInline
   @inline(never)
   func withoutDuplicates(_ step: Step) -> Step {
@@ -141,8 +141,8 @@ final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
     if core.isResettable { skipUnread() }
     if let element = replay.popLast() { return .element(element) }
     let sequence = position.load(ordering: .relaxed)
-    // Taken out, and put back unless the end is reached: nobody else looks at it, and so nothing has to
-    // be retained that many readers retain at the same time.
+    // Taken out, and put back unless the end is reached: only this task accesses it, which saves a retain
+    // for which many readers would contend.
     guard var current = chunk.take() else { return .ended }
     if sequence == current.run.limit, let follower = current.follower { current = follower }
     var end = current.run.end
@@ -159,7 +159,7 @@ final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
     }
     let run = current.run
     chunk = current
-    // Every element is looked for: those that follow may have to be skipped by then.
+    // Elements are read one at a time, because a reset can take the next ones back.
     if core.isResettable {
       position.store(sequence &+ 1, ordering: .relaxed)
       return .element(run[sequence])
@@ -179,20 +179,20 @@ final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
     position.store(cutoff, ordering: .relaxed)
   }
 
-  /// Ends the subscription and gives up whatever was still to be read; called by the task that has
-  /// claimed the position.
+  /// Ends the subscription and releases its unread elements; called by the task that has claimed the
+  /// position.
   @inlinable
   func end() {
     core.remove(self)
     filter?.forget()
     chunk = nil
-    // The replay of a reader of the window belongs to the lock, under which it was given up.
+    // The replay of a reader of the window is guarded by the lock, under which it was removed.
     if readsLog { replay = [] }
   }
 
-  /// Waits until there may be something to read; called by the task that has claimed the position.
+  /// Suspends the task until it should read again; called by the task that has claimed the position.
   ///
-  /// - Parameter isolation: Where the caller runs; the task does not leave it.
+  /// - Parameter isolation: The isolation of the caller, which the task does not leave.
   @inlinable
   func park(isolation: isolated (any Actor)?) async {
     await withTaskCancellationHandler(
@@ -205,9 +205,9 @@ final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
     budget.restart()
   }
 
-  /// Returns the next element, waiting for it if there is none.
+  /// Returns the next element, and suspends the task until there is one.
   ///
-  /// - Parameter isolation: Where the caller runs; the task does not leave it.
+  /// - Parameter isolation: The isolation of the caller, which the task does not leave.
   /// - Returns: The element, or `nil` at the end and when the task is cancelled.
   @inlinable
   func next(isolation: isolated (any Actor)?) async -> Element? {

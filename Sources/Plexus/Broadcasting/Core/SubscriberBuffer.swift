@@ -1,22 +1,22 @@
 // @unchecked Sendable because every field is guarded by the lock of the hub that delivers to it.
 
-/// The buffer of one subscriber that does not read what all share: it has a limit of its own, or does
-/// not want to hear one of the senders.
+/// The buffer of a subscriber that reads neither the log nor the window, because of its limit or because
+/// it ignores a sender.
 @usableFromInline
 final class SubscriberBuffer<Element: Sendable>: @unchecked Sendable {
-  /// What is lost when the buffer is full.
+  /// The element that is dropped when the buffer is full.
   @usableFromInline
   enum Overflow: Sendable {
-    /// Nothing: the buffer grows.
+    /// No element: the buffer grows.
     case none
-    /// What arrives when there are as many elements as given.
+    /// The new element, when there are as many elements as given.
     case dropsNewest(beyond: Int)
-    /// The oldest of more elements than given.
+    /// The oldest element, when there are more than given.
     case dropsOldest(beyond: Int)
   }
 
   @usableFromInline let overflow: Overflow
-  /// The sender that is not heard, or 0.
+  /// The sender whose elements are ignored, or 0.
   @usableFromInline let ignoredSender: UInt64
   @exclusivity(unchecked) @safe
   @usableFromInline var elements = Ring<Element>()
@@ -25,7 +25,7 @@ final class SubscriberBuffer<Element: Sendable>: @unchecked Sendable {
   @usableFromInline var slot = -1
   /// The reader, while it is parked.
   ///
-  /// It is handed an element even if there is no room to keep one.
+  /// It gets an element even if the limit is 0.
   @exclusivity(unchecked) @safe
   @usableFromInline var parkedReader: Waiter?
   @exclusivity(unchecked) @safe
@@ -37,12 +37,12 @@ final class SubscriberBuffer<Element: Sendable>: @unchecked Sendable {
     self.ignoredSender = ignoredSender
   }
 
-  /// Adds an element as far as the limit allows.
+  /// Adds an element within the limit.
   ///
   /// - Parameters:
-  ///   - element: What was sent.
-  ///   - sender: Who sent it, or 0.
-  /// - Returns: What was lost, to be released without the lock.
+  ///   - element: The element that was sent.
+  ///   - sender: The sender, or 0.
+  /// - Returns: The dropped element, to be released without the lock.
   @inlinable
   func deliver(_ element: Element, from sender: UInt64) -> Element? {
     guard sender == 0 || sender != ignoredSender else { return nil }
@@ -71,7 +71,7 @@ final class SubscriberBuffer<Element: Sendable>: @unchecked Sendable {
     }
   }
 
-  /// Parks the reader if there is nothing to read.
+  /// Parks the reader if the buffer is empty.
   ///
   /// - Parameters:
   ///   - reader: The reader.
@@ -85,7 +85,7 @@ final class SubscriberBuffer<Element: Sendable>: @unchecked Sendable {
     return true
   }
 
-  /// Takes the parked reader if there is something to read.
+  /// Takes out the parked reader if the buffer has an element.
   @inlinable
   func takeReader() -> Waiter? {
     guard !elements.isEmpty else { return nil }

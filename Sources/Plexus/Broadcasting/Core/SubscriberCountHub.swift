@@ -5,20 +5,20 @@ internal import Synchronization
 /// Announces the number of subscribers of a hub.
 @usableFromInline
 final class SubscriberCountHub: @unchecked Sendable {
-  /// Where the numbers are sent.
+  /// The hub that publishes the numbers.
   let hub = BroadcastHub<Int>()
-  /// Who has something to read now, and is to be resumed without the lock.
+  /// The parked tasks that can read now, to be resumed without the lock.
   private var woken: ContiguousArray<Waiter.ParkedTask> = []
 
   init() {}
 
-  /// Notes a new number; called under the lock of the counted hub.
+  /// Publishes a new number; called under the lock of the counted hub.
   @usableFromInline
   func record(_ count: Int) {
     if let delivery = hub.prepare(count) { woken += delivery.woken }
   }
 
-  /// Takes out those who have to be resumed; called under the lock of the counted hub.
+  /// Removes and returns the tasks to resume; called under the lock of the counted hub.
   func takeWoken() -> ContiguousArray<Waiter.ParkedTask> {
     defer { woken = [] }
     return woken
@@ -26,22 +26,22 @@ final class SubscriberCountHub: @unchecked Sendable {
 }
 
 extension HubCore {
-  /// Resumes those who wait for the number of subscribers.
+  /// Resumes the tasks that wait for the number of subscribers.
   @usableFromInline
   final func wakeCounters() {
     let woken = state.withLock { $0.counts?.takeWoken() ?? [] }
     for task in woken { task.resume() }
   }
 
-  /// Registers somebody who wants to know the number of subscribers, without being one.
+  /// Subscribes to the number of subscribers, without counting as one.
   ///
-  /// - Parameter bufferingPolicy: What is kept while it is behind.
-  /// - Returns: The number at this moment and, without a gap, those that follow.
+  /// - Parameter bufferingPolicy: The policy for numbers that have not been read.
+  /// - Returns: A subscription that begins with the current number and misses no later one.
   final func countSubscription(bufferingPolicy: BufferingPolicy<Int>) -> Subscription<Int> {
     state.withLock { state in
       let feed = state.counts ?? SubscriberCountHub()
       if state.counts == nil {
-        // Nobody waits for a new one: there is nothing to resume.
+        // A new hub has no parked readers: there is nothing to resume.
         if state.isFinished { feed.hub.finish() }
         state.counts = feed
         isCounted.store(true, ordering: .relaxed)

@@ -1,8 +1,8 @@
-// @unchecked Sendable because all fields are guarded by the lock of whoever parks the waiter, up to
-// the moment when it leaves the list of parked waiters: whoever removed it from there owns the task
-// alone and resumes it once, after unlocking. Unsafe because the library itself keeps that promise,
-// for which the checked kind of continuation would allocate. What the locks guard needs no run-time
-// check for exclusive access.
+// @unchecked Sendable because all fields are guarded by the lock of the hub or queue that parks the
+// waiter, until it leaves the list of parked waiters: the thread that removes it from there owns the
+// task alone and resumes it once, after unlocking. Unsafe because the library itself guarantees that;
+// a checked continuation would allocate for it. Fields under a lock need no run-time check for
+// exclusive access.
 
 public import Synchronization
 
@@ -26,7 +26,7 @@ class Waiter: @unchecked Sendable {
     self.id = id
   }
 
-  /// Takes the parked task out; called once by whoever took the waiter from the list.
+  /// Takes the parked task out; called once, by the thread that removed the waiter from the list.
   @inlinable
   final func takeTask() -> Waiter.ParkedTask? {
     guard let parked = task else { return nil }
@@ -34,7 +34,7 @@ class Waiter: @unchecked Sendable {
     return Waiter.ParkedTask(id: id, task: parked)
   }
 
-  /// Resumes the parked task; called once by whoever took the waiter from the list.
+  /// Resumes the parked task; called once, by the thread that removed the waiter from the list.
   @inlinable
   final func resume() {
     takeTask()?.resume()
@@ -42,10 +42,10 @@ class Waiter: @unchecked Sendable {
 }
 
 extension Waiter {
-  /// A task that was taken out of where it was parked, to be resumed once.
+  /// A task that was taken out of its waiter, to be resumed once.
   ///
-  /// It does not hold on to its waiter: whoever drops a subscription while others resume the tasks of many
-  /// has dropped it at once, not when they are done.
+  /// It does not retain its waiter: a subscription that is dropped while another thread resumes many tasks
+  /// ends at once, not after the last of them.
   @usableFromInline
   struct ParkedTask: Sendable {
     /// The place in order of arrival.
@@ -86,8 +86,8 @@ struct SuspendedTask: Sendable {
   /// Suspends the current task.
   ///
   /// - Parameters:
-  ///   - isolation: Where the caller runs; the task does not leave it.
-  ///   - body: What stores the suspended task, or resumes it at once.
+  ///   - isolation: The isolation of the caller, which the task does not leave.
+  ///   - body: A closure that stores the suspended task, or resumes it at once.
   @inlinable
   static func suspend(
     isolation: isolated (any Actor)?,
@@ -122,7 +122,7 @@ extension Waiter {
       waiters.append(waiter)
     }
 
-    /// Takes a waiter out, for the caller to resume.
+    /// Removes a waiter, for the caller to resume.
     ///
     /// - Parameter waiter: The waiter, parked or not.
     /// - Returns: Whether it was parked.
@@ -139,9 +139,9 @@ extension Waiter {
       return true
     }
 
-    /// Takes all tasks out, in order of arrival, for the caller to resume.
+    /// Removes and returns all tasks, in order of arrival, for the caller to resume.
     ///
-    /// A parked task keeps its waiter alive, so that none is released here.
+    /// A parked task keeps its waiter alive, so no waiter is released here.
     @inlinable
     mutating func removeAll() -> ContiguousArray<Waiter.ParkedTask> {
       var taken: ContiguousArray<Waiter.ParkedTask> = []

@@ -1,7 +1,7 @@
-/// How single requests of a map with a fetch for several keys share one call of it.
+/// The rules by which single requests share one call of a fetch for several keys.
 @usableFromInline
 struct BatchRules: Hashable, Sendable {
-  /// How long the first key of a batch waits for others.
+  /// The time that the first key of a batch waits for others.
   let window: Duration
   /// The largest number of keys in a batch, if there is one.
   let maximumSize: Int?
@@ -24,9 +24,9 @@ struct BatchRules: Hashable, Sendable {
 final class BatchWindow: Sendable {
   private struct State: Sendable {
     var batch: BatchWindowState<Flight>
-    /// What closes the open batch.
+    /// The task that closes the open batch at the end of its window.
     var timer: Task<Void, Never>?
-    /// What launches the open batch with the task-local values of its first caller, if need be.
+    /// Launches the open batch with the task-local values of its first caller, if they are inherited.
     var departure: OneShot<[Flight]>?
   }
 
@@ -40,14 +40,14 @@ final class BatchWindow: Sendable {
     state = Locked(State(batch: BatchWindowState(maximumSize: rules.maximumSize)))
   }
 
-  /// Adds flights to the open batch, and opens others as need be.
+  /// Adds flights to the open batch, and opens others as needed.
   ///
   /// - Parameters:
   ///   - flights: The flights.
-  ///   - launch: Launches a batch that departs.
+  ///   - launch: A closure that launches a departing batch.
   func add(_ flights: [Flight], _ launch: @escaping @Sendable ([Flight]) -> Void) {
     for flight in flights {
-      // Made before it is known whether it is needed: another caller may fill the batch at any moment.
+      // Created before it is known to be needed, because another caller can fill the batch at any moment.
       let departure = flight.inheritsTaskLocals ? OneShot<[Flight]>() : nil
       let (step, old) = state.withLock { state in
         let step = state.batch.add(flight) { $0.isCancelled || $0.isSettled }

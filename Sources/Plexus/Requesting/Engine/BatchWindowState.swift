@@ -1,6 +1,6 @@
-/// Collects what departs together: what comes within the window of the first item, up to a number.
+/// A batch of items: all that are added within the window of the first one, up to a maximum size.
 struct BatchWindowState<Item: Sendable>: Sendable {
-  /// What follows from adding an item.
+  /// The consequence of adding an item.
   enum Step: Sendable {
     /// The item is in a batch that others have opened.
     case joins
@@ -12,7 +12,7 @@ struct BatchWindowState<Item: Sendable>: Sendable {
 
   private let maximumSize: Int
   private var items: [Item] = []
-  /// Items that do not count; they depart with the others.
+  /// Items that do not count toward the maximum size; they depart with the others.
   private var dropped: [Item] = []
   /// The number of the batch that is open, or will be opened next.
   private(set) var number = 0
@@ -22,7 +22,7 @@ struct BatchWindowState<Item: Sendable>: Sendable {
     self.maximumSize = maximumSize ?? .max
   }
 
-  /// Whether a batch of that number is open.
+  /// Returns whether a batch of that number is open.
   func isOpen(_ number: Int) -> Bool {
     number == self.number && !(items.isEmpty && dropped.isEmpty)
   }
@@ -31,8 +31,8 @@ struct BatchWindowState<Item: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - item: The item.
-  ///   - isDropped: Whether an item does not count towards the largest number any more.
-  /// - Returns: What follows.
+  ///   - isDropped: Returns whether an item no longer counts toward the maximum size.
+  /// - Returns: The consequence.
   mutating func add(_ item: Item, isDropped: (Item) -> Bool = { _ in false }) -> Step {
     let isFirst = items.isEmpty && dropped.isEmpty
     items.append(item)

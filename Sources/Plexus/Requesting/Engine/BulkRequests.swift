@@ -7,7 +7,7 @@ extension KeyedCache {
   ///
   /// - Parameters:
   ///   - keys: The keys.
-  ///   - ticket: The newest refresh that the caller insists on.
+  ///   - ticket: The newest refresh that the caller requires.
   /// - Returns: The value or the error of each key.
   @inlinable
   func settle(
@@ -26,7 +26,7 @@ extension KeyedCache {
     var unknown: Result<Value, any Error>?
     var effects = makeEffects()
     for key in keys {
-      // A key that is there twice is requested once.
+      // A duplicate key is requested once.
       fill(&results[key]) {
         let hash = hasher.hash(key)
         let value = shards.withLock(hash: hash) { shard in
@@ -50,7 +50,7 @@ extension KeyedCache {
           places.append(PendingPlace(flight: flight, place: place))
           let result = unknown ?? .failure(CancellationError())
           unknown = result
-          // What is put in for a key that is not equal to itself cannot be replaced later.
+          // A result for a key that is not equal to itself could not be replaced later.
           return key == key ? result : nil
         }
       }
@@ -72,7 +72,7 @@ extension KeyedCache {
     return results
   }
 
-  /// Sets a place of a dictionary that has nothing yet, with one search for the key.
+  /// Sets a dictionary value that is `nil`, with one look-up of the key.
   @inlinable
   @inline(__always)
   func fill(
@@ -133,7 +133,7 @@ extension CacheEngine {
   }
 
   private final func outcomes(of places: [PendingPlace], scope: WaitNode?) async -> [Outcome?] {
-    // It may have been raised since the flights were joined.
+    // It can have been raised since the flights were joined.
     let priority = Task.currentPriority
     for place in places { place.flight.raise(to: priority) }
     return await withTaskCancellationHandler(
@@ -148,7 +148,7 @@ extension CacheEngine {
         return outcomes
       },
       onCancel: {
-        // The caller waits in the first of these places that is left: it goes on when all are.
+        // The caller waits in the first of these places, which is left last: it resumes when all are left.
         for place in places.reversed() { self.leave(place.flight, place.place, scope: scope) }
       },
       isolation: #isolation
@@ -171,7 +171,7 @@ extension KeyedCache {
     batch.start { [self] in await fetchTogether(flights, in: batch, with: bulkFetch) }
   }
 
-  /// Notes that the fetch of several flights begins now, and ends those whose callers have left.
+  /// Marks several flights as departing, and ends flights that are no longer needed.
   ///
   /// - Returns: The flights to fetch.
   @inlinable
@@ -188,7 +188,7 @@ extension KeyedCache {
         shard[index].state.depart()
         return true
       }
-      // One that was cut off is fetched for its callers only.
+      // A detached flight is fetched for its callers only.
       let isWanted =
         !flight.isCancelled && !flight.isSettled && (isCurrent || flight.callerCount > 0)
       if isWanted {
@@ -202,7 +202,8 @@ extension KeyedCache {
     return departing
   }
 
-  /// The keys of flights, each of them once: a key that was cleared before its batch departs has several.
+  /// Returns the keys of flights without duplicates: a key that was cleared before its batch departs has several
+  /// flights.
   @inlinable
   func keys(of flights: [Flight]) -> [Key] {
     let keys = flights.map { key(of: $0) }
@@ -297,7 +298,7 @@ extension KeyedCache {
       var remaining: [Flight] = []
       for flight in flights where rest.flights.contains(ObjectIdentifier(flight)) {
         if flight.isCancelled || flight.isSettled {
-          // No caller waits for it any more.
+          // No caller waits for it anymore.
           let outcome = Outcome(.cancelled, error: CancellationError())
           launched += finish(flight, with: outcome, isBulk: true)
         } else {
@@ -333,7 +334,7 @@ extension KeyedCache {
   /// The flights of a fetch that have failed.
   @usableFromInline
   struct Failures: Sendable {
-    /// Flights whose stored copy may be the answer, which has to be read first.
+    /// Flights whose stored copy can be the answer, and has to be read first.
     fileprivate var waiting:
       [(flight: Flight, error: any Error, grounds: ValueTerms.FallbackGrounds)] = []
     /// Whether the failure has been counted: that of a fetch of several keys counts once.
@@ -432,7 +433,7 @@ private final class BulkDeparture: Sendable {
     }
   }
 
-  /// Notes that the fetch begins without the copies that are still being read, unless there are none.
+  /// Marks the fetch as begun without the copies that are still being read, unless there are none.
   func beginEarly() -> Bool {
     state.withLock { state in
       if !state.isOver { state.hasBegunEarly = true }
@@ -440,7 +441,7 @@ private final class BulkDeparture: Sendable {
     }
   }
 
-  /// Returns whether the fetch has begun early; from now on it does not.
+  /// Returns whether the fetch has begun early, and prevents it from now on.
   func hasBegunEarly() -> Bool {
     state.withLock { state in
       state.isOver = true

@@ -4,7 +4,7 @@ enum BulkValues<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   case values([Key: Value])
   case results([Key: Result<FetchResult<Value>, any Error>])
 
-  /// Makes the outcome of a key.
+  /// Returns the outcome of a key.
   ///
   /// - Parameters:
   ///   - key: The key.

@@ -3,10 +3,10 @@
 internal import Synchronization
 
 /// The part of a cache that does not depend on the types of its keys and values: launching fetches, attempts,
-/// timeouts, waiting, leaving, and the detection of circles.
+/// timeouts, waiting, leaving, and cycle detection.
 ///
-/// ``KeyedCache`` is the rest of it: the table of keys and values. What the engine needs of that it calls through
-/// ``Operations``, which are closures made once, where both types are known.
+/// ``KeyedCache`` adds the table of keys and values. The engine accesses the table through ``Operations``, closures
+/// that are created once, where both types are known.
 @usableFromInline
 class CacheEngine: @unchecked Sendable {
   /// The steps that depend on the types of keys and values.
@@ -21,19 +21,19 @@ class CacheEngine: @unchecked Sendable {
     let fetch: Fetch
     /// Ends a flight, and returns the flights to launch.
     let finish: @Sendable (CacheEngine, Flight, Outcome) -> [Flight]
-    /// Cancels a flight without callers, unless it goes on for another reason.
+    /// Cancels a flight without callers, unless it continues for another reason.
     let abandon: @Sendable (CacheEngine, Flight) -> Void
     /// Counts a fetch that is about to begin.
     let countFetch: @Sendable (CacheEngine, Flight) -> Void
-    /// The value that answers callers of a flight whose soft timeout is over; the flight goes on without them.
+    /// Returns a stale value for the callers of a flight after the soft timeout; the flight continues.
     let softAnswer: @Sendable (CacheEngine, Flight) -> Outcome?
     /// Reads the stored copy for a flight, if there is a cacher.
     let readCopy: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome?)?
-    /// How much has been removed from the cacher, if there is one.
+    /// Returns the generation that counts removals from the cacher, if there is one.
     let generation: (@Sendable () -> CacheGeneration?)?
     /// Writes values that have left memory, if there is a cacher.
     let scheduleWriting: (@Sendable (CacheEngine) -> Void)?
-    /// Writes changes after the time of the policy, if there is one.
+    /// Writes changes after the delay of the policy, if there is one.
     let noteChange: (@Sendable (CacheEngine) -> Void)?
     /// Launches several flights as one fetch, if there is a fetch for several keys.
     let launchTogether: (@Sendable (CacheEngine, [Flight]) -> Void)?
@@ -71,7 +71,7 @@ class CacheEngine: @unchecked Sendable {
   @usableFromInline final let source: Flight.Source
   @usableFromInline final let policy: CachePolicy
   @usableFromInline final let staleTime: Nanoseconds
-  /// How long before its deadline a value is renewed.
+  /// The time before its deadline at which a value is renewed.
   @usableFromInline final let refreshAhead: Nanoseconds
   private final let timeToLive: Nanoseconds
   @usableFromInline final let time: TimeSource
@@ -114,13 +114,13 @@ class CacheEngine: @unchecked Sendable {
     refreshAhead = min(max(Nanoseconds(saturating: policy.refreshAhead), 0), .max / 4)
   }
 
-  /// The place of the next refresh in the order of all of them.
+  /// Returns the ticket of the next refresh.
   @usableFromInline
   final func drawTicket() -> RefreshTicket {
     RefreshTicket(rawValue: lastTicket.add(1, ordering: .relaxed).newValue)
   }
 
-  /// The time for which a value is fresh: its own time to live, or that of the policy with jitter.
+  /// Returns the time for which a value is fresh: its own time to live, or that of the policy with jitter.
   @usableFromInline
   final func lifetime(_ terms: ValueTerms = ValueTerms()) -> EntryState.Lifetime {
     if let own = terms.timeToLive { return .init(duration: own, terms: terms) }
@@ -129,13 +129,13 @@ class CacheEngine: @unchecked Sendable {
     return .init(duration: timeToLive.scaled(by: factor), terms: terms)
   }
 
-  /// The time between a moment and now, or the longest that can be expressed.
+  /// Returns the time between a moment and now, or the longest that can be expressed.
   @inlinable
   final func age(of moment: Nanoseconds, at now: Nanoseconds) -> Nanoseconds {
     max(0, now.subtractingSaturating(moment))
   }
 
-  /// Notes that a key gets a subscriber.
+  /// Records that a key has a subscriber.
   @usableFromInline
   final func noteSubscriber() {
     hasHadSubscribers.store(true, ordering: .relaxed)
@@ -143,7 +143,7 @@ class CacheEngine: @unchecked Sendable {
 
   // MARK: - Events
 
-  /// A stream of the events of the cache.
+  /// Returns a stream of the events of the cache.
   final func subscribe(
     bufferingPolicy: BufferingPolicy<CacheEvent>
   ) -> AsyncStream<CacheEvent> {
@@ -158,7 +158,7 @@ class CacheEngine: @unchecked Sendable {
     return AsyncStream(subscription)
   }
 
-  /// Tells the listeners.
+  /// Sends an event to the listeners.
   @usableFromInline
   final func tell(_ event: CacheEvent) {
     eventHub?.send(event)
@@ -174,7 +174,7 @@ class CacheEngine: @unchecked Sendable {
     hasListeners.load(ordering: .relaxed) ? events.withLock { $0 } : nil
   }
 
-  /// The empty list of what a change leaves to be done.
+  /// Returns the effects of a change, empty so far.
   @usableFromInline
   final func makeEffects() -> Effects {
     Effects(
@@ -223,8 +223,8 @@ extension CacheEngine {
 
   /// Records that a fetch or load waits for a flight.
   ///
-  /// - Returns: ``MultiplexerError/recursiveRequest(chain:)`` if it would wait for itself; the place is given
-  ///   back then.
+  /// - Returns: ``MultiplexerError/recursiveRequest(chain:)`` if it would wait for itself, in which case the place
+  ///   is released.
   @usableFromInline
   final func enter(
     _ scope: WaitNode,
@@ -237,7 +237,7 @@ extension CacheEngine {
     return .recursiveRequest(chain: chain)
   }
 
-  /// Removes a caller that does not wait any longer.
+  /// Removes a caller that no longer waits.
   final func leave(_ flight: Flight, _ place: WaitPlace, scope: WaitNode?) {
     let departure = flight.leave(place)
     if departure.hasLeft, let scope { WaitGraph.stopWaiting(scope, for: flight) }
@@ -258,7 +258,7 @@ extension CacheEngine {
     }
   }
 
-  /// Answers callers with stale values after the soft timeout, as far as their fetches have not ended.
+  /// Answers callers with stale values after the soft timeout, unless their fetches have ended.
   final func softTimeout(
     _ places: [PendingPlace],
     _ scope: WaitNode?
@@ -268,7 +268,7 @@ extension CacheEngine {
     let timer = clock.timer(timeout) { [self] in
       for (index, place) in places.enumerated().reversed() {
         guard let answer = operations.softAnswer(self, place.flight) else { continue }
-        // Before the caller can find that it has left.
+        // Set before the caller can observe that it has left.
         answers.set(answer, at: index)
         let departure = place.flight.leave(place.place)
         if departure.hasLeft, let scope { WaitGraph.stopWaiting(scope, for: place.flight) }
@@ -278,7 +278,7 @@ extension CacheEngine {
     return (timer, answers)
   }
 
-  /// The error of a request that may not wait.
+  /// Returns the error of a request that must not wait.
   @usableFromInline
   final func refusal(isOwn: Bool, scope: WaitNode?) -> any Error {
     guard isOwn, let label = scope?.label else { return CancellationError() }
@@ -299,7 +299,7 @@ extension Outcome {
 // MARK: - Fetching
 
 extension CacheEngine {
-  /// Launches flights: from here on they end by themselves, each exactly once.
+  /// Launches flights, each of which ends exactly once.
   @usableFromInline
   final func launch(_ flights: FlightList) {
     if let flight = flights.only, batchWindow == nil {
@@ -309,7 +309,7 @@ extension CacheEngine {
     }
   }
 
-  /// Launches flights: from here on they end by themselves, each exactly once.
+  /// Launches flights, each of which ends exactly once.
   @usableFromInline
   final func launch(_ flights: [Flight]) {
     if flights.isEmpty { return }
@@ -372,7 +372,7 @@ extension CacheEngine {
     }
   }
 
-  /// Tries as often as the policy allows.
+  /// Runs attempts until one succeeds, as often as the policy allows.
   @usableFromInline
   final func attempts<Result: Sendable>(
     of flight: Flight,
@@ -383,7 +383,7 @@ extension CacheEngine {
     return try await RetryLoop(engine: self, flight: flight).run(attempt)
   }
 
-  /// Whether a stored copy is the answer of a flight; it is marked as such then.
+  /// Returns whether a stored copy answers a flight, and marks the copy if it does.
   @usableFromInline
   final func isAnswer(_ copy: Outcome, for flight: Flight) -> Bool {
     guard flight.takesStoredCopy, !copy.isOutdated else { return false }
@@ -410,7 +410,7 @@ extension CacheEngine {
     return failure(error, grounds, of: flight, stored: stored, isRead: copy != nil)
   }
 
-  /// The reasons why an older value may be the answer in place of an error, as the policy decides.
+  /// Returns the grounds on which an older value can be the answer instead of an error.
   final func grounds(of error: any Error) -> ValueTerms.FallbackGrounds {
     var grounds = ValueTerms.FallbackGrounds()
     grounds.policyAllows = policy.usesCachedValue(error)
@@ -418,16 +418,16 @@ extension CacheEngine {
     return grounds
   }
 
-  /// Whether the stored copy has to be read as the answer in place of an error.
+  /// Returns whether the stored copy has to be read as a fallback for an error.
   final func needsFallback(_ flight: Flight, _ grounds: ValueTerms.FallbackGrounds) -> Bool {
     !flight.isCancelled && flight.previous == nil && grounds.policyAllows
   }
 
-  /// The outcome of a flight whose attempts have failed.
+  /// Returns the outcome of a flight whose attempts have failed.
   ///
   /// - Parameters:
   ///   - error: The error of the last attempt.
-  ///   - grounds: The reasons why an older value may be the answer.
+  ///   - grounds: The grounds on which an older value can be the answer.
   ///   - flight: The flight.
   ///   - stored: The stored copy, if there is one.
   ///   - isRead: Whether the copy was read before the fetch.

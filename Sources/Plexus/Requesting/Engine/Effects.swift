@@ -1,15 +1,15 @@
-/// The work that a change under a lock leaves to be done once the lock is released, because it may run
-/// user code or resume tasks.
+/// The work that a change under a lock leaves to be done after unlocking, because it can run user code or
+/// resume tasks.
 ///
-/// Most changes leave nothing or one flight to launch, which needs no allocation. Effects are not copyable, so that
-/// they are carried out once, and are passed on without a reference being counted.
+/// Most changes leave nothing or one flight to launch, which needs no allocation. Effects are noncopyable, so that
+/// they are performed once, and are passed on without reference counting.
 @usableFromInline
 struct Effects: ~Copyable, Sendable {
   /// Flights to launch.
   @usableFromInline var launched = FlightList()
   /// The effects that few changes have.
   private var rare: Rare?
-  /// Whether the cacher has to be told something that no call of `flush` or `clear` is about to tell it.
+  /// Whether the cacher has pending work that no call of `flush` or `clear` is about to do.
   @usableFromInline var callsCacher = false
   /// Whether there is a value that the cacher does not have.
   @usableFromInline var hasChange = false
@@ -21,23 +21,23 @@ struct Effects: ~Copyable, Sendable {
     self.tellsEvents = tellsEvents
   }
 
-  /// Delivers something to the subscribers of a key, after what was added before.
+  /// Adds a delivery to the subscribers of a key, after the earlier ones.
   @usableFromInline
   mutating func deliver(_ delivery: @escaping @Sendable () -> Void) {
     rare.added.deliveries.append(delivery)
   }
 
-  /// Tells the listeners of the cache an event, after those that were added before.
+  /// Adds an event for the listeners of the cache, after the earlier ones.
   mutating func tell(_ event: @escaping @Sendable () -> Void) {
     rare.added.events.append(event)
   }
 
-  /// Gives the callers of a flight an outcome.
+  /// Adds an outcome for the callers of a flight.
   mutating func settle(_ flight: Flight, with outcome: Outcome) {
     rare.added.settled.append((flight, outcome))
   }
 
-  /// Cancels a flight.
+  /// Adds a flight to cancel.
   @usableFromInline
   mutating func cancel(_ flight: Flight) {
     rare.added.cancelled.append(flight)
@@ -48,13 +48,13 @@ struct Effects: ~Copyable, Sendable {
     rare.added.released.append(object)
   }
 
-  /// Keeps something alive until the lock is released.
+  /// Keeps a value alive until the lock is released.
   @usableFromInline
   mutating func release<Content: Sendable>(_ content: Content) {
     release(object: Released(content))
   }
 
-  /// Does the work.
+  /// Performs the work.
   ///
   /// - Parameter engine: The cache that has been changed.
   @inlinable
@@ -65,7 +65,7 @@ struct Effects: ~Copyable, Sendable {
     if hasChange { engine.noteChange() }
   }
 
-  /// Does the work except for launching flights.
+  /// Performs the work except for launching flights.
   ///
   /// - Parameter engine: The cache that has been changed.
   /// - Returns: The flights to launch.
@@ -101,7 +101,7 @@ extension Effects {
     var released: [any AnyObject & Sendable] = []
   }
 
-  /// Something that was taken out of a table under its lock.
+  /// A value that was taken out of a table under its lock.
   private final class Released<Content: Sendable>: Sendable {
     private let content: Content
 
@@ -112,7 +112,7 @@ extension Effects {
 }
 
 extension Effects.Rare? {
-  /// The effects, which are there as soon as one is added.
+  /// The effects, created when the first one is added.
   fileprivate var added: Effects.Rare {
     get { self ?? Effects.Rare() }
     _modify {

@@ -1,12 +1,12 @@
 extension KeyedCache {
-  /// Stores a value from outside.
+  /// Stores a value that was not fetched by the cache.
   @inlinable
   func store(_ value: Value, for key: Key, hash: UInt64) {
     // A key that is not equal to itself, such as a NaN, would never be found again.
     guard key == key else { return }
     let now = time.now()
     let lifetime = lifetime()
-    // All of this is the user's code.
+    // These calls run user code.
     let cost = cost(of: value)
     let name = storage?.name(of: key)
     let generation = storage?.generation
@@ -35,7 +35,7 @@ extension KeyedCache {
     withExtendedLifetime(evicted) {}
   }
 
-  /// Gives the callers that wait for the flights of a place a value that was stored.
+  /// Answers the callers of an entry's flights with a value that was stored.
   @usableFromInline
   @inline(never)
   func settle(
@@ -57,7 +57,7 @@ extension KeyedCache {
     }
   }
 
-  /// Notes that the value of a key has changed at its origin.
+  /// Marks the value of a key as changed at its origin.
   @inlinable
   func refresh(_ key: Key, hash: UInt64) -> RefreshTicket {
     let name = storage?.name(of: key)
@@ -79,7 +79,7 @@ extension KeyedCache {
     return ticket
   }
 
-  /// Notes that every value has changed at its origin.
+  /// Marks every value as changed at its origin.
   func refreshAll() -> RefreshTicket {
     let ticket = drawTicket()
     outdateAllShared()
@@ -116,9 +116,9 @@ extension KeyedCache {
 
   // MARK: - Clearing
 
-  /// Forgets a key, cuts its flights off, and removes its stored copy.
+  /// Removes a key and its stored copy, and detaches its flights.
   ///
-  /// - Throws: The reason why the copy may still be there.
+  /// - Throws: The error because of which the copy can remain.
   @inlinable
   func clear(_ key: Key, hash: UInt64) async throws {
     let name = storage?.name(of: key)
@@ -126,20 +126,20 @@ extension KeyedCache {
     if let name { try await removeStored(named: [name]) }
   }
 
-  /// Forgets a key and cuts its flights off.
+  /// Removes a key and detaches its flights.
   ///
   /// - Parameters:
   ///   - key: The key.
   ///   - hash: Its hash.
-  ///   - name: The name of the stored copy, which is not used any more, if there is a cacher.
+  ///   - name: The name of the stored copy, which is no longer used, if there is a cacher.
   ///   - isSignedOut: Whether live subscriptions wait until the value is requested.
   @inlinable
   func invalidate(_ key: Key, hash: UInt64, name: String? = nil, isSignedOut: Bool = false) {
     var effects = makeEffects()
-    // What is removed is released once the lock is.
+    // Removed objects are released after unlocking.
     var removed: Shard<Key, Value>.Table.Entry?
     shards.withLock(hash: hash) { shard in
-      // Also without an entry: states that subscribers have not read may hold a value.
+      // Also without an entry: unread states of subscribers can hold a value.
       if shard.hasHubs { shard.publishReset(key, hash, &effects) }
       if let index = shard.keys.index(of: key, hash: hash) {
         invalidate(shard[index].state, &effects)
@@ -158,7 +158,7 @@ extension KeyedCache {
     withExtendedLifetime(removed) {}
   }
 
-  /// Cuts the flights of a key off; the caller removes its place and tells the subscribers.
+  /// Detaches the flights of a key; the caller removes its entry and publishes the state.
   @inlinable
   func invalidate(_ state: EntryState, _ effects: inout Effects) {
     guard !state.isAtRest else { return }
@@ -169,22 +169,22 @@ extension KeyedCache {
     if let queued = state.queued, queued.callerCount > 0 { effects.launched.append(queued) }
   }
 
-  /// Forgets everything, cuts all flights off, and removes all stored copies.
+  /// Removes all values and all stored copies, and detaches all flights.
   ///
-  /// - Throws: The reason why some copies may still be there.
+  /// - Throws: The error because of which copies can remain.
   @usableFromInline
   func clear() async throws {
     invalidate()
     try await removeStored(named: nil)
   }
 
-  /// Forgets everything, and cuts all flights off.
+  /// Removes all values and detaches all flights.
   @usableFromInline
   func invalidate() {
     invalidateAll(pauses: 0)
   }
 
-  /// Forgets everything, and stores no result of work that starts before it is resumed.
+  /// Removes all values, and stores no result of work that starts before ``resume()``.
   @usableFromInline
   func pause() {
     invalidateAll(pauses: 1)
@@ -211,13 +211,13 @@ extension KeyedCache {
     tell(.removed(key: nil, cause: .cleared))
   }
 
-  /// Stores the results of work that starts from now on.
+  /// Resumes storing the results of work that starts after this call.
   @usableFromInline
   func resume() {
     shards.withEachLock { $0.pauseCount -= 1 }
   }
 
-  /// Forgets everything in memory; flights go on.
+  /// Removes all values from memory; flights continue.
   @usableFromInline
   func clearMemory() {
     var effects = makeEffects()
@@ -239,7 +239,7 @@ extension KeyedCache {
     tell(.removed(key: nil, cause: .memoryCleared))
   }
 
-  /// Forgets the value of a key in memory; its flight goes on.
+  /// Removes the value of a key from memory; its flight continues.
   @usableFromInline
   func clearMemory(_ key: Key, hash: UInt64) {
     var effects = makeEffects()
@@ -260,7 +260,7 @@ extension KeyedCache {
     effects.perform(in: self)
   }
 
-  /// Does the rest for an entry that was taken out: its value is written, and its flight stays.
+  /// Completes the removal of an entry from memory: its value is written, and its flight stays.
   private func clearMemory(
     of entry: Shard<Key, Value>.Table.Entry,
     _ edits: KeyTable<Key, Shard<Key, Value>.Edits>?,

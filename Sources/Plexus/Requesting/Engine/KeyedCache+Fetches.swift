@@ -1,8 +1,8 @@
-// `unsafeDowncast` as in `KeyedCache`. The closures are made where the types are known, so that a fetch looks no
-// type up; each sets the flight as the task-local value by which a request of its own key is detected.
+// `unsafeDowncast` as in `KeyedCache`. The closures are created where the types are known, so that a fetch needs no
+// look-up of types; each sets the flight as the task-local value by which a request of its own key is detected.
 
 extension KeyedCache {
-  /// Makes the fetch of a cache out of a closure that returns the value of a key.
+  /// Returns the fetch of a cache for a closure that returns the value of a key.
   @inlinable
   static func fetch(
     _ onKeyFetch: @escaping @concurrent @Sendable (Key) async throws -> Value
@@ -15,7 +15,7 @@ extension KeyedCache {
     }
   }
 
-  /// Makes the fetch of a cache out of a closure that is told about the value to renew.
+  /// Returns the fetch of a cache for a closure that is given the value to renew.
   @inlinable
   static func fetch(
     _ onKeyFetch:
@@ -38,7 +38,7 @@ extension KeyedCache {
     }
   }
 
-  /// Makes the fetch of a cache out of a closure that returns the values of several keys.
+  /// Returns the fetch of a cache for a closure that returns the values of several keys.
   @inlinable
   static func fetch(together onFetch: @escaping BulkFetch) -> Operations.Fetch {
     { flight, _ in
@@ -59,10 +59,10 @@ extension KeyedCache {
 }
 
 extension ValueOutcome {
-  /// Makes the outcome of a fetch.
+  /// Creates the outcome of a fetch.
   ///
   /// - Parameters:
-  ///   - result: What the fetch has returned.
+  ///   - result: The result of the fetch.
   ///   - previous: The value that it was to renew.
   /// - Throws: ``MultiplexerError/notModifiedWithoutValue``.
   @inlinable

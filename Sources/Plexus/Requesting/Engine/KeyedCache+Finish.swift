@@ -1,11 +1,11 @@
 extension KeyedCache {
-  /// Ends a flight: its outcome counts if it is still the one under way.
+  /// Ends a flight; its outcome is stored if the flight is still the current one of its key.
   ///
   /// - Parameters:
   ///   - flight: The flight.
   ///   - outcome: Its outcome.
   ///   - countsFailure: Whether a failure counts; that of a fetch of several keys counts once.
-  ///   - isBulk: Whether what has to be launched is launched together with others.
+  ///   - isBulk: Whether flights are launched together with others.
   /// - Returns: The flights to launch.
   @inlinable
   func finish(
@@ -22,11 +22,11 @@ extension KeyedCache {
     } else if outcome.kind == .restored {
       outcome.source = .cacher
     }
-    // Both are the user's code.
+    // Both calls run user code.
     let cost = cost == nil ? 1 : candidate(of: outcome).map { self.cost(of: $0) } ?? 0
     let name = outcome.isNew && (link == nil || outcome.removesCopy) ? storage?.name(of: key) : nil
     var effects = makeEffects()
-    // What is replaced is released once the lock is.
+    // Replaced objects are released after unlocking.
     var old: Value?
     var details: EntryDetails.Box?
     var evicted = Shard<Key, Value>.Evicted()
@@ -36,7 +36,7 @@ extension KeyedCache {
       guard let index = shard.keys.index(of: key, hash: flight.hash),
         shard[index].state.running === flight
       else { return outcome }
-      // Only a failure may have another answer than its outcome.
+      // Only a failure can have another answer than its outcome.
       let answer = outcome.kind == .failure ? self.answer(outcome, shard, index, at: now) : outcome
       details = shard[index].state.box
       let hadValue = shard.hasValue(index)
@@ -84,14 +84,14 @@ extension KeyedCache {
     let launched = effects.performWithoutLaunching(in: self)
     if link != nil { endWatch(of: flight) }
     flight.finish(answer)
-    // Only now: it may cancel the task that this runs in.
+    // Only now, because it can cancel the task that this runs in.
     batch?.leave()
     withExtendedLifetime((old, details)) {}
     withExtendedLifetime(evicted) {}
     return launched
   }
 
-  /// The value that an outcome can bring into memory.
+  /// Returns the value that an outcome can store in memory.
   @inlinable
   func candidate(of outcome: Outcome) -> Value? {
     switch outcome.kind {
@@ -137,7 +137,7 @@ extension KeyedCache {
     }
   }
 
-  /// The outcome that the callers of a flight get, given what was known before it ended.
+  /// Returns the outcome for the callers of a flight: for a failure, an older value if it is allowed.
   @inlinable
   func answer(
     _ outcome: Outcome,
@@ -163,9 +163,9 @@ extension KeyedCache {
     return answer
   }
 
-  /// Gives a key what its flight has come to.
+  /// Applies the outcome of a flight to the entry of its key.
   ///
-  /// - Returns: The flight that begins now.
+  /// - Returns: The flight that begins now, if any.
   @inlinable
   func apply(
     _ outcome: Outcome,

@@ -16,7 +16,7 @@ extension KeyedCache {
     return keys
   }
 
-  /// The keys with a value or a fetch that satisfy a condition, which is not called under a lock.
+  /// Returns the keys with a value or a fetch that satisfy a condition, which is not called under a lock.
   @inlinable
   func knownKeys(where isWanted: (Key) -> Bool) -> [Key] {
     var keys: [Key] = []
@@ -26,7 +26,7 @@ extension KeyedCache {
     return keys.filter(isWanted)
   }
 
-  /// Fetches what is neither fresh nor being fetched, behind the caller.
+  /// Fetches in the background the values of keys that are neither fresh nor in flight.
   @inlinable
   func prefetch(_ keys: some Sequence<Key>) {
     var effects = makeEffects()
@@ -35,7 +35,7 @@ extension KeyedCache {
     effects.perform(in: self)
   }
 
-  /// Fetches the value of the only key behind the caller, if it is neither fresh nor being fetched.
+  /// Fetches the value of a key in the background, if it is neither fresh nor in flight.
   @inlinable
   func prefetch(_ key: Key, hash: UInt64) {
     var effects = makeEffects()
@@ -65,7 +65,7 @@ extension KeyedCache {
     }
   }
 
-  /// Notes that the values of some keys have changed at their origin.
+  /// Marks the values of some keys as changed at their origin.
   @inlinable
   func refresh(_ keys: some Sequence<Key>) -> RefreshTicket {
     var ticket = RefreshTicket.none
@@ -73,15 +73,15 @@ extension KeyedCache {
     return ticket
   }
 
-  /// Notes that the values of the known keys that satisfy a condition have changed at their origin.
+  /// Marks the values of the known keys that satisfy a condition as changed at their origin.
   @inlinable
   func refresh(where isWanted: (Key) -> Bool) -> RefreshTicket {
     refresh(knownKeys(where: isWanted))
   }
 
-  /// Forgets some keys, cuts their flights off, and removes their stored copies.
+  /// Removes some keys and their stored copies, and detaches their flights.
   ///
-  /// - Throws: The reason why some copies may still be there.
+  /// - Throws: The error because of which copies can remain.
   @inlinable
   func clear(_ keys: some Sequence<Key> & Sendable) async throws {
     var names: Set<String> = []
@@ -93,9 +93,9 @@ extension KeyedCache {
     if !names.isEmpty { try await removeStored(named: names) }
   }
 
-  /// Forgets the known keys that satisfy a condition, and removes their stored copies.
+  /// Removes the known keys that satisfy a condition, and their stored copies.
   ///
-  /// - Throws: The reason why some copies may still be there.
+  /// - Throws: The error because of which copies can remain.
   @inlinable
   func clear(where isWanted: (Key) -> Bool) async throws {
     try await clear(knownKeys(where: isWanted))

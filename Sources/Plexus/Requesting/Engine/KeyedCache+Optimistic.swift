@@ -1,13 +1,13 @@
 extension KeyedCache {
-  /// Changes the value of a key at once, and takes the change back if the commit fails.
+  /// Changes the value of a key at once, and reverts the change if the commit fails.
   ///
   /// - Parameters:
   ///   - key: The key.
   ///   - hash: Its hash.
-  ///   - change: Changes the value.
-  ///   - commit: Makes the change where the value comes from.
-  /// - Returns: What the commit returns.
-  /// - Throws: What the commit throws.
+  ///   - change: A closure that changes the value.
+  ///   - commit: A closure that makes the change at the origin of the value.
+  /// - Returns: The result of the commit.
+  /// - Throws: The error of the commit.
   @inlinable
   func update<Result: Sendable>(
     _ key: Key,
@@ -101,7 +101,7 @@ extension KeyedCache {
     }
   }
 
-  /// Puts what is left without a draft in place of the value.
+  /// Replaces the value with the one that results without a draft.
   ///
   /// - Returns: Whether the value is still the one of that version.
   @inlinable
@@ -144,7 +144,7 @@ extension KeyedCache {
 }
 
 extension Shard {
-  /// Notes that the confirmed value of a key has become one that the cacher does not have.
+  /// Marks the confirmed value of a key as one that the cacher does not have.
   @inlinable
   mutating func noteBase(
     of key: Key,

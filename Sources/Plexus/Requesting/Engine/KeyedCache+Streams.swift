@@ -1,8 +1,8 @@
 internal import Synchronization
 
 extension KeyedCache {
-  /// Calls the body with the hub of a key and what a new subscriber gets first, such that nothing can
-  /// happen to the key in between.
+  /// Calls the body with the hub of a key and the elements that a new subscriber gets first, in one
+  /// critical section.
   ///
   /// The hub stays while it has subscribers.
   @inlinable
@@ -23,7 +23,7 @@ extension KeyedCache {
     }
   }
 
-  /// The state that a new subscriber of a key is told.
+  /// Returns the state that a new subscriber of a key gets first.
   @usableFromInline
   func loadState(of key: Key, hash: UInt64) -> LoadState<Value> {
     shards.withLock(hash: hash) { shard in
@@ -31,7 +31,7 @@ extension KeyedCache {
     }
   }
 
-  /// The number of subscribers of a key.
+  /// Returns the number of subscribers of a key.
   func subscriberCount(of key: Key, hash: UInt64) -> Int {
     let hub = shards.withLock(hash: hash) { shard in
       shard.hub(of: key, hash: hash)
@@ -50,7 +50,7 @@ extension KeyedCache {
     for entry in hubs.joined() { entry.element.finish() }
   }
 
-  /// Removes the hub of a key without subscribers, unless there is a new one since.
+  /// Removes the hub of a key without subscribers, unless a new one has been registered since.
   @inlinable
   func removeHub(of key: Key, hash: UInt64) {
     let removed = shards.withLock(hash: hash) { shard in

@@ -1,5 +1,5 @@
 extension KeyedCache {
-  /// The keys with one of some tags that have a value, a fetch, a subscriber, or a value on its way to the cacher.
+  /// Returns the keys with one of some tags that have a value, a fetch, a subscriber, or a pending write.
   @inlinable
   func keys(of tags: Set<CacheTag>) -> [TagIndex<Key>.HashedKey] {
     guard let tagging, !tags.isEmpty else { return [] }
@@ -7,22 +7,22 @@ extension KeyedCache {
     var others: [TagIndex<Key>.HashedKey] = []
     shards.withEachLock { shard in
       keys += shard.extras?.tagIndex?.keys(of: tags) ?? []
-      // States that subscribers have not read may hold a value that is in memory no more.
+      // Unread states of subscribers can hold a value that is no longer in memory.
       for hub in shard.extras?.hubs.entries ?? []
       where shard.keys.index(of: hub.key, hash: hub.hash) == nil {
         others.append((hub.key, hub.hash))
       }
       others += shard.extras?.pendingWrites?.departedKeys ?? []
     }
-    // The tags are the user's code.
+    // `tagging` is user code.
     return keys + others.filter { !tags.isDisjoint(with: tagging($0.key)) }
   }
 
-  /// Notes the time of a change of tags, by which stored copies are judged.
+  /// Records the time of a change of tags, by which stored copies are judged.
   private func noteTags(_ note: (inout TagMarksState, Duration) -> Void) {
     guard storage != nil, tagging != nil else { return }
     var time = wallClockTime()
-    // The clock may have been set back since a copy was written.
+    // The clock can have been set back since a copy was written.
     shards.withEachLock { time = max(time, $0.extras?.pendingWrites?.newestWrite ?? .zero) }
     tagMarks.withLock { note(&$0, time) }
   }
@@ -37,7 +37,7 @@ extension KeyedCache {
     noteTags { $0.refresh(tags, at: $1) }
   }
 
-  /// Forgets the values with one of some tags, and cuts their flights off.
+  /// Removes the values with one of some tags, and detaches their flights.
   @inlinable
   func forget(tags: Set<CacheTag>) {
     noteClear(of: tags)
@@ -46,17 +46,17 @@ extension KeyedCache {
     }
   }
 
-  /// Forgets the values with one of some tags, and removes their stored copies as far as they are known; others are
+  /// Removes the values with one of some tags, and their stored copies as far as they are known; other copies are
   /// not used, and are removed when they are read.
   ///
-  /// - Throws: The reason why some copies may still be there.
+  /// - Throws: The error because of which copies can remain.
   @inlinable
   func clear(tags: Set<CacheTag>) async throws {
     forget(tags: tags)
     try await removeStored(named: nil)
   }
 
-  /// Notes that the values with one of some tags have changed at their origin.
+  /// Marks the values with one of some tags as changed at their origin.
   @inlinable
   func refresh(tags: Set<CacheTag>) -> RefreshTicket {
     noteRefresh(of: tags)

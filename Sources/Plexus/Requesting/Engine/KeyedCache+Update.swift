@@ -1,11 +1,11 @@
 extension KeyedCache {
-  /// Changes the value of a key, which stays as old as it is.
+  /// Changes the value of a key without changing its age.
   ///
   /// - Parameters:
   ///   - key: The key.
   ///   - hash: Its hash.
   ///   - body: Changes the value; it runs again if the value was replaced meanwhile.
-  /// - Returns: The value that it has become; `nil` if there is none.
+  /// - Returns: The new value; `nil` if the key has no value.
   @inlinable
   func update(
     _ key: Key,
@@ -25,7 +25,7 @@ extension KeyedCache {
     return nil
   }
 
-  /// Takes a copy of the value of a key, if there is one, and the version of the copy.
+  /// Returns a copy of the value of a key, if there is one, and the version of the copy.
   @inlinable
   func beginUpdate(of key: Key, hash: UInt64) -> (value: Value, version: UInt64)? {
     shards.withLock(hash: hash) { shard in
@@ -44,11 +44,11 @@ extension KeyedCache {
     effects.perform(in: self)
   }
 
-  /// Puts a value in place of the one that it was computed from.
+  /// Replaces the value that a new one was computed from.
   ///
   /// The result of an optimistic update is not written before it is confirmed.
   ///
-  /// - Returns: Whether that was still there.
+  /// - Returns: Whether it was still the current value.
   @inlinable
   func finishUpdate(
     of key: Key,
@@ -58,7 +58,7 @@ extension KeyedCache {
     draft: (id: UInt64, change: Shard<Key, Value>.Change, old: Value)? = nil
   ) -> Bool {
     let now = time.now()
-    // All of this is the user's code.
+    // These calls run user code.
     let cost = cost(of: value)
     let name = storage?.name(of: key)
     let generation = storage?.generation
@@ -87,7 +87,7 @@ extension KeyedCache {
       shard[index].state.update()
       shard.extras?.idleTimes?.renew(index, at: now)
       shard.publish(index, &effects)
-      // With a draft below it, the change is written when that is confirmed.
+      // Above a draft, the change is written when the draft is confirmed.
       if shard.base(of: key, hash: hash) == nil {
         shard.noteUnwritten(
           index,
@@ -109,7 +109,7 @@ extension KeyedCache {
 }
 
 extension Shard {
-  /// Notes that an update takes a copy of the value of a key, and returns its version.
+  /// Records that an update takes a copy of the value of a key, and returns its version.
   @inlinable
   mutating func beginEdit(of key: Key, hash: UInt64) -> UInt64 {
     withEdits(of: key, hash: hash) { $0.begin() }
@@ -129,14 +129,14 @@ extension Shard {
     return body(&extras.edits.entries[index].element)
   }
 
-  /// Tells the other updates of a key that one has changed the value.
+  /// Informs the other updates of a key that one has changed the value.
   @inlinable
   mutating func overlayEdits(of key: Key, hash: UInt64, _ value: Value) {
     guard let extras, let index = extras.edits.index(of: key, hash: hash) else { return }
     extras.edits.entries[index].element.overlay(value)
   }
 
-  /// Tells the updates of a place that a value was stored, which is newer than all of them.
+  /// Informs the updates of an entry that a value was stored, which is newer than all of them.
   @inlinable
   mutating func replaceEdits(_ index: Int, _ effects: inout Effects) {
     let entry = keys.entries[index]
@@ -146,7 +146,7 @@ extension Shard {
     sweepEdits(&effects)
   }
 
-  /// Notes that an update has computed a value.
+  /// Records that an update has computed a value.
   ///
   /// - Returns: Whether the value in memory is still the one of that version.
   @inlinable

@@ -3,7 +3,7 @@
 
 /// The cache behind a multiplexer or a map: the table of keys and values on top of ``CacheEngine``.
 ///
-/// What every request needs is `@inlinable`, so that it is compiled for the types of the cache.
+/// The code that every request runs is `@inlinable`, so that it is specialized for the types of the cache.
 @usableFromInline
 final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, @unchecked Sendable
 {
@@ -79,7 +79,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     if link != nil { listen() }
   }
 
-  /// Makes the closures by which the engine calls this class; they are called with caches of this type only.
+  /// Returns the closures by which the engine calls this class; they are called with caches of this type only.
   @inlinable
   static func operations(
     fetch: @escaping Operations.Fetch,
@@ -143,19 +143,19 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     )
   }
 
-  /// The key of one of this cache's flights.
+  /// Returns the key of one of this cache's flights.
   @inlinable
   func key(of flight: Flight) -> Key {
     unsafe unsafeDowncast(flight, to: KeyFlight<Key>.self).key
   }
 
-  /// One of this cache's outcomes that has a value.
+  /// Returns one of this cache's outcomes with its value.
   @inlinable
   func valued(_ outcome: Outcome) -> ValueOutcome<Value> {
     unsafe unsafeDowncast(outcome, to: ValueOutcome<Value>.self)
   }
 
-  /// The cost of a value, such that two of them still have a sum.
+  /// Returns the cost of a value, limited so that two costs can be added without overflow.
   @inlinable
   func cost(of value: Value) -> Int {
     guard let cost else { return 1 }
@@ -170,7 +170,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
 
   // MARK: - Hits
 
-  /// The value of a key, if it is fresh and satisfies a caller that insists on a refresh.
+  /// Returns the value of a key, if it is fresh and satisfies the refresh that the caller requires.
   @inlinable
   func hit(_ key: Key, hash: UInt64, ticket: RefreshTicket) -> Value? {
     if link != nil, !isTrusted() { return nil }
@@ -180,7 +180,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     }
   }
 
-  /// The value of a key, fresh or stale.
+  /// Returns the value of a key, fresh or stale.
   @inlinable
   func value(of key: Key, hash: UInt64) -> Value? {
     shards.withLock(hash: hash) { $0.value(of: key, hash: hash) }
@@ -188,13 +188,13 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
 
   // MARK: - Requests
 
-  /// Answers a request, after a wait if there is no value.
+  /// Answers a request, and waits for a flight if there is no usable value.
   ///
   /// - Parameters:
   ///   - key: The key.
   ///   - hash: Its hash.
-  ///   - ticket: The newest refresh that the caller insists on.
-  /// - Returns: The value, with what is known of it.
+  ///   - ticket: The newest refresh that the caller requires.
+  /// - Returns: The value and its metadata.
   /// - Throws: The error of the fetch; a `CancellationError` if the caller's task is cancelled and
   ///   would have to wait; ``MultiplexerError/recursiveRequest(chain:)``.
   @inlinable
@@ -209,7 +209,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     let admission = admit(key, hash: hash, ticket: ticket, Caller(scope, at: time.now()), &effects)
     var recursion: MultiplexerError?
     if let scope, case .waits(let flight, let place) = admission {
-      // The wait is recorded before the fetch begins: whatever the fetch waits for in turn closes the circle.
+      // The wait is recorded before the fetch begins, so that a request of the fetch itself completes a cycle.
       recursion = enter(scope, waitingFor: flight, in: place)
     }
     effects.perform(in: self)
@@ -225,7 +225,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     }
   }
 
-  /// Answers a request with all that is known of the value.
+  /// Answers a request with a value and its metadata.
   @inlinable
   func response(
     _ key: Key,
@@ -263,14 +263,14 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     )
   }
 
-  /// What is read once about a caller, also if it requests several keys.
+  /// The properties of a caller, read once even if it requests several keys.
   @usableFromInline
   struct Caller: Sendable {
     /// The fetch or load that it works for.
     @usableFromInline let scope: WaitNode?
     @usableFromInline let priority: PriorityLevel
     @usableFromInline let isCancelled: Bool
-    /// Whether what has to be launched is launched together with others.
+    /// Whether flights are launched together with others.
     @usableFromInline let isBulk: Bool
     /// The present time.
     @usableFromInline let now: Nanoseconds
@@ -285,7 +285,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     }
   }
 
-  /// What a request comes to before it suspends.
+  /// The result of a request before it suspends.
   @usableFromInline
   enum Admission: Sendable {
     case answered(ValueOutcome<Value>)
@@ -298,9 +298,9 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   /// - Parameters:
   ///   - key: The key.
   ///   - hash: Its hash.
-  ///   - ticket: The newest refresh that the caller insists on.
+  ///   - ticket: The newest refresh that the caller requires.
   ///   - caller: The caller.
-  ///   - effects: The work that is left to be done, also if the request fails.
+  ///   - effects: Receives the work that remains, also if the request fails.
   /// - Returns: The answer, or the flight to wait for.
   @inlinable
   func admit(
@@ -358,10 +358,10 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     }
   }
 
-  /// The value at a place as an answer.
+  /// Returns the value at an index as an answer.
   @inlinable
   func answer(from shard: Shard<Key, Value>, _ index: Int, isStale: Bool) -> Admission {
-    // Only a place with a value is taken for fresh or stale.
+    // Only an entry with a value is classified as fresh or stale.
     guard let copy = shard.copy(index) else { return .failed(CancellationError()) }
     copy.source = .memory
     copy.isStale = isStale
@@ -401,8 +401,8 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     )
     let key = shard.keys.entries[index].key
     if shard.pauseCount > 0 || key != key {
-      // It is cut off from its beginning: its outcome is for the callers that wait now. Nobody would find the place
-      // of a key that is not equal to itself, such as a NaN.
+      // The flight is detached at once: its outcome is for the current callers only. An entry whose key is not equal
+      // to itself, such as a NaN, could not be found again.
       _ = shard[index].state.giveUp(hasValue: shard.hasValue(index))
       shard.removeIfEmpty(index, &effects)
     } else {
@@ -411,7 +411,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     return flight
   }
 
-  /// Whether a fetch or load is the fetch of this key of this cache.
+  /// Returns whether a fetch or load is the fetch of this key of this cache.
   @inlinable
   func isFlight(_ node: WaitNode, of key: Key, hash: UInt64) -> Bool {
     guard let flight = node as? Flight, flight.source === source, flight.hash == hash else {
@@ -420,7 +420,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     return self.key(of: flight) == key
   }
 
-  /// The value that answers callers of a flight whose soft timeout is over; the flight goes on without them.
+  /// Returns a stale value for the callers of a flight after the soft timeout; the flight continues.
   @usableFromInline
   func softAnswer(to flight: Flight) -> Outcome? {
     let answer = shards.withLock(hash: flight.hash) { shard -> Outcome? in
@@ -451,7 +451,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     shards.withLock(hash: batch.hash) { $0.countTime(of: batch) }
   }
 
-  /// Cancels a flight that no caller waits for, unless it goes on for another reason.
+  /// Cancels a flight that no caller waits for, unless it continues for another reason.
   @inlinable
   func abandon(_ flight: Flight) {
     var effects = makeEffects()
@@ -461,7 +461,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
 
   @inlinable
   func abandon(_ flight: Flight, _ shard: inout Shard<Key, Value>, _ effects: inout Effects) {
-    // Another caller may have come since.
+    // Another caller can have joined since.
     guard flight.callerCount == 0, !flight.isFinished else { return }
     guard let index = shard.keys.index(of: key(of: flight), hash: flight.hash),
       shard[index].state.running === flight || shard[index].state.queued === flight
@@ -475,7 +475,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     end(index, next: next, &shard, isBulk: false, &effects)
   }
 
-  /// Announces the state after the end of a flight, and begins what was queued.
+  /// Publishes the state after the end of a flight, and launches the queued flight.
   @inlinable
   func end(
     _ index: Int,

@@ -18,13 +18,13 @@ struct RefreshTicket: Hashable, Comparable, Sendable {
     left.rawValue < right.rawValue
   }
 
-  /// The earlier one of two, where none at all does not count.
+  /// Returns the earlier one of two tickets, ignoring ``none``.
   static func earlier(_ left: Self, _ right: Self) -> Self {
     if left.isNone { return right }
     return right.isNone ? left : min(left, right)
   }
 
-  /// Whether there is a refresh that somebody who holds the given ticket insists on.
+  /// Returns whether this is a refresh that the holder of a ticket requires.
   func isDemanded(by ticket: Self) -> Bool {
     !isNone && self <= ticket
   }

@@ -3,13 +3,13 @@ struct RetryLoop: Sendable {
   let engine: CacheEngine
   let flight: Flight
 
-  /// Tries as often as the policy allows.
+  /// Runs attempts until one succeeds, as often as the policy allows.
   ///
   /// It gives up early when no caller needs another attempt, because a value was stored or the flight was
   /// cancelled, and when the origin asks for a longer wait than the policy accepts.
   ///
   /// - Parameter attempt: The fetch; it is given the flight and the number of the attempt, beginning with 1.
-  /// - Returns: What the first successful attempt returns.
+  /// - Returns: The result of the first successful attempt.
   /// - Throws: The error of the last attempt.
   @inline(__always)
   func run<Result: Sendable>(
@@ -61,7 +61,7 @@ struct RetryLoop: Sendable {
     }
   }
 
-  /// Runs one attempt for as long as it may take, whether it heeds cancellation or not.
+  /// Runs one attempt within its time limit, even if it ignores cancellation.
   private func limited<Result: Sendable>(
     to timeout: Duration,
     _ attempt: @escaping @concurrent @Sendable (Flight, Int) async throws -> Result,
@@ -96,11 +96,11 @@ extension Clock<Duration> {
     try await sleep(until: deadline(after: duration), tolerance: nil)
   }
 
-  /// Calls a closure when so much time has passed since this call, unless the returned task is cancelled.
+  /// Calls a closure after some time, unless the returned task is cancelled.
   ///
   /// - Parameters:
   ///   - duration: The time.
-  ///   - firesAlways: Whether the closure is called, early, if the sleep ends with an error, too.
+  ///   - firesAlways: Whether the closure is also called, early, if the sleep ends with an error.
   ///   - fire: The closure.
   /// - Returns: The task that waits.
   func timer(

@@ -1,16 +1,16 @@
-/// The updates of one value that are under way.
+/// The updates of one value that are in progress.
 ///
 /// An update runs the caller's code without the lock, on a copy of the value. The version decides whether its result
 /// still follows from the value in memory, or has to be computed again.
 ///
-/// Optimistic updates stay here until they are confirmed or taken back, as drafts on top of the value that was there
-/// before the first of them.
+/// Optimistic updates stay here until they are confirmed or reverted, as drafts on top of the value before the
+/// first of them.
 ///
 /// Invariants:
 ///
-/// - Without drafts the value in memory is confirmed. With drafts, the base is, and the value in memory is the result of
-///   the last one.
-/// - The first draft is not confirmed: a confirmed one becomes the base as soon as nothing is below it.
+/// - Without drafts the value in memory is confirmed. With drafts the base is confirmed, and the value in memory is
+///   the result of the last draft.
+/// - The first draft is not confirmed: a confirmed one becomes the base as soon as no draft is below it.
 @usableFromInline
 struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   /// A change on top of the base.
@@ -19,12 +19,12 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
     @usableFromInline
     enum Phase: Hashable, Sendable {
       case pending, confirmed
-      /// Taken back, but part of the drafts above it.
+      /// Reverted, but part of the drafts above it.
       case failed
     }
 
     @usableFromInline let id: UInt64
-    /// The change; `nil` if it cannot be made again.
+    /// The change; `nil` if it cannot be reapplied.
     @usableFromInline let change: Change?
     @usableFromInline var result: Value
     @usableFromInline var phase: Phase
@@ -38,23 +38,23 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
     }
   }
 
-  /// What follows from the end of an optimistic update that has succeeded.
+  /// The consequence of an optimistic update that has succeeded.
   @usableFromInline
   enum Confirmation: Hashable, Sendable {
     case nothing
-    /// The base is another value, which no cacher has.
+    /// The base has changed to a value that no cacher has.
     case changesBase
-    /// The value was replaced by one that may be from before.
+    /// The value was replaced by one that can be older than the update.
     case refreshes
   }
 
-  /// What follows from the end of an optimistic update that has failed.
+  /// The consequence of an optimistic update that has failed.
   @usableFromInline
   enum Reversal: Sendable {
     case nothing
-    /// The changes have to be made again, beginning with the value below the one that is taken back.
+    /// The changes have to be reapplied, beginning with the value below the reverted draft.
     case reapplies(to: Value, changes: [Change], version: UInt64)
-    /// A change that cannot be made again stands on top of it.
+    /// A change that cannot be reapplied is on top of it.
     case refreshes
   }
 
@@ -65,22 +65,22 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
   /// The confirmed value, if the one in memory is not.
   @usableFromInline var base: Value?
   @usableFromInline var drafts: [Draft] = []
-  /// The updates whose drafts are gone, because the value was replaced by something that may be from before.
+  /// The updates whose drafts were removed, because the value was replaced by one that can be older.
   @usableFromInline var displaced: Set<UInt64> = []
-  /// What is to be released with no lock held.
+  /// The values to be released with no lock held.
   @usableFromInline var retired: [Value?] = []
   @usableFromInline var retiredDrafts: [Draft] = []
 
   @inlinable
   init() {}
 
-  /// Whether no update needs the state any more.
+  /// Whether no update needs the state anymore.
   @inlinable
   var isEmpty: Bool { computations == 0 && drafts.isEmpty && displaced.isEmpty }
 
   // MARK: - Computing
 
-  /// Notes that an update takes a copy of the value.
+  /// Records that an update takes a copy of the value.
   ///
   /// - Returns: The version of the copy.
   @inlinable
@@ -89,7 +89,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
     return version
   }
 
-  /// Notes that an update has computed a value.
+  /// Records that an update has computed a value.
   ///
   /// - Parameter version: The version of the copy that it began with.
   /// - Returns: Whether the value in memory is still the one that it began with.
@@ -101,7 +101,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
 
   // MARK: - Replacing the value
 
-  /// The value was replaced or removed by something that may be from before the drafts.
+  /// Removes all drafts, because the value was removed, or replaced by one that can be older than the drafts.
   @inlinable
   mutating func displace() {
     version += 1
@@ -109,7 +109,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
     retire()
   }
 
-  /// The value was replaced by one that is newer than all drafts.
+  /// Removes all drafts, because the value was replaced by one that is newer than all of them.
   @inlinable
   mutating func replace() {
     version += 1
@@ -127,7 +127,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
 
   // MARK: - Changing the value
 
-  /// The value has become another one by a change that is confirmed and cannot be made again.
+  /// Records a change of the value that is confirmed and cannot be reapplied.
   @inlinable
   mutating func overlay(_ result: Value) {
     version += 1
@@ -135,7 +135,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
     drafts.append(Draft(id: 0, change: nil, result: result, phase: .confirmed))
   }
 
-  /// The value has become another one by an optimistic change.
+  /// Records an optimistic change of the value.
   ///
   /// - Parameters:
   ///   - id: The number of the update, which is not zero.
@@ -149,13 +149,13 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
     drafts.append(Draft(id: id, change: change, result: result, phase: .pending))
   }
 
-  /// An optimistic update begins without a value.
+  /// Records an optimistic update that begins without a value.
   @inlinable
   mutating func beginWithoutValue(_ id: UInt64) {
     displaced.insert(id)
   }
 
-  /// An optimistic update has succeeded.
+  /// Ends an optimistic update that has succeeded.
   @inlinable
   mutating func confirm(_ id: UInt64) -> Confirmation {
     if displaced.remove(id) != nil { return .refreshes }
@@ -164,7 +164,7 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
     return settle() ? .changesBase : .nothing
   }
 
-  /// An optimistic update has failed.
+  /// Ends an optimistic update that has failed, or returns the changes to reapply first.
   @inlinable
   mutating func revert(_ id: UInt64) -> Reversal {
     if displaced.remove(id) != nil { return .nothing }
@@ -179,14 +179,14 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
     return .reapplies(to: below, changes: later.compactMap(\.change), version: version)
   }
 
-  /// Takes a draft out whose update has failed.
+  /// Removes a draft whose update has failed.
   ///
   /// - Parameters:
   ///   - id: The number of the update.
   ///   - results: The results of the drafts above it without it.
   ///   - version: The version that they were computed from.
-  /// - Returns: The value in memory from now on, and whether the base is another value, which no cacher has; `nil` if
-  ///   the results were computed from another version.
+  /// - Returns: The new value in memory, and whether the base has changed to one that no cacher has; `nil` if the
+  ///   results were computed from another version.
   @inlinable
   mutating func remove(
     _ id: UInt64,
@@ -207,9 +207,9 @@ struct EditState<Value: Sendable, Change: Sendable>: Sendable {
     return value.map { ($0, changesBase) }
   }
 
-  /// Makes confirmed drafts that nothing is below the base.
+  /// Replaces the base with the confirmed drafts that have no other draft below them.
   ///
-  /// - Returns: Whether there were some.
+  /// - Returns: Whether there were any.
   @inlinable
   mutating func settle() -> Bool {
     var isChanged = false

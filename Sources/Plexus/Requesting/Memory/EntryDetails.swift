@@ -1,7 +1,7 @@
-/// The part of a key's state that is rarely there.
+/// The part of a key's state that is rarely present.
 @usableFromInline
 struct EntryDetails: Sendable {
-  /// The flight under way.
+  /// The running flight.
   @usableFromInline
   struct Running: Sendable {
     @usableFromInline let flight: Flight
@@ -11,9 +11,9 @@ struct EntryDetails: Sendable {
     var unserved = RefreshTicket.none
     /// The flight that begins when it has ended, because of a refresh since it began.
     var queued: Flight?
-    /// Whether the value that it began with may be the answer if it fails: until memory is cleared.
+    /// Whether the value that it began with can be the answer if it fails: until memory is cleared.
     var allowsPrevious = true
-    /// Whether it goes on without callers: it began without one, or has outlasted a soft timeout.
+    /// Whether it continues without callers, because it began without one or has outlasted a soft timeout.
     var isInBackground: Bool
     /// Whether its fetch has begun: not while it waits for others with which it shares the fetch.
     var hasDeparted: Bool
@@ -30,7 +30,7 @@ struct EntryDetails: Sendable {
   @usableFromInline
   struct Failure: Sendable {
     @usableFromInline let error: any Error
-    /// The reasons why the value may be the answer.
+    /// The grounds on which the value can be the answer.
     @usableFromInline let grounds: ValueTerms.FallbackGrounds
     /// The time until which requests get it; in the past if it is not remembered.
     var until: Nanoseconds
@@ -42,9 +42,9 @@ struct EntryDetails: Sendable {
   var failure: Failure?
   /// The validator that came with the value.
   var validator: String?
-  /// What came with the value.
+  /// The directives that came with the value.
   var terms = ValueTerms()
-  /// The time until which the value is fresh by itself, if it is only a fallback and stale before that.
+  /// The time until which the value is fresh by its own lifetime, if it is a fallback that was made stale before.
   var ownDeadline: Nanoseconds?
 
   var isEmpty: Bool {
@@ -55,7 +55,7 @@ struct EntryDetails: Sendable {
   @usableFromInline
   enum Box: Sendable {
     case empty
-    /// A flight under way that callers wait for, and nothing else.
+    /// A running flight that callers wait for, and nothing else.
     case running(Flight)
     indirect case full(EntryDetails)
 

@@ -1,19 +1,18 @@
-/// The state of one key, apart from its value: how old that is, the flight that fetches it, the last failure.
+/// The state of one key, apart from its value: the age of the value, the running flight, the last failure.
 ///
-/// Each event is one call, which takes flights and instants and returns what has to be done about it. What
-/// a key at rest needs is stored in place; the rest is in ``EntryDetails``, which take one word while
-/// there is nothing in them.
+/// Each event is one call, which takes flights and instants and returns the consequence. The state of a key
+/// at rest is stored inline; the rest is in ``EntryDetails``, which take one word while they are empty.
 ///
 /// Invariants:
 ///
-/// - At most one flight is under way, and at most one is queued behind it.
-/// - The result of any other flight than the one under way changes nothing: that one was cut off.
-/// - A refresh that no successful flight has served yet is noted in one of three places: in
-///   ``unserved`` while no flight is under way, as served by the one under way, or as a reason for the
-///   queued one. Of several refreshes noted in one place only the first matters.
+/// - At most one flight is running, and at most one is queued behind it.
+/// - The result of any other flight than the running one changes nothing: that flight was detached.
+/// - A refresh that no successful flight has served yet is recorded in one of three places: in
+///   ``unserved`` while no flight is running, as served by the running one, or as a reason for the
+///   queued one. Of several refreshes recorded in one place only the first matters.
 @usableFromInline
 struct EntryState: Sendable {
-  /// When the value was fetched or stored.
+  /// The time at which the value was fetched or stored.
   @usableFromInline private(set) var storedAt = Nanoseconds.min
   /// The time from which the value is stale; in the past if there is no value.
   @usableFromInline private(set) var deadline = Nanoseconds.min
@@ -29,19 +28,19 @@ struct EntryState: Sendable {
     set { box = newValue.isEmpty ? .empty : .full(newValue) }
   }
 
-  /// Whether a request is answered with the value at once, whatever else is going on.
+  /// Returns whether a request is answered with the value at once.
   @inlinable
   func isFresh(at now: Nanoseconds) -> Bool {
     now < deadline && unserved.isNone
   }
 
-  /// Whether the value is past its time to live.
+  /// Returns whether the value is past its time to live.
   @usableFromInline
   func isExpired(at now: Nanoseconds) -> Bool {
     now >= deadline
   }
 
-  /// Whether no flight is under way.
+  /// Whether no flight is running.
   @inlinable var isAtRest: Bool {
     switch box {
     case .empty: true
@@ -50,18 +49,18 @@ struct EntryState: Sendable {
     }
   }
 
-  /// Whether nothing is known but perhaps a value.
+  /// Whether the key has no flight, failure, validator or directives.
   @usableFromInline var hasNoDetails: Bool {
     if case .empty = box { true } else { false }
   }
 
-  /// Whether a request could not tell a key in this state, and without a value, from a new one.
+  /// Returns whether a key in this state and without a value is equivalent to a new one.
   @usableFromInline
   func isForgettable(at now: Nanoseconds) -> Bool {
     isAtRest && now >= (failure?.until ?? .min)
   }
 
-  /// The flight under way.
+  /// The running flight.
   @usableFromInline var running: Flight? {
     switch box {
     case .empty: nil
@@ -70,22 +69,22 @@ struct EntryState: Sendable {
     }
   }
 
-  /// The flight that begins when the one under way has ended.
+  /// The flight that begins when the running one has ended.
   @usableFromInline var queued: Flight? {
     if case .full(let details) = box { details.running?.queued } else { nil }
   }
 
-  /// The first refresh since the flight under way began.
+  /// The first refresh since the running flight began.
   private var refreshedSince: RefreshTicket {
     if case .full(let details) = box { details.running?.unserved ?? .none } else { .none }
   }
 
-  /// Whether the flight under way has to serve a refresh, so that no stored copy is new enough.
+  /// Whether the running flight has to serve a refresh, so that no stored copy is new enough.
   @usableFromInline var servesRefresh: Bool {
     if case .full(let details) = box { details.running?.serves.isNone == false } else { false }
   }
 
-  /// Whether the value that the flight under way began with may be the answer if it fails.
+  /// Whether the value that the running flight began with can be the answer if it fails.
   @usableFromInline var allowsPrevious: Bool { details.running?.allowsPrevious == true }
 
   /// The remembered or last failure.
@@ -96,18 +95,18 @@ struct EntryState: Sendable {
   /// The error of the remembered or last failure.
   @usableFromInline var failureError: (any Error)? { failure?.error }
 
-  /// Until when the value is fresh by itself.
+  /// The time until which the value is fresh by its own lifetime.
   ///
-  /// A copy that is only a fallback is revalidated at once, though its own time may not be over.
+  /// A copy that is only a fallback is revalidated at once, even if its own lifetime is not over.
   var ownDeadline: Nanoseconds { details.ownDeadline ?? deadline }
 
-  /// Whether a failed fetch may be answered with the value.
+  /// Returns whether a failed fetch can be answered with the value.
   @usableFromInline
   func allowsFallback(_ grounds: ValueTerms.FallbackGrounds, at now: Nanoseconds) -> Bool {
     details.terms.allowsFallback(grounds, until: ownDeadline, at: now)
   }
 
-  /// Gives a copy of the value what belongs to it.
+  /// Copies the metadata of the value to a copy of it.
   @usableFromInline
   func describe(_ copy: Outcome) {
     copy.storedAt = storedAt
@@ -137,7 +136,7 @@ extension EntryState {
     case waits(Flight)
     /// The outcome of a flight that has to begin.
     case begins
-    /// None, because the caller would have to wait and may not.
+    /// None, because the caller would have to wait and must not.
     case refused
   }
 
@@ -145,11 +144,11 @@ extension EntryState {
   ///
   /// - Parameters:
   ///   - hasValue: Whether there is a value.
-  ///   - ticket: The newest refresh that the caller insists on.
+  ///   - ticket: The newest refresh that the caller requires.
   ///   - now: The present time.
-  ///   - staleTime: How long a stale value is an answer while it is renewed, if it has no time of its own.
-  ///   - refreshAhead: How long before its deadline a value is renewed.
-  ///   - mayWait: Whether the caller may wait for a flight or begin one.
+  ///   - staleTime: The time for which a stale value is an answer while it is renewed, if it has none of its own.
+  ///   - refreshAhead: The time before its deadline at which a value is renewed.
+  ///   - mayWait: Whether the caller can wait for a flight or begin one.
   /// - Returns: The answer.
   @usableFromInline
   func decide(
@@ -160,7 +159,7 @@ extension EntryState {
     refreshAhead: Nanoseconds = 0,
     mayWait: Bool = true
   ) -> Decision {
-    // It is subtracted from the deadline, which is never so small that this would overflow while it is fresh.
+    // Subtracted from the deadline, because the sum with the present time could overflow.
     let isExpiring =
       mayWait && refreshAhead > 0 && now >= deadline.subtractingSaturating(refreshAhead)
     if case .running(let flight) = box {
@@ -224,7 +223,7 @@ extension EntryState {
   struct Lifetime: Hashable, Sendable {
     /// The time until its deadline.
     @usableFromInline var duration: Nanoseconds
-    /// What came with the value.
+    /// The directives that came with the value.
     @usableFromInline var terms: ValueTerms
 
     @usableFromInline
@@ -234,11 +233,11 @@ extension EntryState {
     }
   }
 
-  /// Ends a flight that brings a value.
+  /// Ends a flight with a value.
   ///
   /// - Parameters:
   ///   - validator: The validator that came with the value.
-  ///   - lifetime: How long the value is fresh.
+  ///   - lifetime: The time for which the value is fresh.
   ///   - now: The present time.
   /// - Returns: The queued flight, which begins now.
   @usableFromInline
@@ -258,8 +257,7 @@ extension EntryState {
     return begin(queued: queued)
   }
 
-  /// Ends a flight that brings a value that must not be kept, and that is newer than the one there is, which
-  /// the caller removes.
+  /// Ends a flight with a value that must not be stored; the caller removes the older value.
   @usableFromInline
   mutating func pass() -> Flight? {
     let (refreshedSince, queued) = (refreshedSince, queued)
@@ -272,8 +270,8 @@ extension EntryState {
   ///
   /// - Parameters:
   ///   - error: The error.
-  ///   - grounds: The reasons why the value may be the answer.
-  ///   - memory: How long the failure is remembered.
+  ///   - grounds: The grounds on which the value can be the answer.
+  ///   - memory: The time for which the failure is remembered.
   ///   - hasValue: Whether there is a value.
   ///   - now: The present time.
   /// - Returns: The queued flight, which begins now.
@@ -285,7 +283,7 @@ extension EntryState {
     hasValue: Bool,
     at now: Nanoseconds
   ) -> Flight? {
-    // A refresh that came while the flight was under way has ended the memory of it in advance.
+    // A refresh while the flight was running means that its failure is not remembered.
     let isRemembered = memory > 0 && queued == nil
     details.failure = EntryDetails.Failure(
       error: error,
@@ -307,26 +305,26 @@ extension EntryState {
     return begin(queued: running.queued)
   }
 
-  /// Whether the flight under way goes on without callers, because it began without one.
+  /// Whether the running flight continues without callers.
   @usableFromInline var isInBackground: Bool {
     if case .full(let details) = box { details.running?.isInBackground == true } else { false }
   }
 
-  /// Notes that the fetch of the flight under way begins now, some time after the flight was launched.
+  /// Marks the fetch of the running flight as begun, some time after the flight was launched.
   ///
-  /// Until then it serves the refreshes that come.
+  /// Until then the flight serves new refreshes.
   @usableFromInline
   mutating func depart() {
     if details.running != nil { details.running?.hasDeparted = true }
   }
 
-  /// Lets the flight under way go on without callers: one of them got the value, and counts as waiting.
+  /// Lets the running flight continue without callers, after the soft timeout has answered one.
   @usableFromInline
   mutating func keepRunning() {
     if details.running != nil { details.running?.isInBackground = true }
   }
 
-  /// Ends a flight that has found a stored copy in place of a new value.
+  /// Ends a flight with a stored copy instead of a new value.
   ///
   /// - Parameter copy: The copy.
   /// - Returns: The queued flight, which begins now.
@@ -340,9 +338,9 @@ extension EntryState {
     return begin(queued: queued)
   }
 
-  /// Takes a stored copy as the value, because the flight is about to fail.
+  /// Uses a stored copy as the value, because the flight is about to fail.
   ///
-  /// The next request fetches: nothing says that the copy is still the right one.
+  /// The value is stale, so that the next request renews it.
   @usableFromInline
   mutating func fallBack(to copy: Outcome, at now: Nanoseconds) {
     storedAt = copy.storedAt
@@ -367,12 +365,12 @@ extension EntryState {
 // MARK: - Commands
 
 extension EntryState {
-  /// Notes that the value has changed at its origin.
+  /// Marks the value as changed at its origin.
   ///
   /// - Parameters:
   ///   - ticket: The place of this refresh among all of them.
   ///   - hasValue: Whether there is a value.
-  /// - Returns: Whether a flight has to be queued behind the one under way: see ``enqueue(_:)``.
+  /// - Returns: Whether a flight has to be queued behind the running one: see ``enqueue(_:)``.
   @usableFromInline
   mutating func refresh(_ ticket: RefreshTicket, hasValue: Bool) -> Bool {
     if case .empty = box {
@@ -395,14 +393,14 @@ extension EntryState {
     return running.queued == nil
   }
 
-  /// Queues a flight behind the one under way.
+  /// Queues a flight behind the running one.
   @usableFromInline
   mutating func enqueue(_ flight: Flight) {
     details.running?.queued = flight
   }
 
-  /// Notes that the caller replaces the value, which is newer than anything a flight can bring; the flights
-  /// have nothing to do with the key any more.
+  /// Records that the caller replaces the value with one that is newer than the result of any flight, and
+  /// detaches the flights.
   @usableFromInline
   mutating func store(_ lifetime: Lifetime, at now: Nanoseconds) {
     setTimes(lifetime, at: now)
@@ -410,11 +408,10 @@ extension EntryState {
     box = .empty
   }
 
-  /// Notes that the caller changes the value, which is as old as before; the flights have nothing to do with
-  /// the key any more.
+  /// Records that the caller changes the value, whose age stays the same, and detaches the flights.
   ///
   /// A refresh that was not served yet is still to be served: a change of an outdated value is outdated, too.
-  /// The validator belongs to the value as the origin sent it.
+  /// The validator is removed, because it belongs to the value that the origin sent.
   @usableFromInline
   mutating func update() {
     if case .empty = box { return }
@@ -425,20 +422,20 @@ extension EntryState {
     self.details = EntryDetails(terms: details.terms, ownDeadline: details.ownDeadline)
   }
 
-  /// Makes the value stale from a moment on, because it was not used for so long.
+  /// Makes the value stale from a moment on, because its time to idle is over.
   @usableFromInline
   mutating func expire(at moment: Nanoseconds) {
     deadline = min(deadline, moment)
   }
 
-  /// Forgets the value, because memory is cleared; the flight under way goes on.
+  /// Removes the state of the value, because memory is cleared; the running flight continues.
   mutating func clearMemory() {
     dropValue()
     if details.running != nil { details.running?.allowsPrevious = false }
   }
 
-  /// Forgets the value, because it is evicted; the flight under way goes on, and the value may still be the
-  /// answer if it fails.
+  /// Removes the state of the value, because it is evicted; the running flight continues, and the value can
+  /// still be the answer if the flight fails.
   @usableFromInline
   mutating func dropValue() {
     let running = details.running
@@ -446,18 +443,18 @@ extension EntryState {
     if running != nil { details.running = running }
   }
 
-  /// Notes that the value may have changed elsewhere: it is no answer, fresh, stale or in place of a failure, before
-  /// it has been confirmed.
+  /// Marks the value as possibly changed in another process: until it is revalidated, it is no answer, not even stale
+  /// or instead of a failure.
   @usableFromInline
   mutating func distrust() {
     deadline = .min
     details.terms.requiresRevalidation = true
   }
 
-  /// Whether the value has to be confirmed before it is used.
+  /// Whether the value has to be revalidated before it is used.
   var isDistrusted: Bool { deadline == .min }
 
-  /// Notes that the flights have nothing to do with the key any more, and that the value may have changed elsewhere.
+  /// Detaches the flights, and marks the value as possibly changed in another process.
   mutating func cutOff(hasValue: Bool) {
     guard hasValue else {
       self = EntryState()

@@ -1,11 +1,11 @@
-/// The hashes of keys whose values had to make room, in the order in which they left.
+/// The hashes of the keys of evicted values, in the order of eviction.
 struct GhostList: Sendable {
   struct Ghost: Sendable {
     let hash: UInt64
     let turn: UInt32
   }
 
-  /// Those that have returned are still here, with a turn that is not theirs any more.
+  /// The hashes by turn; a hash that was removed or added again stays here with an outdated turn.
   private(set) var order = Ring<Ghost>()
   private var turns: [UInt64: UInt32] = [:]
   private var lastTurn: UInt32 = 0
@@ -23,14 +23,14 @@ struct GhostList: Sendable {
     if order.count > 2 * turns.count + 64 { compact() }
   }
 
-  /// Takes a hash out.
+  /// Removes a hash.
   ///
   /// - Returns: Whether it was there.
   mutating func remove(_ hash: UInt64) -> Bool {
     turns.removeValue(forKey: hash) != nil
   }
 
-  /// Takes the oldest hash out.
+  /// Removes the oldest hash.
   ///
   /// - Returns: Whether there was one.
   mutating func removeOldest() -> Bool {

@@ -1,10 +1,10 @@
-/// When the values of a table were used last.
+/// The times at which the values of a table were last used.
 ///
-/// The times are in the places of the entries, and follow the table when it moves them, so that entries of a cache
+/// The times have the indices of the entries and follow the table when it moves them, so that entries of a cache
 /// without a time to idle are no larger.
 @usableFromInline
 struct IdleTimes: Hashable, Sendable {
-  /// How long a value is fresh after its last use.
+  /// The time for which a value is fresh after its last use.
   @usableFromInline let timeToIdle: Nanoseconds
   @usableFromInline var lastUses: ContiguousArray<Nanoseconds> = []
 
@@ -13,13 +13,13 @@ struct IdleTimes: Hashable, Sendable {
     self.timeToIdle = timeToIdle
   }
 
-  /// The time at which a value becomes idle.
+  /// Returns the time at which a value becomes idle.
   @inlinable
   func deadline(of index: Int) -> Nanoseconds {
     lastUses[index].addingSaturating(timeToIdle)
   }
 
-  /// Notes a use, unless the value is idle already.
+  /// Records a use, unless the value is idle already.
   ///
   /// - Returns: Whether it was used in time.
   @inlinable
@@ -29,7 +29,7 @@ struct IdleTimes: Hashable, Sendable {
     return true
   }
 
-  /// Notes that an entry has got a value.
+  /// Records that an entry has got a value.
   @inlinable
   mutating func renew(_ index: Int, at now: Nanoseconds) {
     lastUses[index] = now
@@ -37,20 +37,20 @@ struct IdleTimes: Hashable, Sendable {
 
   // MARK: - Following the table
 
-  /// The table has a new last entry, without a value.
+  /// Adds the time of a new last entry, without a value.
   @inlinable
   mutating func append() {
     lastUses.append(.min)
   }
 
-  /// The table has removed an entry and put its last one in that place.
+  /// Removes the time of an entry; the last one takes its index.
   @inlinable
   mutating func remove(at index: Int) {
     lastUses.swapAt(index, lastUses.count - 1)
     lastUses.removeLast()
   }
 
-  /// The table is empty.
+  /// Removes all times.
   @inlinable
   mutating func removeAll() {
     lastUses = []

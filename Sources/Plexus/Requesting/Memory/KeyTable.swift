@@ -1,12 +1,12 @@
-/// A hash table that takes the hashes of its keys from outside.
+/// A hash table whose callers compute the hashes of the keys.
 ///
-/// The entries lie side by side in one array. The slots, of which at most three quarters are taken, are
-/// small: they hold the place of an entry, and above it as many bits of the hash as there is room for, so
-/// that a look-up touches hardly any other entry than the right one. Removing an entry moves the followers of
-/// its slot up and leaves no gravestones; the table shrinks when it is nearly empty.
+/// The entries are in one array. The slots, of which at most three quarters are taken, are small: a slot
+/// has the index of an entry, and in its upper bits a part of the hash, so that a look-up rarely accesses
+/// another entry than the right one. Removing an entry moves up the slots after its own and leaves no
+/// tombstones; the table shrinks when it is nearly empty.
 ///
-/// Nothing is released unless it is returned: whoever holds a lock hands it out and drops it later.
-/// Of a key only `==` is called.
+/// Removed entries are returned, so that a caller with a lock can release them after unlocking. Of a key
+/// only `==` is called.
 @usableFromInline
 struct KeyTable<Key: Hashable & Sendable, Element: Sendable>: Sendable {
   @usableFromInline
@@ -26,9 +26,9 @@ struct KeyTable<Key: Hashable & Sendable, Element: Sendable>: Sendable {
   /// The entries, in no particular order.
   @usableFromInline var entries: ContiguousArray<Entry> = []
 
-  /// Zero for a free slot, else bits of the hash above the place of the entry plus one.
+  /// Zero for a free slot, else bits of the hash above the index of the entry plus one.
   ///
-  /// There are fewer entries than slots, so that the mask of the slots is the mask of the places, too.
+  /// There are fewer entries than slots, so that the mask of the slots is also the mask of the indices.
   @usableFromInline var slots: ContiguousArray<UInt32> = []
 
   @inlinable
@@ -38,9 +38,9 @@ struct KeyTable<Key: Hashable & Sendable, Element: Sendable>: Sendable {
 
   @inlinable var isEmpty: Bool { entries.isEmpty }
 
-  /// The place of a key among the entries, if it is there.
+  /// Returns the index of a key among the entries, if it is present.
   ///
-  /// It changes with the next removal.
+  /// The next removal can change it.
   @inlinable
   func index(of key: Key, hash: UInt64) -> Int? {
     guard !slots.isEmpty else { return nil }
@@ -59,16 +59,16 @@ struct KeyTable<Key: Hashable & Sendable, Element: Sendable>: Sendable {
     }
   }
 
-  /// Adds a key that is not there yet.
+  /// Adds a new key.
   ///
-  /// - Returns: Its place among the entries.
+  /// - Returns: Its index among the entries.
   @inlinable
   mutating func insert(_ element: Element, for key: Key, hash: UInt64) -> Int {
     if (entries.count + 1) * 4 > slots.count * 3 {
       rebuild(slotCount: max(8, slots.count * 2))
     }
     if entries.count == entries.capacity {
-      // By a quarter: twice the room would be wasted in large tables.
+      // By a quarter, because doubling would waste memory in large tables.
       entries.reserveCapacity(entries.count + max(8, entries.count / 4))
     }
     entries.append(Entry(hash: hash, key: key, element: element))
@@ -76,7 +76,7 @@ struct KeyTable<Key: Hashable & Sendable, Element: Sendable>: Sendable {
     return entries.count - 1
   }
 
-  /// Removes the entry at a place; the last entry takes that place.
+  /// Removes the entry at an index; the last entry takes that index.
   @inlinable
   mutating func remove(at index: Int) -> Entry {
     vacate(slot(of: index))
@@ -93,7 +93,7 @@ struct KeyTable<Key: Hashable & Sendable, Element: Sendable>: Sendable {
     return removed
   }
 
-  /// Removes everything and gives the memory back.
+  /// Removes and returns all entries.
   @inlinable
   mutating func removeAll() -> ContiguousArray<Entry> {
     let removed = entries
@@ -104,15 +104,15 @@ struct KeyTable<Key: Hashable & Sendable, Element: Sendable>: Sendable {
 
   // MARK: - Slots
 
-  /// Where the search for a hash begins.
+  /// Returns the slot in which the search for a hash begins.
   ///
-  /// The uppermost bits are left to choose a stripe.
+  /// The uppermost bits are left to choose a shard.
   @inlinable
   static func home(of hash: UInt64, mask: Int) -> Int {
     Int(truncatingIfNeeded: hash &>> 28) & mask
   }
 
-  /// The place of the entry that a taken slot belongs to.
+  /// Returns the index of the entry that a taken slot belongs to.
   @inlinable
   static func index(in content: UInt32, mask: Int) -> Int {
     (Int(truncatingIfNeeded: content) & mask) &- 1
@@ -142,7 +142,7 @@ struct KeyTable<Key: Hashable & Sendable, Element: Sendable>: Sendable {
     slots[slot] = content(hash: hash, index: index)
   }
 
-  /// Frees a slot and moves up every follower that would not be found any more.
+  /// Frees a slot and moves up every following slot that would otherwise not be found.
   @inlinable
   mutating func vacate(_ slot: Int) {
     let mask = slots.count - 1

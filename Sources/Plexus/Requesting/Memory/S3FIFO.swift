@@ -1,25 +1,25 @@
-/// Decides which value makes room for another one when memory is bounded.
+/// The eviction policy of a bounded cache.
 ///
-/// A new value enters a small queue. If it is asked for again before it has passed through, it moves
-/// to the main queue, where it gets another round each time it is used; else it leaves, and only
-/// its hash is remembered for a while. A key that returns so soon enters the main queue at once. A hit
-/// does nothing but count, up to three.
+/// A new value enters a small queue. If it is used at least twice before it has passed through, it moves
+/// to the main queue, where it gets another round for each use; otherwise it is evicted, and only its hash
+/// is remembered for a while. A key that returns during that time enters the main queue at once. A hit
+/// increments a counter, up to three.
 ///
-/// The small queue is given more room when keys that have left it return, and less when those that have
-/// left the main queue do.
+/// The small queue gets more room when keys that were evicted from it return, and less when keys that were
+/// evicted from the main queue do.
 ///
 /// The queues are those of S3-FIFO: Juncheng Yang, Yazhuo Zhang, Ziyue Qiu, Yao Yue, K. V. Rashmi,
 /// "FIFO Queues are All You Need for Cache Eviction", SOSP 2023. That the room of the small queue follows
 /// the returning keys is the idea of ARC: Nimrod Megiddo, Dharmendra S. Modha, "ARC: A Self-Tuning, Low
 /// Overhead Replacement Cache", FAST 2003.
 ///
-/// The policy knows entries by their places in a table and follows it when it moves them.
+/// The policy refers to entries by their indices in a table and follows the table when it moves them.
 ///
 /// Invariants:
 ///
-/// - There are as many nodes as the table has entries, in the same places.
-/// - A node is in a queue exactly while its entry has a value that counts, but for the newcomer: it enters
-///   when others have made room for it, and need not do so itself.
+/// - There are as many nodes as the table has entries, with the same indices.
+/// - A node is in a queue exactly while its entry has a value that counts. The newcomer is the exception: it
+///   enters a queue after others were evicted for it, so that it is never evicted for itself.
 @usableFromInline
 struct S3FIFO: Sendable {
   /// The queue that an entry is in.
@@ -30,9 +30,9 @@ struct S3FIFO: Sendable {
 
   @usableFromInline
   struct Node: Sendable {
-    /// The neighbour that entered earlier, or -1.
+    /// The neighbor that entered earlier, or -1.
     var older: Int32 = -1
-    /// The neighbour that entered later, or -1.
+    /// The neighbor that entered later, or -1.
     var newer: Int32 = -1
     var cost = 0
     var queue = Queue.none
@@ -41,58 +41,58 @@ struct S3FIFO: Sendable {
     init() {}
   }
 
-  /// The two ends of a queue, and what its entries cost together.
+  /// The two ends of a queue, and the total cost of its entries.
   private struct Ends: Sendable {
     var oldest: Int32 = -1
     var newest: Int32 = -1
     var cost = 0
   }
 
-  /// A value that has to go.
+  /// A value to evict.
   @usableFromInline
   struct Victim: Hashable, Sendable {
-    /// The place of its entry.
+    /// The index of its entry.
     @usableFromInline let index: Int
     /// The queue that it was in.
     let queue: Queue
   }
 
-  /// What all values may cost together.
+  /// The largest total cost of all values.
   @usableFromInline let limit: Int
   @usableFromInline private(set) var nodes: ContiguousArray<Node> = []
   private var small = Ends()
   private var main = Ends()
-  /// The place of the value that room is made for, and the queue that it will be in.
+  /// The index of the value that room is made for, and the queue that it will enter.
   private var newcomer: (place: Int, queue: Queue)?
-  /// What the values of the small queue may cost together, before it is the first to give way.
+  /// The total cost of the small queue above which its values are evicted first.
   private(set) var smallLimit: Int
   private var smallGhosts = GhostList()
   private var mainGhosts = GhostList()
   /// The number of entries in the queues.
   private(set) var count = 0
 
-  /// - Parameter limit: What all values may cost together; not negative.
+  /// - Parameter limit: The largest total cost of all values; not negative.
   @usableFromInline
   init(limit: Int) {
     self.limit = limit
     smallLimit = max(1, limit / 10)
   }
 
-  /// What all values cost together.
+  /// The total cost of all values.
   var cost: Int { small.cost + main.cost + (newcomer.map { nodes[$0.place].cost } ?? 0) }
 
-  /// The number of keys that are remembered though their values have gone.
+  /// The number of evicted keys that are remembered.
   var ghostCount: Int { smallGhosts.count + mainGhosts.count }
 
   // MARK: - Following the table
 
-  /// The table has a new last entry, without a value.
+  /// Adds the node of a new last entry, without a value.
   @usableFromInline
   mutating func append() {
     nodes.append(Node())
   }
 
-  /// The table has removed an entry and put its last one in that place.
+  /// Removes the node of an entry; the last one takes its index.
   @usableFromInline
   mutating func remove(at index: Int) {
     discard(index)
@@ -112,7 +112,7 @@ struct S3FIFO: Sendable {
     nodes.removeLast()
   }
 
-  /// The table is empty; nothing is remembered of it but how much room the small queue has.
+  /// Removes all nodes and remembered keys; the limit of the small queue stays.
   @usableFromInline
   mutating func removeAll() {
     nodes = []
@@ -126,20 +126,20 @@ struct S3FIFO: Sendable {
 
   // MARK: - Using
 
-  /// The value of an entry is used.
+  /// Counts a use of the value of an entry.
   @inlinable
   mutating func use(_ index: Int) {
     if nodes[index].uses < 3 { nodes[index].uses &+= 1 }
   }
 
-  /// An entry has got a value, for the first time or another one.
+  /// Records a new value of an entry.
   ///
-  /// The caller goes on with ``nextVictim(hash:)`` until there is none.
+  /// The caller then calls ``nextVictim(hash:)`` until there is none.
   ///
   /// - Parameters:
-  ///   - index: Its place.
+  ///   - index: The index of the entry.
   ///   - hash: The hash of its key.
-  ///   - cost: What the value costs; not negative and not more than the limit.
+  ///   - cost: The cost of the value; not negative and not more than the limit.
   @usableFromInline
   mutating func keep(_ index: Int, hash: UInt64, cost: Int) {
     let queue = nodes[index].queue
@@ -165,7 +165,7 @@ struct S3FIFO: Sendable {
     newcomer = (index, destination)
   }
 
-  /// An entry has lost its value for another reason than room.
+  /// Removes an entry from its queue, because it has lost its value for another reason than the limit.
   @usableFromInline
   mutating func discard(_ index: Int) {
     let queue = nodes[index].queue
@@ -175,7 +175,7 @@ struct S3FIFO: Sendable {
     count -= 1
   }
 
-  /// Moves the border between the queues by as many values of average cost.
+  /// Moves the limit of the small queue by a number of values of average cost.
   private mutating func adapt(by values: Int) {
     let average = max(1, cost / max(1, count))
     let (step, overflow) = average.multipliedReportingOverflow(by: values)
@@ -188,10 +188,10 @@ struct S3FIFO: Sendable {
 
   // MARK: - Making room
 
-  /// Takes the value out that has to go, if all together cost too much.
+  /// Takes the next value to evict out of its queue, if the total cost exceeds the limit.
   ///
-  /// - Parameter hash: Returns the hash of the key at a place.
-  /// - Returns: The value, which is in no queue any more.
+  /// - Parameter hash: A closure that returns the hash of the key at an index.
+  /// - Returns: The value, which is no longer in a queue.
   @usableFromInline
   mutating func nextVictim(hash: (Int) -> UInt64) -> Victim? {
     guard cost > limit else {
@@ -230,7 +230,7 @@ struct S3FIFO: Sendable {
   private mutating func takeOut(_ index: Int) {
     nodes[index].queue = .none
     count -= 1
-    // Both lists together remember as many keys as there are values; the longer one gives way.
+    // Both lists together remember at most as many keys as there are values; the longer one is shortened.
     while smallGhosts.count + mainGhosts.count > max(1, count) {
       _ =
         smallGhosts.count >= mainGhosts.count

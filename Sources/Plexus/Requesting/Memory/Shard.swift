@@ -10,9 +10,9 @@ struct CachedEntry<Value: Sendable>: Sendable {
 
 /// The keys that share one lock: their values and states, and the streams of their subscribers.
 ///
-/// No task is resumed, no user code is called and nothing is released here; ``Effects`` carry what is left to
-/// be done. What every request needs is `@inlinable`, so that it is compiled for the types of the cache; what
-/// few need is not.
+/// No task is resumed, no user code is called except `==` of keys, and nothing is released here; ``Effects`` have
+/// the work that remains. The code that every request runs is `@inlinable`, so that it is specialized for the types
+/// of the cache; rarely used code is not.
 @usableFromInline
 struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline typealias Table = KeyTable<Key, CachedEntry<Value>>
@@ -21,23 +21,22 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline typealias Hub = BroadcastHub<LoadState<Value>>
   @usableFromInline typealias Extras = ShardExtras<Key, Value>
 
-  // A hit looks at the keys and then counts: beside the lock, and beside each other, these words share a cache line
-  // with it.
+  // A hit reads the keys and then counts: next to the lock and to each other, these words share its cache line.
   @usableFromInline var keys = Table()
-  /// What belongs to features that most caches do not use, if one of them is used.
+  /// The parts for features that most caches do not use, if one of them is used.
   @usableFromInline var extras: Extras?
   @usableFromInline var statistics = CacheStatistics()
   /// The number of keys with a value.
   @usableFromInline var valueCount = 0
-  /// The number of reasons to keep nothing of what begins now.
+  /// The number of pauses during which results of new work are not stored.
   @usableFromInline var pauseCount = 0
   @usableFromInline var failuresSinceSweep = 0
 
   /// - Parameters:
   ///   - limit: The largest cost of all values together, if there is a limit.
-  ///   - timeToIdle: How long a value is fresh after its last use, if there is a limit.
+  ///   - timeToIdle: The time for which a value is fresh after its last use, if there is a limit.
   ///   - hasTags: Whether keys have tags.
-  ///   - pendingWrites: The changes that the cacher has yet to be told, if there is one.
+  ///   - pendingWrites: The changes that are still to be written to the cacher, if there is one.
   @inlinable
   init(
     limit: Int?,
@@ -54,7 +53,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     self.extras = extras
   }
 
-  /// The part for features that most caches do not use, which is there from now on.
+  /// Returns the parts for features that most caches do not use, creating them if needed.
   @inlinable
   mutating func makeExtras() -> Extras {
     if let extras { return extras }
@@ -72,14 +71,14 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Whether values are being updated.
   @inlinable var hasEdits: Bool { extras.map { !$0.edits.isEmpty } ?? false }
 
-  /// The stream of a key, if it has subscribers.
+  /// Returns the hub of a key, if it has subscribers.
   @inlinable
   func hub(of key: Key, hash: UInt64) -> Hub? {
     guard let extras else { return nil }
     return extras.hubs.index(of: key, hash: hash).map { extras.hubs.entries[$0].element }
   }
 
-  /// The value of a key, if it is fresh; counted as a hit.
+  /// Returns the value of a key and counts a hit, if the value is fresh.
   @inlinable
   mutating func hit(
     _ key: Key,
@@ -94,9 +93,9 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return keys.entries[index].element.value
   }
 
-  /// The place of a key with a fresh value; counted as a hit.
+  /// Returns the index of a key and counts a hit, if its value is fresh.
   ///
-  /// A value that has to be renewed before its time is over is left to ``KeyedCache/admit(_:hash:ticket:scope:isBulk:_:)``.
+  /// A value that has to be renewed before its deadline is left to ``KeyedCache/admit(_:hash:ticket:_:_:)``.
   @inlinable
   mutating func hitIndex(
     _ key: Key,
@@ -107,7 +106,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ) -> Int? {
     guard let index = keys.index(of: key, hash: hash) else { return nil }
     guard keys.entries[index].element.state.isFresh(at: now &+ refreshAhead) else { return nil }
-    // While a flight is under way it depends on the refresh.
+    // While a flight is running, the answer depends on the refresh.
     guard ticket.isNone || keys.entries[index].element.state.isAtRest else { return nil }
     if let extras {
       if extras.idleTimes?.use(index, at: now) == false { return nil }
@@ -117,7 +116,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return index
   }
 
-  /// The value of a key, however old.
+  /// Returns the value of a key, however old.
   @inlinable
   func value(of key: Key, hash: UInt64) -> Value? {
     guard let index = keys.index(of: key, hash: hash) else { return nil }
@@ -126,13 +125,13 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   // MARK: - Keys
 
-  /// The place of a key, which is added if it is not there.
+  /// Returns the index of a key, which is added if it is missing.
   @inlinable
   mutating func place(of key: Key, hash: UInt64, tags: [CacheTag]?) -> Int {
     keys.index(of: key, hash: hash) ?? insert(CachedEntry(), for: key, hash: hash, tags: tags)
   }
 
-  /// Adds a key that is not there.
+  /// Adds a new key.
   @inlinable
   mutating func insert(
     _ entry: CachedEntry<Value>,
@@ -148,7 +147,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return keys.insert(entry, for: key, hash: hash)
   }
 
-  /// Removes a key; the last one takes its place.
+  /// Removes a key; the last one takes its index.
   @inlinable
   mutating func remove(at index: Int) -> Table.Entry {
     if hasValue(index) {
@@ -176,26 +175,26 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return keys.removeAll()
   }
 
-  /// The entry at a place.
+  /// The entry at an index.
   @inlinable
   subscript(index: Int) -> CachedEntry<Value> {
     get { keys.entries[index].element }
     _modify { yield &keys.entries[index].element }
   }
 
-  /// Whether there is a value at a place.
+  /// Returns whether the entry at an index has a value.
   @inlinable
   func hasValue(_ index: Int) -> Bool {
     keys.entries[index].element.value != nil
   }
 
-  /// Replaces or removes the value at a place.
+  /// Replaces or removes the value at an index.
   ///
   /// - Parameters:
   ///   - value: The value.
-  ///   - index: The place.
-  ///   - isEdit: Whether it is the result of an update, which has told the other updates.
-  /// - Returns: The value that was there, to be released with no lock held.
+  ///   - index: The index.
+  ///   - isEdit: Whether it is the result of an update, which informs the other updates itself.
+  /// - Returns: The old value, to be released with no lock held.
   @inlinable
   mutating func setValue(_ value: Value?, at index: Int, isEdit: Bool = false) -> Value? {
     let old = keys.entries[index].element.value
@@ -205,7 +204,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return old
   }
 
-  /// Takes note that a request has come: a value that was idle until now is stale from the end of its time to idle.
+  /// Records a request: a value that was idle until now is stale from the end of its time to idle.
   @inlinable
   mutating func noteUse(_ index: Int, at now: Nanoseconds) {
     guard let extras else { return }
@@ -213,14 +212,14 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if extras.idleTimes?.use(index, at: now) == false { expireIdle(index, at: now) }
   }
 
-  /// Makes a value stale whose time to idle is over.
+  /// Makes a value stale if its time to idle is over.
   @inlinable
   mutating func expireIdle(_ index: Int, at now: Nanoseconds) {
     guard let deadline = extras?.idleTimes?.deadline(of: index), now >= deadline else { return }
     keys.entries[index].element.state.expire(at: deadline)
   }
 
-  /// Tells updates of a value that it is another one.
+  /// Informs the updates of a value that it has been replaced or removed.
   @inlinable
   mutating func noteChange(of index: Int) {
     let entry = keys.entries[index]
@@ -230,7 +229,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     extras.edits.entries[place].element.displace()
   }
 
-  /// Tells all updates that the values are gone.
+  /// Informs all updates that the values have been removed.
   @usableFromInline
   @inline(never)
   mutating func noteChanges() {
@@ -238,7 +237,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     for index in extras.edits.entries.indices { extras.edits.entries[index].element.displace() }
   }
 
-  /// Removes what no update needs any more.
+  /// Removes the states that no update needs anymore.
   @inlinable
   mutating func sweepEdits(_ effects: inout Effects) {
     guard let extras else { return }
@@ -248,7 +247,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// A copy of the confirmed value at a place, with all that belongs to it.
+  /// Returns a copy of the confirmed value at an index, with its metadata.
   @usableFromInline
   func confirmedCopy(_ index: Int) -> ValueOutcome<Value>? {
     guard let base = base(of: keys.entries[index].key, hash: keys.entries[index].hash) else {
@@ -259,19 +258,19 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return copy
   }
 
-  /// The confirmed value of a key, if the one in memory is not.
+  /// Returns the confirmed value of a key, if the one in memory is not confirmed.
   @inlinable
   func base(of key: Key, hash: UInt64) -> Value? {
     extras.flatMap { Self.base(of: key, hash: hash, in: $0.edits) }
   }
 
-  /// The confirmed value of a key, if the one in memory is not.
+  /// Returns the confirmed value of a key, if the one in memory is not confirmed.
   @inlinable
   static func base(of key: Key, hash: UInt64, in edits: KeyTable<Key, Edits>) -> Value? {
     edits.index(of: key, hash: hash).flatMap { edits.entries[$0].element.base }
   }
 
-  /// A copy of the value at a place, with all that belongs to it.
+  /// Returns a copy of the value at an index, with its metadata.
   @inlinable
   func copy(_ index: Int) -> ValueOutcome<Value>? {
     guard let value = keys.entries[index].element.value else { return nil }
@@ -280,17 +279,17 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return copy
   }
 
-  /// Removes a key of which nothing is known.
+  /// Removes a key without a value and without details.
   @inlinable
   mutating func removeIfEmpty(_ index: Int, _ effects: inout Effects) {
     guard !hasValue(index), keys.entries[index].element.state.hasNoDetails else { return }
     effects.release(remove(at: index))
   }
 
-  /// Forgets keys that merely failed, once there are many of them.
+  /// Counts a failure, and removes keys that have only a failure once there can be many of them.
   ///
-  /// A key with subscribers stays, so that later subscribers are told the same as they were. In a bounded
-  /// cache, remembered failures are bounded, too: the oldest are forgotten before their time.
+  /// A key with subscribers stays, so that later subscribers get the same state. In a bounded cache, remembered
+  /// failures are bounded, too: the ones that end first are removed early.
   @inlinable
   mutating func noteFailure(at now: Nanoseconds, _ effects: inout Effects) {
     failuresSinceSweep += 1
@@ -312,14 +311,14 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         remembered.append(failure.until)
       }
     }
-    // Anyone who asks for keys that do not exist would otherwise fill the memory of a bounded cache.
+    // Requests of keys that do not exist would otherwise fill the memory of a bounded cache.
     guard let eviction = extras?.eviction else { return }
     let limit = max(64, min(eviction.count, eviction.limit))
     guard remembered.count > limit else { return }
     remembered.sort()
     let earliest = remembered[remembered.count - limit / 2]
     var victims: [Int] = []
-    // Many may end at the same moment, or never: of those the first ones go.
+    // Many can end at the same moment, or never: the first of these are removed.
     var surplus = remembered.count - limit / 2 - (remembered.firstIndex(of: earliest) ?? 0)
     for index in keys.entries.indices where !hasValue(index) {
       let entry = keys.entries[index]
@@ -337,9 +336,9 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   // MARK: - Capacity
 
-  /// Makes room for the value that a key has got, or evicts it if it costs more than the limit.
+  /// Makes room for a new value, or evicts it if it costs more than the limit.
   ///
-  /// Places have changed afterwards.
+  /// Indices are invalid after this call.
   @inlinable
   mutating func keep(
     _ index: Int,
@@ -367,7 +366,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     extras?.eviction?.nextVictim { keys.entries[$0].hash }?.index
   }
 
-  /// Removes a value from memory; the cacher is told first, and the flight under way goes on.
+  /// Removes a value from memory; a pending write keeps a copy, and a running flight continues.
   @inlinable
   mutating func evict(_ index: Int, _ evicted: inout Evicted, _ effects: inout Effects) {
     if extras?.pendingWrites != nil { depart(index, &effects) }
@@ -385,7 +384,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// Entries that had to make room for others, to be released with no lock held.
+  /// The entries that were evicted, to be released with no lock held.
   @usableFromInline
   struct Evicted: ~Copyable, Sendable {
     @usableFromInline var first: Table.Entry?
@@ -400,14 +399,14 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// Notes a value that the cacher does not have, if there is one.
+  /// Marks a value as one that the cacher does not have, if there is a cacher.
   ///
   /// - Parameters:
-  ///   - index: The place of the value.
+  ///   - index: The index of the value.
   ///   - name: The name of its key, if there is a cacher.
-  ///   - generation: How much had been removed from the cacher before the value was fetched or stored.
+  ///   - generation: The generation of the cacher before the value was fetched or stored.
   ///   - isNewest: Whether no refresh is to be served.
-  ///   - effects: The work that is left to be done.
+  ///   - effects: Receives the work that remains.
   @inlinable
   func noteUnwritten(
     _ index: Int,
@@ -427,13 +426,13 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     )
   }
 
-  /// Notes what an entry that leaves memory has to tell the cacher.
+  /// Keeps a copy of an entry that leaves memory until it is written.
   @usableFromInline
   @inline(never)
   mutating func depart(_ index: Int, _ effects: inout Effects) {
     let entry = keys.entries[index]
     guard let copy = confirmedCopy(index) else { return }
-    // With a slow cacher, a few times as many are on their way to it as there are in memory.
+    // With a slow cacher, a few times as many values wait to be written as are in memory.
     let limit = extras?.eviction.map { max(1024, 4 * min($0.count, $0.limit)) }
     extras?.pendingWrites?.depart(entry.key, hash: entry.hash, copy, limit: limit, &effects)
     if extras?.pendingWrites?.hasDepartures == true { effects.callsCacher = true }
@@ -441,7 +440,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   // MARK: - Flights
 
-  /// Makes the flight of a key.
+  /// Returns a new flight of a key.
   @inlinable
   func makeFlight(
     _ index: Int,
@@ -460,14 +459,14 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     )
   }
 
-  /// Gives a flight that has just begun what its fetch has to be told.
+  /// Prepares a new flight for its fetch, and adds it to the flights to launch.
   ///
   /// - Parameters:
   ///   - flight: The flight.
-  ///   - index: The place of its key.
+  ///   - index: The index of its key.
   ///   - takesStoredCopy: Whether a stored copy is an answer, unless a refresh has to be served.
-  ///   - isBulk: Whether it may become part of a fetch of several keys, which is counted once.
-  ///   - effects: The work that is left to be done.
+  ///   - isBulk: Whether it can become part of a fetch of several keys, which is counted once.
+  ///   - effects: Receives the work that remains.
   @inlinable
   mutating func launch(
     _ flight: Flight,
@@ -492,14 +491,14 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   // MARK: - Streams
 
-  /// Announces the state of a key to its subscribers.
+  /// Publishes the state of a key to its subscribers.
   @inlinable
   mutating func publish(_ index: Int, _ effects: inout Effects) {
     guard hasHubs else { return }
     publish(loadState(index), keys.entries[index].key, keys.entries[index].hash, &effects)
   }
 
-  /// Announces a state to the subscribers of a key.
+  /// Publishes a state to the subscribers of a key.
   @usableFromInline
   @inline(never)
   mutating func publish(
@@ -513,7 +512,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if let live = live(key, hash) { effects.deliver { live.note() } }
   }
 
-  /// Announces `.unknown` to the subscribers of a key, in place of what they have not read.
+  /// Publishes `.unknown` to the subscribers of a key, in place of the states that they have not read.
   ///
   /// Without an entry `.unknown` is the last state that they were sent.
   @usableFromInline
@@ -528,14 +527,14 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     effects.deliver { delivery.deliver() }
   }
 
-  /// The state that subscribers of a key are told.
+  /// Returns the state for the subscribers of a key.
   @inlinable
   func loadState(_ index: Int) -> LoadState<Value> {
     let entry = keys.entries[index].element
     return entry.state.isAtRest ? restingState(index) : .loading(previous: entry.value)
   }
 
-  /// The state that subscribers of a key are told once no flight is under way.
+  /// Returns the state for the subscribers of a key once no flight is running.
   @inlinable
   func restingState(_ index: Int) -> LoadState<Value> {
     let entry = keys.entries[index].element
@@ -545,7 +544,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   // MARK: - Events
 
-  /// Notes an event for listeners.
+  /// Adds an event for the listeners.
   @usableFromInline
   @inline(never)
   func note(

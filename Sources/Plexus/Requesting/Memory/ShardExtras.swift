@@ -22,13 +22,13 @@ final class ShardExtras<Key: Hashable & Sendable, Value: Sendable>: @unchecked S
   /// The eviction policy, if there is a limit.
   @exclusivity(unchecked) @safe
   @usableFromInline var eviction: S3FIFO?
-  /// When the values were used last, if there is a time to idle.
+  /// The times at which the values were last used, if there is a time to idle.
   @exclusivity(unchecked) @safe
   @usableFromInline var idleTimes: IdleTimes?
   /// The keys of each tag, if keys have tags.
   @exclusivity(unchecked) @safe
   @usableFromInline var tagIndex: TagIndex<Key>?
-  /// The changes that the cacher has yet to be told, if there is one.
+  /// The changes that are still to be written to the cacher, if there is one.
   @exclusivity(unchecked) @safe
   @usableFromInline var pendingWrites: PendingWrites<Key, Value>?
 

@@ -1,8 +1,8 @@
 // @unchecked Sendable and the unsafe pointer are here because the standard library has no array of
-// values that cannot be copied, and an array of objects would cost two atomic operations a look-up.
-// The pointer is set once and never leaves this file; what it points to are locks.
+// noncopyable values, and an array of objects would cost two atomic operations a look-up. The pointer
+// is set once and points to locks.
 
-/// The shards of a cache, each behind a lock of its own, so that tasks that use different keys rarely meet.
+/// The shards of a cache, each behind a lock of its own, so that tasks that use different keys rarely contend.
 @usableFromInline
 @safe
 struct Shards<Shard: Sendable>: ~Copyable, @unchecked Sendable {
@@ -11,7 +11,7 @@ struct Shards<Shard: Sendable>: ~Copyable, @unchecked Sendable {
 
   /// - Parameters:
   ///   - count: The number of shards; a power of two of at most 16.
-  ///   - makeShard: Makes one of them.
+  ///   - makeShard: A closure that returns a new shard.
   @inlinable
   init(count: Int, makeShard: () -> Shard) {
     precondition(
@@ -41,14 +41,14 @@ struct Shards<Shard: Sendable>: ~Copyable, @unchecked Sendable {
     return unsafe try base[index].withLock(body)
   }
 
-  /// Calls the body with exclusive access to each shard in turn, and gives up none of them before the body has
-  /// had all: no other task sees the change of one shard without that of the others.
+  /// Calls the body with each shard in turn, and holds all locks until the last call has returned: no other task
+  /// sees the change of one shard without the changes of the others.
   @inlinable
   borrowing func withAllLocks(_ body: (inout Shard) -> Void) {
     unsafe Self.withLocks(base, count, body)
   }
 
-  /// Always in the same order, so that two tasks cannot wait for each other.
+  /// Takes the locks in the same order in every call, so that two tasks cannot deadlock.
   @usableFromInline
   static func withLocks(
     _ base: UnsafeMutablePointer<Locked<Shard>>,

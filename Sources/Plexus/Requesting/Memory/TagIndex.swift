@@ -16,7 +16,7 @@ struct TagIndex<Key: Hashable & Sendable>: Sendable {
   /// Whether no key has a tag.
   var isEmpty: Bool { keysOfTags.isEmpty && tagsOfKeys.isEmpty }
 
-  /// Adds a key that is not there yet; one without tags needs no place.
+  /// Adds a new key; a key without tags is not stored.
   @inlinable
   mutating func insert(_ key: Key, hash: UInt64, tags: [CacheTag]) {
     guard !tags.isEmpty else { return }
@@ -37,13 +37,13 @@ struct TagIndex<Key: Hashable & Sendable>: Sendable {
     }
   }
 
-  /// The tags of a key.
+  /// Returns the tags of a key.
   @inlinable
   func tags(of key: Key, hash: UInt64) -> [CacheTag] {
     tagsOfKeys.index(of: key, hash: hash).map { tagsOfKeys.entries[$0].element } ?? []
   }
 
-  /// The keys that have one of some tags; a key with several of them is there several times.
+  /// Returns the keys that have one of some tags; a key with several of them is returned several times.
   @inlinable
   func keys(of tags: Set<CacheTag>) -> [HashedKey] {
     tags.flatMap { tag in (keysOfTags[tag]?.entries ?? []).map { (key: $0.key, hash: $0.hash) } }

@@ -1,14 +1,15 @@
 internal import Synchronization
 
-/// Keeps the calls of a cacher within the time that the policy allows.
+/// The calls of a cacher, each within the time limit of the policy.
 ///
-/// A call that takes longer is cancelled and given up. It may still take effect later, so that no removal counts as
-/// done, and nothing is written, before it has returned. After it no stored copies are read for a while.
+/// A call that takes longer is cancelled and abandoned, and no stored copies are read for a while. An abandoned write
+/// or removal can still take effect: nothing is written before it has returned, and no removal counts as done before
+/// an abandoned write has returned.
 @usableFromInline
 final class CacherCalls: Sendable {
   enum Kind: Sendable { case read, write, removal }
 
-  /// The calls that were given up and have not returned, and the end of the pause.
+  /// The abandoned calls that have not returned, and the end of the pause.
   private struct State: Sendable {
     var writes = 0
     var removals = 0
@@ -25,7 +26,7 @@ final class CacherCalls: Sendable {
     let phase = Atomic(Phase.running)
   }
 
-  /// The time without reads after a call that was given up.
+  /// The time without reads after an abandoned call.
   static var pause: Duration { .seconds(30) }
 
   private let timeout: Duration
@@ -42,13 +43,13 @@ final class CacherCalls: Sendable {
   /// The error of a call that takes too long, and of one that cannot be made because of it.
   var timeoutError: MultiplexerError { .storageTimedOut(after: timeout) }
 
-  /// Whether a write that was given up may still take effect.
+  /// Whether an abandoned write can still take effect.
   var hasUnreturnedWrites: Bool { state.withLock { $0.writes > 0 } }
 
-  /// Whether a call that was given up may still write or remove.
+  /// Whether an abandoned call can still write or remove.
   var hasUnreturnedChanges: Bool { state.withLock { $0.writes > 0 || $0.removals > 0 } }
 
-  /// Whether a call was given up a short while ago.
+  /// Whether a call was abandoned a short while ago.
   var isPaused: Bool {
     guard let end = state.withLock({ $0.pauseEnd }) else { return false }
     return time.now() < end
@@ -56,7 +57,7 @@ final class CacherCalls: Sendable {
 
   /// Returns whether stored copies can be read at present.
   ///
-  /// At the end of a pause one call finds out, and the others go on as before until it has returned.
+  /// At the end of a pause one call tests the cacher; other reads are skipped until it has returned.
   func allowsReading() -> Bool {
     let now = time.now()
     return state.withLock { state in
@@ -71,16 +72,16 @@ final class CacherCalls: Sendable {
   ///
   /// - Parameters:
   ///   - kind: The kind of the call.
-  ///   - onLateReturn: Called when a call returns that was given up, unless it is a removal that has failed.
+  ///   - onLateReturn: Called when an abandoned call returns, unless it is a removal that has failed.
   ///   - operation: The call.
-  /// - Returns: What the call returns.
-  /// - Throws: What the call throws; ``MultiplexerError/storageTimedOut(after:)`` if it takes too long.
+  /// - Returns: The result of the call.
+  /// - Throws: The error of the call; ``MultiplexerError/storageTimedOut(after:)`` if it takes too long.
   func run<Result: Sendable>(
     _ kind: Kind,
     onLateReturn: @escaping @Sendable () -> Void = {},
     _ operation: @escaping @concurrent @Sendable () async throws -> Result
   ) async throws -> Result {
-    // A limit of more than a century is none, and costs nothing.
+    // A limit of more than a century is treated as none, and costs nothing.
     guard timeout < .longest else { return try await operation() }
     let call = Call<Result>()
     let timer = clock.timer(timeout) { [self] in
@@ -106,7 +107,7 @@ final class CacherCalls: Sendable {
         call.outcome.set(result)
       } else {
         count(kind, -1)
-        // A removal that has failed after all is tried again by the next flush or clear, not in a circle.
+        // A removal that has failed is retried by the next flush or clear, not in a loop.
         if kind != .removal { onLateReturn() } else if case .success = result { onLateReturn() }
       }
     }

@@ -91,7 +91,7 @@ private enum CanonicalSpelling: Sendable {
     scalar.properties.canonicalCombiningClass.rawValue
   }
 
-  /// Reads the table: `=` sets the scalar of the next decomposition; those that follow are its successors'.
+  /// Reads the table: `=` sets the scalar of the next decomposition; the following ones belong to its successors.
   private static func parse(_ table: String) -> [Unicode.Scalar: Pair] {
     var result: [Unicode.Scalar: Pair] = [:]
     var value: UInt32 = 0

@@ -3,8 +3,7 @@
 extension KeyedCache {
   /// Reads the stored copy for a flight.
   ///
-  /// - Returns: The copy, or `nil` if there is none that may be used. A cacher that fails, or takes too long, has
-  ///   none.
+  /// - Returns: The copy; `nil` if there is no usable one, or if the cacher fails or takes too long.
   @usableFromInline
   @concurrent
   func readCopy(for flight: Flight, from storage: Storage<Key, Value>) async -> Outcome? {
@@ -17,7 +16,7 @@ extension KeyedCache {
     case .elsewhere(let outdatedUntil):
       guard storage.calls.allowsReading() else { return nil }
       do {
-        // A cacher that requests what it is being asked for is detected like a fetch that does.
+        // A cacher that requests the key that it reads is detected like a fetch that does.
         let scope = flight.predecessor ?? flight
         let entry = try await WaitScope.local.withValue(scope) {
           try await storage.calls.run(.read) { try await storage.cacher.entry(forKey: name) }
@@ -34,12 +33,12 @@ extension KeyedCache {
     shards.withLock(hash: hash) { $0.extras?.pendingWrites?.lookUp(name) }
   }
 
-  /// Reads the stored copies for several flights, with one call if the cacher can do that, else some of them at
-  /// once.
+  /// Reads the stored copies for several flights, with one call if the cacher supports it, otherwise with a limited
+  /// number of concurrent calls.
   ///
   /// - Parameters:
   ///   - flights: The flights.
-  ///   - onRead: Called with each flight and its copy, one after another, as soon as the copy is known.
+  ///   - onRead: Called with each flight and its copy, one after another, as soon as the copy has been read.
   func readCopies(
     for flights: [Flight],
     _ onRead: (Flight, Outcome?) -> Void
@@ -59,7 +58,7 @@ extension KeyedCache {
       var rest = flights[...]
       var running = 0
       while true {
-        // Storage is not asked for any number of entries at once.
+        // The number of concurrent reads is limited.
         while running < 16, let flight = rest.popFirst() {
           running += 1
           group.addTask { (flight, await self.readCopy(for: flight, from: storage)) }
@@ -112,7 +111,7 @@ extension KeyedCache {
     return copies
   }
 
-  /// A copy that has not been written yet, for one flight.
+  /// Returns a copy that has not been written yet, for one flight.
   private func restored(_ copy: ValueOutcome<Value>, isOutdated: Bool) -> Outcome {
     let restored = ValueOutcome(copy.value)
     restored.storedAt = copy.storedAt
@@ -123,7 +122,7 @@ extension KeyedCache {
     return restored
   }
 
-  /// A stored copy for a flight, unless it was cleared by one of its tags.
+  /// Returns a stored copy for a flight, unless it was cleared by one of its tags.
   private func restored(
     _ entry: CacheEntry<Value>,
     for flight: Flight,
@@ -138,17 +137,17 @@ extension KeyedCache {
   }
 
   private func restored(_ entry: CacheEntry<Value>, outdatedUntil: Duration?) -> Outcome {
-    // What a cacher returns may be damaged: times before all times must not overflow.
+    // The entry of a cacher can be damaged: extreme times must not overflow.
     let age = wallClockTime() - max(entry.storedAt, .zero - .longest)
     let isFromTheFuture = age < .zero
     let now = time.now()
-    // More than 126 years are as good as for ever, and leave room to reckon with.
+    // Ages are limited to 126 years, so that sums with them do not overflow.
     let known = Nanoseconds(saturating: min(age, .longest))
     let copy = ValueOutcome(entry.value)
     copy.validator = entry.validator
     copy.terms = ValueTerms(entry.directives)
     copy.storedAt = isFromTheFuture ? now : now.addingSaturating(-known)
-    // A clock that was set back does not make values fresh for ever.
+    // A clock that was set back must not make values fresh indefinitely.
     copy.deadline =
       isFromTheFuture
       ? now : copy.storedAt.addingSaturating(max(lifetime(copy.terms).duration, 0))
@@ -160,9 +159,9 @@ extension KeyedCache {
 // MARK: - Writing and removing
 
 extension KeyedCache {
-  /// Writes what the cacher does not have.
+  /// Writes the values that the cacher does not have.
   ///
-  /// - Throws: A ``CacherError`` that names what could not be written or removed.
+  /// - Throws: A ``CacherError`` with the names of failed writes and removals, or the error of the removal of everything.
   @usableFromInline
   func flush() async throws {
     guard let storage else { return }
@@ -174,7 +173,7 @@ extension KeyedCache {
     if let error = report.completeRemovalError { throw error }
   }
 
-  /// Writes what the cacher does not have, and returns whether it could.
+  /// Writes the values that the cacher does not have, and returns whether that succeeded.
   ///
   /// Values that have left memory and could not be written are reported by the next flush.
   func writeBehind(_ storage: Storage<Key, Value>) async -> Bool {
@@ -184,8 +183,8 @@ extension KeyedCache {
 
   /// Removes the stored copies that are to be removed.
   ///
-  /// - Parameter names: The ones that the caller wants to be sure of; `nil` for all.
-  /// - Throws: Why some of them may still be there.
+  /// - Parameter names: The names whose failures are thrown; `nil` for all.
+  /// - Throws: The error because of which some copies can remain.
   @usableFromInline
   func removeStored(named names: Set<String>?) async throws {
     guard let storage else { return }
@@ -203,19 +202,19 @@ extension KeyedCache {
       let result = await synchronize(storage, flushing: flushing)
       report.withLock { $0 = result }
     }
-    // A cacher that calls for its own multiplexer's turn would wait for itself.
+    // A turn that the cacher itself requests would wait for itself.
     if !storage.queue.isCurrent { await turn.value }
     return report.withLock { $0 }
   }
 
-  /// Removes what is to be removed, and then writes what has left memory.
+  /// Performs the pending removals, and then writes the values that have left memory.
   ///
-  /// When flushing, everything else that the cacher does not have is written, too. Called in the queue of the
-  /// storage.
+  /// When flushing, the values in memory that the cacher does not have are written, too. Called in the queue of
+  /// the storage.
   func synchronize(_ storage: Storage<Key, Value>, flushing: Bool) async -> CacherCalls.Report {
     var report = CacherCalls.Report()
-    // What is cleared while something else is being removed would otherwise be removed after what is
-    // stored in its place has been written. A cacher that clears whenever it removes comes to no end.
+    // A copy that is cleared during a removal would otherwise be removed after its replacement has been
+    // written. The limit stops a cacher that clears at every removal.
     for _ in 0..<8 where report.hasRemoved {
       guard await removeCopies(storage, &report) else { break }
     }
@@ -223,7 +222,7 @@ extension KeyedCache {
     let (items, blocked) = unwritten(flushing: flushing)
     noteOverflow(storage)
     for item in blocked {
-      // What is written now would be removed together with the older copy later.
+      // A value written now would later be removed together with the older copy.
       guard let error = report.completeRemovalError ?? report.failedRemovals[item.name] else {
         continue
       }
@@ -234,9 +233,9 @@ extension KeyedCache {
     return report
   }
 
-  /// Removes what is to be removed at this moment.
+  /// Performs the removals that are pending now.
   ///
-  /// - Returns: Whether there was something.
+  /// - Returns: Whether there were any.
   private func removeCopies(
     _ storage: Storage<Key, Value>,
     _ report: inout CacherCalls.Report
@@ -284,10 +283,10 @@ extension KeyedCache {
     return true
   }
 
-  /// Removes something from the cacher.
+  /// Removes entries from the cacher.
   ///
   /// - Throws: The error of the cacher; ``MultiplexerError/storageTimedOut(after:)`` if it takes too long, or if
-  ///   a write that was given up may still bring back what was removed: it is removed again then.
+  ///   an abandoned write can still bring back removed entries, which are then removed again.
   private func remove(
     from storage: Storage<Key, Value>,
     _ operation: @escaping @concurrent @Sendable () async throws -> Void
@@ -296,7 +295,7 @@ extension KeyedCache {
     if storage.calls.hasUnreturnedWrites { throw storage.calls.timeoutError }
   }
 
-  /// What remains to be done when a call returns that was given up.
+  /// Returns the closure to call when an abandoned call returns.
   private func retry(in storage: Storage<Key, Value>) -> @Sendable () -> Void {
     { [self] in storage.scheduleWriting(in: self) }
   }
@@ -310,7 +309,7 @@ extension KeyedCache {
     let key: (key: Key, hash: UInt64)?
   }
 
-  /// What is to be written, and what cannot be because an older copy has to be removed first.
+  /// Returns the values to write, and the values that cannot be written because an older copy has to be removed first.
   private func unwritten(flushing: Bool) -> (items: [Unwritten], blocked: [Unwritten]) {
     var items: [Unwritten] = []
     var blocked: [Unwritten] = []
@@ -336,7 +335,7 @@ extension KeyedCache {
         if pendingWrites.isToBeRemoved(name) { return blocked.append(item) }
         items.append(item)
         shard.extras?.pendingWrites?.noteWrite(at: entry.storedAt)
-        // By the time at which it is written it may look newer than the refresh that it does not satisfy.
+        // By its time of storage the entry can look newer than the refresh that it does not satisfy.
         if pendingWrites.isOutdated(name, revision: revision) {
           shard.extras?.pendingWrites?.outdate(name, until: entry.storedAt)
         }
@@ -356,7 +355,7 @@ extension KeyedCache {
     return (items, blocked)
   }
 
-  /// Notes the values that were given up because too many others were on their way.
+  /// Records the values that were dropped because too many others waited to be written.
   private func noteOverflow(_ storage: Storage<Key, Value>) {
     var names: Set<String> = []
     shards.withEachLock { shard in
@@ -375,7 +374,7 @@ extension KeyedCache {
     let entries = Dictionary(items.map { ($0.name, $0.entry) }) { _, newer in newer }
     var failures: [String: any Error] = [:]
     do {
-      // It could be replaced by what is still being written, or removed by what is still being removed.
+      // An abandoned call could still replace or remove the entries.
       if storage.calls.hasUnreturnedChanges { throw storage.calls.timeoutError }
       try await storage.calls.run(.write, onLateReturn: retry(in: storage)) {
         try await storage.cacher.store(entries)
@@ -398,7 +397,7 @@ extension KeyedCache {
           $0.extras?.pendingWrites?.confirm(key, hash: hash, revision: item.revision, &effects)
         }
       } else {
-        // It is in one of the stripes; there are few of them, and few such values.
+        // The value is in one of the shards; there are few of them, and few such values.
         shards.withEachLock {
           $0.extras?.pendingWrites?.endDeparture(item.name, revision: item.revision, &effects)
         }
@@ -406,7 +405,7 @@ extension KeyedCache {
     }
   }
 
-  /// A value that has left memory cannot be written.
+  /// Drops a value that has left memory and cannot be written, unless it is in memory again.
   private func lose(_ item: Unwritten, _ error: any Error, _ storage: Storage<Key, Value>) {
     let time = wallClockTime()
     var effects = makeEffects()
@@ -417,7 +416,7 @@ extension KeyedCache {
         let index = shard.keys.index(of: departure.key, hash: departure.hash),
         shard.hasValue(index)
       {
-        // A newer value would have taken its place: it has come back.
+        // A newer value would have replaced the departure: this one is in memory again.
         shard.extras?.pendingWrites?.reclaim(item.name, departure, &effects)
         return
       }
@@ -432,7 +431,7 @@ extension KeyedCache {
     if isLost { storage.noteLoss(item.name, error) }
   }
 
-  /// Which of the names a cacher has failed with, and why.
+  /// Returns the errors of a cacher by name.
   func failures(in error: any Error, of names: [String]) -> [String: any Error] {
     var failures: [String: any Error] = [:]
     if let error = error as? CacherError {
@@ -443,7 +442,7 @@ extension KeyedCache {
     return failures
   }
 
-  /// Counts what a cacher failed with.
+  /// Counts the failures of a cacher, and sends them to the listeners.
   func noteCacherError(_ failures: [String: any Error], _ error: (any Error)? = nil) {
     shards.withLock(hash: 0) { $0.statistics.cacherErrors += max(1, failures.count) }
     for (name, error) in failures { tell(.cacherFailed(key: name, error: error)) }
@@ -452,7 +451,7 @@ extension KeyedCache {
 }
 
 extension CacheEntry {
-  /// Creates the entry that a copy of some age is at some time.
+  /// Creates the entry of a copy that has some age at some time.
   fileprivate init(_ copy: ValueOutcome<Value>, age: Duration, at time: Duration) {
     self.init(
       value: copy.value,

@@ -1,7 +1,7 @@
-/// The removals that a cache has asked for itself.
+/// The removals that a cache has requested itself.
 ///
-/// What they concern is settled in memory: a value that is still to be written came after them, even if its fetch
-/// began before the cacher had done what it was asked for.
+/// Their effect on pending values is decided in memory: a value that is still to be written is newer, even if its fetch
+/// began before the cacher had performed the removal.
 struct OwnRemovals: Sendable {
   private struct Span: Sendable {
     let epoch: UInt64
@@ -9,10 +9,10 @@ struct OwnRemovals: Sendable {
     var end: UInt64
   }
 
-  /// The last ones: between the start and the end of each there were no removals by others.
+  /// The latest removals: between the start and the end of each span there were no removals by others.
   private var spans: [Span] = []
 
-  /// Some removals were made.
+  /// Records removals.
   ///
   /// - Parameters:
   ///   - count: Their number.
@@ -33,7 +33,7 @@ struct OwnRemovals: Sendable {
     if spans.count > 64 { spans.removeFirst() }
   }
 
-  /// Returns a generation behind the own removals that followed it.
+  /// Returns a generation after the own removals that followed it.
   func skipped(by generation: CacheGeneration) -> CacheGeneration {
     let isFirst = generation == CacheGeneration()
     let span = spans.last { span in

@@ -1,21 +1,21 @@
-/// What the cacher has yet to learn about the keys of one stripe.
+/// The changes of the keys of one shard that are still to be written to the cacher.
 ///
-/// It changes together with the keys, under the same lock, so that what is cleared is written neither now
-/// nor later.
+/// They change together with the keys, under the same lock, so that a cleared value is not written
+/// afterwards.
 ///
-/// Nothing is released here: what is replaced or removed is handed out.
+/// Nothing is released here: replaced and removed objects are passed to ``Effects``.
 @usableFromInline
 struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// A value in memory that the cacher does not have.
   struct Note: Sendable {
-    /// The key as the cacher knows it.
+    /// The name of the key in the cacher.
     let name: String
     let revision: UInt64
-    /// How much had been removed from the cacher before the value was fetched or stored.
+    /// The generation of the cacher before the value was fetched or stored.
     var generation: CacheGeneration?
   }
 
-  /// A value that had to leave memory before it was written.
+  /// A value that left memory before it was written.
   struct Departure: Sendable {
     let key: Key
     let hash: UInt64
@@ -24,18 +24,18 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     var generation: CacheGeneration?
   }
 
-  /// What is known of a stored copy without asking the cacher.
+  /// The result of a look-up that needs no call of the cacher.
   enum Lookup: Sendable {
-    /// It is on its way to the cacher, and may be out of date.
+    /// The copy waits to be written, and can be outdated.
     case departing(ValueOutcome<Value>, isOutdated: Bool)
-    /// It has to be removed, and must not be used.
+    /// The copy must not be used, usually because it has to be removed.
     case removed
-    /// Whatever the cacher has; it is out of date if it was stored at this time or before.
+    /// The copy can be in the cacher; it is outdated if it was stored at this time or before.
     case elsewhere(outdatedUntil: Duration?)
   }
 
-  /// From when on a value has to be to count, in both orders: that of the wall clock, which other
-  /// processes share, and that of the changes here, which no clock can mix up.
+  /// The point from which on a value is up to date, in two orders: by the wall clock, which other
+  /// processes share, and by the changes here, which depend on no clock.
   struct Mark: Sendable {
     var time: Duration
     var revision: UInt64
@@ -43,17 +43,17 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Whether stored copies are read before anything is fetched.
   @usableFromInline let isReadFirst: Bool
-  /// The only name that there is, if so: then nothing else may be removed.
+  /// The only name, if the cache has a single key: no other entry must be removed then.
   let onlyName: String?
-  /// Whether the cacher is shared: then fetched values are stored by their leases, and refreshes are noted elsewhere.
+  /// Whether the cacher is shared: then fetched values are stored by their leases, and refreshes are recorded elsewhere.
   @usableFromInline let isShared: Bool
-  /// Whether the cache has a capacity, so that what is noted here is bounded, too.
+  /// Whether the cache has a capacity, so that the records here are bounded, too.
   let isBounded: Bool
-  /// For how many reasons no stored copy may be used that was not written here.
+  /// The number of reasons not to read stored copies.
   var readBlocks = 0
   private(set) var dirty = KeyTable<Key, Note>()
   private(set) var departures: [String: Departure] = [:]
-  /// The keys of the values that had to leave memory before they were written.
+  /// The keys of the values that left memory before they were written.
   @usableFromInline var departedKeys: [TagIndex<Key>.HashedKey] {
     departures.values.map { ($0.key, $0.hash) }
   }
@@ -63,10 +63,10 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Whether all copies are to be removed.
   private(set) var completeRemoval: UInt64?
   private(set) var refreshes: [String: Mark] = [:]
-  /// The names of values that had to leave memory and were given up, since too many others were on their way.
+  /// The names of values that left memory and were dropped, because too many others waited to be written.
   private(set) var overflow: Set<String> = []
   private var lastRefresh: Mark?
-  /// The latest time of all entries written here: the clock may have been set back since.
+  /// The latest time of all entries written here: the clock can have been set back since.
   private(set) var newestWrite = Duration.zero
   private var lastRevision: UInt64 = 0
 
@@ -88,13 +88,13 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return lastRevision
   }
 
-  /// Whether there are values that wait to be written without anybody having called for it.
+  /// Whether values that left memory wait to be written.
   var hasDepartures: Bool { !departures.isEmpty }
 
   /// Whether copies are waiting to be removed.
   var hasRemovals: Bool { !removals.isEmpty || completeRemoval != nil }
 
-  /// Looks for the stored copy of a key.
+  /// Looks up the stored copy of a key.
   func lookUp(_ name: String) -> Lookup {
     if let departure = departures[name] {
       let isOutdated = isOutdated(name, revision: departure.revision)
@@ -104,17 +104,17 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return .elsewhere(outdatedUntil: mark(of: name)?.time)
   }
 
-  /// Whether the stored copy of a name has to be removed, and would take with it what is written now.
+  /// Returns whether the stored copy of a name has to be removed, which would also remove a value that is written now.
   func isToBeRemoved(_ name: String) -> Bool {
     completeRemoval != nil || removals[name] != nil
   }
 
-  /// Whether the cacher has yet to write or remove the entry of a name.
+  /// Returns whether the cacher has yet to write or remove the entry of a name.
   func owes(_ key: Key, hash: UInt64, name: String) -> Bool {
     isToBeRemoved(name) || departures[name] != nil || dirty.index(of: key, hash: hash) != nil
   }
 
-  /// Whether the value of a revision has changed at its origin since.
+  /// Returns whether the value of a revision has changed at its origin since.
   func isOutdated(_ name: String, revision: UInt64) -> Bool {
     mark(of: name).map { revision < $0.revision } ?? false
   }
@@ -130,9 +130,9 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   // MARK: - Changes
 
-  /// A key has a new value in memory.
+  /// Records a new value in memory.
   ///
-  /// It is the newest if it satisfies every refresh; if not, it was fetched too early.
+  /// It is the newest if it satisfies every refresh; otherwise it was fetched before one.
   @usableFromInline
   mutating func noteValue(
     _ key: Key,
@@ -155,19 +155,19 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// The value of a key is replaced by one that is not written.
+  /// Removes the record of a value that is replaced by one that is not written.
   mutating func forgetNote(_ key: Key, hash: UInt64, _ effects: inout Effects) {
     removeNote(key, hash: hash, &effects)
   }
 
-  /// A value leaves memory; if the cacher does not have it, a copy is kept here until it has.
+  /// Keeps a copy of a value that leaves memory until it is written, if the cacher does not have it.
   ///
   /// - Parameters:
   ///   - key: The key.
   ///   - hash: Its hash.
   ///   - copy: The value.
-  ///   - limit: The largest number of copies. Others are given up, and no older copy takes their place.
-  ///   - effects: The work that is left to be done.
+  ///   - limit: The largest number of copies. Further ones are dropped, and no older copy takes their place.
+  ///   - effects: Receives the work that remains.
   mutating func depart(
     _ key: Key,
     hash: UInt64,
@@ -195,14 +195,14 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     effects.release(entry)
   }
 
-  /// A key is cleared.
+  /// Records that a key is cleared.
   @usableFromInline
   mutating func remove(_ key: Key, hash: UInt64, name: String, _ effects: inout Effects) {
     removeNote(key, hash: hash, &effects)
     removeDeparture(name, &effects)
     refreshes[name] = nil
     removals[name] = nextRevision()
-    // A cacher that fails at removing is asked to remove everything in the end.
+    // When a cacher keeps failing, many removals are replaced by the removal of everything.
     if isBounded, onlyName == nil, removals.count > Self.limit {
       effects.release(removals)
       removals = [:]
@@ -210,7 +210,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// A copy that was read has been cleared before it was read; a newer value than that stays.
+  /// Records the removal of a copy that was cleared before it was read, unless there is a newer value.
   ///
   /// - Returns: Whether it is to be removed.
   mutating func removeCopy(_ key: Key, hash: UInt64, name: String) -> Bool {
@@ -221,7 +221,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return true
   }
 
-  /// Everything is cleared, as far as it is ours.
+  /// Records that all values of the cache are cleared.
   mutating func removeAll(_ effects: inout Effects) {
     effects.release(dirty.removeAll())
     effects.release(departures)
@@ -235,9 +235,9 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// The value of a key has changed at its origin: a copy stored until then is out of date.
+  /// Marks the value of a key as changed at its origin: a copy that was stored until then is outdated.
   ///
-  /// It makes no difference where copies are read only to stand in for a value that cannot be fetched.
+  /// Nothing is recorded if copies are only read as fallbacks, or if the cacher is shared.
   @usableFromInline
   mutating func refresh(_ name: String, at time: Duration) {
     guard isReadFirst, !isShared else { return }
@@ -245,10 +245,10 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     boundRefreshes()
   }
 
-  /// The largest number of refreshes, and of copies to remove, that are noted one by one in a bounded cache.
+  /// The largest number of refreshes, and of copies to remove, that are recorded one by one in a bounded cache.
   static var limit: Int { 1024 }
 
-  /// Takes many refreshes for one of all values: any key can be refreshed, whether it was ever requested or not.
+  /// Replaces many refreshes by one of all values: any key can be refreshed, even one that was never requested.
   private mutating func boundRefreshes() {
     guard isBounded, refreshes.count > Self.limit else { return }
     for mark in refreshes.values {
@@ -260,25 +260,25 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     refreshes = [:]
   }
 
-  /// Returns the names of the values that were given up since the last call.
+  /// Returns the names of the values that were dropped since the last call.
   mutating func takeOverflow() -> Set<String> {
     defer { overflow = [] }
     return overflow
   }
 
-  /// All values have changed at their origin.
+  /// Marks all values as changed at their origin.
   mutating func refreshAll(at time: Duration) {
     guard isReadFirst, !isShared else { return }
     refreshes = [:]
     lastRefresh = Mark(time: max(time, newestWrite), revision: nextRevision())
   }
 
-  /// An entry of that time is about to be written.
+  /// Records the time of an entry that is about to be written.
   mutating func noteWrite(at time: Duration) {
     newestWrite = max(newestWrite, time)
   }
 
-  /// A value is about to be written as of some time, though it has changed at its origin since.
+  /// Extends the refresh of a name to the time of a value that is about to be written and does not satisfy it.
   mutating func outdate(_ name: String, until time: Duration) {
     guard let mark = mark(of: name) else { return }
     refreshes[name] = Mark(time: max(mark.time, time), revision: mark.revision)
@@ -294,20 +294,20 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if let old = departures.removeValue(forKey: name) { effects.release(old) }
   }
 
-  // MARK: - What the cacher has done
+  // MARK: - Results of the cacher
 
-  /// Copies were removed, unless they have to be removed once more since.
+  /// Ends the removals of copies, unless newer removals are pending.
   mutating func confirmRemoval(of names: some Sequence<(name: String, revision: UInt64)>) {
     for (name, revision) in names where removals[name] == revision { removals[name] = nil }
   }
 
-  /// All copies were removed, with those of the names.
+  /// Ends the removal of all copies, and earlier removals by name.
   mutating func confirmCompleteRemoval(_ revision: UInt64) {
     if completeRemoval == revision { completeRemoval = nil }
     removals = removals.filter { $0.value > revision }
   }
 
-  /// A value in memory was written, unless there is a newer one since.
+  /// Removes the record of a value that was written, unless there is a newer one.
   mutating func confirm(
     _ key: Key,
     hash: UInt64,
@@ -320,14 +320,14 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     effects.release(dirty.remove(at: index))
   }
 
-  /// A value that had left memory was written, unless there is a newer one since.
+  /// Removes a value that had left memory and was written, unless there is a newer one.
   mutating func endDeparture(_ name: String, revision: UInt64, _ effects: inout Effects) {
     guard departures[name]?.revision == revision else { return }
     removeDeparture(name, &effects)
   }
 
-  /// A value that had left memory could not be written, and is in memory again: it is tried again with the
-  /// others there.
+  /// Records a value that could not be written, and is in memory again, as one to be written with the other
+  /// values in memory.
   mutating func reclaim(_ name: String, _ departure: Departure, _ effects: inout Effects) {
     removeDeparture(name, &effects)
     removeNote(departure.key, hash: departure.hash, &effects)
@@ -339,11 +339,11 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ = dirty.insert(note, for: departure.key, hash: departure.hash)
   }
 
-  /// A value that had left memory could not be written and is given up, unless there is a newer one since.
+  /// Drops a value that had left memory and could not be written, unless there is a newer one.
   ///
-  /// An older one that the cacher may have does not take its place.
+  /// An older copy in the cacher does not take its place.
   ///
-  /// - Returns: Whether it was still this one.
+  /// - Returns: Whether the value was dropped.
   mutating func loseDeparture(
     _ name: String,
     revision: UInt64,

@@ -2,8 +2,8 @@ internal import Synchronization
 
 /// The cacher behind a multiplexer or a map.
 ///
-/// Writing and removing happen in one queue, one after the other, so that what is removed stays removed
-/// whatever was being written. Reading does not wait for them.
+/// Writes and removals are done one after another in one queue, so that a write that began before a removal
+/// cannot undo it. Reads do not wait for them.
 @usableFromInline
 final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let cacher: any Cacher<Value>
@@ -11,9 +11,9 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let batchReader: (any BatchReadingCacher<Value>)?
   /// The shared tier, if the cacher is one.
   @usableFromInline let link: SharedLink<Key, Value>?
-  /// The only name that there is; others may have entries of their own in the cacher.
+  /// The only name, for a single key; other caches can have entries in the cacher.
   @usableFromInline let onlyName: String?
-  /// What all names begin with; others may have entries of their own in the cacher.
+  /// The prefix of all names; other caches can have entries in the cacher.
   let prefix: String?
   let calls: CacherCalls
   private let writeBehind: WriteBehind?
@@ -32,7 +32,7 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ///   - id: The id of the map, which is the namespace of its entries; `nil` if it has the whole cacher.
   ///   - policy: The policy of the map.
   ///   - clock: The clock of the map.
-  ///   - text: Makes the text of a key: equal for equal keys, and for no others.
+  ///   - text: Returns the text of a key: equal for equal keys, and for no others.
   @usableFromInline
   init(
     cacher: any Cacher<Value>,
@@ -82,10 +82,10 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// How much has been removed from the cacher, if it tells.
+  /// The generation of the cacher, if it counts removals.
   ///
-  /// While the cacher is not read because it has taken too long, this is what it told last: what is removed then may
-  /// keep values from being written that came later, and lets none be written that came before.
+  /// While the cacher is not read because it has taken too long, this is the last known generation. A removal during
+  /// that time can prevent the write of a later value, but no earlier value is written after it.
   @usableFromInline var generation: CacheGeneration? {
     guard !calls.isPaused else { return lastGeneration.withLock { $0 } }
     let generation = cacher.generation
@@ -93,12 +93,12 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return generation
   }
 
-  /// Removes something.
+  /// Performs a removal, and records it as one of this cache.
   ///
   /// - Parameters:
-  ///   - count: How many removals the cacher counts.
-  ///   - operation: What removes it.
-  /// - Throws: What the operation throws.
+  ///   - count: The number of removals that the cacher counts.
+  ///   - operation: The removal.
+  /// - Throws: The error of the removal.
   func remove(count: Int, _ operation: () async throws -> Void) async throws {
     let before = generation
     defer {
@@ -109,11 +109,11 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     try await operation()
   }
 
-  /// Returns the generation of a value that is to be written: own removals since do not concern it.
+  /// Returns the generation of a value that is to be written, past own removals since then.
   ///
   /// - Parameters:
   ///   - generation: The generation of the value.
-  ///   - present: The generation at present. Own removals of another epoch are not among those that the cacher knows.
+  ///   - present: The current generation. Own removals of another epoch are not skipped.
   /// - Returns: The generation.
   func generation(
     after generation: CacheGeneration?,
@@ -125,13 +125,13 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// The key as the cacher knows it.
+  /// Returns the name of a key in the cacher.
   @usableFromInline
   func name(of key: Key) -> String {
     makeName(key)
   }
 
-  /// Sees to it that values that have left memory are written, unless that is on its way already.
+  /// Enqueues the write of the values that have left memory, unless it is enqueued already.
   @usableFromInline
   func scheduleWriting(in cache: KeyedCache<Key, Value>) {
     guard !isWriting.exchange(true, ordering: .acquiringAndReleasing) else { return }
@@ -144,10 +144,10 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Whether changes are written without a call of `flush`.
   @usableFromInline var writesBehind: Bool { writeBehind != nil }
 
-  /// Sees to it that changes are written after the time of the policy.
+  /// Schedules a write of the changes after the delay of the policy.
   ///
   /// The first attempt keeps the cache alive, so that a map that is released loses nothing. Further attempts do
-  /// not: a cacher that always fails would keep it alive without end.
+  /// not: a cacher that always fails would keep it alive indefinitely.
   @usableFromInline
   func noteChange(in cache: KeyedCache<Key, Value>) {
     writeBehind?.noteChange {
@@ -159,14 +159,14 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// Notes that all changes so far are about to be written.
+  /// Records that all changes so far are about to be written.
   func beginFlush() {
     writeBehind?.beginFlush()
   }
 
-  /// A value has left memory and could not be written.
+  /// Records a value that has left memory and could not be written.
   ///
-  /// So many are remembered that nobody will read a longer list, for nobody may ever ask.
+  /// The number of records is limited, because a flush that reports them might never be called.
   func noteLoss(_ name: String, _ error: any Error) {
     let old = losses.withLock { losses -> (any Error)? in
       guard losses.count < 4096 || losses[name] != nil else { return nil }
@@ -175,7 +175,7 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     withExtendedLifetime(old) {}
   }
 
-  /// The cacher has newer values.
+  /// Removes the records of values, because newer ones were written.
   func forgetLosses(_ names: some Sequence<String>) {
     let old = losses.withLock { losses in
       losses.isEmpty ? [] : names.map { losses.removeValue(forKey: $0) }
@@ -183,7 +183,7 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     withExtendedLifetime(old) {}
   }
 
-  /// The values that could not be written since the last call.
+  /// Returns the values that could not be written since the last call.
   func takeLosses() -> [String: any Error] {
     losses.withLock { losses in
       let taken = losses
@@ -194,9 +194,9 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 }
 
 extension CacherCalls {
-  /// What one turn of writing and removing came to.
+  /// The result of one turn of removals and writes.
   struct Report: Sendable {
-    /// Why not all copies could be removed, if that was to be done.
+    /// The error of the removal of all copies, if there is one.
     var completeRemovalError: (any Error)?
     /// The copies that could not be removed.
     var failedRemovals: [String: any Error] = [:]

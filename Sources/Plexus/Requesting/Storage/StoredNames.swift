@@ -1,10 +1,10 @@
-/// The keys under which a cacher has the values of multiplexers and maps.
+/// The keys under which a cacher stores the values of multiplexers and maps.
 ///
 /// A name consists of a namespace and the text of a key with a slash in between. Without a namespace it is the
 /// text alone, unless that contains a slash. Every name thus belongs to one namespace and one text.
 @usableFromInline
 enum StoredNames: Sendable {
-  /// The beginning of all names of a map; `nil` for a map without an id, which has the whole cacher.
+  /// Returns the prefix of all names of a map; `nil` for a map without an id, which has the whole cacher.
   @usableFromInline
   static func prefix(ofID id: String?) -> String? {
     guard let id else { return nil }
@@ -20,17 +20,17 @@ enum StoredNames: Sendable {
     return prefix + "/"
   }
 
-  /// The name of a text in a namespace.
+  /// Returns the name of a text in a namespace.
   @usableFromInline
   static func name(of text: String, prefix: String?) -> String {
     if let prefix { return prefix + text }
     return text.utf8.contains(UInt8(ascii: "/")) ? "/" + text : text
   }
 
-  /// The text of a key: equal keys have equal texts, and keys that are not equal have different ones.
+  /// Returns the text of a key: equal keys have equal texts, and keys that are not equal have different ones.
   ///
-  /// It is the description of the key in one of the spellings that mean the same key. Where another key has
-  /// that one, the scalars of the description are spelled out after a percent sign.
+  /// The text is the description of the key in its canonical spelling. If that spelling does not lead back to the
+  /// key, the description is percent-encoded after a percent sign.
   @usableFromInline
   static func text<Key: Hashable & LosslessStringConvertible>(of key: Key) -> String {
     let description = key.description
@@ -40,7 +40,7 @@ enum StoredNames: Sendable {
     return spelling.utf8.first == UInt8(ascii: "%") ? spelledOut(spelling) : spelling
   }
 
-  /// Whether a description has one spelling only.
+  /// Returns whether a description has one spelling only.
   private static func isPlain(_ description: String) -> Bool {
     let bytes = description.utf8
     return bytes.allSatisfy { $0 < 0x80 } && bytes.first != UInt8(ascii: "%")

@@ -1,9 +1,9 @@
-/// The tags that were cleared or refreshed, and when: stored copies are judged by them when they are read.
+/// The times at which tags were cleared or refreshed, by which stored copies are judged when they are read.
 ///
-/// Of many tags only the newest are noted one by one. The others are taken together: they concern every copy whose key
-/// has a tag, which costs fetches and brings nothing back.
+/// Tags are recorded one by one up to a limit. Beyond it, their latest time applies to every copy whose key has a tag:
+/// this costs fetches, and never brings back a cleared value.
 struct TagMarksState: Hashable, Sendable {
-  /// What is to be done with a stored copy.
+  /// The verdict on a stored copy.
   enum Verdict: Hashable, Sendable {
     case usable, outdated, cleared
   }
@@ -11,7 +11,7 @@ struct TagMarksState: Hashable, Sendable {
   /// The times of the tags of one kind.
   private struct Marks: Hashable, Sendable {
     var times: [CacheTag: Duration] = [:]
-    /// Until when copies with any tag are concerned.
+    /// The time up to which copies with any tag are affected.
     var all: Duration?
 
     mutating func note(_ tags: Set<CacheTag>, at time: Duration) {
@@ -27,18 +27,18 @@ struct TagMarksState: Hashable, Sendable {
     }
   }
 
-  /// The largest number of tags that are noted one by one.
+  /// The largest number of tags that are recorded one by one.
   static var limit: Int { 4_096 }
 
   private var clears = Marks()
   private var refreshes = Marks()
 
-  /// Notes that values with some tags were cleared.
+  /// Records that values with some tags were cleared.
   mutating func clear(_ tags: Set<CacheTag>, at time: Duration) {
     clears.note(tags, at: time)
   }
 
-  /// Notes that values with some tags have changed at their origin.
+  /// Records that values with some tags have changed at their origin.
   mutating func refresh(_ tags: Set<CacheTag>, at time: Duration) {
     refreshes.note(tags, at: time)
   }
@@ -48,7 +48,7 @@ struct TagMarksState: Hashable, Sendable {
   /// - Parameters:
   ///   - tags: The tags of its key.
   ///   - storedAt: The time at which it was stored.
-  /// - Returns: What is to be done with it.
+  /// - Returns: The verdict.
   func judge(_ tags: [CacheTag], storedAt: Duration) -> Verdict {
     if clears.concern(tags, storedAt: storedAt) { return .cleared }
     return refreshes.concern(tags, storedAt: storedAt) ? .outdated : .usable

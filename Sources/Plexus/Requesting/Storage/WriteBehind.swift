@@ -8,14 +8,14 @@ final class WriteBehind: Sendable {
     self.clock = clock.erased()
   }
 
-  /// Notes that everything that has changed so far is about to be written.
+  /// Records that all changes so far are about to be written.
   func beginFlush() {
     state.withLock { $0.beginFlush() }
   }
 
-  /// Notes a change.
+  /// Records a change.
   ///
-  /// - Parameter makeFlush: Makes the closure that writes everything and returns whether it could.
+  /// - Parameter makeFlush: Returns the closure that writes all changes and returns whether it succeeded.
   func noteChange(
     _ makeFlush: () -> @concurrent @Sendable () async -> Bool
   ) {
@@ -33,7 +33,7 @@ final class WriteBehind: Sendable {
             try await clock.sleep(until: .nanoseconds(deadline))
             continue
           } catch {
-            // A clock that does not let it sleep: the changes are written at once.
+            // The sleep has failed: the changes are written at once.
           }
         case .flushes:
           break

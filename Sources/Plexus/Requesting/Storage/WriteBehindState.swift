@@ -1,6 +1,6 @@
-/// Decides when changes are written without a call of `flush`: so long after the first one that is not written.
+/// The schedule of writes without a call of `flush`: a delay after the first unwritten change.
 struct WriteBehindState: Hashable, Sendable {
-  /// What the timer does when it wakes.
+  /// The next step of the timer.
   enum Step: Hashable, Sendable {
     case flushes
     case sleeps(until: Nanoseconds)
@@ -11,9 +11,9 @@ struct WriteBehindState: Hashable, Sendable {
   private static var shortestPause: Nanoseconds { 100_000_000 }
 
   private let delay: Nanoseconds
-  /// When the first of the changes was made that are not written; `nil` if there are none.
+  /// The time of the first unwritten change; `nil` if there is none.
   private var firstChange: Nanoseconds?
-  /// The time before which nothing is written by itself, after a write that has failed.
+  /// The time before which the timer writes nothing, after a failed write.
   private var pauseEnd = Nanoseconds.min
   private var hasTimer = false
 
@@ -21,7 +21,7 @@ struct WriteBehindState: Hashable, Sendable {
     self.delay = delay
   }
 
-  /// Notes a change.
+  /// Records a change.
   ///
   /// - Returns: Whether a timer has to be started.
   mutating func noteChange(at now: Nanoseconds) -> Bool {
@@ -30,18 +30,18 @@ struct WriteBehindState: Hashable, Sendable {
     return !hasTimer
   }
 
-  /// Notes that a write has failed, which is to be tried again.
+  /// Records a failed write, which is retried.
   mutating func noteFailure(at now: Nanoseconds) {
     if firstChange == nil { firstChange = now }
     pauseEnd = now.addingSaturating(Self.shortestPause)
   }
 
-  /// Notes that everything that has changed so far is about to be written.
+  /// Records that all changes so far are about to be written.
   mutating func beginFlush() {
     firstChange = nil
   }
 
-  /// Decides what a timer does that was started, or has woken.
+  /// Returns the next step of a timer that was started or has woken.
   mutating func wake(at now: Nanoseconds) -> Step {
     guard let firstChange else {
       hasTimer = false
