@@ -135,7 +135,7 @@ extension ConnectionLoop {
   /// - Parameters:
   ///   - commands: The commands.
   ///   - makeCaller: Makes the caller of the command at some index.
-  /// - Returns: The numbers of the commands without those that were refused, which their callers have been told.
+  /// - Returns: The numbers of the commands that were not refused; the callers of the others have been told.
   private func add(_ commands: [RedisCommand], _ makeCaller: (Int) -> Caller) -> [Int] {
     let deadline = Nanoseconds.now + commandTimeout
     var numbers: [Int] = []

@@ -26,7 +26,7 @@ final class RedisScript: Sendable {
     try await run([Call(keys: keys, arguments: arguments)], on: connection)[0].get()
   }
 
-  /// What the script is run with.
+  /// The input of one run of the script.
   struct Call: Sendable {
     /// The keys of the engine that the script reads and changes.
     var keys: [String]
