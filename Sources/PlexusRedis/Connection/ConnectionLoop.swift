@@ -2,31 +2,48 @@ internal import PlexusSupport
 
 /// The thread of a connection, and what it shares with the callers.
 final class ConnectionLoop: Sendable {
-  /// A caller that waits for a reply.
+  /// A caller that waits for the reply to one of its commands.
   private struct Caller: Sendable {
     let continuation: CheckedContinuation<Void, Never>
-    let place: Locked<Place>
+    let batch: Locked<Batch>
+    /// The place of the command among those of the caller.
+    let index: Int
     let command: String
 
+    /// Notes the result of the command; the caller goes on after the last one.
     func resume(_ result: Result<RESPValue, any Error>) {
-      place.withLock { $0.result = result }
-      continuation.resume()
+      if batch.withLock({ $0.note(result, at: index) }) { continuation.resume() }
     }
   }
 
-  /// The command of a caller.
-  private struct Place: Sendable {
-    /// The number of the command, once it has one.
-    var number: Int?
+  /// The commands of a caller, which are sent together.
+  private struct Batch: Sendable {
+    /// The numbers of the commands, once they have some.
+    var numbers: [Int] = []
     var isCancelled = false
-    var result: Result<RESPValue, any Error>?
+    private(set) var results: [Result<RESPValue, any Error>?]
+    private var openCount: Int
 
-    /// Notes the number of the command.
+    init(count: Int) {
+      results = Array(repeating: nil, count: count)
+      openCount = count
+    }
+
+    /// Notes the numbers of the commands.
     ///
     /// - Returns: Whether the caller was cancelled before.
-    mutating func take(_ number: Int) -> Bool {
-      self.number = number
+    mutating func take(_ numbers: [Int]) -> Bool {
+      self.numbers = numbers
       return isCancelled
+    }
+
+    /// Notes the result of a command.
+    ///
+    /// - Returns: Whether it was the last one.
+    mutating func note(_ result: Result<RESPValue, any Error>, at index: Int) -> Bool {
+      results[index] = result
+      openCount -= 1
+      return openCount == 0
     }
   }
 
@@ -87,55 +104,69 @@ final class ConnectionLoop: Sendable {
 // MARK: - Callers
 
 extension ConnectionLoop {
-  /// Sends a command and waits for its reply, which may be an error of the server.
-  func send(_ command: RedisCommand) async throws -> RESPValue {
-    try Task.checkCancellation()
-    let place = Locked(Place())
+  /// Sends commands together and waits for their replies, which may be errors of the server.
+  ///
+  /// - Returns: A result for each command, in the same order.
+  func send(_ commands: [RedisCommand]) async -> [Result<RESPValue, any Error>] {
+    guard !commands.isEmpty, !Task.isCancelled else {
+      return commands.map { _ in .failure(CancellationError()) }
+    }
+    let batch = Locked(Batch(count: commands.count))
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        let caller = Caller(continuation: continuation, place: place, command: command.name)
-        if let number = add(command, caller), place.withLock({ $0.take(number) }) { leave(number) }
+        let numbers = add(commands) { index in
+          let name = commands[index].name
+          return Caller(continuation: continuation, batch: batch, index: index, command: name)
+        }
+        if batch.withLock({ $0.take(numbers) }) { leave(numbers) }
       }
     } onCancel: {
-      let number = place.withLock { place in
-        place.isCancelled = true
-        return place.number
+      let numbers = batch.withLock { batch in
+        batch.isCancelled = true
+        return batch.numbers
       }
-      if let number { leave(number) }
+      leave(numbers)
     }
-    guard let result = place.withLock({ $0.result.take() }) else { throw CancellationError() }
-    return try result.get()
+    return batch.withLock { $0.results }.map { $0 ?? .failure(CancellationError()) }
   }
 
-  /// Queues a command, and writes it if no other thread does.
+  /// Queues commands with one deadline, and writes them if no other thread does.
   ///
-  /// - Returns: Its number; `nil` if it was refused, which its caller has been told.
-  private func add(_ command: RedisCommand, _ caller: Caller) -> Int? {
+  /// - Parameters:
+  ///   - commands: The commands.
+  ///   - makeCaller: Makes the caller of the command at some index.
+  /// - Returns: The numbers of the commands that were not refused; the callers of the others have been told.
+  private func add(_ commands: [RedisCommand], _ makeCaller: (Int) -> Caller) -> [Int] {
     let deadline = Nanoseconds.now + commandTimeout
-    var number: Int?
-    let (admission, socket, wasIdle) = state.withLock { state in
-      let admission = state.pipeline.add(command.encoded, deadline: deadline) {
-        number = $0
-        return caller
+    var numbers: [Int] = []
+    numbers.reserveCapacity(commands.count)
+    var refused: [(Caller, RedisConnectionError)] = []
+    var own: PipelineState<Caller>.Turn?
+    let (socket, wasIdle) = state.withLock { state in
+      for (index, command) in commands.enumerated() {
+        let caller = makeCaller(index)
+        let admission = state.pipeline.add(command.encoded, deadline: deadline) {
+          numbers.append($0)
+          return caller
+        }
+        switch admission {
+        case .writes(let turn): own = turn
+        case .queued: break
+        case .refused(let error): refused.append((caller, error))
+        }
       }
       defer { state.isIdle = false }
-      return (admission, state.socket, state.isIdle)
+      return (state.socket, state.isIdle)
     }
     if wasIdle { wake.wake() }
-    switch admission {
-    case .writes(let turn):
-      if let socket { write(turn, to: socket) }
-    case .queued:
-      break
-    case .refused(let error):
-      caller.resume(.failure(error))
-    }
-    return number
+    if let own, let socket { write(own, to: socket) }
+    for (caller, error) in refused { caller.resume(.failure(error)) }
+    return numbers
   }
 
-  private func leave(_ number: Int) {
-    let caller = state.withLock { $0.pipeline.leave(number) }
-    caller?.resume(.failure(CancellationError()))
+  private func leave(_ numbers: [Int]) {
+    let callers = state.withLock { state in numbers.compactMap { state.pipeline.leave($0) } }
+    for caller in callers { caller.resume(.failure(CancellationError())) }
   }
 
   /// Writes bytes, and what other callers have queued meanwhile; after some of these the thread goes on.

@@ -62,9 +62,19 @@ final class RedisConnection: Sendable {
   /// - Throws: The server's error reply; a ``RedisConnectionError``; a `CancellationError` as soon as the calling
   ///   task is cancelled, whether the command was sent or not.
   func send(_ command: RedisCommand) async throws -> RESPValue {
-    let reply = try await loop.send(command)
-    if case .error(let error) = reply { throw error }
-    return reply
+    try await send([command])[0].get()
+  }
+
+  /// Sends commands together, before any reply to them, and waits for all replies.
+  ///
+  /// The command timeout holds for all of them together. One that fails does not keep the others from being answered.
+  ///
+  /// - Returns: The reply to each command, in the same order, or what it has failed with as in ``send(_:)``.
+  func send(_ commands: [RedisCommand]) async -> [Result<RESPValue, any Error>] {
+    await loop.send(commands).map { result in
+      guard case .success(.error(let error)) = result else { return result }
+      return .failure(error)
+    }
   }
 
   /// Ends the connection: commands that have not been answered fail, as do later ones.

@@ -43,20 +43,28 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     // It ends by itself: the leases of a look that was cancelled on its way would be lost.
     try await Task { [self] in
       var findings: [String: SharedFinding<Value>] = [:]
+      var failure: (any Error)?
       var rest = wishes
       // Entries that cannot be decoded are none: those of a second look are newer.
       for _ in 0..<3 where !rest.isEmpty {
         let asked = rest.map { Tier.Wish($0.key, $0.value) }
         rest = [:]
-        for (wish, finding) in zip(asked, try await space.tier.look(for: asked)) {
-          if let found = self.finding(finding) {
-            findings[wish.key] = found
-          } else if case .entry(let entry) = finding {
-            rest[wish.key, default: wishes[wish.key] ?? SharedWish()].newerThan =
-              SharedVersion(entry.version)
+        for (wish, result) in zip(asked, await space.tier.look(for: asked)) {
+          switch result {
+          case .failure(let error):
+            failure = error
+          case .success(let finding):
+            if let found = self.finding(finding) {
+              findings[wish.key] = found
+            } else if case .entry(let entry) = finding {
+              rest[wish.key, default: wishes[wish.key] ?? SharedWish()].newerThan =
+                SharedVersion(entry.version)
+            }
           }
         }
       }
+      // Otherwise its leases would be lost.
+      if findings.isEmpty, let failure { throw failure }
       return findings
     }.value
   }
@@ -159,20 +167,26 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
 
   // MARK: - Changes
 
-  /// The parts of a long list: the server executes nothing else while it executes a script.
-  private static func parts<Element>(of list: [Element]) -> [ArraySlice<Element>] {
-    stride(from: 0, to: list.count, by: 500).map { list[$0..<min($0 + 500, list.count)] }
+  /// Performs an operation of the tier.
+  ///
+  /// - Throws: A `CacherError` that names the keys that have failed.
+  private func naming(_ operation: () async throws -> Void) async throws {
+    do {
+      try await operation()
+    } catch let error as TierFailures {
+      throw CacherError(failures: error.errors)
+    }
   }
 
   func outdate(_ keys: Set<String>) async throws {
-    for part in Self.parts(of: Array(keys)) { try await space.tier.outdate(part) }
+    try await naming { try await space.tier.outdate(keys) }
   }
 
   func remove(_ what: SharedRemoval, reach: ClearReach) async throws {
     guard reach != .here else { return }
     switch what {
     case .keys(let keys):
-      for part in Self.parts(of: Array(keys)) { try await space.tier.remove(part) }
+      try await naming { try await space.tier.remove(keys) }
       // The copies of single keys are not registered: the time of their trust is waited for.
       if reach == .everywhere { try await removeEverywhere() }
     case .all:
@@ -208,8 +222,10 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
       }
     }
     for (epoch, payloads) in payloads {
-      for part in Self.parts(of: payloads) {
-        try await space.tier.store(Array(part), requiring: epoch)
+      do {
+        try await space.tier.store(payloads, requiring: epoch)
+      } catch let error as TierFailures {
+        failures.merge(error.errors) { first, _ in first }
       }
     }
     if !failures.isEmpty { throw CacherError(failures: failures) }

@@ -23,15 +23,44 @@ final class RedisScript: Sendable {
     keys: [String],
     _ arguments: [RedisCommand.Argument]
   ) async throws -> RESPValue {
-    let rest =
-      [.number(Int64(keys.count))] + keys.map { RedisCommand.Argument.text($0) } + arguments
-    do {
-      let digest = try await digest(on: connection)
-      return try await connection.send(RedisCommand("EVALSHA", [.text(digest)] + rest))
-    } catch let error as RedisError where error.code == "NOSCRIPT" {
-      // A server that was restarted has forgotten its scripts, and has run nothing.
-      return try await connection.send(RedisCommand("EVAL", [.text(source)] + rest))
+    try await run([Call(keys: keys, arguments: arguments)], on: connection)[0].get()
+  }
+
+  /// The input of one run of the script.
+  struct Call: Sendable {
+    /// The keys of the engine that the script reads and changes.
+    var keys: [String]
+    var arguments: [RedisCommand.Argument]
+
+    fileprivate func command(_ name: String, _ script: String) -> RedisCommand {
+      let keys: [RedisCommand.Argument] = [.number(Int64(keys.count))] + keys.map { .text($0) }
+      return RedisCommand(name, [.text(script)] + keys + arguments)
     }
+  }
+
+  /// Runs the script several times; all calls are sent before the first result is awaited.
+  ///
+  /// - Returns: The result of each call, in the same order, or an error of the connection or of the script.
+  func run(
+    _ calls: [Call],
+    on connection: RedisConnection
+  ) async -> [Result<RESPValue, any Error>] {
+    let known: String
+    do {
+      known = try await digest(on: connection)
+    } catch {
+      return calls.map { _ in .failure(error) }
+    }
+    var results = await connection.send(calls.map { $0.command("EVALSHA", known) })
+    // A server that was restarted has forgotten its scripts, and has run nothing.
+    let unknown = results.indices.filter { index in
+      guard case .failure(let error as RedisError) = results[index] else { return false }
+      return error.code == "NOSCRIPT"
+    }
+    guard !unknown.isEmpty else { return results }
+    let replies = await connection.send(unknown.map { calls[$0].command("EVAL", source) })
+    for (index, reply) in zip(unknown, replies) { results[index] = reply }
+    return results
   }
 
   private func digest(on connection: RedisConnection) async throws -> String {

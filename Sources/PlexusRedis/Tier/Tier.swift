@@ -2,7 +2,7 @@ internal import PlexusSupport
 
 /// One space of the engine, as one node sees it: entries, leases and the epoch.
 ///
-/// Every operation is one script, so that no other node sees half of it. It decides nothing that depends on the clock
+/// What an operation does for a key is one script, so that no other node sees half of it. It decides nothing that depends on the clock
 /// of a node.
 final class Tier: Sendable {
   /// The lengths of time that the engine works with.
@@ -69,27 +69,35 @@ final class Tier: Sendable {
 
   /// Looks for entries, and takes leases for the keys that have to be fetched.
   ///
-  /// - Returns: A finding for each wish, in the same order.
-  func look(for wishes: [Wish]) async throws -> [TierFinding] {
-    var keys = [names.epoch, names.tokens]
-    var arguments: [RedisCommand.Argument] = [
-      .text(node), milliseconds(times.lease), nonce, knownEpoch, .text(schema),
-    ]
-    for wish in wishes {
-      keys += [names.entry(wish.key), names.lease(wish.key), names.failure(wish.key)]
-      arguments += [
-        .text(wish.newerThan?.epoch.description ?? ""), number(wish.newerThan?.token ?? 0),
-        wish.takesLease ? 1 : 0, number(wish.awaited),
-      ]
+  /// - Returns: A finding for each wish, in the same order, or what the look for it has failed with.
+  func look(for wishes: [Wish]) async -> [Result<TierFinding, any Error>] {
+    let parts = await run(TierScripts.look, inPartsOf: wishes) { wishes in
+      var call = RedisScript.Call(
+        keys: [names.epoch, names.tokens],
+        arguments: [.text(node), milliseconds(times.lease), nonce, knownEpoch, .text(schema)]
+      )
+      for wish in wishes {
+        call.keys += [names.entry(wish.key), names.lease(wish.key), names.failure(wish.key)]
+        call.arguments += [
+          .text(wish.newerThan?.epoch.description ?? ""), number(wish.newerThan?.token ?? 0),
+          wish.takesLease ? 1 : 0, number(wish.awaited),
+        ]
+      }
+      return call
     }
-    let reply = try await TierScripts.look.run(on: connection, keys: keys, arguments)
-    guard let elements = reply.elements, elements.count == wishes.count + 1,
-      let epoch = note(elements[0])
-    else {
-      throw TierError.unexpectedReply
-    }
-    return try zip(wishes, elements.dropFirst()).map { wish, element in
-      try finding(element, of: wish.key, in: epoch)
+    return parts.flatMap { wishes, reply in
+      do {
+        guard let elements = try reply.get().elements, elements.count == wishes.count + 1,
+          let epoch = note(elements[0])
+        else {
+          throw TierError.unexpectedReply
+        }
+        return zip(wishes, elements.dropFirst()).map { wish, element in
+          Result { try finding(element, of: wish.key, in: epoch) }
+        }
+      } catch {
+        return wishes.map { _ in .failure(error) }
+      }
     }
   }
 
@@ -160,22 +168,25 @@ final class Tier: Sendable {
   /// - Parameters:
   ///   - payloads: The values.
   ///   - required: The number of the epoch that they belong to: in another one they are not stored.
-  /// - Throws: An error of the connection.
+  /// - Throws: ``TierFailures`` with the keys whose values may not be stored.
   func store(
     _ payloads: [(key: String, payload: [UInt8])],
     requiring required: UInt64? = nil
   ) async throws {
-    let reply = try await TierScripts.store.run(
-      on: connection,
-      keys: [names.epoch, names.tokens]
-        + payloads.flatMap { [names.entry($0.key), names.lease($0.key)] },
-      [
-        nonce, knownEpoch, .text(schema), milliseconds(times.retention),
-        .text(required.map { "\($0)" } ?? ""),
-      ] + payloads.map { .data($0.payload) }
-    )
-    guard let first = reply.elements?.first, note(first) != nil else {
-      throw TierError.unexpectedReply
+    let parts = await run(TierScripts.store, inPartsOf: payloads) { payloads in
+      RedisScript.Call(
+        keys: [names.epoch, names.tokens]
+          + payloads.flatMap { [names.entry($0.key), names.lease($0.key)] },
+        arguments: [
+          nonce, knownEpoch, .text(schema), milliseconds(times.retention),
+          .text(required.map { "\($0)" } ?? ""),
+        ] + payloads.map { .data($0.payload) }
+      )
+    }
+    try check(parts, \.key) { reply in
+      guard let first = reply.elements?.first, note(first) != nil else {
+        throw TierError.unexpectedReply
+      }
     }
   }
 
@@ -188,32 +199,38 @@ final class Tier: Sendable {
   ///   - failure: The failure for callers that wait for these fetches; without it one of them fetches.
   /// - Throws: An error of the connection.
   func release(_ leases: [TierLease], because failure: [UInt8]?) async throws {
-    _ = try await TierScripts.release.run(
-      on: connection,
-      keys: leases.flatMap { [names.lease($0.key), names.failure($0.key)] },
-      [.text(node), .data(failure ?? []), milliseconds(times.failure)] + arguments(of: leases)
-    )
+    let parts = await run(TierScripts.release, inPartsOf: leases) { leases in
+      RedisScript.Call(
+        keys: leases.flatMap { [names.lease($0.key), names.failure($0.key)] },
+        arguments: [.text(node), .data(failure ?? []), milliseconds(times.failure)]
+          + arguments(of: leases)
+      )
+    }
+    for (_, reply) in parts { _ = try reply.get() }
   }
 
   /// Lets leases last longer.
   ///
   /// - Returns: The leases that are lost.
   func renew(_ leases: [TierLease]) async throws -> [TierLease] {
-    let reply = try await TierScripts.renew.run(
-      on: connection,
-      keys: leases.map { names.lease($0.key) },
-      [.text(node), milliseconds(times.lease)] + arguments(of: leases)
-    )
-    guard let lost = reply.elements else { throw TierError.unexpectedReply }
-    return lost.compactMap { element in
-      guard let index = element.integer, (1...Int64(leases.count)).contains(index) else {
-        return nil
+    let parts = await run(TierScripts.renew, inPartsOf: leases) { leases in
+      RedisScript.Call(
+        keys: leases.map { names.lease($0.key) },
+        arguments: [.text(node), milliseconds(times.lease)] + arguments(of: leases)
+      )
+    }
+    return try parts.flatMap { leases, reply in
+      guard let lost = try reply.get().elements else { throw TierError.unexpectedReply }
+      return lost.compactMap { element -> TierLease? in
+        guard let index = element.integer, (1...Int64(leases.count)).contains(index) else {
+          return nil
+        }
+        return leases[leases.startIndex + Int(index) - 1]
       }
-      return leases[Int(index) - 1]
     }
   }
 
-  private func arguments(of leases: [TierLease]) -> [RedisCommand.Argument] {
+  private func arguments(of leases: ArraySlice<TierLease>) -> [RedisCommand.Argument] {
     leases.flatMap { lease in
       [.text(lease.version.epoch.description), number(lease.version.token)]
         as [RedisCommand.Argument]
@@ -223,23 +240,32 @@ final class Tier: Sendable {
   // MARK: - Removals
 
   /// Lets entries serve as fallbacks only; a fetch that is under way stores nothing.
+  ///
+  /// - Throws: ``TierFailures`` with the keys whose entries may not be outdated.
   func outdate(_ keys: some Collection<String>) async throws {
-    _ = try await TierScripts.outdate.run(
-      on: connection,
-      keys: [names.tokens] + keys.flatMap { [names.entry($0), names.lease($0)] },
-      [milliseconds(times.tombstone)]
-    )
+    let parts = await run(TierScripts.outdate, inPartsOf: Array(keys)) { keys in
+      RedisScript.Call(
+        keys: [names.tokens] + keys.flatMap { [names.entry($0), names.lease($0)] },
+        arguments: [milliseconds(times.tombstone)]
+      )
+    }
+    try check(parts, \.self) { _ in }
   }
 
   /// Removes entries; a fetch that is under way stores nothing.
+  ///
+  /// - Throws: ``TierFailures`` with the keys whose entries may still be there.
   func remove(_ keys: some Collection<String>) async throws {
-    let reply = try await TierScripts.remove.run(
-      on: connection,
-      keys: [names.epoch, names.tokens]
-        + keys.flatMap { [names.entry($0), names.lease($0), names.failure($0)] },
-      [nonce, knownEpoch, milliseconds(times.tombstone)]
-    )
-    guard note(reply) != nil else { throw TierError.unexpectedReply }
+    let parts = await run(TierScripts.remove, inPartsOf: Array(keys)) { keys in
+      RedisScript.Call(
+        keys: [names.epoch, names.tokens]
+          + keys.flatMap { [names.entry($0), names.lease($0), names.failure($0)] },
+        arguments: [nonce, knownEpoch, milliseconds(times.tombstone)]
+      )
+    }
+    try check(parts, \.self) { reply in
+      guard note(reply) != nil else { throw TierError.unexpectedReply }
+    }
   }
 
   /// Removes everything: the epoch is raised.
@@ -295,6 +321,49 @@ final class Tier: Sendable {
     )
   }
 
+  // MARK: - Parts
+
+  /// The number of keys of one call of a script.
+  ///
+  /// With each read in a script, a server tracks all keys of the call: the time for a call grows with the square of
+  /// their number. It also executes nothing else meanwhile.
+  static let partSize = 32
+
+  private typealias Parts<Element> = [(ArraySlice<Element>, Result<RESPValue, any Error>)]
+
+  /// Runs a script for the parts of a list; all of them are sent before the first result is awaited.
+  ///
+  /// - Returns: The parts, in order, with their results.
+  private func run<Element>(
+    _ script: RedisScript,
+    inPartsOf list: [Element],
+    _ makeCall: (ArraySlice<Element>) -> RedisScript.Call
+  ) async -> Parts<Element> {
+    let parts = stride(from: 0, to: list.count, by: Self.partSize).map {
+      list[$0..<min($0 + Self.partSize, list.count)]
+    }
+    return Array(zip(parts, await script.run(parts.map(makeCall), on: connection)))
+  }
+
+  /// Checks the results of all parts.
+  ///
+  /// - Throws: ``TierFailures`` with the keys of the parts that have failed.
+  private func check<Element>(
+    _ parts: Parts<Element>,
+    _ key: KeyPath<Element, String>,
+    _ checkReply: (RESPValue) throws -> Void
+  ) throws {
+    var failures: [String: any Error] = [:]
+    for (elements, reply) in parts {
+      do {
+        try checkReply(try reply.get())
+      } catch {
+        for element in elements { failures[element[keyPath: key]] = error }
+      }
+    }
+    if !failures.isEmpty { throw TierFailures(errors: failures) }
+  }
+
   // MARK: - Arguments
 
   private var nonce: RedisCommand.Argument {
@@ -319,6 +388,11 @@ final class Tier: Sendable {
     }
     return epoch
   }
+}
+
+/// The keys for which an operation has failed, and its errors.
+struct TierFailures: Error {
+  let errors: [String: any Error]
 }
 
 /// A reply of the engine that no script of this version gives.

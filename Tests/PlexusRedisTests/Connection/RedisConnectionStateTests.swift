@@ -71,6 +71,68 @@ struct `A connection to Redis` {
     }
   }
 
+  @Test func `commands that are sent together wait for none of their replies`() async throws {
+    let server = try RedisServer()
+    let connection = try connect(to: server.address)
+    await connections(1)
+    let last = RedisCommand("ECHO", [.text(String(repeating: "x", count: 1_000))])
+    let results = await connection.send([
+      RedisCommand("PING"), RedisCommand("CLIENT", ["INFO"]), last, last,
+    ])
+    // What the server has received when it executes the second command.
+    let fields = try results[1].get().text?.split(separator: " ") ?? []
+    let received = fields.first { $0.hasPrefix("qbuf=") }.flatMap { Int($0.dropFirst(5)) }
+    #expect(try #require(received) > 2 * last.encoded.count)
+  }
+
+  @Test func `commands that are sent together have one deadline, and are refused without room`()
+    async throws
+  {
+    let server = try RedisServer()
+    let first = try connect(to: server.address)
+    await connections(1)
+    server.suspend()
+    let command = RedisCommand("ECHO", [.text(String(repeating: "x", count: 100))])
+    // The server is reached, but does not answer yet: there is room for two commands.
+    let connection = try connect(to: server.address) {
+      $0.outboxBytes = 2 * command.encoded.count + 1
+      $0.commandTimeout = .milliseconds(50)
+    }
+    let results = await connection.send([command, command, command, RedisCommand("PING")])
+    server.resume()
+    let errors = results.map { result -> RedisConnectionError? in
+      if case .failure(let error as RedisConnectionError) = result { error } else { nil }
+    }
+    let late = RedisConnectionError.timedOut(command: "ECHO", after: .milliseconds(50))
+    let refused = RedisConnectionError.outboxFull(bytes: 2 * command.encoded.count)
+    #expect(errors == [late, late, refused, refused])
+    await first.close()
+  }
+
+  @Test func `each of the commands that are sent together has its own result`() async throws {
+    let server = try RedisServer()
+    let connection = try connect(to: server.address)
+    await connections(1)
+    let commands = (0..<1_000).map { number in
+      number == 500
+        ? RedisCommand("UNKNOWN") : RedisCommand("ECHO", [.text("\(number)")])
+    }
+    for (number, result) in await connection.send(commands).enumerated() {
+      switch result {
+      case .success(let reply): #expect(reply.text == "\(number)")
+      case .failure(let error): #expect(number == 500 && error is RedisError)
+      }
+    }
+    #expect(await connection.send([]).isEmpty)
+    let cancelled = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      return await connection.send(commands)
+    }
+    for result in await cancelled.value {
+      #expect(throws: CancellationError.self) { try result.get() }
+    }
+  }
+
   @Test func `holds commands until it is there`() async throws {
     let server = try RedisServer()
     // The server may not listen yet, and no attempt has failed.

@@ -190,6 +190,58 @@ struct `Caches over a Redis server` {
     await engine.close()
   }
 
+  @Test func `a thousand keys are stored, looked up and removed in parts`() async throws {
+    let server = try RedisServer()
+    var options = RedisOptions()
+    options.commandTimeout = .seconds(60)
+    let engine = try RedisEngine(server.address, options: options)
+    for await health in engine.health() where health == .connected { break }
+    let cacher = engine.cacher(Int.self, space: "values", schema: "1")
+    let monitor = try await RedisMonitor(server)
+    // The commands of a heart have no entries among their keys.
+    func scripts() async throws -> Int {
+      try await monitor.count(with: "\"EVALSHA\"", "{values}:e:", on: server)
+    }
+    var entries: [String: CacheEntry<Int>] = [:]
+    for key in 0..<1_000 { entries["\(key)"] = CacheEntry(value: key, storedAt: .zero) }
+    try await cacher.store(entries)
+    #expect(try await scripts() == 32)
+    let findings = try await cacher.look(for: entries.mapValues { _ in SharedWish() })
+    #expect(try await scripts() == 64)
+    #expect(findings.count == 1_000)
+    for (key, finding) in findings {
+      guard case .entry(let entry, _, _) = finding else {
+        return #expect(Bool(false), "\(finding)")
+      }
+      #expect("\(entry.value)" == key)
+    }
+    try await cacher.outdate(Set(entries.keys))
+    #expect(try await scripts() == 96)
+    try await cacher.removeEntries(forKeys: Set(entries.keys))
+    #expect(try await scripts() == 128)
+    await engine.close()
+  }
+
+  @Test func `a part that fails names its keys, and the other keys are found`() async throws {
+    let server = try RedisServer()
+    var options = RedisOptions()
+    options.commandTimeout = .seconds(60)
+    let engine = try RedisEngine(server.address, options: options)
+    for await health in engine.health() where health == .connected { break }
+    let cacher = engine.cacher(Int.self, space: "values", schema: "1")
+    _ = try RedisShell.run("SET {values}:e:7 text", on: server)
+    let keys = Set((0..<1_000).map { "\($0)" })
+    let wishes = Dictionary(uniqueKeysWithValues: keys.map { ($0, SharedWish()) })
+    let findings = try await cacher.look(for: wishes)
+    #expect(findings["7"] == nil)
+    #expect(findings.count >= 1_000 - 32)
+    let error = await #expect(throws: CacherError.self) { try await cacher.outdate(keys) }
+    #expect(error?.failures["7"] != nil)
+    #expect((1...32).contains(error?.failures.count ?? 0))
+    await #expect(throws: (any Error).self) { try await cacher.look(for: ["7": SharedWish()]) }
+    await engine.close()
+  }
+
   @Test func `a damaged entry is fetched again`() async throws {
     let server = try RedisServer()
     let writer = try await Node(server) { _ in "1" }

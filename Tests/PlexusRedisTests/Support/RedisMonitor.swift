@@ -36,6 +36,14 @@ final class RedisMonitor: Sendable {
     close(descriptor)
   }
 
+  /// Returns how many of the commands so far have a line with all of some parts.
+  func count(with parts: String..., on server: RedisServer) async throws -> Int {
+    let mark = UUID().uuidString
+    _ = try RedisShell.run("ECHO \(mark)", on: server)
+    await commands(1, with: mark)
+    return lines.entries.count { line in parts.allSatisfy { line.contains($0) } }
+  }
+
   /// Waits until the server has executed a number of commands whose line has all of some parts.
   func commands(_ count: Int, with parts: String...) async {
     await lines.wait { lines in

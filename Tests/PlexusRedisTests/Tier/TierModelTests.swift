@@ -46,7 +46,7 @@ struct `A space of the shared tier` {
     ) async throws -> TierFinding {
       var wish = Tier.Wish(key)
       change(&wish)
-      return try await tier.look(for: [wish])[0]
+      return try await tier.look(for: [wish])[0].get()
     }
 
     /// The lease of a key that has no entry and no other lease.
@@ -92,22 +92,80 @@ struct `A space of the shared tier` {
     #expect(try await a.tier.fill([3], under: lease) == .superseded)
   }
 
-  @Test func `a look for many keys takes one round trip`() async throws {
+  @Test func `a look for many keys is sent in parts, and answers in order`() async throws {
     let server = try RedisServer()
     let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
-    let keys = (0..<500).map { "key \($0)" }
-    let findings = try await a.tier.look(for: keys.map { Tier.Wish($0) })
-    for (key, finding) in zip(keys, findings) {
-      guard case .granted(let lease, nil) = finding else {
-        return #expect(Bool(false), "\(finding)")
+    // Each key twice, in different parts.
+    let keys = (0..<1_000).map { "key \($0 % 500)" }
+    for (index, result) in await a.tier.look(for: keys.map { Tier.Wish($0) }).enumerated() {
+      switch try result.get() {
+      case .granted(let lease, nil):
+        #expect(index < 500)
+        #expect(lease.key == keys[index])
+      case .busy(let version, _, nil):
+        #expect(index >= 500)
+        #expect(version.token == UInt64(index - 499))
+      case let other:
+        return #expect(Bool(false), "\(other)")
       }
-      #expect(lease.key == key)
     }
-    for finding in try await b.tier.look(for: keys.map { Tier.Wish($0) }) {
-      guard case .busy = finding else { return #expect(Bool(false), "\(finding)") }
+    let findings = await b.tier.look(for: keys.map { Tier.Wish($0) })
+    #expect(findings.count == 1_000)
+    for finding in findings {
+      guard case .busy = try finding.get() else { return #expect(Bool(false), "\(finding)") }
     }
     let commands = try await a.connection.send(RedisCommand("INFO", ["commandstats"])).text ?? ""
-    #expect(commands.contains("cmdstat_evalsha:calls=2,"))
+    #expect(commands.contains("cmdstat_evalsha:calls=64,"))
+  }
+
+  @Test func `many leases are renewed and given back in parts`() async throws {
+    let server = try RedisServer()
+    let node = try await Node("a", on: server)
+    let keys = (0..<100).map { "key \($0)" }
+    let leases = try await node.tier.look(for: keys.map { Tier.Wish($0) }).map { result in
+      guard case .granted(let lease, _) = try result.get() else { throw TierError.unexpectedReply }
+      return lease
+    }
+    let lost = [5, 31, 32, 33, 99].map { leases[$0] }
+    try await node.tier.remove(lost.map(\.key))
+    #expect(try await node.tier.renew(leases) == lost)
+    try await node.tier.release(leases, because: nil)
+    for result in await node.tier.look(for: keys.map { Tier.Wish($0) }) {
+      guard case .granted = try result.get() else { return #expect(Bool(false), "\(result)") }
+    }
+  }
+
+  @Test func `a part that fails fails for its keys only`() async throws {
+    let server = try RedisServer()
+    let node = try await Node("a", on: server)
+    let keys = (0..<100).map { "key \($0)" }
+    try await node.tier.store(keys.map { ($0, [1]) })
+    let name = node.tier.names.entry("key 40")
+    _ = try await node.connection.send(RedisCommand("SET", [.text(name), "no entry"]))
+    for (index, result) in await node.tier.look(for: keys.map { Tier.Wish($0) }).enumerated() {
+      switch result {
+      case .success(.entry(let entry)):
+        #expect(entry.payload == [1])
+        #expect(!(32..<64).contains(index))
+      case .success(let other):
+        return #expect(Bool(false), "\(other)")
+      case .failure:
+        #expect((32..<64).contains(index))
+      }
+    }
+    let failures = await #expect(throws: TierFailures.self) { try await node.tier.outdate(keys) }
+    #expect(failures.map { Set($0.errors.keys) } == Set(keys[32..<64]))
+    guard case .granted = try await node.look("key 99") else { return #expect(Bool(false)) }
+  }
+
+  @Test func `parts that a server does not know the script of are run all the same`() async throws {
+    let server = try RedisServer()
+    let node = try await Node("a", on: server)
+    let keys = (0..<100).map { "key \($0)" }
+    try await node.tier.store(keys.map { ($0, [1]) })
+    _ = try await node.connection.send(RedisCommand("SCRIPT", ["FLUSH"]))
+    try await node.tier.store(keys.map { ($0, [2]) })
+    for key in keys { #expect(try await node.entry(key)?.payload == [2]) }
   }
 
   @Test func `nothing is stored under a lease that is older than a removal`() async throws {

@@ -42,8 +42,8 @@ public protocol SharedCacher<Value>: Cacher {
   /// Leases are renewed by the cacher until they are filled or released.
   ///
   /// - Parameter wishes: The wish for each key.
-  /// - Returns: The finding for each key.
-  /// - Throws: An error if the engine cannot be reached.
+  /// - Returns: The finding for each key, without the keys for which the look has failed.
+  /// - Throws: An error if it has failed for all keys, as when the engine cannot be reached.
   func look(for wishes: [String: SharedWish]) async throws -> [String: SharedFinding<Value>]
 
   /// Stores a value that was fetched under a lease, and gives the lease back.
@@ -68,7 +68,7 @@ public protocol SharedCacher<Value>: Cacher {
   /// Leases for these keys end.
   ///
   /// - Parameter keys: The keys.
-  /// - Throws: An error if the engine cannot be reached.
+  /// - Throws: An error if the engine cannot be reached; a ``CacherError`` if that concerns some keys only.
   func outdate(_ keys: Set<String>) async throws
 
   /// Removes entries; leases for their keys end.

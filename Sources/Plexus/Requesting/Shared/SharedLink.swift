@@ -149,7 +149,12 @@ final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   func payOutdates() async throws {
     let owed = withDebts { $0.owed }
     guard !owed.isEmpty else { return }
-    try await cacher.outdate(Set(owed.keys))
-    withDebts { $0.settle(owed) }
+    do {
+      try await cacher.outdate(Set(owed.keys))
+      withDebts { $0.settle(owed) }
+    } catch let error as CacherError {
+      withDebts { $0.settle(owed.filter { error.failures[$0.key] == nil }) }
+      throw error
+    }
   }
 }
