@@ -95,7 +95,7 @@ extension KeyedCache {
     share()
   }
 
-  /// Notes that all values have changed at their origin, and tells the shared tier of those that are known.
+  /// Notes that all values have changed at their origin, and tells the shared tier of the ones that are known.
   func outdateAllShared() {
     guard let link else { return }
     let names = link.knownKeys.map(\.name)

@@ -110,7 +110,7 @@ final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     state.withLock { state in state.keys.map { ($0.key, $0.value.key) } }
   }
 
-  /// Forgets keys, except those that are being looked up.
+  /// Forgets keys, except the ones that are being looked up.
   func forget(_ names: [String]) {
     let removed = state.withLock { state in
       let removed = names.map {
