@@ -1,6 +1,6 @@
 internal import PlexusSupport
 
-/// The thread of a connection, and what it shares with the callers.
+/// The thread of a connection, and the state that it shares with the callers.
 final class ConnectionLoop: Sendable {
   /// A caller that waits for a reply.
   private struct Caller: Sendable {
@@ -21,7 +21,7 @@ final class ConnectionLoop: Sendable {
     var isCancelled = false
     var result: Result<RESPValue, any Error>?
 
-    /// Notes the number of the command.
+    /// Records the number of the command.
     ///
     /// - Returns: Whether the caller was cancelled before.
     mutating func take(_ number: Int) -> Bool {
@@ -33,7 +33,7 @@ final class ConnectionLoop: Sendable {
   private struct State: Sendable {
     var pipeline: PipelineState<Caller>
     var socket: RedisSocket?
-    /// Whether the thread waits without a limit, so that it has to be told of a new command.
+    /// Whether the thread waits without a limit, so that a new command has to wake it.
     var isIdle = false
     var isStopped = false
     var hasEnded = false
@@ -62,7 +62,7 @@ final class ConnectionLoop: Sendable {
     _ = try LoopThread { [self] in run() }
   }
 
-  /// Tells the thread to end.
+  /// Stops the thread.
   func stop() {
     let socket = state.withLock { state in
       state.isStopped = true
@@ -87,7 +87,7 @@ final class ConnectionLoop: Sendable {
 // MARK: - Callers
 
 extension ConnectionLoop {
-  /// Sends a command and waits for its reply, which may be an error of the server.
+  /// Sends a command and waits for its reply, which can be an error of the server.
   func send(_ command: RedisCommand) async throws -> RESPValue {
     try Task.checkCancellation()
     let place = Locked(Place())
@@ -107,9 +107,9 @@ extension ConnectionLoop {
     return try result.get()
   }
 
-  /// Queues a command, and writes it if no other thread does.
+  /// Enqueues a command, and writes it if no other thread does.
   ///
-  /// - Returns: Its number; `nil` if it was refused, which its caller has been told.
+  /// - Returns: Its number; `nil` if it was refused, in which case its caller has been resumed with an error.
   private func add(_ command: RedisCommand, _ caller: Caller) -> Int? {
     let deadline = Nanoseconds.now + commandTimeout
     var number: Int?
@@ -138,7 +138,7 @@ extension ConnectionLoop {
     caller?.resume(.failure(CancellationError()))
   }
 
-  /// Writes bytes, and what other callers have queued meanwhile; after some of these the thread goes on.
+  /// Writes bytes, and those of commands that are queued meanwhile; after some of these the thread takes over.
   private func write(_ turn: PipelineState<Caller>.Turn, to socket: RedisSocket) {
     var next: PipelineState<Caller>.Turn? = turn
     var turns = 0
@@ -151,7 +151,7 @@ extension ConnectionLoop {
         case .wouldBlock:
           return postpone(turn, sent)
         case .ended:
-          // The thread finds out, and tells the callers.
+          // The thread detects the failure, and resumes the callers.
           return socket.shutDown()
         }
       }
@@ -385,7 +385,7 @@ extension ConnectionLoop {
     return Int32(min(max(deadline - now, 0) / 1_000_000 + 1, 60_000))
   }
 
-  /// Hands the values that have arrived to their callers, in order.
+  /// Passes the values that have arrived to their callers, in order.
   private func receive(from parser: inout RESPParser) throws(RESPError) {
     var replies: [RESPValue] = []
     defer { hand(out: replies) }
