@@ -19,11 +19,11 @@ final class RedisConnection: Sendable {
     var setup: [RedisCommand] = []
     /// The time that a command waits for its reply.
     var commandTimeout: Duration = .milliseconds(250)
-    /// The time that an attempt to connect may take.
+    /// The time limit of an attempt to connect.
     var connectTimeout: Duration = .seconds(2)
-    /// The number of bytes that may wait to be sent.
+    /// The largest number of bytes that wait to be sent.
     var outboxBytes = 16 << 20
-    /// The memory that one reply may need, in bytes.
+    /// The largest memory for one reply, in bytes.
     var maximumReplyBytes = 512 << 20
 
     init(_ address: RedisAddress) {

@@ -36,7 +36,7 @@ struct RESPParser: Sendable {
 
   /// Creates a parser.
   ///
-  /// - Parameter maximumSize: The memory that one value may need, in bytes.
+  /// - Parameter maximumSize: The largest memory for one value, in bytes.
   init(maximumSize: Int = 512 << 20) {
     self.maximumSize = maximumSize
   }
