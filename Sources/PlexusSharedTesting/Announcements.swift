@@ -1,7 +1,7 @@
 internal import Plexus
 internal import PlexusSupport
 
-/// The announcements that a node has heard.
+/// The announcements that a node has received.
 final class Announcements: Sendable {
   private struct State: Sendable {
     var keys: Set<String> = []

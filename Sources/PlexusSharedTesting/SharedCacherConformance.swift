@@ -39,7 +39,7 @@ public struct SharedCacherConformance: Sendable {
     case outdatedIsFallback
     /// A node that has a version gets a newer one, or the lease.
     case newerThan
-    /// A failure is handed to the nodes that wait for the fetch, and to no others.
+    /// A failure is passed to the nodes that wait for the fetch, and to no others.
     case failureElsewhere
     /// A lease that is released without a failure is taken by a node that waits.
     case releasedLease
@@ -51,7 +51,7 @@ public struct SharedCacherConformance: Sendable {
     case announcesToReaders
     /// Changes are announced to the node that has filled or stored the value.
     case announcesToWriters
-    /// A node is not told of its own changes.
+    /// Changes are not announced to the node that makes them.
     case noEcho
     /// The removal of everything is announced, after which older copies are not trusted.
     case announcesCompleteRemoval
@@ -73,7 +73,7 @@ public struct SharedCacherConformance: Sendable {
 
   /// Creates a suite.
   ///
-  /// - Parameter nodes: Makes so many nodes, each with a connection of its own, over one empty space.
+  /// - Parameter nodes: Returns a number of nodes, each with a connection of its own, over one empty space.
   public init(
     nodes: @escaping @Sendable (_ count: Int) async throws -> [any SharedCacher<String>]
   ) {

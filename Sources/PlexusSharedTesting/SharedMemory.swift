@@ -85,7 +85,7 @@ public final class SharedMemory<Value: Sendable>: Sendable {
 
   // MARK: - For nodes
 
-  /// Carries out an operation of a node.
+  /// Performs an operation of a node.
   func perform<Result: Sendable>(
     _ body: (inout SharedMemoryState<Value>, Duration, Set<Int>) -> (
       Result, [SharedMemoryState<Value>.Announcement]

@@ -37,10 +37,10 @@ public final class SharedMemoryNode<Value: Sendable>: SharedCacher {
     trust.extend(until: trust.now.advanced(by: .seconds(Int64.max / 4)))
   }
 
-  /// The time until which the node trusts its copies without hearing the engine.
+  /// The time until which the node trusts its copies without an answer of the engine.
   var trustEnd: Duration? { state.withLock { $0.trustEnd } }
 
-  /// Hears an announcement, unless the connection is cut off.
+  /// Handles an announcement, unless the connection is cut off.
   func hear(_ change: SharedChange) {
     let isHeard = state.withLock { state in
       guard state.isConnected else { return false }
@@ -83,7 +83,7 @@ extension SharedMemoryNode {
     }
   }
 
-  /// Makes the connection again, as if it had been cut off if it was not.
+  /// Reconnects the node, even if it was not cut off.
   ///
   /// Announcements were lost: `SharedChange.everything` is announced.
   public func reconnect() {
@@ -112,7 +112,7 @@ extension SharedMemoryNode {
     }
   }
 
-  /// Hears the announcements that were held back, in order, and later ones at once.
+  /// Handles the announcements that were held back, in order, and later ones at once.
   public func hearAnnouncements() {
     extendTrust()
     while true {
@@ -127,7 +127,7 @@ extension SharedMemoryNode {
     }
   }
 
-  /// Delays each call by a time of the engine's clock, before the engine carries it out.
+  /// Delays each call by a time of the engine's clock, before the engine performs it.
   ///
   /// - Parameter duration: The time.
   public func delayCalls(by duration: Duration) {
@@ -140,11 +140,11 @@ extension SharedMemoryNode {
 extension SharedMemoryNode {
   /// The error of calls while a node is cut off.
   public struct Unreachable: Error, Hashable, CustomStringConvertible {
-    /// A sentence that says what happened.
+    /// A description of the error.
     public var description: String { "The node is cut off from the engine." }
   }
 
-  /// Carries out a call.
+  /// Performs a call.
   private func call<Result: Sendable>(
     _ body: (inout SharedMemoryState<Value>, Duration, Set<Int>) -> (
       Result, [SharedMemoryState<Value>.Announcement]
@@ -181,7 +181,7 @@ extension SharedMemoryNode {
     }
   }
 
-  /// Stores a value that was fetched under a lease, and gives the lease back.
+  /// Stores a value that was fetched under a lease, and releases the lease.
   ///
   /// - Parameters:
   ///   - entry: The value.
@@ -195,7 +195,7 @@ extension SharedMemoryNode {
     try await call { content, now, _ in content.fill(entry, under: lease, by: number, at: now) }
   }
 
-  /// Gives leases back without a value.
+  /// Releases leases without a value.
   ///
   /// - Parameters:
   ///   - leases: The leases.
@@ -206,7 +206,7 @@ extension SharedMemoryNode {
     }
   }
 
-  /// Notes that values have changed at their origin.
+  /// Marks values as changed at their origin.
   ///
   /// - Parameter keys: The keys.
   /// - Throws: ``Unreachable``.
@@ -231,7 +231,7 @@ extension SharedMemoryNode {
     if reach == .everywhere { try await engine.waitForTrust(except: number) }
   }
 
-  /// The number of removals of everything, as far as the node knows.
+  /// The number of removals of everything that have reached the node.
   public var generation: CacheGeneration? {
     CacheGeneration(epoch: 1, number: state.withLock { $0.known.counter })
   }

@@ -9,7 +9,7 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
     var nonce: UInt64 = 1
   }
 
-  /// An announcement for the nodes that have to know of a change.
+  /// An announcement of a change for some nodes.
   struct Announcement: Sendable {
     var nodes: Set<Int>
     var change: SharedChange
@@ -42,7 +42,7 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
     self.leaseTime = leaseTime
   }
 
-  /// Raises the epoch if it is older than the one that a node knows.
+  /// Raises the epoch if it is older than the one of a node.
   mutating func reconcile(_ known: Epoch, nodes: Set<Int>) -> [Announcement] {
     let isOlder =
       known.counter == epoch.counter ? known.nonce != epoch.nonce : epoch.counter < known.counter
@@ -89,7 +89,7 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
     }
     guard wish.takesLease else { return .missing(previous: previous) }
     let version = version(nextToken())
-    // It lasts until its node cannot renew it any more.
+    // It lasts until its node can no longer renew it.
     record.lease = Lease(version: version, node: node, until: .seconds(Int64.max / 4))
     records[key] = record
     return .granted(FetchLease(key: key, version: version), previous: previous)
@@ -171,7 +171,7 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
     raise(above: epoch.counter, nodes: nodes.subtracting([node]))
   }
 
-  /// Lets the leases of a node run out, which cannot renew them any more.
+  /// Lets the leases of a node expire, which can no longer renew them.
   mutating func disconnect(_ node: Int, at now: Duration) {
     for key in records.keys where records[key]?.lease?.node == node {
       records[key]?.lease?.until = now + leaseTime
@@ -179,7 +179,7 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
     for key in interested.keys { interested[key]?.remove(node) }
   }
 
-  /// Lets the leases of a node last again, as far as they have not run out.
+  /// Renews the leases of a node that have not expired.
   mutating func reconnect(_ node: Int, at now: Duration) {
     for key in records.keys {
       guard let lease = records[key]?.lease, lease.node == node, now < lease.until else { continue }

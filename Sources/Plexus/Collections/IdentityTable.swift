@@ -1,7 +1,7 @@
 /// Values by the identity of a type or an object.
 ///
-/// A sorted array: looking up one of a hundred takes a few comparisons and no hashing. Insertions move the entries
-/// behind, so that the table is meant for what changes seldom.
+/// The entries are a sorted array: a look-up among a hundred takes a few comparisons and no hashing. An insertion
+/// moves the entries behind it, so the table is meant for content that rarely changes.
 struct IdentityTable<Value: Sendable>: Sendable {
   private struct Entry: Sendable {
     let key: UInt
@@ -13,7 +13,7 @@ struct IdentityTable<Value: Sendable>: Sendable {
   /// The values.
   var values: [Value] { entries.map(\.value) }
 
-  /// The value of an identity; `nil` is an identity of its own.
+  /// The value of an identity, of which `nil` is a distinct one.
   subscript(identity: ObjectIdentifier?) -> Value? {
     get {
       let (key, index) = place(of: identity)

@@ -1,6 +1,6 @@
 internal import PlexusSupport
 
-/// The thread of a connection, and what it shares with the callers.
+/// The thread of a connection, and the state that it shares with the callers.
 final class ConnectionLoop: Sendable {
   /// A caller that waits for the reply to one of its commands.
   private struct Caller: Sendable {
@@ -50,7 +50,7 @@ final class ConnectionLoop: Sendable {
   private struct State: Sendable {
     var pipeline: PipelineState<Caller>
     var socket: RedisSocket?
-    /// Whether the thread waits without a limit, so that it has to be told of a new command.
+    /// Whether the thread waits without a limit, so that a new command has to wake it.
     var isIdle = false
     var isStopped = false
     var hasEnded = false
@@ -79,7 +79,7 @@ final class ConnectionLoop: Sendable {
     _ = try LoopThread { [self] in run() }
   }
 
-  /// Tells the thread to end.
+  /// Stops the thread.
   func stop() {
     let socket = state.withLock { state in
       state.isStopped = true
@@ -169,7 +169,7 @@ extension ConnectionLoop {
     for caller in callers { caller.resume(.failure(CancellationError())) }
   }
 
-  /// Writes bytes, and what other callers have queued meanwhile; after some of these the thread goes on.
+  /// Writes bytes, and those of commands that are queued meanwhile; after some of these the thread takes over.
   private func write(_ turn: PipelineState<Caller>.Turn, to socket: RedisSocket) {
     var next: PipelineState<Caller>.Turn? = turn
     var turns = 0
@@ -182,7 +182,7 @@ extension ConnectionLoop {
         case .wouldBlock:
           return postpone(turn, sent)
         case .ended:
-          // The thread finds out, and tells the callers.
+          // The thread detects the failure, and resumes the callers.
           return socket.shutDown()
         }
       }
@@ -416,7 +416,7 @@ extension ConnectionLoop {
     return Int32(min(max(deadline - now, 0) / 1_000_000 + 1, 60_000))
   }
 
-  /// Hands the values that have arrived to their callers, in order.
+  /// Passes the values that have arrived to their callers, in order.
   private func receive(from parser: inout RESPParser) throws(RESPError) {
     var replies: [RESPValue] = []
     defer { hand(out: replies) }

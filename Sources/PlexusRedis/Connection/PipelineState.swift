@@ -69,9 +69,9 @@ struct PipelineState<Caller: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - bytes: The encoded command.
-  ///   - deadline: When the caller gives up.
-  ///   - caller: Makes the caller with the number of its command; called if the command is not refused.
-  /// - Returns: What has to be done.
+  ///   - deadline: The time at which the caller gives up.
+  ///   - caller: Returns the caller for the number of its command; called if the command is not refused.
+  /// - Returns: The consequence.
   mutating func add(
     _ bytes: [UInt8],
     deadline: Nanoseconds,
@@ -90,20 +90,20 @@ struct PipelineState<Caller: Sendable>: Sendable {
     return .writes(Turn(bytes: bytes, connection: connection))
   }
 
-  /// The bytes of a turn are sent.
+  /// Ends a turn whose bytes are sent.
   ///
-  /// - Returns: What the same thread has to write next; `nil` if it is done.
+  /// - Returns: The next turn of the same thread; `nil` if it is done.
   mutating func written(_ turn: Turn) -> Turn? {
     guard turn.connection == connection else { return nil }
     return nextTurn()
   }
 
-  /// The system takes no more bytes at the moment: all commands are queued until ``resume()``.
+  /// Suspends writing, because the system takes no more bytes: all commands are queued until ``resume()``.
   ///
   /// - Parameters:
   ///   - turn: The turn.
   ///   - count: The number of its bytes that were sent.
-  /// - Returns: Whether the connection is still there.
+  /// - Returns: Whether the connection still exists.
   mutating func postpone(_ turn: Turn, sent count: Int) -> Bool {
     guard turn.connection == connection else { return false }
     outbox.insert(contentsOf: turn.bytes[count...], at: 0)
@@ -111,9 +111,9 @@ struct PipelineState<Caller: Sendable>: Sendable {
     return true
   }
 
-  /// The system takes bytes again.
+  /// Resumes writing, because the system takes bytes again.
   ///
-  /// - Returns: What the calling thread has to write.
+  /// - Returns: The bytes that the calling thread has to write.
   mutating func resume() -> Turn? {
     guard isPostponed else { return nil }
     isPostponed = false
@@ -143,7 +143,7 @@ struct PipelineState<Caller: Sendable>: Sendable {
     return .some(caller)
   }
 
-  /// Removes a caller that does not wait any longer.
+  /// Removes a caller that no longer waits.
   ///
   /// - Returns: The caller, if it was waiting.
   mutating func leave(_ number: Int) -> Caller? {
@@ -168,18 +168,18 @@ struct PipelineState<Caller: Sendable>: Sendable {
     places[freeCount...].first { $0?.caller != nil }??.deadline
   }
 
-  /// The connection is there: what has waited for it is to be written.
+  /// Opens the pipeline for a new connection.
   ///
-  /// - Returns: What the calling thread has to write.
+  /// - Returns: The waiting bytes, which the calling thread has to write.
   mutating func connect() -> Turn? {
     phase = .connected
     return nextTurn()
   }
 
-  /// The connection is not there any more, or could not be made.
+  /// Ends the connection, which broke or could not be established.
   ///
-  /// - Parameter error: What commands are refused with from now on; `nil` if they wait for the next connection.
-  /// - Returns: The callers, which have to be told.
+  /// - Parameter error: The error of commands from now on; `nil` if they wait for the next connection.
+  /// - Returns: The callers, which have to be resumed.
   mutating func disconnect(_ error: RedisConnectionError?) -> [Caller] {
     phase = error.map { .disconnected($0) } ?? .connecting
     let callers = places[freeCount...].compactMap { $0?.caller }

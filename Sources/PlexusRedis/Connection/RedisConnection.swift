@@ -1,11 +1,11 @@
-/// A pipelined connection to a server, which is made again whenever it breaks.
+/// A pipelined connection to a server, which reconnects whenever it breaks.
 ///
 /// Commands of all tasks share it: they are sent in the order of the calls, and none waits for the reply of another
 /// one. While the first connection is being made, or a broken one is replaced, commands wait for at most the command
 /// timeout; once an attempt to connect has failed, they fail at once until the server is back.
 ///
 /// A thread of its own reads replies and pushes. Callers write to the socket themselves where they can. When the
-/// connection is released, its thread ends and what has not been answered fails.
+/// connection is released, its thread ends and unanswered commands fail.
 final class RedisConnection: Sendable {
   /// The settings of a connection.
   struct Settings: Sendable {
@@ -19,11 +19,11 @@ final class RedisConnection: Sendable {
     var setup: [RedisCommand] = []
     /// The time that a command waits for its reply.
     var commandTimeout: Duration = .milliseconds(250)
-    /// The time that an attempt to connect may take.
+    /// The time limit of an attempt to connect.
     var connectTimeout: Duration = .seconds(2)
-    /// The number of bytes that may wait to be sent.
+    /// The largest number of bytes that wait to be sent.
     var outboxBytes = 16 << 20
-    /// The memory that one reply may need, in bytes.
+    /// The largest memory for one reply, in bytes.
     var maximumReplyBytes = 512 << 20
 
     init(_ address: RedisAddress) {

@@ -6,14 +6,14 @@ enum RedisConnectionError: Error, Hashable, CustomStringConvertible {
   case refused(address: RedisAddress, RedisError)
   /// Too many bytes wait to be sent: the command was not sent.
   case outboxFull(bytes: Int)
-  /// The reply did not come in time: the server may have executed the command.
+  /// The reply did not come in time: the server can have executed the command.
   case timedOut(command: String, after: Duration)
-  /// The connection broke before the reply came: the server may have executed the command.
+  /// The connection broke before the reply came: the server can have executed the command.
   case lost(reason: String)
   /// The connection was closed by its owner.
   case closed
 
-  /// Whether the server may have executed the command.
+  /// Whether the server can have executed the command.
   var mayHaveTakenEffect: Bool {
     switch self {
     case .timedOut, .lost, .closed: true

@@ -36,7 +36,7 @@ final class RedisSocket: Sendable {
   ///
   /// - Parameters:
   ///   - address: The address.
-  ///   - deadline: When to give up.
+  ///   - deadline: The time at which to give up.
   ///   - isStopped: Asked between waits of at most 100 milliseconds.
   /// - Returns: The connected socket.
   /// - Throws: ``RedisConnectionError/unreachable(address:reason:)``.
@@ -55,7 +55,7 @@ final class RedisSocket: Sendable {
     throw .unreachable(address: address, reason: reason)
   }
 
-  /// Reads what has arrived, as far as it fits.
+  /// Reads the bytes that have arrived, as far as they fit.
   func read(into buffer: inout [UInt8]) -> Transfer {
     let count = buffer.count
     let result = unsafe buffer.withUnsafeMutableBytes { bytes in

@@ -3,7 +3,7 @@ internal import PlexusSupport
 
 /// The connection of an engine, its spaces, and its heartbeat.
 final class EngineCore: Sendable {
-  /// Hands the events of the connection to the engine, which it does not keep alive.
+  /// Passes the events of the connection to the engine, which it does not keep alive.
   private final class Router: Sendable {
     private struct Target: Sendable {
       weak var core: EngineCore?
@@ -13,7 +13,7 @@ final class EngineCore: Sendable {
 
     private let target = Locked(Target())
 
-    /// Hands over the events so far, and later ones as they come.
+    /// Passes on the events so far, and later ones as they arrive.
     func connect(to core: EngineCore) {
       target.withLock { $0.core = core }
       while true {
@@ -116,7 +116,7 @@ final class EngineCore: Sendable {
     }
   }
 
-  /// Gives leases and registrations back, and ends the connection.
+  /// Releases leases and registrations, and ends the connection.
   func close() async {
     let (spaces, heart) = state.withLock { state in
       state.isClosed = true

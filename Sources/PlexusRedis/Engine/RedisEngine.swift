@@ -14,10 +14,10 @@ public import Plexus
 /// ```
 ///
 /// All processes together fetch a key once: one of them gets the lease and fetches, and the server notifies the
-/// others. Copies in memory are invalidated by the server's client-side caching, and used only while the server is
-/// heard: ``RedisOptions/nearLease``. <doc:caching-across-processes> describes the guarantees.
+/// others. Copies in memory are invalidated by the server's client-side caching, and used only while the server
+/// answers: ``RedisOptions/nearLease``. <doc:caching-across-processes> describes the guarantees.
 ///
-/// One engine serves all caches of a process over one pipelined connection, which is made again whenever it breaks.
+/// One engine serves all caches of a process over one pipelined connection, which reconnects whenever it breaks.
 /// The server needs version 6 or later.
 public final actor RedisEngine {
   private nonisolated let core: EngineCore
@@ -53,10 +53,10 @@ public final actor RedisEngine {
     core.health.subscription(bufferingPolicy: .unbounded)
   }
 
-  /// Gives leases and the registration of this process back, and ends the connection.
+  /// Releases the leases and the registration of this process, and ends the connection.
   ///
   /// Call it before the process ends: otherwise other processes wait for its leases, and the next clear with the
-  /// reach `.everywhere` waits until its trust is over. Caches go on without the server.
+  /// reach `.everywhere` waits until its trust has ended. Caches continue without the server.
   public func close() async {
     await core.close()
   }

@@ -8,17 +8,17 @@ public struct RedisOptions: Sendable {
   public var database = 0
   /// The time that a command waits for its reply.
   ///
-  /// A request waits no longer for the server than this, and goes on without it.
+  /// If the server takes longer, the request continues without it.
   public var commandTimeout: Duration = .milliseconds(250)
-  /// The time for which copies in memory are used without hearing the server; at least 200 milliseconds.
+  /// The time for which copies in memory are used without an answer of the server; at least 200 milliseconds.
   ///
-  /// A clear with the reach `.everywhere` waits so long for a node that does not react.
+  /// A clear with the reach `.everywhere` waits this long for a node that does not react.
   public var nearLease: Duration = .seconds(2)
   /// The time after which the fetch of a node that has died is taken over by another one; at least 200 milliseconds.
   public var fetchLease: Duration = .seconds(3)
   /// The time after which the server removes an entry that was not replaced.
   public var retention: Duration = .seconds(7 * 86_400)
-  /// The number of bytes that may wait to be sent; further commands fail at once.
+  /// The number of bytes that can wait to be sent; further commands fail at once.
   public var outboxBytes = 16 << 20
 
   /// Creates the default settings.

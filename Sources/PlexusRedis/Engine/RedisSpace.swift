@@ -1,7 +1,7 @@
 internal import Plexus
 internal import PlexusSupport
 
-/// One space of the engine, as one cache of this process sees it: its trust, its leases, and what it has to hear.
+/// One space of the engine for one cache of this process: its trust, its leases and its announcements.
 final class RedisSpace: Sendable {
   private struct State: Sendable {
     var handlers: [@Sendable (SharedChange) -> Void] = []
@@ -14,7 +14,7 @@ final class RedisSpace: Sendable {
   let trust = NearTrust()
   let acknowledgements = Bell()
   private let nearLease: Duration
-  /// Lets the heart of the engine beat soon.
+  /// Requests a heartbeat of the engine soon.
   private let hurry: @Sendable () -> Void
   private let state = Locked(State())
 
@@ -30,7 +30,7 @@ final class RedisSpace: Sendable {
 
   // MARK: - Announcements
 
-  /// Hears that a key of the server has changed.
+  /// Handles the change of a key of the server.
   func hear(_ subject: TierNames.Subject) {
     switch subject {
     case .entry(let key), .lease(let key): announce(.changed([key]))
@@ -39,7 +39,7 @@ final class RedisSpace: Sendable {
     }
   }
 
-  /// Hears that announcements were lost, or that everything was removed.
+  /// Handles the loss of announcements, or the removal of everything.
   func loseTrack() {
     trust.end()
     announce(.everything)
@@ -52,9 +52,9 @@ final class RedisSpace: Sendable {
 
   // MARK: - Heartbeat
 
-  /// Tells the server that this node hears it, and extends the trust by its answer.
+  /// Sends a heartbeat to the server, and extends the trust by its answer.
   func beat() async throws {
-    // Twice if the epoch has changed: it is acknowledged once older copies are not trusted any more.
+    // Twice if the epoch has changed: it is acknowledged once older copies are no longer trusted.
     for _ in 0..<3 {
       let acknowledged = state.withLock { $0.acknowledged }
       let sent = trust.now
@@ -73,7 +73,7 @@ final class RedisSpace: Sendable {
     state.withLock { $0.leases.subtract(lost) }
   }
 
-  /// Ends the trust, and gives leases and the registration back.
+  /// Ends the trust, and releases the leases and the registration.
   func leave() async {
     trust.end()
     let leases = state.withLock { state in
@@ -86,7 +86,7 @@ final class RedisSpace: Sendable {
 
   // MARK: - Leases
 
-  /// Renews leases until they are given back.
+  /// Renews leases until they are released.
   func hold(_ leases: [TierLease]) {
     state.withLock { $0.leases.formUnion(leases) }
   }
@@ -97,7 +97,7 @@ final class RedisSpace: Sendable {
 
   // MARK: - Removals
 
-  /// Waits until all nodes have acknowledged an epoch, or do not trust their copies any more.
+  /// Waits until all nodes have acknowledged an epoch, or no longer trust their copies.
   func waitForAcknowledgements(of epoch: TierEpoch) async throws {
     while true {
       let remaining = try await tier.trust(beyond: epoch)

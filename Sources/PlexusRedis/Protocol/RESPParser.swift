@@ -1,8 +1,8 @@
 /// An incremental parser of RESP3.
 ///
-/// Bytes are added as they arrive, cut anywhere, and complete values are taken out. No byte is looked at twice: what
-/// has been parsed of a value is kept, also between two elements of an array. The server is not trusted: depth,
-/// length of lines and memory of a value are limited, and memory is reserved for bytes that have arrived only.
+/// Bytes are added as they arrive, cut anywhere, and complete values are taken out. No byte is parsed twice: the parsed
+/// part of a value is kept, also between two elements of an array. The server is not trusted: depth, length of lines
+/// and memory of a value are limited, and memory is reserved only for bytes that have arrived.
 struct RESPParser: Sendable {
   static let longestLine = 64 << 10
   static let greatestDepth = 32
@@ -36,7 +36,7 @@ struct RESPParser: Sendable {
 
   /// Creates a parser.
   ///
-  /// - Parameter maximumSize: The memory that one value may need, in bytes.
+  /// - Parameter maximumSize: The largest memory for one value, in bytes.
   init(maximumSize: Int = 512 << 20) {
     self.maximumSize = maximumSize
   }

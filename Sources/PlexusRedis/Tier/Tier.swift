@@ -1,6 +1,6 @@
 internal import PlexusSupport
 
-/// One space of the engine, as one node sees it: entries, leases and the epoch.
+/// One space of the engine for one node: entries, leases and the epoch.
 ///
 /// What an operation does for a key is one script, so that no other node sees half of it. It decides nothing that depends on the clock
 /// of a node.
@@ -11,7 +11,7 @@ final class Tier: Sendable {
     var lease: Duration = .seconds(3)
     /// The time after which an entry is removed if nothing replaces it.
     var retention: Duration = .seconds(7 * 86_400)
-    /// The time for which the engine notes that a key was removed.
+    /// The time for which the engine remembers that a key was removed.
     var tombstone: Duration = .seconds(60)
     /// The time for which callers that wait for a fetch are given its failure.
     var failure: Duration = .seconds(5)
@@ -145,7 +145,7 @@ final class Tier: Sendable {
     }
   }
 
-  /// Stores what was fetched under a lease, and gives the lease back.
+  /// Stores a value that was fetched under a lease, and releases the lease.
   func fill(_ payload: [UInt8], under lease: TierLease) async throws -> TierFill {
     let key = lease.key
     let reply = try await TierScripts.fill.run(
@@ -163,7 +163,7 @@ final class Tier: Sendable {
     return fill
   }
 
-  /// Stores values that did not come from a fetch; a fetch that is under way stores nothing.
+  /// Stores values that did not come from a fetch; a fetch in progress stores nothing.
   ///
   /// - Parameters:
   ///   - payloads: The values.
@@ -192,7 +192,7 @@ final class Tier: Sendable {
 
   // MARK: - Leases
 
-  /// Gives leases back without a value.
+  /// Releases leases without a value.
   ///
   /// - Parameters:
   ///   - leases: The leases; lost ones are ignored.
@@ -209,7 +209,7 @@ final class Tier: Sendable {
     for (_, reply) in parts { _ = try reply.get() }
   }
 
-  /// Lets leases last longer.
+  /// Renews leases.
   ///
   /// - Returns: The leases that are lost.
   func renew(_ leases: [TierLease]) async throws -> [TierLease] {
@@ -284,11 +284,11 @@ final class Tier: Sendable {
 
   // MARK: - Nodes
 
-  /// Registers the node, or tells that it is still there and which epoch it has acknowledged.
+  /// Registers the node or renews its registration, with the epoch that it has acknowledged.
   ///
   /// - Parameters:
   ///   - acknowledged: The epoch: the node has no copies of an earlier one.
-  ///   - trust: How long it trusts its copies.
+  ///   - trust: The time for which it trusts its copies.
   /// - Returns: The present epoch.
   /// - Throws: An error of the connection.
   func beat(acknowledging acknowledged: TierEpoch?, trust: Duration) async throws -> TierEpoch {
@@ -301,7 +301,7 @@ final class Tier: Sendable {
     return epoch
   }
 
-  /// Returns how long nodes that have not acknowledged an epoch can still trust their copies; zero if all have.
+  /// Returns the time for which nodes can still trust copies without having acknowledged an epoch; zero if all have.
   func trust(beyond epoch: TierEpoch) async throws -> Duration {
     let reply = try await TierScripts.laggards.run(
       on: connection,
@@ -312,7 +312,7 @@ final class Tier: Sendable {
     return .milliseconds(max(0, longest))
   }
 
-  /// Gives the registration back.
+  /// Removes the registration.
   func leave() async throws {
     _ = try await TierScripts.leave.run(
       on: connection,
@@ -380,7 +380,7 @@ final class Tier: Sendable {
     .number(Int64(clamping: number))
   }
 
-  /// Notes an epoch of the engine.
+  /// Records an epoch of the engine.
   private func note(_ value: RESPValue) -> TierEpoch? {
     guard let epoch = value.text.flatMap({ TierEpoch($0) }) else { return nil }
     known.withLock { known in

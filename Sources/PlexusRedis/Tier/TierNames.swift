@@ -49,7 +49,7 @@ struct TierNames: Sendable, Hashable {
     case acknowledgements
   }
 
-  /// Returns the meaning of a key of the engine, if it belongs to the space and nodes have to hear of its changes.
+  /// Returns the meaning of a key of the engine, if it belongs to the space and its changes are announced.
   func subject(of name: String) -> Subject? {
     guard name.utf8.starts(with: prefix.utf8) else { return nil }
     let rest = String(name.dropFirst(prefix.count))

@@ -55,7 +55,7 @@ final class HandlerTable: @unchecked Sendable {
     if queue.isShared { queuesByActor[queue.key] = queue }
   }
 
-  /// Removes a queue that has no handlers any more.
+  /// Removes a queue that has no handlers anymore.
   func remove(_ queue: HandlerQueue) {
     if queue.isShared, queuesByActor[queue.key] === queue { queuesByActor[queue.key] = nil }
     let index = queues.firstSortedIndex { $0.id >= queue.id }

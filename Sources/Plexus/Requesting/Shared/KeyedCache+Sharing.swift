@@ -48,7 +48,7 @@ extension KeyedCache {
     with bulkFetch: @escaping BulkFetch
   ) async {
     var pending: [String: Flight] = [:]
-    // Flights that do not end with the first two looks, and other flights of a key, go on by themselves.
+    // Flights that do not end with the first two looks, and other flights of a key, continue separately.
     var single: [Flight] = []
     for flight in flights {
       let name = storage.name(of: key(of: flight))
@@ -142,7 +142,7 @@ extension KeyedCache {
     case isAlone
   }
 
-  /// The wish of the first look: a value that is renewed has to be replaced by a newer one.
+  /// Returns the wish of the first look: a value that is renewed has to be replaced by a newer one.
   private func firstWish(
     of flight: Flight,
     _ name: String,
@@ -171,7 +171,7 @@ extension KeyedCache {
         try await storage.calls.run(.read) {
           let findings = try await link.cacher.look(for: wishes)
           guard Task.isCancelled else { return findings }
-          // The caller does not wait any longer, and would keep the leases.
+          // The caller no longer waits, and would keep the leases.
           let leases = findings.values.compactMap { finding in
             if case .granted(let lease, _) = finding { lease } else { nil }
           }
@@ -232,7 +232,7 @@ extension KeyedCache {
     }
   }
 
-  /// Whether an entry is the answer of a flight; it is marked as such then.
+  /// Returns whether an entry answers a flight, and marks the entry if it does.
   private func isSharedAnswer(_ copy: Outcome, for flight: Flight) -> Bool {
     let now = time.now()
     if now >= copy.deadline {
@@ -255,14 +255,14 @@ extension KeyedCache {
     return copy
   }
 
-  /// An entry that serves as a fallback only.
+  /// Returns a copy of an entry that serves as a fallback only.
   private func restored(_ entry: CacheEntry<Value>) -> ValueOutcome<Value> {
     let copy = restored(entry, age: wallClockTime() - entry.storedAt)
     copy.isOutdated = true
     return copy
   }
 
-  /// Removes the value of a key that the tier does not confirm, so that it does not stand in for a failed fetch.
+  /// Removes the value of a key that the tier does not confirm, so that it is not a fallback for a failed fetch.
   private func dropUnconfirmed(_ flight: Flight, isRemoved: Bool) {
     let key = key(of: flight)
     var effects = makeEffects()
@@ -290,14 +290,14 @@ extension KeyedCache {
     let previous: Outcome?
   }
 
-  /// Fetches without the shared tier, for the callers that wait now.
+  /// Fetches without the shared tier, for the current callers.
   private func fetchAlone(
     _ flight: Flight,
     _ name: String,
     _ link: SharedLink<Key, Value>
   ) async -> Outcome {
     if flight.isCancelled { return Outcome(.cancelled, error: CancellationError()) }
-    // The value is looked up again before it is used once more.
+    // The value is looked up again before it is used again.
     link.watch(of: flight)?.note()
     flight.previous = nil
     operations.countFetch(self, flight)
@@ -316,7 +316,7 @@ extension KeyedCache {
     }
   }
 
-  /// Forgets that the value of a key has to be written: a newer one is about to take its place, which is not.
+  /// Removes the record of a value to write, because a newer value that is not written is about to replace it.
   private func forgetChange(_ flight: Flight) {
     let key = key(of: flight)
     var effects = makeEffects()
@@ -409,7 +409,7 @@ extension KeyedCache {
     }
   }
 
-  /// Stores the result of a fetch in the shared tier, or gives the lease back.
+  /// Stores the result of a fetch in the shared tier, or releases the lease.
   private func handOver(
     _ outcome: Outcome,
     of flight: Flight,
@@ -435,7 +435,7 @@ extension KeyedCache {
         link.withDebts { $0.catchUp(lease.key) }
         link.note(lease.version, of: lease.key)
       case .cleared, .superseded:
-        // It is for the callers that wait now. The entry of the tier, if any, is newer.
+        // The result is for the current callers. The entry of the tier, if any, is newer.
         outcome.kind = .transient
         outcome.isOutdated = true
       }
@@ -450,7 +450,7 @@ extension KeyedCache {
     return outcome
   }
 
-  /// Gives leases back without values.
+  /// Releases leases without values.
   private func release(
     _ leases: [FetchLease],
     of flights: [Flight],
@@ -464,7 +464,7 @@ extension KeyedCache {
     link.noteOwnChanges(flights)
   }
 
-  /// Calls the cacher, also if the current task is cancelled.
+  /// Calls the cacher, even if the current task is cancelled.
   private func completing<Result: Sendable>(
     _ operation: @escaping @concurrent @Sendable () async throws -> Result,
     _ storage: Storage<Key, Value>
@@ -474,6 +474,6 @@ extension KeyedCache {
 }
 
 extension Outcome {
-  /// Whether an older stored copy must not take the place of the value.
+  /// Whether an older stored copy must not replace the value.
   @usableFromInline final var removesCopy: Bool { kind == .transient && !isOutdated }
 }

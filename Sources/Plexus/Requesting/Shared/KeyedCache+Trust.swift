@@ -1,9 +1,9 @@
 // MARK: - Trust
 
 extension KeyedCache {
-  /// Whether copies in memory are used without a look in the shared tier.
+  /// Returns whether copies in memory are used without a look in the shared tier.
   ///
-  /// If announcements may have been lost, everything in memory is marked first.
+  /// If announcements can have been lost, all values in memory are marked first.
   @usableFromInline
   @inline(never)
   func isTrusted() -> Bool {
@@ -30,7 +30,7 @@ extension KeyedCache {
     case .everything:
       if link.trust.generation == link.seenGeneration { distrustAll() } else { _ = isTrusted() }
       _ = link.note(changesOf: nil)
-      // The engine may be there again.
+      // The engine can be reachable again.
       share()
     }
   }
@@ -46,13 +46,13 @@ extension KeyedCache {
     live?.confirm()
   }
 
-  /// Marks all values, and cuts off all flights: their results are for the callers that wait for them.
+  /// Marks all values, and detaches all flights: their results are only for their current callers.
   func distrustAll() {
     var effects = makeEffects()
     var lives: [LiveFetching<Key, Value>] = []
     shards.withEachLock { shard in
       lives += shard.extras?.lives.entries.map(\.element.fetching) ?? []
-      // From the end, since a removal moves the last place.
+      // From the end, because a removal moves the last entry.
       for index in shard.keys.entries.indices.reversed() {
         let state = shard[index].state
         if state.isAtRest {
@@ -87,7 +87,7 @@ extension KeyedCache {
 // MARK: - Debts
 
 extension KeyedCache {
-  /// Notes that the values of some keys have changed at their origin, and tells the shared tier.
+  /// Marks the values of some keys as changed at their origin, also in the shared tier.
   @usableFromInline
   @inline(never)
   func outdateShared(_ names: [String]) {
@@ -95,7 +95,7 @@ extension KeyedCache {
     share()
   }
 
-  /// Notes that all values have changed at their origin, and tells the shared tier of the ones that are known.
+  /// Marks all values as changed at their origin, and in the shared tier the values of the known keys.
   func outdateAllShared() {
     guard let link else { return }
     let names = link.knownKeys.map(\.name)
@@ -107,7 +107,7 @@ extension KeyedCache {
     share()
   }
 
-  /// Writes, removes and outdates in the shared tier what it does not know yet.
+  /// Enqueues the pending writes, removals and refreshes of the shared tier.
   @usableFromInline
   func share() {
     guard let link, let storage, link.schedule() else { return }
@@ -134,7 +134,7 @@ extension KeyedCache {
 
   /// Pays the debts that concern some keys, if there are any.
   ///
-  /// - Returns: Whether the entries of these keys can be used, and may be stored.
+  /// - Returns: Whether the entries of these keys can be used and stored.
   func settleDebts(
     of names: [(name: String, flight: Flight)],
     _ link: SharedLink<Key, Value>,

@@ -12,24 +12,24 @@
 /// ## Copies in memory
 ///
 /// Each process keeps copies in memory, which answer requests without a round trip while ``trust`` holds. The engine
-/// announces changes of its entries: ``observeChanges(_:)``. A copy that has changed elsewhere, or that was made before a gap
-/// in the announcements, is looked up again before it is used.
+/// announces changes of its entries: ``observeChanges(_:)``. A copy that has changed elsewhere, or that was made before
+/// a gap in the announcements, is looked up again before it is used.
 ///
 /// ## Removals
 ///
-/// A lease ends when its key is removed or outdated, or when everything is removed. What was fetched under it is not
-/// stored any more, in whatever order the messages arrive. The ``Cacher/generation`` counts the removals of everything,
-/// as far as the process knows, and ``Cacher/store(_:)`` leaves out values from before one.
+/// A lease ends when its key is removed or outdated, or when everything is removed. A value that was fetched under it
+/// is then no longer stored, in whatever order the messages arrive. The ``Cacher/generation`` counts the removals of
+/// everything that have reached the process, and ``Cacher/store(_:)`` skips values from before one.
 ///
 /// ## Failing
 ///
-/// If the engine cannot be reached, requests fetch without it: within a process a key is still fetched once at a time,
-/// and the values are not kept beyond the requests that waited for them.
+/// If the engine cannot be reached, requests fetch without it: within a process, requests of a key are still coalesced,
+/// and values are not stored beyond the requests that waited for them.
 ///
 /// ## Implementing a shared cacher
 ///
-/// One shared cacher serves one cache of each process. The engine's clock decides about the age of entries and the end
-/// of leases. The conformance suite of `PlexusSharedTesting` checks an implementation.
+/// One shared cacher serves one cache of each process. The engine's clock determines the age of entries and the end of
+/// leases. The conformance suite of `PlexusSharedTesting` checks an implementation.
 public protocol SharedCacher<Value>: Cacher {
   /// The time until which copies in memory are used without asking the engine.
   ///
@@ -46,24 +46,24 @@ public protocol SharedCacher<Value>: Cacher {
   /// - Throws: An error if it has failed for all keys, as when the engine cannot be reached.
   func look(for wishes: [String: SharedWish]) async throws -> [String: SharedFinding<Value>]
 
-  /// Stores a value that was fetched under a lease, and gives the lease back.
+  /// Stores a value that was fetched under a lease, and releases the lease.
   ///
   /// - Parameters:
-  ///   - entry: The value. Its ``CacheEntry/storedAt`` is ignored: the engine notes the time.
+  ///   - entry: The value. Its ``CacheEntry/storedAt`` is ignored: the engine records the time.
   ///   - lease: The lease.
   /// - Returns: Whether the value was stored.
-  /// - Throws: An error if the engine cannot be reached; it may have stored the value.
+  /// - Throws: An error if the engine cannot be reached; it can have stored the value.
   func fill(_ entry: CacheEntry<Value>, under lease: FetchLease) async throws -> SharedFill
 
-  /// Gives leases back without a value.
+  /// Releases leases without a value.
   ///
   /// - Parameters:
   ///   - leases: The leases; lost ones are ignored.
-  ///   - failure: The failure of the fetches, which is handed to the callers that wait for them; `nil` if one of
-  ///     those callers is to fetch.
+  ///   - failure: The failure of the fetches, which is passed to the callers that wait for them; `nil` if one of
+  ///     these callers is to fetch.
   func release(_ leases: [FetchLease], because failure: SharedFailure?) async
 
-  /// Notes that values have changed at their origin: from now on their entries serve as fallbacks only.
+  /// Marks values as changed at their origin: from now on their entries serve as fallbacks only.
   ///
   /// Leases for these keys end.
   ///

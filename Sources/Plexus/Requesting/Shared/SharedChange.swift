@@ -2,7 +2,7 @@
 public enum SharedChange: Hashable, Sendable {
   /// The entries or leases of these keys have changed.
   case changed(Set<String>)
-  /// Any entry may have changed.
+  /// Any entry can have changed.
   case everything
 }
 
@@ -32,7 +32,7 @@ public enum ClearReach: Hashable, Sendable {
   case shared
   /// All processes: no request that begins afterwards is answered with a value that was fetched before.
   ///
-  /// Processes that do not react are waited for until their trust is over.
+  /// The call waits for processes that do not react until their trust has ended.
   case everywhere
 }
 

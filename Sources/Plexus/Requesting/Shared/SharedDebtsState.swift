@@ -1,6 +1,6 @@
-/// The keys of a shared cache about which the engine has yet to be told, or that this process is ahead of.
+/// The keys of a shared cache whose changes are still to be sent to the engine, or whose values are newer here.
 struct SharedDebtsState: Sendable {
-  /// The number of keys that are noted one by one as being ahead of the engine.
+  /// The number of keys that are recorded one by one as being ahead of the engine.
   static var limit: Int { 65_536 }
 
   /// The keys whose entries have to be outdated.
@@ -8,16 +8,16 @@ struct SharedDebtsState: Sendable {
   private var lastRevision: UInt64 = 0
   /// The keys whose callers were given values that the engine does not have.
   private var ahead: Set<String> = []
-  /// The time until which every entry may be older than a value that callers were given.
+  /// The time until which every entry can be older than a value that callers were given.
   private var aheadUntil: Nanoseconds?
 
-  /// Notes that the entry of a key has to be outdated.
+  /// Records that the entry of a key has to be outdated.
   mutating func outdate(_ names: some Sequence<String>) {
     lastRevision += 1
     for name in names { outdates[name] = lastRevision }
   }
 
-  /// Whether one of some entries has to be outdated.
+  /// Returns whether one of some entries has to be outdated.
   func hasOutdates(of names: some Sequence<String>) -> Bool {
     !outdates.isEmpty && names.contains { outdates[$0] != nil }
   }
@@ -30,7 +30,7 @@ struct SharedDebtsState: Sendable {
     for (name, revision) in paid where outdates[name] == revision { outdates[name] = nil }
   }
 
-  /// Notes that callers were given a value that the engine does not have.
+  /// Records that callers were given a value that the engine does not have.
   mutating func goAhead(_ name: String, at now: Nanoseconds) {
     ahead.insert(name)
     guard ahead.count > Self.limit else { return }
@@ -38,18 +38,18 @@ struct SharedDebtsState: Sendable {
     aheadUntil = now
   }
 
-  /// Notes that every entry stored until now is outdated for this process.
+  /// Records that every entry stored until now is outdated for this process.
   mutating func goAhead(at now: Nanoseconds) {
     ahead = []
     aheadUntil = now
   }
 
-  /// Whether an entry may be older than a value that callers were given.
+  /// Returns whether an entry can be older than a value that callers were given.
   func isBehind(_ name: String, storedAt: Nanoseconds) -> Bool {
     ahead.contains(name) || aheadUntil.map { storedAt <= $0 } ?? false
   }
 
-  /// Notes that the engine has a value that is newer than all that callers were given.
+  /// Records that the engine has a value that is newer than all that callers were given.
   mutating func catchUp(_ name: String) {
     ahead.remove(name)
   }

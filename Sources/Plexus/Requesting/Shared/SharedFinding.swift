@@ -10,7 +10,7 @@ public enum SharedFinding<Value: Sendable>: Sendable {
   case busy(SharedVersion, previous: CacheEntry<Value>?, holderUntil: Duration)
   /// The failure of the fetch that the wish awaits.
   case failedElsewhere(SharedFailure)
-  /// No entry that satisfies the wish, which does not ask for a lease.
+  /// No entry that satisfies the wish, which does not request a lease.
   case missing(previous: CacheEntry<Value>?)
 }
 

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// The connection of a cache with its ``SharedCacher``: its looks in progress, and what it owes to the engine.
+/// The connection of a cache with its ``SharedCacher``: its looks in progress, and its pending changes of the engine.
 @usableFromInline
 final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   typealias HashedKey = (key: Key, hash: UInt64)
@@ -35,9 +35,9 @@ final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   // MARK: - Looks
 
-  /// Notes that a flight is about to look for its key.
+  /// Records that a flight is about to look for its key.
   ///
-  /// - Returns: Its watch, and whether there are so many keys that those without a value should be forgotten.
+  /// - Returns: Its watch, and whether there are so many keys that keys without a value should be removed.
   func watch(_ flight: Flight, name: String, key: Key) -> (SharedWatch, isCrowded: Bool) {
     let watch = SharedWatch(name, generation: trust.generation)
     let (known, isCrowded) = state.withLock { state -> (SharedWatch?, Bool) in
@@ -55,12 +55,12 @@ final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     state.withLock { $0.watchesOfFlights[ObjectIdentifier(flight)] }
   }
 
-  /// The version of the value that memory has from the engine, if any.
+  /// Returns the version of the value that memory has from the engine, if any.
   func version(of name: String) -> SharedVersion? {
     state.withLock { $0.keys[name]?.version }
   }
 
-  /// Notes the version of a value that the engine has; `nil` for a value that it does not have.
+  /// Records the version of a value that the engine has; `nil` for a value that it does not have.
   func note(_ version: SharedVersion?, of name: String) {
     state.withLock { $0.keys[name]?.version = version }
   }
@@ -81,10 +81,10 @@ final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return watch.hasChanged || watch.generation != trust.generation
   }
 
-  /// Notes changes of entries.
+  /// Informs the watches of changed entries.
   ///
   /// - Parameter names: The names of the keys; `nil` for all.
-  /// - Returns: The keys, as far as they were looked up.
+  /// - Returns: The named keys that were looked up; none for `nil`.
   func note(changesOf names: Set<String>?) -> [HashedKey] {
     let (keys, watches) = state.withLock { state in
       guard let names else { return ([HashedKey](), state.watches.values.flatMap(\.self)) }
@@ -94,7 +94,7 @@ final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return keys
   }
 
-  /// Notes that flights have filled or released their leases, for which other flights of this process can wait.
+  /// Informs other flights of this process that flights have filled or released the leases of their keys.
   func noteOwnChanges(_ flights: [Flight]) {
     let watches = state.withLock { state in
       flights.flatMap { flight -> [SharedWatch] in
@@ -110,7 +110,7 @@ final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     state.withLock { state in state.keys.map { ($0.key, $0.value.key) } }
   }
 
-  /// Forgets keys, except the ones that are being looked up.
+  /// Removes keys, except keys that are being looked up.
   func forget(_ names: [String]) {
     let removed = state.withLock { state in
       let removed = names.map {
@@ -124,14 +124,14 @@ final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   // MARK: - Debts
 
-  /// Notes that the debts are about to be paid.
+  /// Records that the pending changes are about to be sent.
   ///
-  /// - Returns: Whether that was not noted before.
+  /// - Returns: Whether that was not recorded before.
   func schedule() -> Bool {
     !isScheduled.exchange(true, ordering: .acquiringAndReleasing)
   }
 
-  /// Notes that the payment of the debts begins: further ones need another one.
+  /// Records that the pending changes are being sent: later ones need another turn.
   func begin() {
     isScheduled.store(false, ordering: .releasing)
   }
@@ -145,7 +145,7 @@ final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Outdates the entries that have to be outdated.
   ///
-  /// - Throws: An error of the cacher; the debts remain then.
+  /// - Throws: An error of the cacher, in which case the changes stay pending.
   func payOutdates() async throws {
     let owed = withDebts { $0.owed }
     guard !owed.isEmpty else { return }

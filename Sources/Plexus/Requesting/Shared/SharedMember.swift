@@ -3,7 +3,7 @@ protocol SharedMember: AnyObject, Sendable {
   /// Whether its cacher is shared.
   var isShared: Bool { get }
 
-  /// Forgets the values in memory, and cuts off the fetches in progress.
+  /// Removes the values in memory, and detaches the fetches in progress.
   func forgetHere()
 
   /// Removes the entries of its shared cacher, if any, and waits until no process uses its copies of them.

@@ -1,6 +1,6 @@
-/// The interest of one flight in the changes of its key, from before its first look until its value is in memory.
+/// The observation of changes of a flight's key, from before its first look until its value is in memory.
 ///
-/// A change that arrives during a look marks it: the reply may come before the announcement on the wire and be
+/// A change that arrives during a look marks it: the reply can come before the announcement on the wire and be
 /// processed after it.
 final class SharedWatch: Sendable {
   private struct State {
@@ -21,12 +21,12 @@ final class SharedWatch: Sendable {
   /// Whether the key has changed since the last look began.
   var hasChanged: Bool { state.withLock { $0.hasChanged } }
 
-  /// Notes that a look begins.
+  /// Records that a look begins.
   func begin() {
     state.withLock { $0.hasChanged = false }
   }
 
-  /// Notes a change of the key.
+  /// Records a change of the key, and resumes the waiting flight.
   func note() {
     let waiting = state.withLock { state in
       state.hasChanged = true

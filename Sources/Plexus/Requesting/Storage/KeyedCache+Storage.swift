@@ -161,7 +161,7 @@ extension KeyedCache {
 extension KeyedCache {
   /// Writes the values that the cacher does not have.
   ///
-  /// - Throws: A ``CacherError`` with the names of failed writes and removals, or the error of the removal of everything.
+  /// - Throws: A ``CacherError`` with the names of failed writes and removals, or the error of a complete removal.
   @usableFromInline
   func flush() async throws {
     guard let storage else { return }

@@ -45,7 +45,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline let isReadFirst: Bool
   /// The only name, if the cache has a single key: no other entry must be removed then.
   let onlyName: String?
-  /// Whether the cacher is shared: then fetched values are stored by their leases, and refreshes are recorded elsewhere.
+  /// Whether the cacher is shared: fetched values are then stored by their leases, and refreshes recorded elsewhere.
   @usableFromInline let isShared: Bool
   /// Whether the cache has a capacity, so that the records here are bounded, too.
   let isBounded: Bool
