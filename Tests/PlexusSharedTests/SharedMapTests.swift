@@ -178,6 +178,35 @@ struct `Maps with a shared tier` {
     #expect(fetches.entries == [["b"]])
   }
 
+  @Test func `the time of a fetch of several keys, and of a fetch without the others, is counted`()
+    async throws
+  {
+    let (started, clock) = (Log<Set<String>>(), clock)
+    let bulk = MultiplexerMap<String, String>.bulk(
+      id: "values",
+      cacher: engine.node(),
+      clock: clock
+    ) { keys in
+      started.append(Set(keys))
+      clock.advance(by: .seconds(keys.count))
+      return Dictionary(uniqueKeysWithValues: keys.map { ($0, "bulk") })
+    }
+    _ = await bulk.request(["a", "b"])
+    #expect(bulk.statistics.fetchTime == .seconds(2))
+    // A key that another node fetches is waited for, and then fetched alone, since that fetch is cancelled.
+    let other = makeNode { $0.whenUnobserved = .cancel }
+    other.gate.close()
+    let first = Task { try await other.map.request("c") }
+    await other.gate.arrivals(1)
+    async let both = bulk.request(["c", "d"])
+    await started.first(2)
+    first.cancel()
+    #expect(try await both.mapValues { try $0.get() } == ["c": "bulk", "d": "bulk"])
+    #expect(started.entries == [["a", "b"], ["d"], ["c"]])
+    #expect(bulk.statistics.fetchTime == .seconds(4))
+    #expect(bulk.statistics.longestFetch == .seconds(2))
+  }
+
   // MARK: - Time
 
   @Test func `the age of a value is that of the engine, whatever clock its node has`() async throws

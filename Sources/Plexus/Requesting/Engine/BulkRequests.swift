@@ -247,38 +247,58 @@ extension KeyedCache {
     in batch: BulkFlight,
     with bulkFetch: @escaping BulkFetch
   ) async {
-    let keys = keys(of: flights)
     if let generation = storage?.generation {
       for flight in flights { flight.generation = generation }
     }
     var launched: [Flight] = []
     var failures = Failures()
     do {
-      let values = try await attempts(of: batch) { batch, _ in
-        try await WaitScope.local.withValue(batch) { try await bulkFetch(keys) }
-      }
-      countTime(of: batch)
-      for flight in flights { flight.duration = batch.duration }
+      let values = try await values(of: flights, in: batch, with: bulkFetch)
       for flight in flights {
-        let key = key(of: flight)
         do {
-          guard let outcome = try values.outcome(of: key, renewing: flight.previous.map(valued))
-          else {
-            throw MultiplexerError.missingKey("\(key)")
-          }
-          let next = finish(flight, with: outcome, isBulk: true)
+          let next = finish(flight, with: try outcome(of: flight, in: values), isBulk: true)
           if !next.isEmpty { launched += next }
         } catch {
           launched += fail(flight, with: error, copies, &failures)
         }
       }
     } catch {
-      countTime(of: batch)
-      for flight in flights { flight.duration = batch.duration }
       for flight in flights { launched += fail(flight, with: error, copies, &failures) }
     }
     launch(launched)
     await finish(failures)
+  }
+
+  /// Calls the user's fetch, and counts its time.
+  @inlinable
+  func values(
+    of flights: [Flight],
+    in batch: BulkFlight,
+    with bulkFetch: @escaping BulkFetch
+  ) async throws -> BulkValues<Key, Value> {
+    let keys = keys(of: flights)
+    defer {
+      countTime(of: batch)
+      for flight in flights { flight.duration = batch.duration }
+    }
+    return try await attempts(of: batch) { batch, _ in
+      try await WaitScope.local.withValue(batch) { try await bulkFetch(keys) }
+    }
+  }
+
+  /// Returns the outcome of one key of a fetch.
+  ///
+  /// - Throws: The error of the key; ``MultiplexerError/missingKey(_:)`` if the fetch has returned nothing for it.
+  @inlinable
+  func outcome(
+    of flight: Flight,
+    in values: BulkValues<Key, Value>
+  ) throws -> ValueOutcome<Value> {
+    let key = key(of: flight)
+    guard let outcome = try values.outcome(of: key, renewing: flight.previous.map(valued)) else {
+      throw MultiplexerError.missingKey("\(key)")
+    }
+    return outcome
   }
 
   /// Reads the stored copies of several flights, and fetches the rest.

@@ -445,10 +445,10 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     shards.withLock(hash: flight.hash) { $0.statistics.fetches &+= 1 }
   }
 
-  /// Counts the time that a fetch of several keys has taken.
+  /// Counts the time that a fetch has taken.
   @usableFromInline
-  func countTime(of batch: BulkFlight) {
-    shards.withLock(hash: batch.hash) { $0.countTime(of: batch) }
+  func countTime(of flight: Flight) {
+    shards.withLock(hash: flight.hash) { $0.countTime(of: flight) }
   }
 
   /// Cancels a flight that no caller waits for, unless it continues for another reason.

@@ -100,6 +100,7 @@ extension KeyedCache {
       for flight in single {
         group.addTask {
           let outcome = await self.share(flight, by: link, storage)
+          self.countTime(of: flight)
           self.launch(self.finish(flight, with: outcome, isBulk: true))
         }
       }
@@ -356,18 +357,14 @@ extension KeyedCache {
     _ storage: Storage<Key, Value>,
     with bulkFetch: @escaping BulkFetch
   ) async {
-    let keys = keys(of: granted.map(\.flight))
     if let first = granted.first { operations.countFetch(self, first.flight) }
     let values: BulkValues<Key, Value>
     do {
-      values = try await attempts(of: batch) { _, _ in
-        try await WaitScope.local.withValue(batch) { try await bulkFetch(keys) }
-      }
+      values = try await self.values(of: granted.map(\.flight), in: batch, with: bulkFetch)
     } catch {
       await release(granted.map(\.lease), of: granted.map(\.flight), because: error, link, storage)
       var launched: [Flight] = []
       for (index, item) in granted.enumerated() {
-        item.flight.duration = batch.duration
         let outcome = failure(
           error,
           grounds(of: error),
@@ -382,16 +379,10 @@ extension KeyedCache {
     }
     await withTaskGroup { group in
       for item in granted {
-        item.flight.duration = batch.duration
         group.addTask {
           let outcome: Outcome
           do {
-            let key = self.key(of: item.flight)
-            let previous = item.flight.previous.map { self.valued($0) }
-            guard let value = try values.outcome(of: key, renewing: previous) else {
-              throw MultiplexerError.missingKey("\(key)")
-            }
-            outcome = value
+            outcome = try self.outcome(of: item.flight, in: values)
           } catch {
             outcome = Outcome(.failure, error: error)
           }
