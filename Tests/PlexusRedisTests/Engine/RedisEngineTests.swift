@@ -52,16 +52,22 @@ struct `Caches over a Redis server` {
     var fetchCount: Int { fetches.count }
   }
 
+  /// Returns an engine that is connected, and whose commands have time, however busy the machine is.
+  private func connected(to server: RedisServer) async throws -> RedisEngine {
+    var options = RedisOptions()
+    options.commandTimeout = .seconds(60)
+    let engine = try RedisEngine(server.address, options: options)
+    for await health in engine.health() where health == .connected { break }
+    return engine
+  }
+
   @Test(arguments: SharedCacherConformance.Rule.allCases)
   func `passes the conformance suite`(rule: SharedCacherConformance.Rule) async throws {
     let server = try RedisServer()
     let suite = SharedCacherConformance { count in
       var nodes: [any SharedCacher<String>] = []
       for _ in 0..<count {
-        var options = RedisOptions()
-        options.commandTimeout = .seconds(60)
-        let engine = try RedisEngine(server.address, options: options)
-        for await health in engine.health() where health == .connected { break }
+        let engine = try await connected(to: server)
         nodes.append(engine.cacher(String.self, space: "space", schema: "1"))
       }
       return nodes
@@ -174,10 +180,7 @@ struct `Caches over a Redis server` {
 
   @Test func `many values are written and removed`() async throws {
     let server = try RedisServer()
-    var options = RedisOptions()
-    options.commandTimeout = .seconds(60)
-    let engine = try RedisEngine(server.address, options: options)
-    for await health in engine.health() where health == .connected { break }
+    let engine = try await connected(to: server)
     let cacher = engine.cacher(Int.self, space: "values", schema: "1")
     let keys = (0..<1_200).map { "\($0)" }
     try await cacher.store(
@@ -192,10 +195,7 @@ struct `Caches over a Redis server` {
 
   @Test func `a thousand keys are stored, looked up and removed in parts`() async throws {
     let server = try RedisServer()
-    var options = RedisOptions()
-    options.commandTimeout = .seconds(60)
-    let engine = try RedisEngine(server.address, options: options)
-    for await health in engine.health() where health == .connected { break }
+    let engine = try await connected(to: server)
     let cacher = engine.cacher(Int.self, space: "values", schema: "1")
     let monitor = try await RedisMonitor(server)
     // The commands of a heart have no entries among their keys.
@@ -224,10 +224,7 @@ struct `Caches over a Redis server` {
 
   @Test func `a part that fails names its keys, and the other keys are found`() async throws {
     let server = try RedisServer()
-    var options = RedisOptions()
-    options.commandTimeout = .seconds(60)
-    let engine = try RedisEngine(server.address, options: options)
-    for await health in engine.health() where health == .connected { break }
+    let engine = try await connected(to: server)
     let cacher = engine.cacher(Int.self, space: "values", schema: "1")
     _ = try RedisShell.run("SET {values}:e:7 text", on: server)
     let keys = Set((0..<1_000).map { "\($0)" })

@@ -274,8 +274,7 @@ extension KeyedCache {
       let base = edits.flatMap { Shard.base(of: entry.key, hash: entry.hash, in: $0) }
       let copy = ValueOutcome(base ?? value)
       entry.element.state.describe(copy)
-      shard.extras?.pendingWrites?.depart(entry.key, hash: entry.hash, copy, limit: limit, &effects)
-      if shard.extras?.pendingWrites?.hasDepartures == true { effects.callsCacher = true }
+      shard.depart(entry.key, entry.hash, copy, limit: limit, &effects)
     }
     guard shard.hasHubs || !isAtRest else { return }
     shard.publish(.unknown, entry.key, entry.hash, &effects)

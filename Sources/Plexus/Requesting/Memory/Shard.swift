@@ -434,7 +434,19 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     guard let copy = confirmedCopy(index) else { return }
     // With a slow cacher, a few times as many values wait to be written as are in memory.
     let limit = extras?.eviction.map { max(1024, 4 * min($0.count, $0.limit)) }
-    extras?.pendingWrites?.depart(entry.key, hash: entry.hash, copy, limit: limit, &effects)
+    depart(entry.key, entry.hash, copy, limit: limit, &effects)
+  }
+
+  /// Keeps a copy of a value that leaves memory until it is written.
+  @usableFromInline
+  func depart(
+    _ key: Key,
+    _ hash: UInt64,
+    _ copy: ValueOutcome<Value>,
+    limit: Int?,
+    _ effects: inout Effects
+  ) {
+    extras?.pendingWrites?.depart(key, hash: hash, copy, limit: limit, &effects)
     if extras?.pendingWrites?.hasDepartures == true { effects.callsCacher = true }
   }
 

@@ -38,9 +38,7 @@ extension KeyedCache {
   /// Marks the value of a key: it is used again once it has been looked up.
   func distrust(_ key: Key, hash: UInt64) {
     let live = shards.withLock(hash: hash) { shard -> LiveFetching<Key, Value>? in
-      if let index = shard.keys.index(of: key, hash: hash), shard.hasValue(index) {
-        shard[index].state.distrust()
-      }
+      shard.distrust(key, hash)
       return shard.live(key, hash)
     }
     live?.confirm()
@@ -76,11 +74,15 @@ extension KeyedCache {
   func endWatch(of flight: Flight) {
     guard let link, link.end(flight) else { return }
     let key = key(of: flight)
-    shards.withLock(hash: flight.hash) { shard in
-      if let index = shard.keys.index(of: key, hash: flight.hash), shard.hasValue(index) {
-        shard[index].state.distrust()
-      }
-    }
+    shards.withLock(hash: flight.hash) { $0.distrust(key, flight.hash) }
+  }
+}
+
+extension Shard {
+  /// Marks the value of a key, if there is one.
+  fileprivate mutating func distrust(_ key: Key, _ hash: UInt64) {
+    guard let index = keys.index(of: key, hash: hash), hasValue(index) else { return }
+    self[index].state.distrust()
   }
 }
 
