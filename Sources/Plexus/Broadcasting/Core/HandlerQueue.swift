@@ -1,6 +1,3 @@
-// @unchecked Sendable because Swift requires it of a class with subclasses: a report has no fields itself. Effects
-// belong to one thread: the one whose change created them.
-
 internal import Synchronization
 
 /// A queue of elements for handlers that are called one after another: the synchronous handlers of a source that
@@ -581,53 +578,6 @@ private func bounded(_ limit: Int) -> Int {
   min(max(limit, 1), 1 << 32)
 }
 
-extension HandlerQueue {
-  /// The work that remains for handlers after a change, to be done with no lock held; most changes leave none.
-  @usableFromInline
-  final class Effects: @unchecked Sendable {
-    /// The queues whose task this thread starts, or whose handlers it calls.
-    @exclusivity(unchecked) @safe
-    @usableFromInline var queues: ContiguousArray<HandlerQueue> = []
-    /// The elements that no handler gets anymore.
-    @exclusivity(unchecked) @safe
-    var discarded: ContiguousArray<Item> = []
-    /// Whether elements that were not handled have been taken back.
-    @exclusivity(unchecked) @safe
-    var takesBack = false
-
-    private init() {}
-
-    /// Returns the effects of a change, creating them if there are none yet.
-    static func of(_ effects: inout Effects?) -> Effects {
-      if let effects { return effects }
-      let new = Effects()
-      effects = new
-      return new
-    }
-
-    /// Does the remaining work; called once, with no lock held.
-    ///
-    /// - Parameter woken: The tasks to resume. Tasks before a queue in subscription order are resumed before its task.
-    @usableFromInline
-    func perform(resuming woken: ContiguousArray<Waiter.ParkedTask> = []) {
-      var next = 0
-      for queue in queues where queue.direct == nil {
-        while next < woken.count, woken[next].id < queue.id {
-          woken[next].resume()
-          next += 1
-        }
-        queue.attend()
-      }
-      for task in woken[next...] { task.resume() }
-      for item in discarded { item.report?.end(notified: 0, handled: 0) }
-      for queue in queues where queue.direct != nil {
-        if takesBack { queue.direct?.takeBack(in: queue) }
-        queue.attend()
-      }
-    }
-  }
-}
-
 // MARK: - Calls by the sending thread
 
 extension HandlerQueue {
@@ -692,25 +642,6 @@ extension HandlerQueue {
   }
 }
 
-extension Handler {
-  /// A handler that sending threads call, with no lock held.
-  @usableFromInline
-  protocol DirectCalls: AnyObject, Sendable {
-    /// Whether the handler gets the elements, one at a time and in order, rather than notifications.
-    var isOrdered: Bool { get }
-    /// Delivers an element.
-    func call(_ box: AnyBox, _ sequence: Int, in queue: HandlerQueue)
-    /// Notes that an element was sent: instead of the element, or because another thread delivers it.
-    func note()
-    /// Notes that elements sent before have been taken back.
-    func takeBack(in queue: HandlerQueue)
-    /// Removes handlers behind this one whose owners have been released.
-    func removeOrphans()
-    /// Notes that the source has ended.
-    func end()
-  }
-}
-
 // MARK: - Queues without a source
 
 extension HandlerQueue {
@@ -727,48 +658,5 @@ extension HandlerQueue {
     var effects: Effects?
     enqueue(Item(box: box, sequence: 0), &effects)?.resume()
     effects?.perform()
-  }
-}
-
-extension HandlerQueue {
-  /// The calls of a handler that can suspend, one after the other.
-  final class Calls: Sendable {
-    /// The number of the element that the handler is called with, or was called with last.
-    let sequence = Atomic<Int>(0)
-    private let note = Locked<(any AnyObject & Sendable)?>(nil)
-
-    /// The note of the source on the current call, or on the last one.
-    var latest: (any AnyObject & Sendable)? {
-      note.withLock { $0 }
-    }
-
-    /// Records the beginning of a call.
-    ///
-    /// - Parameter call: The note of the source on the call.
-    func begin(_ call: any AnyObject & Sendable) {
-      let previous = note.withLock { note in
-        defer { note = call }
-        return note
-      }
-      withExtendedLifetime(previous) {}
-    }
-  }
-}
-
-extension HandlerQueue {
-  /// A report on the results of the handlers that are called for one element.
-  @usableFromInline
-  class Report: @unchecked Sendable {
-    /// Begins the report, before the first handler is called.
-    ///
-    /// - Returns: Whether the element is still to be handled.
-    func begin() -> Bool { true }
-
-    /// Ends the report, after the last handler has returned; called with no lock held.
-    ///
-    /// - Parameters:
-    ///   - notified: The number of handlers that were called.
-    ///   - handled: The number of successes among them.
-    func end(notified: Int, handled: Int) {}
   }
 }

@@ -1,0 +1,46 @@
+// @unchecked Sendable because Swift requires it of a class with subclasses: a report has no fields itself.
+
+internal import Synchronization
+
+extension HandlerQueue {
+  /// The calls of a handler that can suspend, one after the other.
+  final class Calls: Sendable {
+    /// The number of the element that the handler is called with, or was called with last.
+    let sequence = Atomic<Int>(0)
+    private let note = Locked<(any AnyObject & Sendable)?>(nil)
+
+    /// The note of the source on the current call, or on the last one.
+    var latest: (any AnyObject & Sendable)? {
+      note.withLock { $0 }
+    }
+
+    /// Records the beginning of a call.
+    ///
+    /// - Parameter call: The note of the source on the call.
+    func begin(_ call: any AnyObject & Sendable) {
+      let previous = note.withLock { note in
+        defer { note = call }
+        return note
+      }
+      withExtendedLifetime(previous) {}
+    }
+  }
+}
+
+extension HandlerQueue {
+  /// A report on the results of the handlers that are called for one element.
+  @usableFromInline
+  class Report: @unchecked Sendable {
+    /// Begins the report, before the first handler is called.
+    ///
+    /// - Returns: Whether the element is still to be handled.
+    func begin() -> Bool { true }
+
+    /// Ends the report, after the last handler has returned; called with no lock held.
+    ///
+    /// - Parameters:
+    ///   - notified: The number of handlers that were called.
+    ///   - handled: The number of successes among them.
+    func end(notified: Int, handled: Int) {}
+  }
+}
