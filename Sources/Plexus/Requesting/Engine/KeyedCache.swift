@@ -205,6 +205,29 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     ticket: RefreshTicket
   ) async throws -> ValueOutcome<Value> {
     let scope = WaitScope.awaited
+    switch admit(key, hash: hash, ticket: ticket, scope: scope) {
+    case .answered(let outcome):
+      return outcome
+    case .failed(let error):
+      throw error
+    case .waits(let flight, let place):
+      let isSoft = ticket.isNone && policy.softTimeout != nil
+      return valued(try await wait(for: flight, in: place, scope: scope, isSoft: isSoft))
+    }
+  }
+
+  /// Answers a request, or begins its wait for a flight.
+  ///
+  /// This is not a part of the asynchronous function: if inlined there, all its temporary values would be stored in
+  /// the frame, of which there is one for each waiting caller.
+  @inlinable
+  @inline(never)
+  func admit(
+    _ key: Key,
+    hash: UInt64,
+    ticket: RefreshTicket,
+    scope: WaitNode?
+  ) -> Admission {
     var effects = makeEffects()
     let admission = admit(key, hash: hash, ticket: ticket, Caller(scope, at: time.now()), &effects)
     var recursion: MultiplexerError?
@@ -213,16 +236,8 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       recursion = enter(scope, waitingFor: flight, in: place)
     }
     effects.perform(in: self)
-    switch admission {
-    case .answered(let outcome):
-      return outcome
-    case .failed(let error):
-      throw error
-    case .waits(let flight, let place):
-      if let recursion { throw recursion }
-      let isSoft = ticket.isNone && policy.softTimeout != nil
-      return valued(try await wait(for: flight, in: place, scope: scope, isSoft: isSoft))
-    }
+    if let recursion { return .failed(recursion) }
+    return admission
   }
 
   /// Answers a request with a value and its metadata.
