@@ -71,12 +71,12 @@ struct Ring<Element> {
   }
 
   /// Doubles the number of slots, all of which are in use.
-  @usableFromInline
+  @inlinable
+  @inline(never)
   mutating func grow() {
     let former = slots.count
-    let capacity = Swift.max(1, 2 * former)
-    slots.reserveCapacity(capacity)
-    while slots.count < capacity { slots.append(nil) }
+    // The elements are moved, not copied, because nothing else refers to the array.
+    slots.append(contentsOf: repeatElement(nil, count: Swift.max(1, former)))
     // What had wrapped around follows the rest.
     for index in 0..<head { slots.swapAt(index, former &+ index) }
   }

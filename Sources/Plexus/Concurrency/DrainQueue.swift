@@ -39,7 +39,7 @@ final class DrainQueue<Item: Sendable, Value>: @unchecked Sendable {
 
   @usableFromInline
   struct State: Sendable {
-    @usableFromInline var entries = Ring<Entry>()
+    @usableFromInline var entries = ChunkedQueue<Entry>()
     @usableFromInline var isRunning = false
     /// The draining thread, if any.
     @usableFromInline var thread = ThreadID()
@@ -173,7 +173,7 @@ final class DrainQueue<Item: Sendable, Value>: @unchecked Sendable {
       // Tests inject a clock, which is read outside the lock.
       let mayGoOn = allowance.permitsNext(at: now)
       let step = state.withLock { state -> Step in
-        if !mayGoOn, !state.entries.isEmpty, state.entries[0]?.isNested == false {
+        if !mayGoOn, state.entries.oldest?.isNested == false {
           state.isRunning = false
           defer { state.isCovered = true }
           return state.isCovered ? .nothing : .handOver

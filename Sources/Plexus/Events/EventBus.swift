@@ -195,7 +195,7 @@ public final actor EventBus {
     core.withChannel(of: ObjectIdentifier(type), in: scope) { channel in
       var subscription: Subscription<E>?
       let isInserted = channel.insert { id in
-        let hub = BroadcastHub<E>(onEmpty: { [weak channel] in channel?.removeStream(id) })
+        let hub = BroadcastHub<E>(onEmpty: { channel.removeStream(id) })
         subscription = hub.subscription(bufferingPolicy: bufferingPolicy)
         return EventChannel.Stream(id: id, hub: hub, mayRefuse: bufferingPolicy.mayRefuse)
       }

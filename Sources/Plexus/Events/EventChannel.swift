@@ -5,6 +5,8 @@ internal import Synchronization
 /// One lock protects all changes and also covers enqueueing events into the buffers of streams and the queues of
 /// handlers, which establishes a single order. The effects of a change are carried out after the lock is
 /// released. Events are boxed, so that the channel is not generic.
+///
+/// The subscribers retain the channel, and it releases them when they are removed or the bus is released.
 @usableFromInline
 final class EventChannel: Handler.Source {
   struct State: Sendable {
@@ -267,7 +269,7 @@ final class EventChannel: Handler.Source {
   fileprivate func perform(_ effects: consuming EventChannel.Effects) {
     let (isEmpty, finishes, isBehind) = (effects.isEmpty, effects.finishes, effects.isBehind)
     effects.perform()
-    if finishes { closeQueues() }
+    if finishes { end() }
     if isEmpty, let scope { core?.forget(self, scope: scope) }
     if isBehind { catchUp() }
   }
@@ -315,9 +317,13 @@ final class EventChannel: Handler.Source {
     for (stream, _) in remains { stream.finish() }
   }
 
-  private func closeQueues() {
-    let outlets = state.withLock { $0.outlets }
+  /// Closes the queues, and releases the subscribers, which retain the channel.
+  private func end() {
+    let (members, outlets) = state.withLock { state in
+      (state.schedule.removeMembers(), state.outlets)
+    }
     for case .queue(let queue) in outlets { queue.close() }
+    withExtendedLifetime(members) {}
   }
 
   /// Marks the channel as dropped if it is empty; called under the lock of the bus.
@@ -383,7 +389,8 @@ extension EventChannel {
         start: state.sequence,
         queue: queue,
         recipe: recipe,
-        source: self
+        source: self,
+        retainsSource: true
       )
       _ = queue.add(handler, noted(recipe.call, id, queue.calls), replaying: [])
       state.schedule.add(.handler(handler))

@@ -116,6 +116,14 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
     return member
   }
 
+  /// Removes all subscribers of an idle channel.
+  ///
+  /// - Returns: The subscribers, to be released without a lock.
+  mutating func removeMembers() -> [Member] {
+    defer { places = [] }
+    return members
+  }
+
   /// Enqueues an event, and retains it according to its persistence.
   ///
   /// - Returns: The number of the post.

@@ -30,6 +30,30 @@ import Testing
     #expect(bus.core.scopedChannelCount == 0)
   }
 
+  @Test func `are released with their bus, although their handlers and streams retain them`() {
+    weak var channel: EventChannel?
+    weak var scoped: EventChannel?
+    var tokens: [ObservationToken] = []
+    var streams: [Subscription<Ping>] = []
+    do {
+      let bus = EventBus()
+      for scope in [nil, EventScope(1)] {
+        tokens.append(bus.observe(Ping.self, scope: scope) { _ in })
+        tokens.append(bus.observe(Ping.self, scope: scope) { _ async in })
+        bus.observe(id: 1, Ping.self, scope: scope) { _ in }
+        streams.append(bus.subscription(to: Ping.self, scope: scope))
+      }
+      channel = bus.core.channel(of: ObjectIdentifier(Ping.self))
+      scoped = bus.core.channel(of: ObjectIdentifier(Ping.self), in: EventScope(1))
+      #expect(channel != nil)
+      #expect(scoped != nil)
+    }
+    tokens = []
+    streams = []
+    #expect(channel == nil)
+    #expect(scoped == nil)
+  }
+
   @Test func `are removed with their last retained event`() {
     for number in 0..<100 {
       let scope = EventScope(number)

@@ -28,18 +28,32 @@ final class Handler: Registration, @unchecked Sendable {
   /// Whether the owner has been released, if there is one.
   let isOrphaned: (@Sendable () -> Bool)?
   private weak let source: (any Handler.Source)?
+  /// The source, if the handler retains it.
+  private let retainedSource: (any Handler.Source)?
 
+  /// Creates a handler.
+  ///
+  /// - Parameters:
+  ///   - id: The place in subscription order.
+  ///   - start: The number of the first element that the handler gets.
+  ///   - queue: The queue that calls the handler.
+  ///   - recipe: The parts of the handler.
+  ///   - source: The source.
+  ///   - retainsSource: Whether the handler retains the source, which must then release its handlers at its end.
+  ///     Reference counting of an object is slower once there is a weak reference to it.
   init(
     id: Int,
     start: Int,
     queue: HandlerQueue,
     recipe: Handler.Recipe,
-    source: (any Handler.Source)?
+    source: (any Handler.Source)?,
+    retainsSource: Bool = false
   ) {
     self.id = id
     self.start = start
     self.queue = queue
-    self.source = source
+    self.source = retainsSource ? nil : source
+    retainedSource = retainsSource ? source : nil
     isOrphaned = recipe.isOrphaned
     ignoredSender = recipe.limits.ignoredSender
     // Elements of an ignored sender do not count toward the limit, so the others are counted one by one.
@@ -52,7 +66,11 @@ final class Handler: Registration, @unchecked Sendable {
   }
 
   override func remove() {
-    if let source { source.remove(self) } else { queue.remove(self).perform() }
+    if let source = retainedSource ?? source {
+      source.remove(self)
+    } else {
+      queue.remove(self).perform()
+    }
   }
 }
 
