@@ -1,4 +1,4 @@
-/// Whether an event is retained for later subscribers, until when, and how many events are.
+/// Whether an event is retained for later subscribers, for how long, and up to how many.
 ///
 /// ```swift
 /// struct Position: Event {
@@ -31,8 +31,8 @@ public struct EventPersistence: Sendable, Hashable {
   ///   - rule: The rule that ends the retention.
   ///   - limit: The maximum number of events of this type and scope to retain once this one has been
   ///     posted. Zero or less retains none; `nil` means no limit.
-  ///   - timeToLive: The age from which on the event is no longer retained. Zero or less does not retain it
-  ///     at all; `nil` means no limit.
+  ///   - timeToLive: The age at which the event is no longer retained. Zero or less does not retain it at
+  ///     all; `nil` means no limit.
   /// - Returns: The persistence.
   public static func persistent(
     _ rule: PersistenceRule,

@@ -8,7 +8,7 @@
 /// print(name, score, number)
 /// ```
 ///
-/// For a number of requests that is known only at run time, use the same methods of an array of requests.
+/// If the number of requests is known only at run time, call the same methods on an array of requests.
 ///
 /// ## Cancellation
 ///

@@ -26,10 +26,10 @@ public protocol DataManager<Value>: Sendable {
   /// The publisher of the data, which must always be the same one.
   var publisher: DataPublisher<Value> { get }
 
-  /// Fetches the data anew.
+  /// Fetches the data.
   ///
-  /// ``refresh()`` and ``refreshIfNeeded()`` call this method, at most once at a time and apart from the caller's task.
-  /// It does not need to publish anything.
+  /// ``refresh()`` and ``refreshIfNeeded()`` call this method, at most once at a time and in a task of its own. It does
+  /// not need to publish anything.
   ///
   /// - Returns: The data.
   /// - Throws: The error of the fetch.

@@ -6,7 +6,7 @@ public struct RetryPolicy: Hashable, Sendable {
   public let base: Duration
   /// The longest wait.
   public let cap: Duration
-  /// The proportion by which every wait is randomly lengthened or shortened: 0.2 is up to 20 %.
+  /// The proportion by which every wait is randomly lengthened or shortened: 0.2 changes it by up to 20%.
   public let jitter: Double
 
   private init(attempts: Int, base: Duration, cap: Duration, jitter: Double) {
