@@ -67,14 +67,30 @@
 /// - ``post(_:scope:)``
 /// - ``postAndWait(_:scope:)``
 ///
+/// ### Calling closures until a token is released
+/// - ``observe(_:scope:bufferingPolicy:_:)-35idy``
+/// - ``observe(_:scope:bufferingPolicy:_:)-60ml2``
+/// - ``observe(_:scope:bufferingPolicy:_:)-6afyd``
+/// - ``observe(_:scope:bufferingPolicy:_:)-4bwg7``
+///
+/// ### Calling closures until an owner is released
+/// - ``observe(as:_:scope:bufferingPolicy:_:)-8bstl``
+/// - ``observe(as:_:scope:bufferingPolicy:_:)-2641g``
+/// - ``observe(as:_:scope:bufferingPolicy:_:)-33hxi``
+/// - ``observe(as:_:scope:bufferingPolicy:_:)-30ngj``
+///
+/// ### Calling closures until they are removed by an id
+/// - ``observe(id:_:scope:replacing:bufferingPolicy:_:)-473o8``
+/// - ``observe(id:_:scope:replacing:bufferingPolicy:_:)-9rd1j``
+/// - ``observe(id:_:scope:replacing:bufferingPolicy:_:)-3odjb``
+/// - ``observe(id:_:scope:replacing:bufferingPolicy:_:)-1jd4j``
+/// - ``removeObserver(id:)``
+/// - ``removeObserver(id:of:scope:)``
+///
 /// ### Reading events
 /// - ``subscribe(to:scope:bufferingPolicy:)``
 /// - ``subscription(to:scope:bufferingPolicy:)``
 /// - ``subscriberCount(for:scope:)``
-///
-/// ### Removing handlers
-/// - ``removeObserver(id:)``
-/// - ``removeObserver(id:of:scope:)``
 ///
 /// ### Managing retained events
 /// - ``pendingEvents(of:scope:)``

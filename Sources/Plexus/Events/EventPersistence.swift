@@ -8,6 +8,17 @@
 /// ```
 ///
 /// Events are retained separately for each type and scope.
+///
+/// ## Topics
+///
+/// ### Creating a persistence
+/// - ``none``
+/// - ``persistent(_:limit:timeToLive:)``
+///
+/// ### Reading
+/// - ``rule``
+/// - ``limit``
+/// - ``timeToLive``
 public struct EventPersistence: Sendable, Hashable {
   /// The rule that ends the retention, or `nil` if the event is not retained.
   public let rule: PersistenceRule?

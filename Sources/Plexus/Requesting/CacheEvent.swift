@@ -1,6 +1,24 @@
 /// An event in a multiplexer or a map, for a log.
 ///
 /// Keys are given as text. A multiplexer, which has only one key, is named by its id.
+///
+/// ## Topics
+///
+/// ### Fetches
+/// - ``fetched(key:outcome:duration:)``
+/// - ``fetchFailed(key:error:duration:)``
+/// - ``expired(key:)``
+/// - ``FetchOutcome``
+///
+/// ### Values
+/// - ``stored(key:)``
+/// - ``removed(key:cause:)``
+/// - ``RemovalCause``
+///
+/// ### Storage
+/// - ``restored(key:)``
+/// - ``flushed(count:)``
+/// - ``cacherFailed(key:error:)``
 @nonexhaustive
 public enum CacheEvent: Sendable {
   /// A fetch has succeeded, with its outcome and its duration, including all attempts.

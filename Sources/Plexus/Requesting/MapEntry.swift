@@ -14,6 +14,9 @@ extension MultiplexerMap {
   ///
   /// ## Topics
   ///
+  /// ### Reading the key
+  /// - ``key``
+  ///
   /// ### Requesting
   /// - ``request()``
   /// - ``response()``

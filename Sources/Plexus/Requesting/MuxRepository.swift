@@ -20,10 +20,14 @@
 /// - ``register(_:)-(Multiplexer<Value>)``
 /// - ``register(_:)-(MultiplexerMap<Key,Value>)``
 /// - ``register(_:)-(RepositoryMember)``
+/// - ``unregister(_:)-(Multiplexer<Value>)``
+/// - ``unregister(_:)-(MultiplexerMap<Key,Value>)``
+/// - ``unregister(_:)-(RepositoryMember)``
 /// - ``count``
 ///
 /// ### Clearing and writing
 /// - ``clearAll()``
+/// - ``clearAll(_:)``
 /// - ``clear(tags:)``
 /// - ``clearMemory()``
 /// - ``flushAll()``

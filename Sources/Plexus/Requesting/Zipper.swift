@@ -13,6 +13,16 @@
 /// ## Cancellation
 ///
 /// Cancelling the calling task cancels all requests.
+///
+/// ## Topics
+///
+/// ### Creating a zipper
+/// - ``init(_:)``
+/// - ``add(_:)``
+///
+/// ### Running the requests
+/// - ``values()``
+/// - ``results()``
 public struct Zipper<each R: Requestable>: Sendable {
   @usableFromInline let requests: (repeat each R)
 

@@ -61,6 +61,17 @@ public struct Middleware<State: Sendable, Action: Sendable>: Sendable {
   ///
   /// A context does not keep the store alive. After the release of the store, its last state can be read, and all other
   /// calls have no effect.
+  ///
+  /// ## Topics
+  ///
+  /// ### Using the store
+  /// - ``state``
+  /// - ``dispatch(_:)``
+  ///
+  /// ### Running effects
+  /// - ``run(_:)``
+  /// - ``run(id:cancelsInFlight:priority:_:)``
+  /// - ``cancel(id:)``
   public struct Context: Sendable {
     @usableFromInline let engine: StoreEngine<State, Action>
     @usableFromInline let scope: EffectScope?

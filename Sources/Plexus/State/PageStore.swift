@@ -58,8 +58,12 @@
 /// ### Following changes
 /// - ``changes(of:bufferingPolicy:)-(KeyPath<PageState,V>Sendable,_)``
 /// - ``changes(of:bufferingPolicy:)-((PageState)->V,_)``
+/// - ``subscription(toChangesOf:bufferingPolicy:)-(KeyPath<PageState,V>Sendable,_)``
+/// - ``subscription(toChangesOf:bufferingPolicy:)-((PageState)->V,_)``
 /// - ``changes(ofApp:bufferingPolicy:)-(KeyPath<AppState,V>Sendable,_)``
 /// - ``changes(ofApp:bufferingPolicy:)-((AppState)->V,_)``
+/// - ``subscription(toChangesOfApp:bufferingPolicy:)-(KeyPath<AppState,V>Sendable,_)``
+/// - ``subscription(toChangesOfApp:bufferingPolicy:)-((AppState)->V,_)``
 public final actor PageStore<
   AppState: Sendable,
   AppAction: Sendable,

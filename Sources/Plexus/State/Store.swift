@@ -58,15 +58,20 @@
 /// - ``dispatch(_:)``
 /// - ``dispatchAndWait(_:)``
 ///
-/// ### Following
+/// ### Reading
 /// - ``state``
+/// - ``current``
+///
+/// ### Subscribing
 /// - ``subscribe(bufferingPolicy:)``
 /// - ``subscription(bufferingPolicy:)``
+/// - ``subscriberCount``
+///
+/// ### Following changes
 /// - ``changes(of:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)``
 /// - ``changes(of:bufferingPolicy:)-((State)->V,_)``
 /// - ``subscription(toChangesOf:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)``
 /// - ``subscription(toChangesOf:bufferingPolicy:)-((State)->V,_)``
-/// - ``subscriberCount``
 public final actor Store<State: Sendable, Action: Sendable>: StatefulBroadcaster {
   /// The type of the elements that subscribers receive.
   public typealias Element = State

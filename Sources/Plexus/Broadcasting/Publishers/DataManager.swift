@@ -19,6 +19,18 @@
 ///
 /// An actor conforms with a `nonisolated let` as its publisher. So does a class on the main actor, which also
 /// declares `@MainActor func fetch()`, because the requirement is not isolated.
+///
+/// ## Topics
+///
+/// ### Conforming
+/// - ``publisher``
+/// - ``fetch()``
+///
+/// ### Using the data
+/// - ``subscribe(bufferingPolicy:)``
+/// - ``refreshIfNeeded()``
+/// - ``refresh()``
+/// - ``logOut()``
 public protocol DataManager<Value>: Sendable {
   /// The type of the data.
   associatedtype Value: Sendable

@@ -19,6 +19,9 @@
 ///
 /// ## Topics
 ///
+/// ### Creating a policy
+/// - ``init(timeToLive:staleWhileRevalidate:usesCachedValue:failureTimeToLive:retry:fetchTimeout:whenUnobserved:cacherRead:expiryJitter:timeToIdle:refreshAhead:softTimeout:storageTimeout:writeBehind:maximumRetryAfter:inheritsTaskLocals:)``
+///
 /// ### Freshness
 /// - ``timeToLive``
 /// - ``timeToIdle``

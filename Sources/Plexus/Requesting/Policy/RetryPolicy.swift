@@ -1,4 +1,16 @@
 /// The number and the timing of retries of a failed fetch.
+///
+/// ## Topics
+///
+/// ### Creating a policy
+/// - ``never``
+/// - ``exponential(attempts:base:cap:jitter:)``
+///
+/// ### Reading
+/// - ``attempts``
+/// - ``base``
+/// - ``cap``
+/// - ``jitter``
 public struct RetryPolicy: Hashable, Sendable {
   /// The number of attempts, including the first.
   public let attempts: Int

@@ -30,6 +30,21 @@
 ///
 /// One shared cacher serves one cache of each process. The engine's clock determines the age of entries and the end of
 /// leases. The conformance suite of `PlexusSharedTesting` checks an implementation.
+///
+/// ## Topics
+///
+/// ### Fetching together
+/// - ``look(for:)``
+/// - ``fill(_:under:)``
+/// - ``release(_:because:)``
+///
+/// ### Changing
+/// - ``outdate(_:)``
+/// - ``remove(_:reach:)``
+///
+/// ### Trusting copies in memory
+/// - ``trust``
+/// - ``observeChanges(_:)``
 public protocol SharedCacher<Value>: Cacher {
   /// The time until which copies in memory are used without asking the engine.
   ///
