@@ -24,7 +24,7 @@ enum Output {
     }
   }
 
-  /// The time limit for a reader after the program was told to end, in tenths of a second.
+  /// The time limit for a reader after a signal has ended the program, in tenths of a second.
   private static let patience = 10
   private static let isHurried = Atomic(false)
 

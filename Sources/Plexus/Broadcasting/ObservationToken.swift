@@ -1,8 +1,8 @@
 /// An object that keeps a handler registered.
 ///
-/// Cancelling the token, or releasing its last reference, removes the handler. If you cancel it on the handler's own
-/// actor, or inside the handler, no call follows. From another thread, one call can still begin if it was already
-/// scheduled. If the handler is suspended in a call, its task is cancelled.
+/// Cancelling the token, or releasing its last reference, removes the handler: no call of it starts after ``cancel()``
+/// has returned. This is exact on the handler's own actor and inside the handler. From another thread, a call that was
+/// about to begin can still begin. If the handler is suspended in a call, its task is cancelled.
 ///
 /// Two tokens are equal if they are the same object.
 ///

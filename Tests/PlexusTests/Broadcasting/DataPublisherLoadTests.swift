@@ -138,7 +138,7 @@ import Testing
     #expect(words(publisher.state) == "loaded(2)")
   }
 
-  @Test func `starts anew after a reset`() async throws {
+  @Test func `starts again after a reset`() async throws {
     let publisher = DataPublisher<Int>()
     let old = load(publisher, 1)
     await gate.arrivals(1)

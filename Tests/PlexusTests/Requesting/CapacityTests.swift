@@ -215,7 +215,8 @@ import Testing
 
   // MARK: - Fetches in flight
 
-  @Test func `lets a fetch go on, and its callers get its value, though the old one was evicted`()
+  @Test
+  func `lets a fetch continue, and its callers get its value, though the old one was evicted`()
     async throws
   {
     let gate = Gate()

@@ -1,7 +1,7 @@
 /// A cacher that several processes share, such as a Redis server.
 ///
 /// A cache with a shared cacher looks there before each fetch, so that all processes together fetch a key once. The
-/// engine hands out leases: the holder of the lease of a key fetches, and the other processes wait for its value.
+/// engine grants leases: the holder of the lease of a key fetches, and the other processes wait for its value.
 ///
 /// ```swift
 /// func makeUsers(cacher: any SharedCacher<String>) -> MultiplexerMap<Int, String> {

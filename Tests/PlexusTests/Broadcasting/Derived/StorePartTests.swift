@@ -60,7 +60,7 @@ import Testing
     #expect(evaluations.value == before + 1)
   }
 
-  @Test func `is not behind the state for a handler that is told of the state first`() {
+  @Test func `is not behind the state for a handler that is notified of the state first`() {
     let store = makeStore()
     let part = store.select(\.half)
     let subscription = part.subscription(bufferingPolicy: .unbounded)
@@ -155,7 +155,7 @@ import Testing
     #expect(store.subscriberCount == 1)
   }
 
-  @Test func `lets go of what it selects with when its last subscriber leaves`() {
+  @Test func `releases its closure when its last subscriber leaves`() {
     final class Captured: Sendable {}
     let store = makeStore()
     weak var released: Captured?
