@@ -315,8 +315,8 @@ import Testing
     let told = await events.first(6).map(\.description)
     #expect(
       told == [
-        "fetched 1", "fetched 2", "fetched 3", "1 had to make room", "fetched 1",
-        "2 had to make room",
+        "fetched 1", "fetched 2", "fetched 3", "1 was evicted", "fetched 1",
+        "2 was evicted",
       ]
     )
   }

@@ -16,7 +16,7 @@
 /// ## The previous value
 ///
 /// The newest value survives ``startLoading()``, ``fail(_:)`` and a reload as the previous value. Only ``reset()``
-/// drops it, before `.unknown` is published.
+/// drops it, and then publishes `.unknown`.
 ///
 /// ## Loading
 ///
