@@ -173,7 +173,7 @@ struct `Processes that share media` {
     #expect(folder.parts.isEmpty)
   }
 
-  // MARK: - A process whose file system does not do as it wants
+  // MARK: - A process whose file system fails
 
   @Test func `a disk that is full is an error and leaves nothing`() async throws {
     let (path, address) = (folder.url.path, origin.address)

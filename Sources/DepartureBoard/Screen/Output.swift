@@ -30,7 +30,7 @@ enum Output {
 
   /// Limits the time to wait for a slow reader from now on.
   ///
-  /// Before, the program waits without limit, because a user of a pager also wants the later pages.
+  /// Before, the program waits without limit, because the user of a pager can take any time to read on.
   static func hurry() {
     isHurried.store(true, ordering: .relaxed)
   }

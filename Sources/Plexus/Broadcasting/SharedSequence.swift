@@ -168,8 +168,8 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
   /// ```
   ///
   /// - Parameters:
-  ///   - bufferingPolicy: The default policy for results that a subscriber has not read yet. A failure takes room
-  ///     like an element.
+  ///   - bufferingPolicy: The default policy for results that a subscriber has not read yet. A failure counts like
+  ///     an element.
   ///   - replaying: The number of newest elements that a new subscriber receives first.
   ///   - lingering: How long the iteration continues after the last subscriber has left.
   ///   - clock: The clock that measures `lingering`.
