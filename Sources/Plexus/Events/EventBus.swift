@@ -70,20 +70,20 @@
 /// ### Calling closures until a token is released
 /// - ``observe(_:scope:bufferingPolicy:_:)-35idy``
 /// - ``observe(_:scope:bufferingPolicy:_:)-60ml2``
-/// - ``observe(_:scope:bufferingPolicy:_:)-6afyd``
-/// - ``observe(_:scope:bufferingPolicy:_:)-4bwg7``
+/// - ``_Concurrency/Actor/observe(_:scope:bufferingPolicy:_:)-90rlb``
+/// - ``_Concurrency/Actor/observe(_:scope:bufferingPolicy:_:)-6uj3r``
 ///
 /// ### Calling closures until an owner is released
 /// - ``observe(as:_:scope:bufferingPolicy:_:)-8bstl``
 /// - ``observe(as:_:scope:bufferingPolicy:_:)-2641g``
-/// - ``observe(as:_:scope:bufferingPolicy:_:)-33hxi``
-/// - ``observe(as:_:scope:bufferingPolicy:_:)-30ngj``
+/// - ``_Concurrency/Actor/observe(as:_:scope:bufferingPolicy:_:)-4is0v``
+/// - ``_Concurrency/Actor/observe(as:_:scope:bufferingPolicy:_:)-4xwkj``
 ///
 /// ### Calling closures until they are removed by an id
 /// - ``observe(id:_:scope:replacing:bufferingPolicy:_:)-473o8``
 /// - ``observe(id:_:scope:replacing:bufferingPolicy:_:)-9rd1j``
-/// - ``observe(id:_:scope:replacing:bufferingPolicy:_:)-3odjb``
-/// - ``observe(id:_:scope:replacing:bufferingPolicy:_:)-1jd4j``
+/// - ``_Concurrency/Actor/observe(id:_:scope:replacing:bufferingPolicy:_:)-7oxa9``
+/// - ``_Concurrency/Actor/observe(id:_:scope:replacing:bufferingPolicy:_:)-6kbfm``
 /// - ``removeObserver(id:)``
 /// - ``removeObserver(id:of:scope:)``
 ///
