@@ -7,7 +7,10 @@
 
 BEGIN {
   word_count = split("whoever|somebody|nobody|everybody|anybody|those who|those that|the one who|for ever|has gone|" \
-    "who comes|who has|what there is", word, "|")
+    "who comes|who has|what there is|under way|goes on|go on|going on|is told|are told|was told|be told|stands in|" \
+    "stand in|asked for|at hand|hands out|hand out|handed out|hands over|hand over|handed over|any more|anew|" \
+    "taken for|lets go|let go|of before|thereof|in the place of|that is there|shall|upon|whilst|in vain|" \
+    "takes no room|take no room|takes room|once an action|waited out|whatever becomes|wants", word, "|")
   opening_count = split("What|Who|How", opening, "|")
   while ((getline path < pending) > 0) if (path !~ /^(#|$)/) hits[path] = 0
   close(pending)

@@ -20,6 +20,17 @@ internal import PlexusSupport
 ///
 /// With a manual clock everything is deterministic: announcements arrive before the operation that causes them
 /// returns, leases and trust end by the clock, and a slow node sleeps on it.
+///
+/// ## Topics
+///
+/// ### Creating an engine
+/// - ``init(_:clock:fetchLease:nearLease:)``
+/// - ``node()``
+///
+/// ### Restoring an earlier content
+/// - ``snapshot``
+/// - ``Snapshot``
+/// - ``restore(_:)``
 public final class SharedMemory<Value: Sendable>: Sendable {
   /// The content of an engine at some time.
   public struct Snapshot: Sendable {

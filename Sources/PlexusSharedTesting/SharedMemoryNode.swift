@@ -2,6 +2,22 @@ public import Plexus
 internal import PlexusSupport
 
 /// The cacher of one node of a ``SharedMemory``, whose connection can be cut off and made slow.
+///
+/// ## Topics
+///
+/// ### Breaking the connection
+/// - ``cutOff()``
+/// - ``reconnect()``
+/// - ``isConnected``
+/// - ``Unreachable``
+///
+/// ### Delaying
+/// - ``delayCalls(by:)``
+/// - ``delayAnnouncements()``
+/// - ``hearAnnouncements()``
+///
+/// ### Monitoring
+/// - ``lookCount``
 public final class SharedMemoryNode<Value: Sendable>: SharedCacher {
   private struct State: Sendable {
     var isConnected = true

@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test(arguments: [0, 5, 16])
-  func `are downloaded anew where the file is damaged`(length: Int) async throws {
+  func `are downloaded again where the file is damaged`(length: Int) async throws {
     _ = await badges().badge(of: "UA")
     let names = try FileManager.default.subpathsOfDirectory(atPath: folder.path)
     let name = try #require(names.first { $0.hasPrefix("files/") && $0.hasSuffix(".ppm") })
@@ -58,7 +58,7 @@ import Testing
     #expect(next.downloadCount == 1)
   }
 
-  @Test func `that cannot be decoded are asked for once and no more`() async {
+  @Test func `that cannot be decoded are requested once and no more`() async {
     serve(Array("<html>not a picture</html>".utf8))
     let badges = badges()
     for _ in 0..<5 { #expect(await badges.badge(of: "UA") == nil) }

@@ -128,7 +128,7 @@ import Testing
     }
   }
 
-  @Test func `shows the code of an airline on its badge, which takes no room`() throws {
+  @Test func `shows the code of an airline on its badge, without extra width`() throws {
     let (red, blue) = (Colour(red: 255, green: 0, blue: 0), Colour(red: 0, green: 0, blue: 255))
     var details = RowDetails.complete
     details.badge = Badge(Pixmap(width: 2, height: 1) { x, _ in x == 0 ? red : blue })

@@ -172,7 +172,7 @@ extension `Every order of jobs` {
   struct `Sharing a sequence, in every order` {
     typealias Wrong = `Loading pages, in every order`.Wrong
 
-    /// Numbers from 0 on; every iteration starts anew.
+    /// Numbers from 0 on; every iteration starts again.
     struct Numbers: AsyncSequence, Sendable {
       struct Iterator: AsyncIteratorProtocol {
         var number = 0

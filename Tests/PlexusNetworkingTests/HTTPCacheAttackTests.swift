@@ -117,7 +117,7 @@ struct `A cache of HTTP under attack` {
 
   // MARK: - Requests that must be kept apart
 
-  @Test func `a stale value is renewed with the header fields of the request at hand`()
+  @Test func `a stale value is renewed with the header fields of the current request`()
     async throws
   {
     let transport = transport { _, request in

@@ -352,7 +352,7 @@ struct `A cache of HTTP` {
     #expect(cache.cachedValue(try request("/gated")) == nil)
   }
 
-  @Test func `a fetcher tells a map of URLs what does not hold any more`() async throws {
+  @Test func `a fetcher tells a map of URLs what is no longer valid`() async throws {
     set(answer("one", ["Cache-Control": "max-age=60"]))
     let pages = MultiplexerMap<URL, String>(policy: .http, clock: clock) {
       (url: URL, context: FetchContext<String>) in

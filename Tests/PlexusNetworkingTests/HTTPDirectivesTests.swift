@@ -74,7 +74,7 @@ struct `What a server says about keeping a value` {
 
   // MARK: - stale-while-revalidate
 
-  @Test func `stale-while-revalidate is how long it is handed out while it is renewed`()
+  @Test func `stale-while-revalidate is how long it is returned while it is renewed`()
     async throws
   {
     let cache = try await cache("max-age=10, stale-while-revalidate=20")
@@ -118,7 +118,7 @@ struct `What a server says about keeping a value` {
   // MARK: - stale-if-error
 
   @Test(arguments: [500, 502, 503, 504])
-  func `stale-if-error is how long it stands in for a server that has failed, whatever the policy`(
+  func `stale-if-error is how long it is used after the server has failed, whatever the policy`(
     status: Int
   ) async throws {
     let cache = try await cache("max-age=10, stale-if-error=100") {
@@ -176,7 +176,7 @@ struct `What a server says about keeping a value` {
   }
 
   @Test(arguments: ["must-revalidate, max-age=10", "no-cache"])
-  func `must-revalidate and no-cache forbid that it stands in for anything`(
+  func `must-revalidate and no-cache forbid its use after any failure`(
     directives: String
   ) async throws {
     let cache = try await cache(directives + ", stale-if-error=100") {

@@ -59,7 +59,7 @@ struct `A fetch over HTTP` {
     #expect(origin.statistics.requestCount == 2)
   }
 
-  @Test func `a stale value is asked for with its entity tag, and 304 renews it`() async throws {
+  @Test func `a stale value is requested with its entity tag, and 304 renews it`() async throws {
     set(["Cache-Control": "max-age=60", "ETag": "\"v1\""])
     let value = try multiplexer()
     _ = try await value.request()
@@ -108,7 +108,7 @@ struct `A fetch over HTTP` {
     #expect(error?.status == 404)
   }
 
-  @Test func `a value stands in while the server cannot be reached, unless the server forbids it`()
+  @Test func `a value is used while the server cannot be reached, unless the server forbids it`()
     async throws
   {
     let allowed = try multiplexer()

@@ -124,7 +124,7 @@ import Testing
     #expect(freshness(huge).lifetime == 0)
   }
 
-  @Test func `what is overdue has the less time to stand in`() {
+  @Test func `an overdue value can be used after a failure for less time`() {
     let directives = "max-age=10, stale-while-revalidate=20, stale-if-error=30"
     for (age, lifetime, revalidating, failing) in [
       (0, 10, 20, 30), (10, 0, 20, 30), (25, 0, 5, 15), (99, 0, 0, 0),

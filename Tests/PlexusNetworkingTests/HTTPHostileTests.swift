@@ -189,7 +189,7 @@ struct `A fetch in bad company` {
     #expect((error as? any ConnectivityFailure)?.isConnectivityFailure != true, "\(error as Any)")
   }
 
-  @Test func `broken coding does not make a stale value stand in`() async throws {
+  @Test func `broken coding does not permit a stale value`() async throws {
     origin.route("/value") { _ in OriginResponse(text: "one") }
     let url = try #require(URL(string: origin.address + "/value"))
     let fetcher = HTTPFetcher(url, transport: patientTransport, rules: .patient) { $0.count }
@@ -227,7 +227,7 @@ struct `A fetch in bad company` {
     #expect(try await fetch() == "hello")
   }
 
-  @Test func `a protocol that was not asked for is an error`() async throws {
+  @Test func `a protocol that was not requested is an error`() async throws {
     for _ in 0..<3 {
       raw("HTTP/1.1 101 Switching Protocols\nUpgrade: x\nConnection: upgrade", body: [1, 2, 3])
     }

@@ -31,7 +31,7 @@ struct `Trust in a server` {
   }
 
   @Test(.enabled(if: OpenSSLServer.executable != nil, "openssl is not installed here"))
-  func `a value does not stand in for an answer that cannot be trusted`() async throws {
+  func `a value does not replace an answer that cannot be trusted`() async throws {
     let server = try OpenSSLServer()
     let url = try #require(URL(string: "https://localhost:\(server.port)/"))
     let fetcher = HTTPFetcher(url, transport: patientTransport, rules: .patient) { $0.count }

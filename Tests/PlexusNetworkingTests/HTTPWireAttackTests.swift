@@ -84,7 +84,9 @@ struct `A fetch under attack` {
     #expect(text == nil || text == "hello", "\(text ?? "")")
   }
 
-  @Test func `an answer after the end of another one is not taken for the next one`() async throws {
+  @Test func `an answer after the end of another one is not mistaken for the next one`()
+    async throws
+  {
     raw(
       "HTTP/1.1 200 OK\nContent-Length: 5\n\nhelloHTTP/1.1 200 OK\nContent-Length: 4\n\nevil"
     )

@@ -95,7 +95,7 @@ struct `A media loader under attack` {
 
   // MARK: - Files in the way
 
-  @Test func `a symbolic link in the place of a file is not followed`() async throws {
+  @Test func `a symbolic link instead of a file is not followed`() async throws {
     let loader = loader(transport(bytes: 3))
     let file = try await loader.request(url("a"))
     let secret = folder.url.appending(path: "secret")
@@ -112,7 +112,7 @@ struct `A media loader under attack` {
     #expect(try Data(contentsOf: secret) == Data("secret".utf8))
   }
 
-  @Test func `a folder, a link or nonsense in the place of a record does no harm`() async throws {
+  @Test func `a folder, a link or nonsense instead of a record does no harm`() async throws {
     let transport = ClosureTransport { count, request, receiver in
       let headers = ["Cache-Control": "max-age=60", "ETag": "\"1\"", "Content-Type": "text/a"]
       try receiver.take(request, headers: headers, "\(count)")

@@ -54,7 +54,7 @@ struct `Removing and reloading media` {
     #expect(try await text(loader.request(url)) == "abc")
   }
 
-  @Test func `a download under way is not kept when its file is removed, nor joined afterwards`()
+  @Test func `a download in progress is not kept when its file is removed, nor joined afterwards`()
     async throws
   {
     let gate = Gate()

@@ -9,8 +9,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// A transport without network that brings the path of each URL, when a gate lets it, and fails as often
-/// as it was told.
+/// A transport without network that delivers the path of each URL, when a gate lets it, and fails a number of times.
 private final class PathTransport: HTTPTransport {
   let gate = Gate()
   let arrivals = Guarded((now: 0, most: 0, all: 0))
@@ -51,7 +50,7 @@ struct `The defaults of media loaders` {
     try #require(URL(string: "http://nowhere.invalid/\(number)"))
   }
 
-  @Test func `six downloads of one host go on at once, and no file has to go`() async throws {
+  @Test func `six downloads of one host run at once, and no file is evicted`() async throws {
     let transport = PathTransport()
     let loader = MediaLoader(directory: folder.url, transport: transport)
     let requests = try (0..<60).map { number in

@@ -60,7 +60,7 @@ struct `A media loader in bad company` {
     arguments: [
       // Its end is unknown.
       ["Content-Range": "bytes 3-5/*"],
-      // It is of another version, in whatever form that is told.
+      // It is of another version, in any form.
       ["Content-Range": "bytes 3-5/6", "ETag": "\"v2\""],
       ["Content-Range": "bytes 3-5/6", "ETag": "W/\"v2\""],
       // Decoded bytes have no place in a part.
@@ -105,7 +105,7 @@ struct `A media loader in bad company` {
     #expect(silent.cachedFile(for: url) == nil)
   }
 
-  @Test func `a transport that goes on after it has returned changes nothing`() async throws {
+  @Test func `a transport that continues after it has returned changes nothing`() async throws {
     let kept = Guarded<(any HTTPReceiver)?>(nil)
     let transport = ClosureTransport { _, request, receiver in
       try receiver.take(request, "abc")
@@ -159,7 +159,8 @@ struct `A media loader in bad company` {
     return request
   }
 
-  @Test @MainActor func `a file that goes before its caller looks is not handed out`() async throws
+  @Test @MainActor func `a file that disappears before its caller looks is not returned`()
+    async throws
   {
     let transport = ClosureTransport { _, request, receiver in try receiver.take(request, "abc") }
     let loader = loader(transport)

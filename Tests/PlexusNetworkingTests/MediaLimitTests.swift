@@ -10,7 +10,7 @@ import Testing
 struct `The limits of a media loader` {
   let origin: LoopbackOrigin
   let folder = MediaTestFolder()
-  /// The paths in the order in which they were asked for.
+  /// The paths in the order in which they were requested.
   let asked = Guarded<[String]>([])
 
   init() throws {
@@ -28,7 +28,7 @@ struct `The limits of a media loader` {
   private func loader(bytes: Int?, connections: Int = 6) -> MediaLoader {
     MediaLoader(
       directory: folder.url,
-      // As long as the tests may take: on a busy machine a minute passes before a test goes on.
+      // As long as the tests may take: on a busy machine a minute passes before a test continues.
       transport: URLSessionTransport(timeout: 600),
       rules: .patient,
       byteLimit: bytes,
@@ -58,7 +58,7 @@ struct `The limits of a media loader` {
     #expect(folder.files.count == count)
   }
 
-  @Test func `a file that is asked for again stays longer`() async throws {
+  @Test func `a file that is requested again stays longer`() async throws {
     let loader = loader(bytes: 20_000)
     for number in 0..<10 { _ = try await loader.request(url(number)) }
     for _ in 0..<3 { _ = try await loader.request(url("0")) }
@@ -80,7 +80,7 @@ struct `The limits of a media loader` {
     #expect(folder.files.count <= 8 + 3)
   }
 
-  @Test func `a file larger than the limit is handed out all the same`() async throws {
+  @Test func `a file larger than the limit is returned nevertheless`() async throws {
     let loader = loader(bytes: 10)
     let file = try await loader.request(url("large"))
     #expect(FileManager.default.fileExists(atPath: file.path))
@@ -143,7 +143,7 @@ struct `The limits of a media loader` {
     let progress = loader.progress(of: large)
     let request = Task { try await loader.request(large) }
     for await state in progress where state.receivedBytes > 0 { break }
-    // Eight that were handed out last stay beyond the limit.
+    // The eight that were returned last stay beyond the limit.
     #expect(folder.files.count - folder.parts.count <= 8)
     request.cancel()
     _ = await request.result
@@ -186,7 +186,7 @@ struct `The limits of a media loader` {
     #expect(folder.parts.isEmpty)
   }
 
-  @Test func `clearing a limited loader lets it begin anew`() async throws {
+  @Test func `clearing a limited loader lets it begin again`() async throws {
     let loader = loader(bytes: 20_000)
     for number in 0..<30 { _ = try await loader.request(url(number)) }
     try await loader.clear()
@@ -198,7 +198,7 @@ struct `The limits of a media loader` {
     #expect((18...20).contains(folder.files.count))
   }
 
-  @Test func `no more than so many downloads of a host go on at once`() async throws {
+  @Test func `no more than so many downloads of a host run at once`() async throws {
     let gate = Gate()
     let running = Guarded((now: 0, most: 0))
     origin.route("/files/*") { _ in

@@ -215,7 +215,7 @@ struct `The line of downloads` {
     }
     let loader = loader(connections: 1, transport)
     let url = try url("a")
-    // What the gate knows is told a moment later, by the thread that has changed it.
+    // The gate reports a moment later, on the thread that has changed it.
     func isTold(_ priority: TaskPriority) async {
       while told.withLock({ $0.last }) != priority { await Task.detached {}.value }
     }

@@ -155,7 +155,7 @@ struct `A media loader` {
     let arriving = loader.progress(of: url)
     let first = Task { try await loader.request(url) }
     let second = Task { try await loader.request(url) }
-    // The first that is told may be the length: there are no bytes yet, and no part to keep.
+    // The first report may be the length: there are no bytes yet, and no part to keep.
     for await state in arriving where state.receivedBytes > 0 { break }
     first.cancel()
     await #expect(throws: CancellationError.self) { try await first.value }

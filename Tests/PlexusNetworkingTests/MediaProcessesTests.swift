@@ -28,7 +28,7 @@ private func becomeNobody() {
   if geteuid() == 0 { seteuid(65_534) }
 }
 
-/// Ends the process at once, and well if nothing was recorded: what a URLSession lets go of later is no leak.
+/// Ends the process at once, and well if nothing was recorded: what a URLSession releases later is no leak.
 private func leave() -> Never {
   _exit(EXIT_SUCCESS)
 }
@@ -143,7 +143,7 @@ struct `Processes that share media` {
   }
 
   @Test(arguments: 0..<6)
-  func `kill -9 at any moment leaves nothing that is taken for a file`(round: Int) async throws {
+  func `kill -9 at any moment leaves nothing that is mistaken for a file`(round: Int) async throws {
     let (path, address) = (folder.url.path, origin.address)
     await #expect(processExitsWith: .signal(SIGKILL)) {
       [path = path as String, address = address as String, round = round as Int] in
@@ -173,7 +173,7 @@ struct `Processes that share media` {
     #expect(folder.parts.isEmpty)
   }
 
-  // MARK: - A process whose file system does not do as it wants
+  // MARK: - A process whose file system fails
 
   @Test func `a disk that is full is an error and leaves nothing`() async throws {
     let (path, address) = (folder.url.path, origin.address)
@@ -221,7 +221,7 @@ struct `Processes that share media` {
     }
   }
 
-  @Test func `files that cannot be cleared are an error, and are not used any more`() async throws {
+  @Test func `files that cannot be cleared are an error, and are no longer used`() async throws {
     let (path, address) = (folder.url.path, origin.address)
     await #expect(processExitsWith: .success) {
       [path = path as String, address = address as String] in

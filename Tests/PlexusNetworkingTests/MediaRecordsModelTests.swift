@@ -34,7 +34,7 @@ import FoundationNetworking
     MediaRecord(version: version, now: 1_000) { $0 == "ETag" ? tag : nil }
   }
 
-  @Test func `changes the record of the version that it was asked for, and of no other`() throws {
+  @Test func `changes the record of the requested version, and of no other`() throws {
     let media = MediaFolder(root: folder.url)
     let old = try store("old", in: media).version
     media.store(record(old, tag: "1"), of: name)
@@ -63,7 +63,7 @@ import FoundationNetworking
     #expect(media.record(of: name, next)?.digest == nil)
   }
 
-  @Test func `replaces a folder or a link in the place of a record`() throws {
+  @Test func `replaces a folder or a link that should be a record`() throws {
     let media = MediaFolder(root: folder.url)
     let version = try store("abc", in: media).version
     let place = folder.url.appending(path: "records/" + name)

@@ -82,7 +82,7 @@ struct `A media loader that revalidates` {
     #expect(conditions.withLock { $0 } == ["", date])
   }
 
-  @Test func `a fresh file is not asked for`() async throws {
+  @Test func `a fresh file is not requested`() async throws {
     let loader = loader()
     answer("one", tag: "\"v1\"", ["Cache-Control": "max-age=100000"])
     for _ in 0..<3 { _ = try await loader.request(url()) }
@@ -96,7 +96,7 @@ struct `A media loader that revalidates` {
     #expect(origin.statistics.requestCount == 1)
   }
 
-  @Test func `a file stands in when its server fails, unless that is forbidden`() async throws {
+  @Test func `a file is used when its server fails, unless that is forbidden`() async throws {
     let loader = loader()
     answer("one", tag: "\"v1\"")
     _ = try await loader.request(url())
@@ -161,7 +161,7 @@ struct `A media loader that revalidates` {
     let right = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     let first = loader(revalidates: false)
     for _ in 0..<2 { _ = try await first.request(url(), sha256: right) }
-    // What another loader is told is what was stored, not what it would find.
+    // Another loader gets what was stored, not what it would find.
     let record = folder.url.appending(path: try #require(folder.records.first))
     let changed = try text(record).replacingOccurrences(of: right, with: "00")
     try Data(changed.utf8).write(to: record)

@@ -41,7 +41,7 @@ struct `A media loader and servers` {
     try #require(URL(string: origin.address + path))
   }
 
-  @Test func `nothing but GET is ever sent, and no coding is asked for`() async throws {
+  @Test func `nothing but GET is ever sent, and no coding is requested`() async throws {
     answer.withLock { $0.etag = "\"v1\"" }
     origin.inject(.truncation(afterBytes: 20_000), for: "/a.bin")
     await #expect(throws: URLError.self) { try await loader.request(url()) }
@@ -52,7 +52,7 @@ struct `A media loader and servers` {
   }
 
   @Test
-  func `a body that goes on after its announced length is cut there, and nothing else follows`()
+  func `a body that continues after its announced length is cut there, and nothing else follows`()
     async throws
   {
     // By HTTP the message ends where it was announced to end.

@@ -146,7 +146,7 @@ struct `Media and a disk that does not do as it should` {
     #expect(transport.names == names + ["short", "unknown"])
   }
 
-  @Test func `a folder in the place of a file is replaced`() async throws {
+  @Test func `a folder instead of a file is replaced`() async throws {
     let transport = counting()
     let loader = MediaLoader(
       directory: folder.url,
@@ -167,7 +167,7 @@ struct `Media and a disk that does not do as it should` {
   }
 
   @Test(arguments: ["files", "parts", "records"])
-  func `a file in the place of a folder is replaced`(name: String) async throws {
+  func `a file instead of a folder is replaced`(name: String) async throws {
     try Data("x".utf8).write(to: folder.url.appending(path: name))
     let loader = MediaLoader(
       directory: folder.url,

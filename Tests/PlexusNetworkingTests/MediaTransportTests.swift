@@ -67,7 +67,7 @@ struct `A transport of one's own` {
     #expect(loader.cachedFile(for: url) == nil)
   }
 
-  @Test func `a folder that goes during a download is made again, and the file loaded anew`()
+  @Test func `a folder that disappears during a download is made again, and the file loaded again`()
     async throws
   {
     let transport = ScriptedTransport()
@@ -97,7 +97,7 @@ struct `A transport of one's own` {
     #expect(folder.files.isEmpty)
   }
 
-  @Test func `a part that does not begin where it was asked for is not used`() async throws {
+  @Test func `a part that does not begin at the requested byte is not used`() async throws {
     let first = ScriptedTransport(headers: ["Content-Length": "9", "ETag": "\"v1\""])
     first.gate.open()
     await #expect(throws: URLError.self) { try await loader(first).request(url) }

@@ -8,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// A transport without network that does what a closure says, and knows what it was asked for.
+/// A transport without network that calls a closure and records the requests.
 final class ClosureTransport: HTTPTransport {
   typealias Body =
     @concurrent @Sendable (_ count: Int, URLRequest, any HTTPReceiver) async throws -> Void
@@ -32,7 +32,7 @@ final class ClosureTransport: HTTPTransport {
     try await body(count, request, receiver)
   }
 
-  /// The last components of the paths that were asked for, in order.
+  /// The last components of the requested paths, in order.
   var names: [String] {
     requests.withLock { $0.compactMap { $0.url?.lastPathComponent } }
   }

@@ -164,7 +164,7 @@ struct `With a real nginx` {
     #expect(log.last?.contains("W/\"") == true)
   }
 
-  @Test func `a missing file is an error, and while the server is down the value stands in`()
+  @Test func `a missing file is an error, and while the server is down the value is used`()
     async throws
   {
     let missing = try cache("/plain/missing.txt")
@@ -213,7 +213,7 @@ struct `With a real nginx` {
     #expect(lines.first?.hasSuffix("\"") == true, "With If-Range")
   }
 
-  @Test func `a download that broke off begins anew when the file has changed`() async throws {
+  @Test func `a download that broke off begins again when the file has changed`() async throws {
     let url = try url("/slow/file.bin")
     let loader = loader()
     try await interrupt(url, loader)

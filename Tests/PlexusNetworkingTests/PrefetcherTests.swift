@@ -107,7 +107,7 @@ struct `A prefetcher` {
     #expect(transport.names.sorted() == ["0", "0", "1", "1", "2", "3"])
   }
 
-  @Test func `cancels what is not needed any more`() async throws {
+  @Test func `cancels what is no longer needed`() async throws {
     let transport = transport()
     let loader = loader(transport)
     let prefetcher = Prefetcher(loader, concurrency: 1)
@@ -124,7 +124,7 @@ struct `A prefetcher` {
     withExtendedLifetime(prefetcher) {}
   }
 
-  @Test func `ends with what it was asked for before the loader was cleared`() async throws {
+  @Test func `ends with what was requested before the loader was cleared`() async throws {
     let transport = transport()
     let loader = loader(transport)
     let prefetcher = Prefetcher(loader, concurrency: 1)

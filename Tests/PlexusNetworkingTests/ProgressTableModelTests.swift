@@ -27,7 +27,7 @@ struct `The table of progress` {
     }
   }
 
-  @Test func `a stream is registered only after it was told what is known`() {
+  @Test func `a stream is registered only after it received what is known`() {
     let table = ProgressTable<Int>()
     let download = table.begin(1)
     table.report(progress(1), of: download, for: 1)

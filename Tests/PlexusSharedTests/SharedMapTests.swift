@@ -72,7 +72,7 @@ struct `Maps with a shared tier` {
     clock.advance(by: .seconds(3))
     #expect(try await value == "1")
     #expect(b.fetchCount == 1)
-    // What the lost node has fetched is not stored any more.
+    // What the lost node has fetched is not stored.
     origin.set("late")
     a.gate.open()
     _ = await lost.result
@@ -285,7 +285,7 @@ struct `Maps with a shared tier` {
     #expect(a.fetchCount == 1)
   }
 
-  @Test func `a cleared value does not stand in for a failure elsewhere`() async throws {
+  @Test func `a cleared value is not used after a failure elsewhere`() async throws {
     _ = try await a.map.request("k")
     _ = try await b.map.request("k")
     try await a.map.clear("k")
@@ -294,7 +294,7 @@ struct `Maps with a shared tier` {
     #expect(b.map.cachedValue("k") == nil)
   }
 
-  @Test func `an outdated value stands in for a failure`() async throws {
+  @Test func `an outdated value is used after a failure`() async throws {
     _ = try await a.map.request("k")
     _ = try await b.map.request("k")
     a.map.refresh("k")
@@ -485,7 +485,7 @@ struct `Maps with a shared tier` {
     #expect(a.map.statistics.cacherErrors > 0)
   }
 
-  @Test func `a node never goes back to something older than it has handed out`() async throws {
+  @Test func `a node never goes back to something older than it has returned`() async throws {
     _ = try await a.map.request("k")
     a.cacher.cutOff()
     clock.advance(by: .seconds(2))
@@ -498,7 +498,7 @@ struct `Maps with a shared tier` {
     #expect(b.fetchCount == 0)
   }
 
-  @Test func `a value that was not confirmed does not stand in for a failure`() async throws {
+  @Test func `a value that was not confirmed is not used after a failure`() async throws {
     _ = try await a.map.request("k")
     a.cacher.cutOff()
     clock.advance(by: .seconds(2))

@@ -47,7 +47,7 @@ import Testing
     #expect(!names.isEntry(self.names.file(forKey: "a")))
   }
 
-  @Test func `temporary files and logs are not taken for entries`() {
+  @Test func `temporary files and logs are not mistaken for entries`() {
     #expect(names.isTemporary(names.temporary(.max)))
     #expect(!names.isEntry(names.temporary(0)) && !names.isEntry(names.log))
     #expect(!names.isTemporary(names.file(forKey: "x.tmp")))

@@ -76,7 +76,7 @@ import Testing
     }
   }
 
-  @Test func `R17 what another process is writing is not taken for damage`() throws {
+  @Test func `R17 what another process is writing is not mistaken for damage`() throws {
     let records = bytes([(.entry, "a", "1"), (.entry, "b", "2"), (.entry, "c", "3")])
     for length in 0..<records[1].count {
       // Of two records that are being written, the second can be visible before the first.
@@ -103,7 +103,7 @@ import Testing
     }
   }
 
-  @Test func `a record inside a payload is not taken for one`() throws {
+  @Test func `a record inside a payload is not mistaken for one`() throws {
     let inner = LogRecord.encode(.entry, key: "inner", payload: "wrong".utf8)
     let outer = LogRecord.encode(.entry, key: "outer", payload: inner)
     let last = LogRecord.encode(.entry, key: "last", payload: "right".utf8)

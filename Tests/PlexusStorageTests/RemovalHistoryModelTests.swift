@@ -91,7 +91,7 @@ import Testing
     #expect(try outdated(history, ["a", "c"], open().generation) == [])
   }
 
-  @Test func `that cannot be read is begun anew, unless it is locked`() async throws {
+  @Test func `that cannot be read is started again, unless it is locked`() async throws {
     let history = open()
     disk.put(Array(repeating: 0, count: 88), at: path)
     let other = try #require(try disk.open(path, .updating))
@@ -106,7 +106,7 @@ import Testing
     #expect(history.generation == CacheGeneration(), "Nothing has been removed")
   }
 
-  @Test func `that was begun anew by others contains only what came then`() async throws {
+  @Test func `that was started again by others contains only what came then`() async throws {
     let history = open()
     try await history.note([.key("a")])
     let old = history.generation

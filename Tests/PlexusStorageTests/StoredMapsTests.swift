@@ -209,7 +209,7 @@ struct `Multiplexers with files` {
   }
 
   @Test(arguments: Kind.allCases)
-  private func `R17: a damaged list of removals is begun anew by the next fetch`(
+  private func `R17: a damaged list of removals is replaced by the next fetch`(
     kind: Kind
   ) async throws {
     try await fetchingMap(kind).clear(3)

@@ -49,7 +49,7 @@ struct `A manual clock that runs` {
     for task in tasks { await task.value }
   }
 
-  @Test func `wakes other tasks, too, while an operation goes on`() async throws {
+  @Test func `wakes other tasks, too, while an operation runs`() async throws {
     let woken = Notes<Int>()
     let clock = clock
     let chain = Task {

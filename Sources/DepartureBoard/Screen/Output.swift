@@ -24,13 +24,13 @@ enum Output {
     }
   }
 
-  /// The time limit for a reader after the program was told to end, in tenths of a second.
+  /// The time limit for a reader after a signal has ended the program, in tenths of a second.
   private static let patience = 10
   private static let isHurried = Atomic(false)
 
   /// Limits the time to wait for a slow reader from now on.
   ///
-  /// Before, the program waits without limit, because a user of a pager also wants the later pages.
+  /// Before, the program waits without limit, because the user of a pager can take any time to read on.
   static func hurry() {
     isHurried.store(true, ordering: .relaxed)
   }

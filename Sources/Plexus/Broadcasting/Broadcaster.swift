@@ -5,7 +5,10 @@
 /// All broadcasters follow the same rules. A subscriber is registered when the call that subscribes returns, and misses
 /// nothing that is sent afterwards. All subscribers receive the elements in the same order. Sending is synchronous and
 /// possible from any thread. Dropping a stream, cancelling its task or releasing a token unsubscribes. Subscribers do
-/// not keep a broadcaster alive: its last reference ends their streams.
+/// not keep a broadcaster alive: when its last reference is released, their streams end.
+///
+/// `subscribe` returns an `AsyncStream`, the standard type that other code accepts. `subscription` returns a
+/// ``Subscription``, which is faster in a loop of your own and counts dropped elements.
 ///
 /// ## Topics
 ///
@@ -45,8 +48,7 @@ public protocol Broadcaster<Element>: Sendable {
 
   /// Registers a subscriber with the default buffering policy of the source.
   ///
-  /// A ``StatefulBroadcaster`` buffers the newest element for a slow subscriber, every other source buffers all
-  /// elements.
+  /// For a slow subscriber, a ``StatefulBroadcaster`` buffers the newest element, and every other source all elements.
   ///
   /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   nonisolated func subscribe() -> AsyncStream<Element>

@@ -16,19 +16,18 @@
 ///
 /// ## Reading and setting
 ///
-/// Read and set ``value`` from any thread or actor, without a hop. Each access is atomic by itself: two threads that
-/// run `value += 1` concurrently can lose a change. ``update(_:)`` loses none.
+/// Read and set ``value`` from any thread or actor, without a hop. Each access is atomic, but two threads that run
+/// `value += 1` concurrently can lose a change. ``update(_:)`` loses none.
 ///
 /// ## Equal values
 ///
 /// By default, setting an equal value publishes it again. Create the value with `removesDuplicates` to skip equal
-/// values. A subscriber then never receives a value that equals the last one that it has received, even if it skipped
-/// others in between.
+/// values. A subscriber then never receives the same value twice in a row, even if it skipped others in between.
 ///
 /// ## Ending
 ///
-/// ``finish()``, and releasing the last reference, end every stream after the last value. Streams, handlers and tokens
-/// do not keep the value alive.
+/// When you call ``finish()`` or release the last reference, every stream ends after the last value. Streams, handlers
+/// and tokens do not keep the value alive.
 ///
 /// ## Topics
 ///
@@ -116,13 +115,12 @@ public final actor CurrentValue<Value: Sendable>: StatefulBroadcaster {
 
   /// Changes the value atomically.
   ///
-  /// The body modifies a copy of the value, with no lock held. If another thread has set the value meanwhile, the body
-  /// runs again with the newer value, and any other side effects of it are repeated. The body must not set this value
-  /// itself.
+  /// The body modifies a copy of the value, with no lock held. If another thread sets the value meanwhile, the body
+  /// runs again with the newer value, so it should have no other side effects. The body must not set this value itself.
   ///
   /// If the body throws, nothing changes. After ``finish()``, the body runs but the value does not change.
   ///
-  /// - Parameter body: The change.
+  /// - Parameter body: Changes the value.
   /// - Returns: The result of the last run of the body.
   /// - Throws: The error of the body.
   @inlinable

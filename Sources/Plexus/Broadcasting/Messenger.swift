@@ -1,7 +1,7 @@
 /// A source of messages with any number of senders and subscribers.
 ///
-/// A message is delivered to all current subscribers. It is not replayed to later ones. Sending is synchronous and causes
-/// no hop, from any thread or actor.
+/// A message is delivered to all current subscribers, and is not replayed to later ones. You can send from any thread
+/// or actor: sending is synchronous, without a hop.
 ///
 /// ```swift
 /// let messenger = Messenger<String>()
@@ -16,7 +16,7 @@
 /// ## Order
 ///
 /// All subscribers receive messages in the same order, which preserves the program order of each sending thread. A
-/// message that is sent while another one is handled follows it, for all subscribers.
+/// message that is sent while another one is being handled follows it, for all subscribers.
 ///
 /// ## Slow subscribers
 ///
@@ -25,8 +25,8 @@
 ///
 /// ## Ending
 ///
-/// ``finish()``, and releasing the last reference to the messenger, end every stream after the messages sent before.
-/// Streams, handlers and tokens do not keep the messenger alive.
+/// When you call ``finish()`` or release the last reference to the messenger, every stream ends after the messages that
+/// were sent before. Streams, handlers and tokens do not keep the messenger alive.
 ///
 /// ## Topics
 ///
@@ -75,7 +75,7 @@ public final actor Messenger<Message: Sendable>: Broadcaster {
     hub.send(message, from: author?.rawValue ?? 0)
   }
 
-  /// Registers a subscriber and returns the messages that are sent from now on.
+  /// Registers a subscriber and returns the messages that are sent from now on, as an `AsyncStream`.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
@@ -88,7 +88,7 @@ public final actor Messenger<Message: Sendable>: Broadcaster {
   /// Registers a subscriber that ignores the messages of an author.
   ///
   /// - Parameters:
-  ///   - author: The author. Its messages take no room in the buffer.
+  ///   - author: The author. Its messages do not count for the buffering policy.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscribe(
@@ -114,7 +114,7 @@ public final actor Messenger<Message: Sendable>: Broadcaster {
   /// Registers a subscriber that ignores the messages of an author.
   ///
   /// - Parameters:
-  ///   - author: The author. Its messages take no room in the buffer.
+  ///   - author: The author. Its messages do not count for the buffering policy.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
   public nonisolated func subscription(

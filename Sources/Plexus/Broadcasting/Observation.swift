@@ -2,8 +2,8 @@ extension Broadcaster {
   /// Calls a closure for every element, on the actor of the closure.
   ///
   /// The synchronous handlers of one source that share an actor run one after another, in subscription order and
-  /// message by message: all of them handle a message before the first handles the next. An element that a handler
-  /// sends follows the current one. After about a millisecond, the handlers yield their actor.
+  /// element by element: all of them handle an element before the first handles the next. An element that a handler
+  /// sends follows the current one. After about a millisecond of calls, they yield their actor.
   ///
   /// - Parameters:
   ///   - bufferingPolicy: The policy for elements that the handler has not processed yet.
@@ -27,8 +27,8 @@ extension Broadcaster {
 
   /// Calls an asynchronous closure for every element, on the actor of the closure.
   ///
-  /// The handler has its own task. It receives all elements in order, never overlaps itself, and does not delay other
-  /// subscribers while it is suspended.
+  /// The handler has its own task. It receives the elements in order, its calls never overlap, and it does not delay
+  /// other subscribers while it is suspended.
   ///
   /// - Parameters:
   ///   - bufferingPolicy: The policy for elements that the handler has not processed yet.

@@ -1,6 +1,22 @@
 /// A collection of tokens that are cancelled together.
 ///
 /// Releasing the bag cancels its tokens. It can be used again after ``cancelAll()``.
+///
+/// ```swift
+/// let messenger = Messenger<String>()
+/// let bag = ObservationBag()
+/// messenger.observe { text in print(text) }.store(in: bag)
+/// ```
+///
+/// ## Topics
+///
+/// ### Creating a bag
+/// - ``init()``
+///
+/// ### Adding and cancelling tokens
+/// - ``insert(_:)``
+/// - ``cancelAll()``
+/// - ``count``
 public final class ObservationBag: Sendable {
   private struct State {
     var tokens: Set<ObservationToken> = []
@@ -21,8 +37,7 @@ public final class ObservationBag: Sendable {
 
   /// Adds a token, unless the bag contains it or it has ended.
   ///
-  /// The bag removes tokens that have ended, because they were cancelled or because their source has finished or was
-  /// released.
+  /// The bag drops tokens that end: that are cancelled, or whose source finishes or is released.
   ///
   /// - Parameter token: The token.
   public func insert(_ token: ObservationToken) {

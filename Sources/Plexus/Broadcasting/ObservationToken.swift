@@ -1,8 +1,8 @@
 /// An object that keeps a handler registered.
 ///
-/// Cancelling the token, or releasing its last reference, removes the handler: after ``cancel()`` has returned, it is
-/// not started again. This is exact on the handler's own actor and inside the handler. From another thread, a call can
-/// be about to begin. If the handler is suspended in a call, its task is cancelled.
+/// Cancelling the token, or releasing its last reference, removes the handler: no call of it starts after ``cancel()``
+/// has returned. This is exact on the handler's own actor and inside the handler. From another thread, a call that was
+/// about to begin can still begin. If the handler is suspended in a call, its task is cancelled.
 ///
 /// Two tokens are equal if they are the same object.
 ///
@@ -51,7 +51,7 @@ public final class ObservationToken: Sendable {
 
   /// Adds the token to a bag, which cancels it together with others.
   ///
-  /// - Parameter bag: The bag, which keeps the token until it is cancelled or the source has ended.
+  /// - Parameter bag: The bag, which keeps the token until either is cancelled or the source has ended.
   public func store(in bag: ObservationBag) {
     bag.insert(self)
   }

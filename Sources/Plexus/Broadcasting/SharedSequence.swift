@@ -2,7 +2,7 @@
 ///
 /// Create one with the `broadcast` method of a sequence. The iteration starts with the first subscriber and stops when
 /// the last one leaves. All subscribers receive the same elements in the same order. By default, nothing is replayed: a
-/// later subscriber receives the elements from then on.
+/// subscriber receives the elements that arrive after it was registered.
 ///
 /// ```swift
 /// let (lines, modem) = AsyncStream.makeStream(of: String.self)
@@ -25,8 +25,8 @@
 ///
 /// A subscriber that is added after the last one has left starts another iteration. Its elements depend on the
 /// sequence; an `AsyncStream`, for example, ended with the first iteration. Elements of a stopped iteration are
-/// dropped. Iterations never overlap: the next one starts when the stopped one has ended. If the sequence does not
-/// respond to cancellation, that is at its next element.
+/// dropped. Iterations never overlap: the next one starts when the stopped one has ended. A sequence that does not
+/// respond to cancellation ends at its next element.
 ///
 /// ## Replay
 ///
@@ -35,8 +35,8 @@
 ///
 /// ## Lingering
 ///
-/// With `lingering`, the iteration continues for that time without subscribers. A subscriber that is added meanwhile
-/// joins it, with its replay. For example, leaving a screen and returning to it does not reconnect.
+/// With `lingering`, the iteration continues for that time after the last subscriber has left. A subscriber that is
+/// added meanwhile joins it, with its replay: for example, leaving a screen and returning to it does not reconnect.
 ///
 /// ## Ending
 ///
@@ -45,8 +45,8 @@
 ///
 /// ## Release
 ///
-/// Releasing the last reference to the broadcaster stops the iteration and ends the streams, which do not keep it
-/// alive.
+/// Releasing the last reference to the broadcaster stops the iteration and ends the streams. Streams do not keep the
+/// broadcaster alive.
 ///
 /// ## Topics
 ///
@@ -168,8 +168,8 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
   /// ```
   ///
   /// - Parameters:
-  ///   - bufferingPolicy: The default policy for results that a subscriber has not read yet. A failure takes room
-  ///     like an element.
+  ///   - bufferingPolicy: The default policy for results that a subscriber has not read yet. A failure counts like
+  ///     an element.
   ///   - replaying: The number of newest elements that a new subscriber receives first.
   ///   - lingering: How long the iteration continues after the last subscriber has left.
   ///   - clock: The clock that measures `lingering`.

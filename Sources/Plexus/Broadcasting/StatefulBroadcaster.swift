@@ -1,7 +1,7 @@
 /// A broadcaster of states, which has a current element and replays it to new subscribers.
 ///
-/// Read ``current`` without subscribing. Store an `any StatefulBroadcaster<Form>` in a screen that does not depend on
-/// whether it shows a store, a ``CurrentValue`` or a fetched value.
+/// Read ``current`` without subscribing. A screen that stores an `any StatefulBroadcaster<Form>` can show a store, a
+/// ``CurrentValue`` or a part of either.
 ///
 /// ```swift
 /// let volume = CurrentValue(3)

@@ -35,23 +35,23 @@ extension Messenger {
 }
 
 extension CurrentValue {
-  /// Returns the number of subscribers at this moment and whenever it changes, each number in order.
+  /// Returns the current number of subscribers, followed by every change.
   ///
-  /// The rules are those of ``Messenger/subscriberCounts(bufferingPolicy:)``: it is not a subscriber, and
-  /// ends with the value.
+  /// The stream does not count as a subscriber, and ends when the value finishes or is released. For details, see
+  /// ``Messenger/subscriberCounts(bufferingPolicy:)``.
   ///
-  /// - Parameter bufferingPolicy: What is kept while the reader is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for numbers that the reader has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscriberCounts(
     bufferingPolicy: BufferingPolicy<Int> = .unbounded
   ) -> AsyncStream<Int> {
     hub.counts(bufferingPolicy: bufferingPolicy)
   }
 
-  /// Waits until there is a subscriber, a stream or a handler; returns at once if there is one.
+  /// Waits until there is a subscriber, which can be a stream or a handler.
   ///
-  /// - Throws: A `CancellationError` if the calling task is cancelled, ``BroadcastError/finished`` if the
-  ///   value has finished.
+  /// - Throws: A `CancellationError` if the calling task is cancelled; ``BroadcastError/finished`` if the value has
+  ///   finished.
   public nonisolated func waitForSubscriber() async throws {
     try await hub.waitForSubscriber()
     withExtendedLifetime(self) {}
@@ -61,7 +61,7 @@ extension CurrentValue {
 extension SharedSequence {
   /// Returns the current number of subscribers, followed by every change.
   ///
-  /// The stream does not count as a subscriber, so that it starts no iteration. It ends when the sequence ends or the
+  /// The stream does not count as a subscriber, so it starts no iteration. It ends when the sequence ends or the
   /// broadcaster is released. For details, see ``Messenger/subscriberCounts(bufferingPolicy:)``.
   ///
   /// - Parameter bufferingPolicy: The policy for numbers that the reader has not read yet.

@@ -3,9 +3,11 @@ public import Synchronization
 /// The elements that one subscriber receives from its registration on.
 ///
 /// A subscription is registered when it is created: it receives all elements that are sent afterwards, even if the
-/// iteration starts later. `subscribe()` wraps a subscription in an `AsyncStream`. Unlike the stream, a subscription
-/// does not leave the caller's actor for a buffered element, and under the `.unbounded` policy it reads one without a
-/// lock.
+/// iteration starts later.
+///
+/// `subscribe()` returns the same elements as an `AsyncStream`. Use the stream for code that expects the standard type.
+/// Use a subscription for a fast loop of your own, or to count dropped elements: it returns a buffered element without
+/// leaving the caller's actor, and under the `.unbounded` policy without a lock.
 ///
 /// ```swift
 /// let messenger = Messenger<String>()
@@ -28,26 +30,26 @@ public import Synchronization
 ///
 /// ## Fairness
 ///
-/// A loop that never has to wait yields its actor to other tasks from time to time. It does so after at least 16
-/// elements in a row, or fewer if they take long, once the system's coarse clock has ticked since it started. On most
-/// systems, that clock ticks every 1 to 4 milliseconds.
+/// A loop that never has to wait yields its actor to other tasks when the system's coarse clock has ticked since the
+/// loop started or last yielded. The clock is read once for 16 to 64 elements, and more often if elements take long.
+/// On most systems, it ticks every 1 to 4 milliseconds.
 ///
 /// ## Ending
 ///
-/// A subscription ends, after the elements sent before, when its source finishes or is released. It also ends when the
-/// task that iterates is cancelled, and when its last copy and its last iterator are dropped. It then does not count in
-/// ``Broadcaster/subscriberCount`` and keeps nothing alive.
+/// When its source finishes or is released, a subscription ends after the elements that were sent before. It also ends
+/// when the task that iterates is cancelled, and when its last copy and its last iterator are dropped. It then no
+/// longer counts in ``Broadcaster/subscriberCount``, and keeps nothing alive.
 ///
 /// ## Cancellation
 ///
-/// A loop whose task is cancelled does not wait again. It ends however much is buffered: under `.unbounded` after at
-/// most 15 further elements, under the other policies immediately.
+/// A loop whose task is cancelled does not wait again, and drops what is buffered. It ends immediately, or under
+/// `.unbounded` after at most 15 further elements.
 ///
 /// ## Memory
 ///
 /// Under `.unbounded`, all elements that a subscriber has not read are retained, in chunks of 16 elements that all
-/// subscribers of the source share. A chunk is released when the slowest subscriber has passed it. When every
-/// subscriber has read everything and waits, all elements are released.
+/// subscribers of the source share. A chunk is released when the slowest subscriber has passed it. When all subscribers
+/// have read everything and are waiting, no element is retained.
 ///
 /// ## Topics
 ///
@@ -70,7 +72,7 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
 
   /// The number of elements that the buffering policy has dropped so far.
   ///
-  /// It includes a replayed state that was overwritten before it was read. Under `.unbounded`, it is always 0.
+  /// A replayed state that was overwritten before it was read counts, too. Under `.unbounded`, the number is always 0.
   public var droppedCount: Int {
     subscriber.hub.droppedCount(of: subscriber)
   }

@@ -1,8 +1,7 @@
-/// An event bus that delivers events of any type from posters to subscribers.
+/// A bus that delivers typed events to the subscribers of their types.
 ///
-/// An event reaches the subscribers of exactly its type and scope. Posting is synchronous and works from any
-/// thread or actor without an actor hop. Its cost does not depend on the number of
-/// subscribers of other types and scopes.
+/// An event reaches the subscribers of exactly its type and scope. You can post from any thread or actor: posting is
+/// synchronous, without a hop. Its cost does not depend on the number of subscribers of other types and scopes.
 ///
 /// ```swift
 /// struct LoggedIn: Event {
@@ -47,16 +46,16 @@
 /// ## Persistent events
 ///
 /// An event can be retained for later subscribers. It is then delivered to one subscriber at a time, in
-/// subscription order, and each delivery waits for the result of the previous one. Events posted meanwhile
-/// with the same type and scope wait in a queue. A handler that hangs blocks them until it is removed. See
+/// subscription order, and each delivery waits for the result of the previous one. Events that are posted meanwhile
+/// with the same type and scope are queued. A handler that hangs blocks them until it is removed. See
 /// <doc:persistent-events>.
 ///
 /// ## Lifetimes
 ///
 /// A stream ends when it is dropped or its task is cancelled. A handler is removed with its token or owner, or
 /// by its id. When the bus is released, streams end after their buffered events, handlers are released after
-/// the events posted before, and retained events are discarded. Streams, handlers and tokens do not retain
-/// the bus.
+/// the events that were posted before, and retained events are discarded. Streams, handlers and tokens do not
+/// keep the bus alive.
 ///
 /// ## Topics
 ///
@@ -68,14 +67,30 @@
 /// - ``post(_:scope:)``
 /// - ``postAndWait(_:scope:)``
 ///
+/// ### Calling closures until a token is released
+/// - ``observe(_:scope:bufferingPolicy:_:)-35idy``
+/// - ``observe(_:scope:bufferingPolicy:_:)-60ml2``
+/// - ``_Concurrency/Actor/observe(_:scope:bufferingPolicy:_:)-90rlb``
+/// - ``_Concurrency/Actor/observe(_:scope:bufferingPolicy:_:)-6uj3r``
+///
+/// ### Calling closures until an owner is released
+/// - ``observe(as:_:scope:bufferingPolicy:_:)-8bstl``
+/// - ``observe(as:_:scope:bufferingPolicy:_:)-2641g``
+/// - ``_Concurrency/Actor/observe(as:_:scope:bufferingPolicy:_:)-4is0v``
+/// - ``_Concurrency/Actor/observe(as:_:scope:bufferingPolicy:_:)-4xwkj``
+///
+/// ### Calling closures until they are removed by an id
+/// - ``observe(id:_:scope:replacing:bufferingPolicy:_:)-473o8``
+/// - ``observe(id:_:scope:replacing:bufferingPolicy:_:)-9rd1j``
+/// - ``_Concurrency/Actor/observe(id:_:scope:replacing:bufferingPolicy:_:)-7oxa9``
+/// - ``_Concurrency/Actor/observe(id:_:scope:replacing:bufferingPolicy:_:)-6kbfm``
+/// - ``removeObserver(id:)``
+/// - ``removeObserver(id:of:scope:)``
+///
 /// ### Reading events
 /// - ``subscribe(to:scope:bufferingPolicy:)``
 /// - ``subscription(to:scope:bufferingPolicy:)``
 /// - ``subscriberCount(for:scope:)``
-///
-/// ### Removing handlers
-/// - ``removeObserver(id:)``
-/// - ``removeObserver(id:of:scope:)``
 ///
 /// ### Managing retained events
 /// - ``pendingEvents(of:scope:)``
@@ -83,7 +98,7 @@
 public final actor EventBus {
   /// The bus for events of the whole program.
   ///
-  /// Prefer to pass a bus to components, so that tests can use a separate one.
+  /// Prefer passing a bus to components, so that tests can use a separate one.
   public static let shared = EventBus()
 
   @usableFromInline nonisolated let core: EventBusCore
@@ -127,16 +142,16 @@ public final actor EventBus {
 
   /// Posts an event and waits until all its handlers have finished.
   ///
-  /// The event is posted before this method suspends, so the order of the caller's posts is preserved. A handler that
-  /// is removed before its turn is not waited for. The handlers run with at least the caller's priority.
+  /// The event is posted before this method suspends, so the order of the caller's posts is preserved. The method does
+  /// not wait for a handler that is removed before its turn. The handlers run at the caller's priority or higher.
   ///
   /// If the caller's task is cancelled, the wait ends immediately and ``PostOutcome/isIncomplete`` is `true`: the
   /// counts include the handlers that have finished by then. The handlers continue.
   ///
-  /// Inside a handler, waiting could be a deadlock. If the event is queued behind the one that is being
-  /// handled, directly or because handlers of several types wait for each other, the call returns
-  /// immediately and ``PostOutcome/isDeferred`` is `true`. This is detected in the task of an asynchronous
-  /// handler and in the tasks that it starts, except detached ones.
+  /// Inside a handler, waiting could deadlock. If the event is queued behind the one that is being handled,
+  /// directly or because handlers of several types wait for each other, the call returns immediately and
+  /// ``PostOutcome/isDeferred`` is `true`. This is detected in the task of an asynchronous handler and in the
+  /// tasks that it starts, except detached ones.
   ///
   /// The same applies inside a fetch of a multiplexer that a running handler waits for. If a handler of the event
   /// requests the value being fetched, it receives ``MultiplexerError/recursiveRequest(chain:)``.
@@ -219,7 +234,7 @@ public final actor EventBus {
     core.channel(of: ObjectIdentifier(type), in: scope)?.subscriberCount ?? 0
   }
 
-  // MARK: - Kept events
+  // MARK: - Retained events
 
   /// Returns the events retained for later subscribers, in posting order.
   ///

@@ -1,4 +1,4 @@
-/// Whether an event is retained for later subscribers, until when, and how many events are.
+/// Whether an event is retained for later subscribers, for how long, and up to how many.
 ///
 /// ```swift
 /// struct Position: Event {
@@ -8,6 +8,17 @@
 /// ```
 ///
 /// Events are retained separately for each type and scope.
+///
+/// ## Topics
+///
+/// ### Creating a persistence
+/// - ``none``
+/// - ``persistent(_:limit:timeToLive:)``
+///
+/// ### Reading
+/// - ``rule``
+/// - ``limit``
+/// - ``timeToLive``
 public struct EventPersistence: Sendable, Hashable {
   /// The rule that ends the retention, or `nil` if the event is not retained.
   public let rule: PersistenceRule?
@@ -31,8 +42,8 @@ public struct EventPersistence: Sendable, Hashable {
   ///   - rule: The rule that ends the retention.
   ///   - limit: The maximum number of events of this type and scope to retain once this one has been
   ///     posted. Zero or less retains none; `nil` means no limit.
-  ///   - timeToLive: The age from which on the event is no longer retained. Zero or less does not retain it
-  ///     at all; `nil` means no limit.
+  ///   - timeToLive: The age at which the event is no longer retained. Zero or less does not retain it at
+  ///     all; `nil` means no limit.
   /// - Returns: The persistence.
   public static func persistent(
     _ rule: PersistenceRule,

@@ -1,4 +1,15 @@
 /// The result of a post.
+///
+/// ## Topics
+///
+/// ### Counts
+/// - ``notified``
+/// - ``handled``
+///
+/// ### Flags
+/// - ``isPersisted``
+/// - ``isDeferred``
+/// - ``isIncomplete``
 public struct PostOutcome: Sendable, Hashable {
   /// The number of subscribers that received the event, including streams.
   public let notified: Int

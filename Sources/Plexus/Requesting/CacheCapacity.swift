@@ -13,7 +13,8 @@
 /// ```
 ///
 /// An evicted value is fetched again when it is requested, or read from the cacher if the policy says so. It is first
-/// written to the cacher if it has unwritten changes. Fetches in flight and their callers are not affected.
+/// written to the cacher if it has unwritten changes. Fetches in flight and their callers are not affected. Keys with
+/// live subscriptions are not evicted, and do not count towards the capacity.
 ///
 /// Without a capacity, a value stays in memory until it is cleared, even after its time to live: see ``CachePolicy``.
 public enum CacheCapacity<Value: Sendable>: Sendable {

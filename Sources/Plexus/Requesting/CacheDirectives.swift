@@ -17,6 +17,18 @@
 /// After a failed fetch, the stale value is used if the policy's ``CachePolicy/usesCachedValue`` *or* ``staleIfError``
 /// allows it. Only ``requiresRevalidation`` forbids it, whatever the others say. The deadline of the value is never
 /// extended, and the value is not dropped.
+///
+/// ## Topics
+///
+/// ### Creating directives
+/// - ``init(timeToLive:staleWhileRevalidate:staleIfError:requiresRevalidation:)``
+/// - ``init(from:)``
+///
+/// ### Directives
+/// - ``timeToLive``
+/// - ``staleWhileRevalidate``
+/// - ``staleIfError``
+/// - ``requiresRevalidation``
 public struct CacheDirectives: Hashable, Sendable {
   /// The time for which the value is fresh, from the end of its fetch; `nil` for the time to live of the policy.
   ///

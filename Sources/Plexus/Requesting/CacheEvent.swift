@@ -1,6 +1,24 @@
 /// An event in a multiplexer or a map, for a log.
 ///
 /// Keys are given as text. A multiplexer, which has only one key, is named by its id.
+///
+/// ## Topics
+///
+/// ### Fetches
+/// - ``fetched(key:outcome:duration:)``
+/// - ``fetchFailed(key:error:duration:)``
+/// - ``expired(key:)``
+/// - ``FetchOutcome``
+///
+/// ### Values
+/// - ``stored(key:)``
+/// - ``removed(key:cause:)``
+/// - ``RemovalCause``
+///
+/// ### Storage
+/// - ``restored(key:)``
+/// - ``flushed(count:)``
+/// - ``cacherFailed(key:error:)``
 @nonexhaustive
 public enum CacheEvent: Sendable {
   /// A fetch has succeeded, with its outcome and its duration, including all attempts.
@@ -59,10 +77,10 @@ extension CacheEvent: CustomStringConvertible {
     case .fetched(let key, _, _): "fetched \(key)"
     case .fetchFailed(let key, let error, _): "fetching \(key) failed: \(error)"
     case .expired(let key): "\(key) has expired"
-    case .removed(let key, .capacity): "\(key ?? "everything") had to make room"
+    case .removed(let key, .capacity): "\(key ?? "everything") was evicted"
     case .removed(let key, .cleared): "\(key ?? "everything") was cleared"
     case .removed(let key, .memoryCleared): "\(key ?? "everything") was cleared in memory"
-    case .removed(let key, .transient): "\(key ?? "everything") must not be cached any more"
+    case .removed(let key, .transient): "\(key ?? "everything") must not be cached"
     case .stored(let key): "\(key) was stored"
     case .restored(let key): "the stored copy of \(key) was used"
     case .flushed(let count): "\(count) values were written to the cacher"

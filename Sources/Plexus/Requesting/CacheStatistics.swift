@@ -22,6 +22,9 @@
 /// - ``evictions``
 /// - ``restorations``
 /// - ``cacherErrors``
+///
+/// ### Adding
+/// - ``+(_:_:)``
 public struct CacheStatistics: Hashable, Sendable {
   /// The number of requests that were answered immediately with a fresh value.
   public var hits: Int

@@ -17,8 +17,8 @@ public enum FetchResult<Value: Sendable>: Sendable {
   )
   /// A value for the callers of this fetch only, which must not be cached.
   ///
-  /// Subscribers receive it as loaded, but under the default policy they can miss it. It answers no later request, and
-  /// no cacher stores it. The previous value is removed from memory and storage.
+  /// Subscribers receive it as loaded, but can miss it under the default policy. No later request returns it, and no
+  /// cacher stores it. The previous value is removed from memory and storage.
   case transient(_ value: Value)
 
   /// Returns a new value.

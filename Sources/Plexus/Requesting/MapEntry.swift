@@ -14,6 +14,9 @@ extension MultiplexerMap {
   ///
   /// ## Topics
   ///
+  /// ### Reading the key
+  /// - ``key``
+  ///
   /// ### Requesting
   /// - ``request()``
   /// - ``response()``
@@ -122,7 +125,7 @@ extension MultiplexerMap {
     ///
     /// For details, see ``MultiplexerMap/clear(_:)-(Key)``.
     ///
-    /// - Throws: A ``CacherError`` if the stored copy may still be there.
+    /// - Throws: A ``CacherError`` if the stored copy may still exist.
     @inlinable
     public func clear() async throws {
       try await cache.clear(key, hash: hash)

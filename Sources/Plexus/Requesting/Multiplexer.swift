@@ -1,50 +1,49 @@
-/// A cache of one value that is fetched at most once at a time.
+/// A cache of one value, with at most one fetch in flight.
 ///
-/// Any number of tasks can request the value. During a fetch, all of them wait for it. Afterwards, the value is
-/// returned from memory, without suspending, until its time to live has passed.
+/// Any number of tasks can request the value. They all wait for the same fetch. Afterwards, the value is returned from
+/// memory, without suspending, until its time to live has passed.
 ///
 /// ```swift
 /// let profile = Multiplexer {
 ///   try await Task.detached { "Ada" }.value
 /// }
 ///
-/// // A hundred views may ask at once; the fetch runs once.
+/// // A hundred views can request it at the same time: it is fetched once.
 /// let name = try await profile.request()
 /// print(name)
 /// ```
 ///
 /// ## Fetching
 ///
-/// The closure runs in its own task, off every actor, with the highest priority of its callers. It has no task-local
-/// values of its callers, unless the policy sets ``CachePolicy/inheritsTaskLocals``. A request during the fetch joins
-/// it.
+/// The closure runs in its own task, off every actor, at the highest priority of its callers. It does not inherit their
+/// task-local values, unless the policy sets ``CachePolicy/inheritsTaskLocals``. A request during the fetch joins it.
 ///
 /// ## Failures
 ///
-/// All callers of a failed fetch get its error, nothing is cached, and the next request fetches again. An error never
-/// drops a cached value. If the policy allows it, callers get that value instead of the error, and ``response()`` has
-/// the error.
+/// All callers of a failed fetch get its error, and the next request fetches again, unless the policy sets
+/// ``CachePolicy/failureTimeToLive``. A failure never removes a cached value. If the policy or the directives of the
+/// value allow it, callers get that value instead of the error, and ``response()`` returns both.
 ///
 /// ## Cancellation
 ///
-/// A waiting caller that is cancelled returns immediately with a `CancellationError`, without affecting the fetch and
-/// the other callers. ``CachePolicy/whenUnobserved`` decides about the fetch when the last caller leaves. A request in
-/// a cancelled task returns an available value, and throws instead of waiting.
+/// A waiting caller that is cancelled throws a `CancellationError` immediately, without affecting the fetch or the
+/// other callers. ``CachePolicy/whenUnobserved`` determines whether the fetch continues when the last caller leaves. A
+/// request in a task that is already cancelled returns an available value, and throws instead of waiting.
 ///
 /// ## Refreshing, clearing, storing
 ///
 /// ``refresh()`` marks the value as changed at its origin, ``clear()`` removes it, and ``store(_:)`` replaces it. The
-/// result of a fetch that started before `clear()` or `store(_:)` is not stored, and does not satisfy a `refresh()`.
+/// result of a fetch that started before `clear()` or `store(_:)` is not stored. A fetch that started before
+/// `refresh()` does not satisfy it.
 ///
 /// ## Subscribing
 ///
-/// A subscriber receives the current loading state first, and then every change. It does not cause a fetch, unless it
-/// is a live subscription: see ``subscribe(refetching:bufferingPolicy:)``.
+/// A subscriber receives the current loading state first, and then every change. Subscribing does not fetch, except for
+/// a live subscription: see ``subscribe(refetching:bufferingPolicy:)``.
 ///
 /// ## Release
 ///
-/// Releasing the last reference ends the streams. A fetch in flight continues to its end. A waiting caller holds a
-/// reference.
+/// Releasing the last reference ends the streams, but not a fetch in flight. A waiting caller holds a reference.
 ///
 /// ## Topics
 ///
@@ -240,9 +239,9 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
 
   /// Marks the value as changed at its origin.
   ///
-  /// The next request fetches. If a fetch is in flight, one more fetch follows it, whatever the number of refreshes
-  /// before it starts. Meanwhile, other requests return the old value immediately, as long as it is usable. A failed
-  /// fetch keeps the value, and the next request tries again. A remembered failure is dropped.
+  /// The next request fetches. Until that fetch ends, other requests return the old value immediately, as long as it is
+  /// usable. If a fetch is in flight, one more fetch follows it, however many refreshes precede it. A failed fetch
+  /// keeps the value, and the next request tries again. A remembered failure is dropped.
   ///
   /// ```swift
   /// let profile = Multiplexer { "Ada" }
@@ -261,9 +260,8 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
   /// Removes the value from memory and storage.
   ///
   /// The value is removed from memory, and `.unknown` is published, before this call suspends. Callers of a fetch in
-  /// flight get its result, which is not stored. A later request fetches anew, and the stored copy is not used until it
-  /// has been removed. When this call returns, the removal is durable. The call completes even if the calling task is
-  /// cancelled.
+  /// flight get its result, which is not stored. A later request fetches again, and the stored copy is not used. When
+  /// this call returns, the removal is durable. The call completes even if the calling task is cancelled.
   ///
   /// - Throws: The error of the cacher if the stored copy may still exist. This multiplexer does not use it, and tries
   ///   to remove it again at the next ``flush()`` or `clear()`.
@@ -284,15 +282,14 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
   ///
   /// `.unknown` is published. A fetch in flight continues, and its value is stored. Unwritten changes are written to
   /// the cacher.
-  /// the cacher does not have yet is written to it.
   public nonisolated func clearMemory() {
     cache.clearMemory()
   }
 
   /// Stores a value, which is as fresh as one that was just fetched.
   ///
-  /// It wins over every fetch in flight, whose callers get it, too. It satisfies all earlier refreshes and ends a
-  /// remembered failure.
+  /// It takes precedence over a fetch in flight, whose callers also get it. It satisfies all earlier refreshes and
+  /// drops a remembered failure.
   ///
   /// - Parameter value: The value.
   @inlinable

@@ -1,8 +1,8 @@
 extension MultiplexerMap {
   /// Changes the value of a key in memory, atomically.
   ///
-  /// The change wins over every fetch of the key in flight, whose callers get the changed value. It is written by the
-  /// next ``flush()``. The value keeps its age, its deadline and a pending refresh.
+  /// The change takes precedence over a fetch of the key in flight, whose callers get the changed value. The next
+  /// ``flush()`` writes it. The value keeps its age, its deadline and a pending refresh.
   ///
   /// ```swift
   /// let scores = MultiplexerMap<String, Int> { _ in 0 }
@@ -30,10 +30,10 @@ extension MultiplexerMap {
 extension MultiplexerMap {
   /// Changes the value of a key in memory immediately, and rolls the change back if the commit fails.
   ///
-  /// The change is visible before the call suspends, and wins over fetches that started before it. A flush writes it
-  /// only after the commit. If `commit` throws, the change is removed, and later optimistic updates are applied again
-  /// without it. If that is impossible, because ``update(_:_:)`` has changed the value since, the key is refreshed. If
-  /// the value was stored, cleared or fetched since, nothing is rolled back.
+  /// The change is visible before the call suspends, and takes precedence over fetches that started before it. A flush
+  /// writes it only after the commit. If `commit` throws, the change is removed, and later optimistic updates are
+  /// applied again without it. If that is impossible, because ``update(_:_:)`` has changed the value since, the key is
+  /// refreshed. If the value was stored, cleared or fetched since, nothing is rolled back.
   ///
   /// A value that was fetched while `commit` ran can be older than its effect, so the key is refreshed when `commit`
   /// returns. The same applies if the value was evicted or cleared, or did not exist when the update started.

@@ -1,7 +1,7 @@
-/// A cache of values by key, each of which is fetched at most once at a time.
+/// A cache of values by key, with at most one fetch in flight per key.
 ///
-/// Any number of tasks can request a key. During its fetch, all of them wait for it. Afterwards, the value is returned
-/// from memory until its time to live has passed. Keys do not delay each other.
+/// Any number of tasks can request a key. They all wait for the same fetch. Afterwards, the value is returned from
+/// memory, without suspending, until its time to live has passed. Keys do not delay each other.
 ///
 /// ```swift
 /// let names = MultiplexerMap<Int, String> { id in "user \(id)" }
@@ -15,19 +15,34 @@
 ///
 /// ## Subscribing
 ///
-/// A subscriber of a key receives its current loading state first, and then every change. It does not cause a fetch,
-/// unless it is a live subscription: see ``Entry/subscribe(refetching:bufferingPolicy:)``. The failed state of a key
-/// without value and subscribers is dropped at some time, and is `.unknown` from then on.
+/// A subscriber of a key receives its current loading state first, and then every change. Subscribing does not fetch,
+/// except for a live subscription: see ``Entry/subscribe(refetching:bufferingPolicy:)``. The failed state of a key
+/// that has neither a value nor subscribers is not kept indefinitely: it eventually becomes `.unknown`.
 ///
 /// ## Keys
 ///
-/// Keys can have any `Hashable` type; integers and strings are the fastest. The `==` of the type must not use the map.
+/// Keys can have any `Hashable` and `Sendable` type; integers and strings are the fastest. The `==` of the type must
+/// not use the map.
 ///
 /// ## Topics
 ///
 /// ### Creating a map
 /// - ``init(id:policy:capacity:tagging:clock:onKeyFetch:)-(_,_,_,_,_,(Key)->Value)``
+/// - ``init(id:policy:capacity:tagging:clock:onKeyFetch:)-(_,_,_,_,_,(Key,FetchContext<Value>)->FetchResult<Value>)``
+///
+/// ### Creating a map that fetches several keys at once
 /// - ``bulk(id:policy:capacity:tagging:clock:window:maximumBatchSize:onFetch:)-(_,_,_,_,_,_,_,([Key])->[Key:Value])``
+/// - ``bulk(id:policy:capacity:tagging:clock:window:maximumBatchSize:onFetch:)-(_,_,_,_,_,_,_,([Key])->[Key:Result<FetchResult<Value>,Error>])``
+///
+/// ### Creating a map that stores copies
+/// - ``init(id:policy:capacity:cacher:tagging:clock:onKeyFetch:)-(_,_,_,_,_,_,(Key)->Value)``
+/// - ``init(id:policy:capacity:cacher:tagging:clock:onKeyFetch:)-(_,_,_,_,_,_,(Key,FetchContext<Value>)->FetchResult<Value>)``
+/// - ``init(id:policy:capacity:cacher:keyName:tagging:clock:onKeyFetch:)-(_,_,_,_,_,_,_,(Key)->Value)``
+/// - ``init(id:policy:capacity:cacher:keyName:tagging:clock:onKeyFetch:)-(_,_,_,_,_,_,_,(Key,FetchContext<Value>)->FetchResult<Value>)``
+/// - ``bulk(id:policy:capacity:cacher:tagging:clock:window:maximumBatchSize:onFetch:)-(_,_,_,_,_,_,_,_,([Key])->[Key:Value])``
+/// - ``bulk(id:policy:capacity:cacher:tagging:clock:window:maximumBatchSize:onFetch:)-(_,_,_,_,_,_,_,_,([Key])->[Key:Result<FetchResult<Value>,Error>])``
+/// - ``bulk(id:policy:capacity:cacher:keyName:tagging:clock:window:maximumBatchSize:onFetch:)-(_,_,_,_,_,_,_,_,_,([Key])->[Key:Value])``
+/// - ``bulk(id:policy:capacity:cacher:keyName:tagging:clock:window:maximumBatchSize:onFetch:)-(_,_,_,_,_,_,_,_,_,([Key])->[Key:Result<FetchResult<Value>,Error>])``
 ///
 /// ### Requesting
 /// - ``request(_:)->Value``
@@ -124,7 +139,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
     cache.value(of: key, hash: cache.hasher.hash(key))
   }
 
-  /// Returns the values of several keys, as if each of them was requested at the same time.
+  /// Returns the values of several keys, as if all of them were requested at the same time.
   ///
   /// Fresh values are returned from memory, fetches in flight are joined, and only missing values are fetched: by one
   /// fetch if the map has a fetch of several keys. Keys fail independently. If the calling task is cancelled, every key
@@ -164,8 +179,8 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
 
   /// Stores the value of a key, which is as fresh as one that was just fetched.
   ///
-  /// It wins over every fetch of the key in flight, whose callers get it, too. It satisfies all earlier refreshes and
-  /// ends a remembered failure.
+  /// It takes precedence over a fetch of the key in flight, whose callers also get it. It satisfies all earlier
+  /// refreshes and drops a remembered failure.
   ///
   /// - Parameters:
   ///   - value: The value.
@@ -203,9 +218,8 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   /// Removes the value of a key from memory and storage.
   ///
   /// The value is removed from memory, and `.unknown` is published, before this call suspends. Callers of a fetch in
-  /// flight get its result, which is not stored. A later request fetches anew, and the stored copy is not used until it
-  /// has been removed. When this call returns, the removal is durable. The call completes even if the calling task is
-  /// cancelled.
+  /// flight get its result, which is not stored. A later request fetches again, and the stored copy is not used. When
+  /// this call returns, the removal is durable. The call completes even if the calling task is cancelled.
   ///
   /// - Parameter key: The key.
   /// - Throws: A ``CacherError`` if the stored copy may still exist. This map does not use it, and tries to remove it

@@ -7,8 +7,8 @@
 /// try await MuxRepository.shared.clearAll()
 /// ```
 ///
-/// Members are held weakly, and are released when there is no other reference. The next ``clearAll()`` removes the
-/// stored copies of released members; until then, the repository keeps their cachers.
+/// The repository holds its members weakly. The next ``clearAll()`` also removes the stored copies of members that were
+/// released; until then, the repository keeps their cachers.
 ///
 /// ## Topics
 ///
@@ -20,10 +20,14 @@
 /// - ``register(_:)-(Multiplexer<Value>)``
 /// - ``register(_:)-(MultiplexerMap<Key,Value>)``
 /// - ``register(_:)-(RepositoryMember)``
+/// - ``unregister(_:)-(Multiplexer<Value>)``
+/// - ``unregister(_:)-(MultiplexerMap<Key,Value>)``
+/// - ``unregister(_:)-(RepositoryMember)``
 /// - ``count``
 ///
 /// ### Clearing and writing
 /// - ``clearAll()``
+/// - ``clearAll(_:)``
 /// - ``clear(tags:)``
 /// - ``clearMemory()``
 /// - ``flushAll()``
@@ -152,8 +156,8 @@ public final actor MuxRepository {
   /// ``ClearReach/everywhere`` it also waits until no process uses its copies of them.
   ///
   /// - Parameter reach: The processes for which the removal holds when the call returns.
-  /// - Throws: ``MuxRepositoryError`` with the errors of the members that failed. The others are
-  ///   cleared all the same.
+  /// - Throws: ``MuxRepositoryError`` with the errors of the members that failed. The others are cleared
+  ///   nevertheless.
   public nonisolated func clearAll(_ reach: ClearReach) async throws {
     switch reach {
     case .shared:

@@ -2,7 +2,6 @@
 ///
 /// Every call of ``request()`` runs the closure again. Use it for other work in a ``Zipper``, and to erase the types of
 /// requests, for example to store entries of different maps in one array.
-/// and hides what is asked: an array can hold requests of entries of different maps.
 ///
 /// ```swift
 /// let dice = Request { Int.random(in: 1...6) }

@@ -26,7 +26,7 @@ public struct Response<Value: Sendable>: Sendable {
   public let isStale: Bool
   /// Whether the fetch of this request has confirmed the value instead of returning a new one.
   public let isRevalidated: Bool
-  /// The error of renewing the value, if it failed.
+  /// The error of the fetch that should have renewed the value, if it failed.
   public let error: (any Error)?
 
   /// Creates a response, for example in a test or in your own ``Requestable``.

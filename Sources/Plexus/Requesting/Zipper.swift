@@ -8,11 +8,21 @@
 /// print(name, score, number)
 /// ```
 ///
-/// For a number of requests that is known only at run time, use the same methods of an array of requests.
+/// If the number of requests is known only at run time, call the same methods on an array of requests.
 ///
 /// ## Cancellation
 ///
 /// Cancelling the calling task cancels all requests.
+///
+/// ## Topics
+///
+/// ### Creating a zipper
+/// - ``init(_:)``
+/// - ``add(_:)``
+///
+/// ### Running the requests
+/// - ``values()``
+/// - ``results()``
 public struct Zipper<each R: Requestable>: Sendable {
   @usableFromInline let requests: (repeat each R)
 

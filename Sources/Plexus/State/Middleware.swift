@@ -3,7 +3,6 @@
 /// Middleware is called in the order of the array given to the store, each wrapped around the following ones. It passes
 /// an action on by calling `next`, which returns when the following middleware and the reducer have processed it. It
 /// can also drop an action, replace it, pass on several, or let an effect dispatch it later.
-/// several, or leave it to an effect to dispatch it later.
 ///
 /// ```swift
 /// struct Counter: Sendable, Equatable { var count = 0 }
@@ -62,6 +61,17 @@ public struct Middleware<State: Sendable, Action: Sendable>: Sendable {
   ///
   /// A context does not keep the store alive. After the release of the store, its last state can be read, and all other
   /// calls have no effect.
+  ///
+  /// ## Topics
+  ///
+  /// ### Using the store
+  /// - ``state``
+  /// - ``dispatch(_:)``
+  ///
+  /// ### Running effects
+  /// - ``run(_:)``
+  /// - ``run(id:cancelsInFlight:priority:_:)``
+  /// - ``cancel(id:)``
   public struct Context: Sendable {
     @usableFromInline let engine: StoreEngine<State, Action>
     @usableFromInline let scope: EffectScope?
@@ -72,7 +82,7 @@ public struct Middleware<State: Sendable, Action: Sendable>: Sendable {
       self.scope = scope
     }
 
-    /// The current state: before `next` that from before the action, afterwards that from after it.
+    /// The current state, which reflects the action once `next` has returned.
     @inlinable public var state: State {
       engine.read()
     }

@@ -1,6 +1,6 @@
 public import Observation
 
-/// The current element of a state, for views and other observers of `Observable` objects.
+/// An `Observable` object with the current value of a state, for SwiftUI views.
 ///
 /// ```swift
 /// struct Form: Sendable, Equatable { var text = "", count = 0 }
@@ -22,9 +22,9 @@ public import Observation
 ///
 /// ## Invalidation
 ///
-/// If a change is made on the main actor, observers are notified before that call returns; otherwise at the next turn
-/// of the main actor. If the type is `Equatable`, an equal value invalidates nothing. Of a large state, select the part
-/// that a view shows with ``StatefulBroadcaster/select(_:)-(KeyPath<Self.Element,V>Sendable)``, so that changes of
+/// If a change is made on the main actor, observers are notified before that call returns; otherwise, in the next turn
+/// of the main actor. If the type is `Equatable`, an equal value invalidates nothing. If the state is large, select the
+/// part that a view shows with ``StatefulBroadcaster/select(_:)-(KeyPath<Self.Element,V>Sendable)``, so that changes of
 /// other parts do not invalidate the view.
 ///
 /// ## Lifetime

@@ -1,4 +1,4 @@
-/// The store of one screen, beside the store of the app.
+/// The store of one screen, in addition to the store of the app.
 ///
 /// It has its own state, reducer, middleware and lifetime. Subscribers receive the states of the app and of the page
 /// together. Code of the page dispatches to the app through ``parent``.
@@ -31,9 +31,9 @@
 ///
 /// ## Lifetime
 ///
-/// A page store lives as long as its owner keeps it. It keeps its parent alive and does not count as a subscriber of
-/// it. Several pages of one kind can exist at the same time. Releasing the last reference to a page store cancels its
-/// effects and ends its streams.
+/// A page store lives as long as its owner keeps it. It keeps its parent alive, and does not count as one of its
+/// subscribers. Several pages of one kind can exist at the same time. Releasing the last reference to a page store
+/// cancels its effects and ends its streams.
 ///
 /// The page must not keep closures that capture its owner strongly. Observe with `observe(as: self)` or `[weak self]`,
 /// and cancel tasks whose loops capture `self`. See <doc:stores-and-pages>.
@@ -58,8 +58,12 @@
 /// ### Following changes
 /// - ``changes(of:bufferingPolicy:)-(KeyPath<PageState,V>Sendable,_)``
 /// - ``changes(of:bufferingPolicy:)-((PageState)->V,_)``
+/// - ``subscription(toChangesOf:bufferingPolicy:)-(KeyPath<PageState,V>Sendable,_)``
+/// - ``subscription(toChangesOf:bufferingPolicy:)-((PageState)->V,_)``
 /// - ``changes(ofApp:bufferingPolicy:)-(KeyPath<AppState,V>Sendable,_)``
 /// - ``changes(ofApp:bufferingPolicy:)-((AppState)->V,_)``
+/// - ``subscription(toChangesOfApp:bufferingPolicy:)-(KeyPath<AppState,V>Sendable,_)``
+/// - ``subscription(toChangesOfApp:bufferingPolicy:)-((AppState)->V,_)``
 public final actor PageStore<
   AppState: Sendable,
   AppAction: Sendable,

@@ -56,7 +56,7 @@ struct SelectorTable<State: Sendable> {
     }
   }
 
-  /// Makes the block anew that a selector belongs to.
+  /// Rebuilds the block that a selector belongs to.
   @inlinable
   mutating func updateBlock(at slot: Int) {
     let index = slot / EvaluationBlock<State>.capacity

@@ -1,8 +1,7 @@
 /// A Redux-style store: a state that only actions change, with middleware and subscriptions.
 ///
-/// A dispatched action passes the middleware, then the reducer, and is then published to the subscribers,
-/// before the next action begins. Dispatching is synchronous, without an actor hop, from any thread or
-/// actor.
+/// An action passes the middleware and the reducer, and the new state is published to the subscribers, before
+/// the next action begins. You can dispatch from any thread or actor: dispatching is synchronous, without a hop.
 ///
 /// ```swift
 /// struct Counter: Sendable, Equatable { var count = 0 }
@@ -28,8 +27,8 @@
 /// ``dispatch(_:)`` returns, unless the store is busy. The store is busy while an action is processed, by
 /// another thread or further up the stack (a reducer, middleware or a selector dispatches), and while another
 /// thread begins or ends a subscription to changes. The action is then queued, and the thread that drains the
-/// queue processes it in order. Actions are never nested, and no thread waits. A thread processes queued
-/// actions for about a millisecond; the rest is left to the next call or to a task.
+/// queue processes it in order. Actions are never nested, and no thread waits. A thread processes the actions of
+/// others for about a millisecond, and leaves the rest to the next call or to a task.
 ///
 /// ## States and changes
 ///
@@ -44,9 +43,9 @@
 ///
 /// ## Release
 ///
-/// Releasing the last reference to a store cancels its effects, and ends its streams after the elements
-/// sent before. Queued actions are still processed, without effects. Streams, handlers, tokens and effects
-/// never keep a store alive; a ``PageStore`` and a caller that waits in ``dispatchAndWait(_:)`` do.
+/// Releasing the last reference to a store cancels its effects, and ends its streams after the elements that
+/// were sent before. Queued actions are still processed, without effects. Streams, handlers, tokens and effects
+/// do not keep a store alive; a ``PageStore`` and a caller that waits in ``dispatchAndWait(_:)`` do.
 ///
 /// ## Topics
 ///
@@ -58,15 +57,20 @@
 /// - ``dispatch(_:)``
 /// - ``dispatchAndWait(_:)``
 ///
-/// ### Following
+/// ### Reading
 /// - ``state``
+/// - ``current``
+///
+/// ### Subscribing
 /// - ``subscribe(bufferingPolicy:)``
 /// - ``subscription(bufferingPolicy:)``
+/// - ``subscriberCount``
+///
+/// ### Following changes
 /// - ``changes(of:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)``
 /// - ``changes(of:bufferingPolicy:)-((State)->V,_)``
 /// - ``subscription(toChangesOf:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)``
 /// - ``subscription(toChangesOf:bufferingPolicy:)-((State)->V,_)``
-/// - ``subscriberCount``
 public final actor Store<State: Sendable, Action: Sendable>: StatefulBroadcaster {
   /// The type of the elements that subscribers receive.
   public typealias Element = State
@@ -127,7 +131,7 @@ public final actor Store<State: Sendable, Action: Sendable>: StatefulBroadcaster
   /// that context, and so on: the last action that an effect dispatches has been reduced when this returns.
   /// If an effect never ends, this waits until the calling task is cancelled.
   ///
-  /// If the calling task is cancelled, this returns at once; the action and its effects continue. A task
+  /// If the calling task is cancelled, this returns immediately; the action and its effects continue. A task
   /// that is already cancelled still dispatches the action.
   ///
   /// - Parameter action: The action to dispatch.
@@ -135,20 +139,20 @@ public final actor Store<State: Sendable, Action: Sendable>: StatefulBroadcaster
     await engine.dispatchAndWait(action)
   }
 
-  /// Returns a stream of the current state and of later ones.
+  /// Registers a subscriber and returns the current state, followed by the state after every action.
   ///
-  /// - Parameter bufferingPolicy: The policy for states that have not been read.
-  /// - Returns: The stream, which lasts until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<State> = .bufferingNewest(1)
   ) -> AsyncStream<State> {
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
 
-  /// Returns a subscription to the current state and to later ones.
+  /// Registers a subscriber and returns the current state, followed by the state after every action.
   ///
-  /// - Parameter bufferingPolicy: The policy for states that have not been read.
-  /// - Returns: The subscription, which lasts until it is dropped or its task is cancelled.
+  /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
+  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
   @inlinable
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<State> = .bufferingNewest(1)
@@ -158,7 +162,7 @@ public final actor Store<State: Sendable, Action: Sendable>: StatefulBroadcaster
     }
   }
 
-  /// The current number of subscribers to states and to changes, both streams and handlers.
+  /// The current number of subscribers to states and to changes, including streams and handlers.
   public nonisolated var subscriberCount: Int {
     cell.hub.subscriberCount + feeds.count
   }

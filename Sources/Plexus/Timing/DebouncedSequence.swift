@@ -1,6 +1,6 @@
 /// An asynchronous sequence of the elements of a base sequence that are followed by a quiet period.
 ///
-/// Create one with `debounced(for:leading:maximumDelay:clock:)` on any `Sendable` sequence.
+/// Create one with ``_Concurrency/AsyncSequence/debounced(for:leading:maximumDelay:clock:)`` on a `Sendable` sequence.
 public struct DebouncedSequence<Base: AsyncSequence & Sendable>: AsyncSequence, Sendable
 where Base.Element: Sendable {
   /// The element type of the base sequence.

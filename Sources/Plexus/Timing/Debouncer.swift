@@ -18,19 +18,18 @@
 /// ## When it fires
 ///
 /// A firing is due when the delay has passed since the last touch. With a maximum delay, it is due at the
-/// latest when that time has passed since the first touch that it answers; a delay longer than the
-/// maximum is shortened to it. With `leading`, a touch after a quiet period of at least the delay fires
+/// latest when that time has passed since it became pending; a delay longer than the maximum is shortened to it. With `leading`, a touch after a quiet period of at least the delay fires
 /// immediately, and another firing follows only after a further touch. A delay of zero or less fires at
 /// every touch, before `touch()` returns.
 ///
-/// A touch does not postpone a firing that was already due, even if it has not been carried out yet.
+/// A touch does not postpone a firing that was already due, even if it has not happened yet.
 ///
 /// ## The action
 ///
 /// Elements are sent first: when an action begins, its element is in the buffer of every subscriber. Runs of the
-/// action never overlap. Any number of firings during a run cause one further run after it. An action that
-/// never returns is not called again, while subscribers still receive elements. The action runs in a
-/// separate task outside any actor and must handle its errors, because it cannot throw.
+/// action never overlap. Any number of firings during a run cause one further run after it. If a run never
+/// ends, the action is not called again, but subscribers still receive elements. The action runs in a separate
+/// task, off every actor, and must handle its errors, because it cannot throw.
 ///
 /// An action that uses its debouncer must capture it weakly; a strong capture is a reference cycle.
 ///

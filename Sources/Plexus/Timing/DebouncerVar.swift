@@ -9,7 +9,7 @@
 /// }
 /// query.value = "s"
 /// query.value = "sw"
-/// query.value = "swift"  // only this one is searched for
+/// query.value = "swift"  // only this text is searched for
 /// ```
 ///
 /// Timing, the action, cancellation, release and clocks work as in a ``Debouncer``.
@@ -23,8 +23,8 @@
 /// ``touch()`` requests a firing of the current value, changed or not. Setting the last fired value cancels it,
 /// too.
 ///
-/// Each read and each write of the variable is atomic, but not their combination: `value += 1` on two threads at
-/// the same time can lose an increment.
+/// Each read and each write of the variable is atomic, but not their combination: two threads that run `value += 1`
+/// concurrently can lose an increment.
 ///
 /// ## Topics
 ///

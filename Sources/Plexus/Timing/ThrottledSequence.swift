@@ -1,6 +1,6 @@
 /// An asynchronous sequence of the elements of a base sequence, at most one per interval.
 ///
-/// Create one with `throttled(for:leading:trailing:clock:)` on any `Sendable` sequence.
+/// Create one with ``_Concurrency/AsyncSequence/throttled(for:leading:trailing:clock:)`` on a `Sendable` sequence.
 public struct ThrottledSequence<Base: AsyncSequence & Sendable>: AsyncSequence, Sendable
 where Base.Element: Sendable {
   /// The element type of the base sequence.

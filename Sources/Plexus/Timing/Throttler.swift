@@ -8,8 +8,8 @@
 ///   print("the position has changed")
 /// }
 /// throttler.touch()  // fires
-/// throttler.touch()  // fires a second later
-/// throttler.touch()  // for both
+/// throttler.touch()
+/// throttler.touch()  // both fire once, a second later
 /// ```
 ///
 /// A touch is synchronous, can be made from any thread or actor, and does not create a task each time:
@@ -27,7 +27,7 @@
 ///
 /// Elements are sent first: when an action begins, its element is in the buffer of every subscriber. Runs of the
 /// action never overlap, even if one takes longer than the interval: any number of firings during a run
-/// cause one further run after it. The action runs in a separate task outside any actor and must handle its
+/// cause one further run after it. The action runs in a separate task, off every actor, and must handle its
 /// errors, because it cannot throw.
 ///
 /// An action that uses its throttler must capture it weakly; a strong capture is a reference cycle.

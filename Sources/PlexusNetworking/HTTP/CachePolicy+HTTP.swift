@@ -4,7 +4,7 @@ extension CachePolicy {
   /// A policy that leaves to the server how long values are fresh, for fetches by an ``HTTPFetcher``.
   ///
   /// A value without Cache-Control and Expires is stale at once, so that every request asks whether it has
-  /// changed. The value that there is stands in after a failure of connectivity, and after a 5xx status if
+  /// changed. The cached value is used after a failure of connectivity, and after a 5xx status if
   /// the server has allowed it (stale-if-error), unless the server forbids it. A stored copy is read before
   /// the first fetch, which it may save, or let end with 304. All other properties have their defaults.
   ///

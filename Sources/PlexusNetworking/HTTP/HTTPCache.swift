@@ -31,7 +31,7 @@ public import FoundationNetworking
 /// value of one account never answers for another, nor a part for the whole. The cookies of a jar count as those of
 /// the request. A fragment does not count, nor does the spelling of scheme, host and default port.
 ///
-/// A stale value is renewed with the header fields of the request at hand.
+/// A stale value is renewed with the header fields of the current request.
 ///
 /// Only `GET` and `HEAD` are cached. `Cache-Control: no-cache` in a request fetches, and the newer value replaces
 /// those of the URL; with `no-store` nothing is kept.
@@ -138,7 +138,7 @@ public final actor HTTPCache<Value: Sendable> {
   /// Returns the value of a request with where it comes from.
   ///
   /// - Parameter request: The request; `GET` or `HEAD`.
-  /// - Returns: The value with its age, its source, and the error that it stands in for, if any.
+  /// - Returns: The value with its age, its source, and the error that it replaces, if any.
   /// - Throws: What ``request(_:)-(URLRequest)`` throws; `URLError.unsupportedURL` for another method.
   public nonisolated func response(_ request: URLRequest) async throws -> Response<Value> {
     guard request.asksForValue else { throw URLError(.unsupportedURL) }

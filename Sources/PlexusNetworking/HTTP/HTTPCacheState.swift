@@ -31,7 +31,7 @@ struct HTTPCacheState<URL: Hashable & Sendable, Key: Hashable & Sendable>: Senda
     var strayCount = 0
   }
 
-  /// The number of entries up to which none is looked for that is of no use any more.
+  /// The number of entries up to which useless ones are not searched for.
   private let minimum: Int
   private var limit: Int
   private var resources: [URL: Resource] = [:]
@@ -99,7 +99,7 @@ struct HTTPCacheState<URL: Hashable & Sendable, Key: Hashable & Sendable>: Senda
     key: Key
   ) -> Bool {
     insert(url, key)
-    // What was selected by other fields cannot be told apart any more.
+    // Values that were selected by other fields can no longer be distinguished.
     if resources[url]?.names != names { resources[url] = Resource(names: names) }
     let selecting = fields.selecting(names)
     guard own.map({ $0.selecting(names) == selecting }) ?? true else {

@@ -55,7 +55,7 @@ struct HTTPExchange {
     return validator
   }
 
-  /// The URLs whose values do not hold any more after this answer (RFC 9111, 4.4).
+  /// The URLs whose values this answer invalidates (RFC 9111, 4.4).
   ///
   /// After a redirect, that includes the URL that has answered. URLs that the answer names count if they have its
   /// origin: a server cannot invalidate the values of another one.

@@ -30,13 +30,13 @@ public import FoundationNetworking
 ///
 /// It is a cache of one user (RFC 9111, RFC 5861). A value is fresh for `max-age`, or until `Expires`, less
 /// its age: what `Age` and `Date` say, and the time that the answer took. `no-cache` and `Vary: *` make it
-/// stale at once. A stale one is asked for with `If-None-Match` and `If-Modified-Since`; after 304 the value
+/// stale at once. A stale one is requested with `If-None-Match` and `If-Modified-Since`; after 304 the value
 /// stays, with the freshness that the 304 gives or the value came with. A value without any word about
 /// freshness has the policy's time to live.
 ///
 /// `stale-while-revalidate` and `stale-if-error` hold for that value in place of the policy: how long it is
-/// handed out at once while it is renewed, and how long it stands in for a 5xx status or a failure that is no
-/// status, never for a 4xx. `must-revalidate` and `no-cache` forbid both, also what the policy allows. A
+/// returned at once while it is renewed, and how long it is used after a 5xx status or a failure that is no
+/// status, never after a 4xx. `must-revalidate` and `no-cache` forbid both, also what the policy allows. A
 /// value that comes with `no-store` is delivered to the waiting callers and is not stored; the value stored
 /// before it is removed.
 ///
@@ -83,7 +83,7 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
   ///   - rules: The rules for redirects, cookies, size and time.
   ///   - clock: The clock that measures the time of the rules.
   ///   - now: A closure that returns the time of day, to compare with dates of the server.
-  ///   - invalidate: A closure that is called with the URLs whose values do not hold any more, after an answer
+  ///   - invalidate: A closure that is called with the URLs whose values are no longer valid, after an answer
   ///     without error to a method that changes something: that of the request, and those of the same origin
   ///     that `Location` and `Content-Location` name. The fetch waits for it, and throws what it throws.
   ///   - decode: A closure that makes the value of the body of a 2xx answer. It runs outside of every actor;
@@ -115,7 +115,7 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
   ///   - rules: The rules for redirects, cookies, size and time.
   ///   - clock: The clock that measures the time of the rules.
   ///   - now: A closure that returns the time of day, to compare with dates of the server.
-  ///   - invalidate: A closure that is called with the URLs whose values do not hold any more.
+  ///   - invalidate: A closure that is called with the URLs whose values are no longer valid.
   ///   - update: A closure that returns the value with the header fields of a 304, which confirms it; without
   ///     one the value stays as it is. It must be quick.
   ///   - decode: A closure that makes the value of a 2xx answer.
@@ -159,14 +159,14 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
   /// Fetches the value, or finds out that the one there is has not changed.
   ///
   /// A 304 that names another version than the one there is, or comes from another address after a redirect,
-  /// is not believed: the value is asked for once more, without conditions.
+  /// is not used: the value is requested again, without conditions.
   ///
   /// - Parameter context: The value that there is, if any, with what an earlier fetch returned for it.
   /// - Returns: The value, what its server says about keeping it, and what the next fetch needs to ask
   ///   whether it has changed.
   /// - Throws: ``HTTPStatusError`` for an answer that is neither 2xx nor an expected 304, and for a part
   ///   (206) that the request did not ask for; `URLError` if there is no answer, or one that breaks off;
-  ///   ``HTTPRevalidationError`` in its place if the value that there is must not stand in; a
+  ///   ``HTTPRevalidationError`` in its place if the cached value must not be used; a
   ///   `CancellationError` if the fetch is cancelled; what the decoder throws.
   @concurrent
   public func fetch(_ context: FetchContext<Value>) async throws -> FetchResult<Value> {
@@ -280,7 +280,7 @@ extension HTTPFetcher where Value == HTTPResponse {
   ///   - rules: The rules for redirects, cookies, size and time.
   ///   - clock: The clock that measures the time of the rules.
   ///   - now: A closure that returns the time of day, to compare with dates of the server.
-  ///   - invalidate: A closure that is called with the URLs whose values do not hold any more.
+  ///   - invalidate: A closure that is called with the URLs whose values are no longer valid.
   public init(
     _ request: URLRequest,
     transport: any HTTPTransport = URLSessionTransport.shared,

@@ -109,7 +109,7 @@ struct HTTPFreshness: Hashable {
     seconds(text) ?? HTTPDate.seconds(text, now: now).map { max(0, $0 - now) }
   }
 
-  /// The parts between commas that do not stand in quotation marks, without spaces around them.
+  /// The parts between commas outside quotation marks, without spaces around them.
   static func commaSeparated(_ text: String) -> [String] {
     var parts: [String.UnicodeScalarView] = [.init()]
     var isQuoted = false

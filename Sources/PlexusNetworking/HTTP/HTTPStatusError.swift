@@ -18,7 +18,7 @@ public struct HTTPStatusError: Error, RetryAdvice, OriginFailure, Hashable {
   /// The time to wait before the next attempt (Retry-After); `nil` if the server names none.
   public let retryAfter: Duration?
 
-  /// Whether the server has allowed the cached value to stand in (stale-if-error).
+  /// Whether the server allows the use of the cached value after this error (stale-if-error).
   ///
   /// A multiplexer has that in its directives. `CachePolicy.http` uses it for values from a cacher that stores
   /// validators and no directives.
@@ -32,7 +32,7 @@ public struct HTTPStatusError: Error, RetryAdvice, OriginFailure, Hashable {
   ///   - headers: The header fields.
   ///   - body: The beginning of the body.
   ///   - retryAfter: The time to wait before the next attempt.
-  ///   - allowsStaleValue: Whether the cached value may stand in.
+  ///   - allowsStaleValue: Whether the cached value can be used.
   public init(
     status: Int,
     url: URL? = nil,
@@ -51,9 +51,9 @@ public struct HTTPStatusError: Error, RetryAdvice, OriginFailure, Hashable {
 }
 
 extension HTTPStatusError {
-  /// Whether the server has failed (5xx), so that a value may stand in for which the server allows that.
+  /// Whether the server has failed (5xx), so that a value can be used for which the server allows that.
   ///
-  /// Any other status is an answer: what is gone, or not for this user any more, does not come back from a
+  /// Any other status is an answer: a value that was removed or is now forbidden does not come back from a
   /// cache.
   public var isOriginFailure: Bool { status >= 500 }
 }

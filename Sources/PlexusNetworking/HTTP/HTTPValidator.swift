@@ -1,7 +1,7 @@
 /// The data that the revalidation of a value needs: its entity tag and date, and whether it can be used meanwhile.
 ///
 /// As text it has a first line that marks it and one line for each property, so that it can be stored with the
-/// value. A text without that mark is taken for an entity tag.
+/// value. A text without that mark is read as an entity tag.
 struct HTTPValidator: Hashable {
   var entityTag: String?
   var lastModified: String?

@@ -29,7 +29,7 @@ final class DiskLimit: Sendable {
 
   /// The number of holds on each file: the last one removes the file.
   ///
-  /// A file that was evicted while it is used, and is asked for again, has several.
+  /// A file that was evicted while it is used, and is requested again, has several.
   fileprivate final class Names: Sendable {
     private struct State: Sendable {
       var counts: [String: Int] = [:]
@@ -95,11 +95,11 @@ final class DiskLimit: Sendable {
   private struct Missing: Error {}
 
   private let map: MultiplexerMap<String, Hold>
-  /// The last files that were handed out: their callers have a moment to open them.
+  /// The last files that were returned: their callers have a moment to open them.
   private let recent = Locked<[Hold]>([])
   private let names: Names
 
-  /// The number of files that were handed out last and are not removed.
+  /// The number of files that were returned last and are not removed.
   static let recentCount = 8
 
   init(bytes: Int, folder: MediaFolder) {
@@ -163,7 +163,7 @@ final class DiskLimit: Sendable {
     map.store(hold, for: hold.name)
   }
 
-  /// Returns a hold on a file that is asked for; `nil` if it is not known.
+  /// Returns a hold on a requested file; `nil` if it is not known.
   func hold(_ name: String) async -> Hold? {
     // Asking the map is what makes the file stay longer. A key that it does not have would start a fetch.
     guard map.cachedValue(name) != nil, let hold = try? await map.request(name) else { return nil }

@@ -15,7 +15,7 @@ public struct DownloadProgress: Hashable, Sendable {
     self.totalBytes = totalBytes
   }
 
-  /// The share that is there, from 0 to 1; `nil` as long as the whole is not known.
+  /// The share that has been received, from 0 to 1; `nil` as long as the total is not known.
   public var fraction: Double? {
     guard let totalBytes else { return nil }
     return totalBytes > 0 ? min(1, Double(receivedBytes) / Double(totalBytes)) : 1

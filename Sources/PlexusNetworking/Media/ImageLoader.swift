@@ -202,7 +202,7 @@ public final actor ImageLoader<Image: Sendable> {
 
   /// Downloads and decodes a file again, and replaces the value and the file that are there.
   ///
-  /// The value that is there stays until the new one is; if the download fails, it stays.
+  /// The old value stays until the new one is complete, or if the download fails.
   ///
   /// - Parameter request: The request.
   /// - Returns: The new value.

@@ -114,13 +114,13 @@ final class MediaCore: Sendable {
 
   // MARK: - Removal
 
-  /// Whether everything is still there that was when a flight was asked for.
+  /// Whether nothing was cleared since a flight was requested.
   func isCurrent(_ flight: MediaFlight) -> Bool { epoch == flight.epoch }
 
   /// The number of times that everything was removed.
   var epoch: Int { clearing.withLock { $0.revisions.epoch } }
 
-  /// Removes everything: downloads under way are not kept.
+  /// Removes everything: downloads in progress are not kept.
   func invalidate() {
     clearing.withLock { clearing in
       clearing.revisions.removeAll()
@@ -154,7 +154,7 @@ final class MediaCore: Sendable {
     }
   }
 
-  /// Removes a file and its parts: downloads of it that are under way are not kept.
+  /// Removes a file and its parts: downloads of it in progress are not kept.
   func remove(_ entry: MediaEntry) async throws {
     guard !entry.url.isFileURL else { return }
     let stores = readableStores

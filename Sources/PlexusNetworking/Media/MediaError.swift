@@ -12,7 +12,7 @@ public enum MediaError: Error, Hashable, Sendable {
   /// The bytes have another digest than the requested one.
   case wrongChecksum(expected: String, found: String)
 
-  /// The server has sent another length or part than it announced, and again when asked anew.
+  /// The server has sent another length or part than it announced, and again after a second request.
   case inconsistentLength
 
   /// The file is larger than the loader's limit for one file.

@@ -7,7 +7,7 @@ struct MediaFlight: Hashable, Sendable {
     case load
     /// Downloads the file although it may be there.
     case reload
-    /// Asks whether the file that is there has changed.
+    /// Asks whether the existing file has changed.
     case revalidate
     /// Downloads the file without storing it.
     case memory

@@ -81,7 +81,7 @@ struct MediaFolder: Sendable {
 
   // MARK: - Folders
 
-  /// Makes the folders that are missing; a file in the place of one is set aside.
+  /// Creates missing folders; a file with the name of one is set aside.
   func make() throws {
     for folder in [root, files, parts, records] {
       do {
@@ -103,7 +103,7 @@ struct MediaFolder: Sendable {
     }
   }
 
-  /// Sets everything that is there aside, in one step for each folder.
+  /// Sets all files aside, in one step for each folder.
   ///
   /// - Throws: A `POSIXError` if something is left.
   func setAside() throws {

@@ -57,7 +57,7 @@ extension MediaLoader {
     progress(of: MediaRequest(url))
   }
 
-  /// Downloads a file again and replaces the one that is there.
+  /// Downloads a file again and replaces the existing one.
   ///
   /// - Parameter url: The URL.
   /// - Returns: The new file.

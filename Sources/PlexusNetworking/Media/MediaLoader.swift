@@ -4,7 +4,7 @@ public import Plexus
 /// A cache of remote files on disk, which downloads each file once.
 ///
 /// A file stays in a folder until it has to make room or is removed. The content of a URL is taken to be
-/// immutable: a file that is there is not requested again, unless the loader revalidates. Use a multiplexer with
+/// immutable: an existing file is not requested again, unless the loader revalidates. Use a multiplexer with
 /// an ``HTTPFetcher`` for values that change.
 ///
 /// ```swift
@@ -58,8 +58,8 @@ public import Plexus
 /// fails with ``MediaError/fileTooLarge(limit:)``.
 ///
 /// Several loaders and processes can use one folder. Each of them downloads what is not there yet, and keeps to
-/// its own limit by the files that it has seen. The system can remove the folder at any time: a download under way
-/// is then begun again. After a power cut, a file is used only if it has the length that was noted with it.
+/// its own limit by the files that it has seen. The system can remove the folder at any time: a download in progress
+/// then begins again. After a power cut, a file is used only if it has the length that was noted with it.
 ///
 /// ## A disk that cannot be written
 ///
@@ -212,7 +212,7 @@ public final actor MediaLoader {
   /// Returns the progress of the download of a request.
   ///
   /// The stream starts no download. It begins with the present progress, skips elements while its reader is busy,
-  /// and ends with the download, however that ends; for a file that is there it has one element. While there is no
+  /// and ends with the download, however that ends; for an existing file it has one element. While there is no
   /// download, it waits for one.
   ///
   /// - Parameter request: The request.
@@ -230,10 +230,10 @@ public final actor MediaLoader {
 
   // MARK: - Commands
 
-  /// Downloads a file again and replaces the one that is there.
+  /// Downloads a file again and replaces the existing one.
   ///
-  /// The file that is there stays, and other requests return it, until the new one is complete; if the download
-  /// fails, it stays. Several calls share a download that has not begun; one that is under way is followed by
+  /// The existing file stays, and other requests return it, until the new one is complete; if the download
+  /// fails, it stays. Several calls share a download that has not begun; one in progress is followed by
   /// another one.
   ///
   /// - Parameter request: The request. A file of a file URL is returned as it is.
@@ -256,7 +256,7 @@ public final actor MediaLoader {
 
   /// Removes a file and its parts.
   ///
-  /// A download of it that is under way is not kept: its callers get ``MediaError/cleared``. A file of a file URL
+  /// A download of it in progress is not kept: its callers get ``MediaError/cleared``. A file of a file URL
   /// stays.
   ///
   /// - Parameter request: The request.
@@ -278,10 +278,10 @@ public final actor MediaLoader {
 
   /// Removes all files and parts.
   ///
-  /// They are out of reach before this call suspends. A download under way is not kept: its callers get
+  /// They are inaccessible before this call suspends. A download in progress is not kept: its callers get
   /// ``MediaError/cleared``. All prefetching ends. The removal runs to its end when the calling task is cancelled.
   ///
-  /// - Throws: The system's error if something is left, which this loader does not use any more; the next
+  /// - Throws: The system's error if something is left, which this loader no longer uses; the next
   ///   call tries again.
   public nonisolated func clear() async throws {
     invalidate()

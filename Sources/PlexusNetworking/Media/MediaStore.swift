@@ -3,7 +3,7 @@ internal import Plexus
 
 /// The files of a loader in one folder, within its limit.
 final class MediaStore: Sendable {
-  /// A file that is there.
+  /// An existing file.
   struct HeldFile: Sendable {
     let file: URL
     let properties: FileProperties

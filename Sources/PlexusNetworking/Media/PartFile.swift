@@ -37,7 +37,7 @@ final class PartFile: Sendable {
     return locked(path, descriptor)
   }
 
-  /// Opens a file that is there.
+  /// Opens an existing file.
   ///
   /// - Returns: `nil` if there is none, or another download is writing it.
   static func opening(_ path: String) -> PartFile? {
@@ -129,7 +129,7 @@ final class PartFile: Sendable {
   static var bootTime: Int64? {
     var (now, uptime) = (timespec(), timespec())
     #if canImport(Darwin)
-    // It goes on while the system sleeps.
+    // It advances while the system sleeps.
     let clock = CLOCK_MONOTONIC
     #else
     let clock = CLOCK_BOOTTIME

@@ -27,7 +27,7 @@ final class PartWriter: HTTPReceiver {
   enum Outcome: Sendable {
     case file(PartFile, MediaStore)
     case memory(Data)
-    /// The server has confirmed the file that is there (304).
+    /// The server has confirmed the existing file (304).
     case notModified
   }
 
@@ -62,7 +62,7 @@ final class PartWriter: HTTPReceiver {
   /// - Parameters:
   ///   - stores: The stores to try in this order; none for memory.
   ///   - entry: The file to download.
-  ///   - part: The part that is there already in the first store, with its validator.
+  ///   - part: The existing part in the first store, with its validator.
   ///   - conditions: The header fields that ask whether the file has changed; empty if it is wanted anyway.
   ///   - maximumBytes: The largest number of bytes of the file.
   ///   - follow: Receives the closure that changes the priority of the transfer.
@@ -199,7 +199,7 @@ final class PartWriter: HTTPReceiver {
     Array(stores.dropFirst(state.withLock { $0.store } + 1))
   }
 
-  /// Ends the transfer: nothing is written any more.
+  /// Ends the transfer: nothing more is written.
   ///
   /// After an error, the part stays if it is wanted and can be continued; otherwise it is removed. On a full
   /// disk it would only be in the way.

@@ -4,7 +4,7 @@ internal import PlexusSupport
 final class PrefetchQueue: Sendable {
   /// The work of a loader on one item.
   struct Work: Sendable {
-    /// The number of times that the loader was cleared: items from before are not prefetched any more.
+    /// The number of times that the loader was cleared: items from before are no longer prefetched.
     let epoch: @Sendable () -> Int
     let fetch: @concurrent @Sendable (MediaItem) async -> Void
 

@@ -18,7 +18,7 @@ struct PrefetchState<Element: Hashable & Sendable>: Sendable {
     let number: Int
   }
 
-  /// The elements in their order from the position on; places that no element waits at any more are skipped.
+  /// The elements in their order from the position on; places at which no element waits are skipped.
   private var order: [Place] = []
   private var position = 0
   /// The elements that wait, with the numbers of their places.

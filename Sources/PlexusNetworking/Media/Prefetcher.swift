@@ -17,14 +17,14 @@ public import Foundation
 /// ```
 ///
 /// Prefetching has low priority. A request for a file that is being prefetched joins the download, which
-/// then precedes all that no caller waits for. Errors are ignored: a later request tries again. A file that is there
+/// then precedes all that no caller waits for. Errors are ignored: a later request tries again. An existing file
 /// costs no request.
 ///
 /// ## Lifetime
 ///
 /// Releasing the last reference ends its prefetching, as ``cancelAll()`` does. A download that callers wait for
-/// goes on for them; otherwise it stops and keeps its part. The prefetcher keeps the loader's downloads going
-/// when the loader itself is released. Clearing the loader ends all prefetching that was asked for before.
+/// continues for them; otherwise it stops and keeps its part. The prefetcher keeps the loader's downloads going
+/// when the loader itself is released. Clearing the loader ends all prefetching that was requested before.
 public final class Prefetcher: Sendable {
   private let queue: PrefetchQueue
 

@@ -5,7 +5,7 @@ final class ProgressTable<Key: Hashable & Sendable>: Sendable {
   private typealias Continuation = AsyncStream<DownloadProgress>.Continuation
 
   private struct Entry: Sendable {
-    /// The download under way; reports of an earlier one come too late.
+    /// The download in progress; reports of an earlier one come too late.
     var download: Int?
     var latest: DownloadProgress?
     var continuations: [Int: Continuation] = [:]

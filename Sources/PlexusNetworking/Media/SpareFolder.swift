@@ -11,7 +11,7 @@ final class SpareFolder: Sendable {
   let root: URL
   private let lock: PartFile?
 
-  /// Creates the lock of a folder that is there, and removes the folders of processes that have ended.
+  /// Creates the lock of an existing folder, and removes the folders of processes that have ended.
   init(locking root: URL) {
     self.root = root
     lock = try? PartFile.creating(Self.lockPath(in: root))

@@ -10,7 +10,7 @@ final class ConnectionLoop: Sendable {
     let index: Int
     let command: String
 
-    /// Notes the result of the command; the caller goes on after the last one.
+    /// Notes the result of the command; the last result resumes the caller.
     func resume(_ result: Result<RESPValue, any Error>) {
       if batch.withLock({ $0.note(result, at: index) }) { continuation.resume() }
     }

@@ -6,7 +6,7 @@
 ///
 /// - ``places`` holds the commands that are sent or about to be sent, in the order of their bytes.
 /// - At most one thread writes at a time; it takes all bytes that wait.
-/// - A caller is handed out once: with its reply, at its deadline, when it leaves, or when the connection breaks.
+/// - A caller is returned once: with its reply, at its deadline, when it leaves, or when the connection breaks.
 struct PipelineState<Caller: Sendable>: Sendable {
   /// Whether commands are accepted.
   enum Phase: Sendable, Hashable {

@@ -138,7 +138,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
 
   func fill(_ entry: CacheEntry<Value>, under lease: FetchLease) async throws -> SharedFill {
     let lease = TierLease(lease)
-    // Whatever becomes of it, the lease is not used any more.
+    // However the call ends, the lease is no longer used.
     space.drop([lease])
     switch try await space.tier.fill(try payload(entry), under: lease) {
     case .stored: return .stored

@@ -19,6 +19,18 @@ public import Plexus
 ///
 /// One engine serves all caches of a process over one pipelined connection, which reconnects whenever it breaks.
 /// The server needs version 6 or later.
+///
+/// ## Topics
+///
+/// ### Creating an engine
+/// - ``init(_:options:)``
+///
+/// ### Caching
+/// - ``cacher(_:space:schema:)``
+///
+/// ### Operating
+/// - ``health()``
+/// - ``close()``
 public final actor RedisEngine {
   private nonisolated let core: EngineCore
 

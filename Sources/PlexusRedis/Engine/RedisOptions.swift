@@ -1,4 +1,23 @@
 /// The settings of a ``RedisEngine``.
+///
+/// ## Topics
+///
+/// ### Creating options
+/// - ``init()``
+///
+/// ### Signing in
+/// - ``user``
+/// - ``password``
+/// - ``database``
+///
+/// ### Times
+/// - ``commandTimeout``
+/// - ``nearLease``
+/// - ``fetchLease``
+/// - ``retention``
+///
+/// ### Memory
+/// - ``outboxBytes``
 public struct RedisOptions: Sendable {
   /// The name of the user; `nil` for the default user.
   public var user: String?

@@ -239,7 +239,7 @@ final class Tier: Sendable {
 
   // MARK: - Removals
 
-  /// Lets entries serve as fallbacks only; a fetch that is under way stores nothing.
+  /// Lets entries serve as fallbacks only; a fetch in flight stores nothing.
   ///
   /// - Throws: ``TierFailures`` with the keys whose entries may not be outdated.
   func outdate(_ keys: some Collection<String>) async throws {
@@ -252,7 +252,7 @@ final class Tier: Sendable {
     try check(parts, \.self) { _ in }
   }
 
-  /// Removes entries; a fetch that is under way stores nothing.
+  /// Removes entries; a fetch in flight stores nothing.
   ///
   /// - Throws: ``TierFailures`` with the keys whose entries may still be there.
   func remove(_ keys: some Collection<String>) async throws {

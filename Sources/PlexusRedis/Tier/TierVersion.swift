@@ -53,7 +53,7 @@ enum TierFinding: Hashable, Sendable {
   case granted(TierLease, previous: TierEntry?)
   /// Another caller holds the lease of that version, for at most that time unless it is renewed.
   case busy(TierVersion, remaining: Duration, previous: TierEntry?)
-  /// The fetch that this node was told to wait for has failed.
+  /// The fetch for which this node waited has failed.
   case failedElsewhere(payload: [UInt8])
 }
 

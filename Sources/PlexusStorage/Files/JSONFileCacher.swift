@@ -84,7 +84,7 @@ public struct JSONFileCacher<Value: Codable & Sendable>: BatchReadingCacher {
   ///     caches directory, which is `$XDG_CACHE_HOME` or `~/.cache` on Linux.
   ///   - byteLimit: The maximum total size of the files of this type in the directory. Before a new file
   ///     exceeds it, the oldest files by `storedAt` are evicted. A file that exceeds the limit by itself is
-  ///     not stored. With a limit, a store lists all files once for each 64 entries or part thereof.
+  ///     not stored. With a limit, a store lists all files once for every 64 entries.
   ///   - schema: A name for the format of the values, such as `"profile 2"`; entries stored with another
   ///     schema are ignored. The default is the full name of the type.
   /// - Precondition: The directory is a file URL, and the byte limit is positive.

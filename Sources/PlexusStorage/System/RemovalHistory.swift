@@ -172,7 +172,7 @@ final class RemovalHistory: Sendable {
     return lost.union(removed.map(\.key))
   }
 
-  /// The keys of entries from the time of another file: what was removed then is not known any more.
+  /// The keys of entries from the time of another file, whose removals are no longer known.
   private func lost(_ candidates: [Candidate], besides epoch: UInt64 = 0) -> Set<String> {
     let lost = candidates.filter { $0.generation.epoch != 0 && $0.generation.epoch != epoch }
     return Set(lost.map(\.key))

@@ -11,7 +11,7 @@ internal import PlexusSupport
 ///   return "done"
 /// }
 ///
-/// await gate.arrivals(1)  // the download is under way
+/// await gate.arrivals(1)  // the download is in progress
 /// gate.open()
 /// let result = try await download.value
 /// ```

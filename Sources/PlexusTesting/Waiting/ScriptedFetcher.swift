@@ -18,6 +18,15 @@ internal import PlexusSupport
 /// A fetcher can be used from any number of threads and tasks at once; each call takes its own step. With
 /// a gate, a fetch takes its step when it begins and then waits at the gate, so a test can detect that the
 /// fetch is in flight and control when it ends.
+///
+/// ## Topics
+///
+/// ### Creating a fetcher
+/// - ``init(_:gate:)``
+///
+/// ### Fetching
+/// - ``fetch()``
+/// - ``count``
 public final class ScriptedFetcher<Value: Sendable>: Sendable {
   private let steps: [Result<Value, any Error>]
   private let gate: Gate?

@@ -102,7 +102,7 @@ import Testing
     guard case .writes(let turn) = add("a") else { return #expect(Bool(false)) }
     _ = add("b")
     #expect(disconnect(nil) == ["a0", "b1"])
-    // The thread that was writing has nothing to say any more.
+    // The thread that was writing has no effect.
     #expect(!postpone(turn, sent: 0))
     #expect(written(turn) == nil)
     #expect(reply() == nil)

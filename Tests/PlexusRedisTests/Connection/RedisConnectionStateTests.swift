@@ -147,7 +147,7 @@ struct `A connection to Redis` {
     }
   }
 
-  @Test func `throws the errors of the server, and goes on`() async throws {
+  @Test func `throws the errors of the server, and continues`() async throws {
     let server = try RedisServer()
     let connection = try connect(to: server.address)
     await connections(1)
@@ -160,7 +160,7 @@ struct `A connection to Redis` {
     #expect(try await connection.send(RedisCommand("PING")).text == "PONG")
   }
 
-  @Test func `hands out messages in order with the replies`() async throws {
+  @Test func `delivers messages in order with the replies`() async throws {
     let server = try RedisServer()
     let reader = try connect(to: server.address) {
       $0.setup = [RedisCommand("CLIENT", ["TRACKING", "ON", "NOLOOP"])]
@@ -237,7 +237,8 @@ struct `A connection to Redis` {
     return line.flatMap { Int($0.dropFirst("blocked_clients:".count)) } ?? 0
   }
 
-  @Test func `gives up on a server that stands still, and comes back when it goes on`() async throws
+  @Test func `gives up on a server that stands still, and comes back when it continues`()
+    async throws
   {
     let server = try RedisServer()
     let connection = try connect(to: server.address) {

@@ -115,7 +115,7 @@ struct `Processes that share a Redis server` {
     }
   }
 
-  @Test func `D13: a process whose connections are killed goes on`() async throws {
+  @Test func `D13: a process whose connections are killed continues`() async throws {
     let server = try RedisServer()
     let origin = try OriginFiles(server)
     let node = try await NodeProcess(server)
@@ -123,7 +123,7 @@ struct `Processes that share a Redis server` {
     try origin.set("2")
     for _ in 0..<5 {
       #expect(try RedisShell.run("CLIENT KILL TYPE normal SKIPME yes", on: server).hasPrefix(":"))
-      // A look that is under way fails, and the value is fetched.
+      // A look in flight fails, and the value is fetched.
       #expect(["1", "2"].contains(try await node.ask("get k")))
       #expect(try await node.ask("get other") == "2")
     }

@@ -260,7 +260,7 @@ struct `Caches over a Redis server` {
     #expect(try await new.map.request("k") == "new")
   }
 
-  @Test func `reports a connection that is there at once`() async throws {
+  @Test func `reports an existing connection at once`() async throws {
     let server = try RedisServer()
     for _ in 0..<100 {
       let engine = try RedisEngine(server.address)

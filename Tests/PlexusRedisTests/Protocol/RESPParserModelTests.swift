@@ -69,7 +69,7 @@ import Testing
     #expect(try parse(bytes.indices.map { bytes[$0...$0] }) == values)
   }
 
-  @Test func `hands out a value as soon as its last byte is there`() throws {
+  @Test func `returns a value as soon as its last byte has arrived`() throws {
     for (text, value) in Self.samples {
       let bytes = Array(text.utf8)
       var parser = RESPParser()

@@ -83,7 +83,7 @@ struct `A space of the shared tier` {
     #expect(version == lease.version)
     #expect(remaining > .seconds(30))
     #expect(try await a.tier.fill([1, 2], under: lease) == .stored)
-    // The node that waits is told, and does not poll.
+    // The node that waits is notified, and does not poll.
     await b.change(of: b.tier.names.lease("k"))
     let entry = try #require(try await b.entry("k"))
     #expect(entry.payload == [1, 2])

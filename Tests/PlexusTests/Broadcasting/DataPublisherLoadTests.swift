@@ -138,7 +138,7 @@ import Testing
     #expect(words(publisher.state) == "loaded(2)")
   }
 
-  @Test func `starts anew after a reset`() async throws {
+  @Test func `starts again after a reset`() async throws {
     let publisher = DataPublisher<Int>()
     let old = load(publisher, 1)
     await gate.arrivals(1)
@@ -216,7 +216,7 @@ import Testing
     #expect(await states.first(2).map(words) == ["unknown", "loaded(2)"])
   }
 
-  @Test func `can begin again after it was abandoned, whatever becomes of the old one`()
+  @Test func `can begin again after it was abandoned, however the old one ends`()
     async throws
   {
     let publisher = DataPublisher<Int>()

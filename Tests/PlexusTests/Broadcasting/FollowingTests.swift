@@ -126,7 +126,7 @@ import Testing
     for await count in source.subscriberCounts() where count == 0 { break }
     #expect(await messages?.all().isEmpty == true)
     await census.falls(to: 0)
-    // There is no receiver any more.
+    // The receiver is gone.
     messenger?.follow(source.subscription())
     #expect(source.subscriberCount == 0)
   }

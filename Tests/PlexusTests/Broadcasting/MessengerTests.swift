@@ -67,7 +67,7 @@ import Testing
     messenger.send(1, from: me)
     messenger.send(2, from: you)
     messenger.send(3)
-    // Ignored messages take no room in the buffer.
+    // Ignored messages do not count for the buffer.
     for number in 4..<10 { messenger.send(number, from: me) }
     messenger.finish()
     #expect(await mine.all() == [2, 3])

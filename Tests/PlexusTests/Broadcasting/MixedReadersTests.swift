@@ -48,7 +48,7 @@ import Testing
     (BufferingPolicy<Int>.bufferingNewest(1), [0, 4]), (.bufferingNewest(2), [0, 2, 4]),
     (.bufferingOldest(1), [0, 2]), (.bufferingOldest(2), [0, 2, 4]),
   ])
-  func `take no room for an author that a handler ignores`(
+  func `do not count messages of an author that a handler ignores`(
     policy: BufferingPolicy<Int>,
     expected: [Int]
   ) async {

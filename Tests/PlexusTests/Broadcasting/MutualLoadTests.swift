@@ -103,7 +103,7 @@ import Testing
     }
   }
 
-  @Test func `are none any more once one of them has been left`() async throws {
+  @Test func `are none once one of them has been left`() async throws {
     let (first, second) = (DataPublisher<Int>(), DataPublisher<Int>())
     let isLeft = Gate()
     let other = Task {

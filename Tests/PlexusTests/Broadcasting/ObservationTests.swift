@@ -143,7 +143,7 @@ import Testing
   }
 
   @Test
-  func `that never gets an element needs no task, and lets go of its actor when it is cancelled`()
+  func `that never gets an element needs no task, and releases its actor when it is cancelled`()
     async
   {
     actor Screen {
@@ -165,7 +165,7 @@ import Testing
       let token = await screen?.observe(messenger, suspends: suspends)
       screen = nil
       #expect(census.living == 1)
-      // Cancelled, a task would still need a turn until it had let go.
+      // A cancelled task would still need a turn until it had released its actor.
       token?.cancel()
       #expect(census.living == 0)
       withExtendedLifetime(token) {}

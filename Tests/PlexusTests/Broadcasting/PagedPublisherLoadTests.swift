@@ -54,7 +54,7 @@ import Testing
     #expect(words(publisher.state) == "failed(second, a0 b0)")
   }
 
-  @Test func `joins a new first page when the next one is asked for`() async throws {
+  @Test func `joins a new first page when the next one is requested`() async throws {
     try await load(3)
     let tasks = [first(), next(), first()]
     await everybodyHasBegun()
@@ -105,7 +105,7 @@ import Testing
     #expect(words(publisher.state) == "loaded(a0 b0)")
   }
 
-  @Test func `starts anew after a reset while the old page is in flight`() async throws {
+  @Test func `starts again after a reset while the old page is in flight`() async throws {
     let old = first()
     await catalog.gate.arrivals(1)
     publisher.reset()

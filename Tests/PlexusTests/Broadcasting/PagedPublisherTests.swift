@@ -69,7 +69,7 @@ import Testing
     #expect(catalog.asked.entries == [nil, 1, 2, nil, 1])
   }
 
-  @Test func `keeps the pages before one that failed, which can be asked for again`() async throws {
+  @Test func `keeps the pages before one that failed, which can be requested again`() async throws {
     let catalog = Catalog()
     let publisher = catalog.publisher()
     try await publisher.loadFirstPage()

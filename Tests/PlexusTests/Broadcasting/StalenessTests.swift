@@ -50,7 +50,7 @@ import Testing
     #expect(await states.first(1).map(words) == ["loaded(1)"])
   }
 
-  @Test func `counts the age anew with every value, loaded or updated`() async throws {
+  @Test func `restarts the age with every value, loaded or updated`() async throws {
     let (log, token) = observe()
     publisher.update(1)
     await clock.sleepers(1)

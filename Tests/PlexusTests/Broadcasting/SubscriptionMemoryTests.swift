@@ -66,7 +66,7 @@ import Testing
     withExtendedLifetime(subscription) {}
   }
 
-  @Test func `takes no room for an author that is not heard`() async {
+  @Test func `retains nothing of an ignored author`() async {
     let messenger = Messenger<Parcel>()
     let census = Census()
     let author = Author()

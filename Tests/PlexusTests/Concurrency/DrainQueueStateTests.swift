@@ -105,7 +105,7 @@ import Testing
     #expect(queue.value == Array(0...1_024))
   }
 
-  @Test func `is handed over once, and taken over by the next caller`() async {
+  @Test func `is passed on once, and taken over by the next caller`() async {
     let (queue, handOvers) = await queueWithOthers(upTo: 20, taking: 500_000)
     let count = queue.value.count
     #expect(count < 8)
@@ -118,7 +118,7 @@ import Testing
     #expect(!queue.resume(append))
   }
 
-  @Test func `is handed over again if the task has resumed while a caller was draining`() async {
+  @Test func `is passed on again if the task has resumed while a caller was draining`() async {
     let (queue, handOvers) = await queueWithOthers(upTo: 100, taking: 400_000)
     #expect(handOvers.value == 1)
     var hasResumed = false

@@ -64,7 +64,7 @@ import Testing
     #expect(origin.calls == [[2]])
   }
 
-  @Test func `opens anew with the next key`() async throws {
+  @Test func `opens again with the next key`() async throws {
     let map = map()
     let first = begin { try await map.request(1) }
     await clock.sleepers(1)

@@ -91,7 +91,7 @@ import Testing
     first.cancel()
     _ = try await first.value
     #expect(origin.gate.waiterCount == 1)
-    // Key 1 has no callers any more: a new caller does not join a fetch that can be cancelled.
+    // Key 1 has no callers: a new caller does not join a fetch that can be cancelled.
     let again = begin { try await map.request(1) }
     await origin.gate.arrivals(2)
     second.cancel()

@@ -96,7 +96,7 @@ import Testing
     #expect(map.cachedValue(1) == 7)
   }
 
-  @Test func `R10: nothing is fetched any more when all its keys were stored`() async throws {
+  @Test func `R10: nothing is fetched when all its keys were stored`() async throws {
     var policy = CachePolicy()
     policy.whenUnobserved = .cancel
     let map = origin.makeMap(policy: policy, clock: clock)
@@ -129,7 +129,7 @@ import Testing
     #expect(await states[1].first(3).map(\.name) == ["unknown", "loading", "loaded 102"])
   }
 
-  @Test func `stale stored copies are handed out, and renewed with one call`() async throws {
+  @Test func `stale stored copies are returned, and renewed with one call`() async throws {
     var policy = CachePolicy()
     policy.cacherRead = .beforeFetch
     policy.staleWhileRevalidate = .seconds(3600)

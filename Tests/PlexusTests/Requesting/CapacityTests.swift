@@ -215,7 +215,8 @@ import Testing
 
   // MARK: - Fetches in flight
 
-  @Test func `lets a fetch go on, and its callers get its value, though the old one was evicted`()
+  @Test
+  func `lets a fetch continue, and its callers get its value, though the old one was evicted`()
     async throws
   {
     let gate = Gate()
@@ -314,8 +315,8 @@ import Testing
     let told = await events.first(6).map(\.description)
     #expect(
       told == [
-        "fetched 1", "fetched 2", "fetched 3", "1 had to make room", "fetched 1",
-        "2 had to make room",
+        "fetched 1", "fetched 2", "fetched 3", "1 was evicted", "fetched 1",
+        "2 was evicted",
       ]
     )
   }

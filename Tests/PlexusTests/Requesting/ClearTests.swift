@@ -19,7 +19,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R7: removes the value, and the next request fetches anew`(kind: CacheKind) async throws {
+  func `R7: removes the value, and the next request fetches again`(kind: CacheKind) async throws {
     gate.open()
     let cache = counting(kind)
     _ = try await cache.request()
@@ -46,7 +46,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R7: makes a request begin anew while the old fetch still runs, whichever ends first`(
+  func `R7: makes a request fetch again while the old fetch still runs, whichever ends first`(
     kind: CacheKind
   ) async throws {
     let first = Gate()

@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [(nil, 30), (10, 10), (100, 100), (0, 0)] as [(Int?, Int)])
-  func `R13: is how long it is handed out while it is renewed, else the policy says`(
+  func `R13: is how long it is returned while it is renewed, else the policy says`(
     kind: CacheKind,
     time: (own: Int?, seconds: Int)
   ) async throws {

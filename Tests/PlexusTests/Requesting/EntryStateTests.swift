@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test(arguments: [(59, .fresh), (60, .stale), (89, .stale)] as [(Nanoseconds, State.Answer)])
-  func `a value is handed out stale until its stale time is over`(
+  func `a value is returned stale until its stale time is over`(
     now: Nanoseconds,
     answer: State.Answer
   ) {
@@ -270,7 +270,7 @@ import Testing
   }
 
   @Test(arguments: [(false, 79, true), (false, 80, false), (true, 60, false), (true, 59, true)])
-  func `a value is handed out while it is renewed for its own time, if it may be`(
+  func `a value is returned while it is renewed for its own time, if it may be`(
     requiresRevalidation: Bool,
     now: Nanoseconds,
     isUsed: Bool

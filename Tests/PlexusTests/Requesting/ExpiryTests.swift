@@ -103,7 +103,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R13: that is stale is handed out at once while one fetch renews it`(
+  func `R13: that is stale is returned at once while one fetch renews it`(
     kind: CacheKind
   ) async throws {
     let gate = Gate()
@@ -134,7 +134,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [(89, true), (90, false)])
-  func `R13: is handed out stale for so long and not longer`(
+  func `R13: is returned stale for so long and not longer`(
     kind: CacheKind,
     expected: (seconds: Int, isStale: Bool)
   ) async throws {

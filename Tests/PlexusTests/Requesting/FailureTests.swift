@@ -184,7 +184,7 @@ import Testing
     #expect(await states.first(5).last?.value == 3)
   }
 
-  @Test func `of a key is dropped in the end, so that failing keys take no room`() async throws {
+  @Test func `of a key is dropped in the end, so that failing keys use no memory`() async throws {
     let map = MultiplexerMap<Int, Int> { _ in throw Broken() }
     weak var forgotten: Payload?
     let payloads = MultiplexerMap<Payload, Int> { _ in throw Broken() }

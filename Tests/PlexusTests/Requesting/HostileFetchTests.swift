@@ -176,7 +176,7 @@ import Testing
   }
 
   @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
-  func `R6: is cancelled with all that it asked for, however deep`(
+  func `R6: is cancelled with all that it requested, however deep`(
     whenUnobserved: UnobservedFetch
   ) async throws {
     let own = OwnCache<MultiplexerMap<Int, Int>>()

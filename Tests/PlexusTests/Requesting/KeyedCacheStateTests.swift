@@ -90,7 +90,7 @@ import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A key that is not equal to itself` {
   @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
-  func `is fetched for its callers, and takes no room`(
+  func `is fetched for its callers, and uses no memory`(
     whenUnobserved: UnobservedFetch
   ) async throws {
     var policy = CachePolicy()

@@ -121,7 +121,7 @@ import Testing
     #expect(released.count == made.value)
   }
 
-  @Test func `0.6: a map frees a key when it has no value, fetch or subscriber any more`()
+  @Test func `0.6: a map frees a key that has no value, fetch or subscriber`()
     async throws
   {
     let released = Tally()

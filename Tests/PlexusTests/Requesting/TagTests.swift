@@ -63,7 +63,7 @@ import Testing
     let stream = map.subscribe(to: 1, bufferingPolicy: .unbounded)
     map.store(2, for: 1)
     map.clearMemory(1)
-    // The key has no value any more, but the subscriber has not read that.
+    // The key has no value, but the subscriber has not read that.
     try await map.clear(tags: ["digit:1"])
     let states = Recorder(stream)
     map.store(3, for: 1)

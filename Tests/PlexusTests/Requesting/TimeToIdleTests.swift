@@ -22,7 +22,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, ["response", "store", "update", "several"])
-  func `begins anew with every use`(kind: CacheKind, use: String) async throws {
+  func `begins again with every use`(kind: CacheKind, use: String) async throws {
     let origin = Tally()
     let cache = kind.make(policy: policy, clock: clock) { origin.increment() }
     _ = try await cache.request()

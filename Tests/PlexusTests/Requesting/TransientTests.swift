@@ -175,7 +175,7 @@ import Testing
     #expect(cacher.value() == 9)
   }
 
-  @Test func `takes no room, and frees that of the one before it`() async throws {
+  @Test func `uses no memory, and frees that of the one before it`() async throws {
     let fetches = Tally()
     let map = MultiplexerMap<Int, Int>(capacity: .count(2), cacher: cacher, clock: clock) {
       (key: Int, _: FetchContext<Int>) in

@@ -72,7 +72,7 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func `the maximum delay fires while touches go on`() async {
+  @Test func `the maximum delay fires while touches continue`() async {
     let debouncer = Debouncer(delay: .seconds(1), maximumDelay: .seconds(2), clock: clock)
     let firings = Recorder(debouncer.subscription())
     for _ in 0..<3 {

@@ -100,7 +100,7 @@ import Testing
     #expect(await values.first(1) == [2])
   }
 
-  @Test func `the maximum delay fires while it goes on changing`() async {
+  @Test func `the maximum delay fires while it keeps changing`() async {
     let variable = DebouncerVar(
       0,
       delay: .seconds(1),
@@ -170,7 +170,10 @@ import Testing
     reference.withLock { $0 = nil }
   }
 
-  @Test func `while an action runs, values go on, and it runs once more with the last one`() async {
+  @Test
+  func `while an action runs, values are still sent, and it runs once more with the last one`()
+    async
+  {
     let gate = Gate()
     let actions = Log<Int>()
     let variable = DebouncerVar(0, delay: .zero, clock: clock) { value in

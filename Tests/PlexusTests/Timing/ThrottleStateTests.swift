@@ -121,7 +121,7 @@ import Testing
     #expect(state.deadline == .milliseconds(1600))
   }
 
-  @Test func `when the clock is set back, the interval begins anew`() {
+  @Test func `when the clock is set back, the interval begins again`() {
     var state = state()
     _ = state.touch(at: .seconds(100))
     _ = state.touch(at: .milliseconds(100_500))

@@ -219,7 +219,7 @@ import Testing
     withExtendedLifetime(probe) {}
   }
 
-  @Test func `every iterator iterates the upstream anew`() async {
+  @Test func `every iterator iterates the upstream again`() async {
     let numbers = AsyncStream<Int> { continuation in
       for number in 1...3 { continuation.yield(number) }
       continuation.finish()

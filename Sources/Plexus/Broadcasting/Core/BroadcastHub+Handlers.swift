@@ -207,7 +207,7 @@ extension Subscription {
 }
 
 extension HubCore {
-  /// Registers a handler in the place of a reader of the log, unless something has been sent since.
+  /// Replaces a reader of the log by a handler, unless something has been sent since.
   @usableFromInline
   final func replace(
     _ reader: Reader,
@@ -249,7 +249,7 @@ extension HubCore {
 }
 
 extension BroadcastHub {
-  /// Registers a handler in the place of a subscriber that has not been read yet.
+  /// Replaces a subscriber that has not been read yet by a handler.
   @usableFromInline
   func replace(_ subscriber: Subscriber<Element>, with recipe: Handler.Recipe) -> Handler.Added {
     var recipe = recipe

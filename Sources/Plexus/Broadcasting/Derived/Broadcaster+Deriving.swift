@@ -22,8 +22,9 @@ extension Broadcaster {
 
   /// Returns a broadcaster of the elements that satisfy a condition.
   ///
-  /// Rejected elements take no room: a buffering policy counts the others. A new subscriber receives nothing until an
-  /// element passes, if the current state does not. Otherwise, the result behaves as that of ``map(_:)``.
+  /// A buffering policy counts only the elements that satisfy the condition. If the current state does not, a new
+  /// subscriber receives nothing until an element does. In all other respects, the result behaves like that of
+  /// ``map(_:)``.
   ///
   /// - Parameter isIncluded: The condition. It runs once per element, like a transform.
   /// - Returns: The broadcaster.
@@ -36,7 +37,7 @@ extension Broadcaster {
   /// Returns a broadcaster that skips consecutive equal elements.
   ///
   /// A subscriber never receives an element that equals the last one that it has received, even if its buffering policy
-  /// has dropped others in between. Otherwise, the result behaves as that of ``map(_:)``.
+  /// has dropped others in between. In all other respects, the result behaves like that of ``map(_:)``.
   ///
   /// ```swift
   /// let names = Messenger<String>()
@@ -66,8 +67,8 @@ extension StatefulBroadcaster {
   ///
   /// The part is published when it changes: a subscriber never receives a value that equals the last one that it has
   /// received. The part is evaluated once per state, whatever the number of subscribers. While there are any,
-  /// ``StatefulBroadcaster/current`` returns the last result. A ``Store``
-  /// evaluates equal key paths once for all its subscribers, whether the results are kept or temporaries.
+  /// ``StatefulBroadcaster/current`` returns the last result. A ``Store`` evaluates equal key paths once for all its
+  /// subscribers, even if the results of `select` are temporaries.
   ///
   /// The result is a view. It is subscribed to this source only while it has subscribers. It keeps the source alive,
   /// its subscribers do not, and their streams end with the source. The view itself can be a temporary.
@@ -82,7 +83,7 @@ extension StatefulBroadcaster {
 
   /// Returns a broadcaster of a value that a closure derives from the state.
   ///
-  /// The result behaves as that of ``select(_:)-(KeyPath<Self.Element,V>Sendable)``.
+  /// The result behaves like that of ``select(_:)-(KeyPath<Self.Element,V>Sendable)``.
   ///
   /// - Parameter select: Derives the value, with no lock held. It runs like a transform of ``Broadcaster/map(_:)``, or
   ///   on the thread that reads ``StatefulBroadcaster/current`` while there is no subscriber.

@@ -132,7 +132,7 @@ final class DerivedCore<Output: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - link: The link.
-  ///   - body: The body, which is told whether the link serves the subscribers.
+  ///   - body: The body. Its argument is whether the link serves the subscribers.
   /// - Returns: The result of the body.
   func withLock<Result>(
     for link: Link,

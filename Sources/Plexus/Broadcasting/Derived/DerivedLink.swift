@@ -18,7 +18,7 @@ extension DerivedCore {
     private(set) var newest = Int.min
     /// The round in which that element was evaluated; `nil` if that is over.
     private var round: Int?
-    /// Whether the source has begun to hand over its first element.
+    /// Whether the source has begun to deliver its first element.
     private var hasBegun = false
     /// Whether the source has ended.
     var hasEnded = false
@@ -37,7 +37,7 @@ extension DerivedCore {
       self.transform = transform
     }
 
-    /// Whether the source has yet to hand over its first element.
+    /// Whether the source has yet to deliver its first element.
     var isWaiting: Bool {
       core.withLock(for: self) { _ in !hasBegun && !hasEnded }
     }
@@ -48,7 +48,7 @@ extension DerivedCore {
       return running == round
     }
 
-    /// Takes an element as the first one, unless the source has begun to hand over one; called under the lock of the
+    /// Takes an element as the first one, unless the source has begun to deliver one; called under the lock of the
     /// core.
     func begin(with element: Output) {
       guard !hasBegun, !hasEnded, recent.isEmpty else { return }

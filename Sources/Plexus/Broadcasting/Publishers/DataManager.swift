@@ -19,6 +19,18 @@
 ///
 /// An actor conforms with a `nonisolated let` as its publisher. So does a class on the main actor, which also
 /// declares `@MainActor func fetch()`, because the requirement is not isolated.
+///
+/// ## Topics
+///
+/// ### Conforming
+/// - ``publisher``
+/// - ``fetch()``
+///
+/// ### Using the data
+/// - ``subscribe(bufferingPolicy:)``
+/// - ``refreshIfNeeded()``
+/// - ``refresh()``
+/// - ``logOut()``
 public protocol DataManager<Value>: Sendable {
   /// The type of the data.
   associatedtype Value: Sendable
@@ -26,10 +38,10 @@ public protocol DataManager<Value>: Sendable {
   /// The publisher of the data, which must always be the same one.
   var publisher: DataPublisher<Value> { get }
 
-  /// Fetches the data anew.
+  /// Fetches the data.
   ///
-  /// ``refresh()`` and ``refreshIfNeeded()`` call this method, at most once at a time and apart from the caller's task.
-  /// It does not need to publish anything.
+  /// ``refresh()`` and ``refreshIfNeeded()`` call this method, at most once at a time and in a task of its own. It does
+  /// not need to publish anything.
   ///
   /// - Returns: The data.
   /// - Throws: The error of the fetch.

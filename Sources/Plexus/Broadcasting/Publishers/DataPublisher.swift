@@ -16,7 +16,7 @@
 /// ## The previous value
 ///
 /// The newest value survives ``startLoading()``, ``fail(_:)`` and a reload as the previous value. Only ``reset()``
-/// drops it, before `.unknown` is published.
+/// drops it, and then publishes `.unknown`.
 ///
 /// ## Loading
 ///
@@ -26,7 +26,7 @@
 /// ## Staleness
 ///
 /// ``isStale`` is `true` for a loaded value that has reached the age `staleAfter`. With `publishesStaleness`,
-/// subscribers are notified: when the value becomes stale, `.loaded` is published once more, and ``isStale`` is already
+/// subscribers are notified: when the value becomes stale, `.loaded` is published again, and ``isStale`` is already
 /// `true`.
 ///
 /// ```swift
@@ -38,8 +38,8 @@
 ///
 /// ## Cancellation
 ///
-/// A cancelled caller of ``load(_:)`` returns immediately with a `CancellationError`. When the last caller is
-/// cancelled, the operation is cancelled and the previous state is published.
+/// A cancelled caller of ``load(_:)`` throws a `CancellationError` immediately. When the last caller is cancelled, the
+/// operation is cancelled, and the state from before the load is published.
 ///
 /// ## Release
 ///
@@ -176,8 +176,8 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
 
   /// Loads a value and publishes it, or joins the load in flight.
   ///
-  /// - Parameter operation: Loads the value. It runs at most once at a time, off the caller's actor and apart from the
-  ///   caller's task: neither the cancellation nor the task-local values of the caller reach it.
+  /// - Parameter operation: Loads the value. Only one operation runs at a time, in its own task and off the caller's
+  ///   actor: neither the cancellation nor the task-local values of the caller reach it.
   /// - Returns: The value.
   /// - Throws: The error of the operation; a `CancellationError` if the calling task is cancelled, without any effect
   ///   if it was cancelled before the call; ``LoadError/recursiveLoad`` if called by the operation of the load that it

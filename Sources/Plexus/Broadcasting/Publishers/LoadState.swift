@@ -1,6 +1,20 @@
 /// The loading state of a piece of data.
 ///
 /// The newest value survives a reload and a failure as the previous value.
+///
+/// ## Topics
+///
+/// ### States
+/// - ``unknown``
+/// - ``loading(previous:)``
+/// - ``loaded(_:)``
+/// - ``failed(_:previous:)``
+///
+/// ### Reading
+/// - ``value``
+/// - ``error``
+/// - ``isLoading``
+/// - ``map(_:)``
 public enum LoadState<Value: Sendable>: Sendable {
   /// The data was never loaded, or has been reset.
   case unknown

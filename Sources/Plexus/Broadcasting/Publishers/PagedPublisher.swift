@@ -21,13 +21,13 @@
 /// ## Loading
 ///
 /// A call during a load joins it, and shares its page and its error. There is one exception: a request for the first
-/// page does not join the load of a later one. It starts anew; the later page is not used, and its callers return. A
-/// page that arrives after a reset is not used either.
+/// page does not join the load of a later one, but starts again with the first; the later page is not used, and its
+/// callers return. A page that arrives after a reset is not used either.
 ///
 /// ## Cancellation
 ///
-/// A cancelled caller returns immediately with a `CancellationError`. When the last caller is cancelled, the fetch is
-/// cancelled and the previous state is published.
+/// A cancelled caller throws a `CancellationError` immediately. When the last caller is cancelled, the fetch is
+/// cancelled, and the state from before the load is published.
 ///
 /// ## Release
 ///
@@ -64,8 +64,8 @@ public final actor PagedPublisher<Item: Sendable, Cursor: Sendable>: StatefulBro
   /// Creates a publisher in the state `.unknown`.
   ///
   /// - Parameter fetch: Fetches the page at a cursor, or the first page for `nil`. Fetches do not overlap, unless the
-  ///   first page is requested during the fetch of another. They run off the caller's actor and apart from the caller's
-  ///   task: neither the cancellation nor the task-local values of the caller reach them.
+  ///   first page is requested during the fetch of another. They run in their own tasks, off the caller's actor:
+  ///   neither the cancellation nor the task-local values of the caller reach them.
   public init(
     fetch: @escaping @concurrent @Sendable (Cursor?) async throws -> Page<Item, Cursor>
   ) {

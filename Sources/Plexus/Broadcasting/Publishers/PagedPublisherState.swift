@@ -7,7 +7,7 @@
 struct PagedPublisherState<Item: Sendable, Cursor: Sendable>: Sendable {
   /// The requested page.
   enum Request: Sendable {
-    /// The first page, to start anew.
+    /// The first page, to start again.
     case first
     /// The page after the loaded ones.
     case next
@@ -44,7 +44,7 @@ struct PagedPublisherState<Item: Sendable, Cursor: Sendable>: Sendable {
   mutating func ask(for request: Request) -> Answer {
     let known = current.value
     if let load {
-      // A request to start anew is not served by a page that continues the old list.
+      // A request to start again is not served by a page that continues the old list.
       if load.isOfFirstPage || request == .next { return .joins }
     } else if request == .next, known?.isComplete == true {
       return .nothing

@@ -12,7 +12,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
 
   @usableFromInline let shards: Shards<Shard<Key, Value>>
   @usableFromInline let hasher = KeyHasher()
-  /// The cost of a value, if they are not all the same.
+  /// The cost of a value, if costs differ.
   @usableFromInline let cost: (@Sendable (Value) -> Int)?
   @usableFromInline let storage: Storage<Key, Value>?
   /// The shared tier, if the cacher is one.

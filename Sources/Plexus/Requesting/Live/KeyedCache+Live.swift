@@ -40,7 +40,7 @@ extension KeyedCache {
         extras.lives.index(of: key, hash: hash)
         ?? extras.lives.insert(LiveKey(fetching: new), for: key, hash: hash)
       extras.lives.entries[index].element.users += 1
-      // It is not evicted, and takes no room.
+      // It is not evicted, and does not count towards the capacity.
       if let index = shard.keys.index(of: key, hash: hash) {
         shard.extras?.eviction?.discard(index)
       }
@@ -66,7 +66,7 @@ extension KeyedCache {
       return (extras.lives.remove(at: index), shard.value(of: key, hash: hash))
     }
     guard removed != nil, let value, capacityIsLimited else { return }
-    // It takes room again. The cost is computed by user code.
+    // It counts towards the capacity again. The cost is computed by user code.
     let cost = cost(of: value)
     var effects = makeEffects()
     var evicted = Shard<Key, Value>.Evicted()
@@ -185,7 +185,7 @@ extension MultiplexerMap.Entry {
   /// Registers a live subscriber and returns the current state of the value, followed by every change.
   ///
   /// For details, see ``Multiplexer/subscribe(refetching:bufferingPolicy:)``. A key with a live subscription is not
-  /// evicted, and takes no room.
+  /// evicted, and does not count towards the capacity.
   ///
   /// - Parameters:
   ///   - refetching: The reasons to fetch.

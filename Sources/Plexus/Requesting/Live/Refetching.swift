@@ -54,7 +54,7 @@ public struct Refetching: Sendable {
   /// Fetches the value at regular intervals, fresh or stale.
   ///
   /// The intervals start with the subscription. If there are several live subscriptions, the shortest interval counts.
-  /// A fetch in flight at the end of an interval replaces another one.
+  /// If a fetch is in flight at the end of an interval, no other one starts.
   /// - Parameter interval: The interval, by the clock of the cache.
   /// - Returns: The reason.
   /// - Precondition: The interval is positive.

@@ -19,6 +19,9 @@
 ///
 /// ## Topics
 ///
+/// ### Creating a policy
+/// - ``init(timeToLive:staleWhileRevalidate:usesCachedValue:failureTimeToLive:retry:fetchTimeout:whenUnobserved:cacherRead:expiryJitter:timeToIdle:refreshAhead:softTimeout:storageTimeout:writeBehind:maximumRetryAfter:inheritsTaskLocals:)``
+///
 /// ### Freshness
 /// - ``timeToLive``
 /// - ``timeToIdle``
@@ -75,16 +78,16 @@ public struct CachePolicy: Sendable {
   /// cancellation.
   public var fetchTimeout: Duration?
 
-  /// The effect on a fetch when its last caller leaves.
+  /// Whether a fetch continues or is cancelled when its last caller leaves.
   public var whenUnobserved: UnobservedFetch
 
-  /// The time at which the stored copy is read.
+  /// Whether the stored copy is read before a fetch, or only after a failed one.
   public var cacherRead: CacherRead
 
   /// The proportion by which each time to live is randomly lengthened or shortened, so that keys that are stored
   /// together do not expire together.
   ///
-  /// For example, 0.1 is up to 10 %. A time to live from the fetch itself is not changed.
+  /// For example, 0.1 changes it by up to 10%. A time to live that the fetch returns is not changed.
   public var expiryJitter: Double
 
   /// The time for which a value is fresh after its last use; `nil` for no limit.
@@ -119,8 +122,8 @@ public struct CachePolicy: Sendable {
   /// The time after which a change is written to the cacher without a call of `flush`; `nil` for never.
   ///
   /// The time starts with the first unwritten change, and everything that has changed by its end is written together. A
-  /// failed write is retried after the same time, or after a tenth of a second if that is longer. Until the first attempt has ended, the values are kept even if the
-  /// map is released.
+  /// failed write is retried after the same time, or after a tenth of a second if that is longer. Until the first
+  /// attempt has ended, the values are kept even if the map is released.
   public var writeBehind: Duration?
 
   /// The longest wait that a ``RetryAdvice`` can request, such as the `Retry-After` of a server.
@@ -143,8 +146,8 @@ public struct CachePolicy: Sendable {
   ///   - failureTimeToLive: How long a failure is remembered.
   ///   - retry: The number and the timing of retries.
   ///   - fetchTimeout: The time limit for one attempt of a fetch.
-  ///   - whenUnobserved: The effect on a fetch when its last caller leaves.
-  ///   - cacherRead: The time at which the stored copy is read.
+  ///   - whenUnobserved: Whether a fetch continues or is cancelled when its last caller leaves.
+  ///   - cacherRead: Whether the stored copy is read before a fetch, or only after a failed one.
   ///   - expiryJitter: The proportion by which the time to live is randomly changed.
   ///   - timeToIdle: How long a value is fresh after its last use.
   ///   - refreshAhead: How long before the end of its time to live a requested value is renewed.

@@ -1,4 +1,16 @@
 /// The number and the timing of retries of a failed fetch.
+///
+/// ## Topics
+///
+/// ### Creating a policy
+/// - ``never``
+/// - ``exponential(attempts:base:cap:jitter:)``
+///
+/// ### Reading
+/// - ``attempts``
+/// - ``base``
+/// - ``cap``
+/// - ``jitter``
 public struct RetryPolicy: Hashable, Sendable {
   /// The number of attempts, including the first.
   public let attempts: Int
@@ -6,7 +18,7 @@ public struct RetryPolicy: Hashable, Sendable {
   public let base: Duration
   /// The longest wait.
   public let cap: Duration
-  /// The proportion by which every wait is randomly lengthened or shortened: 0.2 is up to 20 %.
+  /// The proportion by which every wait is randomly lengthened or shortened: 0.2 changes it by up to 20%.
   public let jitter: Double
 
   private init(attempts: Int, base: Duration, cap: Duration, jitter: Double) {

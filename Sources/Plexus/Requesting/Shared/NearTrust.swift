@@ -15,6 +15,20 @@ internal import Synchronization
 /// ```
 ///
 /// The clock is read with the precision of the system's tick, which takes 1 to 10 milliseconds: leave a margin.
+///
+/// ## Topics
+///
+/// ### Creating a trust
+/// - ``init(clock:)``
+///
+/// ### Extending and ending
+/// - ``now``
+/// - ``Moment``
+/// - ``extend(until:)``
+/// - ``end()``
+///
+/// ### Reading
+/// - ``holds``
 public final class NearTrust: Sendable {
   /// A point in time, as far as no end of the trust has come since.
   public struct Moment: Hashable, Sendable {

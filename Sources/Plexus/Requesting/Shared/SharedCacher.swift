@@ -1,7 +1,7 @@
 /// A cacher that several processes share, such as a Redis server.
 ///
 /// A cache with a shared cacher looks there before each fetch, so that all processes together fetch a key once. The
-/// engine hands out leases: the holder of the lease of a key fetches, and the other processes wait for its value.
+/// engine grants leases: the holder of the lease of a key fetches, and the other processes wait for its value.
 ///
 /// ```swift
 /// func makeUsers(cacher: any SharedCacher<String>) -> MultiplexerMap<Int, String> {
@@ -30,6 +30,21 @@
 ///
 /// One shared cacher serves one cache of each process. The engine's clock determines the age of entries and the end of
 /// leases. The conformance suite of `PlexusSharedTesting` checks an implementation.
+///
+/// ## Topics
+///
+/// ### Fetching together
+/// - ``look(for:)``
+/// - ``fill(_:under:)``
+/// - ``release(_:because:)``
+///
+/// ### Changing
+/// - ``outdate(_:)``
+/// - ``remove(_:reach:)``
+///
+/// ### Trusting copies in memory
+/// - ``trust``
+/// - ``observeChanges(_:)``
 public protocol SharedCacher<Value>: Cacher {
   /// The time until which copies in memory are used without asking the engine.
   ///

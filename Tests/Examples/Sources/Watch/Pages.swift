@@ -21,7 +21,7 @@ final class Pages: Sendable {
       id: "pages",
       policy: policy,
       capacity: .cost(16 << 20) { $0.utf8.count },
-      // A cacher needs strings as keys.
+      // A string key is also the name of its stored entry.
       cacher: try JSONLogCacher<String>(directory: folder)
     ) { (address: String, context: FetchContext<String>) in
       guard let url = URL(string: address) else { throw URLError(.badURL) }

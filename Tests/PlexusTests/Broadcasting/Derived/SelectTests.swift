@@ -33,7 +33,7 @@ import Testing
     #expect(await text.all() == ["", "h", "hi"])
   }
 
-  @Test func `is evaluated once an action for a thousand subscribers`() async {
+  @Test func `is evaluated once per action for a thousand subscribers`() async {
     let store = makeStore()
     let evaluations = Tally()
     let text = store.select { form in

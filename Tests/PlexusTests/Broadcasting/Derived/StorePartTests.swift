@@ -17,7 +17,7 @@ import Testing
 
   private func makeStore() -> Store<Counted, Int> { Store(Counted()) { $0.number += $1 } }
 
-  @Test func `is evaluated once an action for equal key paths, through any number of temporaries`()
+  @Test func `is evaluated once per action for equal key paths, for any number of temporaries`()
     async
   {
     let store = makeStore()
@@ -50,7 +50,7 @@ import Testing
     #expect(evaluations.value == 2)
   }
 
-  @Test @MainActor func `is evaluated once an action for all its observed values`() {
+  @Test @MainActor func `is evaluated once per action for all its observed values`() {
     let store = makeStore()
     let evaluations = store.state.evaluations
     let values = (0..<10).map { _ in ObservedValue(store.select(\.half)) }
@@ -60,7 +60,7 @@ import Testing
     #expect(evaluations.value == before + 1)
   }
 
-  @Test func `is not behind the state for a handler that is told of the state first`() {
+  @Test func `is not behind the state for a handler that is notified of the state first`() {
     let store = makeStore()
     let part = store.select(\.half)
     let subscription = part.subscription(bufferingPolicy: .unbounded)
@@ -155,7 +155,7 @@ import Testing
     #expect(store.subscriberCount == 1)
   }
 
-  @Test func `lets go of what it selects with when its last subscriber leaves`() {
+  @Test func `releases its closure when its last subscriber leaves`() {
     final class Captured: Sendable {}
     let store = makeStore()
     weak var released: Captured?

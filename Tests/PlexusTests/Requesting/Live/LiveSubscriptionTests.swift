@@ -196,7 +196,7 @@ import Testing
     #expect(cache.statistics.fetches == 4)
   }
 
-  @Test func `fetches anew when it is cleared during a fetch`() async throws {
+  @Test func `fetches again when it is cleared during a fetch`() async throws {
     let origin = Origin(isHeldUp: true)
     let cache = origin.multiplexer()
     let states = cache.subscription(refetching: .whenStale)

@@ -281,7 +281,7 @@ import Testing
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A repository of members with stored copies` {
   let repository = MuxRepository()
 
-  @Test func `R8: nothing of before comes back from a cacher that members share`() async throws {
+  @Test func `R8: no earlier value comes back from a cacher that members share`() async throws {
     let cacher = ControlledCacher<Int>()
     let tally = Tally()
     let members = (0..<3).map { _ in

@@ -88,7 +88,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `is not asked for its generation for thirty seconds`(kind: CacheKind) async throws {
+  func `has a generation that is not read for thirty seconds`(kind: CacheKind) async throws {
     cacher.setGeneration(5)
     let cache = cache(kind)
     cache.store(7)

@@ -201,7 +201,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func `R9: of before a refresh is no answer any more`(kind: CacheKind) async throws {
+  func `R9: from before a refresh is no answer`(kind: CacheKind) async throws {
     for refreshes in [{ (cache: CacheUnderTest<Int>) in _ = cache.refresh() }, { $0.refreshAll() }]
     {
       cacher.entries["key"] = CacheEntry(7, age: .seconds(10))
@@ -219,7 +219,7 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases, [false, true])
-  func `R9: of before a refresh is no answer while it is being written, nor afterwards`(
+  func `R9: from before a refresh is no answer while it is being written, nor afterwards`(
     kind: CacheKind,
     isHeld: Bool
   ) async throws {

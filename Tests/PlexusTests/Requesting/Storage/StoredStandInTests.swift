@@ -26,7 +26,7 @@ import Testing
 
   @Test(arguments: CacheKind.allCases, [Duration.seconds(10), .seconds(100_000)])
   func
-    `R4: stands in for a value that cannot be fetched, however old, and the next request fetches`(
+    `R4: replaces a value that cannot be fetched, however old, and the next request fetches`(
       kind: CacheKind,
       age: Duration
     ) async throws
@@ -104,7 +104,7 @@ import Testing
 
   @Test(arguments: CacheKind.allCases)
   func
-    `R14: from the future stands in for its stale-if-error time, and not for its time to live, too`(
+    `R14: from the future is used for its stale-if-error time, and not for its time to live, too`(
       kind: CacheKind
     ) async throws
   {
