@@ -9,6 +9,7 @@ struct Effects: ~Copyable, Sendable {
   @usableFromInline var launched = FlightList()
   /// The effects that few changes have.
   private var rare: Rare?
+  @usableFromInline private(set) var hasRare = false
   /// Whether the cacher has pending work that no call of `flush` or `clear` is about to do.
   @usableFromInline var callsCacher = false
   /// Whether there is a value that the cacher does not have.
@@ -24,28 +25,28 @@ struct Effects: ~Copyable, Sendable {
   /// Adds a delivery to the subscribers of a key, after the earlier ones.
   @usableFromInline
   mutating func deliver(_ delivery: @escaping @Sendable () -> Void) {
-    rare.added.deliveries.append(delivery)
+    added.deliveries.append(delivery)
   }
 
   /// Adds an event for the listeners of the cache, after the earlier ones.
   mutating func tell(_ event: @escaping @Sendable () -> Void) {
-    rare.added.events.append(event)
+    added.events.append(event)
   }
 
   /// Adds an outcome for the callers of a flight.
   mutating func settle(_ flight: Flight, with outcome: Outcome) {
-    rare.added.settled.append((flight, outcome))
+    added.settled.append((flight, outcome))
   }
 
   /// Adds a flight to cancel.
   @usableFromInline
   mutating func cancel(_ flight: Flight) {
-    rare.added.cancelled.append(flight)
+    added.cancelled.append(flight)
   }
 
   /// Keeps an object alive until the lock is released.
   mutating func release(object: some AnyObject & Sendable) {
-    rare.added.released.append(object)
+    added.released.append(object)
   }
 
   /// Keeps a value alive until the lock is released.
@@ -54,12 +55,23 @@ struct Effects: ~Copyable, Sendable {
     release(object: Released(content))
   }
 
+  /// The effects that few changes have, created when the first one is added.
+  private var added: Rare {
+    get { rare ?? Rare() }
+    _modify {
+      hasRare = true
+      var all = rare.take() ?? Rare()
+      defer { rare = all }
+      yield &all
+    }
+  }
+
   /// Performs the work.
   ///
   /// - Parameter engine: The cache that has been changed.
   @inlinable
   consuming func perform(in engine: CacheEngine) {
-    performRare()
+    if hasRare { performRare() }
     if !launched.isEmpty { engine.launch(launched) }
     if callsCacher { engine.scheduleWriting() }
     if hasChange { engine.noteChange() }
@@ -107,18 +119,6 @@ extension Effects {
 
     init(_ content: Content) {
       self.content = content
-    }
-  }
-}
-
-extension Effects.Rare? {
-  /// The effects, created when the first one is added.
-  fileprivate var added: Effects.Rare {
-    get { self ?? Effects.Rare() }
-    _modify {
-      var rare = take() ?? Effects.Rare()
-      defer { self = rare }
-      yield &rare
     }
   }
 }
