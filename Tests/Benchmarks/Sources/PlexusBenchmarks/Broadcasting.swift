@@ -11,7 +11,7 @@ struct Payload: Sendable {
 /// Rows for messages that are sent to many subscribers.
 func broadcastingComparisons() -> [Comparison] {
   var rows: [Comparison] = []
-  let goals = [(1, 10.0, 5.0), (10, 60, 25), (100, 100, 40), (1000, 100, 35)]
+  let goals = [(1, 25.0, 10.0), (10, 110, 40), (100, 180, 60), (1000, 250, 55)]
   for (subscribers, goal, goalOfStructs) in goals {
     rows.append(burst(of: 1, kind: "Int", subscribers: subscribers, goal: goal))
     rows.append(burst(of: Payload(), kind: "struct", subscribers: subscribers, goal: goalOfStructs))
@@ -69,7 +69,7 @@ private func streamBurst(subscribers: Int) -> Comparison {
   return Comparison(
     name: "burst/subscribe()/\(subscribers)",
     peer: "AsyncStream fan-out",
-    goal: 2,
+    goal: 3,
     ours: {
       let messenger = Messenger<Int>()
       let streams = (0..<subscribers).map { _ in messenger.subscribe() }
@@ -226,7 +226,7 @@ private func mainActorBurst() -> Comparison {
   return Comparison(
     name: "main actor, buffered",
     peer: "AsyncStream",
-    goal: 100,
+    goal: 300,
     ours: { await drainOnMainActor(messages: messages) },
     theirs: { await drainRawOnMainActor(messages: messages) }
   )

@@ -70,7 +70,7 @@ private func selectors(areStreams: Bool) -> Comparison {
   return Comparison(
     name: areStreams ? "store/changes(of:)/1000" : "store/selectors/1000",
     peer: "state streams with select and dedupe",
-    goal: 50,
+    goal: 90,
     ours: {
       var store: Store<Cells, Int>? = Store(Cells()) { $0.touch($1) }
       let loops = (0..<Cells.count).compactMap { index in
