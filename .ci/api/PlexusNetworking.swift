@@ -12,7 +12,7 @@ public struct DownloadProgress : Hashable, Sendable {
 
 final public actor HTTPCache<Value> where Value : Sendable {
 
-    public init(id: String? = nil, policy: Plexus.CachePolicy = .http, capacity: Plexus.CacheCapacity<Value> = .count(1_000), transport: any PlexusNetworking.HTTPTransport = URLSessionTransport.shared, rules: PlexusNetworking.HTTPRules = HTTPRules(), clock: any Clock<Duration> = ContinuousClock(), now: @escaping @Sendable () -> Date = { Date() }, update: (@Sendable (Value, PlexusNetworking.HTTPResponse) -> Value)? = nil, decode: @escaping @Sendable (PlexusNetworking.HTTPResponse) async throws -> Value)
+    public convenience init(id: String? = nil, policy: Plexus.CachePolicy = .http, capacity: Plexus.CacheCapacity<Value> = .count(1_000), transport: any PlexusNetworking.HTTPTransport = URLSessionTransport.shared, rules: PlexusNetworking.HTTPRules = HTTPRules(), clock: any Clock<Duration> = ContinuousClock(), now: @escaping @Sendable () -> Date = { Date() }, update: (@Sendable (Value, PlexusNetworking.HTTPResponse) -> Value)? = nil, decode: @escaping @Sendable (PlexusNetworking.HTTPResponse) async throws -> Value)
 
     public func request(_ url: URL) async throws -> Value
 

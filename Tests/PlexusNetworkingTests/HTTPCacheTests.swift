@@ -228,6 +228,10 @@ struct `A cache of HTTP` {
       ("Test-Header", "A", "B"), ("X-Test-Header", "A", "B"), ("Content-Foo", "A", "B"),
       ("Content-Type", "text/plain", "text/plain;charset=utf-8"), ("Content-Location", "/a", "/b"),
       ("Content-Security-Policy", "a", "b"), ("Set-Cookie", "a=b", "a=c"),
+      ("X-Content-Foo", "A", "B"), ("Content-MD5", "A", "B"), ("X-Frame-Options", "a", "b"),
+      ("X-XSS-Protection", "1", "1; mode=block"), ("Clear-Site-Data", "cache", "cookies"),
+      ("Public-Key-Pins", "A", "B"), ("Set-Cookie2", "a=b", "a=c"),
+      ("Expires", "Sun, 06 Nov 1994 08:49:37 GMT", "Mon, 11 Jan 2038 11:11:11 GMT"),
       ("Cache-Control", "max-age=0, a", "max-age=60"),
     ] as [(String, String, String)]
   )

@@ -32,13 +32,16 @@ struct `A cache of HTTP conforms in` {
     var status = 200
     /// The seconds between the requests.
     var wait = 0
-    /// The seconds from now until `Expires`.
+    /// The seconds from now until `Expires`, and those until `Date`.
     var expires: Int?
+    var date: Int?
     /// The header fields of the second request, and of both.
     var asked: [String: String] = [:]
     var both: [String: String] = [:]
 
-    var testDescription: String { "\(status) \(headers) \(expires ?? 0) \(asked) \(both) \(wait)" }
+    var testDescription: String {
+      "\(status) \(headers) \(expires ?? 0) \(date ?? 0) \(asked) \(both) \(wait)"
+    }
 
     init(
       _ headers: OriginHeaders,
@@ -46,6 +49,7 @@ struct `A cache of HTTP conforms in` {
       status: Int = 200,
       wait: Int = 0,
       expires: Int? = nil,
+      date: Int? = nil,
       asked: [String: String] = [:],
       both: [String: String] = [:]
     ) {
@@ -54,6 +58,7 @@ struct `A cache of HTTP conforms in` {
       self.status = status
       self.wait = wait
       self.expires = expires
+      self.date = date
       self.asked = asked
       self.both = both
     }
@@ -93,14 +98,14 @@ struct `A cache of HTTP conforms in` {
       seen.withLock { $0.append(request) }
       return answer
     }
-    let cache = HTTPCache(
-      transport: patientTransport,
-      rules: .patient,
-      clock: clock,
-      now: { start }
-    )
+    let cache = Self.cache(clock, from: start)
     var request = URLRequest(url: try #require(URL(string: origin.address + "/value")))
     for (name, value) in test.both { request.setValue(value, forHTTPHeaderField: name) }
+    if let date = test.date {
+      // The origin adds a date of its own.
+      headers["Date"] = Self.date(start.addingTimeInterval(Double(date)))
+      origin.inject(.raw(Self.bytes(test.status, headers)), for: "/value")
+    }
     _ = try await cache.request(request)
     clock.advance(by: .seconds(test.wait))
     for (name, value) in test.asked { request.setValue(value, forHTTPHeaderField: name) }
@@ -109,8 +114,24 @@ struct `A cache of HTTP conforms in` {
     let isConditional = requests.dropFirst().contains { request in
       request.headers["If-None-Match"] != nil || request.headers["If-Modified-Since"] != nil
     }
-    #expect(requests.count == (test.second == .reused ? 1 : 2))
+    let first = test.date == nil ? 1 : 0
+    #expect(requests.count == (test.second == .reused ? first : first + 1))
     #expect(isConditional == (test.second == .conditional))
+  }
+
+  /// A cache whose time of day goes with its clock.
+  private static func cache(_ clock: ManualClock, from start: Date) -> HTTPCache<HTTPResponse> {
+    let begin = clock.now
+    return HTTPCache(transport: patientTransport, rules: .patient, clock: clock) {
+      let seconds = begin.duration(to: clock.now).components.seconds
+      return start.addingTimeInterval(Double(seconds))
+    }
+  }
+
+  /// Returns an answer as it is sent, with a body of one byte.
+  private static func bytes(_ status: Int, _ headers: OriginHeaders) -> [UInt8] {
+    let fields = headers.fields.map { "\($0.name): \($0.value)\r\n" }.joined()
+    return Array("HTTP/1.1 \(status) X\r\nContent-Length: 1\r\n\(fields)\r\na".utf8)
   }
 
   private static func date(_ date: Date) -> String {
@@ -133,6 +154,13 @@ struct `A cache of HTTP conforms in` {
     Case(["Cache-Control": "max-age=0"], .sent, expires: 60),
     Case(["Cache-Control": "public"], .sent),
     Case(["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"], .conditional),
+    .control("s-maxage=3600, max-age=1", .sent, wait: 2),
+    Case(["Cache-Control": "max-age=3600"], .reused, date: 0),
+    Case(["Cache-Control": "max-age=3600"], .sent, date: -3600),
+    Case(["Cache-Control": "max-age=10", "Age": "15"], .sent, date: 0),
+    Case([:], .sent, expires: 0, date: 0), Case([:], .sent, expires: 300, date: 400),
+    Case(["Age": "25"], .sent, expires: 10, date: -10),
+    Case(["Age": "15"], .sent, expires: 20, date: 10), Case([:], .reused, expires: 30, date: 10),
   ])
   func `freshness and heuristics`(test: Case) async throws { try await check(test) }
 
@@ -148,6 +176,10 @@ struct `A cache of HTTP conforms in` {
     .control("\"max-age=60\"", .sent), .control("max-age=60, no-store=1", .sent),
     .control("max-age=60, NO-STORE", .sent), .control("max-age=60, no-storex", .reused),
     .control("max-age=60, a=\"b, no-store", .sent),
+    .control("a=\"max-age=3600\", max-age=1", .sent, wait: 2),
+    .control("max-age=1, a=\"max-age=3600\"", .sent, wait: 2),
+    .control("max-age=1800, max-age=1", .reused, wait: 2),
+    .control("max-age=1, max-age=1800", .sent, wait: 2),
   ])
   func `cc-parse`(test: Case) async throws { try await check(test) }
 
@@ -224,7 +256,15 @@ struct `A cache of HTTP conforms in` {
   @Test(arguments: [
     Case.vary("X", .sent), .vary("x", .sent), .vary("Y", .reused), .vary("Y, X", .sent),
     .vary("Y,X", .sent), .vary(", X", .sent), .vary("*", .sent), .vary("X, *", .sent),
-    .vary("Y, *, Z", .sent), .vary(", *", .sent), .vary("", .reused),
+    .vary("Y, *, Z", .sent), .vary(", *", .sent), .vary("", .reused), .vary("*, *", .sent),
+    .vary("*, X", .sent),
+    Case(["Cache-Control": "max-age=60", "Vary": "X"], .sent, asked: ["X": ""], both: ["X": "1"]),
+    Case(
+      ["Cache-Control": "max-age=60", "Vary": "X, Y, Z"],
+      .reused,
+      both: ["X": "1", "Z": "3"]
+    ),
+    Case(["Cache-Control": "max-age=60", "Vary": "*"], .sent, both: ["X": "1"]),
     Case(["Cache-Control": "max-age=60", "Vary": "X"], .reused, both: ["X": "1"]),
     Case(
       ["Cache-Control": "max-age=60", "Vary": "X, Y"],
@@ -260,9 +300,183 @@ struct `A cache of HTTP conforms in` {
   ])
   func `stale`(test: Case) async throws { try await check(test) }
 
+  @Test(arguments: [
+    ("max-age=2", true, false), ("max-age=2, must-revalidate", false, false),
+    ("max-age=2, no-cache", false, false), ("max-age=2, no-store", false, false),
+    ("max-age=2, proxy-revalidate", true, false), ("max-age=2, s-maxage=2", true, false),
+    ("max-age=2, stale-if-error=60", true, true), ("max-age=2, stale-if-error=0", true, false),
+    ("max-age=2, stale-if-error=60, must-revalidate", false, false),
+  ])
+  func `stale, with a server that hangs up or answers 503`(
+    control: String,
+    isUsedOffline: Bool,
+    isUsedAfter503: Bool
+  ) async throws {
+    for (fault, isUsed) in [
+      (OriginFault.raw([]), isUsedOffline), (.status(503), isUsedAfter503),
+    ] {
+      let (origin, clock) = (try LoopbackOrigin(), ManualClock())
+      origin.route("/value") { _ in
+        OriginResponse(headers: ["Cache-Control": control, "ETag": "\"1\""], body: [1])
+      }
+      let cache = Self.cache(clock, from: Date())
+      let url = try #require(URL(string: origin.address + "/value"))
+      _ = try await cache.request(url)
+      clock.advance(by: .seconds(3))
+      origin.inject(fault, for: "/value", count: 9)
+      if isUsed {
+        let response = try await cache.response(URLRequest(url: url))
+        #expect(response.isStale && response.error != nil)
+        #expect(response.value.headers["age"] == "3")
+      } else {
+        await #expect(throws: (any Error).self) { try await cache.request(url) }
+      }
+    }
+  }
+
   @Test(arguments: [200, 203, 204, 299], ["max-age=60", "max-age=0", "no-store"])
   func `status`(status: Int, control: String) async throws {
     let second: Second = control == "max-age=60" ? .reused : .sent
     try await check(Case(["Cache-Control": control], second, status: status))
+  }
+
+  /// Statuses that must not be reused when nothing says how long, and others that are errors here in any case.
+  @Test(arguments: [
+    201, 202, 204, 299, 400, 403, 404, 405, 410, 414, 499, 500, 501, 502, 503, 504, 599,
+  ])
+  func `heuristics and statuses that are errors`(status: Int) async throws {
+    let date = "Sun, 06 Nov 1994 08:49:37 GMT"
+    for headers: OriginHeaders in [
+      ["Last-Modified": date], ["Last-Modified": date, "Cache-Control": "public"],
+      ["Last-Modified": date, "Cache-Control": "max-age=3600"],
+    ] {
+      let origin = try LoopbackOrigin()
+      origin.route("/value") { _ in OriginResponse(status: status, headers: headers) }
+      let cache = Self.cache(ManualClock(), from: Date())
+      let url = try #require(URL(string: origin.address + "/value"))
+      for _ in 0..<2 {
+        do {
+          #expect(try await cache.request(url).status == status)
+        } catch let error as HTTPStatusError {
+          #expect(error.status == status && status >= 400)
+        }
+      }
+      let isReused = status < 300 && headers["Cache-Control"] == "max-age=3600"
+      #expect(origin.statistics.requestCount == (isReused ? 1 : 2))
+    }
+  }
+
+  // MARK: - Stored answers
+
+  @Test func `headers: those of the connection are not stored, all others are`() async throws {
+    let origin = try LoopbackOrigin()
+    let ofConnection: OriginHeaders = [
+      "Connection": "close, A, b", "A": "1", "B": "2", "Keep-Alive": "timeout=5", "TE": "x",
+      "Proxy-Authenticate": "Basic", "Proxy-Authentication-Info": "x", "Upgrade": "x",
+      "Proxy-Authorization": "x", "Proxy-Connection": "close",
+    ]
+    let stored: OriginHeaders = [
+      "C": "3", "Content-Type": "text/x", "Content-Location": "/x", "Content-MD5": "x",
+      "Content-Security-Policy": "default-src 'self'", "Clear-Site-Data": "x", "ETag": "\"1\"",
+      "Expires": "Mon, 11 Jan 2038 11:11:11 GMT", "Public-Key-Pins": "x", "Set-Cookie": "a=b",
+      "Set-Cookie2": "a=b", "X-Frame-Options": "deny", "X-XSS-Protection": "1",
+      "WWW-Authenticate": "x", "Strict-Transport-Security": "x", "Cache-Control": "max-age=3600",
+    ]
+    var all = ofConnection
+    for field in stored.fields { all.add(field.name, field.value) }
+    origin.inject(.raw(Self.bytes(200, all)), for: "/value")
+    let cache = Self.cache(ManualClock(), from: Date())
+    let url = try #require(URL(string: origin.address + "/value"))
+    for _ in 0..<2 {
+      let headers = try await cache.request(url).headers
+      for field in ofConnection.fields { #expect(headers[field.name] == nil, "\(field.name)") }
+      for field in stored.fields { #expect(headers[field.name] == field.value, "\(field.name)") }
+    }
+    #expect(origin.statistics.requestCount == 1)
+  }
+
+  @Test func `conditional requests have the fields that have selected the answer`() async throws {
+    let origin = try LoopbackOrigin()
+    let seen = Guarded<[OriginHeaders]>([])
+    origin.route("/value") { request in
+      seen.withLock { $0.append(request.headers) }
+      return OriginResponse(
+        headers: ["Cache-Control": "max-age=1", "Vary": "Abc", "ETag": "\"1\""],
+        body: [1]
+      )
+    }
+    let clock = ManualClock()
+    let cache = Self.cache(clock, from: Date())
+    var request = URLRequest(url: try #require(URL(string: origin.address + "/value")))
+    for value in ["123", "123", "456"] {
+      request.setValue(value, forHTTPHeaderField: "Abc")
+      _ = try await cache.request(request)
+      clock.advance(by: .seconds(2))
+    }
+    let fields = seen.withLock { $0.map { [$0["Abc"], $0["If-None-Match"]] } }
+    #expect(fields == [["123", nil], ["123", "\"1\""], ["456", nil]])
+  }
+
+  @Test(
+    arguments: [
+      ("Cache-Control: max-age=600\n", nil), ("Cache-Control: max-age=600\nAge: 30\n", 30),
+      ("Expires: Mon, 11 Jan 2038 11:11:11 GMT\n", nil),
+      ("Expires: Mon, 11 Jan 2038 11:11:11 GMT\nAge: 30\n", 30),
+    ] as [(String, Int?)]
+  )
+  func `other: a reused answer has its present age, and the date that it came with`(
+    fields: String,
+    age: Int?
+  ) async throws {
+    let (origin, clock, start) = (try LoopbackOrigin(), ManualClock(), Date())
+    let date = Self.date(start)
+    let head = "HTTP/1.1 200 OK\nContent-Length: 1\nDate: \(date)\nETag: \"1\"\n" + fields + "\na"
+    origin.inject(.raw(Array(head.replacing("\n", with: "\r\n").utf8)), for: "/value")
+    let cache = Self.cache(clock, from: start)
+    let url = try #require(URL(string: origin.address + "/value"))
+    #expect(try await cache.request(url).headers["age"] == age.map(String.init))
+    for seconds in [3, 7] {
+      clock.advance(by: .seconds(seconds == 3 ? 3 : 4))
+      let headers = try await cache.request(url).headers
+      #expect(headers["age"] == "\((age ?? 0) + seconds)")
+      #expect(headers["date"] == date)
+    }
+    #expect(origin.statistics.requestCount == 1)
+    // Confirmed, it is as old as the answer that confirms it.
+    origin.route("/value") { _ in
+      OriginResponse(headers: ["Cache-Control": "max-age=600", "ETag": "\"1\""], body: [2])
+    }
+    var request = URLRequest(url: url)
+    request.setValue("no-cache", forHTTPHeaderField: "Cache-Control")
+    #expect(try await cache.request(request).headers["age"] == nil)
+  }
+
+  @Test func `other: an answer that was on its way for long is that old`() async throws {
+    let (origin, clock, start) = (try LoopbackOrigin(), ManualClock(), Date())
+    let headers: OriginHeaders = [
+      "Cache-Control": "max-age=600", "Date": Self.date(start.addingTimeInterval(-100)),
+    ]
+    origin.inject(.raw(Self.bytes(200, headers)), for: "/value")
+    let cache = Self.cache(clock, from: start)
+    let url = try #require(URL(string: origin.address + "/value"))
+    _ = try await cache.request(url)
+    clock.advance(by: .seconds(5))
+    #expect(["104", "105", "106"].contains(try await cache.request(url).headers["age"]))
+  }
+
+  @Test func `invalidation by a method of unknown safety`() async throws {
+    let methods = Guarded<[String]>([])
+    let transport = ClosureTransport { _, request, receiver in
+      methods.withLock { $0.append(request.httpMethod ?? "") }
+      try receiver.take(request, headers: ["Cache-Control": "max-age=60"], "a")
+    }
+    let cache = HTTPCache(transport: transport, clock: ManualClock())
+    let url = try #require(URL(string: "http://nowhere.invalid/value"))
+    var change = URLRequest(url: url)
+    change.httpMethod = "M-SEARCH"
+    for _ in 0..<2 { _ = try await cache.request(url) }
+    _ = try await cache.request(change)
+    _ = try await cache.request(url)
+    #expect(methods.withLock { $0 } == ["GET", "M-SEARCH", "GET"])
   }
 }

@@ -227,6 +227,31 @@ struct `A fetch in bad company` {
     #expect(try await fetch() == "hello")
   }
 
+  @Test(arguments: [400, 404, 500])
+  func `an error keeps its status if its body breaks off`(status: Int) async throws {
+    let start = Date()
+    let answer = Guarded(OriginResponse(text: "one"))
+    origin.route("/value") { _ in answer.withLock { $0 } }
+    let fetcher = HTTPFetcher(
+      URLRequest(url: try #require(URL(string: origin.address + "/value"))),
+      transport: patientTransport,
+      rules: .patient,
+      now: { start },
+      decode: { $0.count }
+    )
+    let value = Multiplexer(policy: .http, clock: ManualClock(), onFetch: fetcher.fetch)
+    #expect(try await value.request() == 3)
+    answer.withLock { $0 = OriginResponse(text: "0123456789", status: status) }
+    origin.inject(.truncation(afterBytes: 4), for: "/value", count: 2)
+    // A connection that is lost would permit the stale value, even for one that is gone.
+    let error = await #expect(throws: HTTPStatusError.self) { try await value.request() }
+    #expect(error?.status == status && error?.body == Data("0123".utf8))
+    var rules = HTTPRules.patient
+    rules.maximumBodyBytes = 2
+    let short = await #expect(throws: HTTPStatusError.self) { try await fetch(rules: rules) }
+    #expect(short?.status == status && (short?.body.count ?? 9) <= 2)
+  }
+
   @Test func `a protocol that was not requested is an error`() async throws {
     for _ in 0..<3 {
       raw("HTTP/1.1 101 Switching Protocols\nUpgrade: x\nConnection: upgrade", body: [1, 2, 3])

@@ -134,4 +134,50 @@ struct `A fetch under attack` {
     #expect(seen.withLock { $0.first?.headers["Cookie"] } == nil)
     #expect(jar.count == 1)
   }
+
+  @Test(arguments: [false, true])
+  func `credentials that have left their origin by a redirect do not come back`(
+    isFile: Bool
+  ) async throws {
+    let returned = Guarded<[OriginHeaders]>([])
+    let (there, back) = (other.address + "/there", origin.address + "/back")
+    origin.route("/value") { _ in OriginResponse(status: 307, headers: ["Location": there]) }
+    other.route("/there") { [seen] request in
+      seen.withLock { $0.append(request) }
+      return OriginResponse(status: 307, headers: ["Location": back])
+    }
+    origin.route("/back") { request in
+      returned.withLock { $0.append(request.headers) }
+      return OriginResponse(text: "back")
+    }
+    let transport = URLSessionTransport(timeout: 600, headers: ["X-Own": "o"])
+    let url = try #require(URL(string: origin.address + "/value"))
+    let fields = ["Authorization": "Bearer t", "Cookie": "c=1", "Accept": "text/plain"]
+    if isFile {
+      let loader = MediaLoader(
+        directory: MediaTestFolder().url,
+        transport: transport,
+        rules: .patient,
+        retry: .never
+      )
+      let file = try await loader.request(MediaRequest(url, headers: fields))
+      #expect(try Data(contentsOf: file) == Data("back".utf8))
+    } else {
+      var request = URLRequest(url: url)
+      for (name, value) in fields { request.setValue(value, forHTTPHeaderField: name) }
+      let fetcher = HTTPFetcher<Data>(
+        request,
+        transport: transport,
+        rules: .patient,
+        decode: { $0 }
+      )
+      _ = try await fetcher.fetch(FetchContext(previousValue: nil))
+    }
+    let all = seen.withLock { $0.map(\.headers) } + returned.withLock { $0 }
+    #expect(all.count == 2)
+    for headers in all {
+      #expect(headers["Accept"] == "text/plain")
+      for name in ["Authorization", "Cookie", "X-Own"] { #expect(headers[name] == nil) }
+    }
+  }
 }

@@ -120,4 +120,44 @@ struct `The defaults of media loaders` {
     // The bytes that the answer announced are missing, not too many.
     await #expect(throws: URLError.self) { try await loader.request(url(512 << 20)) }
   }
+
+  @Test func `files of more than a gigabyte together have to go`() async throws {
+    let files = folder.url.appending(path: "files")
+    try FileManager.default.createDirectory(at: files, withIntermediateDirectories: true)
+    // They have holes, and occupy no blocks of the disk.
+    for number in 0..<5 {
+      let file = files.appending(path: String(repeating: "\(number)", count: 64))
+      try Data().write(to: file)
+      let handle = try FileHandle(forWritingTo: file)
+      try handle.truncate(atOffset: 250 << 20)
+      try handle.close()
+    }
+    func largeCount() -> Int { folder.files.count { !$0.hasSuffix(".txt") } }
+    #expect(largeCount() == 5)
+    let transport = ClosureTransport { _, request, receiver in
+      try receiver.take(request, headers: ["Content-Length": "3"], "abc")
+    }
+    let loader = MediaLoader(directory: folder.url, transport: transport)
+    _ = try await loader.request(try #require(URL(string: "http://nowhere.invalid/a.txt")))
+    #expect(largeCount() == 4)
+  }
+
+  @Test func `a download that does not get a kilobyte a minute fails`() async throws {
+    let (gate, clock) = (Gate(), ManualClock())
+    let transport = ClosureTransport { _, request, receiver in
+      try receiver.take(request, "abc")
+      try await gate.wait()
+    }
+    let loader = MediaLoader(
+      directory: folder.url,
+      transport: transport,
+      retry: .never,
+      clock: clock
+    )
+    let request = Task { try await loader.request(url(1)) }
+    await gate.arrivals(1)
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(60))
+    await #expect(throws: URLError(.timedOut)) { try await request.value }
+  }
 }

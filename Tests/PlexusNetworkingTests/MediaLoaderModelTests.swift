@@ -278,4 +278,49 @@ struct `The line of downloads` {
     sending.cancel()
     await #expect(throws: CancellationError.self) { try await sending.value }
   }
+
+  /// The calls that take a request.
+  enum Call: CaseIterable {
+    case withFile, digest, reload, image, revalidation
+  }
+
+  @Test(arguments: Call.allCases)
+  func `the priority of a request counts in every call`(call: Call) async throws {
+    let gate = Gate()
+    let transport = blocking(gate)
+    let loader = MediaLoader(
+      directory: folder.url,
+      transport: transport,
+      rules: .patient,
+      connectionsPerHost: 1,
+      revalidates: call == .revalidation,
+      retry: .never
+    )
+    let images = ImageLoader(media: loader) { $0.count }
+    var low = MediaRequest(try url("low"))
+    var high = MediaRequest(try url("high"))
+    (low.priority, high.priority) = (.low, .high)
+    let first = Task { try await loader.request(url("first")) }
+    await gate.arrivals(1)
+    var tasks: [Task<Void, Never>] = []
+    for (count, request) in [low, high].enumerated() {
+      tasks.append(
+        Task {
+          switch call {
+          case .withFile: try? await loader.withFile(for: request) { _ in }
+          case .digest: _ = try? await loader.request(request, sha256: "")
+          case .reload: _ = try? await loader.reload(request)
+          case .image: _ = try? await images.request(request)
+          case .revalidation: _ = try? await loader.request(request)
+          }
+        }
+      )
+      await loader.waiting(count + 1)
+    }
+    gate.open()
+    _ = try await first.value
+    for task in tasks { await task.value }
+    #expect(transport.names == ["first", "high", "low"])
+    await loader.idle()
+  }
 }

@@ -262,4 +262,59 @@ struct `Processes that share media` {
       leave()
     }
   }
+
+  #if os(Linux)
+  @Test func `the bytes of a file are read once for its digest`() async throws {
+    let path = folder.url.path
+    await #expect(processExitsWith: .success) { [path = path as String] in
+      let folder = URL(filePath: path, directoryHint: .isDirectory)
+      let transport = ClosureTransport { _, request, receiver in
+        try receiver.begin(request)
+        try receiver.receive(Data(count: 1 << 20))
+      }
+      func loader() -> MediaLoader {
+        MediaLoader(directory: folder, transport: transport, rules: .patient, retry: .never)
+      }
+      /// The bytes that the process has read while a closure ran.
+      func read(_ body: () async throws -> Void) async throws -> Int {
+        func count() throws -> Int {
+          let text = try String(contentsOfFile: "/proc/self/io", encoding: .utf8)
+          let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("rchar: ") })
+          return try #require(Int(line.dropFirst(7)))
+        }
+        let before = try count()
+        try await body()
+        return try count() - before
+      }
+      let digest = "30e14955ebf1352266dc2ff8067e68104607e750abb9d3b36582b8af909fcb58"
+      let url = try #require(URL(string: "http://nowhere.invalid/a"))
+      let first = loader()
+      _ = try await first.request(url)
+      let once = try await read {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          for _ in 0..<50 {
+            group.addTask { _ = try await first.request(url, sha256: digest) }
+          }
+          try await group.waitForAll()
+        }
+      }
+      #expect(once >= 1 << 20 && once < 3 << 19)
+      let later = try await read {
+        for _ in 0..<5 { _ = try await loader().request(url, sha256: digest) }
+      }
+      #expect(later < 1 << 19)
+      // A record that was lost is replaced, so that the digest is not computed again and again.
+      try FileManager.default.removeItem(at: folder.appending(path: "records"))
+      try FileManager.default.createDirectory(
+        at: folder.appending(path: "records"),
+        withIntermediateDirectories: true
+      )
+      let again = try await read {
+        for _ in 0..<5 { _ = try await loader().request(url, sha256: digest) }
+      }
+      #expect(again >= 1 << 20 && again < 3 << 19)
+      leave()
+    }
+  }
+  #endif
 }

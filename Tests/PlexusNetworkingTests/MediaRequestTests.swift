@@ -144,4 +144,53 @@ struct `A media request` {
     #expect(images.cachedImage(for: bad) == "/a")
     #expect(try await images[bad].request() == "/a")
   }
+
+  @Test func `a file in use and a digest take its key and header fields`() async throws {
+    let transport = checking()
+    let loader = loader(transport)
+    let first = try request("a.jpg?sign=1", key: "/a.jpg", token: "good")
+    let again = try request("a.jpg?sign=2", key: "/a.jpg", token: "bad")
+    let digest = "355f362d5cc8c3151038e56bef082d872da4b38905875fcbd9965f8cce21a37f"
+    #expect(try await loader.withFile(for: first) { try text($0) } == "/a.jpg")
+    #expect(try await loader.withFile(for: again) { try text($0) } == "/a.jpg")
+    #expect(try await text(loader.request(again, sha256: digest)) == "/a.jpg")
+    #expect(try await text(loader.reload(first)) == "/a.jpg")
+    await #expect(throws: HTTPStatusError.self) { try await loader.reload(again) }
+    await #expect(throws: HTTPStatusError.self) {
+      try await loader.request(request("b", token: "bad"), sha256: digest)
+    }
+    let tokens = transport.requests.withLock { requests in
+      requests.map { $0.value(forHTTPHeaderField: "Authorization") }
+    }
+    #expect(tokens == ["good", "good", "bad", "bad"])
+  }
+
+  @Test func `prefetching sends header fields and stores files by their keys`() async throws {
+    let transport = checking()
+    let loader = loader(transport)
+    let images = ImageLoader(media: loader) { String(decoding: $0, as: UTF8.self) }
+    let (files, decoded) = (Prefetcher(loader), Prefetcher(images))
+    let names = ["a", "b", "c", "d"]
+    let first = try names.map { try request($0 + "?sign=1", key: $0, token: "good") }
+    let again = try names.map { try request($0 + "?sign=2", key: $0, token: "bad") }
+    loader.prefetch(first[0..<1])
+    files.prefetch(first[1..<2])
+    images.prefetch(first[2..<3])
+    decoded.prefetch(first[3..<4])
+    for request in again {
+      while loader.cachedFile(for: request) == nil { await Task.detached {}.value }
+    }
+    for request in again[2...] {
+      while images.cachedImage(for: request) == nil { await Task.detached {}.value }
+    }
+    for (name, request) in zip(names, again) {
+      #expect(try await text(loader.request(request)) == "/" + name)
+    }
+    #expect(transport.names.sorted() == names)
+    #expect(
+      transport.requests.withLock { requests in
+        requests.allSatisfy { $0.value(forHTTPHeaderField: "Authorization") == "good" }
+      }
+    )
+  }
 }

@@ -215,4 +215,69 @@ struct `A media loader and servers` {
     for number in 9..<50 { _ = try await loader.request(url("/small/\(number)")) }
     #expect(folder.files.count == 50)
   }
+
+  @Test func `the beginning of the body of an error is kept, and the rest is not loaded`()
+    async throws
+  {
+    for count in [0, 7, 16_384, 16_385, 2_000_000] {
+      let body = [UInt8](repeating: 7, count: count)
+      answer.withLock { $0 = OriginResponse(status: 403, headers: ["X": "y"], body: body) }
+      let images = ImageLoader(media: loader) { $0.count }
+      for call in [
+        { _ = try await loader.request(url()) }, { _ = try await images.request(url()) },
+      ] {
+        let error = await #expect(throws: HTTPStatusError.self) { try await call() }
+        #expect(error?.status == 403 && error?.headers["x"] == "y")
+        #expect(error?.body == Data(body.prefix(16_384)))
+      }
+      #expect(folder.files.isEmpty)
+    }
+  }
+
+  @Test func `an error keeps its status if its body breaks off, or is more than is allowed`()
+    async throws
+  {
+    answer.withLock { $0 = OriginResponse(text: "0123456789", status: 404) }
+    origin.inject(.truncation(afterBytes: 4), for: "/a.bin")
+    let error = await #expect(throws: HTTPStatusError.self) { try await loader.request(url()) }
+    #expect(error?.status == 404 && error?.body == Data("0123".utf8))
+    var rules = HTTPRules.patient
+    rules.maximumBodyBytes = 3
+    let strict = MediaLoader(
+      directory: folder.url,
+      transport: URLSessionTransport(timeout: 600),
+      rules: rules,
+      retry: .never
+    )
+    let short = await #expect(throws: HTTPStatusError.self) { try await strict.request(url()) }
+    #expect(short?.status == 404 && short?.body == Data("012".utf8))
+    #expect(folder.files.isEmpty)
+  }
+
+  @Test func `an error whose body drips ends with the time of the rules, or with its callers`()
+    async throws
+  {
+    let (gate, clock) = (Gate(), ManualClock())
+    let transport = ClosureTransport { _, request, receiver in
+      try receiver.take(request, status: 404, "gone")
+      try await gate.wait()
+    }
+    let loader = MediaLoader(
+      directory: folder.url,
+      transport: transport,
+      retry: .never,
+      clock: clock
+    )
+    let request = Task { try await loader.request(url()) }
+    await gate.arrivals(1)
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(60))
+    let error = await #expect(throws: HTTPStatusError.self) { try await request.value }
+    #expect(error?.status == 404 && error?.body == Data("gone".utf8))
+    let left = Task { try await loader.request(url()) }
+    await gate.arrivals(2)
+    left.cancel()
+    await #expect(throws: CancellationError.self) { try await left.value }
+    #expect(folder.files.isEmpty)
+  }
 }

@@ -46,10 +46,35 @@ public import FoundationNetworking
 ///
 /// A cancelled caller leaves at once with a `CancellationError`; the policy decides what happens to the fetch
 /// that it has left.
+///
+/// ## Topics
+///
+/// ### Creating a cache
+/// - ``init(id:policy:capacity:transport:rules:clock:now:)``
+/// - ``init(id:policy:capacity:transport:rules:clock:now:update:decode:)``
+///
+/// ### Requesting
+/// - ``request(_:)-(URL)``
+/// - ``request(_:)-(URLRequest)``
+/// - ``response(_:)``
+/// - ``cachedValue(_:)``
+///
+/// ### Clearing
+/// - ``clear(_:)``
+/// - ``clear()``
+/// - ``register(in:)``
+///
+/// ### Observing
+/// - ``events(bufferingPolicy:)``
+/// - ``statistics``
 public final actor HTTPCache<Value: Sendable> {
+  /// Returns a value that was stored for some time as it is returned.
+  typealias Reuse = @Sendable (Value, Duration) -> Value
+
   private nonisolated let values: MultiplexerMap<HTTPCacheKey, Value>
   private nonisolated let index: Locked<HTTPCacheState<URL, HTTPCacheKey>>
   private nonisolated let cookies: HTTPCookieJar?
+  private nonisolated let reuse: Reuse?
   private nonisolated let fetcher:
     @Sendable (URLRequest, HTTPFetcher<Value>.Invalidation?) ->
       HTTPFetcher<Value>
@@ -80,8 +105,31 @@ public final actor HTTPCache<Value: Sendable> {
     update: (@Sendable (Value, HTTPResponse) -> Value)? = nil,
     decode: @escaping @concurrent @Sendable (HTTPResponse) async throws -> Value
   ) {
+    self.init(
+      id: id,
+      policy: policy,
+      capacity: capacity,
+      client: HTTPClient(transport: transport, rules: rules, clock: clock),
+      clock: clock,
+      now: now,
+      update: update,
+      reuse: nil,
+      decode: decode
+    )
+  }
+
+  init(
+    id: String?,
+    policy: CachePolicy,
+    capacity: CacheCapacity<Value>,
+    client: HTTPClient,
+    clock: any Clock<Duration>,
+    now: @escaping @Sendable () -> Date,
+    update: (@Sendable (Value, HTTPResponse) -> Value)?,
+    reuse: Reuse?,
+    decode: @escaping @concurrent @Sendable (HTTPResponse) async throws -> Value
+  ) {
     let index = Locked(HTTPCacheState<URL, HTTPCacheKey>())
-    let client = HTTPClient(transport: transport, rules: rules, clock: clock)
     let fetcher: @Sendable (URLRequest, HTTPFetcher<Value>.Invalidation?) -> HTTPFetcher<Value> = {
       HTTPFetcher(
         $0,
@@ -94,7 +142,8 @@ public final actor HTTPCache<Value: Sendable> {
     }
     self.index = index
     self.fetcher = fetcher
-    cookies = rules.cookies
+    self.reuse = reuse
+    cookies = client.rules.cookies
     values = MultiplexerMap(
       id: id ?? "HTTPCache<\(Value.self)>",
       policy: policy,
@@ -144,7 +193,7 @@ public final actor HTTPCache<Value: Sendable> {
     guard request.asksForValue else { throw URLError(.unsupportedURL) }
     let own = HTTPCacheKey(request, cookies: cookies)
     guard own.asksForNewValue else {
-      return try await response(own) { [values] in try await values.response($0) }.response
+      return reused(try await response(own) { [values] in try await values.response($0) }.response)
     }
     let (key, response) = try await response(own) { [values] in
       try await values.refresh($0).response($0)
@@ -153,6 +202,19 @@ public final actor HTTPCache<Value: Sendable> {
     let older = index.withLock { $0.remove(key.url, except: key) }
     try await values.clear(older)
     return response
+  }
+
+  /// Returns a response whose value says how old it is, if it can.
+  private nonisolated func reused(_ response: Response<Value>) -> Response<Value> {
+    guard let reuse, response.source != .fetch else { return response }
+    return Response(
+      value: reuse(response.value, response.age),
+      source: response.source,
+      age: response.age,
+      isStale: response.isStale,
+      isRevalidated: response.isRevalidated,
+      error: response.error
+    )
   }
 
   /// Returns the response of the entry that answers a request.
@@ -254,6 +316,8 @@ public final actor HTTPCache<Value: Sendable> {
 extension HTTPCache where Value == HTTPResponse {
   /// Creates a cache of answers, whose header fields a 304 updates.
   ///
+  /// An answer that is reused without asking its server has its present age in the `Age` field.
+  ///
   /// - Parameters:
   ///   - id: The name by which it appears in errors; its type if there is none.
   ///   - policy: How long values are kept that say nothing about it, and what happens when fetching is slow or
@@ -276,11 +340,11 @@ extension HTTPCache where Value == HTTPResponse {
       id: id,
       policy: policy,
       capacity: capacity,
-      transport: transport,
-      rules: rules,
+      client: HTTPClient(transport: transport, rules: rules, clock: clock),
       clock: clock,
       now: now,
       update: { $0.updated(by: $1) },
+      reuse: { $0.reused(after: $1, now: now()) },
       decode: { $0 }
     )
   }

@@ -9,6 +9,8 @@ struct HTTPExchange {
   /// The request.
   let request: URLRequest
   let response: HTTPResponse
+  /// The redirects to the URL that has answered.
+  var redirects: [HTTPRedirect] = []
   /// When the answer was there, in seconds since 1970-01-01T00:00Z.
   let arrival: Int
   /// The seconds that it took.
@@ -29,7 +31,18 @@ struct HTTPExchange {
   func freshness(_ field: (String) -> String?) -> HTTPFreshness {
     // 304 is about a value that was kept before.
     let status = response.status == 304 ? 200 : response.status
-    return HTTPFreshness(now: arrival, delay: delay, status: status, field)
+    var freshness = HTTPFreshness(now: arrival, delay: delay, status: status, field)
+    for redirect in redirects { freshness.limit(by: redirect, now: arrival, delay: delay) }
+    return freshness
+  }
+
+  /// Returns the names of the header fields that have selected the answer, or the redirects to it.
+  ///
+  /// - Parameter known: The names that a value came with, which a 304 may leave out.
+  func vary(_ known: HTTPValidator? = nil) -> String? {
+    let fields = [self["Vary"] ?? known?.vary] + redirects.map { $0.headers["Vary"] }
+    let names = fields.compactMap(\.self)
+    return names.isEmpty ? nil : names.joined(separator: ", ")
   }
 
   /// Whether a 304 is about a value, and not about another version or another location.

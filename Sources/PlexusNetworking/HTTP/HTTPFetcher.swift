@@ -41,13 +41,28 @@ public import FoundationNetworking
 /// before it is removed.
 ///
 /// Only `GET` and `HEAD` are asked under conditions; an answer to any other method is kept as long as it
-/// says. A method that changes something makes other values stale: see `invalidate` of the initializers, and
+/// says. A value that a redirect has led to is fresh no longer than the redirect, which is not at all after a
+/// temporary one without a lifetime. A method that changes something makes other values stale: see `invalidate` of the initializers, and
 /// ``HTTPCache``. `Retry-After`, as seconds or as a date, is the advice of the ``HTTPStatusError``: a retry
 /// policy waits that long.
 ///
 /// ## Cancellation
 ///
 /// A fetch that is cancelled stops the transfer and throws a `CancellationError`.
+///
+/// ## Topics
+///
+/// ### Creating a fetch of the body
+/// - ``init(_:transport:rules:decode:)``
+/// - ``init(_:transport:rules:clock:now:invalidate:decode:)``
+///
+/// ### Creating a fetch of the whole answer
+/// - ``init(_:transport:rules:clock:now:invalidate:)``
+/// - ``init(_:transport:rules:clock:now:invalidate:update:decode:)``
+/// - ``Invalidation``
+///
+/// ### Fetching
+/// - ``fetch(_:)``
 public struct HTTPFetcher<Value: Sendable>: Sendable {
   /// A closure that forgets the values of URLs.
   public typealias Invalidation = @concurrent @Sendable (Set<URL>) async throws -> Void
@@ -197,7 +212,7 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
     }
     let freshness = exchange.freshness { exchange[$0] ?? known[$0] }
     let current = update?(value, exchange.response)
-    vary(exchange["Vary"] ?? known.vary)
+    vary(exchange.vary(known))
     if isKeptNowhere(freshness) { return .transient(current ?? value) }
     let validator = exchange.validator(freshness, renewing: known).text
     guard let current else {
@@ -229,8 +244,8 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
           && known?.allowsStaleAfterError(now: exchange.arrival) == true
       )
     }
-    let value = try await decode(response)
-    vary(exchange["Vary"])
+    let value = try await decode(response.withoutConnection)
+    vary(exchange.vary())
     let freshness = exchange.freshness { exchange[$0] }
     if isKeptNowhere(freshness) { return .transient(value) }
     return .value(
@@ -251,11 +266,12 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
     let begin = now()
     do {
       let collector = BodyCollector()
-      let url = try await client.send(request, to: collector)
+      let trail = try await client.send(request, to: collector)
       let end = now()
       return HTTPExchange(
         request: request,
-        response: try collector.answer(from: url),
+        response: try collector.answer(from: trail.url),
+        redirects: trail.redirects,
         arrival: Int(end.timeIntervalSince1970),
         delay: Int(max(0, end.timeIntervalSince(begin)))
       )

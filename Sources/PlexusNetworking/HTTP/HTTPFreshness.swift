@@ -51,6 +51,23 @@ struct HTTPFreshness: Hashable {
     staleIfError = remainder(directives["stale-if-error"])
   }
 
+  /// Shortens the lifetime to that of a redirect, which the server may change (RFC 9111, 4).
+  ///
+  /// A temporary one without a lifetime must be requested again each time.
+  mutating func limit(by redirect: HTTPRedirect, now: Int, delay: Int = 0) {
+    let other = HTTPFreshness(now: now, delay: delay) { redirect.headers[$0] }
+    if other.noStore || other.mustRevalidate { mustRevalidate = true }
+    guard let lifetime else {
+      // Without a lifetime of the answer itself the policy decides, unless the redirect is stale at once.
+      if other.lifetime == 0 { self.lifetime = 0 }
+      return
+    }
+    let limit = other.lifetime ?? (redirect.isPermanent ? lifetime : 0)
+    guard limit < lifetime else { return }
+    self.lifetime = limit
+    staleWhileRevalidate = other.staleWhileRevalidate ?? 0
+  }
+
   private mutating func count(_ total: Int, less age: Int) {
     lifetime = max(0, total - age)
     overdue = max(0, age - total)
@@ -95,7 +112,7 @@ struct HTTPFreshness: Hashable {
   }
 
   /// The seconds of the first of several numbers.
-  private static func firstSeconds(_ text: String) -> Int? {
+  static func firstSeconds(_ text: String) -> Int? {
     text.split(separator: ",").first.flatMap { seconds(String($0)) }
   }
 

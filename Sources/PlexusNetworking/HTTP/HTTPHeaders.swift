@@ -61,18 +61,30 @@ public struct HTTPHeaders: Sendable, Hashable, Codable, ExpressibleByDictionaryL
 
   /// Returns the fields that hold after a 304 (RFC 9111, 3.2): its own replace those of the same name.
   ///
-  /// Fields of the connection stay as they were, and so do those of the body, which has been decoded.
+  /// Fields of the connection stay as they were, and so do those of the body, which has been decoded. The age is
+  /// that of the 304.
   func updated(by newer: HTTPHeaders) -> HTTPHeaders {
-    let named = newer["Connection"].map(HTTPFreshness.commaSeparated) ?? []
-    let kept = Self.unaffected.union(named.map { $0.lowercased() })
     var result = self
-    for (name, value) in newer.fields where !kept.contains(name) { result.fields[name] = value }
+    for (name, value) in newer.withoutConnection.fields where !Self.ofBody.contains(name) {
+      result.fields[name] = value
+    }
+    result["Age"] = newer["Age"]
     return result
   }
 
-  private static let unaffected: Set<String> = [
+  /// The fields without those of the connection, which are not stored (RFC 9111, 3.1).
+  var withoutConnection: HTTPHeaders {
+    let named = self["Connection"].map(HTTPFreshness.commaSeparated) ?? []
+    let removed = Self.ofConnection.union(named.map { $0.lowercased() })
+    var result = self
+    for name in removed { result.fields[name] = nil }
+    return result
+  }
+
+  private static let ofConnection: Set<String> = [
     "connection", "keep-alive", "proxy-authenticate", "proxy-authentication-info",
     "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
-    "content-length", "content-encoding", "content-range",
   ]
+
+  private static let ofBody: Set<String> = ["content-length", "content-encoding", "content-range"]
 }

@@ -3,6 +3,18 @@ public import Foundation
 /// A complete answer.
 ///
 /// It can be cached as it is: see ``HTTPFetcher/init(_:transport:rules:clock:now:invalidate:)``.
+///
+/// ## Topics
+///
+/// ### Reading
+/// - ``url``
+/// - ``status``
+/// - ``headers``
+/// - ``body``
+///
+/// ### Creating a response
+/// - ``init(url:status:headers:body:)``
+/// - ``init(from:)``
 public struct HTTPResponse: Sendable, Hashable, Codable {
   /// The URL that has answered, after all redirects.
   public var url: URL
@@ -10,7 +22,7 @@ public struct HTTPResponse: Sendable, Hashable, Codable {
   /// The status code.
   public var status: Int
 
-  /// The header fields.
+  /// The header fields, in a value of an ``HTTPFetcher`` or ``HTTPCache`` without the fields of the connection.
   public var headers: HTTPHeaders
 
   /// The body, without its content coding.
@@ -40,6 +52,31 @@ public struct HTTPResponse: Sendable, Hashable, Codable {
     status = try container.decode(Int.self, forKey: .status)
     headers = try container.decode(HTTPHeaders.self, forKey: .headers)
     body = try container.decode(Data.self, forKey: .body)
+  }
+
+  /// The answer without the header fields of the connection.
+  var withoutConnection: HTTPResponse {
+    var result = self
+    result.headers = headers.withoutConnection
+    return result
+  }
+
+  /// Returns the answer as a cache reuses it, with its age (RFC 9111, 4.2.3 and 5.1).
+  ///
+  /// - Parameters:
+  ///   - time: The time since it arrived.
+  ///   - now: The present time.
+  /// - Returns: The answer with an `Age` field.
+  func reused(after time: Duration, now: Date) -> HTTPResponse {
+    let (stored, present) = (Int(time.components.seconds), Int(now.timeIntervalSince1970))
+    let sent = headers["Date"].flatMap { HTTPDate.seconds($0, now: present) }
+    let age = max(
+      sent.map { present - stored - $0 } ?? 0,
+      headers["Age"].flatMap(HTTPFreshness.firstSeconds) ?? 0
+    )
+    var result = self
+    result.headers["Age"] = String(age + stored)
+    return result
   }
 
   /// Returns the answer with the header fields of a 304 that confirms it.

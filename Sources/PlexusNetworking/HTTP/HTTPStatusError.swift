@@ -2,6 +2,22 @@ public import Foundation
 public import Plexus
 
 /// An answer whose status says that it is not what was requested.
+///
+/// ## Topics
+///
+/// ### Reading
+/// - ``status``
+/// - ``url``
+/// - ``headers``
+/// - ``body``
+///
+/// ### Deciding what follows
+/// - ``retryAfter``
+/// - ``isOriginFailure``
+/// - ``allowsStaleValue``
+///
+/// ### Creating an error
+/// - ``init(status:url:headers:body:retryAfter:allowsStaleValue:)``
 public struct HTTPStatusError: Error, RetryAdvice, OriginFailure, Hashable {
   /// The status code.
   public let status: Int
@@ -12,7 +28,8 @@ public struct HTTPStatusError: Error, RetryAdvice, OriginFailure, Hashable {
   /// The header fields.
   public let headers: HTTPHeaders
 
-  /// The beginning of the body: at most 16 KB, none for a media loader.
+  /// The beginning of the body: at most 16 KB, and less if the body breaks off or is larger or slower than the
+  /// ``HTTPRules`` allow.
   public let body: Data
 
   /// The time to wait before the next attempt (Retry-After); `nil` if the server names none.

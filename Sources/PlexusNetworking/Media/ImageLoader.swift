@@ -39,13 +39,45 @@ public import AppKit
 ///
 /// A cancelled caller leaves at once with a `CancellationError`. When the last caller leaves, decoding and download
 /// are cancelled.
+///
+/// ## Topics
+///
+/// ### Creating a loader
+/// - ``init(media:capacity:concurrency:failureTimeToLive:decode:)-(_,_,_,_,(Data)->Image)``
+/// - ``init(media:capacity:concurrency:failureTimeToLive:decode:)-(_,_,_,_,(Data,MediaResponse)->Image)``
+///
+/// ### Requesting images
+/// - ``request(_:)-(MediaRequest)``
+/// - ``request(_:)-(URL)``
+/// - ``subscript(_:)-(MediaRequest)``
+/// - ``subscript(_:)-(URL)``
+/// - ``cachedImage(for:)-(MediaRequest)``
+/// - ``cachedImage(for:)-(URL)``
+///
+/// ### Following downloads
+/// - ``progress(of:)-(MediaRequest)``
+/// - ``progress(of:)-(URL)``
+///
+/// ### Loading ahead
+/// - ``prefetch(_:)-(Sequence<MediaRequest>)``
+/// - ``prefetch(_:)-(Sequence<URL>)``
+///
+/// ### Changing
+/// - ``reload(_:)-(MediaRequest)``
+/// - ``reload(_:)-(URL)``
+/// - ``remove(_:)-(MediaRequest)``
+/// - ``remove(_:)-(URL)``
+/// - ``clear()``
+/// - ``clearMemory()``
+/// - ``register(in:)``
 public final actor ImageLoader<Image: Sendable> {
   private typealias Images = MultiplexerMap<MediaItem, DecodedImage<Image>>
 
   private nonisolated let media: MediaLoader
-  private nonisolated let decoder: ImageDecoder<Image>
   private nonisolated let images: Images
-  private nonisolated let prefetches: PrefetchQueue
+  /// Tests look at its line, and at what is prefetched.
+  nonisolated let decoder: ImageDecoder<Image>
+  nonisolated let prefetches: PrefetchQueue
 
   /// Creates a loader.
   ///

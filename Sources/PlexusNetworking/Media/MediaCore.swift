@@ -269,18 +269,18 @@ final class MediaCore: Sendable {
       report: { progress.report($0, of: report, for: key) }
     )
     do {
-      _ = try await client.send(writer.request, to: writer) { target in
+      let trail = try await client.send(writer.request, to: writer) { target in
         try await turn.move(to: target.origin)
       }
       switch try writer.finish() {
       case .memory(let data):
         return .memory(UnstoredFile(data: data, type: writer.field("Content-Type")))
       case .notModified:
-        guard let known, try renewRecord(of: known, named: entry.name, ticket, writer.field)
+        guard let known, try renewRecord(of: known, named: entry.name, ticket, trail, writer.field)
         else { return .superseded }
         return .file(known)
       case .file(let part, let store):
-        let held = try keep(part, in: store, ticket, writer.field)
+        let held = try keep(part, in: store, ticket, trail, writer.field)
         writer.close(after: nil, keepsPart: false)
         guard let held else { return .superseded }
         store.list(held)
@@ -321,10 +321,16 @@ final class MediaCore: Sendable {
     _ part: PartFile,
     in store: MediaStore,
     _ ticket: MediaRevisions.Ticket,
+    _ trail: HTTPTrail,
     _ field: (String) -> String?
   ) throws -> MediaStore.HeldFile? {
     guard let properties = part.properties else { throw PartOutdated() }
-    let record = MediaRecord(version: properties.version, now: MediaFolder.now, field)
+    let record = MediaRecord(
+      version: properties.version,
+      now: MediaFolder.now,
+      redirects: trail.redirects,
+      field
+    )
     let encoded = try? JSONEncoder().encode(record)
     return try clearing.withLock { clearing in
       switch clearing.revisions.verdict(ticket) {
@@ -362,6 +368,7 @@ final class MediaCore: Sendable {
     of file: MediaStore.HeldFile,
     named name: String,
     _ ticket: MediaRevisions.Ticket,
+    _ trail: HTTPTrail,
     _ field: (String) -> String?
   ) throws -> Bool {
     try clearing.withLock { clearing in
@@ -371,7 +378,7 @@ final class MediaCore: Sendable {
       case .current:
         guard let folder = file.store?.folder else { return false }
         return folder.changeRecord(of: name, file.properties.version) {
-          $0.update(now: MediaFolder.now, field)
+          $0.update(now: MediaFolder.now, redirects: trail.redirects, field)
         }
       }
     }
@@ -379,7 +386,9 @@ final class MediaCore: Sendable {
 
   /// Stores the digest of a file with its record, unless there is another file by now.
   func store(digest: String, of name: String, _ version: FileVersion, in folder: MediaFolder) {
-    _ = clearing.withLock { _ in folder.changeRecord(of: name, version) { $0.digest = digest } }
+    _ = clearing.withLock { _ in
+      folder.changeRecord(of: name, version, creates: true) { $0.digest = digest }
+    }
   }
 }
 

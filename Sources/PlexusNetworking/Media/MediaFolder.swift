@@ -236,14 +236,21 @@ struct MediaFolder: Sendable {
 
   /// Changes the record of a file, if there is one.
   ///
+  /// - Parameters:
+  ///   - name: The name of the file.
+  ///   - version: Its version.
+  ///   - creates: Whether a record that is missing is created.
+  ///   - change: A closure that changes the record.
   /// - Returns: Whether this version is still the file of its name.
   func changeRecord(
     of name: String,
     _ version: FileVersion,
+    creates: Bool = false,
     _ change: (inout MediaRecord) -> Void
   ) -> Bool {
     guard properties(of: name)?.version == version else { return false }
-    if var record = record(of: name, version) {
+    let missing = creates ? MediaRecord(version: version, now: 0) { _ in nil } : nil
+    if var record = record(of: name, version) ?? missing {
       change(&record)
       store(record, of: name)
     }

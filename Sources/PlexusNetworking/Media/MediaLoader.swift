@@ -66,6 +66,45 @@ public import Plexus
 /// On a full or read-only disk, a file is stored in a folder for temporary files, of at most 64 MB, which is
 /// removed with the loader. If that cannot be written either, the request fails with the system's error; an
 /// ``ImageLoader`` then decodes the image from memory.
+///
+/// ## Topics
+///
+/// ### Creating a loader
+/// - ``main``
+/// - ``init(directory:transport:rules:byteLimit:maximumFileBytes:connectionsPerHost:revalidates:retry:clock:)``
+///
+/// ### Requesting files
+/// - ``request(_:)-(MediaRequest)``
+/// - ``request(_:)-(URL)``
+/// - ``request(_:sha256:)-(MediaRequest,_)``
+/// - ``request(_:sha256:)-(URL,_)``
+/// - ``withFile(for:_:)-(MediaRequest,_)``
+/// - ``withFile(for:_:)-(URL,_)``
+/// - ``subscript(_:)-(MediaRequest)``
+/// - ``subscript(_:)-(URL)``
+/// - ``cachedFile(for:)-(MediaRequest)``
+/// - ``cachedFile(for:)-(URL)``
+///
+/// ### Following downloads
+/// - ``progress(of:)-(MediaRequest)``
+/// - ``progress(of:)-(URL)``
+///
+/// ### Loading ahead
+/// - ``prefetch(_:)-(Sequence<MediaRequest>)``
+/// - ``prefetch(_:)-(Sequence<URL>)``
+///
+/// ### Changing
+/// - ``reload(_:)-(MediaRequest)``
+/// - ``reload(_:)-(URL)``
+/// - ``remove(_:)-(MediaRequest)``
+/// - ``remove(_:)-(URL)``
+/// - ``clear()``
+///
+/// ### Clearing with a repository
+/// - ``register(in:)``
+/// - ``invalidate()``
+/// - ``removeStored()``
+/// - ``clearMemory()``
 public final actor MediaLoader {
   /// The loader of the whole process, with a folder in the user's caches.
   public static let main = MediaLoader()
@@ -73,7 +112,8 @@ public final actor MediaLoader {
   nonisolated let core: MediaCore
   /// Lets callers share downloads; it stores no values.
   private nonisolated let flights: MultiplexerMap<MediaFlight, MediaDownload>
-  private nonisolated let prefetches: PrefetchQueue
+  /// Tests look at what is prefetched.
+  nonisolated let prefetches: PrefetchQueue
   private nonisolated let digests: MediaDigests
 
   /// Creates a loader.

@@ -26,27 +26,38 @@ struct MediaRecord: Codable, Hashable, Sendable {
   /// - Parameters:
   ///   - version: The version of the file.
   ///   - now: The time, in seconds since 1970-01-01T00:00Z.
+  ///   - redirects: The redirects that have led to it.
   ///   - field: Returns a header field of the answer.
-  init(version: FileVersion, now: Int, _ field: (String) -> String?) {
+  init(
+    version: FileVersion,
+    now: Int,
+    redirects: [HTTPRedirect] = [],
+    _ field: (String) -> String?
+  ) {
     self.version = version
-    update(now: now, field)
+    update(now: now, redirects: redirects, field)
   }
 
   /// Takes over the header fields of an answer that brings or confirms the file.
-  mutating func update(now: Int, _ field: (String) -> String?) {
+  mutating func update(
+    now: Int,
+    redirects: [HTTPRedirect] = [],
+    _ field: (String) -> String?
+  ) {
     if let type = field("Content-Type") { self.type = type }
     if let tag = field("ETag") { entityTag = tag }
     if let date = field("Last-Modified") { lastModified = date }
     if let directives = field("Cache-Control") { cacheControl = directives }
     if let expires = field("Expires") { self.expires = expires }
     let (cacheControl, expires) = (cacheControl, expires)
-    let freshness = HTTPFreshness(now: now) { name in
+    var freshness = HTTPFreshness(now: now) { name in
       switch name {
       case "Cache-Control": cacheControl
       case "Expires": expires
       default: field(name)
       }
     }
+    for redirect in redirects { freshness.limit(by: redirect, now: now) }
     staleFrom = now + (freshness.lifetime ?? 0)
     mustRevalidate = freshness.mustRevalidate
   }

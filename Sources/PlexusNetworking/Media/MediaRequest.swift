@@ -32,6 +32,19 @@ public import Foundation
 ///
 /// Requests with the same key and different URLs or header fields share a download, too. If the server
 /// rejects the one that was sent, the other callers do not get its error: their own requests are sent.
+///
+/// ## Topics
+///
+/// ### Creating a request
+/// - ``init(_:headers:cacheKey:priority:)``
+///
+/// ### What is requested
+/// - ``url``
+/// - ``headers``
+///
+/// ### How it is stored and how urgent it is
+/// - ``cacheKey``
+/// - ``priority``
 public struct MediaRequest: Sendable, Hashable {
   /// The URL of the file, of scheme http, https or file.
   public var url: URL

@@ -1,8 +1,8 @@
 internal import Foundation
+internal import PlexusSupport
 
 #if canImport(FoundationNetworking)
 internal import FoundationNetworking
-internal import PlexusSupport
 #endif
 
 /// The part that was to be continued no longer fits: the file has to be downloaded from the beginning.
@@ -46,6 +46,9 @@ final class PartWriter: HTTPReceiver {
     /// Whether there is an answer to the request.
     var hasBegun = false
     var isNotModified = false
+    /// The error that the status stands for, whose body is collected.
+    var rejection: HTTPURLResponse?
+    var explanation = Data()
     var isClosed = false
   }
 
@@ -138,7 +141,9 @@ final class PartWriter: HTTPReceiver {
       case 416 where state.offset > 0:
         throw PartOutdated()
       default:
-        throw Self.error(response)
+        state.rejection = response
+        state.hasBegun = true
+        return nil
       }
       try checkLength(state.total)
       for name in Self.recorded { state.fields[name] = field(name) }
@@ -148,12 +153,18 @@ final class PartWriter: HTTPReceiver {
     withExtendedLifetime(old) {}
     // It is one of the first store: only there a part is looked for.
     if let replaced { stores.first?.release(replaced) }
-    if response.statusCode != 304 { reportProgress() }
+    if (200..<300).contains(response.statusCode) { reportProgress() }
   }
 
   func receive(_ bytes: Data) throws {
-    let old = try state.withLock { state -> DiskLimit.Hold? in
+    let (old, isFile) = try state.withLock { state -> (DiskLimit.Hold?, Bool) in
       guard !state.isClosed, state.hasBegun, !state.isNotModified else { throw CancellationError() }
+      if state.rejection != nil {
+        let room = BodyCollector.errorBytes - state.explanation.count
+        state.explanation.append(bytes.prefix(room))
+        if bytes.count > room { throw EnoughReceived() }
+        return (nil, false)
+      }
       let end = state.offset + Int64(bytes.count)
       if let total = state.total, end > total { throw MediaError.inconsistentLength }
       try checkLength(end)
@@ -167,16 +178,17 @@ final class PartWriter: HTTPReceiver {
         state.memory?.append(bytes)
       }
       state.offset = end
-      return reserve(&state)
+      return (reserve(&state), true)
     }
     withExtendedLifetime(old) {}
-    reportProgress()
+    if isFile { reportProgress() }
   }
 
   /// The answer has ended.
   func finish() throws -> Outcome {
     try state.withLock { state in
       guard !state.isClosed, state.hasBegun else { throw URLError(.badServerResponse) }
+      if let response = state.rejection { throw Self.error(response, body: state.explanation) }
       if state.isNotModified {
         state.isClosed = true
         return .notModified
@@ -277,11 +289,12 @@ final class PartWriter: HTTPReceiver {
     "Content-Type", "ETag", "Last-Modified", "Cache-Control", "Expires", "Date", "Age", "Vary",
   ]
 
-  private static func error(_ response: HTTPURLResponse) -> HTTPStatusError {
+  private static func error(_ response: HTTPURLResponse, body: Data) -> HTTPStatusError {
     HTTPStatusError(
       status: response.statusCode,
       url: response.url,
       headers: HTTPHeaders(response),
+      body: body,
       retryAfter: response.value(forHTTPHeaderField: "Retry-After")
         .flatMap { HTTPFreshness.retryAfter($0, now: MediaFolder.now) }
         .map { .seconds($0) }

@@ -68,6 +68,9 @@ final class PrefetchQueue: Sendable {
 
   var isPaused: Bool { state.withLock { $0.elements.isPaused } }
 
+  /// The numbers of items that wait and that are fetched.
+  var counts: (waiting: Int, running: Int) { state.withLock { $0.elements.counts } }
+
   private func stop(_ change: (inout PrefetchState<Element>) -> [Int]) {
     let tasks = state.withLock { state in
       change(&state.elements).compactMap { state.tasks.removeValue(forKey: $0) }

@@ -25,8 +25,29 @@ public import Foundation
 /// Releasing the last reference ends its prefetching, as ``cancelAll()`` does. A download that callers wait for
 /// continues for them; otherwise it stops and keeps its part. The prefetcher keeps the loader's downloads going
 /// when the loader itself is released. Clearing the loader ends all prefetching that was requested before.
+///
+/// ## Topics
+///
+/// ### Creating a prefetcher
+/// - ``init(_:concurrency:)-(MediaLoader,_)``
+/// - ``init(_:concurrency:)-(ImageLoader<Image>,_)``
+///
+/// ### Prefetching
+/// - ``prefetch(_:)-(Sequence<MediaRequest>)``
+/// - ``prefetch(_:)-(Sequence<URL>)``
+///
+/// ### Ending
+/// - ``cancel(_:)-(Sequence<MediaRequest>)``
+/// - ``cancel(_:)-(Sequence<URL>)``
+/// - ``cancelAll()``
+///
+/// ### Pausing
+/// - ``pause()``
+/// - ``resume()``
+/// - ``isPaused``
 public final class Prefetcher: Sendable {
-  private let queue: PrefetchQueue
+  /// Tests look at what is prefetched.
+  let queue: PrefetchQueue
 
   /// Creates a prefetcher of files.
   ///

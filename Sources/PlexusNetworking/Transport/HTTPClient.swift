@@ -28,18 +28,19 @@ struct HTTPClient: Sendable {
   ///   - request: The request.
   ///   - receiver: The receiver of the final answer.
   ///   - turn: A closure that waits for the turn of the request at the target of a redirect.
-  /// - Returns: The URL that has answered.
+  /// - Returns: The URL that has answered, and the redirects to it.
   /// - Throws: An error of the rules, of the transport or of the receiver.
   @concurrent
   func send(
     _ request: URLRequest,
     to receiver: any HTTPReceiver,
     turn: @concurrent @Sendable (URL) async throws -> Void = { _ in }
-  ) async throws -> URL {
+  ) async throws -> HTTPTrail {
     if let url = request.url, url.isFileURL, rules.allowsFileURLs {
       try FileAnswer(url: url).send(to: receiver, limit: rules.maximumBodyBytes)
-      return url
+      return HTTPTrail(url: url)
     }
+    var redirects: [HTTPRedirect] = []
     var route = try HTTPRoute(request, headers: transport.headers, rules: rules.redirects)
     let watch = TransferWatch(timer: timer, rules: rules)
     while true {
@@ -48,7 +49,10 @@ struct HTTPClient: Sendable {
       do {
         try await watch.during { [transport] in try await transport.send(message, to: hop) }
       } catch is EnoughReceived {
-        return route.url
+        return HTTPTrail(url: route.url, redirects: redirects)
+      } catch _ where hop.isError && !Task.isCancelled {
+        // The status counts, of whose explanation the rest is missing.
+        return HTTPTrail(url: route.url, redirects: redirects)
       } catch {
         // What comes after the head of a redirect does not matter.
         guard hop.target != nil, !Task.isCancelled, !(error is TransferWatch.Elapsed) else {
@@ -57,9 +61,10 @@ struct HTTPClient: Sendable {
       }
       guard let target = hop.target else {
         guard hop.hasBegun else { throw URLError(.badServerResponse) }
-        return route.url
+        return HTTPTrail(url: route.url, redirects: redirects)
       }
-      try route.follow(target.url, status: target.status)
+      try route.follow(target.url, status: target.redirect.status)
+      redirects.append(target.redirect)
       try await turn(target.url)
     }
   }

@@ -12,6 +12,22 @@
 /// rules.maximumBodyBytes = 1 << 20
 /// rules.totalTimeout = .seconds(30)
 /// ```
+///
+/// ## Topics
+///
+/// ### Creating rules
+/// - ``init(redirects:cookies:maximumBodyBytes:totalTimeout:minimumRate:allowsFileURLs:)``
+/// - ``media``
+///
+/// ### Trust
+/// - ``redirects``
+/// - ``cookies``
+/// - ``allowsFileURLs``
+///
+/// ### Size and time
+/// - ``maximumBodyBytes``
+/// - ``totalTimeout``
+/// - ``minimumRate``
 public struct HTTPRules: Sendable {
   /// The rules for redirects.
   public var redirects: HTTPRedirectRules

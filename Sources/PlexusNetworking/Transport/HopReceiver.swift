@@ -10,8 +10,10 @@ internal import FoundationNetworking
 final class HopReceiver: HTTPReceiver {
   private enum Phase {
     case waits
-    case isRedirected(url: URL, status: Int, count: Int)
-    case hasBegun(count: Int64)
+    case isRedirected(url: URL, HTTPRedirect, count: Int)
+    case hasBegun(count: Int64, isError: Bool)
+    /// The receiver has thrown an error.
+    case isRefused
   }
 
   /// A redirect with too large a body, which is of no use.
@@ -40,18 +42,28 @@ final class HopReceiver: HTTPReceiver {
   }
 
   /// Where the redirect leads to, if the answer is one.
-  var target: (url: URL, status: Int)? {
+  var target: (url: URL, redirect: HTTPRedirect)? {
     phase.withLock { phase in
-      guard case .isRedirected(let url, let status, _) = phase else { return nil }
-      return (url, status)
+      guard case .isRedirected(let url, let redirect, _) = phase else { return nil }
+      return (url, redirect)
     }
   }
 
   /// Whether there was a final answer that is no redirect.
   var hasBegun: Bool {
     phase.withLock { phase in
-      guard case .hasBegun = phase else { return false }
-      return true
+      switch phase {
+      case .waits, .isRedirected: false
+      case .hasBegun, .isRefused: true
+      }
+    }
+  }
+
+  /// Whether the answer has an error status and has reached the receiver, at least its head.
+  var isError: Bool {
+    phase.withLock { phase in
+      guard case .hasBegun(_, let isError) = phase else { return false }
+      return isError
     }
   }
 
@@ -67,38 +79,49 @@ final class HopReceiver: HTTPReceiver {
     let target = HTTPRoute.target(of: response, from: url)
     phase.withLock { phase in
       if let target {
-        phase = .isRedirected(url: target, status: response.statusCode, count: 0)
+        let redirect = HTTPRedirect(status: response.statusCode, headers: HTTPHeaders(response))
+        phase = .isRedirected(url: target, redirect, count: 0)
       } else {
-        phase = .hasBegun(count: 0)
+        phase = .hasBegun(count: 0, isError: response.isError)
       }
     }
     guard target == nil else { return }
     if let limit = rules.maximumBodyBytes, announces(response, moreThan: limit) {
       throw URLError(.dataLengthExceedsMaximum)
     }
-    try receiver.begin(response)
+    try passingOn { try receiver.begin(response) }
   }
 
   func receive(_ bytes: Data) throws {
     watch.receive(bytes.count)
     let wanted = try phase.withLock { phase -> Data? in
       switch phase {
-      case .waits: throw URLError(.badServerResponse)
-      case .isRedirected(let url, let status, let count):
+      case .waits, .isRefused: throw URLError(.badServerResponse)
+      case .isRedirected(let url, let redirect, let count):
         guard count + bytes.count <= Self.redirectBytes else { throw Redirected() }
-        phase = .isRedirected(url: url, status: status, count: count + bytes.count)
+        phase = .isRedirected(url: url, redirect, count: count + bytes.count)
         return nil
-      case .hasBegun(let count):
+      case .hasBegun(let count, let isError):
         let room = (rules.maximumBodyBytes ?? .max) - count
         let wanted = bytes.prefix(Int(clamping: room))
-        phase = .hasBegun(count: count + Int64(wanted.count))
+        phase = .hasBegun(count: count + Int64(wanted.count), isError: isError)
         return wanted
       }
     }
     guard let wanted else { return }
     // A receiver that needs the beginning only ends the transfer itself.
-    if !wanted.isEmpty { try receiver.receive(wanted) }
+    if !wanted.isEmpty { try passingOn { try receiver.receive(wanted) } }
     if wanted.count < bytes.count { throw URLError(.dataLengthExceedsMaximum) }
+  }
+
+  /// Calls the receiver, whose errors count whatever the status.
+  private func passingOn(_ call: () throws -> Void) throws {
+    do {
+      try call()
+    } catch let error where !(error is EnoughReceived) {
+      phase.withLock { $0 = .isRefused }
+      throw error
+    }
   }
 
   /// Whether a body will be larger than a limit by what the answer says.

@@ -124,4 +124,7 @@ final class TransferDelegate: NSObject, URLSessionDataDelegate, @unchecked Senda
 extension HTTPURLResponse {
   /// Whether it is not an interim answer, after which another one follows.
   var isFinal: Bool { statusCode >= 200 }
+
+  /// Whether it is neither a value nor the confirmation of one.
+  var isError: Bool { !(200..<300).contains(statusCode) && statusCode != 304 }
 }

@@ -10,6 +10,16 @@ public import FoundationNetworking
 /// Bytes are delivered as they arrive, and no faster than they are taken. Releasing the last reference lets
 /// running transfers end and closes the connections. A transfer has the priority of its most urgent caller,
 /// also when that one comes later.
+///
+/// ## Topics
+///
+/// ### Creating a transport
+/// - ``shared``
+/// - ``init(configuration:timeout:headers:)``
+///
+/// ### Sending
+/// - ``send(_:to:)``
+/// - ``headers``
 public final class URLSessionTransport: HTTPTransport {
   /// The transport of all fetchers and loaders that are created without one.
   public static let shared = URLSessionTransport()
