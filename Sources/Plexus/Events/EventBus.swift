@@ -68,6 +68,10 @@
 /// - ``post(_:scope:)``
 /// - ``postAndWait(_:scope:)``
 ///
+/// ### Connecting processes
+/// - ``connect(_:as:version:scope:over:_:)``
+/// - ``publish(_:scope:)``
+///
 /// ### Reading events
 /// - ``subscribe(to:scope:bufferingPolicy:)``
 /// - ``subscription(to:scope:bufferingPolicy:)``
