@@ -548,6 +548,31 @@ extension EventBus {
     @inlinable nonisolated public func observe<E>(id: some Hashable & Sendable, _ type: E.Type, scope: Plexus.EventScope? = nil, replacing: Bool = false, bufferingPolicy: Plexus.BufferingPolicy<E> = .unbounded, _ handler: @escaping @isolated(any) @Sendable (E) async throws -> Void) where E : Plexus.Event
 }
 
+extension EventBus {
+
+    nonisolated public func connect<E>(_ type: E.Type, as name: String, version: Int = 1, scope: Plexus.EventScope? = nil, over link: any Plexus.EventLink, _ mode: Plexus.LinkMode) -> Plexus.ObservationToken where E : Plexus.Event, E : Decodable, E : Encodable
+
+    public func publish<E>(_ event: E, scope: Plexus.EventScope? = nil) async throws where E : Plexus.Event, E : Decodable, E : Encodable
+}
+
+public protocol EventLink : AnyObject, Sendable {
+
+    var codec: any Plexus.LinkCodec { get }
+
+    func publish(_ message: Plexus.LinkMessage, to topic: String) async throws -> Plexus.LinkPosition
+
+    func deliveries(of topic: String, _ mode: Plexus.LinkMode) -> AsyncThrowingStream<Plexus.LinkDelivery, any Error>
+
+    func acknowledge(_ position: Plexus.LinkPosition, of topic: String, group: String) async throws
+
+    func reject(_ position: Plexus.LinkPosition, of topic: String, group: String, because reason: String) async throws
+}
+
+extension EventLink {
+
+    public func deadLetterTopic(of topic: String, group: String) -> String
+}
+
 public struct EventPersistence : Sendable, Hashable {
 
     public let rule: Plexus.PersistenceRule?
@@ -604,6 +629,135 @@ public enum HandlerResult : Sendable, Hashable {
     case handledSuccessfully
 
     case failed
+}
+
+public protocol LinkCodec : Sendable {
+
+    func encode(_ value: some Encodable) throws -> [UInt8]
+
+    func decode<Value>(_ type: Value.Type, from bytes: [UInt8]) throws -> Value where Value : Decodable
+}
+
+public enum LinkDelivery : Hashable, Sendable {
+
+    case connected(at: Plexus.LinkPosition)
+
+    case message(Plexus.LinkMessage, at: Plexus.LinkPosition, attempt: Int)
+
+    case gap(lost: ClosedRange<Plexus.LinkPosition>?)
+}
+
+public struct LinkMessage : Hashable, Sendable {
+
+    public var id: String
+
+    public var type: String
+
+    public var version: Int
+
+    public var origin: String
+
+    public var body: [UInt8]
+
+    public init(id: String, type: String, version: Int, origin: String, body: [UInt8])
+}
+
+public enum LinkMode : Hashable, Sendable {
+
+    case ephemeral
+
+    case everyNode(from: Plexus.LinkPosition? = nil)
+
+    case oneNode(group: String, retryAfter: Duration = .seconds(30), attempts: Int = 5)
+
+    case publishOnly
+}
+
+public struct LinkPosition : Hashable, Sendable, Codable {
+
+    public let epoch: UInt64
+
+    public let number: UInt64
+
+    public init(epoch: UInt64, number: UInt64)
+
+    public static let start: Plexus.LinkPosition
+
+    public func isFollowed(by next: Plexus.LinkPosition) -> Bool
+
+    public func positions(before next: Plexus.LinkPosition) -> ClosedRange<Plexus.LinkPosition>?
+}
+
+extension LinkPosition : Comparable {
+
+    public static func < (left: Plexus.LinkPosition, right: Plexus.LinkPosition) -> Bool
+}
+
+extension LinkPosition : LosslessStringConvertible {
+
+    public var description: String { get }
+
+    public init?(_ description: String)
+}
+
+@nonexhaustive public enum LinkPublishError : Error {
+
+    case notConnected(type: String)
+
+    case failed([String : any Error])
+}
+
+extension LinkPublishError : CustomStringConvertible {
+
+    public var description: String { get }
+}
+
+@nonexhaustive public enum LinkRejection : Error, Hashable, Sendable {
+
+    case foreignType(String)
+
+    case foreignVersion(Int)
+
+    case undecodable(reason: String)
+
+    case unhandled(notified: Int, handled: Int)
+
+    case tooManyAttempts
+}
+
+extension LinkRejection : CustomStringConvertible {
+
+    public var description: String { get }
+}
+
+public struct LinkReport : Plexus.Event {
+
+    @nonexhaustive public enum Content : Sendable {
+
+        case connected(at: Plexus.LinkPosition)
+
+        case interrupted(any Error)
+
+        case ended
+
+        case gap(lost: ClosedRange<Plexus.LinkPosition>?)
+
+        case skipped(Plexus.LinkMessage, at: Plexus.LinkPosition, Plexus.LinkRejection)
+
+        case postponed(Plexus.LinkMessage, at: Plexus.LinkPosition, attempt: Int, Plexus.LinkRejection)
+
+        case rejected(Plexus.LinkMessage, at: Plexus.LinkPosition, attempt: Int, Plexus.LinkRejection)
+
+        case unconfirmed(Plexus.LinkMessage, at: Plexus.LinkPosition, any Error)
+
+        case unsent(any Error)
+
+        case dropped(count: Int)
+    }
+
+    public let topic: String
+
+    public let content: Plexus.LinkReport.Content
 }
 
 @nonexhaustive public enum LoadError : Error, Hashable, Sendable {
@@ -673,6 +827,11 @@ extension Messenger {
     nonisolated public func subscriberCounts(bufferingPolicy: Plexus.BufferingPolicy<Int> = .unbounded) -> AsyncStream<Int>
 
     public func waitForSubscriber() async throws
+}
+
+extension Messenger where Message : Decodable, Message : Encodable {
+
+    nonisolated public func connect(as name: String, version: Int = 1, over link: any Plexus.EventLink, _ mode: Plexus.LinkMode, reportingTo bus: Plexus.EventBus = .shared) -> Plexus.ObservationToken
 }
 
 public struct Middleware<State, Action> : Sendable where State : Sendable, Action : Sendable {

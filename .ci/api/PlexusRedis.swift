@@ -28,6 +28,8 @@ final public actor RedisEngine {
 
     nonisolated public func cacher<Value>(_ type: Value.Type = Value.self, space: String, schema: String) -> any Plexus.SharedCacher<Value> where Value : Decodable, Value : Encodable, Value : Sendable
 
+    nonisolated public var events: any Plexus.EventLink { get }
+
     nonisolated public func health() -> Plexus.Subscription<PlexusRedis.EngineHealth>
 
     public func close() async
@@ -48,6 +50,10 @@ public struct RedisOptions : Sendable {
     public var fetchLease: Duration
 
     public var retention: Duration
+
+    public var eventTimeout: Duration
+
+    public var eventLimit: Int
 
     public var outboxBytes: Int
 

@@ -1,4 +1,105 @@
 
+public struct EventLinkConformance : Sendable {
+
+    public enum Rule : Hashable, CaseIterable, Sendable {
+
+        case codec
+
+        case everyNode
+
+        case positions
+
+        case wholeMessages
+
+        case anyTopic
+
+        case replay
+
+        case ephemeral
+
+        case oneNode
+
+        case groupFromOldest
+
+        case separateGroups
+
+        case redelivery
+
+        case acknowledgement
+
+        case progress
+
+        case release
+
+        case rejection
+
+        case cancellation
+    }
+
+    public struct Violation : Error, Hashable, CustomStringConvertible {
+
+        public let rule: PlexusSharedTesting.EventLinkConformance.Rule
+
+        public let description: String
+    }
+
+    public init(nodes: nonisolated(nonsending) @escaping @Sendable (_ count: Int) async throws -> [any Plexus.EventLink])
+
+    public func check(_ rule: PlexusSharedTesting.EventLinkConformance.Rule) async throws
+}
+
+final public class EventMemory : Sendable {
+
+    public init(clock: any Clock<Duration> = ContinuousClock(), codec: any Plexus.LinkCodec = JSONLinkCodec())
+
+    public func node() -> PlexusSharedTesting.EventMemoryNode
+
+    public func messages(of topic: String) -> [Plexus.LinkMessage]
+
+    public func insert(_ message: Plexus.LinkMessage, into topic: String)
+
+    public func duplicateLatest(of topic: String)
+
+    public func trim(_ topic: String, keeping count: Int = 0)
+
+    public func lose()
+}
+
+final public class EventMemoryNode : Plexus.EventLink {
+
+    public struct Unreachable : Error, Hashable, CustomStringConvertible {
+
+        public var description: String { get }
+    }
+
+    public var codec: any Plexus.LinkCodec { get }
+
+    public func cutOff()
+
+    public func reconnect()
+
+    public func loseConfirmations(_ isLossy: Bool)
+
+    public func close()
+
+    public func publish(_ message: Plexus.LinkMessage, to topic: String) async throws -> Plexus.LinkPosition
+
+    public func deliveries(of topic: String, _ mode: Plexus.LinkMode) -> AsyncThrowingStream<Plexus.LinkDelivery, any Error>
+
+    public func acknowledge(_ position: Plexus.LinkPosition, of topic: String, group: String) async throws
+
+    public func reject(_ position: Plexus.LinkPosition, of topic: String, group: String, because reason: String) async throws
+}
+
+public struct JSONLinkCodec : Plexus.LinkCodec {
+
+    public init()
+
+    public func encode(_ value: some Encodable) throws -> [UInt8]
+
+    public func decode<Value>(_ type: Value.Type, from bytes: [UInt8]) throws -> Value where Value : Decodable
+}
+
 public struct SharedCacherConformance : Sendable {
 
     public enum Rule : Hashable, CaseIterable, Sendable {

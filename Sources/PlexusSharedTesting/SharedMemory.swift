@@ -63,7 +63,7 @@ public final class SharedMemory<Value: Sendable>: Sendable {
   ) {
     self.clock = clock
     self.nearLease = nearLease
-    time = Self.time(of: clock)
+    time = clock.stopwatch()
     state = Locked(State(content: SharedMemoryState(leaseTime: fetchLease)))
   }
 
@@ -124,9 +124,4 @@ public final class SharedMemory<Value: Sendable>: Sendable {
 
   /// The present time.
   var now: Duration { time() }
-
-  private static func time<C: Clock<Duration>>(of clock: C) -> @Sendable () -> Duration {
-    let start = clock.now
-    return { start.duration(to: clock.now) }
-  }
 }

@@ -11,7 +11,12 @@ import PlexusRedis
 /// |---|---|
 /// | `get KEY` | the value, or the error |
 /// | `clear` | `cleared`, once no process uses older values |
+/// | `listen` | `connected`, then `got TEXT` for each note |
+/// | `join MILLISECONDS` | `connected`, then `handling TEXT` and `handled TEXT` for each note of the group |
+/// | `publish TEXT` | `published TEXT`, or the error |
 /// | `close` | none: the process ends |
+///
+/// While there is a file `hold`, handlers of notes of a group hang as fetches do.
 @main
 struct SharedNodeProgram {
   static func main() async throws {
@@ -39,6 +44,7 @@ struct SharedNodeProgram {
       return try String(contentsOf: folder.appending(path: "origin"), encoding: .utf8)
     }
     map.register()
+    let notes = Notes(over: engine.events, folder)
     for await health in engine.health() where health == .connected { break }
     answer("ready")
     // Reading blocks this thread: the commands are carried out on others.
@@ -63,6 +69,12 @@ struct SharedNodeProgram {
             answer("error: \(error)")
           }
         }
+      case "listen":
+        notes.listen()
+      case "join":
+        notes.join(retryAfter: .milliseconds(Int(words.last ?? "") ?? 0))
+      case "publish":
+        notes.publish(String(words.last ?? ""))
       default:
         await engine.close()
         return
@@ -71,7 +83,7 @@ struct SharedNodeProgram {
     await engine.close()
   }
 
-  private static func answer(_ text: String) {
+  static func answer(_ text: String) {
     FileHandle.standardOutput.write(Data("\(text)\n".utf8))
   }
 

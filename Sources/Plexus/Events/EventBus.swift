@@ -95,6 +95,10 @@
 /// ### Managing retained events
 /// - ``pendingEvents(of:scope:)``
 /// - ``removePendingEvents(of:scope:)``
+///
+/// ### Connecting processes
+/// - ``connect(_:as:version:scope:over:_:)``
+/// - ``publish(_:scope:)``
 public final actor EventBus {
   /// The bus for events of the whole program.
   ///

@@ -28,6 +28,8 @@ final class EventBusCore: Sendable {
   }
 
   let time: TimeSource
+  /// The connections with other processes.
+  let links = LinkTable()
   private let tables = Locked(Tables())
 
   init(clock: any Clock<Duration>) {
@@ -197,8 +199,9 @@ final class EventBusCore: Sendable {
 
   // MARK: - Ending
 
-  /// Ends all channels when the bus is released.
+  /// Ends all connections and channels when the bus is released.
   func finish() {
+    links.finish()
     let tables = tables.withLock { tables in
       defer { tables = Tables() }
       return tables

@@ -421,7 +421,7 @@ extension ConnectionLoop {
     var replies: [RESPValue] = []
     defer { hand(out: replies) }
     while let value = try parser.next() {
-      guard case .push(let elements) = value else {
+      guard case .push(let elements) = value, !isReply(elements) else {
         replies.append(value)
         continue
       }
@@ -429,6 +429,12 @@ extension ConnectionLoop {
       replies = []
       onEvent(.push(elements))
     }
+  }
+
+  /// Returns whether a push answers a command: each command for a channel has one.
+  private func isReply(_ push: [RESPValue]) -> Bool {
+    guard let kind = push.first?.bytes else { return false }
+    return kind.elementsEqual("subscribe".utf8) || kind.elementsEqual("unsubscribe".utf8)
   }
 
   private func hand(out replies: [RESPValue]) {

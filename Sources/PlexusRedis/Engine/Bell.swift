@@ -1,6 +1,6 @@
 internal import PlexusSupport
 
-/// A signal that one task waits for, for a limited time.
+/// A signal that one task waits for.
 final class Bell: Sendable {
   private struct State: Sendable {
     var isRung = false
@@ -19,9 +19,11 @@ final class Bell: Sendable {
   }
 
   /// Waits until the bell rings, the time is over, or the task is cancelled.
-  func wait(atMost limit: Duration) async {
-    let timer = Task.detached { [self] in
-      if (try? await Task.sleep(for: limit)) != nil { ring() }
+  func wait(atMost limit: Duration?) async {
+    let timer = limit.map { limit in
+      Task.detached { [self] in
+        if (try? await Task.sleep(for: limit)) != nil { ring() }
+      }
     }
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
@@ -36,6 +38,6 @@ final class Bell: Sendable {
     } onCancel: {
       ring()
     }
-    timer.cancel()
+    timer?.cancel()
   }
 }

@@ -46,6 +46,7 @@ final class EngineCore: Sendable {
   }
 
   let connection: RedisConnection
+  let events: RedisEvents
   let health = CurrentValue(EngineHealth.connecting)
   private let options: RedisOptions
   private let node = String(UInt64.random(in: .min ... .max), radix: 36)
@@ -65,6 +66,7 @@ final class EngineCore: Sendable {
     settings.commandTimeout = options.commandTimeout
     settings.outboxBytes = options.outboxBytes
     settings.setup = [RedisCommand("CLIENT", ["TRACKING", "ON", "NOLOOP"])]
+    events = RedisEvents(settings, options)
     let router = Router()
     connection = try RedisConnection(settings) { router.receive($0) }
     router.connect(to: self)
@@ -125,6 +127,7 @@ final class EngineCore: Sendable {
     heart?.cancel()
     await heart?.value
     for space in spaces { await space.leave() }
+    await events.close()
     await connection.close()
     health.value = .closed
   }

@@ -1,6 +1,6 @@
 public import Plexus
 
-/// A Redis or Valkey server that the caches of several processes share.
+/// A Redis or Valkey server that the caches and event buses of several processes share.
 ///
 /// ```swift
 /// import Plexus
@@ -17,8 +17,8 @@ public import Plexus
 /// others. Copies in memory are invalidated by the server's client-side caching, and used only while the server
 /// answers: ``RedisOptions/nearLease``. <doc:caching-across-processes> describes the guarantees.
 ///
-/// One engine serves all caches of a process over one pipelined connection, which reconnects whenever it breaks.
-/// The server needs version 6 or later.
+/// One engine serves all caches of a process over one pipelined connection, which reconnects whenever it breaks, and
+/// all of its event buses over another one: ``events``. Caches need a server of version 6 or later, events version 7.
 ///
 /// ## Topics
 ///
@@ -27,6 +27,9 @@ public import Plexus
 ///
 /// ### Caching
 /// - ``cacher(_:space:schema:)``
+///
+/// ### Exchanging events
+/// - ``events``
 ///
 /// ### Operating
 /// - ``health()``
@@ -60,12 +63,31 @@ public final actor RedisEngine {
     RedisCacher(core, core.space(space, schema: schema))
   }
 
+  /// The link that carries events between the processes, as JSON.
+  ///
+  /// ```swift
+  /// import Plexus
+  /// import PlexusRedis
+  ///
+  /// struct PriceChanged: Event, Codable {
+  ///   let book: String
+  /// }
+  ///
+  /// func announcePrices(on bus: EventBus, over engine: RedisEngine) -> ObservationToken {
+  ///   bus.connect(PriceChanged.self, as: "prices", over: engine.events, .everyNode())
+  /// }
+  /// ```
+  ///
+  /// It has a connection of its own, which begins with the first call and is kept by the buses that are connected. The
+  /// server needs version 7 or later. See <doc:operating-a-server>.
+  public nonisolated var events: any EventLink { core.events }
+
   /// Registers a subscriber and returns the current state of the connection and all later states.
   public nonisolated func health() -> Subscription<EngineHealth> {
     core.health.subscription(bufferingPolicy: .unbounded)
   }
 
-  /// Releases the leases and the registration of this process, and ends the connection.
+  /// Releases the leases, the registration and the unacknowledged events of this process, and ends its connections.
   ///
   /// Call it before the process ends: otherwise other processes wait for its leases, and the next clear with the
   /// reach `.everywhere` waits until its trust has ended. Caches continue without the server.

@@ -37,7 +37,15 @@ public struct RedisOptions: Sendable {
   public var fetchLease: Duration = .seconds(3)
   /// The time after which the server removes an entry that was not replaced.
   public var retention: Duration = .seconds(7 * 86_400)
+  /// The time for which publishing an event is attempted, also over another connection.
+  public var eventTimeout: Duration = .seconds(5)
+  /// The number of messages that a topic keeps for nodes that are away; at least 1,000.
+  ///
+  /// Messages that a group has not handled are kept beyond it. At twice the number, publishing fails.
+  public var eventLimit = 100_000
   /// The number of bytes that can wait to be sent; further commands fail at once.
+  ///
+  /// It holds for the connection of the caches, and for that of the events.
   public var outboxBytes = 16 << 20
 
   /// Creates the default settings.

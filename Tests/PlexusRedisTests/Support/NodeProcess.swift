@@ -84,6 +84,9 @@ final class NodeProcess: Sendable {
     await answers.contains(answer)
   }
 
+  /// The answers so far.
+  var allAnswers: [String] { answers.entries }
+
   /// The last answer.
   var lastAnswer: String? { answers.entries.last }
 

@@ -1,0 +1,113 @@
+/// A connection to an engine that carries events between processes, such as a Redis server.
+///
+/// A link moves bytes and positions. It does not encode events by itself, and does not call handlers:
+/// ``EventBus/connect(_:as:version:scope:over:_:)`` does both. `RedisEngine.events` of `PlexusRedis` is a link, and
+/// `EventMemory` of `PlexusSharedTesting` is one for tests.
+///
+/// ## Writing a link
+///
+/// Each topic is a log of messages in one order. A link keeps these rules, which `EventLinkConformance` of
+/// `PlexusSharedTesting` checks:
+///
+/// - Positions of a topic increase. ``publish(_:to:)`` returns once the engine has the message.
+/// - A link that cannot tell whether the engine has a message sends it again only in a way that the engine recognizes.
+/// - The first delivery is ``LinkDelivery/connected(at:)``. All messages with a later position follow, in order.
+/// - If the engine cannot be reached, the stream waits for it. If the connection breaks, the stream throws; the
+///   reader asks for another one, which waits as well.
+/// - Once the link was closed, streams end.
+/// - Messages are read as the stream is consumed, so that a slow reader costs a bounded amount of memory.
+public protocol EventLink: AnyObject, Sendable {
+  /// The format of the events.
+  var codec: any LinkCodec { get }
+
+  /// Appends a message to a topic, and waits until the engine has it.
+  ///
+  /// - Parameters:
+  ///   - message: The message.
+  ///   - topic: The topic.
+  /// - Returns: The position of the message.
+  /// - Throws: An error if the engine does not have the message, or did not confirm it in time.
+  func publish(_ message: LinkMessage, to topic: String) async throws -> LinkPosition
+
+  /// Returns the messages of a topic; one task iterates over them.
+  ///
+  /// With ``LinkMode/oneNode(group:retryAfter:attempts:)``, the message last taken from the stream is in progress
+  /// until the next one is asked for, or until it is acknowledged or rejected. The link renews it meanwhile. A message
+  /// that was neither acknowledged nor rejected is delivered again after `retryAfter`, with a higher attempt, to any
+  /// node of the group. When the stream ends, other nodes get it at once.
+  ///
+  /// - Parameters:
+  ///   - topic: The topic.
+  ///   - mode: The messages to deliver; not ``LinkMode/publishOnly``.
+  /// - Returns: The deliveries.
+  func deliveries(
+    of topic: String,
+    _ mode: LinkMode
+  ) -> AsyncThrowingStream<LinkDelivery, any Error>
+
+  /// Marks a message as handled by a group.
+  ///
+  /// - Parameters:
+  ///   - position: The position of the message.
+  ///   - topic: The topic.
+  ///   - group: The group.
+  /// - Throws: An error if the engine did not confirm it; the message can be delivered again.
+  func acknowledge(_ position: LinkPosition, of topic: String, group: String) async throws
+
+  /// Moves a message to the dead letters of a group and acknowledges it, in one step.
+  ///
+  /// - Parameters:
+  ///   - position: The position of the message.
+  ///   - topic: The topic.
+  ///   - group: The group.
+  ///   - reason: The reason, for operators.
+  /// - Throws: An error if the engine did not confirm it; the message can be delivered again.
+  func reject(
+    _ position: LinkPosition,
+    of topic: String,
+    group: String,
+    because reason: String
+  ) async throws
+}
+
+extension EventLink {
+  /// Returns the topic with the messages that a group could not handle.
+  ///
+  /// ```swift
+  /// import Plexus
+  ///
+  /// func printDeadLetters(of link: any EventLink) async throws {
+  ///   let topic = link.deadLetterTopic(of: "orders", group: "billing")
+  ///   for try await delivery in link.deliveries(of: topic, .everyNode(from: .start)) {
+  ///     if case .message(let message, _, _) = delivery { print(message.id, message.body.count) }
+  ///   }
+  /// }
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - topic: The topic.
+  ///   - group: The group.
+  /// - Returns: The name of the topic.
+  public func deadLetterTopic(of topic: String, group: String) -> String {
+    "\(topic).dead.\(group)"
+  }
+}
+
+/// The format in which a link carries events.
+public protocol LinkCodec: Sendable {
+  /// Returns the bytes of a value.
+  ///
+  /// - Parameter value: The value.
+  /// - Returns: The bytes.
+  /// - Throws: An error of the encoder.
+  func encode(_ value: some Encodable) throws -> [UInt8]
+
+  /// Returns the value of some bytes, which can come from anywhere.
+  ///
+  /// - Parameters:
+  ///   - type: The type of the value.
+  ///   - bytes: The bytes.
+  /// - Returns: The value.
+  /// - Throws: An error if the bytes are not those of a value.
+  func decode<Value: Decodable>(_ type: Value.Type, from bytes: [UInt8]) throws -> Value
+}

@@ -1,0 +1,105 @@
+/// The decisions of a connection: where it continues, and the fate of each message.
+struct LinkConnectionState: Sendable {
+  /// The fate of a message.
+  enum Step: Hashable, Sendable {
+    case handle
+    /// It is the node's own, or was received before.
+    case ignore
+    /// It was handled before, and only the acknowledgement is missing.
+    case acknowledge
+    /// It is left out, with a report.
+    case skip(LinkRejection)
+    /// It is moved to the dead letters.
+    case reject(LinkRejection)
+  }
+
+  /// A loss that the link cannot see.
+  struct Gap: Hashable, Sendable {
+    let lost: ClosedRange<LinkPosition>?
+  }
+
+  /// The number of messages whose ids are remembered.
+  static let window = 4_096
+
+  let mode: LinkMode
+  let type: String
+  let version: Int
+  let origin: String
+  /// Whether messages of this node that its group hands back to it count as handled.
+  let ownsAreHandled: Bool
+
+  /// The position up to which messages were received; always `nil` for groups, for which the engine knows it.
+  private(set) var position: LinkPosition?
+  private var recent = RecentIDsState(limit: Self.window)
+  /// The number of interruptions since a message was received.
+  private var failures = 0
+
+  init(mode: LinkMode, type: String, version: Int, origin: String, ownsAreHandled: Bool) {
+    self.mode = mode
+    self.type = type
+    self.version = version
+    self.origin = origin
+    self.ownsAreHandled = ownsAreHandled
+    if case .everyNode(let position) = mode { self.position = position }
+  }
+
+  /// The mode of the next stream of deliveries.
+  var resumption: LinkMode {
+    if case .everyNode = mode { .everyNode(from: position) } else { mode }
+  }
+
+  /// Records the beginning of a stream.
+  ///
+  /// - Returns: The loss since the last one, if the mode has no replay.
+  mutating func connect(at start: LinkPosition) -> Gap? {
+    guard mode.group == nil else { return nil }
+    defer { position = start }
+    guard mode == .ephemeral, let position, position != start else { return nil }
+    guard position.epoch == start.epoch, position < start else { return Gap(lost: nil) }
+    let first = LinkPosition(epoch: position.epoch, number: position.number + 1)
+    return Gap(lost: first...start)
+  }
+
+  /// Records a message, and decides its fate.
+  mutating func receive(_ message: LinkMessage, at place: LinkPosition, attempt: Int) -> Step {
+    failures = 0
+    if case .oneNode(_, _, let attempts) = mode {
+      if recent.contains(message.id) || ownsAreHandled && message.origin == origin {
+        return .acknowledge
+      }
+      if attempt > attempts { return .reject(.tooManyAttempts) }
+      return rejection(of: message).map { .reject($0) } ?? .handle
+    }
+    position = place
+    guard message.origin != origin, recent.insert(message.id) else { return .ignore }
+    return rejection(of: message).map { .skip($0) } ?? .handle
+  }
+
+  private func rejection(of message: LinkMessage) -> LinkRejection? {
+    if message.type != type { return .foreignType(message.type) }
+    if message.version != version { return .foreignVersion(message.version) }
+    return nil
+  }
+
+  /// Records that the group's message was handled here: it is not handled again if its acknowledgement is lost.
+  mutating func settle(_ message: LinkMessage) {
+    recent.insert(message.id)
+  }
+
+  /// Returns whether a message that was not handled is delivered again.
+  func isRetried(attempt: Int) -> Bool {
+    guard case .oneNode(_, _, let attempts) = mode else { return false }
+    return attempt < attempts
+  }
+
+  /// Records the end of a stream by an error.
+  ///
+  /// - Parameter duration: The time for which the stream has worked.
+  /// - Returns: The pause before the next one: none at first, then up to 5 seconds.
+  mutating func interrupt(after duration: Duration) -> Duration {
+    if duration >= .seconds(10) { failures = 0 }
+    defer { failures += 1 }
+    guard failures > 0 else { return .zero }
+    return min(.milliseconds(50) * (1 << min(failures - 1, 10)), .seconds(5))
+  }
+}

@@ -1,0 +1,41 @@
+/// An event on its way between processes.
+public struct LinkMessage: Hashable, Sendable {
+  /// The id, which no other message has.
+  ///
+  /// A message that is delivered again keeps it.
+  public var id: String
+  /// The name of the event type, which all processes share.
+  public var type: String
+  /// The version of the format of the body.
+  public var version: Int
+  /// The bus or messenger that has published the message.
+  public var origin: String
+  /// The encoded event.
+  public var body: [UInt8]
+
+  /// Creates a message.
+  ///
+  /// - Parameters:
+  ///   - id: The id, which no other message has.
+  ///   - type: The name of the event type.
+  ///   - version: The version of the format of the body.
+  ///   - origin: The bus or messenger that publishes the message.
+  ///   - body: The encoded event.
+  public init(id: String, type: String, version: Int, origin: String, body: [UInt8]) {
+    self.id = id
+    self.type = type
+    self.version = version
+    self.origin = origin
+    self.body = body
+  }
+}
+
+/// An element of ``EventLink/deliveries(of:_:)``.
+public enum LinkDelivery: Hashable, Sendable {
+  /// All messages after a position follow.
+  case connected(at: LinkPosition)
+  /// A message, at its position. The attempt is 1 for the first delivery to a group.
+  case message(LinkMessage, at: LinkPosition, attempt: Int)
+  /// Messages were lost before they were delivered. Their positions are `nil` if they are unknown.
+  case gap(lost: ClosedRange<LinkPosition>?)
+}

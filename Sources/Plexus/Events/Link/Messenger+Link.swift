@@ -1,0 +1,109 @@
+extension Messenger where Message: Codable {
+  /// Connects the messenger with other processes, until the token is released.
+  ///
+  /// Messages that are sent here are published in order, and messages of other nodes are sent to the subscribers here.
+  /// A message that came in is not sent out again.
+  ///
+  /// ```swift
+  /// import Plexus
+  ///
+  /// func chat(over link: any EventLink) -> (Messenger<String>, ObservationToken) {
+  ///   let messenger = Messenger<String>()
+  ///   return (messenger, messenger.connect(as: "chat", over: link, .everyNode()))
+  /// }
+  /// ```
+  ///
+  /// Sending does not wait for the link: up to 1,024 messages wait to be published. Messages that are dropped beyond
+  /// them, or that the engine does not confirm, are reported, as are the other reports of ``LinkReport``. To know that
+  /// the engine has a message, use an ``EventBus``.
+  ///
+  /// With ``LinkMode/oneNode(group:retryAfter:attempts:)``, a message is acknowledged once it is in the buffers of the
+  /// subscribers. A message that its group hands back to the node that has sent it counts as handled.
+  ///
+  /// The connection ends when the token is cancelled or released, when the messenger is released, and when it finishes.
+  /// It does not keep the messenger alive.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the topic, and of the type in messages. All processes use the same name.
+  ///   - version: The version of the format of the messages. Messages with another one are not handled.
+  ///   - link: The link.
+  ///   - mode: The nodes that receive the messages, and the guarantees.
+  ///   - bus: The bus that posts the reports, which is held weakly.
+  /// - Returns: The token of the connection.
+  /// - Precondition: The name is not empty. A group has a name, and at least one attempt.
+  public nonisolated func connect(
+    as name: String,
+    version: Int = 1,
+    over link: any EventLink,
+    _ mode: LinkMode,
+    reportingTo bus: EventBus = .shared
+  ) -> ObservationToken {
+    let author = Author()
+    let origin = String(UInt64.random(in: .min ... .max), radix: 36)
+    let report: @Sendable (LinkReport.Content) -> Void = { [weak core = bus.core] content in
+      core?.report(content, topic: name)
+    }
+    let connection = LinkConnection(
+      LinkConnection.Parts(
+        link: link,
+        topic: name,
+        version: version,
+        mode: mode,
+        origin: origin,
+        ownsAreHandled: true,
+        clock: ContinuousClock().erased(),
+        handle: { [weak hub, codec = link.codec] message in
+          let content: Message
+          do {
+            content = try codec.decode(Message.self, from: message.body)
+          } catch {
+            return .unreadable(.undecodable(reason: "\(error)"))
+          }
+          guard !Task.isCancelled, let hub else { return .abandoned }
+          hub.send(content, from: author.rawValue)
+          return .handled
+        },
+        report: report
+      )
+    )
+    let messages = subscription(ignoring: author, bufferingPolicy: .bufferingOldest(1_024))
+    connection.start()
+    let sending = Task.detached {
+      await Self.publish(messages, over: connection.parts, report)
+      connection.cancel()
+    }
+    return ObservationToken(onCancel: {
+      sending.cancel()
+      connection.cancel()
+    })
+  }
+
+  private static func publish(
+    _ messages: Subscription<Message>,
+    over parts: LinkConnection.Parts,
+    _ report: @Sendable (LinkReport.Content) -> Void
+  ) async {
+    var count = 0
+    var droppedCount = 0
+    for await message in messages {
+      if messages.droppedCount > droppedCount {
+        report(.dropped(count: messages.droppedCount - droppedCount))
+        droppedCount = messages.droppedCount
+      }
+      count += 1
+      do {
+        let envelope = LinkMessage(
+          id: "\(parts.origin).\(count)",
+          type: parts.topic,
+          version: parts.version,
+          origin: parts.origin,
+          body: try parts.link.codec.encode(message)
+        )
+        _ = try await parts.link.publish(envelope, to: parts.topic)
+      } catch {
+        guard !Task.isCancelled else { return }
+        report(.unsent(error))
+      }
+    }
+  }
+}

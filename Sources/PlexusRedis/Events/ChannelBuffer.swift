@@ -1,0 +1,89 @@
+internal import Plexus
+internal import PlexusSupport
+
+/// The messages of a channel that a reader has not taken yet, up to a number of bytes.
+final class ChannelBuffer: Sendable {
+  /// An element of the buffer.
+  enum Element: Sendable {
+    case message(LinkMessage, at: LinkPosition)
+    /// A message that another program has published.
+    case foreign([UInt8])
+  }
+
+  private struct State: Sendable {
+    var elements: [(element: Element, size: Int)] = []
+    var taken = 0
+    var bytes = 0
+    var isBroken = false
+  }
+
+  private let limit: Int
+  private let bell: Bell
+  private let state = Locked(State())
+
+  /// - Parameters:
+  ///   - limit: The number of bytes beyond which the oldest messages are dropped.
+  ///   - bell: Rings for each message, and when the connection is lost.
+  init(limit: Int, _ bell: Bell) {
+    self.limit = limit
+    self.bell = bell
+  }
+
+  /// Adds a message; the reader recognizes dropped ones by the positions.
+  func append(_ bytes: [UInt8]) {
+    let element =
+      MessageFormat.published(bytes).map { Element.message($0.message, at: $0.position) }
+      ?? .foreign(bytes)
+    let dropped = state.withLock { state -> [(element: Element, size: Int)] in
+      guard !state.isBroken else { return [] }
+      state.elements.append((element, bytes.count))
+      state.bytes += bytes.count
+      guard state.bytes > limit else { return [] }
+      var count = state.taken
+      while state.bytes > limit / 2, count < state.elements.count - 1 {
+        state.bytes -= state.elements[count].size
+        count += 1
+      }
+      let dropped = Array(state.elements[..<count])
+      state.elements.removeFirst(count)
+      state.taken = 0
+      return dropped
+    }
+    withExtendedLifetime(dropped) {}
+    bell.ring()
+  }
+
+  /// The oldest message, which stays.
+  var first: Element? {
+    state.withLock { state in
+      state.taken < state.elements.count ? state.elements[state.taken].element : nil
+    }
+  }
+
+  /// Takes the oldest message.
+  ///
+  /// - Throws: An error if there is none, and the connection was lost.
+  func take() throws -> Element? {
+    let (element, isBroken) = state.withLock { state -> (Element?, Bool) in
+      guard state.taken < state.elements.count else { return (nil, state.isBroken) }
+      let (element, size) = state.elements[state.taken]
+      state.taken += 1
+      state.bytes -= size
+      if state.taken == state.elements.count {
+        state.elements.removeAll(keepingCapacity: state.taken < 1_024)
+        state.taken = 0
+      }
+      return (element, state.isBroken)
+    }
+    if element == nil, isBroken {
+      throw RedisConnectionError.lost(reason: "messages of a channel were missed")
+    }
+    return element
+  }
+
+  /// Ends the buffer: the connection was lost.
+  func `break`() {
+    state.withLock { $0.isBroken = true }
+    bell.ring()
+  }
+}

@@ -1,0 +1,69 @@
+internal import Plexus
+
+/// The reading of a topic by an ephemeral connection: messages arrive on a channel.
+actor ChannelReader {
+  private let events: RedisEvents
+  private nonisolated let names: TopicNames
+  private nonisolated let id: UInt64
+  private let bell: Bell
+  private let buffer: ChannelBuffer
+  private var position: LinkPosition?
+  /// A message behind a gap.
+  private var waiting: LinkDelivery?
+
+  init(_ events: RedisEvents, _ names: TopicNames) {
+    self.events = events
+    self.names = names
+    bell = Bell()
+    buffer = ChannelBuffer(limit: 16 << 20, bell)
+    id = events.makeReaderID()
+    events.add(bell, for: names.stream, id)
+  }
+
+  deinit {
+    events.removeBell(for: names.stream, id)
+    events.removeBuffer(for: names.channel, id)
+  }
+
+  func next() async throws -> LinkDelivery? {
+    guard let position else { return try await connect().map { .connected(at: $0) } }
+    if let delivery = waiting.take() { return delivery }
+    while !Task.isCancelled, !events.isClosed {
+      switch try buffer.take() {
+      case .message(let message, let next):
+        // A message that was published twice, or before the connection.
+        guard next > position else { continue }
+        self.position = next
+        let delivery = LinkDelivery.message(message, at: next, attempt: 1)
+        guard !position.isFollowed(by: next) else { return delivery }
+        waiting = delivery
+        return .gap(lost: position.positions(before: next))
+      case .foreign(let bytes):
+        let message = LinkMessage(id: "", type: "", version: 0, origin: "", body: bytes)
+        return .message(message, at: position, attempt: 1)
+      case nil:
+        await bell.wait(atMost: nil)
+      }
+    }
+    return nil
+  }
+
+  /// Subscribes to the channel.
+  ///
+  /// - Returns: The position after which messages arrive.
+  private func connect() async throws -> LinkPosition? {
+    try await events.waitForConnection(bell)
+    guard !Task.isCancelled, !events.isClosed else { return nil }
+    events.add(buffer, for: names.channel, id)
+    _ = try await events.send(RedisCommand("SUBSCRIBE", [.text(names.channel)]))
+    var start = try await events.latestPosition(of: names.stream)
+    // Messages between the two commands have arrived already.
+    if case .message(_, let first) = buffer.first, first <= start {
+      start =
+        first.number == 0
+        ? .start : LinkPosition(epoch: first.epoch, number: first.number - 1)
+    }
+    position = start
+    return start
+  }
+}

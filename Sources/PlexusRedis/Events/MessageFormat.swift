@@ -1,0 +1,108 @@
+internal import Plexus
+
+/// The messages of a topic as the engine has them.
+enum MessageFormat {
+  /// Returns the id, the version, the origin and the type of a message, in lines.
+  static func header(of message: LinkMessage) -> String {
+    "\(escaped(message.id))\n\(message.version)\n\(escaped(message.origin))\n\(message.type)"
+  }
+
+  /// Returns the message with a header and a body.
+  ///
+  /// - Returns: `nil` if the header is not that of a message.
+  static func message(header: some Collection<UInt8>, body: [UInt8]) -> LinkMessage? {
+    let parts = header.split(
+      separator: UInt8(ascii: "\n"),
+      maxSplits: 3,
+      omittingEmptySubsequences: false
+    )
+    guard parts.count == 4, let version = Int(text(parts[1])) else { return nil }
+    return LinkMessage(
+      id: unescaped(text(parts[0])),
+      type: text(parts[3]),
+      version: version,
+      origin: unescaped(text(parts[2])),
+      body: body
+    )
+  }
+
+  /// An entry of a stream.
+  struct Entry: Sendable {
+    let position: LinkPosition
+    let message: LinkMessage
+    /// The number of bytes of all fields.
+    let size: Int
+
+    /// Reads an entry: its id, and its fields with their values in turn.
+    init?(_ value: RESPValue) {
+      guard let parts = value.elements, parts.count >= 2 else { return nil }
+      self.init(id: parts[0], fields: parts[1])
+    }
+
+    init?(id: RESPValue, fields: RESPValue) {
+      guard let position = id.text.flatMap({ LinkPosition($0) }),
+        let fields = fields.elements
+      else { return nil }
+      var header: [UInt8]?
+      var body: [UInt8]?
+      var size = 0
+      for index in stride(from: 0, to: fields.count - 1, by: 2) {
+        guard let name = fields[index].bytes, let content = fields[index + 1].bytes else {
+          continue
+        }
+        size += content.count
+        switch name {
+        case [UInt8(ascii: "h")]: header = content
+        case [UInt8(ascii: "d")]: body = content
+        default: break
+        }
+      }
+      self.position = position
+      self.size = size
+      // A message that another program has written has no type, so that it is reported.
+      message =
+        header.flatMap { MessageFormat.message(header: $0, body: body ?? []) }
+        ?? LinkMessage(id: "\(position)", type: "", version: 0, origin: "", body: body ?? [])
+    }
+  }
+
+  /// Reads a message of a channel: its position, the length of its header, the header and the body.
+  static func published(_ bytes: [UInt8]) -> (position: LinkPosition, message: LinkMessage)? {
+    let parts = bytes.split(
+      separator: UInt8(ascii: "\n"),
+      maxSplits: 2,
+      omittingEmptySubsequences: false
+    )
+    guard parts.count == 3, let position = LinkPosition(text(parts[0])),
+      let length = Int(text(parts[1])), (0...parts[2].count).contains(length)
+    else { return nil }
+    let header = parts[2].prefix(length)
+    return message(header: header, body: Array(parts[2].dropFirst(length)))
+      .map { (position, $0) }
+  }
+
+  private static func text(_ bytes: some Collection<UInt8>) -> String {
+    String(decoding: bytes, as: UTF8.self)
+  }
+
+  private static func escaped(_ text: String) -> String {
+    guard text.utf8.contains(where: { $0 == UInt8(ascii: "%") || $0 == UInt8(ascii: "\n") }) else {
+      return text
+    }
+    return text.unicodeScalars.map { scalar in
+      switch scalar {
+      case "%": "%25"
+      case "\n": "%0A"
+      default: String(scalar)
+      }
+    }
+    .joined()
+  }
+
+  private static func unescaped(_ text: String) -> String {
+    guard text.utf8.contains(UInt8(ascii: "%")) else { return text }
+    return text.split(separator: "%25", omittingEmptySubsequences: false)
+      .map { $0.split(separator: "%0A", omittingEmptySubsequences: false).joined(separator: "\n") }
+      .joined(separator: "%")
+  }
+}

@@ -1,0 +1,32 @@
+/// The keys and the channel of a topic in the engine.
+///
+/// | Key | Type | Content |
+/// |---|---|---|
+/// | `{topic}:stream` | stream | the messages: `h` id, version, origin and type in lines, `d` body, `r` reason of a dead letter |
+/// | `{topic}:sent:node` | hash | the positions of the latest messages of a node, by their number modulo 16,384 |
+/// | `{topic}:channel` | channel | messages for ephemeral readers, as they are published |
+struct TopicNames: Hashable, Sendable {
+  /// The number of messages of a node whose positions the engine remembers.
+  static let remembered: UInt64 = 16_384
+
+  private let prefix: String
+
+  /// - Parameter topic: Any text. Braces are escaped, because they would change the hash tag.
+  init(_ topic: String) {
+    var text = ""
+    for scalar in topic.unicodeScalars {
+      switch scalar {
+      case "%": text += "%25"
+      case "{": text += "%7B"
+      case "}": text += "%7D"
+      default: text.unicodeScalars.append(scalar)
+      }
+    }
+    prefix = "{\(text)}:"
+  }
+
+  var stream: String { prefix + "stream" }
+  var channel: String { prefix + "channel" }
+
+  func sent(by node: String) -> String { prefix + "sent:" + node }
+}

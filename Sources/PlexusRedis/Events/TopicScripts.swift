@@ -1,0 +1,213 @@
+/// The changes of a topic, each carried out by the engine as a whole.
+enum TopicScripts {
+  /// The functions that the scripts share.
+  private static let common = """
+    local function milliseconds()
+      local time = redis.call('TIME')
+      return time[1] * 1000 + math.floor(time[2] / 1000)
+    end
+    -- The id of the last entry that a stream has had.
+    local function last(key)
+      local info = redis.call('XINFO', 'STREAM', key)
+      for index = 1, #info, 2 do
+        if info[index] == 'last-generated-id' then return info[index + 1] end
+      end
+    end
+    local function epoch(id) return string.match(id, '^%d+') end
+    -- Appends an entry with the next number. A stream that was lost, or that is older than the node knows, gets
+    -- a new epoch that is higher than all before.
+    local function append(key, known, fields)
+      local length = redis.call('XLEN', key)
+      local function add(epoch) return redis.pcall('XADD', key, epoch .. '-*', unpack(fields)) end
+      local function fresh()
+        return string.format('%.0f', math.max(milliseconds(), (tonumber(known) or 0) + 1))
+      end
+      local id
+      if length == 0 then
+        id = add(fresh())
+      elseif known == '' then
+        id = add(epoch(last(key)))
+      else
+        id = add(known)
+        if type(id) == 'string' and string.match(id, '-(%d+)$') == '0' then
+          redis.call('XDEL', key, id)
+          id = add(fresh())
+        end
+      end
+      -- Another program has appended an entry with a higher id.
+      if type(id) == 'table' and redis.call('EXISTS', key) == 1 then id = add(epoch(last(key))) end
+      return id
+    end
+    local function announce(channel, id, header, body)
+      redis.call('PUBLISH', channel, table.concat({id, '\\n', #header, '\\n', header, body}))
+    end
+
+    """
+
+  /// KEYS: stream, numbers of the node.
+  ///
+  /// ARGV: number, slot, known epoch, limit, header, body, channel.
+  ///
+  /// A message whose number the engine remembers is not appended again. Entries beyond the limit are removed,
+  /// unless a group still needs them: beyond twice the limit, messages are refused.
+  static let publish = RedisScript(
+    common + """
+      local slot = redis.call('HGET', KEYS[2], ARGV[2])
+      if slot then
+        local number, position = string.match(slot, '^(%d+) (.+)$')
+        if number == ARGV[1] then return position end
+        if tonumber(number) > tonumber(ARGV[1]) then
+          return redis.error_reply('FORGOTTEN The engine no longer knows whether it has the message.')
+        end
+      end
+      local limit = tonumber(ARGV[4])
+      local length = redis.call('XLEN', KEYS[1])
+      if length >= limit + limit / 10 then
+        local function before(a, b)
+          local a1, a2 = string.match(a, '(%d+)-(%d+)')
+          local b1, b2 = string.match(b, '(%d+)-(%d+)')
+          if a1 ~= b1 then return tonumber(a1) < tonumber(b1) end
+          return tonumber(a2) < tonumber(b2)
+        end
+        local needed, slowest
+        for _, info in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do
+          local group = {}
+          for index = 1, #info, 2 do group[info[index]] = info[index + 1] end
+          local oldest = group['last-delivered-id']
+          if group['pending'] > 0 then
+            oldest = redis.call('XPENDING', KEYS[1], group['name'])[2]
+          end
+          if not needed or before(oldest, needed) then needed, slowest = oldest, group['name'] end
+        end
+        if needed then
+          redis.call('XTRIM', KEYS[1], 'MINID', '~', needed, 'LIMIT', length - limit)
+        else
+          redis.call('XTRIM', KEYS[1], 'MAXLEN', '~', limit)
+        end
+        if redis.call('XLEN', KEYS[1]) >= 2 * limit then
+          return redis.error_reply('FULL The group ' .. (slowest or '') .. ' is '
+            .. length .. ' messages behind. Handle them, or remove the group by XGROUP DESTROY.')
+        end
+      end
+      local id = append(KEYS[1], ARGV[3], {'h', ARGV[5], 'd', ARGV[6]})
+      if type(id) == 'table' then return id end
+      if redis.call('HSET', KEYS[2], ARGV[2], ARGV[1] .. ' ' .. id) == 1 then
+        redis.call('PEXPIRE', KEYS[2], 600000)
+      end
+      announce(ARGV[7], id, ARGV[5], ARGV[6])
+      return id
+      """
+  )
+
+  /// KEYS: stream.
+  ///
+  /// ARGV: group, consumer, ms without an answer, count.
+  ///
+  /// Returns the id, the fields and the attempt of each message; no fields for a message that was removed.
+  static let claim = RedisScript(
+    """
+    local pending = redis.call('XPENDING', KEYS[1], ARGV[1], 'IDLE', ARGV[3], '-', '+', ARGV[4])
+    local result = {}
+    for _, entry in ipairs(pending) do
+      local claimed = redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], ARGV[3], entry[1])
+      if claimed[1] then
+        result[#result + 1] = {entry[1], claimed[1][2], entry[4] + 1}
+      else
+        redis.call('XACK', KEYS[1], ARGV[1], entry[1])
+        result[#result + 1] = {entry[1], false, 0}
+      end
+    end
+    return result
+    """
+  )
+
+  /// KEYS: stream.
+  ///
+  /// ARGV: group, consumer, then the id of each message.
+  ///
+  /// Returns the ids of the messages that the consumer still has.
+  static let renew = RedisScript(
+    """
+    local kept = {}
+    for index = 3, #ARGV do
+      local id = ARGV[index]
+      if redis.call('XPENDING', KEYS[1], ARGV[1], id, id, 1, ARGV[2])[1] then
+        redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, id, 'JUSTID')
+        kept[#kept + 1] = id
+      end
+    end
+    return kept
+    """
+  )
+
+  /// KEYS: stream.
+  ///
+  /// ARGV: group, consumer, ms without an answer, then the id of each message that was read and not handed out.
+  ///
+  /// Other consumers can claim the messages at once.
+  static let leave = RedisScript(
+    """
+    local unused = {}
+    for index = 4, #ARGV do unused[ARGV[index]] = true end
+    local pending = redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 10000, ARGV[2])
+    for _, entry in ipairs(pending) do
+      local attempts = entry[4]
+      if unused[entry[1]] then attempts = math.max(0, attempts - 1) end
+      redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, entry[1],
+        'IDLE', ARGV[3], 'RETRYCOUNT', attempts, 'JUSTID')
+    end
+    if #pending == 0 then redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2]) end
+    return #pending
+    """
+  )
+
+  /// KEYS: stream.
+  ///
+  /// ARGV: group.
+  ///
+  /// Creates the group from the oldest message, removes consumers that were not heard of for an hour, and returns the id of
+  /// the message that was delivered last.
+  static let join = RedisScript(
+    """
+    redis.pcall('XGROUP', 'CREATE', KEYS[1], ARGV[1], '0', 'MKSTREAM')
+    for _, info in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
+      local consumer = {}
+      for index = 1, #info, 2 do consumer[info[index]] = info[index + 1] end
+      if consumer['pending'] == 0 and consumer['idle'] > 3600000 then
+        redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], consumer['name'])
+      end
+    end
+    for _, info in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do
+      local group = {}
+      for index = 1, #info, 2 do group[info[index]] = info[index + 1] end
+      if group['name'] == ARGV[1] then return group['last-delivered-id'] end
+    end
+    """
+  )
+
+  /// KEYS: stream, stream of the dead letters.
+  ///
+  /// ARGV: group, id, reason, limit, channel of the dead letters.
+  static let reject = RedisScript(
+    common + """
+      if not redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[2], ARGV[2], 1)[1] then return 0 end
+      local entry = redis.call('XRANGE', KEYS[1], ARGV[2], ARGV[2])[1]
+      if entry then
+        local fields = entry[2]
+        local header, body = '', ''
+        for index = 1, #fields, 2 do
+          if fields[index] == 'h' then header = fields[index + 1] end
+          if fields[index] == 'd' then body = fields[index + 1] end
+        end
+        fields[#fields + 1] = 'r'
+        fields[#fields + 1] = ARGV[3]
+        local id = append(KEYS[2], '', fields)
+        if type(id) == 'table' then return id end
+        redis.call('XTRIM', KEYS[2], 'MAXLEN', '~', ARGV[4])
+        announce(ARGV[5], id, header, body)
+      end
+      redis.call('XACK', KEYS[1], ARGV[1], ARGV[2])
+      return 1
+      """
+  )
+}
