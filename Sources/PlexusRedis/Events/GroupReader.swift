@@ -21,7 +21,7 @@ actor GroupReader {
   private var renewal: Task<Void, Never>?
   private var isConnected = false
   private var hasLeft = false
-  /// The messages that were read and not handed out, the next one last.
+  /// The messages that were read and not delivered, the next one last.
   private var items: [Item] = []
   /// Messages that were removed before they were handled.
   private var lost: [LinkPosition] = []

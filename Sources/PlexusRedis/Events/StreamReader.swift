@@ -9,7 +9,7 @@ actor StreamReader {
   /// The position up to which the stream was read; `nil` for its end.
   private var position: LinkPosition?
   private var isConnected = false
-  /// The deliveries to hand out, the next one last.
+  /// The deliveries that are ready, the next one last.
   private var waiting: [LinkDelivery] = []
   private var ahead = ReadAhead(limit: 1_024)
 

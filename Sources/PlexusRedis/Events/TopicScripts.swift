@@ -142,7 +142,7 @@ enum TopicScripts {
 
   /// KEYS: stream.
   ///
-  /// ARGV: group, consumer, ms without an answer, then the id of each message that was read and not handed out.
+  /// ARGV: group, consumer, ms without an answer, then the id of each message that was read and not delivered.
   ///
   /// Other consumers can claim the messages at once.
   static let leave = RedisScript(

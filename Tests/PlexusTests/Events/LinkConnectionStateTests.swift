@@ -107,7 +107,7 @@ struct `The decisions of a connection` {
     #expect(state.connect(at: .start) == LinkConnectionState.Gap(lost: nil))
   }
 
-  @Test func `the pause between attempts grows, and starts anew`() {
+  @Test func `the pause between attempts grows, and starts again`() {
     var state = Self.state(.ephemeral)
     let pauses = (0..<10).map { _ in state.interrupt(after: .zero) }
     #expect(pauses.prefix(3) == [.zero, .milliseconds(50), .milliseconds(100)])

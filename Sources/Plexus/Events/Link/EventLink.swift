@@ -32,7 +32,7 @@ public protocol EventLink: AnyObject, Sendable {
   /// Returns the messages of a topic; one task iterates over them.
   ///
   /// With ``LinkMode/oneNode(group:retryAfter:attempts:)``, the message last taken from the stream is in progress
-  /// until the next one is asked for, or until it is acknowledged or rejected. The link renews it meanwhile. A message
+  /// until the next one is requested, or until it is acknowledged or rejected. The link renews it meanwhile. A message
   /// that was neither acknowledged nor rejected is delivered again after `retryAfter`, with a higher attempt, to any
   /// node of the group. When the stream ends, other nodes get it at once.
   ///

@@ -20,7 +20,7 @@ public struct LinkReport: Event {
     case connected(at: LinkPosition)
     /// The connection broke, or could not be made; the next attempt follows by itself.
     case interrupted(any Error)
-    /// The link was closed: nothing is received any more.
+    /// The link was closed, and no further message is received.
     case ended
     /// Messages were lost before they were received. Their positions are `nil` if they are unknown.
     case gap(lost: ClosedRange<LinkPosition>?)
