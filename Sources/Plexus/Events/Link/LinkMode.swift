@@ -14,8 +14,8 @@ public enum LinkMode: Hashable, Sendable {
   /// Every node receives all messages, also the ones published while its connection was broken.
   ///
   /// A node begins with the messages after a position, or with new ones. Messages that the engine no longer has are
-  /// reported as ``LinkReport/Content/gap(lost:)``. A process that is started again begins from there, too: to continue where it
-  /// ended, give each node a group of its own.
+  /// reported as ``LinkReport/Content/gap(lost:)``. A process that is restarted begins there again: to continue where
+  /// it ended, give each node a group of its own.
   case everyNode(from: LinkPosition? = nil)
   /// One node of a group handles each message.
   ///
