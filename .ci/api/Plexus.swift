@@ -101,6 +101,8 @@ public struct CacheEntry<Value> : Sendable where Value : Sendable {
 
     public var generation: Plexus.CacheGeneration?
 
+    public var tags: [Plexus.CacheTag]
+
     public init(value: Value, storedAt: Duration, validator: String? = nil, timeToLive: Duration? = nil)
 
     public init(value: Value, storedAt: Duration, validator: String? = nil, directives: Plexus.CacheDirectives)
@@ -981,6 +983,8 @@ final public actor MuxRepository {
 
     public func clear(tags: Set<Plexus.CacheTag>) async throws
 
+    public func clear(tags: Set<Plexus.CacheTag>, _ reach: Plexus.ClearReach) async throws
+
     public func flushAll() async throws
 
     nonisolated public func clearMemory()
@@ -1375,6 +1379,8 @@ public enum SharedChange : Hashable, Sendable {
 
     case changed(Set<String>)
 
+    case tagged(Set<Plexus.CacheTag>)
+
     case everything
 }
 
@@ -1416,6 +1422,8 @@ public enum SharedFinding<Value> : Sendable where Value : Sendable {
 public enum SharedRemoval : Hashable, Sendable {
 
     case keys(Set<String>)
+
+    case tags(Set<Plexus.CacheTag>)
 
     case all
 }
@@ -1460,6 +1468,8 @@ public struct SharedWish : Hashable, Sendable {
     public var takesLease: Bool
 
     public var awaited: Plexus.SharedVersion?
+
+    public var tags: [Plexus.CacheTag]
 
     public init()
 }

@@ -11,6 +11,8 @@ public struct SharedCacherConformance : Sendable {
 
         case fencedByCompleteRemoval
 
+        case fencedByTagRemoval
+
         case fencedByOutdating
 
         case fencedByStore
@@ -18,6 +20,10 @@ public struct SharedCacherConformance : Sendable {
         case fencedStore
 
         case outdatedIsFallback
+
+        case removesByTag
+
+        case announcesTagRemoval
 
         case newerThan
 
