@@ -28,6 +28,12 @@ let package = Package(
     .library(name: "PlexusRedis", targets: ["PlexusRedis"]),
     .executable(name: "DepartureBoard", targets: ["DepartureBoard"]),
   ],
+  traits: [
+    .trait(
+      name: "TLS",
+      description: "Encrypted connections of PlexusRedis, by the OpenSSL of the system."
+    )
+  ],
   targets: [
     .target(name: "Plexus", swiftSettings: librarySettings),
     .target(name: "PlexusSupport", swiftSettings: librarySettings),
@@ -51,15 +57,24 @@ let package = Package(
       dependencies: ["Plexus", "PlexusSupport"],
       swiftSettings: librarySettings
     ),
+    .systemLibrary(
+      name: "COpenSSL",
+      pkgConfig: "openssl",
+      providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]
+    ),
     .target(
       name: "PlexusRedis",
-      dependencies: ["Plexus", "PlexusSupport"],
+      dependencies: [
+        "Plexus", "PlexusSupport", .target(name: "COpenSSL", condition: .when(traits: ["TLS"])),
+      ],
       swiftSettings: librarySettings
     ),
     .target(name: "LoopbackOrigin", swiftSettings: librarySettings),
     .executableTarget(
       name: "DepartureBoard",
-      dependencies: ["Plexus", "PlexusStorage", "PlexusNetworking", "LoopbackOrigin"],
+      dependencies: [
+        "LoopbackOrigin", "Plexus", "PlexusNetworking", "PlexusRedis", "PlexusStorage",
+      ],
       resources: [.process("Resources")],
       swiftSettings: settings
     ),
@@ -121,8 +136,8 @@ let package = Package(
     .testTarget(
       name: "DepartureBoardTests",
       dependencies: [
-        "DepartureBoard", "LoopbackOrigin", "Plexus", "PlexusNetworking", "PlexusTesting",
-        "TestSupport",
+        "DepartureBoard", "LoopbackOrigin", "Plexus", "PlexusNetworking", "PlexusRedis",
+        "PlexusTesting", "TestSupport",
       ],
       swiftSettings: settings
     ),

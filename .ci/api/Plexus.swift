@@ -101,6 +101,8 @@ public struct CacheEntry<Value> : Sendable where Value : Sendable {
 
     public var generation: Plexus.CacheGeneration?
 
+    public var tags: [Plexus.CacheTag]
+
     public init(value: Value, storedAt: Duration, validator: String? = nil, timeToLive: Duration? = nil)
 
     public init(value: Value, storedAt: Duration, validator: String? = nil, directives: Plexus.CacheDirectives)
@@ -1140,6 +1142,8 @@ final public actor MuxRepository {
 
     public func clear(tags: Set<Plexus.CacheTag>) async throws
 
+    public func clear(tags: Set<Plexus.CacheTag>, _ reach: Plexus.ClearReach) async throws
+
     public func flushAll() async throws
 
     nonisolated public func clearMemory()
@@ -1534,6 +1538,8 @@ public enum SharedChange : Hashable, Sendable {
 
     case changed(Set<String>)
 
+    case tagged(Set<Plexus.CacheTag>)
+
     case everything
 }
 
@@ -1575,6 +1581,8 @@ public enum SharedFinding<Value> : Sendable where Value : Sendable {
 public enum SharedRemoval : Hashable, Sendable {
 
     case keys(Set<String>)
+
+    case tags(Set<Plexus.CacheTag>)
 
     case all
 }
@@ -1619,6 +1627,8 @@ public struct SharedWish : Hashable, Sendable {
     public var takesLease: Bool
 
     public var awaited: Plexus.SharedVersion?
+
+    public var tags: [Plexus.CacheTag]
 
     public init()
 }

@@ -14,6 +14,8 @@ public enum RedisAddress : Sendable, Hashable {
 
     case tcp(host: String, port: UInt16)
 
+    case tls(host: String, port: UInt16, ca: String?)
+
     case unix(path: String)
 }
 

@@ -112,6 +112,8 @@ public struct SharedCacherConformance : Sendable {
 
         case fencedByCompleteRemoval
 
+        case fencedByTagRemoval
+
         case fencedByOutdating
 
         case fencedByStore
@@ -119,6 +121,10 @@ public struct SharedCacherConformance : Sendable {
         case fencedStore
 
         case outdatedIsFallback
+
+        case removesByTag
+
+        case announcesTagRemoval
 
         case newerThan
 

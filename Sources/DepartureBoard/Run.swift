@@ -12,9 +12,9 @@ final class Run {
   private let view: any BoardView
   private let replay: Replay
   private let filtering: FilterInput?
-  private let signals = Signals([SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP]) { signal in
-    if signal != SIGTSTP { Output.hurry() }
-  }
+  private let signals: Signals
+  /// The tier that several boards share, if any.
+  private let tier: SharedTier?
   private var endedBy: Int32?
 
   /// Loads the day and starts its origin.
@@ -22,13 +22,19 @@ final class Run {
   /// - Parameter options: The options of the command line.
   /// - Throws: An error if the day cannot be loaded, the origin cannot be started or the cache cannot be used.
   init(_ options: Options) throws {
+    let numbers = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP]
+    signals = Signals(options.redis == nil ? numbers : numbers + [SIGUSR1]) { signal in
+      if signal != SIGTSTP, signal != SIGUSR1 { Output.hurry() }
+    }
+    let tier = try options.redis.map { try SharedTier($0) }
+    self.tier = tier
     let day = try Day.bundled()
     let script = Script(flights: day.flights)
     let timeline = Timeline(script: script, outage: options.outage, until: options.until)
     let clock = DayClock(at: timeline.begin)
     let origin = try DayOrigin(day: day, port: options.port, latency: options.latency)
     let client = OriginClient(port: origin.port, latency: options.latency)
-    let directory = try Self.directory(client, clock, options.cache)
+    let directory = try Self.directory(client, clock, options.cache, tier)
     let bus = EventBus()
     let board = Board(
       waitsForAnswers: options.pace == .maximum,
@@ -68,6 +74,7 @@ final class Run {
     board.stop()
     origin.stop()
     await flush()
+    await tier?.close()
     directory.removeTemporaryFiles()
     listening.cancel()
     do {
@@ -110,21 +117,22 @@ final class Run {
   private static func directory(
     _ client: OriginClient,
     _ clock: DayClock,
-    _ choice: CacheChoice
+    _ choice: CacheChoice,
+    _ tier: SharedTier?
   ) throws -> Directory {
     switch choice {
     case .nowhere: break
     case .folder(let path):
       let folder = CacheFolder(url: URL(filePath: path, directoryHint: .isDirectory))
-      return try Directory(client: client, clock: clock, cache: folder)
+      return try Directory(client: client, clock: clock, cache: folder, tier: tier)
     case .standard:
       do {
-        return try Directory(client: client, clock: clock, cache: .standard)
+        return try Directory(client: client, clock: clock, cache: .standard, tier: tier)
       } catch let error as StorageError {
         Output.complain("nothing will be kept: \(error)")
       }
     }
-    return try Directory(client: client, clock: clock)
+    return try Directory(client: client, clock: clock, tier: tier)
   }
 
   private func flush() async {
@@ -142,14 +150,28 @@ final class Run {
       tally: directory.tally,
       originRequests: origin.requestCount,
       originNotModified: origin.notModifiedCount,
-      originNotFound: origin.notFoundCount
+      originNotFound: origin.notFoundCount,
+      isShared: tier != nil
     )
+  }
+
+  /// Makes all boards forget what they have fetched.
+  private func forget() {
+    Task {
+      do {
+        try await directory.forgetEverywhere()
+      } catch {
+        Output.complain("not every board could be reached: \(error)")
+      }
+    }
   }
 
   private func handle(_ signal: Int32, _ day: Task<Void, any Error>) {
     if signal == SIGTSTP {
       view.stepAside()
       raise(SIGSTOP)
+    } else if signal == SIGUSR1 {
+      forget()
     } else if endedBy == nil {
       endedBy = signal
       day.cancel()

@@ -10,6 +10,8 @@ struct Summary: Hashable, Sendable {
   let originNotModified: Int
   /// The number of requests answered with 404.
   let originNotFound: Int
+  /// Whether stored values are those of several boards.
+  var isShared = false
 
   /// The counters of the board.
   struct Counts: Hashable, Sendable {
@@ -48,7 +50,9 @@ struct Summary: Hashable, Sendable {
           "revalidated", tally.revalidated,
           "fetches answered with 304 Not Modified"
         ),
-        ("from disk", statistics.restorations, "values of an earlier run"),
+        isShared
+          ? ("from boards", statistics.restorations, "values that another board has fetched")
+          : ("from disk", statistics.restorations, "values of an earlier run"),
         ("failures", statistics.failures, "fetches that failed"),
         ("stale answers", state.staleAnswers, "shown with a mark"),
         ("badges", tally.badges, "images downloaded, at most one for each airline"),

@@ -3,15 +3,28 @@ internal import PlexusSupport
 
 /// The announcements that a node has received.
 final class Announcements: Sendable {
+  private enum Subject: Sendable {
+    case key(String)
+    /// The removal by a tag, which an engine can announce by the keys.
+    case removal(CacheTag, key: String)
+    case everything
+  }
+
   private struct State: Sendable {
     var keys: Set<String> = []
+    var tags: Set<CacheTag> = []
     var isComplete = false
-    var waiting: [(key: String?, continuation: CheckedContinuation<Void, Never>)] = []
+    var waiting: [(subject: Subject, continuation: CheckedContinuation<Void, Never>)] = []
 
     mutating func takeSatisfied() -> [CheckedContinuation<Void, Never>] {
       var satisfied: [CheckedContinuation<Void, Never>] = []
       waiting.removeAll { waiter in
-        let isSatisfied = waiter.key.map { keys.remove($0) != nil } ?? isComplete
+        let isSatisfied =
+          switch waiter.subject {
+          case .key(let key): keys.remove(key) != nil
+          case .removal(let tag, let key): tags.contains(tag) || keys.contains(key)
+          case .everything: isComplete
+          }
         if isSatisfied { satisfied.append(waiter.continuation) }
         return isSatisfied
       }
@@ -29,6 +42,7 @@ final class Announcements: Sendable {
     let satisfied = state.withLock { state in
       switch change {
       case .changed(let keys): state.keys.formUnion(keys)
+      case .tagged(let tags): state.tags.formUnion(tags)
       case .everything: state.isComplete = true
       }
       return state.takeSatisfied()
@@ -42,17 +56,22 @@ final class Announcements: Sendable {
 
   /// Waits for a change of a key, which counts once.
   func wait(for key: String) async {
-    await wait(key)
+    await wait(.key(key))
+  }
+
+  /// Waits until the removal by a tag is announced.
+  func waitForRemoval(of tag: CacheTag, key: String) async {
+    await wait(.removal(tag, key: key))
   }
 
   func waitForEverything() async {
-    await wait(nil)
+    await wait(.everything)
   }
 
-  private func wait(_ key: String?) async {
+  private func wait(_ subject: Subject) async {
     await withCheckedContinuation { continuation in
       let satisfied = state.withLock { state in
-        state.waiting.append((key, continuation))
+        state.waiting.append((subject, continuation))
         return state.takeSatisfied()
       }
       for continuation in satisfied { continuation.resume() }

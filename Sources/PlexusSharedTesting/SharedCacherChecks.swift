@@ -217,6 +217,101 @@ struct Checks: Sendable {
     _ = try await lease(b)
   }
 
+  // MARK: - Tags
+
+  private static func tagged(_ value: String, _ tags: CacheTag...) -> CacheEntry<String> {
+    var entry = entry(value)
+    entry.tags = tags
+    return entry
+  }
+
+  private func value(
+    _ node: any SharedCacher<String>,
+    _ key: String,
+    _ tags: CacheTag...
+  ) async throws -> String? {
+    let finding = try await look(node, key) { wish in
+      wish.takesLease = false
+      wish.tags = tags
+    }
+    if case .entry(let entry, _, _) = finding { return entry.value }
+    guard case .missing(nil) = finding else {
+      throw SharedCacherConformance.Violation(
+        rule: rule,
+        description: "An entry that was removed by a tag is no fallback."
+      )
+    }
+    return nil
+  }
+
+  private func fill(
+    _ value: String,
+    _ key: String,
+    _ tag: CacheTag,
+    by node: any SharedCacher<String>
+  ) async throws {
+    guard case .granted(let lease, nil) = try await look(node, key, { $0.tags = [tag] }) else {
+      return try require(
+        false,
+        "A key without a valid entry has a lease to grant, and no fallback."
+      )
+    }
+    let fill = try await node.fill(Self.tagged(value, tag), under: lease)
+    try require(fill == .stored, "A value that was fetched under a valid lease is stored.")
+  }
+
+  func fencedByTagRemoval() async throws {
+    guard case .granted(let lease, _) = try await look(a, "key", { $0.tags = ["one", "two"] })
+    else {
+      return try require(false, "A key without an entry has a lease to grant.")
+    }
+    _ = try await look(a, "second") { $0.tags = ["two"] }
+    try await b.remove(.tags(["two"]), reach: .shared)
+    guard case .granted = try await look(b, "second", { $0.tags = ["two"] }) else {
+      return try require(false, "A lease from before the removal keeps no node from fetching.")
+    }
+    // Another node uses the tag again before the fill.
+    try await fill("other", "other", "two", by: b)
+    let fill = try await a.fill(Self.tagged("old", "one", "two"), under: lease)
+    try require(fill == .superseded, "The fill is superseded.")
+    try require(try await value(b, "key", "one", "two") == nil, "The older value is not stored.")
+  }
+
+  func removesByTag() async throws {
+    try await fill("filled", "1", "one", by: a)
+    try await fill("filled", "2", "two", by: a)
+    try await a.store(["3": Self.tagged("stored", "one", "two"), "4": Self.entry("stored")])
+    for key in ["1", "3"] {
+      let isThere = try await value(b, key, "one") != nil
+      try require(isThere, "An entry is found until it is removed.")
+    }
+    try await b.remove(.tags(["one"]), reach: .shared)
+    for node in [a, b] {
+      try require(try await value(node, "1", "one") == nil, "A value that was filled is gone.")
+      try require(try await value(node, "2", "two") != nil, "A value with another tag stays.")
+      try require(try await value(node, "3", "one", "two") == nil, "A stored value is gone.")
+      try require(try await value(node, "4") != nil, "A value without a tag stays.")
+    }
+    try await fill("new", "1", "one", by: b)
+    try require(try await value(a, "1", "one") == "new", "A value that is fetched later is found.")
+    try require(
+      try await value(a, "3", "one", "two") == nil,
+      "The new use of a tag restores nothing."
+    )
+  }
+
+  func announcesTagRemoval() async throws {
+    try await fill("filled", "key", "filled", by: a)
+    try await a.store(["key": Self.tagged("stored", "stored")])
+    try await fill("filled", "other", "read", by: b)
+    _ = try await value(a, "other", "read")
+    for tag: CacheTag in ["filled", "stored", "read"] {
+      let announcements = Announcements(of: a)
+      try await b.remove(.tags([tag]), reach: .shared)
+      await announcements.waitForRemoval(of: tag, key: tag == "read" ? "other" : "key")
+    }
+  }
+
   // MARK: - Announcements
 
   func announcesToReaders() async throws {

@@ -29,6 +29,8 @@ public struct SharedCacherConformance: Sendable {
     case fencedByRemoval
     /// Nothing is stored under a lease that is older than the removal of everything.
     case fencedByCompleteRemoval
+    /// Nothing is stored under a lease that is older than a removal by one of the tags of its key.
+    case fencedByTagRemoval
     /// Nothing is stored under a lease that is older than the change of its value at the origin.
     case fencedByOutdating
     /// Nothing is stored under a lease that is older than a value that was stored.
@@ -37,6 +39,10 @@ public struct SharedCacherConformance: Sendable {
     case fencedStore
     /// An outdated entry is a fallback, and no answer.
     case outdatedIsFallback
+    /// A removal by a tag removes the entries that were filled or stored with it, whatever their keys, and no others.
+    case removesByTag
+    /// A removal by a tag is announced to the nodes that have looked for a key with it, or filled or stored one.
+    case announcesTagRemoval
     /// A node that has a version gets a newer one, or the lease.
     case newerThan
     /// A failure is passed to the nodes that wait for the fetch, and to no others.
@@ -94,6 +100,9 @@ public struct SharedCacherConformance: Sendable {
       try await checks.fence(.superseded) { try await $0.remove(.keys(["key"]), reach: .shared) }
     case .fencedByCompleteRemoval:
       try await checks.fence(.cleared) { try await $0.remove(.all, reach: .shared) }
+    case .fencedByTagRemoval: try await checks.fencedByTagRemoval()
+    case .removesByTag: try await checks.removesByTag()
+    case .announcesTagRemoval: try await checks.announcesTagRemoval()
     case .fencedByOutdating: try await checks.fence(.superseded) { try await $0.outdate(["key"]) }
     case .fencedByStore:
       try await checks.fence(.superseded) { try await $0.store(["key": Checks.entry("stored")]) }

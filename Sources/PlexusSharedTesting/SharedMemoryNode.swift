@@ -241,6 +241,7 @@ extension SharedMemoryNode {
     try await call { content, _, nodes in
       switch what {
       case .keys(let keys): ((), content.remove(keys, by: number))
+      case .tags(let tags): ((), content.remove(tags, by: number))
       case .all: ((), content.removeAll(by: number, nodes: nodes))
       }
     }

@@ -36,6 +36,9 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
   private var lastToken: UInt64 = 0
   private var lastNonce: UInt64 = 1
   private var interested: [String: Set<Int>] = [:]
+  /// The tokens of the last removals by tags.
+  private var marks: [CacheTag: UInt64] = [:]
+  private var interestedInTags: [CacheTag: Set<Int>] = [:]
   let leaseTime: Duration
 
   init(leaseTime: Duration) {
@@ -53,6 +56,8 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
     lastNonce += 1
     epoch = Epoch(counter: max(counter, epoch.counter) + 1, nonce: lastNonce)
     interested = [:]
+    interestedInTags = [:]
+    marks = [:]
     return [Announcement(nodes: nodes, change: .everything)]
   }
 
@@ -65,9 +70,10 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
     at now: Duration
   ) -> SharedFinding<Value> {
     interested[key, default: []].insert(node)
+    for tag in wish.tags { interestedInTags[tag, default: []].insert(node) }
     var record = records[key] ?? Record()
     var previous: CacheEntry<Value>?
-    if let entry = record.entry, record.epoch == epoch {
+    if let entry = record.entry, record.epoch == epoch, !isRemoved(record.token, wish.tags) {
       let version = version(record.token)
       if record.outdatedBy <= record.token, wish.newerThan.map({ $0 < version }) ?? true {
         return .entry(entry, age: now - record.storedAt, version)
@@ -76,7 +82,7 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
     }
     if let lease = record.lease,
       lease.version.epoch != epoch.counter || lease.version.nonce != epoch.nonce
-        || lease.until <= now
+        || lease.until <= now || isRemoved(lease.version.token, wish.tags)
     {
       record.lease = nil
     }
@@ -107,6 +113,10 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
       return (.cleared, [])
     }
     guard holds else { return (.superseded, []) }
+    if isRemoved(lease.version.token, entry.tags) {
+      return (.superseded, release([lease], because: nil, by: node, at: now))
+    }
+    for tag in entry.tags { interestedInTags[tag, default: []].insert(node) }
     record.entry = entry
     record.epoch = epoch
     record.token = lease.version.token
@@ -132,6 +142,7 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
       record.token = nextToken()
       record.storedAt = now
       records[key] = record
+      for tag in entry.tags { interestedInTags[tag, default: []].insert(node) }
     }
     return announce(Array(entries.keys), by: node, keepsOwn: true)
   }
@@ -167,6 +178,17 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
     return announce(Array(keys), by: node, keepsOwn: false)
   }
 
+  mutating func remove(_ tags: Set<CacheTag>, by node: Int) -> [Announcement] {
+    let token = nextToken()
+    var nodes: Set<Int> = []
+    for tag in tags {
+      marks[tag] = token
+      nodes.formUnion(interestedInTags.removeValue(forKey: tag) ?? [])
+    }
+    nodes.remove(node)
+    return nodes.isEmpty ? [] : [Announcement(nodes: nodes, change: .tagged(tags))]
+  }
+
   mutating func removeAll(by node: Int, nodes: Set<Int>) -> [Announcement] {
     raise(above: epoch.counter, nodes: nodes.subtracting([node]))
   }
@@ -177,6 +199,7 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
       records[key]?.lease?.until = now + leaseTime
     }
     for key in interested.keys { interested[key]?.remove(node) }
+    for tag in interestedInTags.keys { interestedInTags[tag]?.remove(node) }
   }
 
   /// Renews the leases of a node that have not expired.
@@ -191,6 +214,11 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
 
   private func version(_ token: UInt64) -> SharedVersion {
     SharedVersion(epoch: epoch.counter, nonce: epoch.nonce, token: token)
+  }
+
+  /// Returns whether a value with a token was removed by one of its tags.
+  private func isRemoved(_ token: UInt64, _ tags: [CacheTag]) -> Bool {
+    tags.contains { tag in marks[tag].map { token <= $0 } ?? false }
   }
 
   private mutating func nextToken() -> UInt64 {

@@ -46,6 +46,7 @@ let package = Package(
       dependencies: [
         .product(name: "Plexus", package: "plexus"),
         .product(name: "PlexusNetworking", package: "plexus"),
+        .product(name: "PlexusSharedTesting", package: "plexus"),
         .product(name: "PlexusStorage", package: "plexus"),
         .product(name: "PlexusTesting", package: "plexus"),
       ],

@@ -31,6 +31,16 @@ import Testing
     #expect(try options("--cache=x", "--no-cache")?.cache == .nowhere)
   }
 
+  @Test func `name a Redis server by its host and port, or by its socket`() throws {
+    #expect(try options()?.redis == nil)
+    #expect(try options("--redis", "localhost:6379")?.redis == .port(6379, host: "localhost"))
+    #expect(try options("--redis=[::1]:1")?.redis == .port(1, host: "::1"))
+    #expect(try options("--redis", "/run/redis.sock")?.redis == .socket(path: "/run/redis.sock"))
+    for text in ["localhost", ":6379", "localhost:", "localhost:0", "localhost:65536", ""] {
+      #expect(throws: UsageError.self) { try Options.parse(["--redis", text]) }
+    }
+  }
+
   @Test(arguments: [
     ("--speed", "max", Pace.maximum), ("--speed", "1", .live(speed: 1)),
     ("--speed", "2.5", .live(speed: 2.5)), ("--speed", "100000", .live(speed: 100_000)),

@@ -1,4 +1,5 @@
 import Plexus
+import PlexusSharedTesting
 import PlexusTesting
 import TestSupport
 import Testing
@@ -26,6 +27,29 @@ import Testing
     #expect(trust.holds)
     trust.end()
     #expect(!trust.holds)
+  }
+
+  @Test func `D17: a copy is used without asking the engine, until the trust ends`() async throws {
+    // With the clock of the system, which hits read without a call.
+    let node = SharedNode(SharedMemory<String>(), clock: ContinuousClock()) { _ in "1" }
+    _ = try await node.map.request("k")
+    for _ in 0..<100 { #expect(try await node.map.request("k") == "1") }
+    #expect(try await node.map.request(["k"])["k"]?.get() == "1")
+    #expect(try await node.map.response("k").source == .memory)
+    #expect(node.cacher.lookCount == 1)
+    node.cacher.trust.end()
+    _ = try await node.map.request("k")
+    #expect(node.cacher.lookCount == 2)
+    _ = try await node.map.response("k")
+    #expect(node.cacher.lookCount == 3)
+    // Reconnected: the copy is confirmed, and used again.
+    node.cacher.reconnect()
+    for _ in 0..<3 { _ = try await node.map.request("k") }
+    #expect(node.cacher.lookCount == 4)
+    node.cacher.trust.extend(until: node.cacher.trust.now)
+    _ = try await node.map.request("k")
+    #expect(node.cacher.lookCount == 5)
+    #expect(node.fetchCount == 1)
   }
 
   @Test func `lasts as long as can be expressed`() {

@@ -15,18 +15,26 @@ struct SharedNode: Sendable {
   ///   - engine: The engine.
   ///   - clock: The clock of the map.
   ///   - policy: The policy of the map.
+  ///   - tagging: Returns the tags of a key.
   ///   - fetch: Returns the value of a key.
   init(
     _ engine: SharedMemory<String>,
-    clock: ManualClock,
+    clock: any Clock<Duration>,
     policy: CachePolicy = CachePolicy(),
+    tagging: (@Sendable (String) -> [CacheTag])? = nil,
     fetch: @escaping @Sendable (String) throws -> String
   ) {
     let (fetches, gate) = (Log<String>(), gate)
     gate.open()
     self.fetches = fetches
     cacher = engine.node()
-    map = MultiplexerMap(id: "values", policy: policy, cacher: cacher, clock: clock) { key in
+    map = MultiplexerMap(
+      id: "values",
+      policy: policy,
+      cacher: cacher,
+      tagging: tagging,
+      clock: clock
+    ) { key in
       fetches.append(key)
       try await gate.wait()
       return try fetch(key)

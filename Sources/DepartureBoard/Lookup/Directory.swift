@@ -15,6 +15,9 @@ import Synchronization
 /// ``flush()``. Airlines, aircraft and destinations are then read from disk for a month, because they do not
 /// change within a day, and badges without a limit. All other values are always requested, the weather with a
 /// conditional request; their copies are used as stale values while the origin is unavailable.
+///
+/// With a shared tier, values are kept there in place of the disk, except badges: all boards together fetch each value
+/// once, and forget all of them together.
 final class Directory: Sendable {
   private let airlines: MultiplexerMap<String, Airline?>
   private let aircraft: MultiplexerMap<String, Aircraft?>
@@ -33,14 +36,25 @@ final class Directory: Sendable {
   ///   - client: The client of the origin.
   ///   - clock: The clock that measures the age of values.
   ///   - cache: The folder for persistent copies, or `nil` for none.
+  ///   - tier: The tier of all boards for copies in place of the folder, or `nil` for none.
   /// - Throws: A `StorageError` if the folder cannot be used.
-  init(client: OriginClient, clock: DayClock, cache: CacheFolder? = nil) throws {
+  init(
+    client: OriginClient,
+    clock: DayClock,
+    cache: CacheFolder? = nil,
+    tier: SharedTier? = nil
+  ) throws {
     let repository = repository
     badges = Badges(origin: client.address, folder: cache?.media)
+    let cache = tier == nil ? cache : nil
+    func cacher<Value: Codable & Sendable>(_ name: String) throws -> (any Cacher<Value>)? {
+      if let tier { return tier.cacher(name) }
+      return try cache.map { try $0.cacher(name) }
+    }
     airlines = MultiplexerMap(
       id: "airlines",
       policy: .fixed,
-      cacher: try cache?.cacher("airlines"),
+      cacher: try cacher("airlines"),
       clock: clock
     ) { key in
       try await client.value(at: "/airlines/\(key)")
@@ -48,7 +62,7 @@ final class Directory: Sendable {
     aircraft = MultiplexerMap(
       id: "aircraft",
       policy: .fixed,
-      cacher: try cache?.cacher("aircraft"),
+      cacher: try cacher("aircraft"),
       clock: clock
     ) { key in
       try await client.value(at: "/aircraft/\(key)")
@@ -56,7 +70,7 @@ final class Directory: Sendable {
     origins = MultiplexerMap(
       id: "origins",
       policy: .changing,
-      cacher: try cache?.cacher("origins"),
+      cacher: try cacher("origins"),
       clock: clock
     ) { key in
       try await client.value(at: "/airports/\(key)")
@@ -64,7 +78,7 @@ final class Directory: Sendable {
     destinations = MultiplexerMap(
       id: "destinations",
       policy: .fixed,
-      cacher: try cache?.cacher("destinations"),
+      cacher: try cacher("destinations"),
       clock: clock
     ) { key in
       try await client.value(at: "/airports/\(key)")
@@ -72,7 +86,7 @@ final class Directory: Sendable {
     weather = MultiplexerMap(
       id: "weather",
       policy: .renewed,
-      cacher: try cache.map { UntrustedCopies(try $0.cacher("weather")) },
+      cacher: try cache.map { UntrustedCopies(try $0.cacher("weather")) } ?? cacher("weather"),
       clock: clock
     ) { key, context in
       try await client.renewal(at: "/weather/\(key)", context, by: clock)
@@ -90,6 +104,15 @@ final class Directory: Sendable {
   /// - Throws: A `MuxRepositoryError` with the values that could not be written.
   func flush() async throws {
     try await repository.flushAll()
+  }
+
+  /// Forgets all values, on every board that shares them.
+  ///
+  /// When this returns, no board shows a value that was fetched before.
+  ///
+  /// - Throws: A `MuxRepositoryError` if the shared tier cannot be reached.
+  func forgetEverywhere() async throws {
+    try await repository.clearAll(.everywhere)
   }
 
   /// Removes temporary files from the disk.

@@ -40,6 +40,8 @@ extension Options {
       case "--no-cache":
         try word.refuseValue()
         options.cache = .nowhere
+      case "--redis":
+        options.redis = try word.value(from: &rest, server)
       default:
         throw .unknownOption(word.option)
       }
@@ -78,6 +80,10 @@ extension Options {
   private static let filter = Expectation("a search text") { $0 }
 
   private static let folder = Expectation("a folder") { text in text.isEmpty ? nil : text }
+
+  private static let server = Expectation("a server as HOST:PORT, or the path of a socket") {
+    ServerAddress($0)
+  }
 
   private static let time = Expectation("a time of the day as HH:MM") { ClockTime($0) }
 }

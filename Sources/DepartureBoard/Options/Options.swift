@@ -16,6 +16,29 @@ struct Options: Equatable, Sendable {
   var filter = ""
   /// The storage of fetched values for later runs.
   var cache = CacheChoice.standard
+  /// The Redis server over which several boards share fetched values, or `nil` for none.
+  var redis: ServerAddress?
+}
+
+/// The address of a server on this machine or another one.
+enum ServerAddress: Equatable, Sendable {
+  case port(UInt16, host: String)
+  case socket(path: String)
+
+  /// Reads `HOST:PORT`, or the path of a socket, which begins with a slash.
+  init?(_ text: String) {
+    if text.hasPrefix("/") {
+      self = .socket(path: text)
+      return
+    }
+    guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]),
+      port > 0
+    else { return nil }
+    let host = text[..<colon]
+    guard !host.isEmpty else { return nil }
+    let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
+    self = .port(port, host: String(isBracketed ? host.dropFirst().dropLast() : host))
+  }
 }
 
 /// The speed of the replay.

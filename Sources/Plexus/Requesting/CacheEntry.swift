@@ -13,6 +13,7 @@
 /// - ``directives``
 /// - ``timeToLive``
 /// - ``generation``
+/// - ``tags``
 public struct CacheEntry<Value: Sendable>: Sendable {
   /// The value.
   public var value: Value
@@ -32,6 +33,10 @@ public struct CacheEntry<Value: Sendable>: Sendable {
   /// A cacher that counts removals does not store the entry if its key has been removed since. With `nil`, it stores
   /// the entry in any case. The generation is not stored: entries that are read have none.
   public var generation: CacheGeneration?
+  /// The tags of the key, for a ``SharedCacher``; other cachers ignore them.
+  ///
+  /// Entries that are read have none.
+  public var tags: [CacheTag] = []
 
   /// Creates an entry.
   ///

@@ -5,7 +5,8 @@ extension MultiplexerMap {
   /// time in proportion to their number, whatever the size of the map. When it returns, the stored copies of values
   /// that were in memory are removed. A copy that exists only in storage is checked when it is read next: if it is
   /// older than this call, it is not used, and is removed. The map remembers that only until it is released, and a
-  /// program that ends earlier keeps such copies. To sign out, call ``clear()``.
+  /// program that ends earlier keeps such copies. To sign out, call ``clear()``. A ``SharedCacher`` removes all of them,
+  /// for all processes.
   ///
   /// - Parameter tags: The tags. The closure passed at the creation of the map assigns them to keys.
   /// - Throws: A ``CacherError`` that names the stored copies that may still exist. This map does not use them, and

@@ -216,10 +216,57 @@ public final actor MuxRepository {
   /// - Parameter tags: The tags.
   /// - Throws: ``MuxRepositoryError`` with the errors of the members that failed. The others are cleared nevertheless.
   public nonisolated func clear(tags: Set<CacheTag>) async throws {
+    try await Self.clear(members(), tags: tags)
+  }
+
+  /// Removes the values of all members that have one of some tags, with a guarantee for other processes.
+  ///
+  /// It does what ``clear(tags:)`` does. With ``ClearReach/here`` the entries of shared cachers stay, and with
+  /// ``ClearReach/everywhere`` it also waits until no process uses its copies of them. Each process confirms its other
+  /// copies of the members, too, before it uses them again.
+  ///
+  /// A shared cacher removes every entry with one of the tags, also if no process has its key in memory.
+  ///
+  /// - Parameters:
+  ///   - tags: The tags.
+  ///   - reach: The processes for which the removal holds when the call returns.
+  /// - Throws: ``MuxRepositoryError`` with the errors of the members that failed. The others are cleared nevertheless.
+  public nonisolated func clear(tags: Set<CacheTag>, _ reach: ClearReach) async throws {
     let members = members()
+    switch reach {
+    case .shared:
+      try await Self.clear(members, tags: tags)
+    case .here:
+      var others: [any RepositoryMember] = []
+      for member in members {
+        if let shared = member as? any SharedMember, shared.isShared {
+          shared.forgetHere(tags: tags)
+        } else {
+          others.append(member)
+        }
+      }
+      try await Self.clear(others, tags: tags)
+    case .everywhere:
+      var failures: [MuxRepositoryError.Failure] = []
+      do {
+        try await Self.clear(members, tags: tags)
+      } catch {
+        failures = error.failures
+      }
+      failures += await Self.ask(members) {
+        try await ($0 as? any SharedMember)?.removeEverywhere(tags: tags)
+      }
+      guard failures.isEmpty else { throw MuxRepositoryError(failures: failures) }
+    }
+  }
+
+  private nonisolated static func clear(
+    _ members: [any RepositoryMember],
+    tags: Set<CacheTag>
+  ) async throws(MuxRepositoryError) {
     // A fetch that starts now can still read a value that a later member has not dropped: all of them drop again.
     for member in members { member.forget(tags: tags) }
-    let failures = await Self.ask(members) { try await $0.clear(tags: tags) }
+    let failures = await ask(members) { try await $0.clear(tags: tags) }
     guard failures.isEmpty else { throw MuxRepositoryError(failures: failures) }
   }
 

@@ -2,6 +2,13 @@
 public enum RedisAddress: Sendable, Hashable {
   /// A server reached over TCP without encryption.
   case tcp(host: String, port: UInt16)
+  /// A server reached over TCP with encryption: TLS 1.2 or later.
+  ///
+  /// The server's certificate has to be valid for the host, and issued by an authority of the file `ca`, in PEM format,
+  /// or by one that the system trusts. There is no connection without encryption in place of one that fails.
+  ///
+  /// It needs the trait `TLS` of the package, which uses the OpenSSL of the system.
+  case tls(host: String, port: UInt16, ca: String?)
   /// A server reached through a socket in the file system.
   case unix(path: String)
 }
@@ -10,7 +17,8 @@ extension RedisAddress: CustomStringConvertible {
   /// The host and port, or the path.
   public var description: String {
     switch self {
-    case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+    case .tcp(let host, let port), .tls(let host, let port, _):
+      host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
     case .unix(let path): path
     }
   }

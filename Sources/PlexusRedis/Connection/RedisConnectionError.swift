@@ -2,6 +2,8 @@
 enum RedisConnectionError: Error, Hashable, CustomStringConvertible {
   /// The server cannot be reached: the command was not sent.
   case unreachable(address: RedisAddress, reason: String)
+  /// This build has no encryption.
+  case noEncryption(address: RedisAddress)
   /// The server refused the connection's credentials, protocol version or database: the command was not sent.
   case refused(address: RedisAddress, RedisError)
   /// Too many bytes wait to be sent: the command was not sent.
@@ -17,7 +19,7 @@ enum RedisConnectionError: Error, Hashable, CustomStringConvertible {
   var mayHaveTakenEffect: Bool {
     switch self {
     case .timedOut, .lost, .closed: true
-    case .unreachable, .refused, .outboxFull: false
+    case .unreachable, .noEncryption, .refused, .outboxFull: false
     }
   }
 
@@ -25,6 +27,11 @@ enum RedisConnectionError: Error, Hashable, CustomStringConvertible {
     switch self {
     case .unreachable(let address, let reason):
       "No Redis server can be reached at \(address): \(reason)."
+    case .noEncryption(let address):
+      """
+      The connection to \(address) needs TLS: enable the trait TLS of the package plexus, as in \
+      .package(url: "...", from: "...", traits: ["TLS"]).
+      """
     case .refused(let address, let error):
       "The Redis server at \(address) refused the connection: \(error)"
     case .outboxFull(let bytes):

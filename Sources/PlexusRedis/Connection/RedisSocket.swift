@@ -22,6 +22,11 @@ final class RedisSocket: Sendable {
 
   let descriptor: Int32
 
+  #if TLS
+  /// The encryption, once it is established, if the address requires it.
+  private let encryption = Locked<TLSSession?>(nil)
+  #endif
+
   private init(owning descriptor: Int32) {
     self.descriptor = descriptor
   }
@@ -48,7 +53,14 @@ final class RedisSocket: Sendable {
     var reason = "no address was found"
     for target in try targets(of: address) {
       switch connect(to: target, deadline: deadline, isStopped: isStopped) {
-      case .success(let socket): return socket
+      case .success(let socket):
+        guard case .tls(let host, _, let ca) = address else { return socket }
+        do throws(TLSFailure) {
+          try socket.encrypt(host: host, ca: ca, deadline: deadline, isStopped: isStopped)
+          return socket
+        } catch {
+          reason = error.reason
+        }
       case .failure(let failure): reason = failure.reason
       }
     }
@@ -57,6 +69,9 @@ final class RedisSocket: Sendable {
 
   /// Reads the bytes that have arrived, as far as they fit.
   func read(into buffer: inout [UInt8]) -> Transfer {
+    #if TLS
+    if let session = encryption.withLock({ $0 }) { return session.read(into: &buffer) }
+    #endif
     let count = buffer.count
     let result = unsafe buffer.withUnsafeMutableBytes { bytes in
       retrying { unsafe recv(descriptor, bytes.baseAddress, count, 0) }
@@ -68,6 +83,9 @@ final class RedisSocket: Sendable {
 
   /// Writes bytes, as far as the system takes them.
   func write(_ bytes: ArraySlice<UInt8>) -> Transfer {
+    #if TLS
+    if let session = encryption.withLock({ $0 }) { return session.write(bytes) }
+    #endif
     #if canImport(Darwin)
     let flags: Int32 = 0
     #else
@@ -125,7 +143,7 @@ extension RedisSocket {
           address: unsafe withUnsafeBytes(of: socketAddress) { unsafe Array($0) }
         )
       ]
-    case .tcp(let host, let port):
+    case .tcp(let host, let port), .tls(let host, let port, _):
       var hints = unsafe addrinfo()
       unsafe hints.ai_family = AF_UNSPEC
       #if canImport(Glibc)
@@ -193,6 +211,31 @@ extension RedisSocket {
       return .success(connected)
     }
     return .failure(ConnectFailure(reason: "the connection is closed"))
+  }
+
+  /// Encrypts the connection, before anything else is sent.
+  private func encrypt(
+    host: String,
+    ca: String?,
+    deadline: Nanoseconds,
+    isStopped: () -> Bool
+  ) throws(TLSFailure) {
+    #if TLS
+    let session = try TLSSession(over: descriptor, host: host, ca: ca)
+    while let need = try session.handshake() {
+      guard !isStopped() else { throw TLSFailure(reason: "the connection is closed") }
+      let remaining = deadline - .now
+      guard remaining > 0 else {
+        throw TLSFailure(reason: "the server did not answer the TLS handshake in time")
+      }
+      var readiness = Readiness()
+      readiness.watch(descriptor, for: need == .toRead ? .readable : .writable)
+      readiness.wait(milliseconds: Int32(min(remaining / 1_000_000 + 1, 100)))
+    }
+    encryption.withLock { $0 = session }
+    #else
+    throw TLSFailure(reason: "this build has no TLS")
+    #endif
   }
 
   private func configure(isTCP: Bool) {

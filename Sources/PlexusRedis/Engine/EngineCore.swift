@@ -58,6 +58,9 @@ final class EngineCore: Sendable {
       options.nearLease >= .milliseconds(200) && options.fetchLease >= .milliseconds(200),
       "The leases of a Redis engine last at least 200 milliseconds"
     )
+    #if !TLS
+    if case .tls = address { throw RedisConnectionError.noEncryption(address: address) }
+    #endif
     self.options = options
     var settings = RedisConnection.Settings(address)
     settings.user = options.user

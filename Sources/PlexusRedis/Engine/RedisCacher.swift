@@ -140,7 +140,8 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     let lease = TierLease(lease)
     // However the call ends, the lease is no longer used.
     space.drop([lease])
-    switch try await space.tier.fill(try payload(entry), under: lease) {
+    let tags = entry.tags.map(\.name)
+    switch try await space.tier.fill(try payload(entry), under: lease, tags: tags) {
     case .stored: return .stored
     case .cleared: return .cleared
     case .superseded: return .superseded
@@ -187,23 +188,16 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     switch what {
     case .keys(let keys):
       try await naming { try await space.tier.remove(keys) }
-      // The copies of single keys are not registered: the time of their trust is waited for.
-      if reach == .everywhere { try await removeEverywhere() }
+    case .tags(let tags):
+      try await space.tier.remove(tags: tags.map(\.name))
     case .all:
+      let epoch = try await space.tier.removeAll()
       if reach == .everywhere {
-        try await removeEverywhere()
-      } else {
-        try await space.tier.removeAll()
+        try await space.waitForAcknowledgements(of: TierMark(epoch: epoch))
       }
+      return
     }
-  }
-
-  /// Removes everything, and waits for all nodes.
-  private func removeEverywhere() async throws {
-    let epoch = try await space.tier.removeAll()
-    // This node acknowledges it first.
-    try await space.beat()
-    try await space.waitForAcknowledgements(of: epoch)
+    if reach == .everywhere { try await space.waitForAcknowledgements(of: space.tier.fence()) }
   }
 
   /// The number of removals of everything, as far as this process knows.
@@ -212,11 +206,13 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   }
 
   func store(_ entries: [String: CacheEntry<Value>]) async throws {
-    var payloads: [UInt64?: [(key: String, payload: [UInt8])]] = [:]
+    var payloads: [UInt64?: [(key: String, payload: [UInt8], tags: [String])]] = [:]
     var failures: [String: any Error] = [:]
     for (key, entry) in entries {
       do {
-        payloads[entry.generation?.number, default: []].append((key, try payload(entry)))
+        let payload = try payload(entry)
+        payloads[entry.generation?.number, default: []]
+          .append((key, payload, entry.tags.map(\.name)))
       } catch {
         failures[key] = error
       }
@@ -267,5 +263,6 @@ extension Tier.Wish {
     newerThan = wish.newerThan.map { TierVersion($0) }
     takesLease = wish.takesLease
     awaited = wish.awaited?.token ?? 0
+    tags = wish.tags.map(\.name)
   }
 }

@@ -42,7 +42,8 @@ public final actor RedisEngine {
   /// - Parameters:
   ///   - address: The address of the server.
   ///   - options: The settings.
-  /// - Throws: An error if the process has no thread or file descriptor left.
+  /// - Throws: An error if the process has no thread or file descriptor left, or if the address needs TLS and the trait
+  ///   `TLS` of the package is not enabled.
   /// - Precondition: The leases last at least 200 milliseconds.
   public init(_ address: RedisAddress, options: RedisOptions = RedisOptions()) throws {
     core = try EngineCore(address, options)

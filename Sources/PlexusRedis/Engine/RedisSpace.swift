@@ -6,8 +6,8 @@ final class RedisSpace: Sendable {
   private struct State: Sendable {
     var handlers: [@Sendable (SharedChange) -> Void] = []
     var leases: Set<TierLease> = []
-    /// The epoch from before which there is no trusted copy.
-    var acknowledged: TierEpoch?
+    /// The mark from before which there is no trusted copy.
+    var acknowledged: TierMark?
   }
 
   let tier: Tier
@@ -34,12 +34,13 @@ final class RedisSpace: Sendable {
   func hear(_ subject: TierNames.Subject) {
     switch subject {
     case .entry(let key), .lease(let key): announce(.changed([key]))
-    case .epoch: loseTrack()
+    case .tag(let name): announce(.tagged([CacheTag(name)]))
+    case .epoch, .fence: loseTrack()
     case .acknowledgements: acknowledgements.ring()
     }
   }
 
-  /// Handles the loss of announcements, or the removal of everything.
+  /// Handles the loss of announcements, or a change that all nodes acknowledge.
   func loseTrack() {
     trust.end()
     announce(.everything)
@@ -54,18 +55,21 @@ final class RedisSpace: Sendable {
 
   /// Sends a heartbeat to the server, and extends the trust by its answer.
   func beat() async throws {
-    // Twice if the epoch has changed: it is acknowledged once older copies are no longer trusted.
-    for _ in 0..<3 {
+    // Again if the mark has changed: it is acknowledged once older copies are no longer trusted. Heartbeats that overtake
+    // each other acknowledge the newest mark in the end.
+    while true {
       let acknowledged = state.withLock { $0.acknowledged }
       let sent = trust.now
-      let epoch = try await tier.beat(acknowledging: acknowledged, trust: nearLease)
-      if epoch == acknowledged {
+      let mark = try await tier.beat(acknowledging: acknowledged, trust: nearLease)
+      if let acknowledged, !mark.isNewer(than: acknowledged) {
         trust.extend(until: sent.advanced(by: nearLease * 9 / 10))
         break
       }
       trust.end()
       announce(.everything)
-      state.withLock { $0.acknowledged = epoch }
+      state.withLock { state in
+        if state.acknowledged.map({ mark.isNewer(than: $0) }) ?? true { state.acknowledged = mark }
+      }
     }
     let leases = state.withLock { Array($0.leases) }
     guard !leases.isEmpty else { return }
@@ -97,10 +101,12 @@ final class RedisSpace: Sendable {
 
   // MARK: - Removals
 
-  /// Waits until all nodes have acknowledged an epoch, or no longer trust their copies.
-  func waitForAcknowledgements(of epoch: TierEpoch) async throws {
+  /// Waits until all nodes have acknowledged a mark, or no longer trust their copies.
+  func waitForAcknowledgements(of mark: TierMark) async throws {
+    // This node acknowledges it first.
+    try await beat()
     while true {
-      let remaining = try await tier.trust(beyond: epoch)
+      let remaining = try await tier.trust(beyond: mark)
       guard remaining > .zero else { return }
       // An own heartbeat ends the tracking of the acknowledgements.
       await acknowledgements.wait(atMost: min(remaining, .milliseconds(20)))

@@ -28,6 +28,8 @@ final class Tier: Sendable {
     var takesLease = true
     /// The token of the lease that the caller has waited for, whose failure it shares; 0 for none.
     var awaited: UInt64 = 0
+    /// The tags of the key.
+    var tags: [String] = []
 
     init(_ key: String) {
       self.key = key
@@ -39,8 +41,8 @@ final class Tier: Sendable {
   let schema: String
   private let times: Times
   private let connection: RedisConnection
-  /// The highest epoch that this node has seen.
-  private let known = Locked<TierEpoch?>(nil)
+  /// The highest epoch and the highest token that this node has seen.
+  private let known = Locked<(epoch: TierEpoch?, token: UInt64)>((nil, 0))
 
   /// - Parameters:
   ///   - space: The name of the space.
@@ -63,7 +65,7 @@ final class Tier: Sendable {
   }
 
   /// The highest epoch that this node has seen.
-  var epoch: TierEpoch? { known.withLock { $0 } }
+  var epoch: TierEpoch? { known.withLock { $0.epoch } }
 
   // MARK: - Entries
 
@@ -72,17 +74,21 @@ final class Tier: Sendable {
   /// - Returns: A finding for each wish, in the same order, or what the look for it has failed with.
   func look(for wishes: [Wish]) async -> [Result<TierFinding, any Error>] {
     let parts = await run(TierScripts.look, inPartsOf: wishes) { wishes in
+      var tags = TagNumbers()
       var call = RedisScript.Call(
         keys: [names.epoch, names.tokens],
-        arguments: [.text(node), milliseconds(times.lease), nonce, knownEpoch, .text(schema)]
+        arguments: [.text(node), milliseconds(times.lease)] + knowledge + [
+          .text(schema), milliseconds(times.retention), .number(Int64(wishes.count)),
+        ]
       )
       for wish in wishes {
-        call.keys += [names.entry(wish.key), names.lease(wish.key), names.failure(wish.key)]
+        call.keys += [names.entry(wish.key), names.lease(wish.key), names.fetch(wish.key)]
         call.arguments += [
           .text(wish.newerThan?.epoch.description ?? ""), number(wish.newerThan?.token ?? 0),
-          wish.takesLease ? 1 : 0, number(wish.awaited),
+          wish.takesLease ? 1 : 0, number(wish.awaited), .text(tags.numbers(of: wish.tags)),
         ]
       }
+      call.keys += tags.names.map { names.tag($0) }
       return call
     }
     return parts.flatMap { wishes, reply in
@@ -101,6 +107,22 @@ final class Tier: Sendable {
     }
   }
 
+  /// The tags of the keys of one call, each of them once.
+  private struct TagNumbers {
+    private(set) var names: [String] = []
+    private var indices: [String: Int] = [:]
+
+    /// Returns the numbers of some tags, from 1, as a script reads them.
+    mutating func numbers(of tags: [String]) -> String {
+      tags.map { tag in
+        if let index = indices[tag] { return "\(index)" }
+        names.append(tag)
+        indices[tag] = names.count
+        return "\(names.count)"
+      }.joined(separator: " ")
+    }
+  }
+
   private func finding(
     _ value: RESPValue,
     of key: String,
@@ -113,6 +135,7 @@ final class Tier: Sendable {
       guard index < parts.count, let fields = parts[index].elements, fields.count == 3,
         let token = fields[0].integer, let age = fields[1].integer, let payload = fields[2].bytes
       else { return nil }
+      note(token: UInt64(clamping: token))
       return TierEntry(
         version: TierVersion(epoch: epoch, token: UInt64(clamping: token)),
         age: .milliseconds(age),
@@ -128,6 +151,7 @@ final class Tier: Sendable {
     case ("granted", 3):
       guard let token = parts[1].integer else { throw TierError.unexpectedReply }
       let version = TierVersion(epoch: epoch, token: UInt64(clamping: token))
+      note(token: version.token)
       return .granted(TierLease(key: key, version: version), previous: entry(2))
     case ("busy", 4):
       guard let token = parts[1].integer, let remaining = parts[2].integer else {
@@ -146,11 +170,23 @@ final class Tier: Sendable {
   }
 
   /// Stores a value that was fetched under a lease, and releases the lease.
-  func fill(_ payload: [UInt8], under lease: TierLease) async throws -> TierFill {
+  ///
+  /// - Parameters:
+  ///   - payload: The value.
+  ///   - lease: The lease.
+  ///   - tags: The tags of the key, as in the look that granted the lease.
+  /// - Returns: Whether the value was stored.
+  /// - Throws: An error of the connection.
+  func fill(
+    _ payload: [UInt8],
+    under lease: TierLease,
+    tags: [String] = []
+  ) async throws -> TierFill {
     let key = lease.key
     let reply = try await TierScripts.fill.run(
       on: connection,
-      keys: [names.epoch, names.entry(key), names.lease(key), names.failure(key)],
+      keys: [names.epoch, names.entry(key), names.lease(key), names.fetch(key)]
+        + tags.map { names.tag($0) },
       [
         .text(lease.version.epoch.description), number(lease.version.token), .text(node),
         .text(schema),
@@ -166,27 +202,34 @@ final class Tier: Sendable {
   /// Stores values that did not come from a fetch; a fetch in progress stores nothing.
   ///
   /// - Parameters:
-  ///   - payloads: The values.
+  ///   - payloads: The values, and the tags of their keys.
   ///   - required: The number of the epoch that they belong to: in another one they are not stored.
   /// - Throws: ``TierFailures`` with the keys whose values may not be stored.
   func store(
-    _ payloads: [(key: String, payload: [UInt8])],
+    _ payloads: [(key: String, payload: [UInt8], tags: [String])],
     requiring required: UInt64? = nil
   ) async throws {
     let parts = await run(TierScripts.store, inPartsOf: payloads) { payloads in
-      RedisScript.Call(
-        keys: [names.epoch, names.tokens]
-          + payloads.flatMap { [names.entry($0.key), names.lease($0.key)] },
-        arguments: [
-          nonce, knownEpoch, .text(schema), milliseconds(times.retention),
-          .text(required.map { "\($0)" } ?? ""),
-        ] + payloads.map { .data($0.payload) }
+      var tags = TagNumbers()
+      var call = RedisScript.Call(
+        keys: [names.epoch, names.tokens],
+        arguments: knowledge + [
+          .text(schema), milliseconds(times.retention), .text(required.map { "\($0)" } ?? ""),
+          .number(Int64(payloads.count)),
+        ]
       )
+      for payload in payloads {
+        call.keys += [names.entry(payload.key), names.lease(payload.key)]
+        call.arguments += [.data(payload.payload), .text(tags.numbers(of: payload.tags))]
+      }
+      call.keys += tags.names.map { names.tag($0) }
+      return call
     }
     try check(parts, \.key) { reply in
-      guard let first = reply.elements?.first, note(first) != nil else {
+      guard let elements = reply.elements, let first = elements.first, note(first) != nil else {
         throw TierError.unexpectedReply
       }
+      note(token: elements.dropFirst().last)
     }
   }
 
@@ -201,7 +244,7 @@ final class Tier: Sendable {
   func release(_ leases: [TierLease], because failure: [UInt8]?) async throws {
     let parts = await run(TierScripts.release, inPartsOf: leases) { leases in
       RedisScript.Call(
-        keys: leases.flatMap { [names.lease($0.key), names.failure($0.key)] },
+        keys: leases.flatMap { [names.lease($0.key), names.fetch($0.key)] },
         arguments: [.text(node), .data(failure ?? []), milliseconds(times.failure)]
           + arguments(of: leases)
       )
@@ -215,7 +258,7 @@ final class Tier: Sendable {
   func renew(_ leases: [TierLease]) async throws -> [TierLease] {
     let parts = await run(TierScripts.renew, inPartsOf: leases) { leases in
       RedisScript.Call(
-        keys: leases.map { names.lease($0.key) },
+        keys: leases.flatMap { [names.lease($0.key), names.fetch($0.key)] },
         arguments: [.text(node), milliseconds(times.lease)] + arguments(of: leases)
       )
     }
@@ -249,7 +292,7 @@ final class Tier: Sendable {
         arguments: [milliseconds(times.tombstone)]
       )
     }
-    try check(parts, \.self) { _ in }
+    try check(parts, \.self) { note(token: $0) }
   }
 
   /// Removes entries; a fetch in flight stores nothing.
@@ -259,13 +302,24 @@ final class Tier: Sendable {
     let parts = await run(TierScripts.remove, inPartsOf: Array(keys)) { keys in
       RedisScript.Call(
         keys: [names.epoch, names.tokens]
-          + keys.flatMap { [names.entry($0), names.lease($0), names.failure($0)] },
-        arguments: [nonce, knownEpoch, milliseconds(times.tombstone)]
+          + keys.flatMap { [names.entry($0), names.lease($0), names.fetch($0)] },
+        arguments: knowledge + [milliseconds(times.tombstone)]
       )
     }
-    try check(parts, \.self) { reply in
-      guard note(reply) != nil else { throw TierError.unexpectedReply }
+    try check(parts, \.self) { _ = try change($0) }
+  }
+
+  /// Removes the entries with one of some tags, whose keys need not be known; a fetch in flight stores nothing.
+  ///
+  /// - Throws: An error of the connection.
+  func remove(tags: some Collection<String>) async throws {
+    let parts = await run(TierScripts.removeTags, inPartsOf: Array(tags)) { tags in
+      RedisScript.Call(
+        keys: [names.epoch, names.tokens] + tags.map { names.tag($0) },
+        arguments: knowledge
+      )
     }
+    for (_, reply) in parts { _ = try change(try reply.get()) }
   }
 
   /// Removes everything: the epoch is raised.
@@ -275,8 +329,8 @@ final class Tier: Sendable {
   func removeAll() async throws -> TierEpoch {
     let reply = try await TierScripts.removeAll.run(
       on: connection,
-      keys: [names.epoch],
-      [nonce, knownEpoch]
+      keys: [names.epoch, names.tokens],
+      knowledge
     )
     guard let epoch = note(reply) else { throw TierError.unexpectedReply }
     return epoch
@@ -284,29 +338,40 @@ final class Tier: Sendable {
 
   // MARK: - Nodes
 
-  /// Registers the node or renews its registration, with the epoch that it has acknowledged.
+  /// Lets every node look for its copies again, which removes no entry.
   ///
-  /// - Parameters:
-  ///   - acknowledged: The epoch: the node has no copies of an earlier one.
-  ///   - trust: The time for which it trusts its copies.
-  /// - Returns: The present epoch.
-  /// - Throws: An error of the connection.
-  func beat(acknowledging acknowledged: TierEpoch?, trust: Duration) async throws -> TierEpoch {
-    let reply = try await TierScripts.beat.run(
+  /// - Returns: The mark that nodes acknowledge.
+  func fence() async throws -> TierMark {
+    let reply = try await TierScripts.fence.run(
       on: connection,
-      keys: [names.epoch, names.nodes, names.acknowledgements],
-      [.text(node), milliseconds(trust), .text(acknowledged?.description ?? ""), nonce]
+      keys: [names.epoch, names.tokens, names.fence],
+      knowledge
     )
-    guard let epoch = note(reply) else { throw TierError.unexpectedReply }
-    return epoch
+    return try change(reply)
   }
 
-  /// Returns the time for which nodes can still trust copies without having acknowledged an epoch; zero if all have.
-  func trust(beyond epoch: TierEpoch) async throws -> Duration {
+  /// Registers the node or renews its registration, with the mark that it has acknowledged.
+  ///
+  /// - Parameters:
+  ///   - acknowledged: The mark: the node trusts no copy from before it.
+  ///   - trust: The time for which it trusts its copies.
+  /// - Returns: The present mark.
+  /// - Throws: An error of the connection.
+  func beat(acknowledging acknowledged: TierMark?, trust: Duration) async throws -> TierMark {
+    let reply = try await TierScripts.beat.run(
+      on: connection,
+      keys: [names.epoch, names.tokens, names.nodes, names.acknowledgements, names.fence],
+      knowledge + [.text(node), milliseconds(trust), .text(acknowledged?.description ?? "")]
+    )
+    return try change(reply)
+  }
+
+  /// Returns the time for which nodes can still trust copies without having acknowledged a mark; zero if all have.
+  func trust(beyond mark: TierMark) async throws -> Duration {
     let reply = try await TierScripts.laggards.run(
       on: connection,
       keys: [names.nodes, names.acknowledgements],
-      [.text(epoch.description)]
+      [.text(mark.epoch.description), number(mark.fence)]
     )
     guard let longest = reply.integer else { throw TierError.unexpectedReply }
     return .milliseconds(max(0, longest))
@@ -366,11 +431,14 @@ final class Tier: Sendable {
 
   // MARK: - Arguments
 
-  private var nonce: RedisCommand.Argument {
-    .text(String(UInt64.random(in: .min ... .max), radix: 36))
+  /// A nonce for a new epoch, and the epoch and token that the engine has at least, unless it has lost data.
+  private var knowledge: [RedisCommand.Argument] {
+    let (epoch, token) = known.withLock { $0 }
+    return [
+      .text(String(UInt64.random(in: .min ... .max), radix: 36)),
+      .text(epoch?.description ?? ""), number(token),
+    ]
   }
-
-  private var knownEpoch: RedisCommand.Argument { .text(epoch?.description ?? "") }
 
   private func milliseconds(_ duration: Duration) -> RedisCommand.Argument {
     .number(max(1, Nanoseconds(duration) / 1_000_000))
@@ -384,9 +452,27 @@ final class Tier: Sendable {
   private func note(_ value: RESPValue) -> TierEpoch? {
     guard let epoch = value.text.flatMap({ TierEpoch($0) }) else { return nil }
     known.withLock { known in
-      if known.map({ $0.counter < epoch.counter }) ?? true { known = epoch }
+      if known.epoch.map({ $0.counter < epoch.counter }) ?? true { known.epoch = epoch }
     }
     return epoch
+  }
+
+  /// Records a token of the engine.
+  private func note(token: UInt64) {
+    known.withLock { $0.token = max($0.token, token) }
+  }
+
+  private func note(token: RESPValue?) {
+    if let token = token?.integer { note(token: UInt64(clamping: token)) }
+  }
+
+  /// Records an epoch and a token of the engine.
+  private func change(_ value: RESPValue) throws -> TierMark {
+    guard let elements = value.elements, elements.count == 2, let epoch = note(elements[0]),
+      let token = elements[1].integer
+    else { throw TierError.unexpectedReply }
+    note(token: elements[1])
+    return TierMark(epoch: epoch, fence: UInt64(clamping: token))
   }
 }
 

@@ -1,15 +1,19 @@
 /// The changes of a space, each carried out by the engine as a whole.
 enum TierScripts {
   /// The functions that the scripts share.
+  ///
+  /// Scripts that use `current` have the epoch and the tokens as their first two keys.
   private static let common = """
     local function count(epoch) return epoch and tonumber(string.match(epoch, '^%d+')) or 0 end
-    -- The epoch. An engine that has lost it, or has an older one than the node knows, gets a new one that is higher.
-    local function current(key, known, nonce)
-      local epoch = redis.call('GET', key)
+    -- The epoch. An engine that has lost it, or has less than the node knows, gets a new one that is higher.
+    local function current(known, token, nonce)
+      local epoch = redis.call('GET', KEYS[1])
       local here, there = count(epoch), count(known)
-      if not epoch or here < there or (here == there and epoch ~= known and there > 0) then
+      local isBehind = tonumber(redis.call('GET', KEYS[2]) or '0') < tonumber(token)
+      if isBehind then redis.call('SET', KEYS[2], token) end
+      if isBehind or not epoch or here < there or (here == there and epoch ~= known and there > 0) then
         epoch = string.format('%.0f-%s', math.max(here, there) + 1, nonce)
-        redis.call('SET', key, epoch)
+        redis.call('SET', KEYS[1], epoch)
       end
       return epoch
     end
@@ -17,44 +21,83 @@ enum TierScripts {
       local time = redis.call('TIME')
       return time[1] * 1000 + math.floor(time[2] / 1000)
     end
+    -- The key of a lease lasts longer than the lease: a renewal is noted elsewhere, so that it wakes no waiting node.
+    local hold = 3600000
+    local function remaining(leaseKey, fetchKey, token, time)
+      local rest = redis.call('PTTL', leaseKey) - hold
+      local renewal = redis.call('HMGET', fetchKey, 'l', 'u')
+      if renewal[1] == token then rest = math.max(rest, tonumber(renewal[2]) - time) end
+      return rest
+    end
+    -- The token of the last removal by a tag, or of the first use of the tag after it; nothing if it is not known.
+    local function mark(key, epoch)
+      local ofEpoch, token = string.match(redis.call('GET', key) or '', '^([^ ]+) (%d+)$')
+      return ofEpoch == epoch and tonumber(token) or nil
+    end
+    -- Marks a tag that is not known: entries and leases from before are not valid.
+    local function use(key, epoch, retention)
+      if mark(key, epoch) then return end
+      local token = redis.call('INCR', KEYS[2])
+      redis.call('SET', key, string.format('%s %.0f', epoch, token), 'PX', string.format('%.0f', 2 * retention))
+      -- The change has ended the tracking for this node, too. It begins again with the next reading.
+      redis.call('GET', key)
+    end
 
     """
 
-  /// KEYS: epoch, tokens, then entry, lease and failure of each key.
+  /// KEYS: epoch, tokens, then entry, lease and fetch of each key, then the tags.
   ///
-  /// ARGV: node, ms of a lease, nonce, known epoch, schema, then for each key the epoch and token of the version that
-  /// is not new enough, whether a lease is wanted, and the token of the lease that the node waits for.
+  /// ARGV: node, ms of a lease, nonce, known epoch and token, schema, ms of retention, the number of keys, then for
+  /// each key the epoch and token of the version that is not new enough, whether a lease is wanted, the token of the
+  /// lease that the node waits for, and the numbers of its tags.
   static let look = RedisScript(
     common + """
-      local epoch = current(KEYS[1], ARGV[4], ARGV[3])
+      local epoch = current(ARGV[4], ARGV[5], ARGV[3])
       local time = now()
       local findings = {epoch}
-      for index = 0, (#KEYS - 2) / 3 - 1 do
-        local entryKey, leaseKey, failureKey = KEYS[3 + 3 * index], KEYS[4 + 3 * index], KEYS[5 + 3 * index]
-        local oldEpoch, oldToken = ARGV[6 + 4 * index], tonumber(ARGV[7 + 4 * index])
-        local takesLease, awaited = ARGV[8 + 4 * index] == '1', tonumber(ARGV[9 + 4 * index])
+      local keyCount = tonumber(ARGV[8])
+      local firstTag = 2 + 3 * keyCount
+      -- Whether something with a token is newer than the last removals by its tags.
+      local function isValid(token, tags)
+        for number in string.gmatch(tags, '%d+') do
+          local removal = mark(KEYS[firstTag + number], epoch)
+          if not removal or removal >= tonumber(token) then return false end
+        end
+        return true
+      end
+      for index = 0, keyCount - 1 do
+        local entryKey, leaseKey, fetchKey = KEYS[3 + 3 * index], KEYS[4 + 3 * index], KEYS[5 + 3 * index]
+        local oldEpoch, oldToken = ARGV[9 + 5 * index], tonumber(ARGV[10 + 5 * index])
+        local takesLease, awaited = ARGV[11 + 5 * index] == '1', tonumber(ARGV[12 + 5 * index])
+        local tags = ARGV[13 + 5 * index]
         local e = redis.call('HMGET', entryKey, 'e', 'v', 't', 's', 'd', 'o')
         local previous = false
         local isNew = false
-        if e[1] == epoch and e[5] and e[4] == ARGV[5] then
-          previous = {e[2], math.max(0, time - tonumber(e[3])), e[5]}
-          isNew = (not e[6] or tonumber(e[6]) < tonumber(e[2]))
-            and (oldEpoch ~= epoch or tonumber(e[2]) > oldToken)
+        if e[1] == epoch and e[5] and e[4] == ARGV[6] then
+          if isValid(e[2], tags) then
+            previous = {e[2], math.max(0, time - tonumber(e[3])), e[5]}
+            isNew = (not e[6] or tonumber(e[6]) < tonumber(e[2]))
+              and (oldEpoch ~= epoch or tonumber(e[2]) > oldToken)
+          end
         end
         if isNew then
           findings[#findings + 1] = {'entry', previous}
         else
           local lease = redis.call('GET', leaseKey)
           local token = lease and string.match(lease, ':(%d+)$')
-          if lease and string.match(lease, '^[^ ]+') ~= epoch then lease = false end
-          local failure = awaited > 0 and redis.call('HMGET', failureKey, 'v', 'd')
+          if lease and (string.match(lease, '^[^ ]+') ~= epoch or not isValid(token, tags)) then lease = false end
+          local rest = lease and remaining(leaseKey, fetchKey, token, time) or 0
+          local failure = awaited > 0 and redis.call('HMGET', fetchKey, 'v', 'd')
           if failure and failure[1] and tonumber(failure[1]) >= awaited then
             findings[#findings + 1] = {'failed', failure[2]}
-          elseif lease then
-            findings[#findings + 1] = {'busy', token, redis.call('PTTL', leaseKey), previous}
+          elseif rest > 0 then
+            findings[#findings + 1] = {'busy', token, rest, previous}
           elseif takesLease then
+            for number in string.gmatch(tags, '%d+') do
+              use(KEYS[firstTag + number], epoch, tonumber(ARGV[7]))
+            end
             token = redis.call('INCR', KEYS[2])
-            redis.call('SET', leaseKey, string.format('%s %s:%.0f', epoch, ARGV[1], token), 'PX', ARGV[2])
+            redis.call('SET', leaseKey, string.format('%s %s:%.0f', epoch, ARGV[1], token), 'PX', hold + ARGV[2])
             findings[#findings + 1] = {'granted', token, previous}
           else
             findings[#findings + 1] = {'nothing', previous}
@@ -65,14 +108,18 @@ enum TierScripts {
       """
   )
 
-  /// KEYS: epoch, entry, lease, failure.
+  /// KEYS: epoch, entry, lease, fetch, then the tags.
   ///
   /// ARGV: epoch and token of the lease, node, schema, payload, ms of retention.
   static let fill = RedisScript(
     common + """
       local own = string.format('%s %s:%s', ARGV[1], ARGV[3], ARGV[2])
+      local time = now()
       local holds = redis.call('GET', KEYS[3]) == own
-      if holds then redis.call('DEL', KEYS[3]) end
+      if holds then
+        holds = remaining(KEYS[3], KEYS[4], ARGV[2], time) > 0
+        redis.call('DEL', KEYS[3])
+      end
       if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'cleared' end
       local e = redis.call('HMGET', KEYS[2], 'e', 'v', 'o')
       local token = tonumber(ARGV[2])
@@ -80,8 +127,19 @@ enum TierScripts {
         or (e[3] and tonumber(e[3]) >= token) then
         return 'superseded'
       end
+      for index = 5, #KEYS do
+        local removal = mark(KEYS[index], ARGV[1])
+        if not removal or removal >= token then return 'superseded' end
+      end
+      for index = 5, #KEYS do
+        -- A mark lasts longer than the entries that it judges.
+        if redis.call('PTTL', KEYS[index]) < tonumber(ARGV[6]) then
+          redis.call('PEXPIRE', KEYS[index], string.format('%.0f', 2 * ARGV[6]))
+          redis.call('GET', KEYS[index])
+        end
+      end
       redis.call('DEL', KEYS[2], KEYS[4])
-      redis.call('HSET', KEYS[2], 'e', ARGV[1], 'v', ARGV[2], 't', now(), 's', ARGV[4], 'd', ARGV[5])
+      redis.call('HSET', KEYS[2], 'e', ARGV[1], 'v', ARGV[2], 't', time, 's', ARGV[4], 'd', ARGV[5])
       redis.call('PEXPIRE', KEYS[2], ARGV[6])
       -- The change has ended the tracking for this node, too. It begins again with the next reading.
       redis.call('HGET', KEYS[2], 'v')
@@ -89,24 +147,28 @@ enum TierScripts {
       """
   )
 
-  /// KEYS: epoch, tokens, then the entry and lease of each key.
+  /// KEYS: epoch, tokens, then the entry and lease of each key, then the tags.
   ///
-  /// ARGV: nonce, known epoch, schema, ms of retention, the number of the epoch that is required or nothing, then the
-  /// payload of each key.
+  /// ARGV: nonce, known epoch and token, schema, ms of retention, the number of the epoch that is required or nothing,
+  /// the number of keys, then the payload of each key and the numbers of its tags.
   ///
   /// A lease that is held ends: what its holder fetches is older than what is stored.
   static let store = RedisScript(
     common + """
-      local epoch = current(KEYS[1], ARGV[2], ARGV[1])
-      if ARGV[5] ~= '' and count(epoch) ~= tonumber(ARGV[5]) then return {epoch} end
+      local epoch = current(ARGV[2], ARGV[3], ARGV[1])
+      if ARGV[6] ~= '' and count(epoch) ~= tonumber(ARGV[6]) then return {epoch} end
       local time = now()
       local tokens = {epoch}
-      for index = 0, (#KEYS - 2) / 2 - 1 do
+      local keyCount = tonumber(ARGV[7])
+      for index = 0, keyCount - 1 do
         local entryKey, leaseKey = KEYS[3 + 2 * index], KEYS[4 + 2 * index]
+        for number in string.gmatch(ARGV[9 + 2 * index], '%d+') do
+          use(KEYS[2 + 2 * keyCount + number], epoch, tonumber(ARGV[5]))
+        end
         local token = redis.call('INCR', KEYS[2])
         redis.call('DEL', entryKey, leaseKey)
-        redis.call('HSET', entryKey, 'e', epoch, 'v', token, 't', time, 's', ARGV[3], 'd', ARGV[6 + index])
-        redis.call('PEXPIRE', entryKey, ARGV[4])
+        redis.call('HSET', entryKey, 'e', epoch, 'v', token, 't', time, 's', ARGV[4], 'd', ARGV[8 + 2 * index])
+        redis.call('PEXPIRE', entryKey, ARGV[5])
         -- As in a fill: this node has a copy, and has to hear of changes.
         redis.call('HGET', entryKey, 'v')
         tokens[#tokens + 1] = token
@@ -115,7 +177,7 @@ enum TierScripts {
       """
   )
 
-  /// KEYS: lease and failure of each key.
+  /// KEYS: lease and fetch of each key.
   ///
   /// ARGV: node, payload of the failure or nothing, ms of its retention, then
   /// epoch and token of each lease.
@@ -123,12 +185,12 @@ enum TierScripts {
     """
     local released = 0
     for index = 0, #KEYS / 2 - 1 do
-      local leaseKey, failureKey = KEYS[1 + 2 * index], KEYS[2 + 2 * index]
+      local leaseKey, fetchKey = KEYS[1 + 2 * index], KEYS[2 + 2 * index]
       local epoch, token = ARGV[4 + 2 * index], ARGV[5 + 2 * index]
       if redis.call('GET', leaseKey) == string.format('%s %s:%s', epoch, ARGV[1], token) then
         if ARGV[2] ~= '' then
-          redis.call('HSET', failureKey, 'v', token, 'd', ARGV[2])
-          redis.call('PEXPIRE', failureKey, ARGV[3])
+          redis.call('HSET', fetchKey, 'v', token, 'd', ARGV[2])
+          redis.call('PEXPIRE', fetchKey, ARGV[3])
         end
         redis.call('DEL', leaseKey)
         released = released + 1
@@ -138,22 +200,31 @@ enum TierScripts {
     """
   )
 
-  /// KEYS: lease of each key.
+  /// KEYS: lease and fetch of each key.
   ///
   /// ARGV: node, ms of a lease, then epoch and token of each lease.
+  ///
+  /// The key of a lease, which waiting nodes track, is changed at most every half hour.
   static let renew = RedisScript(
-    """
-    local lost = {}
-    for index = 1, #KEYS do
-      local epoch, token = ARGV[1 + 2 * index], ARGV[2 + 2 * index]
-      if redis.call('GET', KEYS[index]) == string.format('%s %s:%s', epoch, ARGV[1], token) then
-        redis.call('PEXPIRE', KEYS[index], ARGV[2])
-      else
-        lost[#lost + 1] = index
+    common + """
+      local time = now()
+      local lost = {}
+      for index = 1, #KEYS / 2 do
+        local leaseKey, fetchKey = KEYS[2 * index - 1], KEYS[2 * index]
+        local epoch, token = ARGV[1 + 2 * index], ARGV[2 + 2 * index]
+        if redis.call('GET', leaseKey) == string.format('%s %s:%s', epoch, ARGV[1], token)
+          and remaining(leaseKey, fetchKey, token, time) > 0 then
+          redis.call('HSET', fetchKey, 'l', token, 'u', string.format('%.0f', time + ARGV[2]))
+          redis.call('PEXPIRE', fetchKey, ARGV[2])
+          if redis.call('PTTL', leaseKey) < hold / 2 then
+            redis.call('PEXPIRE', leaseKey, hold + ARGV[2])
+          end
+        else
+          lost[#lost + 1] = index
+        end
       end
-    end
-    return lost
-    """
+      return lost
+      """
   )
 
   /// KEYS: tokens, then entry and lease of each key.
@@ -174,71 +245,105 @@ enum TierScripts {
     """
   )
 
-  /// KEYS: epoch, tokens, then entry, lease and failure of each key.
+  /// KEYS: epoch, tokens, then entry, lease and fetch of each key.
   ///
-  /// ARGV: nonce, known epoch, ms of retention.
+  /// ARGV: nonce, known epoch and token, ms of retention.
   ///
   /// A tombstone tells nodes that have a copy that the entry was removed, and not evicted by the engine.
   static let remove = RedisScript(
     common + """
-      local epoch = current(KEYS[1], ARGV[2], ARGV[1])
+      local epoch = current(ARGV[2], ARGV[3], ARGV[1])
       local token = redis.call('INCR', KEYS[2])
       for index = 0, (#KEYS - 2) / 3 - 1 do
         local entryKey = KEYS[3 + 3 * index]
         redis.call('DEL', entryKey, KEYS[4 + 3 * index], KEYS[5 + 3 * index])
         redis.call('HSET', entryKey, 'e', epoch, 'v', token)
-        redis.call('PEXPIRE', entryKey, ARGV[3])
+        redis.call('PEXPIRE', entryKey, ARGV[4])
       end
-      return epoch
+      return {epoch, token}
       """
   )
 
-  /// KEYS: epoch.
+  /// KEYS: epoch, tokens, then the tags.
   ///
-  /// ARGV: nonce, known epoch.
+  /// ARGV: nonce, known epoch and token.
+  ///
+  /// Entries and leases with a tag that is not known are not valid. The next use of the tag gives it a higher token.
+  static let removeTags = RedisScript(
+    common + """
+      local epoch = current(ARGV[2], ARGV[3], ARGV[1])
+      local token = redis.call('INCR', KEYS[2])
+      for index = 3, #KEYS do redis.call('DEL', KEYS[index]) end
+      return {epoch, token}
+      """
+  )
+
+  /// KEYS: epoch, tokens.
+  ///
+  /// ARGV: nonce, known epoch and token.
   static let removeAll = RedisScript(
     common + """
-      local epoch = current(KEYS[1], ARGV[2], ARGV[1])
+      local epoch = current(ARGV[2], ARGV[3], ARGV[1])
       epoch = string.format('%.0f-%s', count(epoch) + 1, ARGV[1])
       redis.call('SET', KEYS[1], epoch)
       return epoch
       """
   )
 
-  /// KEYS: epoch, nodes, acknowledgements.
+  // MARK: - Nodes
+
+  /// KEYS: epoch, tokens, fence.
   ///
-  /// ARGV: node, ms of trust, known epoch, nonce.
+  /// ARGV: nonce, known epoch and token.
+  ///
+  /// Every node ends the trust in its copies, which stay valid.
+  static let fence = RedisScript(
+    common + """
+      local epoch = current(ARGV[2], ARGV[3], ARGV[1])
+      local token = redis.call('INCR', KEYS[2])
+      redis.call('SET', KEYS[3], token)
+      return {epoch, token}
+      """
+  )
+
+  /// KEYS: epoch, tokens, nodes, acknowledgements, fence.
+  ///
+  /// ARGV: nonce, known epoch and token, node, ms of trust, the epoch and fence that it acknowledges or nothing.
   ///
   /// Nodes that have not been heard of for a minute are forgotten.
   static let beat = RedisScript(
     common + """
-      local epoch = current(KEYS[1], ARGV[3], ARGV[4])
+      local epoch = current(ARGV[2], ARGV[3], ARGV[1])
       local time = now()
-      local gone = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', time - 60000)
+      local gone = redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', time - 60000)
       for _, node in ipairs(gone) do
-        redis.call('ZREM', KEYS[2], node)
-        redis.call('HDEL', KEYS[3], node)
+        redis.call('ZREM', KEYS[3], node)
+        redis.call('HDEL', KEYS[4], node)
       end
-      redis.call('ZADD', KEYS[2], time + ARGV[2], ARGV[1])
-      redis.call('HSET', KEYS[3], ARGV[1], ARGV[3])
-      return epoch
+      local fence = redis.call('GET', KEYS[5]) or '0'
+      -- At the end: a change of these keys ends their tracking, which nodes need only while they wait for others.
+      redis.call('ZADD', KEYS[3], time + ARGV[5], ARGV[4])
+      redis.call('HSET', KEYS[4], ARGV[4], ARGV[6])
+      return {epoch, fence}
       """
   )
 
   /// KEYS: nodes, acknowledgements.
   ///
-  /// ARGV: epoch.
+  /// ARGV: epoch and fence.
   ///
-  /// Returns how long the nodes that have not acknowledged the epoch can still trust their copies, in ms.
+  /// Returns how long the nodes that have not acknowledged them can still trust their copies, in ms.
   static let laggards = RedisScript(
     common + """
       local time = now()
       local longest = 0
       local nodes = redis.call('ZRANGEBYSCORE', KEYS[1], time, '+inf', 'WITHSCORES')
       for index = 1, #nodes, 2 do
-        if redis.call('HGET', KEYS[2], nodes[index]) ~= ARGV[1] then
-          longest = math.max(longest, tonumber(nodes[index + 1]) - time + 1)
-        end
+        local acknowledged = redis.call('HGET', KEYS[2], nodes[index]) or ''
+        local epoch, fence = string.match(acknowledged, '^([^ ]+) (%d+)$')
+        local hasPassed = epoch
+          and (count(epoch) > count(ARGV[1]) or epoch == ARGV[1] and tonumber(fence) >= tonumber(ARGV[2]))
+        if not hasPassed then longest = math.max(longest, tonumber(nodes[index + 1]) - time + 1) end
       end
       return longest
       """

@@ -25,6 +25,22 @@ struct TierEpoch: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
+/// The changes of a space that every node has to acknowledge: removals of everything, and fences.
+struct TierMark: Hashable, Sendable, CustomStringConvertible {
+  let epoch: TierEpoch
+  /// The token of the last fence; 0 for none.
+  var fence: UInt64 = 0
+
+  /// The text in the engine: `12-a1b2c3 7`.
+  var description: String { "\(epoch) \(fence)" }
+
+  /// Returns whether acknowledging another mark leaves this one open.
+  func isNewer(than other: TierMark) -> Bool {
+    if epoch.counter != other.epoch.counter { return epoch.counter > other.epoch.counter }
+    return epoch != other.epoch || fence > other.fence
+  }
+}
+
 /// The version of an entry: the epoch, then the token of the lease or store that it came with.
 struct TierVersion: Hashable, Sendable {
   let epoch: TierEpoch

@@ -36,13 +36,20 @@ struct `Caches over a Redis server` {
       map = MultiplexerMap(
         id: "values",
         policy: policy,
-        cacher: engine.cacher(String.self, space: "values", schema: schema)
+        cacher: engine.cacher(String.self, space: "values", schema: schema),
+        tagging: Self.tags
       ) { key in
         fetches.append(key)
         try await gate.wait()
         return try fetch(key)
       }
       try await connected()
+    }
+
+    /// Keys have tags by their first letters.
+    @Sendable
+    private static func tags(of key: String) -> [CacheTag] {
+      [CacheTag(String(key.prefix(1)))]
     }
 
     func connected() async throws {
@@ -109,6 +116,94 @@ struct `Caches over a Redis server` {
     }
   }
 
+  @Test func `clears everywhere by several nodes at once all end`() async throws {
+    let server = try RedisServer()
+    let origin = Guarded("1")
+    var nodes: [Node] = []
+    for _ in 0..<3 { nodes.append(try await Node(server) { _ in origin.withLock { $0 } }) }
+    for round in 2..<10 {
+      for node in nodes { _ = try await node.map.request("k") }
+      origin.withLock { $0 = "\(round)" }
+      try await withThrowingTaskGroup { group in
+        for node in nodes {
+          let repository = MuxRepository()
+          node.map.register(in: repository)
+          group.addTask { try await repository.clearAll(.everywhere) }
+          group.addTask { try await repository.clear(tags: ["k"], .everywhere) }
+        }
+        try await group.waitForAll()
+      }
+      for node in nodes { #expect(try await node.map.request("k") == "\(round)") }
+    }
+  }
+
+  @Test(arguments: [ClearReach.shared, .everywhere])
+  func `a cleared tag is gone on every node, also where no node has its values in memory`(
+    reach: ClearReach
+  ) async throws {
+    let server = try RedisServer()
+    let origin = Guarded("1")
+    let fetch: @Sendable (String) -> String = { _ in origin.withLock { $0 } }
+    do {
+      let filler = try await Node(server, fetch: fetch)
+      for key in ["a1", "b1"] { _ = try await filler.map.request(key) }
+      await filler.engine.close()
+    }
+    let (a, b) = (try await Node(server, fetch: fetch), try await Node(server, fetch: fetch))
+    let repository = MuxRepository()
+    a.map.register(in: repository)
+    for round in 2..<6 {
+      _ = try await b.map.request("a2")
+      origin.withLock { $0 = "\(round)" }
+      try await repository.clear(tags: ["a"], reach)
+      // With the reach of the engine, a node follows as soon as it hears of it.
+      while reach == .shared, try await b.map.request("a2") != "\(round)" {}
+      #expect(try await b.map.request("a2") == "\(round)")
+      #expect(try await b.map.request("a1") == "\(round)")
+      #expect(try await a.map.request("a1") == "\(round)")
+      // Another tag.
+      #expect(try await a.map.request("b1") == "1")
+    }
+  }
+
+  @Test func `D4: a value that was fetched before its tag was cleared is stored nowhere`()
+    async throws
+  {
+    let server = try RedisServer()
+    let a = try await Node(server) { _ in "old" }
+    let b = try await Node(server) { _ in "new" }
+    a.gate.close()
+    async let old = a.map.request("a1")
+    await a.gate.arrivals(1)
+    let repository = MuxRepository()
+    b.map.register(in: repository)
+    try await repository.clear(tags: ["a"], .everywhere)
+    #expect(try await b.map.request("a2") == "new")
+    a.gate.open()
+    #expect(try await old == "old")
+    #expect(try await b.map.request("a1") == "new")
+  }
+
+  @Test func `D9: the removal of a key or a tag is not undone by an old snapshot`() async throws {
+    let server = try RedisServer()
+    let origin = Guarded("1")
+    let fetch: @Sendable (String) -> String = { _ in origin.withLock { $0 } }
+    let (a, b) = (try await Node(server, fetch: fetch), try await Node(server, fetch: fetch))
+    for key in ["k", "a1"] { _ = try await a.map.request(key) }
+    #expect(try RedisShell.run("SAVE", on: server).hasPrefix("+OK"))
+    origin.withLock { $0 = "2" }
+    try await a.map.clear("k")
+    try await a.map.clear(tags: ["a"])
+    server.kill()
+    for await health in a.engine.health() { if case .isolated = health { break } }
+    try server.start()
+    try await a.connected()
+    // Whatever the node hears first, it does not go back.
+    for key in ["k", "a1"] { #expect(try await a.map.request(key) == "2") }
+    for await health in b.engine.health() where health == .connected { break }
+    for key in ["k", "a1"] { #expect(try await b.map.request(key) == "2") }
+  }
+
   @Test func `a node that fails tells the others why`() async throws {
     let server = try RedisServer()
     struct Offline: ConnectivityFailure { var isConnectivityFailure: Bool { true } }
@@ -172,7 +267,7 @@ struct `Caches over a Redis server` {
     let monitor = try await RedisMonitor(server)
     async let second = b.map.request("k")
     // Renewed five times: that takes longer than the lease.
-    await monitor.commands(5, with: "lua", "\"PEXPIRE\"", ":l:")
+    await monitor.commands(5, with: "lua", "\"PEXPIRE\"", ":f:")
     a.gate.open()
     #expect(try await first == "1")
     #expect(try await second == "1")

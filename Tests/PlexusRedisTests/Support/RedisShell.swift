@@ -1,5 +1,6 @@
 import Foundation
 import PlexusSupport
+import TestSupport
 
 /// Sends commands to a server as an operator does.
 enum RedisShell {

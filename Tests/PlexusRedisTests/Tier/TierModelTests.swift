@@ -139,7 +139,7 @@ struct `A space of the shared tier` {
     let server = try RedisServer()
     let node = try await Node("a", on: server)
     let keys = (0..<100).map { "key \($0)" }
-    try await node.tier.store(keys.map { ($0, [1]) })
+    try await node.tier.store(keys.map { ($0, [1], []) })
     let name = node.tier.names.entry("key 40")
     _ = try await node.connection.send(RedisCommand("SET", [.text(name), "no entry"]))
     for (index, result) in await node.tier.look(for: keys.map { Tier.Wish($0) }).enumerated() {
@@ -162,9 +162,9 @@ struct `A space of the shared tier` {
     let server = try RedisServer()
     let node = try await Node("a", on: server)
     let keys = (0..<100).map { "key \($0)" }
-    try await node.tier.store(keys.map { ($0, [1]) })
+    try await node.tier.store(keys.map { ($0, [1], []) })
     _ = try await node.connection.send(RedisCommand("SCRIPT", ["FLUSH"]))
-    try await node.tier.store(keys.map { ($0, [2]) })
+    try await node.tier.store(keys.map { ($0, [2], []) })
     for key in keys { #expect(try await node.entry(key)?.payload == [2]) }
   }
 
@@ -182,7 +182,7 @@ struct `A space of the shared tier` {
     let fourth = try await a.lease("other")
     try await b.tier.outdate(["other"])
     #expect(try await a.tier.fill([1], under: fourth) == .superseded)
-    try await b.tier.store([("k", [9])])
+    try await b.tier.store([("k", [9], [])])
     #expect(try await b.tier.fill([1], under: third) == .superseded)
     #expect(try await a.entry("k")?.payload == [9])
     #expect(try await a.entry("other") == nil)
@@ -191,7 +191,7 @@ struct `A space of the shared tier` {
   @Test func `an outdated entry is a fallback, and not an answer`() async throws {
     let server = try RedisServer()
     let node = try await Node("a", on: server)
-    try await node.tier.store([("k", [1])])
+    try await node.tier.store([("k", [1], [])])
     try await node.tier.outdate(["k"])
     guard case .granted(let lease, let previous) = try await node.look("k") else {
       return #expect(Bool(false))
@@ -204,7 +204,7 @@ struct `A space of the shared tier` {
   @Test func `a caller that has a version gets a newer one, or the lease`() async throws {
     let server = try RedisServer()
     let node = try await Node("a", on: server)
-    try await node.tier.store([("k", [1])])
+    try await node.tier.store([("k", [1], [])])
     let first = try #require(try await node.entry("k"))
     guard
       case .granted(let lease, let previous) = try await node.look(
@@ -223,7 +223,7 @@ struct `A space of the shared tier` {
     #expect(second.payload == [2])
     // After a removal of everything, what is stored is newer whatever its number.
     try await node.tier.removeAll()
-    try await node.tier.store([("k", [3])])
+    try await node.tier.store([("k", [3], [])])
     guard case .entry = try await node.look("k", { $0.newerThan = second.version }) else {
       return #expect(Bool(false))
     }
@@ -264,14 +264,64 @@ struct `A space of the shared tier` {
     #expect(try await b.tier.fill([2], under: other) == .stored)
   }
 
+  @Test func `renewing a lease wakes no node that waits for it`() async throws {
+    let server = try RedisServer()
+    let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
+    let lease = try await a.lease("k")
+    guard case .busy = try await b.look("k") else { return #expect(Bool(false)) }
+    for _ in 0..<3 { #expect(try await a.tier.renew([lease]) == []) }
+    #expect(try await a.tier.fill([1], under: lease) == .stored)
+    await b.change(of: b.tier.names.lease("k"))
+    let changes = b.pushes.entries.flatMap { $0.last?.elements ?? [] }.compactMap(\.text)
+    #expect(changes.count { b.tier.names.subject(of: $0) == .lease("k") } == 1)
+  }
+
+  @Test func `a removal by tags takes entries and leases along, and needs no keys`() async throws {
+    let server = try RedisServer()
+    let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
+    func lease(_ key: String, _ tags: [String]) async throws -> TierLease {
+      guard case .granted(let lease, nil) = try await a.look(key, { $0.tags = tags }) else {
+        throw TierError.unexpectedReply
+      }
+      return lease
+    }
+    let tags = ["x", "y"]
+    #expect(try await a.tier.fill([1], under: lease("1", tags), tags: tags) == .stored)
+    #expect(try await a.tier.fill([1], under: lease("2", ["y"]), tags: ["y"]) == .stored)
+    try await a.tier.store([("3", [1], ["x"]), ("4", [1], ["y"])])
+    let open = try await lease("5", ["x"])
+    try await b.tier.remove(tags: ["x"])
+    await a.change(of: a.tier.names.tag("x"))
+    #expect(
+      try await b.look("1") { ($0.tags, $0.takesLease) = (tags, false) } == .nothing(previous: nil)
+    )
+    #expect(
+      try await b.look("3") { ($0.tags, $0.takesLease) = (["x"], false) } == .nothing(previous: nil)
+    )
+    for key in ["2", "4"] {
+      guard case .entry = try await b.look(key, { $0.tags = ["y"] }) else {
+        return #expect(Bool(false), "\(key)")
+      }
+    }
+    // The tag is used again before the fill of the older lease.
+    _ = try await lease("6", ["x"])
+    #expect(try await a.tier.fill([1], under: open, tags: ["x"]) == .superseded)
+    // An engine that evicts a tag removes its entries.
+    _ = try await b.connection.send(RedisCommand("DEL", [.text(b.tier.names.tag("y"))]))
+    _ = try await lease("2", ["y"])
+    #expect(
+      try await b.look("4") { ($0.tags, $0.takesLease) = (["y"], false) } == .nothing(previous: nil)
+    )
+  }
+
   @Test func `entries of another schema are not there, and live beside each other in turn`()
     async throws
   {
     let server = try RedisServer()
     let (old, new) = (try await Node("a", on: server), try await Node("b", on: server, schema: "2"))
-    try await old.tier.store([("k", [1])])
+    try await old.tier.store([("k", [1], [])])
     #expect(try await new.entry("k") == nil)
-    try await new.tier.store([("k", [2])])
+    try await new.tier.store([("k", [2], [])])
     #expect(try await old.entry("k") == nil)
     #expect(try await new.entry("k")?.payload == [2])
   }
@@ -285,7 +335,7 @@ struct `A space of the shared tier` {
     let known = try #require(a.tier.epoch)
     // It begins again with less than it had, as from an old snapshot.
     _ = try await b.connection.send(RedisCommand("FLUSHALL"))
-    try await b.tier.store([("k", [1])])
+    try await b.tier.store([("k", [1], [])])
     #expect(try await a.entry("k") == nil)
     #expect(try #require(a.tier.epoch).counter > known.counter)
     // So does one with the same counter and another nonce.
@@ -293,7 +343,7 @@ struct `A space of the shared tier` {
     _ = try await b.connection.send(
       RedisCommand("SET", [.text(a.tier.names.epoch), .text(same.description)])
     )
-    try await a.tier.store([("k", [2])])
+    try await a.tier.store([("k", [2], [])])
     #expect(try #require(a.tier.epoch).counter > same.counter)
   }
 
@@ -306,16 +356,22 @@ struct `A space of the shared tier` {
     _ = try await a.tier.beat(acknowledging: first, trust: .seconds(60))
     _ = try await b.tier.beat(acknowledging: first, trust: .seconds(60))
     #expect(try await a.tier.trust(beyond: first) == .zero)
-    let epoch = try await a.tier.removeAll()
-    _ = try await a.tier.beat(acknowledging: epoch, trust: .seconds(60))
-    #expect(try await a.tier.trust(beyond: epoch) > .seconds(30))
-    _ = try await b.tier.beat(acknowledging: epoch, trust: .seconds(60))
-    #expect(try await a.tier.trust(beyond: epoch) == .zero)
+    let second = TierMark(epoch: try await a.tier.removeAll())
+    _ = try await a.tier.beat(acknowledging: second, trust: .seconds(60))
+    #expect(try await a.tier.trust(beyond: second) > .seconds(30))
+    _ = try await b.tier.beat(acknowledging: second, trust: .seconds(60))
+    #expect(try await a.tier.trust(beyond: second) == .zero)
+    // A node that has acknowledged something later is not waited for.
+    let third = try await a.tier.fence()
+    #expect(try await a.tier.trust(beyond: third) > .seconds(30))
+    let fourth = TierMark(epoch: try await b.tier.removeAll())
+    for node in [a, b] { _ = try await node.tier.beat(acknowledging: fourth, trust: .seconds(60)) }
+    #expect(try await a.tier.trust(beyond: third) == .zero)
     // A node that has left is not waited for.
     let next = try await a.tier.removeAll()
     try await a.tier.leave()
     try await b.tier.leave()
-    #expect(try await a.tier.trust(beyond: next) == .zero)
+    #expect(try await a.tier.trust(beyond: TierMark(epoch: next)) == .zero)
   }
 
   @Test(arguments: ["", "a:b", "{s}:epoch", "ä\0\r\n", String(repeating: "k", count: 70_000)])

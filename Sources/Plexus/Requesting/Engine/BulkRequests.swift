@@ -20,7 +20,7 @@ extension KeyedCache {
     var places: [CacheEngine.PendingPlace] = []
     let scope = WaitScope.awaited
     let now = time.now()
-    let isTrusted = link == nil || isTrusted()
+    let isTrusted = usesCopies(at: now)
     var caller: Caller?
     // The result of every key that has to be waited for, until it is known.
     var unknown: Result<Value, any Error>?

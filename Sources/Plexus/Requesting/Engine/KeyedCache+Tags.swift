@@ -30,6 +30,7 @@ extension KeyedCache {
   @usableFromInline
   func noteClear(of tags: Set<CacheTag>) {
     noteTags { $0.clear(tags, at: $1) }
+    if tagging != nil { link?.withDebts { $0.remove(tags) } }
   }
 
   @usableFromInline
@@ -46,14 +47,16 @@ extension KeyedCache {
     }
   }
 
-  /// Removes the values with one of some tags, and their stored copies as far as they are known; other copies are
-  /// not used, and are removed when they are read.
+  /// Removes the values with one of some tags, and their stored copies as far as they are known.
+  ///
+  /// Other copies are not used, and are removed when they are read. A shared tier removes all of them.
   ///
   /// - Throws: The error because of which copies can remain.
   @inlinable
   func clear(tags: Set<CacheTag>) async throws {
     forget(tags: tags)
     try await removeStored(named: nil)
+    if link != nil { try await removeSharedTags() }
   }
 
   /// Marks the values with one of some tags as changed at their origin.

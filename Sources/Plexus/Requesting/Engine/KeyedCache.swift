@@ -1,10 +1,12 @@
 // @unchecked Sendable: constants, and shards behind their locks. `unsafeDowncast` replaces casts whose proof is
-// that only a cache makes its flights and their outcomes, and always with its own types of keys and values.
+// that only a cache makes its flights and their outcomes, and always with its own types of keys and values. The trust
+// in copies is read at every hit without reference counting: the link of the cache keeps it.
 
 /// The cache behind a multiplexer or a map: the table of keys and values on top of ``CacheEngine``.
 ///
 /// The code that every request runs is `@inlinable`, so that it is specialized for the types of the cache.
 @usableFromInline
+@safe
 final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, @unchecked Sendable
 {
   @usableFromInline typealias BulkFetch =
@@ -17,6 +19,8 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   @usableFromInline let storage: Storage<Key, Value>?
   /// The shared tier, if the cacher is one.
   @usableFromInline let link: SharedLink<Key, Value>?
+  /// Whether copies of the shared tier are used, if there is one; not retained, since the link keeps it.
+  @usableFromInline let copyTrust: Unmanaged<CopyTrust>?
   /// Returns the tags of a key, if keys have tags.
   @usableFromInline let tagging: (@Sendable (Key) -> [CacheTag])?
   /// The tags that were cleared or refreshed, by which stored copies are judged.
@@ -61,6 +65,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     if case .cost(_, let cost) = capacity { self.cost = cost } else { cost = nil }
     self.storage = storage
     link = storage?.link
+    unsafe copyTrust = (storage?.link?.copyTrust).map { unsafe Unmanaged.passUnretained($0) }
     self.tagging = tagging
     self.bulkFetch = bulkFetch
     // Called with this cache only, which is what the downcasts rely on.
@@ -173,8 +178,8 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   /// Returns the value of a key, if it is fresh and satisfies the refresh that the caller requires.
   @inlinable
   func hit(_ key: Key, hash: UInt64, ticket: RefreshTicket) -> Value? {
-    if link != nil, !isTrusted() { return nil }
     let now = time.now()
+    guard usesCopies(at: now) else { return nil }
     return shards.withLock(hash: hash) {
       $0.hit(key, hash: hash, ticket: ticket, at: now, refreshAhead: refreshAhead)
     }
@@ -248,7 +253,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     ticket: RefreshTicket
   ) async throws -> Response<Value> {
     let now = time.now()
-    let isTrusted = link == nil || isTrusted()
+    let isTrusted = usesCopies(at: now)
     let hit = shards.withLock(hash: hash) { shard -> Response<Value>? in
       guard isTrusted,
         let index = shard.hitIndex(

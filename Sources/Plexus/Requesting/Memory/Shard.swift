@@ -25,6 +25,8 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline var keys = Table()
   /// The parts for features that most caches do not use, if one of them is used.
   @usableFromInline var extras: Extras?
+  /// Whether a hit is recorded in the extras: without a limit of the capacity or of the idle time it leaves them alone.
+  @usableFromInline var recordsUses = false
   @usableFromInline var statistics = CacheStatistics()
   /// The number of keys with a value.
   @usableFromInline var valueCount = 0
@@ -51,6 +53,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     extras.idleTimes = timeToIdle.map { IdleTimes(timeToIdle: $0) }
     extras.pendingWrites = pendingWrites
     self.extras = extras
+    recordsUses = limit != nil || timeToIdle != nil
   }
 
   /// Returns the parts for features that most caches do not use, creating them if needed.
@@ -108,7 +111,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     guard keys.entries[index].element.state.isFresh(at: now &+ refreshAhead) else { return nil }
     // While a flight is running, the answer depends on the refresh.
     guard ticket.isNone || keys.entries[index].element.state.isAtRest else { return nil }
-    if let extras {
+    if recordsUses, let extras {
       if extras.idleTimes?.use(index, at: now) == false { return nil }
       extras.eviction?.use(index)
     }

@@ -24,10 +24,11 @@ extension KeyedCache {
       case .answers(let outcome):
         return outcome
       case .looksAgain(let version):
-        wish = SharedWish()
+        wish = newWish(of: flight)
         wish.newerThan = version
       case .waits(let version, let limit):
-        await watch.wait(atMost: limit, on: clock)
+        // Leases end by the clock of the engine, whatever the clock of the cache.
+        await watch.wait(atMost: limit, on: link.trust.clock)
         wish.awaited = version
       case .fetches(let lease, let previous):
         return await fetch(flight, under: lease, previous, link, storage)
@@ -86,7 +87,7 @@ extension KeyedCache {
         case .answers(let outcome):
           launched += finish(flight, with: outcome, isBulk: true)
         case .looksAgain(let version):
-          wishes[name, default: SharedWish()].newerThan = version
+          wishes[name, default: newWish(of: flight)].newerThan = version
         case .fetches(let lease, let previous):
           granted.append(GrantedFlight(flight: flight, lease: lease, previous: previous))
         case .waits, .isAlone:
@@ -149,11 +150,17 @@ extension KeyedCache {
     _ name: String,
     _ link: SharedLink<Key, Value>
   ) -> SharedWish {
-    var wish = SharedWish()
+    var wish = newWish(of: flight)
     guard let previous = flight.previous, previous.deadline != .min else { return wish }
     if !flight.takesStoredCopy || time.now() >= previous.deadline {
       wish.newerThan = link.version(of: name)
     }
+    return wish
+  }
+
+  private func newWish(of flight: Flight) -> SharedWish {
+    var wish = SharedWish()
+    wish.tags = tagging?(key(of: flight)) ?? []
     return wish
   }
 
@@ -414,14 +421,18 @@ extension KeyedCache {
       guard outcome.kind == .failure, let error = outcome.error else { return outcome }
       return failure(error, grounds(of: error), of: flight, stored: previous, isRead: true)
     }
-    let entry = CacheEntry(
+    var entry = CacheEntry(
       value: valued(outcome).value,
       storedAt: wallClockTime(),
       validator: outcome.validator,
       directives: outcome.terms.directives
     )
+    entry.tags = tagging?(key(of: flight)) ?? []
     do {
-      switch try await completing({ try await link.cacher.fill(entry, under: lease) }, storage) {
+      switch try await completing(
+        { [entry] in try await link.cacher.fill(entry, under: lease) },
+        storage
+      ) {
       case .stored:
         link.withDebts { $0.catchUp(lease.key) }
         link.note(lease.version, of: lease.key)

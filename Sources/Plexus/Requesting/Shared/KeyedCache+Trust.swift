@@ -1,7 +1,22 @@
+// Unsafe: the trust is read at every hit without reference counting. The link of the cache keeps it.
+
 // MARK: - Trust
 
 extension KeyedCache {
   /// Returns whether copies in memory are used without a look in the shared tier.
+  ///
+  /// - Parameter now: The time of the cache, read just before.
+  /// - Returns: Whether they are.
+  @inlinable
+  func usesCopies(at now: Nanoseconds) -> Bool {
+    guard let copyTrust = unsafe copyTrust else { return true }
+    if time.clock == nil, unsafe copyTrust._withUnsafeGuaranteedRef({ $0.holds(at: now) }) {
+      return true
+    }
+    return isTrusted()
+  }
+
+  /// Returns whether copies in memory are used without a look in the shared tier, with the clock of the trust.
   ///
   /// If announcements can have been lost, all values in memory are marked first.
   @usableFromInline
@@ -27,6 +42,10 @@ extension KeyedCache {
     switch change {
     case .changed(let names):
       for (key, hash) in link.note(changesOf: names) { distrust(key, hash: hash) }
+    case .tagged(let tags):
+      let keys = keys(of: tags)
+      _ = link.note(changesOf: Set(keys.compactMap { storage?.name(of: $0.key) }))
+      for (key, hash) in keys { distrust(key, hash: hash) }
     case .everything:
       if link.trust.generation == link.seenGeneration { distrustAll() } else { _ = isTrusted() }
       _ = link.note(changesOf: nil)
@@ -52,20 +71,40 @@ extension KeyedCache {
       lives += shard.extras?.lives.entries.map(\.element.fetching) ?? []
       // From the end, because a removal moves the last entry.
       for index in shard.keys.entries.indices.reversed() {
-        let state = shard[index].state
-        if state.isAtRest {
-          if shard.hasValue(index) { shard[index].state.distrust() }
-          continue
-        }
-        invalidate(state, &effects)
-        effects.release(state)
-        shard[index].state.cutOff(hasValue: shard.hasValue(index))
-        shard.publish(index, &effects)
-        shard.removeIfEmpty(index, &effects)
+        distrust(index, &shard, &effects)
       }
     }
     effects.perform(in: self)
     for live in lives { live.confirm() }
+  }
+
+  /// Marks the value of a key, and detaches its flights.
+  private func distrust(
+    _ index: Int,
+    _ shard: inout Shard<Key, Value>,
+    _ effects: inout Effects
+  ) {
+    let state = shard[index].state
+    if state.isAtRest {
+      if shard.hasValue(index) { shard[index].state.distrust() }
+      return
+    }
+    invalidate(state, &effects)
+    effects.release(state)
+    shard[index].state.cutOff(hasValue: shard.hasValue(index))
+    shard.publish(index, &effects)
+    shard.removeIfEmpty(index, &effects)
+  }
+
+  /// Removes the value of a key from memory, and detaches its flights.
+  func forgetHere(_ key: Key, hash: UInt64) {
+    var effects = makeEffects()
+    shards.withLock(hash: hash) { shard in
+      guard let index = shard.keys.index(of: key, hash: hash) else { return }
+      distrust(index, &shard, &effects)
+    }
+    effects.perform(in: self)
+    clearMemory(key, hash: hash)
   }
 
   /// Ends the watch of a flight, whose value is in memory now.
@@ -127,11 +166,32 @@ extension KeyedCache {
     let report = await synchronize(storage, flushing: true)
     guard report.hasRemoved, report.failedWrites.isEmpty else { return false }
     do {
+      try await storage.calls.run(.removal) { try await link.payTagRemovals() }
       try await storage.calls.run(.write) { try await link.payOutdates() }
       return true
     } catch {
       return false
     }
+  }
+
+  /// Removes the entries with one of some tags from the shared tier.
+  ///
+  /// - Throws: The error because of which entries can remain. The removal is repeated before such an entry is used.
+  @usableFromInline
+  func removeSharedTags() async throws {
+    guard let link, let storage else { return }
+    let failure = Locked<(any Error)?>(nil)
+    let turn = storage.queue.add { [self] in
+      do {
+        try await storage.calls.run(.removal) { try await link.payTagRemovals() }
+      } catch {
+        noteCacherError([:], error)
+        failure.withLock { $0 = error }
+      }
+    }
+    guard !storage.queue.isCurrent else { return }
+    await turn.value
+    if let error = failure.withLock({ $0 }) { throw error }
   }
 
   /// Pays the debts that concern some keys, if there are any.
@@ -143,9 +203,15 @@ extension KeyedCache {
     _ storage: Storage<Key, Value>
   ) async -> Bool {
     let isOwing: @Sendable () -> Bool = { [self] in
-      if link.withDebts({ $0.hasOutdates(of: names.lazy.map(\.name)) }) { return true }
+      let (hasOutdates, tags) = link.withDebts { debts in
+        (debts.hasOutdates(of: names.lazy.map(\.name)), debts.owedTags)
+      }
+      if hasOutdates { return true }
       return names.contains { name, flight in
         let key = key(of: flight)
+        if !tags.isEmpty, let tagging, tagging(key).contains(where: { tags[$0] != nil }) {
+          return true
+        }
         return shards.withLock(hash: flight.hash) { shard in
           shard.extras?.pendingWrites?.owes(key, hash: flight.hash, name: name) ?? false
         }

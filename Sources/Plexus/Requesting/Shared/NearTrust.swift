@@ -1,4 +1,4 @@
-internal import Synchronization
+public import Synchronization
 
 /// The time until which copies in memory are used without asking the engine of a ``SharedCacher``.
 ///
@@ -44,9 +44,11 @@ public final class NearTrust: Sendable {
     }
   }
 
-  private let time: TimeSource
-  private let deadline = Atomic<Nanoseconds>(.min)
-  private let ends = Atomic<UInt64>(0)
+  /// The clock of the trust and of the leases.
+  let clock: any Clock<Duration>
+  @usableFromInline let time: TimeSource
+  @usableFromInline let deadline = Atomic<Nanoseconds>(.min)
+  @usableFromInline let ends = Atomic<UInt64>(0)
   /// Held by writers.
   private let writing = Locked<Void>(())
 
@@ -54,6 +56,7 @@ public final class NearTrust: Sendable {
   ///
   /// - Parameter clock: The clock of the trust.
   public init(clock: any Clock<Duration> = ContinuousClock()) {
+    self.clock = clock
     time = TimeSource(clock)
   }
 

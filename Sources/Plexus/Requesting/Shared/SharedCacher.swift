@@ -88,6 +88,9 @@ public protocol SharedCacher<Value>: Cacher {
 
   /// Removes entries; leases for their keys end.
   ///
+  /// A removal by tags concerns every entry that was filled or stored with one of them, also if no process has its key
+  /// in memory.
+  ///
   /// - Parameters:
   ///   - what: The entries to remove.
   ///   - reach: The guarantee that holds when the call returns.
@@ -97,7 +100,8 @@ public protocol SharedCacher<Value>: Cacher {
   /// Calls a handler with the changes that other processes make from now on, in order.
   ///
   /// A change of a key is announced to each cacher that has looked for it, filled it or stored it since its last
-  /// announcement. An announcement that has arrived is handled before ``trust`` is extended by anything that arrives
+  /// announcement. The removal of the entries with a tag is announced to each cacher that has looked for a key with
+  /// this tag, filled it or stored it, by ``SharedChange/tagged(_:)`` or by the keys. An announcement that has arrived is handled before ``trust`` is extended by anything that arrives
   /// after it. After every gap in the announcements comes ``SharedChange/everything``, before which the trust has
   /// ended.
   ///

@@ -2,6 +2,8 @@
 public enum SharedChange: Hashable, Sendable {
   /// The entries or leases of these keys have changed.
   case changed(Set<String>)
+  /// The entries with these tags were removed.
+  case tagged(Set<CacheTag>)
   /// Any entry can have changed.
   case everything
 }
@@ -20,6 +22,8 @@ public enum SharedFill: Hashable, Sendable {
 public enum SharedRemoval: Hashable, Sendable {
   /// The entries of some keys.
   case keys(Set<String>)
+  /// The entries with one of some tags, whatever their keys.
+  case tags(Set<CacheTag>)
   /// All entries.
   case all
 }

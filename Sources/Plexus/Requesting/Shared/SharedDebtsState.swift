@@ -5,6 +5,8 @@ struct SharedDebtsState: Sendable {
 
   /// The keys whose entries have to be outdated.
   private var outdates: [String: UInt64] = [:]
+  /// The tags whose entries have to be removed, with the revisions of these debts.
+  private(set) var owedTags: [CacheTag: UInt64] = [:]
   private var lastRevision: UInt64 = 0
   /// The keys whose callers were given values that the engine does not have.
   private var ahead: Set<String> = []
@@ -28,6 +30,17 @@ struct SharedDebtsState: Sendable {
   /// Removes debts that were paid, unless they have been renewed since.
   mutating func settle(_ paid: [String: UInt64]) {
     for (name, revision) in paid where outdates[name] == revision { outdates[name] = nil }
+  }
+
+  /// Records that the entries with some tags have to be removed.
+  mutating func remove(_ tags: Set<CacheTag>) {
+    lastRevision += 1
+    for tag in tags { owedTags[tag] = lastRevision }
+  }
+
+  /// Removes debts that were paid, unless they have been renewed since.
+  mutating func settle(tags paid: [CacheTag: UInt64]) {
+    for (tag, revision) in paid where owedTags[tag] == revision { owedTags[tag] = nil }
   }
 
   /// Records that callers were given a value that the engine does not have.

@@ -26,6 +26,10 @@ public struct SharedWish: Hashable, Sendable {
   ///
   /// If its fetch has failed, the finding is ``SharedFinding/failedElsewhere(_:)``.
   public var awaited: SharedVersion?
+  /// The tags of the key: an entry from before the last removal of one of them does not count.
+  ///
+  /// They are those of the ``CacheEntry/tags`` of the entries that are filled and stored.
+  public var tags: [CacheTag] = []
 
   /// Creates a wish for any entry, or else the lease.
   public init() {}

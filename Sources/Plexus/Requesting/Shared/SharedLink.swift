@@ -17,20 +17,20 @@ final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let cacher: any SharedCacher<Value>
   let trust: NearTrust
   private let state = Locked(State())
-  private let seen: Atomic<UInt64>
+  @usableFromInline let copyTrust: CopyTrust
   private let isScheduled = Atomic<Bool>(false)
 
   init(_ cacher: any SharedCacher<Value>) {
     self.cacher = cacher
     trust = cacher.trust
-    seen = Atomic(trust.generation)
+    copyTrust = CopyTrust(trust)
   }
 
   /// The number of ends of the trust that the copies in memory have been marked for.
-  var seenGeneration: UInt64 { seen.load(ordering: .acquiring) }
+  var seenGeneration: UInt64 { copyTrust.seen.load(ordering: .acquiring) }
 
   func note(seen generation: UInt64) {
-    seen.max(generation, ordering: .acquiringAndReleasing)
+    copyTrust.seen.max(generation, ordering: .acquiringAndReleasing)
   }
 
   // MARK: - Looks
@@ -141,6 +141,16 @@ final class SharedLink<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ body: (inout SharedDebtsState) -> sending Result
   ) -> Result {
     state.withLock { body(&$0.debts) }
+  }
+
+  /// Removes the entries with the tags that have to be removed.
+  ///
+  /// - Throws: An error of the cacher, in which case the removals stay pending.
+  func payTagRemovals() async throws {
+    let owed = withDebts { $0.owedTags }
+    guard !owed.isEmpty else { return }
+    try await cacher.remove(.tags(Set(owed.keys)), reach: .shared)
+    withDebts { $0.settle(tags: owed) }
   }
 
   /// Outdates the entries that have to be outdated.

@@ -305,6 +305,7 @@ extension KeyedCache {
     let name: String
     let revision: UInt64
     let entry: CacheEntry<Value>
+    let subject: Key
     /// The key and its hash, if it is in memory.
     let key: (key: Key, hash: UInt64)?
   }
@@ -323,6 +324,7 @@ extension KeyedCache {
         _ revision: UInt64,
         _ copy: ValueOutcome<Value>,
         _ generation: CacheGeneration?,
+        _ subject: Key,
         _ key: (key: Key, hash: UInt64)?
       ) {
         var entry = CacheEntry(
@@ -331,7 +333,13 @@ extension KeyedCache {
           at: wallTime
         )
         entry.generation = storage?.generation(after: generation, at: present)
-        let item = Unwritten(name: name, revision: revision, entry: entry, key: key)
+        let item = Unwritten(
+          name: name,
+          revision: revision,
+          entry: entry,
+          subject: subject,
+          key: key
+        )
         if pendingWrites.isToBeRemoved(name) { return blocked.append(item) }
         items.append(item)
         shard.extras?.pendingWrites?.noteWrite(at: entry.storedAt)
@@ -341,7 +349,7 @@ extension KeyedCache {
         }
       }
       for (name, departure) in pendingWrites.departures {
-        add(name, departure.revision, departure.copy, departure.generation, nil)
+        add(name, departure.revision, departure.copy, departure.generation, departure.key, nil)
       }
       guard flushing else { return }
       for entry in pendingWrites.dirty.entries {
@@ -349,7 +357,8 @@ extension KeyedCache {
           let copy = shard.confirmedCopy(index)
         else { continue }
         let note = entry.element
-        add(note.name, note.revision, copy, note.generation, (entry.key, entry.hash))
+        let key = (entry.key, entry.hash)
+        add(note.name, note.revision, copy, note.generation, entry.key, key)
       }
     }
     return (items, blocked)
@@ -371,7 +380,14 @@ extension KeyedCache {
     to storage: Storage<Key, Value>,
     _ report: inout CacherCalls.Report
   ) async {
-    let entries = Dictionary(items.map { ($0.name, $0.entry) }) { _, newer in newer }
+    let tagging = link == nil ? nil : tagging
+    let tagged = items.map { item in
+      var entry = item.entry
+      // User code, called without a lock.
+      entry.tags = tagging?(item.subject) ?? []
+      return (item.name, entry)
+    }
+    let entries = Dictionary(tagged) { _, newer in newer }
     var failures: [String: any Error] = [:]
     do {
       // An abandoned call could still replace or remove the entries.

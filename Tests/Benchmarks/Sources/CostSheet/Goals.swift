@@ -1,5 +1,6 @@
 import Foundation
 import Plexus
+import PlexusSharedTesting
 
 /// The operations with a goal, each followed by its peer, if there is one.
 let goalOperations: [Operation] = requestGoals + eventGoals + publisherAndStoreGoals
@@ -88,6 +89,11 @@ private let requestGoals: [Operation] = [
   },
   Operation("map: hit", goal: 265, count: 30_000) { count in
     let map = filledArticles(8)
+    for number in 0..<count { use(try await map.request(number & 7)) }
+  },
+  Operation("map: hit of a copy of a shared tier", goal: 275, count: 30_000) { count in
+    let map = MultiplexerMap<Int, Article>(cacher: SharedMemory<Article>().node()) { Article($0) }
+    for key in 0..<8 { _ = try await map.request(key) }
     for number in 0..<count { use(try await map.request(number & 7)) }
   },
   Operation("multiplexer: hit", goal: 220, count: 30_000) { count in

@@ -1,13 +1,11 @@
-import Foundation
-import PlexusRedis
-import TestSupport
+public import Foundation
 
 /// A real Redis server on a socket in a folder of its own, which writes nothing to disk by itself.
 ///
 /// It ends with the last reference, and with this process however that ends.
-final class RedisServer: Sendable {
+public final class RedisServer: Sendable {
   /// The server's program, if this machine has one.
-  static let executable: String? = {
+  public static let executable: String? = {
     let folders = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":") ?? []
     return (folders.map(String.init) + ["/usr/local/bin", "/opt/homebrew/bin"])
       .flatMap { ["\($0)/redis-server", "\($0)/valkey-server"] }
@@ -31,14 +29,22 @@ final class RedisServer: Sendable {
     var server: pid_t = 0
   }
 
-  let folder: URL
+  /// The folder of the server.
+  public let folder: URL
   private let options: [String]
   private let shell: Guarded<Shell?>
 
   /// Starts a server.
   ///
   /// - Parameter options: Options of its command line in addition to those for the socket and the disk.
-  init(_ options: String...) throws {
+  public convenience init(_ options: String...) throws {
+    try self.init(options: options)
+  }
+
+  /// Starts a server.
+  ///
+  /// - Parameter options: Options of its command line in addition to those for the socket and the disk.
+  public init(options: [String]) throws {
     folder = FileManager.default.temporaryDirectory
       .appending(path: "redis-\(UUID().uuidString.prefix(8))", directoryHint: .isDirectory)
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -52,10 +58,11 @@ final class RedisServer: Sendable {
     try? FileManager.default.removeItem(at: folder)
   }
 
-  var address: RedisAddress { .unix(path: folder.appending(path: "socket").path) }
+  /// The path of its socket.
+  public var socket: String { folder.appending(path: "socket").path }
 
   /// Starts the server again after ``kill()``.
-  func start() throws {
+  public func start() throws {
     var shell = Shell()
     shell.process.executableURL = URL(filePath: "/bin/sh")
     shell.process.arguments =
@@ -79,18 +86,19 @@ final class RedisServer: Sendable {
   }
 
   /// Ends the server as a crash does.
-  func kill() {
+  public func kill() {
     guard let shell = shell.withLock({ $0.take() }) else { return }
     try? shell.input.fileHandleForWriting.write(contentsOf: Data("\n".utf8))
     shell.process.waitUntilExit()
   }
 
   /// Lets the server stand still until ``resume()``: it keeps its connections, and answers nothing.
-  func suspend() {
+  public func suspend() {
     signal(SIGSTOP)
   }
 
-  func resume() {
+  /// Lets the server continue.
+  public func resume() {
     signal(SIGCONT)
   }
 

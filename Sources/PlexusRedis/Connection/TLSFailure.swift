@@ -1,0 +1,4 @@
+/// The reason why a connection could not be encrypted.
+struct TLSFailure: Error {
+  let reason: String
+}

@@ -1,0 +1,6 @@
+import PlexusRedis
+import TestSupport
+
+extension RedisServer {
+  var address: RedisAddress { .unix(path: socket) }
+}

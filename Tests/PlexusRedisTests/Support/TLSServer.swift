@@ -1,0 +1,124 @@
+import Foundation
+import TestSupport
+
+/// A Redis server with TLS on a port of 127.0.0.1, with a certificate of an authority of its own.
+final class TLSServer: Sendable {
+  /// The certificate of a server.
+  enum Certificate: String, CaseIterable, Sendable {
+    case valid
+    /// It is valid for another host.
+    case otherHost
+    /// Its time is over.
+    case expired
+    /// It has signed itself.
+    case selfSigned
+  }
+
+  struct NotStarted: Error {
+    let log: String
+  }
+
+  private static let openSSL: String? = {
+    let folders = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":") ?? []
+    return folders.map { $0 + "/openssl" }
+      .first { FileManager.default.isExecutableFile(atPath: $0) }
+  }()
+
+  /// Whether this machine has openssl, and a Redis server that was built with TLS.
+  static let isAvailable: Bool = {
+    guard openSSL != nil, let server = RedisServer.executable else { return false }
+    let process = Process()
+    process.executableURL = URL(filePath: server)
+    process.arguments = ["--port", "0", "--tls-auth-clients", "no", "--daemonize", "x"]
+    let output = Pipe()
+    (process.standardOutput, process.standardError) = (output, output)
+    guard (try? process.run()) != nil else { return false }
+    let text = output.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    // The value of the last option is wrong, so that it never starts. The one before it is unknown without TLS.
+    return String(decoding: text, as: UTF8.self).contains("daemonize")
+  }()
+
+  /// Makes an authority, and the key and certificate of a server.
+  private static let script = """
+    set -e
+    new="-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
+    "$0" req -x509 $new -days 2 -subj /CN=Authority -keyout ca.key -out ca.pem
+    names=DNS:localhost,IP:127.0.0.1
+    days=2
+    [ "$1" != otherHost ] || names=DNS:elsewhere.test
+    [ "$1" != expired ] || days=-1
+    printf 'subjectAltName=%s\\n' "$names" >names.txt
+    if [ "$1" = selfSigned ]; then
+      "$0" req -x509 $new -days 2 -subj /CN=localhost -addext subjectAltName=$names -keyout key.pem -out cert.pem
+    else
+      "$0" req $new -subj /CN=server -keyout key.pem -out request.pem
+      "$0" x509 -req -in request.pem -CA ca.pem -CAkey ca.key -CAcreateserial -days $days \
+        -extfile names.txt -out cert.pem
+    fi
+    """
+
+  private let keys: URL
+  let server: RedisServer
+  let port: UInt16
+
+  /// The certificate of the authority.
+  var authority: String { keys.appending(path: "ca.pem").path }
+
+  /// Starts a server.
+  ///
+  /// - Parameters:
+  ///   - certificate: Its certificate.
+  ///   - options: Further options of its command line.
+  init(_ certificate: Certificate = .valid, _ options: [String] = []) throws {
+    keys = FileManager.default.temporaryDirectory
+      .appending(path: "keys-\(UUID().uuidString.prefix(8))", directoryHint: .isDirectory)
+    try FileManager.default.createDirectory(at: keys, withIntermediateDirectories: true)
+    let process = Process()
+    process.executableURL = URL(filePath: "/bin/sh")
+    process.arguments = ["-c", Self.script, Self.openSSL ?? "openssl", certificate.rawValue]
+    process.currentDirectoryURL = keys
+    let output = Pipe()
+    (process.standardOutput, process.standardError) = (output, output)
+    try process.run()
+    let log = output.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    guard process.terminationStatus == 0 else {
+      throw NotStarted(log: String(decoding: log, as: UTF8.self))
+    }
+    port = try Self.freePort()
+    server = try RedisServer(
+      options: [
+        "--tls-port", "\(port)", "--tls-auth-clients", "no", "--tls-cert-file",
+        keys.appending(path: "cert.pem").path, "--tls-key-file",
+        keys.appending(path: "key.pem").path, "--tls-ca-cert-file",
+        keys.appending(path: "ca.pem").path,
+      ] + options
+    )
+  }
+
+  deinit {
+    try? FileManager.default.removeItem(at: keys)
+  }
+
+  private static func freePort() throws -> UInt16 {
+    #if canImport(Darwin)
+    let type = SOCK_STREAM
+    #else
+    let type = Int32(SOCK_STREAM.rawValue)
+    #endif
+    let descriptor = socket(AF_INET, type, 0)
+    defer { close(descriptor) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let status = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+        bind(descriptor, pointer, size) == 0 && getsockname(descriptor, pointer, &size) == 0
+      }
+    }
+    guard status else { throw NotStarted(log: "There is no free port") }
+    return UInt16(bigEndian: address.sin_port)
+  }
+}

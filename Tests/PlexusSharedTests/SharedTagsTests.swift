@@ -1,0 +1,119 @@
+import Plexus
+import PlexusSharedTesting
+import PlexusTesting
+import TestSupport
+import Testing
+
+@Suite(.fewAtOnce, .timeLimit(.minutes(1)))
+struct `Tags of a shared tier` {
+  let clock = ManualClock()
+  let origin = Origin()
+  let engine: SharedMemory<String>
+  let a: SharedNode
+  let b: SharedNode
+  let repository = MuxRepository()
+
+  init() {
+    engine = SharedMemory<String>(clock: clock)
+    a = Self.makeNode(engine, clock, origin)
+    b = Self.makeNode(engine, clock, origin)
+    a.map.register(in: repository)
+  }
+
+  /// Returns a node whose keys have tags by their first letters.
+  private static func makeNode(
+    _ engine: SharedMemory<String>,
+    _ clock: ManualClock,
+    _ origin: Origin
+  ) -> SharedNode {
+    var policy = CachePolicy()
+    policy.storageTimeout = .seconds(5_000_000_000)
+    return SharedNode(
+      engine,
+      clock: clock,
+      policy: policy,
+      tagging: { key in key.first.map { ["all", CacheTag(String($0))] } ?? [] },
+      fetch: origin.value
+    )
+  }
+
+  @Test(arguments: [ClearReach.shared, .everywhere])
+  func `a cleared tag is gone on every node, also where no node has its values in memory`(
+    reach: ClearReach
+  ) async throws {
+    // A node fills the engine and is gone.
+    do {
+      let filler = Self.makeNode(engine, clock, origin)
+      for key in ["a1", "b1"] { _ = try await filler.map.request(key) }
+    }
+    _ = try await b.map.request("a2")
+    origin.set("2")
+    try await repository.clear(tags: ["a"], reach)
+    #expect(try await b.map.request("a1") == "2")
+    #expect(try await b.map.request("a2") == "2")
+    #expect(try await a.map.request("a1") == "2")
+    // Another tag.
+    #expect(try await a.map.request("b1") == "1")
+    #expect(a.fetchCount == 0)
+  }
+
+  @Test func `a value that was fetched before its tag was cleared elsewhere is not kept`()
+    async throws
+  {
+    b.gate.close()
+    async let old = b.map.request("a1")
+    await b.gate.arrivals(1)
+    try await repository.clear(tags: ["all"], .shared)
+    origin.set("2")
+    // It has the value that the fetch was given, whatever that was.
+    b.gate.open()
+    _ = try await old
+    origin.set("3")
+    #expect(try await b.map.request("a1") == "3")
+    #expect(try await a.map.request("a1") == "3")
+  }
+
+  @Test func `a value that was stored is removed by its tags, and no fallback`() async throws {
+    a.map.store("mine", for: "a1")
+    try await a.map.flush()
+    #expect(try await b.map.request("a1") == "mine")
+    try await repository.clear(tags: ["a"], .shared)
+    origin.fail()
+    await #expect(throws: Origin.Down.self) { try await b.map.request("a1") }
+    await #expect(throws: Origin.Down.self) { try await a.map.request("a1") }
+  }
+
+  @Test func `a clear by tags that failed is made up for before a value is used`() async throws {
+    _ = try await b.map.request("a1")
+    a.cacher.cutOff()
+    await #expect(throws: MuxRepositoryError.self) {
+      try await repository.clear(tags: ["a"], .shared)
+    }
+    origin.set("2")
+    a.cacher.reconnect()
+    #expect(try await a.map.request("a1") == "2")
+    #expect(try await b.map.request("a1") == "2")
+  }
+
+  @Test func `a clear of this node leaves the tier alone`() async throws {
+    _ = try await a.map.request("a1")
+    origin.set("2")
+    let looks = a.cacher.lookCount
+    try await repository.clear(tags: ["a"], .here)
+    #expect(a.map.cachedValue("a1") == nil)
+    #expect(try await a.map.request("a1") == "1")
+    #expect(a.cacher.lookCount == looks + 1)
+  }
+
+  @Test func `a clear of tags everywhere waits for a node that does not react`() async throws {
+    _ = try await b.map.request("a1")
+    b.cacher.cutOff()
+    origin.set("2")
+    async let cleared: Void = repository.clear(tags: ["a"], .everywhere)
+    await clock.sleepers(1)
+    #expect(try await b.map.request("a1") == "1")
+    clock.advance(by: .seconds(2))
+    try await cleared
+    #expect(try await b.map.request("a1") == "2")
+  }
+}
