@@ -130,7 +130,7 @@ final class RedisEvents: EventLink {
     case let error as RedisConnectionError:
       switch error {
       case .unreachable, .lost, .timedOut: true
-      case .refused, .outboxFull, .closed: false
+      case .noEncryption, .refused, .outboxFull, .closed: false
       }
     case let error as RedisError:
       ["LOADING", "BUSY", "TRYAGAIN", "MASTERDOWN"].contains(error.code)
