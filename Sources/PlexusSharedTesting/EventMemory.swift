@@ -116,9 +116,10 @@ public final class EventMemory: Sendable {
   ) rethrows -> Result {
     let now = time()
     let (result, bells) = try state.withLock { state in
-      (try body(&state.content, now), state.bells.values)
+      (try body(&state.content, now), state.bells)
     }
-    for bell in bells { bell.ring() }
+    // In one order, so that tests are deterministic.
+    for (_, bell) in bells.sorted(by: { $0.key < $1.key }) { bell.ring() }
     return result
   }
 

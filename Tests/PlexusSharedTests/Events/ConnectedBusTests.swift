@@ -317,6 +317,20 @@ struct `Buses that are connected` {
     withExtendedLifetime(tokens) {}
   }
 
+  @Test func `a node that also only publishes leaves an event to its group`() async throws {
+    let engine = EventMemory()
+    let node = BusNode(engine)
+    node.observe()
+    let token = node.bus.connect(Note.self, as: "notes", over: node.link, .publishOnly)
+    await node.connect(Self.group)
+    try await node.publish("1", "2")
+    #expect(await node.notes.first(2) == ["1", "2"])
+    #expect(engine.messages(of: "notes").count == 2)
+    try await node.publish("3")
+    #expect(await node.notes.first(3) == ["1", "2", "3"])
+    token.cancel()
+  }
+
   @Test func `the events of a scope are posted in the scope of the connection`() async throws {
     let engine = EventMemory()
     let (sender, bus) = (BusNode(engine), EventBus())

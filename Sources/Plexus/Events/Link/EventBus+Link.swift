@@ -82,9 +82,9 @@ extension EventBus {
 
   /// Posts an event on this bus, and publishes it to the nodes that are connected with its topic.
   ///
-  /// The event goes to the topics of all connections of its type and scope. It is posted here first. If all of these
-  /// connections are ``LinkMode/oneNode(group:retryAfter:attempts:)``, it is not posted here: one node of each group
-  /// handles it, which can be this one.
+  /// The event goes to the topics of all connections of its type and scope. It is posted here first, unless this node
+  /// receives the type only by ``LinkMode/oneNode(group:retryAfter:attempts:)``: one node of each group handles the
+  /// event then, which can be this one.
   ///
   /// When the call returns, the engine has the event. If it throws ``LinkPublishError/failed(_:)``, the event was
   /// posted here, and can have reached other nodes although the engine did not confirm it: publishing it again is safe
@@ -117,7 +117,10 @@ extension EventBus {
       )
       outgoing.append((parts.link, parts.topic, message))
     }
-    if connections.contains(where: { $0.parts.mode.group == nil }) { post(event, scope: scope) }
+    let modes = connections.map(\.parts.mode)
+    if modes.contains(where: \.reachesEveryNode) || modes.allSatisfy({ $0.group == nil }) {
+      post(event, scope: scope)
+    }
     var failures: [String: any Error] = [:]
     for (link, topic, message) in outgoing {
       do {

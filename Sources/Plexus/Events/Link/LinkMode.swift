@@ -30,6 +30,14 @@ public enum LinkMode: Hashable, Sendable {
 }
 
 extension LinkMode {
+  /// Whether every node receives the messages.
+  var reachesEveryNode: Bool {
+    switch self {
+    case .ephemeral, .everyNode: true
+    case .oneNode, .publishOnly: false
+    }
+  }
+
   /// The group, if one node handles each message.
   var group: String? {
     if case .oneNode(let group, _, _) = self { group } else { nil }

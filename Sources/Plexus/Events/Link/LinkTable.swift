@@ -11,19 +11,20 @@ final class LinkTable: Sendable {
   private struct State: Sendable {
     var entries: [Entry] = []
     var isFinished = false
+    /// The name of the bus in messages, once it is needed.
+    var origin: String?
   }
 
   private let state = Locked(State())
   private let messageCount = Atomic<UInt64>(0)
-  private let name = Locked<String?>(nil)
 
   /// The name of the bus in messages, which no other bus has.
   var origin: String {
-    if let known = name.withLock({ $0 }) { return known }
+    if let known = state.withLock({ $0.origin }) { return known }
     let new = String(UInt64.random(in: .min ... .max), radix: 36)
-    return name.withLock { name in
-      if name == nil { name = new }
-      return name ?? new
+    return state.withLock { state in
+      state.origin = state.origin ?? new
+      return state.origin ?? new
     }
   }
 
