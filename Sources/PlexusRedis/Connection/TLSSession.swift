@@ -46,7 +46,9 @@ final class TLSSession: @unchecked Sendable {
   /// - Throws: The reason why there is no encryption.
   init(over descriptor: Int32, host: String, ca: String?) throws(TLSFailure) {
     ERR_clear_error()
-    let context = try Owned(unsafe SSL_CTX_new(TLS_client_method())) { unsafe SSL_CTX_free($0) }
+    let context = try unsafe Owned(unsafe SSL_CTX_new(TLS_client_method())) {
+      unsafe SSL_CTX_free($0)
+    }
     guard unsafe plexus_tls_require_1_2(context.pointer) == 1 else {
       throw TLSFailure(reason: Self.lastError())
     }
@@ -60,8 +62,8 @@ final class TLSSession: @unchecked Sendable {
       }
     }
     unsafe SSL_CTX_set_verify(context.pointer, SSL_VERIFY_PEER, nil)
-    let method = try Owned(unsafe plexus_tls_make_method()) { unsafe BIO_meth_free($0) }
-    let session = try Owned(unsafe SSL_new(context.pointer)) { unsafe SSL_free($0) }
+    let method = try unsafe Owned(unsafe plexus_tls_make_method()) { unsafe BIO_meth_free($0) }
+    let session = try unsafe Owned(unsafe SSL_new(context.pointer)) { unsafe SSL_free($0) }
     let parameters = unsafe SSL_get0_param(session.pointer)
     // An address is compared with the addresses of the certificate, a name with its names.
     if unsafe X509_VERIFY_PARAM_set1_ip_asc(parameters, host) != 1 {

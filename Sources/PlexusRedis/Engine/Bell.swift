@@ -1,21 +1,22 @@
 internal import PlexusSupport
 
-/// A signal that one task waits for.
+/// A signal that tasks wait for, optionally for a limited time.
 final class Bell: Sendable {
   private struct State: Sendable {
     var isRung = false
-    var waiting: CheckedContinuation<Void, Never>?
+    var waiting: [CheckedContinuation<Void, Never>] = []
   }
 
   private let state = Locked(State())
 
-  /// Resumes the task that waits, or the next one.
+  /// Resumes the tasks that wait, or the next one if there is none.
   func ring() {
     let waiting = state.withLock { state in
-      state.isRung = state.waiting == nil
-      return state.waiting.take()
+      state.isRung = state.waiting.isEmpty
+      defer { state.waiting = [] }
+      return state.waiting
     }
-    waiting?.resume()
+    for task in waiting { task.resume() }
   }
 
   /// Waits until the bell rings, the time is over, or the task is cancelled.
@@ -30,7 +31,7 @@ final class Bell: Sendable {
         let isOver = state.withLock { state in
           let isOver = state.isRung
           state.isRung = false
-          if !isOver { state.waiting = continuation }
+          if !isOver { state.waiting.append(continuation) }
           return isOver
         }
         if isOver { continuation.resume() }
