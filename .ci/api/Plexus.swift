@@ -621,6 +621,8 @@ public enum FetchResult<Value> : Sendable where Value : Sendable {
 
     case notModified(timeToLive: Duration? = nil, directives: Plexus.CacheDirectives? = nil, validator: String? = nil)
 
+    case confirmed(_: Value, directives: Plexus.CacheDirectives, validator: String? = nil)
+
     case transient(_: Value)
 
     @inlinable public static func value(_ value: Value, timeToLive: Duration? = nil, validator: String? = nil) -> Plexus.FetchResult<Value>

@@ -263,6 +263,20 @@ struct `A cache of HTTP` {
     #expect(count == 4)
   }
 
+  @Test func `a 304 counts as a revalidation, whatever the values are made of`() async throws {
+    set(answer("one", ["ETag": "\"1\""]), answer("", ["ETag": "\"1\""], status: 304))
+    let texts = HTTPCache<String>(transport: patientTransport, rules: .patient, clock: clock) {
+      String(decoding: $0.body, as: UTF8.self)
+    }
+    #expect(try await !cache.response(request()).isRevalidated)
+    #expect(try await cache.response(request()).isRevalidated)
+    #expect(cache.statistics.revalidations == 1)
+    set(answer("one", ["ETag": "\"1\""]), answer("", ["ETag": "\"1\""], status: 304))
+    #expect(try await !texts.response(request("/text")).isRevalidated)
+    #expect(try await texts.response(request("/text")).isRevalidated)
+    #expect(texts.statistics.revalidations == 1)
+  }
+
   @Test func `a 304 can name other fields that select`() async throws {
     set(
       answer("one", ["ETag": "\"1\""]),

@@ -33,4 +33,10 @@ import Testing
     ]
     #expect(old.updated(by: new) == old)
   }
+
+  @Test func `have the age of a 304, or none`() {
+    let stored: HTTPHeaders = ["Age": "30", "A": "1"]
+    #expect(stored.updated(by: ["B": "2"]) == ["A": "1", "B": "2"])
+    #expect(stored.updated(by: ["Age": "5"]) == ["A": "1", "Age": "5"])
+  }
 }

@@ -21,9 +21,15 @@ struct `A value behind a redirect` {
 
   init() throws {
     origin = try LoopbackOrigin()
-    cache = HTTPCache(transport: patientTransport, rules: .patient, clock: clock) {
-      String(decoding: $0.body, as: UTF8.self)
-    }
+    // The time that an answer takes counts towards its age.
+    let start = Date()
+    cache = HTTPCache(
+      transport: patientTransport,
+      rules: .patient,
+      clock: clock,
+      now: { start },
+      decode: { String(decoding: $0.body, as: UTF8.self) }
+    )
     origin.route("/*") { [asked, redirect] request in
       asked.withLock { $0.append(request.path) }
       guard request.path != "/latest" else { return redirect.withLock { $0 } }
@@ -132,5 +138,22 @@ struct `A value behind a redirect` {
     lead(to: "/v2", status: 301)
     for _ in 0..<2 { #expect(try await text() == "/v2") }
     #expect(paths.count == 6)
+  }
+
+  @Test(arguments: ["no-store", "no-cache", "max-age=0, must-revalidate"])
+  func `is not used while its server is away if the redirect forbids that`(
+    control: String
+  ) async throws {
+    for isForbidden in [false, true] {
+      lead(to: "/v1", status: 301, ["Cache-Control": isForbidden ? control : "max-age=0"])
+      #expect(try await latest() == "/v1")
+      origin.inject(.raw([]), for: "/latest", count: 9)
+      if isForbidden {
+        await #expect(throws: HTTPRevalidationError.self) { try await latest() }
+      } else {
+        #expect(try await latest() == "/v1")
+      }
+      origin.removeFaults()
+    }
   }
 }

@@ -362,4 +362,34 @@ struct `A media loader under attack` {
     let last = try await loader.request(url)
     #expect(try Data(contentsOf: last).count == 3)
   }
+
+  @Test func `a pipe, a link or too much instead of a record is not read`() async throws {
+    let transport = ClosureTransport { _, request, receiver in
+      try receiver.take(request, headers: ["Content-Type": "text/a", "ETag": "\"1\""], "abc")
+    }
+    let file = try await loader(transport).request(url("a"))
+    let record = folder.url.appending(path: try #require(folder.records.first)).path
+    let secret = folder.url.appending(path: "secret").path
+    try FileManager.default.moveItem(atPath: record, toPath: secret)
+    let places: [() throws -> Void] = [
+      { try #require(mkfifo(record, 0o600) == 0) },
+      { try #require(symlink(secret, record) == 0) },
+      {
+        let text = try Data(contentsOf: URL(filePath: secret))
+        try (text + Data(repeating: UInt8(ascii: " "), count: 2 << 20)).write(
+          to: URL(filePath: record)
+        )
+      },
+    ]
+    for place in places {
+      try place()
+      let types = ImageLoader(media: loader(transport)) { data, response in
+        [String(decoding: data, as: UTF8.self), response.type]
+      }
+      #expect(try await types.request(url("a")) == ["abc", nil])
+      #expect(try await loader(transport).request(url("a")) == file)
+      try FileManager.default.removeItem(atPath: record)
+    }
+    #expect(transport.names.count == 1)
+  }
 }

@@ -111,6 +111,27 @@ struct `Media and a disk that does not do as it should` {
     }
   }
 
+  @Test func `an image of more than 64 MB is not decoded from memory`() async throws {
+    let path = file.path
+    await #expect(processExitsWith: .success) { [path = path as String] in
+      setenv("TMPDIR", "/dev/null", 1)
+      let transport = ClosureTransport { count, request, receiver in
+        try receiver.begin(request)
+        for _ in 0..<64 { try receiver.receive(Data(count: 1 << 20)) }
+        if request.url?.lastPathComponent == "large" { try receiver.receive(Data(count: 1)) }
+      }
+      let images = ImageLoader(media: loaderWithoutFolder(URL(filePath: path), transport)) {
+        $0.count
+      }
+      let url = try #require(URL(string: "http://nowhere.invalid/"))
+      #expect(try await images.request(url.appending(path: "fits")) == 64 << 20)
+      await #expect(throws: MediaError.fileTooLarge(limit: 64 << 20)) {
+        try await images.request(url.appending(path: "large"))
+      }
+      _exit(EXIT_SUCCESS)
+    }
+  }
+
   @Test func `after a power cut, only files with the length and date of their records are used`()
     async throws
   {

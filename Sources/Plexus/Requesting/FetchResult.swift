@@ -15,6 +15,11 @@ public enum FetchResult<Value: Sendable>: Sendable {
     directives: CacheDirectives? = nil,
     validator: String? = nil
   )
+  /// The previous value, confirmed, with the changes that its origin has made to what accompanies it, such as header
+  /// fields.
+  ///
+  /// It replaces the previous value, with its directives and validator, and counts as a revalidation.
+  case confirmed(_ value: Value, directives: CacheDirectives, validator: String? = nil)
   /// A value for the callers of this fetch only, which must not be cached.
   ///
   /// Subscribers receive it as loaded, but can miss it under the default policy. No later request returns it, and no

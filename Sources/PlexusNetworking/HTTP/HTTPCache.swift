@@ -307,7 +307,7 @@ public final actor HTTPCache<Value: Sendable> {
       try await values.clear(keys)
     }
     switch try await fetcher.fetch(FetchContext(previousValue: nil)) {
-    case .value(let value, _, _), .transient(let value): return value
+    case .value(let value, _, _), .confirmed(let value, _, _), .transient(let value): return value
     case .notModified: throw URLError(.badServerResponse)
     }
   }
@@ -407,7 +407,7 @@ extension FetchResult {
   /// The same value, for the callers that wait for it alone.
   fileprivate func unstored(_ context: FetchContext<Value>) -> FetchResult {
     switch self {
-    case .value(let value, _, _): .transient(value)
+    case .value(let value, _, _), .confirmed(let value, _, _): .transient(value)
     case .notModified: context.previousValue.map { .transient($0) } ?? self
     case .transient: self
     }

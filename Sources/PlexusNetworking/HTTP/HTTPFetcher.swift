@@ -218,7 +218,7 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
     guard let current else {
       return .notModified(directives: freshness.directives, validator: validator)
     }
-    return .value(current, directives: freshness.directives, validator: validator)
+    return .confirmed(current, directives: freshness.directives, validator: validator)
   }
 
   /// Returns the result of an answer that does not confirm the cached value.

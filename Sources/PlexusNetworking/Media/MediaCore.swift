@@ -50,6 +50,8 @@ final class MediaCore: Sendable {
 
   /// The largest number of bytes in the temporary folder.
   private static let spareByteLimit = 64 << 20
+  /// The largest number of bytes of a file that is kept in memory, since no disk can be written.
+  private static let memoryLimit: Int64 = 64 << 20
   /// The longest Retry-After that is waited for; after a longer one the error is final.
   private static let maximumRetryAfter = Duration.seconds(60)
 
@@ -261,7 +263,8 @@ final class MediaCore: Sendable {
       entry: entry,
       part: store?.folder.openPart(of: entry.name) { store?.releasePart($0) },
       conditions: record?.conditions ?? [:],
-      maximumBytes: maximumFileBytes,
+      maximumBytes: stores.isEmpty
+        ? min(maximumFileBytes, Self.memoryLimit) : maximumFileBytes,
       follow: { change in
         let id = gate.addChange(of: key, change)
         changes.withLock { $0.append(id) }

@@ -224,10 +224,15 @@ struct MediaFolder: Sendable {
 
   // MARK: - Records
 
+  /// The largest number of bytes of a record; header fields are much shorter.
+  private static let recordLimit: Int64 = 1 << 20
+
   /// Returns the record of a file if it is about this version.
   func record(of name: String, _ version: FileVersion) -> MediaRecord? {
-    guard
-      let data = try? Data(contentsOf: URL(filePath: path(ofRecord: name))),
+    let path = path(ofRecord: name)
+    // A pipe would be waited for, and a link can lead anywhere.
+    guard let properties = PartFile.properties(of: path), properties.length <= Self.recordLimit,
+      let data = try? Data(contentsOf: URL(filePath: path)),
       let record = try? JSONDecoder().decode(MediaRecord.self, from: data),
       record.version == version
     else { return nil }

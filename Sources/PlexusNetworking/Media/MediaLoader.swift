@@ -65,7 +65,7 @@ public import Plexus
 ///
 /// On a full or read-only disk, a file is stored in a folder for temporary files, of at most 64 MB, which is
 /// removed with the loader. If that cannot be written either, the request fails with the system's error; an
-/// ``ImageLoader`` then decodes the image from memory.
+/// ``ImageLoader`` then decodes an image of at most 64 MB from memory.
 ///
 /// ## Topics
 ///

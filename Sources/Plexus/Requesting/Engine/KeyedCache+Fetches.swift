@@ -72,6 +72,11 @@ extension ValueOutcome {
       self.init(value)
       terms = ValueTerms(directives)
       self.validator = validator
+    case .confirmed(let value, let directives, let validator):
+      self.init(value)
+      isRevalidated = true
+      terms = ValueTerms(directives)
+      self.validator = validator
     case .transient(let value):
       self.init(value, .transient)
     case .notModified(let timeToLive, let directives, let validator):

@@ -27,6 +27,7 @@ func mediaComparisons() -> [Comparison] {
       }
     },
     peakBytes(),
+    digest(),
   ]
 }
 
@@ -38,6 +39,42 @@ private let mediaFolder = FileManager.default.temporaryDirectory
 /// Removes the files that the rows for media have stored.
 func removeMediaFiles() {
   try? FileManager.default.removeItem(at: mediaFolder)
+}
+
+/// A row for the digest of a file of 100 MB, which is read at each call because it is one of a file URL.
+private func digest() -> Comparison {
+  @Sendable func file() throws -> URL {
+    let file = mediaFolder.appending(path: "digest")
+    if !FileManager.default.fileExists(atPath: file.path) {
+      try FileManager.default.createDirectory(at: mediaFolder, withIntermediateDirectories: true)
+      try Data(repeating: 7, count: 100_000_000).write(to: file)
+    }
+    return file
+  }
+  return Comparison(
+    name: "media/SHA-256 of 100 MB",
+    peer: "sha256sum",
+    goal: 0.5,
+    ours: {
+      let file = try file()
+      let loader = MediaLoader(directory: mediaFolder.appending(path: "digests"))
+      return try await nanoseconds(per: 1) {
+        // No file has this digest: the call fails after it was computed.
+        do { _ = try await loader.request(file, sha256: "") } catch is MediaError {}
+      }
+    },
+    theirs: {
+      let file = try file()
+      return try await nanoseconds(per: 1) {
+        let process = Process()
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        process.arguments = ["sha256sum", file.path]
+        process.standardOutput = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+      }
+    }
+  )
 }
 
 private let largeCount = 500_000_000
