@@ -3,7 +3,6 @@
 /// Middleware is called in the order of the array given to the store, each wrapped around the following ones. It passes
 /// an action on by calling `next`, which returns when the following middleware and the reducer have processed it. It
 /// can also drop an action, replace it, pass on several, or let an effect dispatch it later.
-/// several, or leave it to an effect to dispatch it later.
 ///
 /// ```swift
 /// struct Counter: Sendable, Equatable { var count = 0 }

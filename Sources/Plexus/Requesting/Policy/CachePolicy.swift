@@ -119,8 +119,8 @@ public struct CachePolicy: Sendable {
   /// The time after which a change is written to the cacher without a call of `flush`; `nil` for never.
   ///
   /// The time starts with the first unwritten change, and everything that has changed by its end is written together. A
-  /// failed write is retried after the same time, or after a tenth of a second if that is longer. Until the first attempt has ended, the values are kept even if the
-  /// map is released.
+  /// failed write is retried after the same time, or after a tenth of a second if that is longer. Until the first
+  /// attempt has ended, the values are kept even if the map is released.
   public var writeBehind: Duration?
 
   /// The longest wait that a ``RetryAdvice`` can request, such as the `Retry-After` of a server.
