@@ -2,7 +2,8 @@
 // function of its own, for the compiler to check. Usage: swift .ci/samples.swift OUTPUT FILE...
 //
 // A sample with an extension or an entry point stands at file scope instead. Lines of a package
-// manifest are left out, and so are whole files, which begin with their path as a comment.
+// manifest are left out, and so are whole files, which begin with their path as a comment. Those of an
+// "App" are files of their own in the folder OUTPUT.files, since they import packages of others.
 //
 // A sample that shows imports shows every module of ours whose types or functions it names: otherwise it
 // would not compile where a reader puts it.
@@ -80,7 +81,9 @@ func declarations(of module: String) throws -> Set<Substring> {
 }
 
 let arguments = Array(CommandLine.arguments.dropFirst())
-let found = try arguments.dropFirst().flatMap(samples(in:)).filter { !$0.isManifest && !$0.isFile }
+let all = try arguments.dropFirst().flatMap(samples(in:)).filter { !$0.isManifest }
+let found = all.filter { !$0.isFile }
+let files = all.filter { $0.lines.first?.hasPrefix("// Sources/App/") ?? false }
 let modules = ["Plexus", "PlexusNetworking", "PlexusStorage", "PlexusTesting"]
 var imports: Set<Substring> = ["import LoopbackOrigin"]
 var isIncomplete = false
@@ -111,4 +114,12 @@ let header = imports.sorted().flatMap { line in
   ["#if canImport(\(line.dropFirst("import ".count)))", String(line), "#endif"]
 }
 try (header + output).joined(separator: "\n").write(toFile: arguments[0], atomically: true, encoding: .utf8)
-print("\(found.count) samples")
+let folder = arguments[0] + ".files"
+try? FileManager.default.removeItem(atPath: folder)
+try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+for (number, file) in files.enumerated() {
+  let location = "#sourceLocation(file: \"\(file.path)\", line: \(file.line))"
+  try ([location] + file.lines.map(String.init)).joined(separator: "\n")
+    .write(toFile: "\(folder)/\(number).swift", atomically: true, encoding: .utf8)
+}
+print("\(found.count) samples, \(files.count) files")

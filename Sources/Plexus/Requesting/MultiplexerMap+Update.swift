@@ -35,8 +35,9 @@ extension MultiplexerMap {
   /// applied again without it. If that is impossible, because ``update(_:_:)`` has changed the value since, the key is
   /// refreshed. If the value was stored, cleared or fetched since, nothing is rolled back.
   ///
-  /// A value that was fetched while `commit` ran can be older than its effect, so the key is refreshed when `commit`
-  /// returns. The same applies if the value was evicted or cleared, or did not exist when the update started.
+  /// A value that was fetched while `commit` ran, or is being fetched when it returns, can be older than its effect, so
+  /// the key is refreshed when `commit` returns. The same applies if the value was evicted or cleared, or did not exist
+  /// when the update started.
   ///
   /// ```swift
   /// let likes = MultiplexerMap<Int, Int> { _ in 0 }

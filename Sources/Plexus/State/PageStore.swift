@@ -80,6 +80,7 @@ public final actor PageStore<
   @usableFromInline let feeds: ChangeSubscriptions
   @usableFromInline let appFeeds = ChangeSubscriptions()
   @usableFromInline let cell: PageCell<AppState, PageState>
+  @usableFromInline let parts = SharedParts()
 
   @inlinable
   init(
@@ -161,7 +162,8 @@ public final actor PageStore<
 
   /// The current number of subscribers to states and to changes of the page, including streams and handlers.
   ///
-  /// Subscribers to changes of the app's state that were registered with the page count, too.
+  /// Subscribers to changes of the app's state that were registered with the page count, too. All views that select the
+  /// same key path count as one.
   public nonisolated var subscriberCount: Int {
     cell.hub.subscriberCount + feeds.count + appFeeds.count
   }
@@ -172,5 +174,17 @@ extension PageStore: HubBacked {
     _ body: (_ hub: BroadcastHub<Element>, _ replay: [Element]) -> Result
   ) -> Result {
     cell.withHub(body)
+  }
+}
+
+extension PageStore: PartEvaluating {
+  nonisolated func connection<Part: Equatable & Sendable>(
+    of core: DerivedCore<Part>,
+    _ select: @escaping @Sendable (Element) -> Part,
+    path: (any AnyKeyPath & Sendable)?
+  ) -> DerivedCore<Part>.Connection {
+    guard let path else { return core.connection(to: self, minimumReplay: 1, select) }
+    let shared = SelectedPart(self, core: parts.core(of: path), select)
+    return core.connection(to: shared, minimumReplay: 1) { $0 }
   }
 }

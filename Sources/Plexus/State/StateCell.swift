@@ -120,8 +120,11 @@ final class PageCell<AppState: Sendable, PageState: Sendable>: StateCell, AppFol
   func publish(_ new: PageState) {
     var old = new
     let delivery = app.withState { app in
-      page.withLock { swap(&$0, &old) }
-      return hub.prepare((app, new))
+      // A reader of the new state finds it among the elements, too.
+      page.withLock { page in
+        swap(&page, &old)
+        return hub.prepare((app, new))
+      }
     }
     delivery?.deliver()
     withExtendedLifetime(old) {}

@@ -117,6 +117,23 @@ import Testing
     #expect(await slow.first(1).map(words) == ["loaded(a0 b0 a1 b1)"])
   }
 
+  @Test func `is a state whose current element and parts are those of its pages`() async throws {
+    let publisher = Catalog().publisher()
+    let stateful: any StatefulBroadcaster<LoadState<Pages<String>>> = publisher
+    let count = publisher.select { $0.value?.items.count ?? -1 }
+    let counts = count.subscription(bufferingPolicy: .unbounded)
+    #expect(words(stateful.current) == "unknown")
+    try await publisher.loadFirstPage()
+    #expect(words(stateful.current) == "loaded(a0 b0)")
+    #expect(count.current == 2)
+    try await publisher.loadNextPage()
+    #expect(words(publisher.current) == "loaded(a0 b0 a1 b1)")
+    publisher.reset()
+    #expect(words(publisher.current) == "unknown")
+    #expect(count.current == -1)
+    #expect(await counts.first(1) == [-1], "a reset takes back what was not read")
+  }
+
   @Test func `calls handlers, too`() async throws {
     let publisher = Catalog().publisher()
     let log = Log<String>()

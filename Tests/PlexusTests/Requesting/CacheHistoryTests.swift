@@ -15,6 +15,7 @@ import Testing
     policy.staleWhileRevalidate = .seconds(seed % 3 * 15)
     policy.failureTimeToLive = .seconds(seed % 2 * 20)
     policy.whenUnobserved = seed % 4 < 2 ? .cancel : .finishAndStore
+    policy.refreshAhead = .seconds(seed % 5 * 10)
     let run = HistoryRun(kind: kind, policy: policy)
 
     for _ in 0..<250 {
@@ -79,9 +80,13 @@ private final class HistoryRun {
       history.append("leave \(caller)")
       model.leave(caller)
       callers[caller].cancel()
-    case 80..<83:
+    case 80..<82:
       history.append("store")
       cache.store(model.store())
+    case 82..<83:
+      history.append("prefetch")
+      model.prefetch()
+      cache.prefetch()
     case 83..<84:
       history.append("update")
       let content = model.update()

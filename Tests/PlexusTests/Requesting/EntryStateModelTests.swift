@@ -5,7 +5,17 @@ import Testing
 
 @Suite(.fewAtOnce) struct `Every sequence of events of a key` {
   @Test func `keeps every promise, with all kinds of events`() throws {
-    try walk(World(), events: World.Event.allCases, depth: 5)
+    try walk(World(), events: World.Event.common, depth: 5)
+  }
+
+  @Test func `keeps every promise, with soft answers, idle values and renewals ahead`() throws {
+    try walk(
+      World(),
+      events: [
+        .request, .leave, .succeed, .fail, .refresh, .update, .softAnswer, .idle, .advance,
+      ],
+      depth: 6
+    )
   }
 
   @Test func `keeps every promise, with refreshes and endings in greater depth`() throws {
@@ -41,6 +51,9 @@ private struct World {
     case request, insist, leave, succeed, pass, fail, giveUp, lateResult
     case depart
     case refresh, store, update, clear, clearMemory, advance
+    case softAnswer, idle
+
+    static var common: [Event] { allCases.filter { $0 != .softAnswer && $0 != .idle } }
   }
 
   /// A flight, as seen by an observer.
@@ -113,6 +126,15 @@ private struct World {
     case .clear: clear()
     case .clearMemory: clearMemory()
     case .advance: now += 1
+    case .softAnswer:
+      // A caller that could use a stale value is answered, and leaves.
+      guard value != nil, let running, running.beganAt < .max else { return false }
+      state.state.keepRunning()
+      self.running?.isInBackground = true
+    case .idle:
+      guard value != nil else { return false }
+      state.state.expire(at: now)
+      deadline = min(deadline, now)
     }
     compare()
     return true

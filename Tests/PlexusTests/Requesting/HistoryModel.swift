@@ -8,6 +8,7 @@ struct HistoryModel {
     let number: Int
     let moment: Int
     let isInBackground: Bool
+    var remembersFailure = true
     var callers: [Int] = []
   }
 
@@ -19,7 +20,7 @@ struct HistoryModel {
   private let policy: CachePolicy
   private var moment = 0
   private var value: (content: Int, moment: Int, storedAt: Int)?
-  private var failure: (error: any Error, until: Int)?
+  private var failure: (error: any Error, until: Int, renewsFrom: Double)?
   private var running: Fetch?
   private var queued: [Int]?
   private var invalidate: [Fetch] = []
@@ -58,15 +59,8 @@ struct HistoryModel {
 
   mutating func request(caller: Int, insistsOn wish: Int?) {
     moment += 1
-    let age = value.map { now - $0.storedAt } ?? 0
-    let timeToLive = Int(policy.timeToLive.components.seconds)
-    let staleTime = Int(policy.staleWhileRevalidate.components.seconds)
-    let isFailureRemembered = running == nil && failure.map { now < $0.until } == true
-
-    if let value, value.moment > wish ?? 0, age < timeToLive + staleTime,
-      value.moment > lastRefresh || queued != nil || (running?.moment ?? 0) > lastRefresh
-    {
-      if age >= timeToLive, running == nil, !isFailureRemembered { begin(inBackground: true) }
+    if let value, value.moment > wish ?? 0, isUsable {
+      if isRenewed { begin(inBackground: true) }
       answer([caller], "\(value.content)")
     } else if isFailureRemembered, let failure {
       answer([caller], standIn(for: failure.error) ?? "\(type(of: failure.error))")
@@ -77,6 +71,36 @@ struct HistoryModel {
       begin(inBackground: false)
       running?.callers = [caller]
     }
+  }
+
+  mutating func prefetch() {
+    moment += 1
+    guard running == nil, !isFailureRemembered, !isUsable || isRenewed else { return }
+    begin(inBackground: true, remembersFailure: false)
+  }
+
+  private var age: Int { value.map { now - $0.storedAt } ?? 0 }
+
+  private var timeToLive: Int { Int(policy.timeToLive.components.seconds) }
+
+  private var isFailureRemembered: Bool {
+    running == nil && failure.map { now < $0.until } == true
+  }
+
+  /// Whether the value is an answer for callers that require no refresh.
+  private var isUsable: Bool {
+    guard let value else { return false }
+    return age < timeToLive + Int(policy.staleWhileRevalidate.components.seconds)
+      && (value.moment > lastRefresh || queued != nil || (running?.moment ?? 0) > lastRefresh)
+  }
+
+  /// Whether a value that is an answer is fetched in the background.
+  private var isRenewed: Bool {
+    guard running == nil, !isFailureRemembered else { return false }
+    let refreshAhead = Int(policy.refreshAhead.components.seconds)
+    if age >= timeToLive { return true }
+    return refreshAhead > 0 && age >= timeToLive - refreshAhead
+      && Double(now) >= failure?.renewsFrom ?? 0
   }
 
   mutating func refresh() -> Int {
@@ -99,8 +123,9 @@ struct HistoryModel {
     running = nil
     if let error {
       answer(fetch.callers, standIn(for: error) ?? "\(type(of: error))")
-      let memory = Int(policy.failureTimeToLive.components.seconds)
-      failure = (error, queued == nil ? now + memory : 0)
+      let memory = fetch.remembersFailure ? Int(policy.failureTimeToLive.components.seconds) : 0
+      let rest = value == nil ? 0 : max(0, timeToLive - age)
+      failure = (error, queued == nil ? now + memory : 0, Double(now) + Double(rest) / 2)
     } else {
       value = (number, fetch.moment, now)
       failure = nil
@@ -183,9 +208,17 @@ struct HistoryModel {
 
   // MARK: - Effects
 
-  private mutating func begin(inBackground isInBackground: Bool) {
+  private mutating func begin(
+    inBackground isInBackground: Bool,
+    remembersFailure: Bool = true
+  ) {
     fetches += 1
-    running = Fetch(number: fetches, moment: moment, isInBackground: isInBackground)
+    running = Fetch(
+      number: fetches,
+      moment: moment,
+      isInBackground: isInBackground,
+      remembersFailure: remembersFailure
+    )
     publish()
   }
 

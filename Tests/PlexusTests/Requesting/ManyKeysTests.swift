@@ -162,6 +162,60 @@ import Testing
     #expect(try await late.value == 2)
   }
 
+  @Test func `that are being fetched are refreshed by a condition, too`() async throws {
+    let gate = Gate()
+    let origin = Tally()
+    let map = MultiplexerMap<Int, Int>(clock: clock) { key in
+      let number = origin.increment()
+      if number == 1 { try await gate.wait() }
+      return number
+    }
+    map.store(-2, for: 2)
+    let early = begin { try await map.request(1) }
+    await gate.arrivals(1)
+    let asked = Guarded<Set<Int>>([])
+    let refreshed = map.refresh { key in
+      asked.withLock { _ = $0.insert(key) }
+      return key == 1
+    }
+    #expect(asked.withLock { $0 } == [1, 2])
+    let late = begin { try await refreshed.request(1) }
+    gate.open()
+    #expect(try await early.value == 1)
+    #expect(try await late.value == 2)
+    #expect(try await map.request(2) == -2)
+  }
+
+  @Test(arguments: ["keys", "condition", "tags"])
+  func `none of which are refreshed still require the refreshes before`(
+    command: String
+  ) async throws {
+    let gate = Gate()
+    let map = MultiplexerMap<Int, Int>(
+      tagging: { _ in ["all"] },
+      clock: clock,
+      onKeyFetch: { key in
+        try await gate.wait()
+        return key
+      }
+    )
+    map.store(-1, for: 1)
+    let refreshed = map.refresh(1)
+    let early = begin { try await refreshed.request(1) }
+    await gate.arrivals(1)
+    #expect(try await map.request(1) == -1)
+    let nothing =
+      switch command {
+      case "keys": map.refresh([])
+      case "condition": map.refresh { _ in false }
+      default: map.refresh(tags: ["none"])
+      }
+    let late = begin { try await nothing.request(1) }
+    gate.open()
+    #expect(try await early.value == 1)
+    #expect(try await late.value == 1)
+  }
+
   @Test func `are cleared by name, or by a condition, with their stored copies`() async throws {
     let cacher = SimpleCacher()
     let map = MultiplexerMap<Int, Int>(cacher: cacher, clock: clock) { $0 }

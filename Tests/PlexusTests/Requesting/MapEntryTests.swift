@@ -25,13 +25,11 @@ import Testing
     #expect(entry.current.name == "unknown")
   }
 
-  @Test func `is updated, prefetched and cleared by itself`() async throws {
+  @Test func `is updated and cleared by itself`() async throws {
     let map = MultiplexerMap<Int, Int> { $0 * 10 }
     let entry = map[7]
     #expect(entry.update { $0 += 1 } == nil)
-    entry.prefetch()
     #expect(try await entry.request() == 70)
-    #expect(map.statistics.fetches == 1)
     #expect(entry.update { $0 += 1 } == 71)
     let saved = try await entry.update(optimistically: { $0 += 1 }, commit: { "saved" })
     #expect(saved == "saved")
@@ -43,6 +41,24 @@ import Testing
     map.store(1, for: 8)
     entry.clearMemory()
     #expect(map.keys == [8])
+  }
+
+  @Test func `is prefetched without a caller, unless it is fresh`() async throws {
+    let gate = Gate()
+    let map = MultiplexerMap<Int, Int> { key in
+      try await gate.wait()
+      return key * 10
+    }
+    let entry = map[7]
+    entry.prefetch()
+    #expect(entry.current.isLoading)
+    entry.prefetch()
+    gate.open()
+    #expect(try await entry.request() == 70)
+    entry.prefetch()
+    #expect(entry.current.name == "loaded 70")
+    #expect(map.statistics.fetches == 1)
+    #expect(map.statistics.misses == 0, "a prefetch is no request")
   }
 
   @Test func `is a state for streams, closures and parts`() async {

@@ -161,6 +161,89 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
+  func `that is committed during a fetch that began after it refreshes the key`(
+    kind: CacheKind
+  ) async throws {
+    let fetching = Gate()
+    let calls = Tally()
+    let cache = kind.make([Int].self, policy: policy, clock: clock) {
+      let number = calls.increment()
+      try await fetching.wait()
+      return [99, number]
+    }
+    cache.store([])
+    let gate = Gate()
+    let task = update(cache, adding: 1, gate)
+    let refreshed = cache.refresh()
+    let caller = begin { try await refreshed.request() }
+    await fetching.arrivals(1)
+    gate.open()
+    try await task.value
+    #expect(try await cache.request() == [1])
+    fetching.open()
+    #expect(try await caller.value == [99, 1])
+    for await state in cache.subscribe() where !state.isLoading { break }
+    #expect(try await cache.request() == [99, 2])
+  }
+
+  @Test(arguments: 0..<40)
+  func `is never lost among fetches, refreshes and clears, and leaves no trace if it fails`(
+    seed: UInt64
+  ) async throws {
+    var random = SeededRandom(seed: seed)
+    let origin = Guarded<[Int]>([])
+    let fetching = Gate()
+    let calls = Log<[Int]>()
+    let map = MultiplexerMap<Int, [Int]>(policy: policy, clock: clock) { _ in
+      // What the origin has when the fetch begins.
+      let values = origin.withLock { $0 }
+      calls.append(values)
+      try await fetching.wait()
+      return values
+    }
+    var open: [(gate: Gate, task: Task<Void, any Error>)] = []
+    var callers: [Task<[Int], any Error>] = []
+    for number in 0..<40 {
+      switch Int.random(in: 0..<9, using: &random) {
+      case 0...2:
+        let gate = Gate()
+        let fails = Int.random(in: 0..<3, using: &random) == 0
+        let task = begin {
+          try await map.update(7, optimistically: { $0.append(number) }) {
+            try await gate.wait()
+            if fails { throw Broken() }
+            origin.withLock { $0.append(number) }
+          }
+        }
+        open.append((gate, task))
+      case 3...4 where !open.isEmpty:
+        let ended = open.remove(at: Int.random(in: 0..<open.count, using: &random))
+        ended.gate.open()
+        _ = await ended.task.result
+      case 5:
+        let refreshed = map.refresh(7)
+        callers.append(begin { try await refreshed.request(7) })
+      case 6:
+        fetching.admit()
+      case 7:
+        try await map.clear(7)
+      default:
+        callers.append(begin { try await map.request(7) })
+      }
+    }
+    for ended in open {
+      ended.gate.open()
+      _ = await ended.task.result
+    }
+    fetching.open()
+    for caller in callers { _ = try await caller.value }
+    // A fetch that the last confirmation has requested can still be in flight.
+    for await state in map.subscribe(to: 7) where !state.isLoading { break }
+    let expected = origin.withLock { Set($0) }
+    #expect(try await Set(map.request(7)) == expected)
+  }
+
+  @Test(arguments: CacheKind.allCases)
   func `without a value commits and changes nothing`(kind: CacheKind) async throws {
     let calls = Tally()
     let cache = kind.make([Int].self, policy: policy, clock: clock) { [99] }
@@ -238,6 +321,73 @@ import Testing
     #expect(cacher.values == ["7": 1])
     gate.open()
     try await task.value
+  }
+
+  @Test(arguments: [true, false])
+  func `is written behind once it is committed, and not before or if it fails`(
+    fails: Bool
+  ) async throws {
+    let cacher = SimpleCacher()
+    // Without a time limit of the cacher nothing else sleeps.
+    let policy = CachePolicy(storageTimeout: .seconds(10_000_000_000), writeBehind: .seconds(3))
+    let map = MultiplexerMap<Int, Int>(policy: policy, cacher: cacher, clock: clock) { $0 }
+    let events = Recorder(map.events())
+    map.store(1, for: 7)
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(3))
+    _ = await events.first(2)
+    let gate = Gate()
+    let task = begin {
+      try await map.update(7, optimistically: { $0 = 2 }) {
+        try await gate.wait()
+        if fails { throw Broken() }
+      }
+    }
+    #expect(clock.sleeperCount == 0, "nothing is to be written")
+    gate.open()
+    _ = await task.result
+    #expect(map.cachedValue(7) == (fails ? 1 : 2))
+    guard !fails else {
+      #expect(clock.sleeperCount == 0)
+      return
+    }
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(2))
+    #expect(cacher.values == ["7": 1])
+    clock.advance(by: .seconds(1))
+    await cacher.stores(2)
+    #expect(cacher.values == ["7": 2])
+  }
+
+  @Test(arguments: [true, false])
+  func `whose key is evicted is not written, and then fetched unless it has failed`(
+    fails: Bool
+  ) async throws {
+    let cacher = SimpleCacher()
+    let map = MultiplexerMap<Int, Int>(
+      policy: CachePolicy(cacherRead: .beforeFetch),
+      capacity: .count(1),
+      cacher: cacher,
+      clock: clock
+    ) { $0 * 100 }
+    map.store(1, for: 7)
+    let gate = Gate()
+    let task = begin {
+      try await map.update(7, optimistically: { $0 = 2 }) {
+        try await gate.wait()
+        if fails { throw Broken() }
+      }
+    }
+    #expect(map.cachedValue(7) == 2)
+    map.store(8, for: 8)
+    #expect(map.keys == [8])
+    try await map.flush()
+    #expect(cacher.values == ["7": 1, "8": 8], "what was there before the update")
+    gate.open()
+    _ = await task.result
+    #expect(map.cachedValue(7) == nil)
+    // The stored copy does not have the change, which the origin has if it was committed.
+    #expect(try await map.request(7) == (fails ? 1 : 700))
   }
 
   @Test(arguments: 0..<60)

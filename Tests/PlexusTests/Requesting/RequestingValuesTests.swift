@@ -50,6 +50,59 @@ import Testing
     #expect(!policy.usesCachedValue(Offline(isConnectivityFailure: false)))
     #expect(!policy.usesCachedValue(Broken()))
     #expect(!policy.usesCachedValue(CancellationError()))
+    #expect(policy.timeToIdle == nil)
+    #expect(policy.refreshAhead == .zero)
+    #expect(policy.softTimeout == nil)
+    #expect(policy.storageTimeout == .seconds(5))
+    #expect(policy.writeBehind == nil)
+    #expect(policy.maximumRetryAfter == .seconds(60))
+    #expect(!policy.inheritsTaskLocals)
+  }
+
+  @Test func `a policy takes every rule by its label, in the order of declaration`() {
+    let policy = CachePolicy(
+      timeToLive: .seconds(1),
+      staleWhileRevalidate: .seconds(2),
+      usesCachedValue: { _ in true },
+      failureTimeToLive: .seconds(3),
+      retry: .exponential(attempts: 4, base: .zero, cap: .zero, jitter: 0),
+      fetchTimeout: .seconds(5),
+      whenUnobserved: .cancel,
+      cacherRead: .beforeFetch,
+      expiryJitter: 0.6,
+      timeToIdle: .seconds(7),
+      refreshAhead: .seconds(8),
+      softTimeout: .seconds(9),
+      storageTimeout: .seconds(10),
+      writeBehind: .seconds(11),
+      maximumRetryAfter: .seconds(12),
+      inheritsTaskLocals: true
+    )
+    #expect(policy.timeToLive == .seconds(1))
+    #expect(policy.staleWhileRevalidate == .seconds(2))
+    #expect(policy.usesCachedValue(Broken()))
+    #expect(policy.failureTimeToLive == .seconds(3))
+    #expect(policy.retry == .exponential(attempts: 4, base: .zero, cap: .zero, jitter: 0))
+    #expect(policy.fetchTimeout == .seconds(5))
+    #expect(policy.whenUnobserved == .cancel)
+    #expect(policy.cacherRead == .beforeFetch)
+    #expect(policy.expiryJitter == 0.6)
+    #expect(policy.timeToIdle == .seconds(7))
+    #expect(policy.refreshAhead == .seconds(8))
+    #expect(policy.softTimeout == .seconds(9))
+    #expect(policy.storageTimeout == .seconds(10))
+    #expect(policy.writeBehind == .seconds(11))
+    #expect(policy.maximumRetryAfter == .seconds(12))
+    #expect(policy.inheritsTaskLocals)
+    let properties = Mirror(reflecting: policy).children.compactMap(\.label)
+    #expect(
+      properties == [
+        "timeToLive", "staleWhileRevalidate", "usesCachedValue", "failureTimeToLive", "retry",
+        "fetchTimeout", "whenUnobserved", "cacherRead", "expiryJitter", "timeToIdle",
+        "refreshAhead", "softTimeout", "storageTimeout", "writeBehind", "maximumRetryAfter",
+        "inheritsTaskLocals",
+      ]
+    )
   }
 
   @Test func `statistics add up number by number`() {
@@ -61,7 +114,8 @@ import Testing
       fetches: 5,
       failures: 6,
       evictions: 7,
-      cacherErrors: 8
+      cacherErrors: 8,
+      restorations: 9
     )
     let right = CacheStatistics(
       hits: 10,
@@ -71,7 +125,8 @@ import Testing
       fetches: 50,
       failures: 60,
       evictions: 70,
-      cacherErrors: 80
+      cacherErrors: 80,
+      restorations: 90
     )
     let sum = CacheStatistics(
       hits: 11,
@@ -81,7 +136,8 @@ import Testing
       fetches: 55,
       failures: 66,
       evictions: 77,
-      cacherErrors: 88
+      cacherErrors: 88,
+      restorations: 99
     )
     #expect(left + right == sum)
     #expect(left + CacheStatistics() == left)

@@ -400,6 +400,20 @@ import Testing
     #expect(store.state == [4])
   }
 
+  @Test(arguments: [TaskPriority.high, .low, .background, nil])
+  func `with an id have their priority, or that of the dispatching task`(
+    priority: TaskPriority?
+  ) async {
+    let log = Log<TaskPriority>()
+    let middleware = Middleware<Int, Int> { _, context, _ in
+      context.run(id: "effect", priority: priority) { log.append(Task.currentPriority) }
+    }
+    let store = Store(0, middleware: [middleware]) { $0 += $1 }
+    let sender = Task.detached(priority: .utility) { store.dispatch(1) }
+    #expect(await log.first(1) == [priority ?? .utility])
+    await sender.value
+  }
+
   @Test func `with ids of different types do not cancel each other`() async {
     let (gate, log) = (Gate(), Log<Int>())
     let middleware = Middleware<Int, Int> { action, context, next in

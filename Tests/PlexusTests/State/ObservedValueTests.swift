@@ -117,7 +117,7 @@ import Testing
     #expect(other.isInvalid)
   }
 
-  @Test func `does not invalidate for the same value of a publisher or a cache`() {
+  @Test func `does not invalidate for the same state of a publisher`() {
     let publisher = DataPublisher<Int>()
     let screen = Screen(ObservedValue(publisher))
     screen.draw()
@@ -133,6 +133,67 @@ import Testing
     #expect(!screen.isInvalid)
     publisher.fail(Broken())
     #expect(screen.isInvalid)
+    #expect(screen.invalidations.count == 3)
+  }
+
+  @Test func `invalidates once for each new state of a cache, and for nothing else`() async throws {
+    let map = MultiplexerMap<Int, Int> { _ in throw Broken() }
+    let cache = Multiplexer<Int> { throw Broken() }
+    let screens = [Screen(ObservedValue(cache)), Screen(ObservedValue(map[7]))]
+    /// Expects a number of invalidations so far, and redraws the screens that are invalid.
+    func expect(_ state: String, after number: Int) {
+      for screen in screens {
+        #expect(screen.invalidations.count == number)
+        if screen.isInvalid { #expect(screen.draw().name == state) }
+      }
+    }
+    for screen in screens { screen.draw() }
+    cache.store(1)
+    map[7].store(1)
+    expect("loaded 1", after: 1)
+    cache.store(1)
+    map.store([7: 1, 8: 2])
+    #expect(try await cache.request() == 1)
+    #expect(try await map.request(7) == 1)
+    cache.refresh()
+    map.refreshAll()
+    expect("loaded 1", after: 1)
+    cache.update { $0 += 1 }
+    map.update(7) { $0 += 1 }
+    expect("loaded 2", after: 2)
+    await #expect(throws: Broken.self) {
+      try await cache.update(optimistically: { $0 = 9 }, commit: { throw Broken() })
+    }
+    await #expect(throws: Broken.self) {
+      try await map.update(7, optimistically: { $0 = 9 }, commit: { throw Broken() })
+    }
+    // Both changes of a turn are one invalidation.
+    expect("loaded 2", after: 3)
+    try await map.clear()
+    try await cache.clear()
+    expect("unknown", after: 4)
+    try await map.clear(7)
+    cache.clearMemory()
+    expect("unknown", after: 4)
+  }
+
+  @Test func `of an entry fetches nothing, and shows what a live subscription fetches`() async {
+    let map = MultiplexerMap<Int, Int>(clock: ManualClock()) { $0 * 10 }
+    let screen = Screen(ObservedValue(map[7]))
+    #expect(screen.draw().name == "unknown")
+    #expect(map.statistics.fetches == 0)
+    let live = map[7].subscription(refetching: .whenStale)
+    for await state in live where state.value == 70 { break }
+    #expect(screen.draw().name == "loaded 70")
+    #expect(!screen.isInvalid)
+  }
+
+  @Test func `shows the pages of a list`() async throws {
+    let publisher = Catalog().publisher()
+    let observed = ObservedValue(publisher)
+    #expect(words(observed.value) == "unknown")
+    try await publisher.loadFirstPage()
+    #expect(words(observed.value) == "loaded(a0 b0)")
   }
 
   @Test func `of a part is not invalidated by other parts`() {

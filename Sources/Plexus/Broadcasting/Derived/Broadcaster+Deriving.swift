@@ -67,8 +67,8 @@ extension StatefulBroadcaster {
   ///
   /// The part is published when it changes: a subscriber never receives a value that equals the last one that it has
   /// received. The part is evaluated once per state, whatever the number of subscribers. While there are any,
-  /// ``StatefulBroadcaster/current`` returns the last result. A ``Store`` evaluates equal key paths once for all its
-  /// subscribers, even if the results of `select` are temporaries.
+  /// ``StatefulBroadcaster/current`` returns the last result. A ``Store`` and a ``PageStore`` evaluate equal key paths
+  /// once for all their subscribers, even if the results of `select` are temporaries.
   ///
   /// The result is a view. It is subscribed to this source only while it has subscribers. It keeps the source alive,
   /// its subscribers do not, and their streams end with the source. The view itself can be a temporary.

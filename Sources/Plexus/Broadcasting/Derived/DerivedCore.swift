@@ -7,6 +7,9 @@ final class DerivedCore<Output: Sendable>: Sendable {
   struct Connection: Sendable {
     let link: Link
     let handler: Handler
+
+    /// Whether the elements sent so far have all been transformed; read under the lock of the core.
+    var isUpToDate: Bool { link.newest == handler.queue.end - 1 && link.isOfNewestRound }
   }
 
   let hub: BroadcastHub<Output>
@@ -83,7 +86,8 @@ final class DerivedCore<Output: Sendable>: Sendable {
     let subscription = source.subscription(bufferingPolicy: .unbounded)
     let limit = (source as? any HubBacked<Input>)?.replayLimit ?? 0
     let replayLimit = max(limit, minimumReplay, subscription.subscriber.replay.count)
-    return connection(to: subscription, replayLimit: replayLimit, transform)
+    let stage = (source as? any Derived)?.stage
+    return connection(to: subscription, replayLimit: replayLimit, behind: stage, transform)
   }
 
   /// Reads a subscription.
@@ -91,16 +95,18 @@ final class DerivedCore<Output: Sendable>: Sendable {
   /// - Parameters:
   ///   - subscription: The subscription.
   ///   - replayLimit: The largest number of elements that a new subscriber gets first.
+  ///   - stage: The stage that makes the elements, if the source is derived itself.
   ///   - rounds: The rounds in which the source evaluates elements, if it does so after a state was published.
   ///   - transform: Makes the element for subscribers; `nil` if they get none.
   /// - Returns: The subscription.
   func connection<Input: Sendable>(
     to subscription: Subscription<Input>,
     replayLimit: Int,
+    behind stage: (any DerivedStage)? = nil,
     rounds: EvaluationRounds? = nil,
     _ transform: @escaping @Sendable (Input) -> Output?
   ) -> Connection {
-    let link = Link(core: self, replayLimit: replayLimit, rounds: rounds) { box in
+    let link = Link(core: self, replayLimit: replayLimit, behind: stage, rounds: rounds) { box in
       transform(Box<Input>.element(of: box))
     }
     let handler = subscription.handler(Handler.Recipe(isolation: nil, .direct(link)))
@@ -109,12 +115,16 @@ final class DerivedCore<Output: Sendable>: Sendable {
 
   /// The newest element, if the elements sent so far have all been transformed.
   var current: Output? {
-    connection.withLock { connection in
-      guard let connection, connection.link.newest == connection.handler.queue.end - 1,
-        connection.link.isOfNewestRound
-      else { return nil }
+    guard isFormerStageUpToDate else { return nil }
+    return connection.withLock { connection in
+      guard let connection, connection.isUpToDate else { return nil }
       return connection.link.replay.last
     }
+  }
+
+  private var isFormerStageUpToDate: Bool {
+    let stage = connection.withLock { $0?.link.stage }
+    return stage?.isUpToDate ?? true
   }
 
   /// Ends the subscription to the source after the last subscriber has left, unless there is a new one.
@@ -149,5 +159,24 @@ final class DerivedCore<Output: Sendable>: Sendable {
     guard former != nil else { return }
     hub.finish()
     onStop?()
+  }
+}
+
+/// A stage of transforms between a state and its subscribers.
+@usableFromInline
+protocol DerivedStage: AnyObject, Sendable {
+  /// Whether the subscribers have been sent all that was sent to this stage and to those before it.
+  var isUpToDate: Bool { get }
+}
+
+/// A state that is made by a stage.
+protocol Derived {
+  var stage: any DerivedStage { get }
+}
+
+extension DerivedCore: DerivedStage {
+  @usableFromInline var isUpToDate: Bool {
+    guard isFormerStageUpToDate else { return false }
+    return connection.withLock { $0?.isUpToDate ?? true }
   }
 }

@@ -6,6 +6,8 @@ extension DerivedCore {
     private let core: DerivedCore
     /// Makes the element for subscribers; `nil` if they get none.
     private let transform: @Sendable (AnyBox) -> Output?
+    /// The stage that makes the elements, if the source is derived itself; it keeps this link.
+    weak let stage: (any DerivedStage)?
     /// The rounds in which the source evaluates elements, if it does so after a state was published.
     private let rounds: EvaluationRounds?
     /// The maximum number of replayed elements.
@@ -28,11 +30,13 @@ extension DerivedCore {
     init(
       core: DerivedCore,
       replayLimit: Int,
+      behind stage: (any DerivedStage)?,
       rounds: EvaluationRounds?,
       _ transform: @escaping @Sendable (AnyBox) -> Output?
     ) {
       self.core = core
       self.replayLimit = replayLimit
+      self.stage = stage
       self.rounds = rounds
       self.transform = transform
     }

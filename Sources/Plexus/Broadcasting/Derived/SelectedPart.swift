@@ -1,33 +1,38 @@
 /// A view of a part of a state.
 struct SelectedPart<Source: StatefulBroadcaster, Part: Equatable & Sendable>:
-  StatefulBroadcaster, HubBacked
+  StatefulBroadcaster, HubBacked, Derived
 {
   typealias Element = Part
 
   private let source: Source
   private let path: (any AnyKeyPath & Sendable)?
   private let select: @Sendable (Source.Element) -> Part
-  private let core = DerivedCore<Part>(areEqual: { $0 == $1 })
+  private let core: DerivedCore<Part>
 
   /// Creates a view that is subscribed to its source while it has subscribers.
   ///
   /// - Parameters:
   ///   - source: The source, which the view keeps and its subscribers do not.
   ///   - path: The key path, if that is what is selected.
+  ///   - core: The core of the view.
   ///   - select: Makes the part.
   init(
     _ source: Source,
     path: (any AnyKeyPath & Sendable)? = nil,
+    core: DerivedCore<Part> = DerivedCore(areEqual: { $0 == $1 }),
     _ select: @escaping @Sendable (Source.Element) -> Part
   ) {
     self.source = source
     self.path = path
+    self.core = core
     self.select = select
   }
 
   var current: Part {
     core.current ?? select(source.current)
   }
+
+  var stage: any DerivedStage { core }
 
   var subscriberCount: Int { core.hub.subscriberCount }
 

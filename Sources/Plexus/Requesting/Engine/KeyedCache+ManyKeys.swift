@@ -68,9 +68,10 @@ extension KeyedCache {
   /// Marks the values of some keys as changed at their origin.
   @inlinable
   func refresh(_ keys: some Sequence<Key>) -> RefreshTicket {
-    var ticket = RefreshTicket.none
+    var ticket: RefreshTicket?
     for key in keys { ticket = refresh(key, hash: hasher.hash(key)) }
-    return ticket
+    // Without a key, the reference still requires the refreshes before.
+    return ticket ?? drawTicket()
   }
 
   /// Marks the values of the known keys that satisfy a condition as changed at their origin.

@@ -61,16 +61,19 @@ extension KeyedCache {
     let name = storage?.name(of: key)
     let generation = storage?.generation
     var effects = makeEffects()
-    let confirmation = shards.withLock(hash: hash) { shard in
+    let refreshes = shards.withLock(hash: hash) { shard in
       let confirmation = shard.withEdits(of: key, hash: hash) { $0.confirm(id) }
       if confirmation == .changesBase {
         shard.noteBase(of: key, hash: hash, name: name, generation, &effects)
       }
       shard.sweepEdits(&effects)
-      return confirmation
+      // A fetch in flight began before the commit has ended: its value can lack the change.
+      let isBeingFetched =
+        shard.keys.index(of: key, hash: hash).map { !shard[$0].state.isAtRest } ?? false
+      return confirmation == .refreshes || isBeingFetched
     }
     effects.perform(in: self)
-    if confirmation == .refreshes { _ = refresh(key, hash: hash) }
+    if refreshes { _ = refresh(key, hash: hash) }
   }
 
   /// Ends an optimistic update that has failed.

@@ -63,9 +63,10 @@ extension KeyedCache {
   @inlinable
   func refresh(tags: Set<CacheTag>) -> RefreshTicket {
     noteRefresh(of: tags)
-    var ticket = RefreshTicket.none
+    var ticket: RefreshTicket?
     for (key, hash) in keys(of: tags) { ticket = refresh(key, hash: hash) }
-    return ticket
+    // Without a key, the reference still requires the refreshes before.
+    return ticket ?? drawTicket()
   }
 
   /// Judges a stored copy by the tags of its key; one that was cleared is removed.

@@ -110,6 +110,33 @@ import Testing
     #expect(length.current == 0)
   }
 
+  @Test func `of a part is not behind the state while another thread evaluates that part`() {
+    let value = CurrentValue(0)
+    let whileEvaluating = Guarded<(@Sendable () -> Void)?>(nil)
+    let first = value.select { number in
+      whileEvaluating.withLock { $0.take() }?()
+      return number
+    }
+    let second = first.select { $0 }
+    let third = second.select { -$0 }
+    let streams = (second.subscribe(), third.subscribe())
+    let seen = Guarded<[Int]>([])
+    whileEvaluating.withLock { action in
+      action = {
+        // The element 1 is being evaluated, and that of 2 has to wait for its turn.
+        withoutLocks {
+          value.value = 2
+          let parts = [first.current, second.current, third.current]
+          seen.withLock { $0 = parts }
+        }
+      }
+    }
+    value.value = 1
+    #expect(seen.withLock { $0 } == [2, 2, -2])
+    #expect([first.current, second.current, third.current] == [2, 2, -2])
+    withExtendedLifetime(streams) {}
+  }
+
   @Test func `is never behind the state for the thread that has changed it`() async {
     let value = CurrentValue(0)
     let part = value.select { $0 }

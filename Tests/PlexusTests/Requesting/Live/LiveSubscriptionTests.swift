@@ -4,158 +4,117 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A live subscription` {
-  /// A multiplexer whose fetches are counted, and can be suspended and fail.
-  final class Origin: Sendable {
-    let clock = ManualClock()
-    let gate = Gate()
-    let fetches = Log<Int>()
-    private let failures = Guarded<Set<Int>>([])
-
-    init(isHeldUp: Bool = false) {
-      if !isHeldUp { gate.open() }
-    }
-
-    func fail(_ numbers: Int...) {
-      failures.withLock { $0.formUnion(numbers) }
-    }
-
-    func fetch() async throws -> Int {
-      let number = fetches.count + 1
-      fetches.append(number)
-      try await gate.wait()
-      if failures.withLock({ $0.contains(number) }) { throw Broken() }
-      return number
-    }
-
-    func multiplexer(
-      _ policy: CachePolicy = CachePolicy(timeToLive: .seconds(60))
-    ) -> Multiplexer<Int> {
-      Multiplexer(policy: policy, clock: clock) { try await self.fetch() }
-    }
-  }
-
-  /// Waits until a stream has delivered a value.
-  private func value<States: AsyncSequence & Sendable>(
-    _ value: Int,
-    in states: States
-  ) async where States.Element == LoadState<Int>, States.Failure == Never {
-    for await state in states {
-      if case .loaded(value) = state { return }
-    }
-    Issue.record("The stream has ended")
-  }
-
   @Test func `fetches a missing value, once for all and for requests`() async throws {
-    let origin = Origin(isHeldUp: true)
+    let origin = LiveOrigin(isHeldUp: true)
     let cache = origin.multiplexer()
     let streams = (0..<3).map { _ in cache.subscription(refetching: .whenStale) }
     await origin.gate.arrivals(1)
     let request = Task { try await cache.request() }
     origin.gate.open()
     #expect(try await request.value == 1)
-    for stream in streams { await value(1, in: stream) }
+    for stream in streams { await stream.loaded(1) }
     #expect(cache.statistics.fetches == 1)
   }
 
   @Test func `fetches nothing that is fresh, and what is stale`() async {
-    let origin = Origin()
+    let origin = LiveOrigin()
     let cache = origin.multiplexer()
     cache.store(7)
     let first = cache.subscription(refetching: .whenStale)
     #expect(cache.statistics.fetches == 0)
     origin.clock.advance(by: .seconds(60))
     let second = cache.subscription(refetching: .whenStale)
-    await value(1, in: second)
-    await value(1, in: first)
+    await second.loaded(1)
+    await first.loaded(1)
     #expect(cache.statistics.fetches == 1)
   }
 
   @Test func `fetches when the value goes stale, again and again`() async {
-    let origin = Origin()
+    let origin = LiveOrigin()
     let cache = origin.multiplexer()
     let states = cache.subscription(refetching: .whenStale)
-    await value(1, in: states)
+    await states.loaded(1)
     for number in 2...4 {
       await origin.clock.sleepers(1)
       origin.clock.advance(by: .seconds(59))
       #expect(cache.statistics.fetches == number - 1)
       origin.clock.advance(by: .seconds(1))
-      await value(number, in: states)
+      await states.loaded(number)
     }
   }
 
   @Test func `does not fetch over and over what is stale when it arrives`() async {
-    let origin = Origin()
+    let origin = LiveOrigin()
     let cache = origin.multiplexer(CachePolicy(timeToLive: .zero))
     let states = cache.subscription(refetching: .whenStale)
-    await value(1, in: states)
+    await states.loaded(1)
     cache.store(9)
-    await value(9, in: states)
+    await states.loaded(9)
     #expect(cache.statistics.fetches == 1)
     #expect(origin.clock.sleeperCount == 0)
   }
 
   @Test func `fetches with every interval from the subscription on, fresh or stale`() async {
-    let origin = Origin()
+    let origin = LiveOrigin()
     let cache = origin.multiplexer()
     origin.clock.advance(by: .seconds(3))
     let states = cache.subscription(refetching: .every(.seconds(10)))
-    await value(1, in: states)
+    await states.loaded(1)
     for number in 2...4 {
       await origin.clock.sleepers(1)
       origin.clock.advance(by: .seconds(10))
-      await value(number, in: states)
+      await states.loaded(number)
     }
     // Several intervals that have passed at once count as one.
     await origin.clock.sleepers(1)
     origin.clock.advance(by: .seconds(35))
-    await value(5, in: states)
+    await states.loaded(5)
     await origin.clock.sleepers(1)
     origin.clock.advance(by: .seconds(5))
-    await value(6, in: states)
+    await states.loaded(6)
     #expect(cache.statistics.fetches == 6)
   }
 
   @Test func `bears an interval that no clock can measure`() async {
-    let origin = Origin()
+    let origin = LiveOrigin()
     let cache = origin.multiplexer()
     let interval = Duration(secondsComponent: 0, attosecondsComponent: 1)
     var stream: Subscription<LoadState<Int>>? = cache.subscription(refetching: .every(interval))
-    if let stream { await value(1, in: stream) }
+    if let stream { await stream.loaded(1) }
     await origin.clock.sleepers(1)
     origin.clock.advance(by: .nanoseconds(1))
-    if let stream { await value(2, in: stream) }
+    if let stream { await stream.loaded(2) }
     stream = nil
   }
 
   @Test func `of several intervals keeps to the shortest`() async {
-    let origin = Origin()
+    let origin = LiveOrigin()
     let cache = origin.multiplexer()
     let slow = cache.subscription(refetching: .every(.seconds(30)))
-    await value(1, in: slow)
+    await slow.loaded(1)
     var fast: Subscription? = cache.subscription(
       refetching: .every(.seconds(10)).and(.every(.seconds(20)))
     )
     await origin.clock.sleepers(1)
     origin.clock.advance(by: .seconds(10))
-    await value(2, in: slow)
+    await slow.loaded(2)
     withExtendedLifetime(fast) {}
     fast = nil
     await origin.clock.sleepers(1)
     origin.clock.advance(by: .seconds(19))
     #expect(cache.statistics.fetches == 2)
     origin.clock.advance(by: .seconds(1))
-    await value(3, in: slow)
+    await slow.loaded(3)
   }
 
   @Test func `fetches a fresh value with every signal, and joins a fetch in flight`() async {
-    let origin = Origin()
+    let origin = LiveOrigin()
     let cache = origin.multiplexer()
     let signals = Messenger<Void>()
     let states = cache.subscription(refetching: .on(signals.subscription()))
-    await value(1, in: states)
+    await states.loaded(1)
     signals.send()
-    await value(2, in: states)
+    await states.loaded(2)
     origin.gate.close()
     signals.send()
     await origin.gate.arrivals(1)
@@ -166,57 +125,57 @@ import Testing
     let request = Task { try await cache.request() }
     #expect((try? await request.value) == 2, "a fresh value is at hand meanwhile")
     origin.gate.open()
-    await value(3, in: states)
+    await states.loaded(3)
     #expect(cache.statistics.fetches == 3)
     withExtendedLifetime(witness) {}
   }
 
   @Test func `continues without signals when their sequence has ended or failed`() async {
-    let origin = Origin()
+    let origin = LiveOrigin()
     let cache = origin.multiplexer()
     let failing = AsyncThrowingStream<Int, any Error> { $0.finish(throwing: Broken()) }
     let states = cache.subscription(refetching: .on(failing).and(.whenStale))
-    await value(1, in: states)
+    await states.loaded(1)
     await origin.clock.sleepers(1)
     origin.clock.advance(by: .seconds(60))
-    await value(2, in: states)
+    await states.loaded(2)
   }
 
   @Test func `fetches after a refresh and after a clear`() async throws {
-    let origin = Origin()
+    let origin = LiveOrigin()
     let cache = origin.multiplexer()
     let states = cache.subscription(refetching: .whenStale)
-    await value(1, in: states)
+    await states.loaded(1)
     cache.refresh()
-    await value(2, in: states)
+    await states.loaded(2)
     try await cache.clear()
-    await value(3, in: states)
+    await states.loaded(3)
     cache.clearMemory()
-    await value(4, in: states)
+    await states.loaded(4)
     #expect(cache.statistics.fetches == 4)
   }
 
   @Test func `fetches again when it is cleared during a fetch`() async throws {
-    let origin = Origin(isHeldUp: true)
+    let origin = LiveOrigin(isHeldUp: true)
     let cache = origin.multiplexer()
     let states = cache.subscription(refetching: .whenStale)
     await origin.gate.arrivals(1)
     try await cache.clear()
     await origin.fetches.first(2)
     origin.gate.open()
-    await value(2, in: states)
+    await states.loaded(2)
     #expect(cache.statistics.fetches == 2)
   }
 
   @Test func `rests after clearAll until the value is requested`() async throws {
-    let origin = Origin()
+    let origin = LiveOrigin()
     let repository = MuxRepository()
     let cache = origin.multiplexer().register(in: repository)
     let signals = Messenger<Void>()
     let states = cache.subscription(
       refetching: .whenStale.and(.every(.seconds(10))).and(.on(signals.subscription()))
     )
-    await value(1, in: states)
+    await states.loaded(1)
     try await repository.clearAll()
     #expect(cache.current.name == "unknown")
     cache.refresh()
@@ -226,68 +185,40 @@ import Testing
     #expect(try await cache.request() == 2)
     await origin.clock.sleepers(1)
     origin.clock.advance(by: .seconds(10))
-    await value(3, in: states)
+    await states.loaded(3)
 
     try await repository.clearAll()
     signals.send()
-    await value(4, in: states)
+    await states.loaded(4)
 
     try await repository.clearAll()
     let another = cache.subscription(refetching: .whenStale)
-    await value(5, in: another)
-    await value(5, in: states)
+    await another.loaded(5)
+    await states.loaded(5)
     #expect(cache.statistics.fetches == 5)
   }
 
   @Test func `of a key rests after its tags were cleared until it is requested`() async throws {
-    let origin = Origin()
+    let origin = LiveOrigin()
     let map = MultiplexerMap<Int, Int>(
       tagging: { _ in ["account"] },
       clock: origin.clock,
       onKeyFetch: { _ in try await origin.fetch() }
     )
     let states = map[7].subscription(refetching: .whenStale)
-    await value(1, in: states)
+    await states.loaded(1)
     try await map.clear(tags: ["account"])
     #expect(map[7].current.name == "unknown")
     #expect(map.statistics.fetches == 1)
     #expect(try await map[7].request() == 2)
-    await value(2, in: states)
+    await states.loaded(2)
     // Any other removal of the value is a reason to fetch it.
     map.clearMemory(7)
-    await value(3, in: states)
-  }
-
-  @Test func `waits after a failure for the next signal, interval or refresh`() async throws {
-    let origin = Origin()
-    origin.fail(1, 3)
-    let cache = origin.multiplexer()
-    let signals = Messenger<Void>()
-    let states = cache.subscription(
-      refetching: .whenStale.and(.on(signals.subscription())),
-      bufferingPolicy: .unbounded
-    )
-    func failure() async {
-      for await state in states {
-        if case .failed = state { return }
-      }
-    }
-    await failure()
-    #expect(cache.statistics.fetches == 1)
-    #expect(origin.clock.sleeperCount == 0)
-    signals.send()
-    await value(2, in: states)
-    await origin.clock.sleepers(1)
-    origin.clock.advance(by: .seconds(60))
-    await failure()
-    #expect(cache.statistics.fetches == 3)
-    cache.refresh()
-    await value(4, in: states)
-    #expect(cache.statistics.fetches == 4)
+    await states.loaded(3)
   }
 
   @Test func `leaves nothing running when the last one has left`() async {
-    let origin = Origin(isHeldUp: true)
+    let origin = LiveOrigin(isHeldUp: true)
     let cache = origin.multiplexer(CachePolicy(whenUnobserved: .cancel))
     let signals = Messenger<Void>()
     var streams = [
@@ -313,13 +244,13 @@ import Testing
   }
 
   @Test func `does not keep the cache, and ends with it`() async {
-    let origin = Origin()
+    let origin = LiveOrigin()
     var cache: Multiplexer<Int>? = origin.multiplexer()
     weak let weakCache = cache
     guard let states = cache?.subscription(refetching: .whenStale.and(.every(.seconds(1)))) else {
       return
     }
-    await value(1, in: states)
+    await states.loaded(1)
     cache = nil
     #expect(weakCache == nil)
     for await _ in states {}
@@ -356,7 +287,7 @@ import Testing
   }
 
   @Test func `takes states like every other subscription, under its policy`() async {
-    let origin = Origin()
+    let origin = LiveOrigin()
     let cache = origin.multiplexer()
     cache.store(1)
     let all = cache.subscription(refetching: .whenStale, bufferingPolicy: .unbounded)
