@@ -27,10 +27,12 @@ final class EventBusCore: Sendable {
     }
   }
 
+  let clock: any Clock<Duration>
   let time: TimeSource
   private let tables = Locked(Tables())
 
   init(clock: any Clock<Duration>) {
+    self.clock = clock
     time = TimeSource(clock)
   }
 

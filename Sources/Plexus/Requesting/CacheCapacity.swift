@@ -15,7 +15,8 @@
 /// An evicted value is fetched again when it is requested, or read from the cacher if the policy says so. It is first
 /// written to the cacher if it has unwritten changes. Fetches in flight and their callers are not affected.
 ///
-/// Without a capacity, a value stays in memory until it is cleared, even after its time to live: see ``CachePolicy``.
+/// Without a capacity, a value stays in memory until it is cleared, even after its time to live, unless the policy has
+/// a ``CachePolicy/staleTimeToLive``.
 public enum CacheCapacity<Value: Sendable>: Sendable {
   /// No limit.
   case unbounded
