@@ -48,6 +48,7 @@ enum ClearedState: CaseIterable {
   case publisher, pages, manager
   case multiplexer, multiplexerInRepository
   case key, keys, keysByCondition, keysByTag, keysByTagInRepository, map, mapInRepository
+  case keyWithoutValue, mapWithoutValues
 
   /// A state, with its calls.
   struct Source: Sendable {
@@ -122,6 +123,16 @@ enum ClearedState: CaseIterable {
     case .keysByTagInRepository:
       return Source(map["a"], fill: fillKey) { try await repository.clear(tags: ["a"]) }
     case .map: return Source(map["a"], fill: fillKey) { try await map.clear() }
+    case .keyWithoutValue:
+      return Source(map["a"], fill: fillKey) {
+        map.clearMemory("a")
+        try await map.clear("a")
+      }
+    case .mapWithoutValues:
+      return Source(map["a"], fill: fillKey) {
+        map.clearMemory()
+        try await map.clear()
+      }
     case .mapInRepository:
       return Source(map["a"], fill: fillKey) {
         try await repository.clearAll()
