@@ -155,6 +155,8 @@ extension CacheEvent {
         case memoryCleared
 
         case transient
+
+        case expired
     }
 }
 
@@ -206,9 +208,11 @@ public struct CachePolicy : Sendable {
 
     public var inheritsTaskLocals: Bool
 
+    public var staleTimeToLive: Duration?
+
     public init(timeToLive: Duration = .seconds(30 * 60), staleWhileRevalidate: Duration = .zero, usesCachedValue: @escaping @Sendable (any Error) -> Bool = { error in
       (error as? any ConnectivityFailure)?.isConnectivityFailure == true
-    }, failureTimeToLive: Duration = .zero, retry: Plexus.RetryPolicy = .never, fetchTimeout: Duration? = nil, whenUnobserved: Plexus.UnobservedFetch = .finishAndStore, cacherRead: Plexus.CacherRead = .afterConnectivityError, expiryJitter: Double = 0, timeToIdle: Duration? = nil, refreshAhead: Duration = .zero, softTimeout: Duration? = nil, storageTimeout: Duration = .seconds(5), writeBehind: Duration? = nil, maximumRetryAfter: Duration = .seconds(60), inheritsTaskLocals: Bool = false)
+    }, failureTimeToLive: Duration = .zero, retry: Plexus.RetryPolicy = .never, fetchTimeout: Duration? = nil, whenUnobserved: Plexus.UnobservedFetch = .finishAndStore, cacherRead: Plexus.CacherRead = .afterConnectivityError, expiryJitter: Double = 0, timeToIdle: Duration? = nil, refreshAhead: Duration = .zero, softTimeout: Duration? = nil, storageTimeout: Duration = .seconds(5), writeBehind: Duration? = nil, maximumRetryAfter: Duration = .seconds(60), inheritsTaskLocals: Bool = false, staleTimeToLive: Duration? = nil)
 }
 
 public struct CacheStatistics : Hashable, Sendable {

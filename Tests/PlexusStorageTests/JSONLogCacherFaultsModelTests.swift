@@ -101,6 +101,68 @@ import Testing
     #expect(try await cacher.name("a") == "new")
   }
 
+  @Test func `R15 entries with a prefix can be removed on a full disk`() async throws {
+    let cacher = try open()
+    let other = try open()
+    let names = ["map/a", "map/b", "map", "other/a"]
+    for key in names { try await cacher.store("old \(key)", for: key) }
+    #expect(try await other.name("map/a") == "old map/a")
+    disk.setCapacity(disk.byteCount)
+    try await cacher.removeEntries(withPrefix: "map/")
+    for cacher in [cacher, other, try open()] {
+      #expect(try await cacher.name("map/a") == nil)
+      #expect(try await cacher.name("map/b") == nil)
+      #expect(try await cacher.name("map") == "old map")
+      #expect(try await cacher.name("other/a") == "old other/a")
+    }
+    disk.crash(.nothing)
+    #expect(try await open().name("map/b") == nil)
+    #expect(try await open().name("other/a") == "old other/a")
+  }
+
+  @Test func `R15 is compacted on a full disk when entries with a prefix have been removed`()
+    async throws
+  {
+    let cacher = try open()
+    let other = try open()
+    try await cacher.store("first", for: "0")
+    for number in 0..<12 {
+      try await cacher.store(String(repeating: "x", count: 500), for: "map/\(number)")
+    }
+    try await cacher.store("last", for: "z")
+    #expect(try await other.name("z") == "last")
+    disk.setCapacity(disk.byteCount)
+    try await cacher.removeEntries(withPrefix: "map/")
+    #expect(disk.byteCount < 600)
+    for cacher in [cacher, other, try open()] {
+      for number in 0..<12 { #expect(try await cacher.name("map/\(number)") == nil) }
+      #expect(try await cacher.name("0") == "first")
+      #expect(try await cacher.name("z") == "last")
+    }
+    // The freed space can be used.
+    try await other.store(String(repeating: "y", count: 500), for: "map/0")
+    #expect(try await cacher.name("map/0")?.count == 500)
+  }
+
+  @Test func `R17 a compacted log is locked before others can find it`() async throws {
+    let cacher = try open()
+    let found = Guarded<Bool?>(nil)
+    disk.whenRenamed { [path] disk in
+      guard let other = try? disk.open(path, .reading) else { return }
+      let isLocked = (try? disk.tryLock(other, .exclusive)) == false
+      found.withLock { $0 = isLocked }
+      disk.close(other)
+    }
+    // The file is created, which renames nothing, and compacted by the second entry.
+    try await cacher.store(String(repeating: "x", count: 5_000), for: "a")
+    try await cacher.store("short", for: "a")
+    #expect(found.withLock { $0 } == true)
+    // Another instance can lock it afterwards.
+    try await open().store("other", for: "b")
+    #expect(try await cacher.name("a") == "short")
+    #expect(try await cacher.name("b") == "other")
+  }
+
   @Test func `R17 reading waits for no process that keeps the file locked`() async throws {
     let cacher = try open()
     let writer = try open()

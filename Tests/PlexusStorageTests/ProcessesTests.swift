@@ -1,6 +1,7 @@
 import Foundation
 import Plexus
 import PlexusStorage
+import PlexusTesting
 import TestSupport
 import Testing
 
@@ -85,6 +86,67 @@ struct `Processes that share storage` {
     _ = try await map.refresh(1).request(1)
     try await map.flush()
     #expect(try await cacher.name("map/1") == "1")
+  }
+
+  @Test(arguments: Kind.allCases)
+  private func `R17 a process that was stopped while it held the locks stops no other one`(
+    kind: Kind
+  ) async throws {
+    let (path, notesPath) = (folder.path, folder.notesPath)
+    // The map that has to give up has a clock, and thus sleepers, of its own.
+    let (clock, lateClock) = (ManualClock(), ManualClock())
+    func map(_ clock: ManualClock) throws -> MultiplexerMap<Int, Person> {
+      MultiplexerMap(
+        policy: CachePolicy(cacherRead: .beforeFetch, storageTimeout: .seconds(2)),
+        cacher: try kind.open(path),
+        clock: clock
+      ) { Person(name: "fetched \($0)", age: $0) }
+    }
+    let writer = try map(clock)
+    for key in 0..<3 { writer.store(Person(name: "stored \(key)", age: key), for: key) }
+    try await writer.flush()
+    try await writer.clear(2)
+    #expect(mkfifo(notesPath, 0o600) == 0)
+    async let stopped = #expect(processExitsWith: .signal(SIGKILL)) {
+      [path = path as String, notesPath = notesPath as String] in
+      let files = try FileManager.default.contentsOfDirectory(atPath: path).map { name in
+        try FileHandle(forUpdating: URL(filePath: path).appending(path: name))
+      }
+      for file in files { #expect(flock(file.fileDescriptor, LOCK_EX) == 0) }
+      let notes = try FileHandle(forWritingTo: URL(filePath: notesPath))
+      try notes.write(contentsOf: Data("\(getpid())".utf8))
+      try notes.close()
+      withExtendedLifetime(files) { while true { pause() } }
+    }
+    // Opening the pipe blocks until the process has written to it.
+    let text = await withCheckedContinuation { continuation in
+      Thread {
+        let notes = try? FileHandle(forReadingFrom: URL(filePath: notesPath)).readToEnd()
+        continuation.resume(returning: String(decoding: notes ?? Data(), as: UTF8.self))
+      }.start()
+    }
+    let process = try #require(pid_t(text))
+    #expect(kill(process, SIGSTOP) == 0)
+
+    // Reading takes no lock.
+    let reader = try map(clock)
+    for key in 0..<2 { #expect(try await reader.request(key).name == "stored \(key)") }
+    #expect(try await reader.request(2).name == "fetched 2")
+    // A write gives up after the storage timeout, and requests continue without stored copies.
+    let late = try map(lateClock)
+    late.store(Person(name: "late", age: 3), for: 3)
+    let flushing = Task { try await late.flush() }
+    await lateClock.sleepers(1)
+    lateClock.advance(by: .seconds(2))
+    await #expect(throws: CacherError.self) { try await flushing.value }
+    #expect(try await late.request(0).name == "fetched 0", "The circuit is open")
+    lateClock.advance(by: .seconds(30))
+    #expect(try await late.request(1).name == "stored 1", "It is closed again")
+    #expect(kill(process, SIGKILL) == 0)
+    _ = await stopped
+    // The value is written once the lock is free.
+    while (try? await late.flush()) == nil { await Task.detached {}.value }
+    #expect(try await kind.open(path).name("3") == "late")
   }
 
   /// A process stores and removes, records acknowledged operations, and is killed by a thread of its own at a random

@@ -109,7 +109,8 @@ public final actor EventBus {
 
   /// Creates a bus without subscribers.
   ///
-  /// - Parameter clock: The clock that measures the age of retained events.
+  /// - Parameter clock: The clock that measures the age of retained events, and the time that a handler which has
+  ///   removed itself takes.
   public init(clock: any Clock<Duration> = ContinuousClock()) {
     core = EventBusCore(clock: clock)
   }

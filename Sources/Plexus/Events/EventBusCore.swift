@@ -27,12 +27,14 @@ final class EventBusCore: Sendable {
     }
   }
 
+  let clock: any Clock<Duration>
   let time: TimeSource
   /// The connections with other processes.
   let links = LinkTable()
   private let tables = Locked(Tables())
 
   init(clock: any Clock<Duration>) {
+    self.clock = clock
     time = TimeSource(clock)
   }
 

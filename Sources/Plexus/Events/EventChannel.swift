@@ -23,6 +23,8 @@ final class EventChannel: Handler.Source {
     var offerThread = ThreadID()
     /// The calls of the handler with the latest offer.
     var offered: HandlerQueue.Calls?
+    /// The offer to a handler that has removed itself, and the timer that limits its answer.
+    var answer: (offer: Int, timer: Task<Void, Never>)?
     /// Whether a task carries out the remaining steps.
     var isBehind = false
     /// The number of subscribers above which handlers with a released owner are searched for.
@@ -43,6 +45,7 @@ final class EventChannel: Handler.Source {
   let type: ObjectIdentifier
   let scope: EventScope?
   private weak let core: EventBusCore?
+  private let clock: any Clock<Duration>
   let time: TimeSource
   let state = Locked(State())
 
@@ -50,6 +53,7 @@ final class EventChannel: Handler.Source {
     self.type = type
     self.scope = scope
     self.core = core
+    clock = core.clock
     time = core.time
   }
 
@@ -198,7 +202,30 @@ final class EventChannel: Handler.Source {
 
   /// Ends an offer; called with no lock held.
   func finish(_ offer: Int, as ending: Handler.Ending) {
-    change { state in state.schedule.finish(offer, as: ending) }
+    let timer = change { state -> Task<Void, Never>? in
+      state.schedule.finish(offer, as: ending)
+      guard state.answer?.offer == offer else { return nil }
+      return state.answer.take()?.timer
+    }
+    timer?.cancel()
+  }
+
+  /// The time for which the result of a handler that has removed itself is awaited.
+  private static let answerTime = Duration.seconds(1)
+
+  /// Ends an offer as failed unless the handler, which has removed itself, returns soon.
+  ///
+  /// No other code can remove it again. Called with no lock held.
+  fileprivate func limitAnswer(to offer: Int) {
+    let timer = clock.timer(Self.answerTime, firesAlways: true) { [weak self] in
+      self?.finish(offer, as: .failed)
+    }
+    let isOpen = state.withLock { state in
+      guard state.schedule.isOpen(offer) else { return false }
+      state.answer = (offer, timer)
+      return true
+    }
+    if !isOpen { timer.cancel() }
   }
 
   /// Ends the wait of a cancelled caller; called with no lock held.
@@ -435,9 +462,12 @@ extension EventChannel {
     fileprivate let removal: HandlerQueue.Removal
     fileprivate let outlet: EventChannel.Outlet?
     fileprivate let member: EventChannel.Member?
+    /// The offer whose result the handler, which has removed itself, can still report.
+    fileprivate let answer: (channel: EventChannel, offer: Int)?
 
     func perform() {
       removal.perform()
+      if let answer { answer.channel.limitAnswer(to: answer.offer) }
     }
   }
 
@@ -454,7 +484,13 @@ extension EventChannel {
       queue.suspends
       ? HandlerRun.isCurrent(channel: id, handler: handler.id) : state.offerThread == .current
     let member = state.schedule.remove(handler.id, answers: answers)
-    return Remains(removal: removal, outlet: outlet, member: member)
+    let offer = answers ? state.schedule.startedOffer(of: handler.id) : nil
+    return Remains(
+      removal: removal,
+      outlet: outlet,
+      member: member,
+      answer: offer.map { (self, $0) }
+    )
   }
 
   @usableFromInline

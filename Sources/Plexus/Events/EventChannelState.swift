@@ -176,6 +176,16 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
     return true
   }
 
+  /// Returns the number of the open offer that a subscriber has begun to handle, if there is one.
+  func startedOffer(of id: Int) -> Int? {
+    openOffer.flatMap { $0.receiver == id && $0.isStarted ? $0.number : nil }
+  }
+
+  /// Returns whether the result of an offer is awaited.
+  func isOpen(_ offer: Int) -> Bool {
+    openOffer?.number == offer
+  }
+
   /// Ends an offer; ignores one that was withdrawn.
   mutating func finish(_ offer: Int, as ending: Handler.Ending) {
     guard openOffer?.number == offer else { return }

@@ -16,7 +16,8 @@
 /// written to the cacher if it has unwritten changes. Fetches in flight and their callers are not affected. Keys with
 /// live subscriptions are not evicted, and do not count towards the capacity.
 ///
-/// Without a capacity, a value stays in memory until it is cleared, even after its time to live: see ``CachePolicy``.
+/// Without a capacity, a value stays in memory until it is cleared, even after its time to live, unless the policy has
+/// a ``CachePolicy/staleTimeToLive``.
 public enum CacheCapacity<Value: Sendable>: Sendable {
   /// No limit.
   case unbounded

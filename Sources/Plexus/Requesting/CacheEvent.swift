@@ -66,6 +66,8 @@ extension CacheEvent {
     case memoryCleared
     /// A fetch has returned a value that must not be cached.
     case transient
+    /// The value was stale for longer than ``CachePolicy/staleTimeToLive``.
+    case expired
   }
 }
 
@@ -81,6 +83,7 @@ extension CacheEvent: CustomStringConvertible {
     case .removed(let key, .cleared): "\(key ?? "everything") was cleared"
     case .removed(let key, .memoryCleared): "\(key ?? "everything") was cleared in memory"
     case .removed(let key, .transient): "\(key ?? "everything") must not be cached"
+    case .removed(let key, .expired): "\(key ?? "everything") was too old"
     case .stored(let key): "\(key) was stored"
     case .restored(let key): "the stored copy of \(key) was used"
     case .flushed(let count): "\(count) values were written to the cacher"

@@ -21,8 +21,8 @@
 ///
 /// ## Keys
 ///
-/// Keys can have any `Hashable` and `Sendable` type; integers and strings are the fastest. The `==` of the type must
-/// not use the map.
+/// Keys can have any `Hashable` and `Sendable` type; integers and strings are the fastest. The map calls `hash(into:)`
+/// with no lock held, but compares keys with a lock held: the `==` of the type must be fast and must not use the map.
 ///
 /// ## Topics
 ///

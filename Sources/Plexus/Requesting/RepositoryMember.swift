@@ -131,11 +131,7 @@ struct StoredCopiesID: Hashable, @unchecked Sendable {
   init(_ cacher: any Cacher, part: String?, owner: AnyObject) {
     // Other values cannot be compared, so that each counts as a separate cacher.
     self.cacher =
-      (cacher as? any Hashable).map { AnyHashable($0) }
-      ?? AnyHashable(
-        type(of: cacher) is AnyClass
-          ? ObjectIdentifier(cacher as AnyObject) : ObjectIdentifier(owner)
-      )
+      CacherID(cacher).map { AnyHashable($0) } ?? AnyHashable(ObjectIdentifier(owner))
     self.part = part
   }
 }
@@ -148,7 +144,9 @@ extension Storage: StoredCopies {
   var isShared: Bool { link != nil }
 
   func removeAll() async throws {
-    try await calls.run(.removal) { try await self.removeAllEntries() }
+    try await remove(count: 1) {
+      try await self.calls.run(.removal) { try await self.removeAllEntries() }
+    }
   }
 }
 

@@ -50,6 +50,7 @@ final class SimulatedDisk: FileSystem {
     var capacity = Int.max
     var now = Duration.seconds(1_800_000_000)
     var pauseAction: (@Sendable (SimulatedDisk) -> Void)?
+    var renameAction: (@Sendable (SimulatedDisk) -> Void)?
   }
 
   private let state = Guarded(State())
@@ -71,6 +72,11 @@ final class SimulatedDisk: FileSystem {
   /// Calls the closure at the next wait for a lock.
   func whenPaused(_ action: @escaping @Sendable (SimulatedDisk) -> Void) {
     state.withLock { $0.pauseAction = action }
+  }
+
+  /// Calls the closure when the next file has got its new name, before the call that renames it returns.
+  func whenRenamed(_ action: @escaping @Sendable (SimulatedDisk) -> Void) {
+    state.withLock { $0.renameAction = action }
   }
 
   /// Injects a fault; calls are counted from here on.
@@ -238,6 +244,8 @@ final class SimulatedDisk: FileSystem {
       guard let number = state.names.removeValue(forKey: path) else { throw vanished(path) }
       state.names[newPath] = number
     }
+    let action = state.withLock { $0.renameAction.take() }
+    action?(self)
   }
 
   func remove(_ path: String) throws -> Bool {

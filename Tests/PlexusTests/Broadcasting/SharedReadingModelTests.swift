@@ -8,21 +8,47 @@ import Testing
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Two readers of one subscription` {
   private static let sentence = "Two tasks iterate over one subscription at once"
 
-  @Test func `stop the program, and read nothing that was not sent`() async throws {
+  @Test(arguments: [Policy.unbounded, .newest(1), .newest(64), .newest(100_000), .oldest(100_000)])
+  func `stop the program, and read nothing that was not sent`(policy: Policy) async throws {
+    let result =
+      switch policy {
+      case .unbounded:
+        await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+          await readTwice(.unbounded)
+        }
+      case .newest(1):
+        await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+          await readTwice(.newest(1))
+        }
+      case .newest(64):
+        await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+          await readTwice(.newest(64))
+        }
+      case .newest:
+        await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+          await readTwice(.newest(100_000))
+        }
+      case .oldest:
+        await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+          await readTwice(.oldest(100_000))
+        }
+      }
+    let output = String(decoding: try #require(result).standardErrorContent, as: UTF8.self)
+    #expect(output.contains(Self.sentence))
+  }
+
+  @Test func `of states that can be reset stop the program`() async throws {
     let result = await #expect(
       processExitsWith: .failure,
       observing: [\.standardErrorContent]
     ) {
-      let messenger = Messenger<Int>()
-      let subscription = messenger.subscription()
-      for _ in 0..<200_000 { messenger.send(4711) }
-      // The other one is detected at the latest when one of them waits for more.
-      await withTaskGroup { group in
-        for _ in 0..<2 {
-          group.addTask {
-            // The test does not expect an end without a failure.
-            for await number in subscription where number != 4711 { exitSuccessfully() }
-          }
+      let publisher = DataPublisher<Int>()
+      let subscription = publisher.subscription(bufferingPolicy: .unbounded)
+      let isSent: @Sendable (LoadState<Int>) -> Bool = { $0.value == nil || $0.value == 4711 }
+      await readTwice(subscription, isSent: isSent) {
+        for _ in 0..<20_000 {
+          publisher.update(4711)
+          publisher.reset()
         }
       }
     }
@@ -59,5 +85,35 @@ import Testing
       let read = await iterators[number * 7 / 5 % 3].next()
       #expect(read == number)
     }
+  }
+}
+
+/// Lets two tasks read one subscription to messages.
+private func readTwice(_ policy: Policy) async {
+  let messenger = Messenger<Int>()
+  let subscription = messenger.subscription(bufferingPolicy: policy())
+  let isSent: @Sendable (Int) -> Bool = { $0 == 4711 }
+  await readTwice(subscription, isSent: isSent) {
+    for _ in 0..<100_000 { messenger.send(4711) }
+  }
+}
+
+/// Lets two tasks read one subscription, while and after elements are sent.
+///
+/// The other one is detected at the latest when one of them waits for more. The process ends without a failure, which
+/// the test does not expect, if they read an element that was not sent.
+private func readTwice<Element>(
+  _ subscription: Subscription<Element>,
+  isSent: @escaping @Sendable (Element) -> Bool,
+  _ send: () -> Void
+) async {
+  send()
+  await withTaskGroup { group in
+    for _ in 0..<2 {
+      group.addTask {
+        for await element in subscription where !isSent(element) { exitSuccessfully() }
+      }
+    }
+    send()
   }
 }

@@ -60,6 +60,20 @@ import Testing
     }
   }
 
+  @Test func `makes a value stale after its millisecond, not a tick later`() async throws {
+    let tally = Tally()
+    let map = MultiplexerMap<Int, Int>(policy: CachePolicy(timeToLive: .milliseconds(1))) { _ in
+      tally.increment()
+    }
+    for round in 0..<50 {
+      let first = try await map.refresh(1).request(1)
+      // The time to live begins before this.
+      let end = ContinuousClock.now.advanced(by: .milliseconds(1))
+      while ContinuousClock.now < end {}
+      #expect(try await map.request(1) == first + 1, "round \(round)")
+    }
+  }
+
   @Test func `fires debouncers and throttlers`() async {
     let debouncer = Debouncer(delay: instant)
     let variable = DebouncerVar(0, delay: instant)

@@ -84,7 +84,10 @@ import Testing
     #expect(offer(&state) == "a to 7")
     let isInTime = state.start(1)
     #expect(isInTime)
+    #expect(state.startedOffer(of: 2) == nil)
     #expect(state.remove(1, answers: true) == 7)
+    #expect(state.startedOffer(of: 1) == 1)
+    #expect(state.isOpen(1))
     #expect(state.next(at: 0) == nil)
     state.finish(1, as: .succeeded)
     guard case .end(_, let outcome) = state.next(at: 0) else {
@@ -92,6 +95,7 @@ import Testing
       return
     }
     #expect(outcome == PostOutcome(notified: 1, handled: 1))
+    #expect(!state.isOpen(1))
     // An offer that has not started is withdrawn in any case.
     _ = state.post("b", .persistent(.clearImmediately), at: 0)
     #expect(offer(&state) == "b to 8")

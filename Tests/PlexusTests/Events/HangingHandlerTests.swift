@@ -111,6 +111,84 @@ import Testing
     #expect(outcome == PostOutcome.of(notified: 1, handled: 1, isPersisted: true))
   }
 
+  @Test(arguments: [true, false], PersistenceRule.allCases)
+  func `blocks persistent events for a second at most after it has removed itself`(
+    isAsync: Bool,
+    rule: PersistenceRule
+  ) async {
+    let clock = ManualClock()
+    let (bus, deaf, calls, log) = (EventBus(clock: clock), Gate(), Log<Void>(), Log<Int>())
+    let (token, blocked) = (Guarded<ObservationToken?>(nil), DispatchSemaphore(value: 0))
+    var stepping: Task<Void, Never>?
+    if isAsync {
+      let observation = bus.observe(Notice.self) { _ async in
+        token.withLock { $0.take() }?.cancel()
+        calls.append(())
+        await Task.detached { try? await deaf.wait() }.value
+        return .handledSuccessfully
+      }
+      token.withLock { $0 = observation }
+    } else {
+      let host = SteppedHost()
+      let observation = await host.observe(bus) { _ in
+        token.withLock { $0.take() }?.cancel()
+        calls.append(())
+        blocked.wait()
+        return .handledSuccessfully
+      }
+      token.withLock { $0 = observation }
+      stepping = Task(executorPreference: OwnThreadExecutor()) {
+        while calls.count == 0, !Task.isCancelled { await host.executor.step() }
+      }
+    }
+    let next = bus.observe(Notice.self) { notice in
+      log.append(notice.number)
+      return .failed
+    }
+    let waiting = Task { await bus.postAndWait(Notice(1, rule)) }
+    _ = await calls.first(1)
+    await clock.sleepers(1)
+    clock.advance(by: .milliseconds(999))
+    #expect(log.entries == [])
+    clock.advance(by: .milliseconds(1))
+    let outcome = await waiting.value
+    #expect(outcome == PostOutcome.of(notified: 2, handled: 0, isPersisted: true))
+    #expect(log.entries == [1])
+    // A late success does not count.
+    deaf.open()
+    blocked.signal()
+    await stepping?.value
+    await bus.settle()
+    #expect(bus.pendingNumbers() == [1])
+    withExtendedLifetime(next) {}
+  }
+
+  @Test(arguments: PersistenceRule.allCases)
+  func `reports its result if it removes itself and suspends for less than a second`(
+    rule: PersistenceRule
+  ) async {
+    let clock = ManualClock()
+    let (bus, gate, token) = (EventBus(clock: clock), Gate(), Guarded<ObservationToken?>(nil))
+    let observation = bus.observe(Notice.self) { _ async in
+      token.withLock { $0.take() }?.cancel()
+      // The removal cancels the task.
+      await Task.detached { try? await gate.wait() }.value
+      return .handledSuccessfully
+    }
+    token.withLock { $0 = observation }
+    let waiting = Task { await bus.postAndWait(Notice(1, rule)) }
+    await gate.arrivals(1)
+    await clock.sleepers(1)
+    clock.advance(by: .milliseconds(999))
+    gate.open()
+    let outcome = await waiting.value
+    #expect(
+      outcome == PostOutcome.of(notified: 1, handled: 1, isPersisted: rule == .neverClear)
+    )
+    await bus.settle()
+    #expect(clock.sleeperCount == 0, "The timer has been cancelled")
+  }
+
   @Test
   func `no longer blocks persistent events when a task that it has started removes it`()
     async

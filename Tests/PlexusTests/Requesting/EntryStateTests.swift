@@ -47,6 +47,43 @@ import Testing
     #expect(answer == (isFresh ? .fresh : .waits(flight(2))))
   }
 
+  @Test func `is kept until all its times are over`() {
+    func keptUntil(
+      _ terms: ValueTerms = ValueTerms(),
+      staleTime: Nanoseconds = 0,
+      idle: Nanoseconds? = nil,
+      after change: (inout EntryState) -> Void = { _ in }
+    ) -> Nanoseconds {
+      var state = EntryState()
+      state.begin(flight(1), inBackground: false)
+      _ = state.succeed(lifetime: .init(duration: 60, terms: terms), at: 100)
+      change(&state)
+      return state.keptUntil(staleTimeToLive: 30, staleTime: staleTime, idleDeadline: idle)
+    }
+    #expect(keptUntil() == 190)
+    #expect(keptUntil(staleTime: 20) == 190)
+    #expect(keptUntil(staleTime: 40) == 200)
+    #expect(keptUntil(idle: 120) == 150)
+    #expect(keptUntil(idle: 500) == 190)
+    var terms = ValueTerms()
+    terms.staleIfError = 50
+    #expect(keptUntil(terms) == 210)
+    terms.staleWhileRevalidate = 70
+    #expect(keptUntil(terms) == 230)
+    terms.requiresRevalidation = true
+    #expect(keptUntil(terms, staleTime: 40) == 190)
+    // A value that possibly has changed elsewhere is kept from its storage on.
+    #expect(keptUntil { $0.distrust() } == 130)
+    terms = ValueTerms()
+    terms.staleIfError = .max
+    #expect(keptUntil(terms) == .max)
+    // A copy that is only a fallback is kept by its own deadline.
+    let copy = ValueOutcome(1)
+    copy.storedAt = 90
+    copy.deadline = 400
+    #expect(keptUntil { $0.fallBack(to: copy, at: 120) } == 430)
+  }
+
   @Test(arguments: [(59, .fresh), (60, .stale), (89, .stale)] as [(Nanoseconds, State.Answer)])
   func `a value is returned stale until its stale time is over`(
     now: Nanoseconds,

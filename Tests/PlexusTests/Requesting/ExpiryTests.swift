@@ -179,6 +179,38 @@ import Testing
     #expect(try await cache.request() == 2)
   }
 
+  @Test(arguments: CacheKind.allCases, ["policy", "fetch"])
+  func `R14: of a millisecond ends after a millisecond of an injected clock`(
+    kind: CacheKind,
+    source: String
+  ) async throws {
+    let origin = Tally()
+    let policy = policy { $0.timeToLive = source == "policy" ? .milliseconds(1) : .seconds(60) }
+    let cache = kind.makeInformed(policy: policy, clock: clock) { (_: FetchContext<Int>) in
+      .value(origin.increment(), timeToLive: source == "policy" ? nil : .milliseconds(1))
+    }
+    _ = try await cache.request()
+    clock.advance(by: .microseconds(999))
+    #expect(try await cache.request() == 1)
+    clock.advance(by: .microseconds(1))
+    #expect(try await cache.request() == 2)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R14: continues while no task runs and an injected clock jumps, as the system's does in sleep`(
+    kind: CacheKind
+  ) async throws {
+    let origin = Tally()
+    let cache = kind.make(policy: policy { $0.softTimeout = .seconds(1) }, clock: clock) {
+      origin.increment()
+    }
+    _ = try await cache.request()
+    let night = clock.now.advanced(by: .seconds(8 * 3_600))
+    clock.advance(to: night)
+    #expect(try await cache.request() == 2)
+    #expect(try await cache.response().age == .zero)
+  }
+
   @Test(arguments: CacheKind.allCases)
   func `that has not changed counts as fetched just now`(kind: CacheKind) async throws {
     let asked = RecordedChannel<FetchContext<String>>()

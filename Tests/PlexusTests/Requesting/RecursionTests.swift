@@ -271,6 +271,65 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
+  func `R11: by a task that the fetch does not wait for leaves the fetch its result`(
+    kind: CacheKind
+  ) async throws {
+    let own = OwnCache<CacheUnderTest<Int>>()
+    let requested = Gate()
+    let errors = RecordedChannel<MultiplexerError?>()
+    let cache = kind.make(id: "own") {
+      guard let cache = await own.first() else { return 0 }
+      Task {
+        do { _ = try await cache.request() } catch { errors.send(error as? MultiplexerError) }
+        requested.open()
+      }
+      // The fetch could as well wait for the task itself, which nothing shows.
+      try await requested.wait()
+      return 7
+    }
+    own.send(cache)
+    #expect(try await cache.request() == 7)
+    let name = kind == .map ? "own[key]" : "own"
+    #expect(await errors.recorder.first(1) == [.recursiveRequest(chain: [name, name])])
+    #expect(cache.statistics.failures == 0)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R11: by a detached task that the fetch does not wait for gets the result of the fetch`(
+    kind: CacheKind
+  ) async throws {
+    let own = OwnCache<CacheUnderTest<Int>>()
+    let results = RecordedChannel<Int>()
+    let cache = kind.make {
+      guard let cache = await own.first() else { return 0 }
+      Task.detached { results.send(try await cache.request()) }
+      return 7
+    }
+    own.send(cache)
+    #expect(try await cache.request() == 7)
+    #expect(await results.recorder.first(1) == [7])
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `R11: by a detached task that the fetch waits for is ended by the fetch timeout`(
+    kind: CacheKind
+  ) async throws {
+    let own = OwnCache<CacheUnderTest<Int>>()
+    let clock = ManualClock()
+    let cache = kind.make(policy: CachePolicy(fetchTimeout: .seconds(5)), clock: clock) {
+      guard let cache = await own.first() else { return 0 }
+      return try await Task.detached { try await cache.request() }.value
+    }
+    own.send(cache)
+    let caller = begin { try await cache.request() }
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(5))
+    await #expect(throws: MultiplexerError.fetchTimedOut(after: .seconds(5))) {
+      try await caller.value
+    }
+  }
+
+  @Test(arguments: CacheKind.allCases)
   func `may store, refresh and clear its own key`(kind: CacheKind) async throws {
     let own = OwnCache<CacheUnderTest<Int>>()
     let tally = Tally()

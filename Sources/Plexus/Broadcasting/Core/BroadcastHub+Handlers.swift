@@ -71,12 +71,17 @@ final class HandlerTable: @unchecked Sendable {
   ///
   /// - Parameters:
   ///   - sequence: The number of the first element that is still to be handled.
+  ///   - last: The element of that number, if it has been sent already.
   ///   - effects: Receives the discarded elements and the work to be done with no lock held.
   @usableFromInline
-  func takeBack(before sequence: Int, _ effects: inout HandlerQueue.Effects?) {
+  func takeBack(
+    before sequence: Int,
+    keeping last: AnyBox? = nil,
+    _ effects: inout HandlerQueue.Effects?
+  ) {
     let effects = HandlerQueue.Effects.of(&effects)
     effects.takesBack = true
-    for queue in queues { queue.discard(before: sequence, into: &effects.discarded) }
+    for queue in queues { queue.discard(before: sequence, keeping: last, into: &effects.discarded) }
   }
 
   /// The queues that sending threads drain.

@@ -59,7 +59,7 @@ extension BroadcastHub {
       cutoff.store(end, ordering: .releasing)
       if let others = state.others { readers(others).takeUnread(&unread.displaced, upTo: last) }
       if let handlers = state.handlers {
-        handlers.takeBack(before: end, &unread.handlers)
+        handlers.takeBack(before: end, keeping: last.map { Box($0) }, &unread.handlers)
         unread.handlers?.queues = handlers.direct
       }
       return unread

@@ -231,8 +231,14 @@ extension Handler {
     }
 
     /// Removes the elements before a number, which are no longer handled.
-    func discard(before sequence: Int) {
-      accepted.withLock { Self.discard(before: sequence, from: &$0) }
+    ///
+    /// - Returns: Whether there were any, and no others.
+    func discard(before sequence: Int) -> Bool {
+      accepted.withLock { accepted in
+        let count = accepted.count
+        Self.discard(before: sequence, from: &accepted)
+        return count > 0 && accepted.isEmpty
+      }
     }
 
     private static func discard(before sequence: Int, from accepted: inout Ring<Int>) {

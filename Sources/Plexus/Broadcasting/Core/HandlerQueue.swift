@@ -333,8 +333,13 @@ final class HandlerQueue: Sendable {
   ///
   /// - Parameters:
   ///   - sequence: The number of the first element that is still to be handled.
+  ///   - last: The element of that number, for handlers that have refused it for want of room; `nil` if there is none.
   ///   - discarded: Receives the discarded elements, to be released with no lock held.
-  func discard(before sequence: Int, into discarded: inout ContiguousArray<Item>) {
+  func discard(
+    before sequence: Int,
+    keeping last: AnyBox?,
+    into discarded: inout ContiguousArray<Item>
+  ) {
     state.withLock { state in
       floor.store(sequence, ordering: .releasing)
       while state.items.count > 0, let oldest = state.items[0], oldest.sequence < sequence,
@@ -343,7 +348,12 @@ final class HandlerQueue: Sendable {
         discarded.append(item)
       }
       guard state.accepted > 0 else { return }
-      for entry in state.entries { entry.handler.accepted?.discard(before: sequence) }
+      for entry in state.entries {
+        guard let accepted = entry.handler.accepted, accepted.discard(before: sequence), let last,
+          accepted.offer(sequence, isAwaited: true)
+        else { continue }
+        state.items.append(Item(box: last, sequence: sequence, receiver: entry.handler))
+      }
     }
   }
 

@@ -73,6 +73,8 @@ class CacheEngine: @unchecked Sendable {
   @usableFromInline final let staleTime: Nanoseconds
   /// The time before its deadline at which a value is renewed.
   @usableFromInline final let refreshAhead: Nanoseconds
+  /// The time after its time to live for which a value is kept, if there is a limit.
+  @usableFromInline final let staleTimeToLive: Nanoseconds?
   private final let timeToLive: Nanoseconds
   @usableFromInline final let time: TimeSource
   final let clock: any Clock<Duration>
@@ -104,6 +106,7 @@ class CacheEngine: @unchecked Sendable {
     self.clock = clock
     self.operations = operations
     staleTime = Nanoseconds(saturating: policy.staleWhileRevalidate)
+    staleTimeToLive = policy.staleTimeToLive.map { Nanoseconds(saturating: $0) }
     timeToLive = Nanoseconds(saturating: policy.timeToLive)
     // A few ticks of the coarse clock would be a large part of so short a time.
     let times = [policy.timeToLive, policy.timeToIdle ?? .zero, policy.refreshAhead]

@@ -29,6 +29,7 @@ extension KeyedCache {
       shard.noteUnwritten(index, name: name, generation: generation, isNewest: true, &effects)
       if effects.tellsEvents { shard.note(key, &effects, in: self) { .stored(key: $0) } }
       shard.keep(index, cost: cost, &evicted, &effects, in: self)
+      sweepStaleValues(of: &shard, hadValue: old != nil, at: now, &effects)
     }
     effects.perform(in: self)
     withExtendedLifetime((old, details)) {}

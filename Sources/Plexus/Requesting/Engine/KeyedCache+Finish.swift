@@ -77,6 +77,7 @@ extension KeyedCache {
           &effects
         )
         shard.keep(index, cost: cost, &evicted, &effects, in: self)
+        sweepStaleValues(of: &shard, hadValue: hadValue, at: now, &effects)
       }
       if outcome.kind == .failure { shard.noteFailure(at: now, &effects) }
       return answer

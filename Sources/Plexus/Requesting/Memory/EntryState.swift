@@ -100,6 +100,25 @@ struct EntryState: Sendable {
   /// A copy that is only a fallback is revalidated at once, even if its own lifetime is not over.
   var ownDeadline: Nanoseconds { details.ownDeadline ?? deadline }
 
+  /// Returns the time until which the value is kept.
+  ///
+  /// - Parameters:
+  ///   - staleTimeToLive: The time for which the policy keeps a stale value.
+  ///   - staleTime: The time for which a stale value is an answer while it is renewed, if it has none of its own.
+  ///   - idleDeadline: The end of its time to idle, if there is one.
+  /// - Returns: The time.
+  func keptUntil(
+    staleTimeToLive: Nanoseconds,
+    staleTime: Nanoseconds,
+    idleDeadline: Nanoseconds?
+  ) -> Nanoseconds {
+    let (terms, deadline) = (details.terms, min(ownDeadline, idleDeadline ?? .max))
+    let fallbackTime = terms.requiresRevalidation ? 0 : terms.staleIfError ?? 0
+    let time = max(staleTimeToLive, terms.staleTime(staleTime), fallbackTime)
+    // The deadline is in the past if the value has to be revalidated.
+    return max(deadline, storedAt).addingSaturating(time)
+  }
+
   /// Returns whether a failed fetch can be answered with the value.
   @usableFromInline
   func allowsFallback(_ grounds: ValueTerms.FallbackGrounds, at now: Nanoseconds) -> Bool {

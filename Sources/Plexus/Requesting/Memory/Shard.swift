@@ -33,6 +33,8 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// The number of pauses during which results of new work are not stored.
   @usableFromInline var pauseCount = 0
   @usableFromInline var failuresSinceSweep = 0
+  /// The index of the next entry that is examined for a value that is too old.
+  @usableFromInline var staleSweepPosition = 0
 
   /// - Parameters:
   ///   - limit: The largest cost of all values together, if there is a limit.

@@ -15,7 +15,8 @@
 /// A stale value stays in memory until it is replaced, cleared or evicted. It remains available to
 /// ``Multiplexer/cachedValue`` and to subscribers. The next fetch receives it with its validator in the
 /// ``FetchContext``, and ``usesCachedValue`` can return it in place of an error, however old it is. A map of very many
-/// keys therefore needs a ``CacheCapacity``, which evicts values that are no longer requested.
+/// keys therefore needs a ``staleTimeToLive``, after which stale values are removed, or a ``CacheCapacity``, which
+/// evicts values that are no longer requested.
 ///
 /// ## Topics
 ///
@@ -32,6 +33,7 @@
 /// - ``refreshAhead``
 /// - ``softTimeout``
 /// - ``usesCachedValue``
+/// - ``staleTimeToLive``
 ///
 /// ### Fetches
 /// - ``fetchTimeout``
@@ -137,6 +139,20 @@ public struct CachePolicy: Sendable {
   /// as the renewal of a stale value, has none. Callers that join a fetch can have other values. Default: `false`.
   public var inheritsTaskLocals: Bool
 
+  /// The time after its time to live for which a map keeps a stale value; `nil` for no limit.
+  ///
+  /// Until then, and during the times of its ``CacheDirectives``, the value is there for failed fetches, for callers
+  /// after a soft timeout, and as the previous value of the next fetch. Afterwards, it is removed when other keys get
+  /// values: each value of a new key examines a few others, so that a map which keeps receiving new keys has at most a
+  /// quarter of values that are too old. No timer runs, and a map without new keys keeps its values. So does a
+  /// ``Multiplexer``.
+  ///
+  /// A value stays as long as its key has subscribers, a fetch in flight, a remembered failure or an optimistic update,
+  /// and until an unwritten change has been written. Stored copies are not removed. The cause of the removal is
+  /// ``CacheEvent/RemovalCause/expired``. With `nil`, the default, every stale value stays: the policy cannot tell which
+  /// one a failed or conditional fetch will use.
+  public var staleTimeToLive: Duration?
+
   /// Creates a policy, with defaults for omitted parameters.
   ///
   /// - Parameters:
@@ -156,6 +172,7 @@ public struct CachePolicy: Sendable {
   ///   - writeBehind: How long after a change it is written without a call of `flush`.
   ///   - maximumRetryAfter: The longest wait that an error can request.
   ///   - inheritsTaskLocals: Whether a fetch inherits the task-local values of its first caller.
+  ///   - staleTimeToLive: How long a map keeps a value after its time to live.
   public init(
     timeToLive: Duration = .seconds(30 * 60),
     staleWhileRevalidate: Duration = .zero,
@@ -174,7 +191,8 @@ public struct CachePolicy: Sendable {
     storageTimeout: Duration = .seconds(5),
     writeBehind: Duration? = nil,
     maximumRetryAfter: Duration = .seconds(60),
-    inheritsTaskLocals: Bool = false
+    inheritsTaskLocals: Bool = false,
+    staleTimeToLive: Duration? = nil
   ) {
     self.timeToLive = timeToLive
     self.staleWhileRevalidate = staleWhileRevalidate
@@ -192,6 +210,7 @@ public struct CachePolicy: Sendable {
     self.writeBehind = writeBehind
     self.maximumRetryAfter = maximumRetryAfter
     self.inheritsTaskLocals = inheritsTaskLocals
+    self.staleTimeToLive = staleTimeToLive
   }
 
   /// Stops the program if the policy is invalid.
@@ -215,6 +234,12 @@ public struct CachePolicy: Sendable {
       precondition(
         softTimeout >= .zero,
         "The soft timeout of a cache policy cannot be negative; use nil for no timeout"
+      )
+    }
+    if let staleTimeToLive {
+      precondition(
+        staleTimeToLive >= .zero,
+        "The time for which stale values are kept cannot be negative; use nil for no limit"
       )
     }
     if let writeBehind {

@@ -253,7 +253,7 @@ extension KeyedCache {
     }
     if isComplete {
       do {
-        try await storage.remove(count: 1) {
+        try await storage.remove(count: 1) { [self] in
           try await remove(from: storage) { try await storage.removeAllEntries() }
         }
         var remaining = revisions[...]
@@ -271,7 +271,7 @@ extension KeyedCache {
     guard !names.isEmpty else { return false }
     do {
       let keys = Set(names.map(\.name))
-      try await storage.remove(count: keys.count) {
+      try await storage.remove(count: keys.count) { [self] in
         try await remove(from: storage) { try await storage.cacher.removeEntries(forKeys: keys) }
       }
     } catch {

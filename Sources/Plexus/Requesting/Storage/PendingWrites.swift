@@ -111,7 +111,12 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Returns whether the cacher has yet to write or remove the entry of a name.
   func owes(_ key: Key, hash: UInt64, name: String) -> Bool {
-    isToBeRemoved(name) || departures[name] != nil || dirty.index(of: key, hash: hash) != nil
+    isToBeRemoved(name) || departures[name] != nil || isUnwritten(key, hash: hash)
+  }
+
+  /// Returns whether the cacher does not have the value in memory of a key.
+  func isUnwritten(_ key: Key, hash: UInt64) -> Bool {
+    dirty.index(of: key, hash: hash) != nil
   }
 
   /// Returns whether the value of a revision has changed at its origin since.

@@ -22,7 +22,10 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let isWriting = Atomic<Bool>(false)
   /// The values that had left memory and could not be written, until a flush reports them.
   private let losses = Locked<[String: any Error]>([:])
-  private let ownRemovals = Locked(OwnRemovals())
+  /// The identity of this cache among the caches with an equal cacher.
+  private let ownID = UniqueID.next()
+  /// The removals of all of them, once this one has removed something.
+  private let ledger = Locked<RemovalLedger?>(nil)
   private let lastGeneration = Locked<CacheGeneration?>(CacheGeneration())
 
   /// Creates the storage of a map.
@@ -93,36 +96,52 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return generation
   }
 
+  private var owner: OwnRemovals.Owner {
+    OwnRemovals.Owner(id: ownID, part: onlyName ?? prefix)
+  }
+
   /// Performs a removal, and records it as one of this cache.
   ///
   /// - Parameters:
   ///   - count: The number of removals that the cacher counts.
   ///   - operation: The removal.
   /// - Throws: The error of the removal.
-  func remove(count: Int, _ operation: () async throws -> Void) async throws {
-    let before = generation
-    defer {
-      if let before, let after = generation {
-        ownRemovals.withLock { $0.note(count, before: before, after: after) }
-      }
+  func remove(
+    count: Int,
+    _ operation: @escaping @concurrent @Sendable () async throws -> Void
+  ) async throws {
+    guard generation != nil else { return try await operation() }
+    try await makeLedger().perform(count: count, by: owner) {
+      [self] in
+      generation
+    } _: {
+      try await operation()
     }
-    try await operation()
   }
 
-  /// Returns the generation of a value that is to be written, past own removals since then.
+  private func makeLedger() -> RemovalLedger {
+    if let ledger = ledger.withLock({ $0 }) { return ledger }
+    let new = RemovalLedger.of(cacher)
+    return ledger.withLock { ledger in
+      let first = ledger ?? new
+      ledger = first
+      return first
+    }
+  }
+
+  /// Returns the generation of a value that is to be written, past removals since then that do not concern it.
   ///
   /// - Parameters:
   ///   - generation: The generation of the value.
-  ///   - present: The current generation. Own removals of another epoch are not skipped.
+  ///   - present: The current generation. Removals of another epoch are not skipped.
   /// - Returns: The generation.
   func generation(
     after generation: CacheGeneration?,
     at present: CacheGeneration?
   ) -> CacheGeneration? {
-    generation.map { generation in
-      let skipped = ownRemovals.withLock { $0.skipped(by: generation) }
-      return skipped.epoch == present?.epoch ? skipped : generation
-    }
+    guard let generation, let ledger = ledger.withLock({ $0 }) else { return generation }
+    let skipped = ledger.skipped(by: generation, for: owner)
+    return skipped.epoch == present?.epoch ? skipped : generation
   }
 
   /// Returns the name of a key in the cacher.

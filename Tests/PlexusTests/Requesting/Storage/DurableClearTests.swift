@@ -352,6 +352,48 @@ import Testing
     #expect(cacher.calls.count == 2, "Nothing is left to be removed")
   }
 
+  @Test func `R8: removes all copies of a released map without an id`() async throws {
+    let cacher = ControlledCacher<Int>()
+    let entry = CacheEntry(7, age: .seconds(10))
+    cacher.entries = ["1": entry, "2": entry]
+    do {
+      let map = MultiplexerMap<Int, Int>(cacher: cacher) { $0 }.register(in: repository)
+      map.store(3, for: 3)
+      try await map.flush()
+    }
+    #expect(repository.count == 0)
+    try await repository.clearAll()
+    #expect(cacher.entries.isEmpty)
+    #expect(cacher.count(of: .removeAll) == 1)
+    try await repository.clearAll()
+    #expect(cacher.count(of: .removeAll) == 1, "Nothing is left to be removed")
+  }
+
+  @Test func `R8: does not add up the storage timeouts of members that share a cacher`()
+    async throws
+  {
+    let (cacher, clock) = (ControlledCacher<Int>(), ManualClock())
+    cacher.setGeneration(1)
+    let gate = cacher.hold(.removePrefix)
+    let maps = (0..<10).map { number in
+      MultiplexerMap<Int, Int>(id: "\(number)", cacher: cacher, clock: clock) { $0 }
+    }
+    for map in maps { map.register(in: repository) }
+    let clearing = begin { try await repository.clearAll() }
+    // Their removals are performed one after another, until one of them takes too long.
+    await gate.arrivals(1)
+    await clock.sleepers(1)
+    #expect(cacher.count(of: .removePrefix) == 1)
+    clock.advance(by: .seconds(5))
+    await gate.arrivals(10)
+    await clock.sleepers(9)
+    clock.advance(by: .seconds(5))
+    let error = try await #require(throws: MuxRepositoryError.self) { try await clearing.value }
+    #expect(error.failures.count == 10)
+    gate.open()
+    withExtendedLifetime(maps) {}
+  }
+
   @Test func `R8: tries again to remove the copies of released members, and names them`()
     async throws
   {

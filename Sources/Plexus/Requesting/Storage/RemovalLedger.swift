@@ -1,0 +1,128 @@
+// @unchecked Sendable: an identity holds a `Sendable` value in an `AnyHashable`, which does not show that.
+
+internal import Synchronization
+
+/// The removals from one cacher by all caches of this process.
+///
+/// A cacher only counts removals. They are therefore performed one after another, so that each cache can tell its own
+/// ones from those of other processes, also when several caches share a cacher and are cleared together.
+final class RemovalLedger: Sendable {
+  private let queue = SerialQueue()
+  private let removals = Locked(OwnRemovals())
+  /// Whether the last removal has taken too long, in which case others do not wait for their turn.
+  private let isSlow = Atomic<Bool>(false)
+  /// The hash value of the cacher, if it has an identity.
+  private let hash: Int?
+
+  private init(hash: Int?) {
+    self.hash = hash
+  }
+
+  deinit {
+    if let hash { Self.removeEntry(ofID: ObjectIdentifier(self), hash: hash) }
+  }
+
+  /// Performs a removal after the ones that were requested earlier, and records it.
+  ///
+  /// - Parameters:
+  ///   - count: The number of removals that the cacher counts.
+  ///   - owner: The cache that requests it.
+  ///   - generation: Returns the present generation of the cacher.
+  ///   - operation: The removal.
+  /// - Throws: The error of the removal.
+  func perform(
+    count: Int,
+    by owner: OwnRemovals.Owner,
+    generation: @escaping @Sendable () -> CacheGeneration?,
+    _ operation: @escaping @concurrent @Sendable () async throws -> Void
+  ) async throws {
+    let result = Locked<Result<Void, any Error>?>(nil)
+    let work: @concurrent @Sendable () async -> Void = { [self] in
+      let before = generation()
+      do {
+        try await operation()
+        isSlow.store(false, ordering: .relaxed)
+        result.withLock { $0 = .success(()) }
+      } catch {
+        if case .storageTimedOut = error as? MultiplexerError {
+          isSlow.store(true, ordering: .relaxed)
+        }
+        result.withLock { $0 = .failure(error) }
+      }
+      guard let before, let after = generation() else { return }
+      removals.withLock { $0.note(count, by: owner, before: before, after: after) }
+    }
+    // A removal that a removal of the cacher itself requests would wait for itself.
+    if !queue.isCurrent {
+      await queue.add { [self] in if !isSlow.load(ordering: .relaxed) { await work() } }.value
+    }
+    if result.withLock({ $0 == nil }) { await work() }
+    try result.withLock { $0 }?.get()
+  }
+
+  /// Returns a generation after the removals that followed it and have no effect on the pending values of a cache.
+  func skipped(by generation: CacheGeneration, for owner: OwnRemovals.Owner) -> CacheGeneration {
+    removals.withLock { $0.skipped(by: generation, for: owner) }
+  }
+}
+
+extension RemovalLedger {
+  private struct Entry: Sendable {
+    let cacher: CacherID
+    let id: ObjectIdentifier
+    weak let ledger: RemovalLedger?
+  }
+
+  /// The ledgers in use, by the hash values of their cachers, which are compared without the lock.
+  private static let entries = Locked<[Int: [Entry]]>([:])
+
+  /// Returns the ledger of a cacher, which all caches with an equal cacher share.
+  static func of(_ cacher: any Cacher) -> RemovalLedger {
+    guard let id = CacherID(cacher) else { return RemovalLedger(hash: nil) }
+    let hash = id.hashValue
+    let new = RemovalLedger(hash: hash)
+    var compared: [ObjectIdentifier] = []
+    while true {
+      // `nil` once the new ledger is inserted.
+      let candidates = entries.withLock { entries -> [Entry]? in
+        let known = entries[hash, default: []]
+        guard known.map(\.id) == compared else { return known }
+        entries[hash, default: []].append(
+          Entry(cacher: id, id: ObjectIdentifier(new), ledger: new)
+        )
+        return nil
+      }
+      guard let candidates else { return new }
+      for candidate in candidates where candidate.cacher == id {
+        if let ledger = candidate.ledger { return ledger }
+      }
+      compared = candidates.map(\.id)
+    }
+  }
+
+  private static func removeEntry(ofID id: ObjectIdentifier, hash: Int) {
+    let removed = entries.withLock { entries in
+      let known = entries[hash, default: []]
+      let rest = known.filter { $0.id != id }
+      entries[hash] = rest.isEmpty ? nil : rest
+      return known
+    }
+    withExtendedLifetime(removed) {}
+  }
+}
+
+/// The identity of a cacher: equal cachers have the same entries.
+struct CacherID: Hashable, @unchecked Sendable {
+  private let cacher: AnyHashable
+
+  /// - Parameter cacher: The cacher; a value that cannot be compared has no identity.
+  init?(_ cacher: any Cacher) {
+    if let cacher = cacher as? any Hashable {
+      self.cacher = AnyHashable(cacher)
+    } else if type(of: cacher) is AnyClass {
+      self.cacher = AnyHashable(ObjectIdentifier(cacher as AnyObject))
+    } else {
+      return nil
+    }
+  }
+}
