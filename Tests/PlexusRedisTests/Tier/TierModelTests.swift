@@ -270,10 +270,12 @@ struct `A space of the shared tier` {
     let lease = try await a.lease("k")
     guard case .busy = try await b.look("k") else { return #expect(Bool(false)) }
     for _ in 0..<3 { #expect(try await a.tier.renew([lease]) == []) }
+    // Announcements that were sent before the reply have arrived with it.
+    _ = try await b.connection.send(RedisCommand("PING"))
+    let changes = b.pushes.entries.flatMap { $0.last?.elements ?? [] }.compactMap(\.text)
+    #expect(!changes.contains { b.tier.names.subject(of: $0) == .lease("k") })
     #expect(try await a.tier.fill([1], under: lease) == .stored)
     await b.change(of: b.tier.names.lease("k"))
-    let changes = b.pushes.entries.flatMap { $0.last?.elements ?? [] }.compactMap(\.text)
-    #expect(changes.count { b.tier.names.subject(of: $0) == .lease("k") } == 1)
   }
 
   @Test func `a removal by tags takes entries and leases along, and needs no keys`() async throws {
