@@ -39,6 +39,7 @@ struct HTTPExchange {
   /// Returns the names of the header fields that have selected the answer, or the redirects to it.
   ///
   /// - Parameter known: The names that a value came with, which a 304 may leave out.
+  /// - Returns: The names, separated by commas, or `nil` if there are none.
   func vary(_ known: HTTPValidator? = nil) -> String? {
     let fields = [self["Vary"] ?? known?.vary] + redirects.map { $0.headers["Vary"] }
     let names = fields.compactMap(\.self)

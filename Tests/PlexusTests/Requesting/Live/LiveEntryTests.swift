@@ -282,7 +282,9 @@ import Testing
     #expect(origin.fetches.count == 1)
   }
 
-  @Test func `counts towards no capacity, and its key can be evicted once it has ended`() async throws {
+  @Test func `counts towards no capacity, and its key can be evicted once it has ended`()
+    async throws
+  {
     let clock = ManualClock()
     let map = MultiplexerMap<Int, Int>(capacity: .count(2), clock: clock) { $0 }
     var live: [Subscription<LoadState<Int>>] = []
