@@ -49,7 +49,7 @@ struct LiveState: Sendable {
   private var lastNumber = 0
   /// Whether nothing is fetched until the value is requested.
   private var isAtRest = false
-  /// The deadline of the value, if it is in the future.
+  /// The deadline of the value, if its end is awaited.
   private var deadline: Nanoseconds?
   /// The end of the interval.
   private var tick: Nanoseconds?
@@ -74,6 +74,8 @@ struct LiveState: Sendable {
     _ sight: Sight,
     at now: Nanoseconds
   ) -> Effects {
+    // No timer has awaited the deadline so far.
+    if !members.values.contains(where: \.isWhenStale) { deadline = nil }
     members[id] = Member(isWhenStale: isWhenStale, interval: interval, start: now)
     isAtRest = false
     note(sight, at: now)
@@ -162,8 +164,10 @@ struct LiveState: Sendable {
   mutating func note(_ sight: Sight, at now: Nanoseconds) {
     guard !members.isEmpty else { return }
     if isAtRest, sight.hasValue || sight.isFetching { wakeUp(at: now) }
-    // A value that is stale when it arrives is not fetched again and again.
-    deadline = sight.hasValue && !sight.hasFailed && sight.deadline > now ? sight.deadline : nil
+    // A value that is stale when it arrives is not fetched again and again. The end of one that was awaited is handled
+    // by the timer, which can be late.
+    let isAwaited = sight.deadline > now || sight.deadline == deadline
+    deadline = sight.hasValue && !sight.hasFailed && isAwaited ? sight.deadline : nil
   }
 
   /// Handles the end of a fetch.

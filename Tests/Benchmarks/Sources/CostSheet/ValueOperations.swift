@@ -65,6 +65,16 @@ private let derivedOperations: [Operation] = [
     for _ in 0..<count { store.dispatch(1) }
     withExtendedLifetime(subscriptions) {}
   },
+  Operation("select: dispatch to a page, 1,000 temporaries of a part that stays", count: 300) {
+    count in
+    let store = Store<Form, Int>(Form()) { form, step in form.count &+= step }
+    let page = store.page({ _ in Form() }, reducer: { form, step in form.count &+= step })
+    let subscriptions = (0..<1_000).map { _ in
+      page.select(\.page.text).subscription(bufferingPolicy: .bufferingNewest(1))
+    }
+    for _ in 0..<count { page.dispatch(1) }
+    withExtendedLifetime(subscriptions) {}
+  },
   Operation("select of a store: subscription and drop", count: 600) { count in
     let store = Store<Form, Int>(Form()) { form, step in form.count &+= step }
     for _ in 0..<count {

@@ -6,11 +6,13 @@ import Synchronization
 func capacityComparisons() -> [Comparison] {
   [
     boundedHits(),
+    hitsWithTimeToIdle(),
     hitsAmongMany(inOrder: true),
     hitsAmongMany(inOrder: false),
     hitsAmongManyOfATable(),
     bytesOfAnEntry(isBounded: false),
     bytesOfAnEntry(isBounded: true),
+    clearingByTag(),
   ]
 }
 
@@ -20,8 +22,8 @@ private let hitsInARun = 2_000_000
 private struct LazyMap: Sendable {
   private let task: Task<MultiplexerMap<Int, Int>, Never>
 
-  init(count: Int, capacity: CacheCapacity<Int>) {
-    task = Task { filledMap(count: count, capacity: capacity) }
+  init(count: Int, capacity: CacheCapacity<Int>, timeToIdle: Duration? = nil) {
+    task = Task { filledMap(count: count, capacity: capacity, timeToIdle: timeToIdle) }
   }
 
   var map: MultiplexerMap<Int, Int> {
@@ -29,8 +31,13 @@ private struct LazyMap: Sendable {
   }
 }
 
-private func filledMap(count: Int, capacity: CacheCapacity<Int>) -> MultiplexerMap<Int, Int> {
-  let map = MultiplexerMap<Int, Int>(capacity: capacity) { _ in 1 }
+private func filledMap(
+  count: Int,
+  capacity: CacheCapacity<Int>,
+  timeToIdle: Duration? = nil
+) -> MultiplexerMap<Int, Int> {
+  let policy = CachePolicy(timeToIdle: timeToIdle)
+  let map = MultiplexerMap<Int, Int>(policy: policy, capacity: capacity) { _ in 1 }
   for number in 0..<count { map.store(1, for: key(number)) }
   return map
 }
@@ -66,6 +73,52 @@ private func boundedHits() -> Comparison {
     goal: 0.8,
     ours: { try await hits(in: await bounded.map, count: 10_000) },
     theirs: { try await hits(in: await unbounded.map, count: 10_000) }
+  )
+}
+
+private func hitsWithTimeToIdle() -> Comparison {
+  let idle = LazyMap(count: 10_000, capacity: .unbounded, timeToIdle: .seconds(3_600))
+  let plain = LazyMap(count: 10_000, capacity: .unbounded)
+  return Comparison(
+    name: "hit/time to idle",
+    peer: "the same without it",
+    goal: 0.8,
+    ours: { try await hits(in: await idle.map, count: 10_000) },
+    theirs: { try await hits(in: await plain.map, count: 10_000) }
+  )
+}
+
+/// A row for clearing 1,000 of 1,000,000 entries, per cleared entry.
+private func clearingByTag() -> Comparison {
+  let (count, cleared) = (1_000_000, 1_000)
+  let map = Task {
+    let map = MultiplexerMap<Int, Int>(
+      tagging: { $0 < cleared ? ["few"] : ["most"] },
+      onKeyFetch: { _ in 1 }
+    )
+    for number in 0..<count { map.store(1, for: number) }
+    return map
+  }
+  return Comparison(
+    name: "clear/1,000 of 1,000,000/tag",
+    peer: "by a condition",
+    goal: 20,
+    ours: {
+      let map = await map.value
+      for number in 0..<cleared { map.store(1, for: number) }
+      return try await nanoseconds(per: cleared) {
+        try await map.clear(tags: ["few"])
+        precondition(map.count == count - cleared)
+      }
+    },
+    theirs: {
+      let map = await map.value
+      for number in 0..<cleared { map.store(1, for: number) }
+      return try await nanoseconds(per: cleared) {
+        try await map.clear { $0 < cleared }
+        precondition(map.count == count - cleared)
+      }
+    }
   )
 }
 

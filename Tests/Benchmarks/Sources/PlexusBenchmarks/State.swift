@@ -19,6 +19,8 @@ struct Cells: Sendable {
 func stateComparisons() -> [Comparison] {
   [selectors(areStreams: false), selectors(areStreams: true)]
     + [(0, 0.1), (1, 0.5), (1000, 50)].map { dispatches(subscribers: $0, goal: $1) }
+    + [selectedPart(changes: false, goal: 50), selectedPart(changes: true, goal: 10)]
+    + [valueReads(), valueUpdates()]
 }
 
 /// The peer of a store: a state behind a lock and a stream for each subscriber.
@@ -165,6 +167,110 @@ private func dispatches(subscribers: Int, goal: Double) -> Comparison {
           let newest = await loop.value
           precondition(newest == actions)
         }
+      }
+    }
+  )
+}
+
+/// A row with 1,000 loops that read the newest value of one selected part after each action.
+private func selectedPart(changes: Bool, goal: Double) -> Comparison {
+  let actions = 1000
+  let loopCount = 1000
+  return Comparison(
+    name: "store/select/1000/\(changes ? "changes" : "stays")",
+    peer: "state streams with select and dedupe",
+    goal: goal,
+    ours: {
+      var store: Store<Cells, Int>? = Store(Cells()) { $0.values[changes ? 0 : 1] += $1 }
+      let loops = (0..<loopCount).compactMap { _ in
+        store.map { store in
+          let parts = store.select(\.values[0]).subscription(bufferingPolicy: .bufferingNewest(1))
+          return Task {
+            var newest = 0
+            for await part in parts { newest = part }
+            return newest
+          }
+        }
+      }
+      return await nanoseconds(per: actions) {
+        for _ in 0..<actions { store?.dispatch(1) }
+        store = nil
+        for loop in loops {
+          let newest = await loop.value
+          precondition(newest == (changes ? actions : 0))
+        }
+      }
+    },
+    theirs: {
+      let store = HandWrittenStore<Cells, Int>(Cells()) { $0.values[changes ? 0 : 1] += $1 }
+      let loops = (0..<loopCount).map { _ in
+        let states = store.subscribe(bufferingPolicy: .bufferingNewest(1))
+        return Task {
+          var newest: Int?
+          for await state in states where state.values[0] != newest { newest = state.values[0] }
+          return newest ?? 0
+        }
+      }
+      return await nanoseconds(per: actions) {
+        for _ in 0..<actions { store.dispatch(1) }
+        store.finish()
+        for loop in loops {
+          let newest = await loop.value
+          precondition(newest == (changes ? actions : 0))
+        }
+      }
+    }
+  )
+}
+
+private let valuesInARun = 2_000_000
+
+/// A state behind a lock, the peer of a current value without subscribers.
+private final class LockedNumber: Sendable {
+  let number = Mutex(1)
+}
+
+private func valueReads() -> Comparison {
+  Comparison(
+    name: "value/read",
+    peer: "Mutex<Int>",
+    goal: 0.5,
+    ours: {
+      let value = CurrentValue(1)
+      return await nanoseconds(per: valuesInARun) {
+        var sum = 0
+        for _ in 0..<valuesInARun { sum &+= value.value }
+        precondition(sum == valuesInARun, "There was another value")
+      }
+    },
+    theirs: {
+      let value = LockedNumber()
+      return await nanoseconds(per: valuesInARun) {
+        var sum = 0
+        for _ in 0..<valuesInARun { sum &+= value.number.withLock { $0 } }
+        precondition(sum == valuesInARun, "There was another value")
+      }
+    }
+  )
+}
+
+private func valueUpdates() -> Comparison {
+  Comparison(
+    name: "value/update",
+    peer: "Mutex<Int>",
+    goal: 0,
+    ours: {
+      let value = CurrentValue(0)
+      return await nanoseconds(per: valuesInARun) {
+        for _ in 0..<valuesInARun { value.update { $0 &+= 1 } }
+        precondition(value.value == valuesInARun, "An update was lost")
+      }
+    },
+    theirs: {
+      let value = LockedNumber()
+      return await nanoseconds(per: valuesInARun) {
+        for _ in 0..<valuesInARun { value.number.withLock { $0 &+= 1 } }
+        precondition(value.number.withLock { $0 } == valuesInARun + 1, "An update was lost")
       }
     }
   )

@@ -236,6 +236,40 @@ import Testing
 
   // MARK: - Reasons
 
+  @Test(arguments: CacheKind.allCases, 0..<8)
+  func `has every reason that was combined, and no other`(kind: CacheKind, reasons: Int) async {
+    let (isWhenStale, ticks, isSignalled) = (reasons & 1 > 0, reasons & 2 > 0, reasons & 4 > 0)
+    let origin = LiveOrigin()
+    let cache = LiveCache(kind, origin, CachePolicy(timeToLive: .seconds(25)))
+    let signals = Messenger<Void>()
+    var parts: [Refetching] = []
+    if isWhenStale { parts.append(.whenStale) }
+    if ticks { parts.append(.every(.seconds(40))) }
+    if isSignalled { parts.append(.on(signals.subscription())) }
+    guard let first = parts.first else { return }
+    let states = cache.subscription(refetching: parts.dropFirst().reduce(first) { $0.and($1) })
+    await states.loaded(1)
+    var fetches = 1
+    func expectFetch(_ isExpected: Bool) async {
+      if isExpected {
+        fetches += 1
+        await states.loaded(fetches)
+      }
+      #expect(cache.statistics.fetches == fetches)
+    }
+    signals.send()
+    #expect(signals.subscriberCount == (isSignalled ? 1 : 0))
+    await expectFetch(isSignalled)
+    for (seconds, isDue, wake) in [
+      (25, isWhenStale, isWhenStale ? 25 : 40), (15, ticks, ticks ? 40 : 50),
+    ] {
+      if isWhenStale || ticks { await origin.sleeps(until: wake) }
+      origin.clock.advance(by: .seconds(seconds))
+      await expectFetch(isDue)
+    }
+    if !isWhenStale, !ticks { #expect(origin.clock.nextDeadline == nil) }
+  }
+
   @Test(arguments: CacheKind.allCases)
   func `of several intervals has the shortest, and one fetch for all that are due`(
     kind: CacheKind

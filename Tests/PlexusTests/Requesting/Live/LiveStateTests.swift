@@ -71,6 +71,20 @@ import Testing
     #expect(state.nextWake == nil)
   }
 
+  @Test func `loses no deadline to a change that is noted before the timer wakes`() {
+    var state = LiveState()
+    _ = state.join(1, isWhenStale: true, interval: nil, value(until: 10), at: 0)
+    state.note(value(until: 10), at: 12)
+    #expect(state.nextWake == 10)
+    #expect(state.wake(value(until: 10), at: 12).fetch != nil)
+    #expect(state.nextWake == nil)
+    state.note(value(until: 10), at: 13)
+    #expect(state.nextWake == nil, "it is handled once")
+    state.note(value(until: 20), at: 14)
+    state.note(value(until: 15), at: 16)
+    #expect(state.nextWake == nil, "another value, which was stale when it arrived")
+  }
+
   @Test func `fetches once at a time at which both are due`() {
     var state = LiveState()
     _ = state.join(1, isWhenStale: true, interval: 10, value(until: 10), at: 0)
