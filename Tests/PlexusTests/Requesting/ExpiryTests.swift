@@ -197,11 +197,9 @@ import Testing
   }
 
   @Test(arguments: CacheKind.allCases)
-  func
-    `R14: continues while no task runs and an injected clock jumps, as the system's does in sleep`(
-      kind: CacheKind
-    ) async throws
-  {
+  func `R14: continues while no task runs and an injected clock jumps, as in sleep`(
+    kind: CacheKind
+  ) async throws {
     let origin = Tally()
     let cache = kind.make(policy: policy { $0.softTimeout = .seconds(1) }, clock: clock) {
       origin.increment()

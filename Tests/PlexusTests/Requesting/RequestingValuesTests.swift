@@ -76,7 +76,8 @@ import Testing
       storageTimeout: .seconds(10),
       writeBehind: .seconds(11),
       maximumRetryAfter: .seconds(12),
-      inheritsTaskLocals: true
+      inheritsTaskLocals: true,
+      staleTimeToLive: .seconds(13)
     )
     #expect(policy.timeToLive == .seconds(1))
     #expect(policy.staleWhileRevalidate == .seconds(2))
@@ -94,13 +95,14 @@ import Testing
     #expect(policy.writeBehind == .seconds(11))
     #expect(policy.maximumRetryAfter == .seconds(12))
     #expect(policy.inheritsTaskLocals)
+    #expect(policy.staleTimeToLive == .seconds(13))
     let properties = Mirror(reflecting: policy).children.compactMap(\.label)
     #expect(
       properties == [
         "timeToLive", "staleWhileRevalidate", "usesCachedValue", "failureTimeToLive", "retry",
         "fetchTimeout", "whenUnobserved", "cacherRead", "expiryJitter", "timeToIdle",
         "refreshAhead", "softTimeout", "storageTimeout", "writeBehind", "maximumRetryAfter",
-        "inheritsTaskLocals",
+        "inheritsTaskLocals", "staleTimeToLive",
       ]
     )
   }

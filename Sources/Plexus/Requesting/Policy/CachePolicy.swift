@@ -21,7 +21,7 @@
 /// ## Topics
 ///
 /// ### Creating a policy
-/// - ``init(timeToLive:staleWhileRevalidate:usesCachedValue:failureTimeToLive:retry:fetchTimeout:whenUnobserved:cacherRead:expiryJitter:timeToIdle:refreshAhead:softTimeout:storageTimeout:writeBehind:maximumRetryAfter:inheritsTaskLocals:)``
+/// - ``init(timeToLive:staleWhileRevalidate:usesCachedValue:failureTimeToLive:retry:fetchTimeout:whenUnobserved:cacherRead:expiryJitter:timeToIdle:refreshAhead:softTimeout:storageTimeout:writeBehind:maximumRetryAfter:inheritsTaskLocals:staleTimeToLive:)``
 ///
 /// ### Freshness
 /// - ``timeToLive``
