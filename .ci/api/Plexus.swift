@@ -681,7 +681,7 @@ public enum LinkMode : Hashable, Sendable {
     case publishOnly
 }
 
-public struct LinkPosition : Hashable, Sendable, Codable {
+public struct LinkPosition : Hashable, Sendable {
 
     public let epoch: UInt64
 

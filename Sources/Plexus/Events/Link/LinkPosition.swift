@@ -1,7 +1,7 @@
 /// The position of a message in its topic.
 ///
 /// Messages are numbered one after another. If the engine has lost a topic, it begins a new epoch.
-public struct LinkPosition: Hashable, Sendable, Codable {
+public struct LinkPosition: Hashable, Sendable {
   /// The epoch of the topic.
   public let epoch: UInt64
   /// The number of the message in its epoch.
