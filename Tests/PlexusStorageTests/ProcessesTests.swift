@@ -109,6 +109,12 @@ struct `Processes that share storage` {
     #expect(mkfifo(notesPath, 0o600) == 0)
     async let stopped = #expect(processExitsWith: .signal(SIGKILL)) {
       [path = path as String, notesPath = notesPath as String] in
+      // It has inherited pipes of processes of other tests, which would wait for their ends while it is stopped.
+      for descriptor in Int32(3)..<1_024 {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFIFO else { continue }
+        close(descriptor)
+      }
       let files = try FileManager.default.contentsOfDirectory(atPath: path).map { name in
         try FileHandle(forUpdating: URL(filePath: path).appending(path: name))
       }
