@@ -63,15 +63,8 @@ extension EventBus {
         mode: mode,
         origin: links.origin,
         clock: core.time.clock ?? ContinuousClock().erased(),
-        handle: { [weak core, codec = link.codec] message in
-          let event: E
-          do {
-            event = try codec.decode(E.self, from: message.body)
-          } catch {
-            return .unreadable(.undecodable(reason: "\(error)"))
-          }
-          guard !Task.isCancelled, let core else { return .abandoned }
-          return await core.hand(event, in: scope, waits: mode.group != nil)
+        receive: { [weak core] (event: E) in
+          await core?.hand(event, in: scope, waits: mode.group != nil) ?? .abandoned
         },
         report: { [weak core] content in core?.report(content, topic: name) }
       )
@@ -108,13 +101,7 @@ extension EventBus {
     var outgoing: [(link: any EventLink, topic: String, message: LinkMessage)] = []
     for parts in connections.map(\.parts)
     where !outgoing.contains(where: { $0.link === parts.link && $0.topic == parts.topic }) {
-      let message = LinkMessage(
-        id: core.links.makeID(),
-        type: parts.topic,
-        version: parts.version,
-        origin: parts.origin,
-        body: try parts.link.codec.encode(event)
-      )
+      let message = try parts.message(event, id: core.links.makeID())
       outgoing.append((parts.link, parts.topic, message))
     }
     let modes = connections.map(\.parts.mode)

@@ -172,3 +172,73 @@ extension LinkConnection.Parts {
     }
   }
 }
+
+// MARK: - Content
+
+extension LinkConnection.Parts {
+  /// Creates the parts of a connection whose messages have a type.
+  ///
+  /// - Parameters:
+  ///   - link: The link.
+  ///   - topic: The topic, which is also the name of the type in messages.
+  ///   - version: The version of the format of the type.
+  ///   - mode: The messages to receive.
+  ///   - origin: The name of this node in messages.
+  ///   - ownsAreHandled: Whether messages of this node that its group hands back to it count as handled.
+  ///   - clock: The clock for the pauses between attempts to connect.
+  ///   - receive: Hands the content of a message to the handlers.
+  ///   - report: Reports what happens to the connection and its messages.
+  init<Content: Decodable & Sendable>(
+    link: any EventLink,
+    topic: String,
+    version: Int,
+    mode: LinkMode,
+    origin: String,
+    ownsAreHandled: Bool = false,
+    clock: any ErasedClock,
+    receive: @escaping @Sendable (Content) async -> LinkConnection.Handling,
+    report: @escaping @Sendable (LinkReport.Content) -> Void
+  ) {
+    self.init(
+      link: link,
+      topic: topic,
+      version: version,
+      mode: mode,
+      origin: origin,
+      ownsAreHandled: ownsAreHandled,
+      clock: clock,
+      handle: { [codec = link.codec] message in
+        let content: Content
+        do {
+          content = try codec.decode(Content.self, from: message.body)
+        } catch {
+          return .unreadable(.undecodable(reason: "\(error)"))
+        }
+        return Task.isCancelled ? .abandoned : await receive(content)
+      },
+      report: report
+    )
+  }
+
+  /// Returns the message with a content.
+  ///
+  /// - Parameters:
+  ///   - content: The content.
+  ///   - id: The id of the message.
+  /// - Returns: The message.
+  /// - Throws: An error of the encoder.
+  func message(_ content: some Encodable, id: String) throws -> LinkMessage {
+    LinkMessage(
+      id: id,
+      type: topic,
+      version: version,
+      origin: origin,
+      body: try link.codec.encode(content)
+    )
+  }
+
+  /// Returns a name for a node, which no other node has.
+  static func makeOrigin() -> String {
+    String(UInt64.random(in: .min ... .max), radix: 36)
+  }
+}

@@ -21,7 +21,7 @@ final class LinkTable: Sendable {
   /// The name of the bus in messages, which no other bus has.
   var origin: String {
     if let known = state.withLock({ $0.origin }) { return known }
-    let new = String(UInt64.random(in: .min ... .max), radix: 36)
+    let new = LinkConnection.Parts.makeOrigin()
     return state.withLock { state in
       state.origin = state.origin ?? new
       return state.origin ?? new

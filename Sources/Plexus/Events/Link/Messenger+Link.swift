@@ -39,7 +39,6 @@ extension Messenger where Message: Codable {
     reportingTo bus: EventBus = .shared
   ) -> ObservationToken {
     let author = Author()
-    let origin = String(UInt64.random(in: .min ... .max), radix: 36)
     let report: @Sendable (LinkReport.Content) -> Void = { [weak core = bus.core] content in
       core?.report(content, topic: name)
     }
@@ -49,18 +48,12 @@ extension Messenger where Message: Codable {
         topic: name,
         version: version,
         mode: mode,
-        origin: origin,
+        origin: LinkConnection.Parts.makeOrigin(),
         ownsAreHandled: true,
         clock: ContinuousClock().erased(),
-        handle: { [weak hub, codec = link.codec] message in
-          let content: Message
-          do {
-            content = try codec.decode(Message.self, from: message.body)
-          } catch {
-            return .unreadable(.undecodable(reason: "\(error)"))
-          }
-          guard !Task.isCancelled, let hub else { return .abandoned }
-          hub.send(content, from: author.rawValue)
+        receive: { [weak hub] (message: Message) in
+          guard let hub else { return .abandoned }
+          hub.send(message, from: author.rawValue)
           return .handled
         },
         report: report
@@ -92,13 +85,7 @@ extension Messenger where Message: Codable {
       }
       count += 1
       do {
-        let envelope = LinkMessage(
-          id: "\(parts.origin).\(count)",
-          type: parts.topic,
-          version: parts.version,
-          origin: parts.origin,
-          body: try parts.link.codec.encode(message)
-        )
+        let envelope = try parts.message(message, id: "\(parts.origin).\(count)")
         _ = try await parts.link.publish(envelope, to: parts.topic)
       } catch {
         guard !Task.isCancelled else { return }
