@@ -8,8 +8,7 @@ struct Effects: ~Copyable, Sendable {
   /// Flights to launch.
   @usableFromInline var launched = FlightList()
   /// The effects that few changes have.
-  private var rare: Rare?
-  @usableFromInline private(set) var hasRare = false
+  @usableFromInline private(set) var rare: Rare?
   /// Whether the cacher has pending work that no call of `flush` or `clear` is about to do.
   @usableFromInline var callsCacher = false
   /// Whether there is a value that the cacher does not have.
@@ -59,7 +58,6 @@ struct Effects: ~Copyable, Sendable {
   private var added: Rare {
     get { rare ?? Rare() }
     _modify {
-      hasRare = true
       var all = rare.take() ?? Rare()
       defer { rare = all }
       yield &all
@@ -71,7 +69,7 @@ struct Effects: ~Copyable, Sendable {
   /// - Parameter engine: The cache that has been changed.
   @inlinable
   consuming func perform(in engine: CacheEngine) {
-    if hasRare { performRare() }
+    if rare != nil { performRare() }
     if !launched.isEmpty { engine.launch(launched) }
     if callsCacher { engine.scheduleWriting() }
     if hasChange { engine.noteChange() }
@@ -100,7 +98,8 @@ struct Effects: ~Copyable, Sendable {
 }
 
 extension Effects {
-  fileprivate struct Rare: Sendable {
+  @usableFromInline
+  struct Rare: Sendable {
     /// Deliveries to the subscribers of keys, in order.
     var deliveries: [@Sendable () -> Void] = []
     /// Events for the listeners of the cache, in order.
