@@ -19,7 +19,7 @@ struct Cells: Sendable {
 func stateComparisons() -> [Comparison] {
   [selectors(areStreams: false), selectors(areStreams: true)]
     + [(0, 0.1), (1, 0.5), (1000, 50)].map { dispatches(subscribers: $0, goal: $1) }
-    + [selectedPart(changes: false, goal: 50), selectedPart(changes: true, goal: 10)]
+    + [selectedPart(changes: false, goal: 50), selectedPart(changes: true, goal: 50)]
     + [valueReads(), valueUpdates()]
 }
 
@@ -122,6 +122,14 @@ private func selectors(areStreams: Bool) -> Comparison {
   )
 }
 
+/// Waits until all loops have ended, each with the newest number.
+private func wait(for loops: [Task<Int, Never>], newest: Int) async {
+  for loop in loops {
+    let last = await loop.value
+    precondition(last == newest)
+  }
+}
+
 /// A row with loops that read the newest state after each action.
 private func dispatches(subscribers: Int, goal: Double) -> Comparison {
   let actions = subscribers > 100 ? 1000 : 100_000
@@ -144,10 +152,7 @@ private func dispatches(subscribers: Int, goal: Double) -> Comparison {
       return await nanoseconds(per: actions) {
         for _ in 0..<actions { store?.dispatch(1) }
         store = nil
-        for loop in loops {
-          let newest = await loop.value
-          precondition(newest == actions)
-        }
+        await wait(for: loops, newest: actions)
       }
     },
     theirs: {
@@ -163,10 +168,7 @@ private func dispatches(subscribers: Int, goal: Double) -> Comparison {
       return await nanoseconds(per: actions) {
         for _ in 0..<actions { store.dispatch(1) }
         store.finish()
-        for loop in loops {
-          let newest = await loop.value
-          precondition(newest == actions)
-        }
+        await wait(for: loops, newest: actions)
       }
     }
   )
@@ -182,23 +184,21 @@ private func selectedPart(changes: Bool, goal: Double) -> Comparison {
     goal: goal,
     ours: {
       var store: Store<Cells, Int>? = Store(Cells()) { $0.values[changes ? 0 : 1] += $1 }
-      let loops = (0..<loopCount).compactMap { _ in
-        store.map { store in
-          let parts = store.select(\.values[0]).subscription(bufferingPolicy: .bufferingNewest(1))
-          return Task {
-            var newest = 0
-            for await part in parts { newest = part }
-            return newest
-          }
+      func subscriptions() -> [Subscription<Int>] {
+        guard let part = store?.select(\.values[0]) else { return [] }
+        return (0..<loopCount).map { _ in part.subscription(bufferingPolicy: .bufferingNewest(1)) }
+      }
+      let loops = subscriptions().map { parts in
+        Task {
+          var newest = 0
+          for await part in parts { newest = part }
+          return newest
         }
       }
       return await nanoseconds(per: actions) {
         for _ in 0..<actions { store?.dispatch(1) }
         store = nil
-        for loop in loops {
-          let newest = await loop.value
-          precondition(newest == (changes ? actions : 0))
-        }
+        await wait(for: loops, newest: changes ? actions : 0)
       }
     },
     theirs: {
@@ -214,10 +214,7 @@ private func selectedPart(changes: Bool, goal: Double) -> Comparison {
       return await nanoseconds(per: actions) {
         for _ in 0..<actions { store.dispatch(1) }
         store.finish()
-        for loop in loops {
-          let newest = await loop.value
-          precondition(newest == (changes ? actions : 0))
-        }
+        await wait(for: loops, newest: changes ? actions : 0)
       }
     }
   )
