@@ -5,19 +5,6 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// The kinds of cachers, for processes to open.
-private enum Kind: String, CaseIterable, Codable, Sendable {
-  case files, log
-
-  func open(_ path: String) throws -> any Cacher<Person> {
-    let url = URL(filePath: path, directoryHint: .isDirectory)
-    return switch self {
-    case .files: JSONFileCacher<Person>(directory: url)
-    case .log: try JSONLogCacher<Person>(directory: url)
-    }
-  }
-}
-
 @Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20)))
 struct `Processes that share storage` {
   private let folder: TemporaryFolder
@@ -26,9 +13,9 @@ struct `Processes that share storage` {
     folder = try TemporaryFolder()
   }
 
-  @Test(arguments: Kind.allCases)
+  @Test(arguments: CacherKind.allCases)
   private func `R17 two processes that write at once lose and mix up nothing`(
-    kind: Kind
+    kind: CacherKind
   ) async throws {
     let path = folder.path
     async let other = #expect(processExitsWith: .success) { [kind, path = path as String] in
@@ -60,9 +47,9 @@ struct `Processes that share storage` {
     }
   }
 
-  @Test(arguments: Kind.allCases, [true, false])
+  @Test(arguments: CacherKind.allCases, [true, false])
   private func `R17 what one process has cleared is not written back by another one`(
-    kind: Kind,
+    kind: CacherKind,
     isOneKey: Bool
   ) async throws {
     let path = folder.path
@@ -88,9 +75,9 @@ struct `Processes that share storage` {
     #expect(try await cacher.name("map/1") == "1")
   }
 
-  @Test(arguments: Kind.allCases)
+  @Test(arguments: CacherKind.allCases)
   private func `R17 a process that was stopped while it held the locks stops no other one`(
-    kind: Kind
+    kind: CacherKind
   ) async throws {
     let (path, notesPath) = (folder.path, folder.notesPath)
     // The map that has to give up has a clock, and thus sleepers, of its own.
@@ -157,9 +144,9 @@ struct `Processes that share storage` {
 
   /// A process stores and removes, records acknowledged operations, and is killed by a thread of its own at a random
   /// time.
-  @Test(arguments: Kind.allCases, 0..<8)
+  @Test(arguments: CacherKind.allCases, 0..<8)
   private func `R15 what was acknowledged before kill -9 is there afterwards, whole`(
-    kind: Kind,
+    kind: CacherKind,
     round: Int
   ) async throws {
     let (path, notesPath) = (folder.path, folder.notesPath)

@@ -5,21 +5,6 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// The kinds of cachers.
-private enum Kind: String, CaseIterable, Codable, Sendable {
-  case files, log
-
-  func open(_ path: String) throws -> any Cacher<Person> {
-    let url = URL(filePath: path, directoryHint: .isDirectory)
-    return switch self {
-    case .files: JSONFileCacher<Person>(directory: url)
-    case .log: try JSONLogCacher<Person>(directory: url)
-    }
-  }
-}
-
-private struct Fetched: Error {}
-
 /// Caches of one process with one folder.
 @Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(10)))
 struct `Caches that share a folder` {
@@ -38,7 +23,7 @@ struct `Caches that share a folder` {
   }
 
   /// The keys of the existing entries.
-  private func storedKeys(_ kind: Kind, _ id: String?) async throws -> [Int] {
+  private func storedKeys(_ kind: CacherKind, _ id: String?) async throws -> [Int] {
     let map = MultiplexerMap<Int, Person>(
       id: id,
       policy: CachePolicy(cacherRead: .beforeFetch),
@@ -49,9 +34,9 @@ struct `Caches that share a folder` {
     return keys
   }
 
-  @Test(arguments: Kind.allCases, [true, false])
+  @Test(arguments: CacherKind.allCases, [true, false])
   private func `write what they fetch while they are cleared together`(
-    kind: Kind,
+    kind: CacherKind,
     isOneCacher: Bool
   ) async throws {
     let (repository, gate) = (MuxRepository(), Gate())
@@ -126,9 +111,9 @@ struct `Caches that share a folder` {
     }
   }
 
-  @Test(arguments: Kind.allCases, Writing.allCases)
+  @Test(arguments: CacherKind.allCases, Writing.allCases)
   private func `R17: do not write back what another one has cleared, however a map got it`(
-    kind: Kind,
+    kind: CacherKind,
     writing: Writing
   ) async throws {
     for isOneCacher in [true, false] {
@@ -154,9 +139,9 @@ struct `Caches that share a folder` {
     }
   }
 
-  @Test(arguments: Kind.allCases, Writing.allCases)
+  @Test(arguments: CacherKind.allCases, Writing.allCases)
   private func `R17: do not write back what another one has cleared, if it is a multiplexer`(
-    kind: Kind,
+    kind: CacherKind,
     writing: Writing
   ) async throws {
     func make() throws -> Multiplexer<Person> {
@@ -182,9 +167,9 @@ struct `Caches that share a folder` {
     #expect(try await stored() == "new")
   }
 
-  @Test(arguments: Kind.allCases)
+  @Test(arguments: CacherKind.allCases)
   private func `lose no pending write whose key is spelled in another way`(
-    kind: Kind
+    kind: CacherKind
   ) async throws {
     let (composed, decomposed) = ("caf\u{e9}", "cafe\u{301}")
     let cacher = try kind.open(folder.path)

@@ -5,21 +5,6 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-/// The kinds of cachers.
-private enum Kind: String, CaseIterable, Codable, Sendable {
-  case files, log
-
-  func open(_ path: String) throws -> any Cacher<Person> {
-    let url = URL(filePath: path, directoryHint: .isDirectory)
-    return switch self {
-    case .files: JSONFileCacher<Person>(directory: url)
-    case .log: try JSONLogCacher<Person>(directory: url)
-    }
-  }
-}
-
-private struct Fetched: Error {}
-
 @Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(10)))
 struct `Multiplexers with files` {
   private let folder: TemporaryFolder
@@ -32,9 +17,9 @@ struct `Multiplexers with files` {
     self.policy = policy
   }
 
-  @Test(arguments: Kind.allCases)
+  @Test(arguments: CacherKind.allCases)
   private func `R17: two of one id in one directory, created again, have what was flushed last`(
-    kind: Kind
+    kind: CacherKind
   ) async throws {
     func make() throws -> Multiplexer<Person> {
       Multiplexer(id: "me", policy: policy, cacher: try kind.open(folder.path)) { throw Fetched() }
@@ -70,13 +55,15 @@ struct `Multiplexers with files` {
     }
   }
 
-  private func fetchingMap(_ kind: Kind, id: String? = "map") throws -> MultiplexerMap<Int, Person>
-  {
+  private func fetchingMap(
+    _ kind: CacherKind,
+    id: String? = "map"
+  ) throws -> MultiplexerMap<Int, Person> {
     MultiplexerMap(id: id, cacher: try kind.open(folder.path)) { Person(name: "\($0)", age: $0) }
   }
 
   /// The keys of the existing entries.
-  private func storedKeys(_ kind: Kind, id: String? = "map") async throws -> [Int] {
+  private func storedKeys(_ kind: CacherKind, id: String? = "map") async throws -> [Int] {
     let map = MultiplexerMap<Int, Person>(
       id: id,
       policy: policy,
@@ -89,9 +76,9 @@ struct `Multiplexers with files` {
     return keys
   }
 
-  @Test(arguments: Kind.allCases, Clearing.allCases)
+  @Test(arguments: CacherKind.allCases, Clearing.allCases)
   private func `R17: what one instance has cleared is not written back by another one`(
-    kind: Kind,
+    kind: CacherKind,
     clearing: Clearing
   ) async throws {
     for isNew in [true, false] {
@@ -118,9 +105,9 @@ struct `Multiplexers with files` {
     }
   }
 
-  @Test(arguments: Kind.allCases)
+  @Test(arguments: CacherKind.allCases)
   private func `R17: a fetch that another instance has cleared meanwhile is not written`(
-    kind: Kind
+    kind: CacherKind
   ) async throws {
     let gate = Gate()
     let map = MultiplexerMap<Int, Person>(cacher: try kind.open(folder.path)) { key in
@@ -145,9 +132,9 @@ struct `Multiplexers with files` {
     #expect(try await storedKeys(kind, id: nil) == [1])
   }
 
-  @Test(arguments: Kind.allCases)
+  @Test(arguments: CacherKind.allCases)
   private func `R17: a value that was evicted before another instance cleared it is not written`(
-    kind: Kind
+    kind: CacherKind
   ) async throws {
     let map = try fetchingMap(kind)
     _ = try await map.request(0)
@@ -158,9 +145,9 @@ struct `Multiplexers with files` {
     #expect(try await storedKeys(kind) == [1])
   }
 
-  @Test(arguments: Kind.allCases)
+  @Test(arguments: CacherKind.allCases)
   private func `R17: what a map fetches while it clears itself is written`(
-    kind: Kind
+    kind: CacherKind
   ) async throws {
     let map = try fetchingMap(kind)
     _ = try await map.request(0)
@@ -180,9 +167,9 @@ struct `Multiplexers with files` {
     #expect(try await storedKeys(kind) == [1, 2])
   }
 
-  @Test(arguments: Kind.allCases)
+  @Test(arguments: CacherKind.allCases)
   private func `R17: after more removals than are remembered, an older value is not written`(
-    kind: Kind
+    kind: CacherKind
   ) async throws {
     let map = try fetchingMap(kind)
     _ = try await map.request(0)
@@ -193,9 +180,9 @@ struct `Multiplexers with files` {
     #expect(try await storedKeys(kind) == [1])
   }
 
-  @Test(arguments: Kind.allCases)
+  @Test(arguments: CacherKind.allCases)
   private func `R17: a damaged list of removals costs older values, and nothing else`(
-    kind: Kind
+    kind: CacherKind
   ) async throws {
     let map = try fetchingMap(kind)
     try await map.clear(3)
@@ -208,9 +195,9 @@ struct `Multiplexers with files` {
     #expect(try await storedKeys(kind) == [1])
   }
 
-  @Test(arguments: Kind.allCases)
+  @Test(arguments: CacherKind.allCases)
   private func `R17: a damaged list of removals is replaced by the next fetch`(
-    kind: Kind
+    kind: CacherKind
   ) async throws {
     try await fetchingMap(kind).clear(3)
     let name = try #require(folder.names.first { $0.hasSuffix(".removals") })
@@ -227,9 +214,9 @@ struct `Multiplexers with files` {
     #expect(try await storedKeys(kind) == [1])
   }
 
-  @Test(arguments: Kind.allCases, [false, true])
+  @Test(arguments: CacherKind.allCases, [false, true])
   private func `R17: what is fetched after the directory was removed is written`(
-    kind: Kind,
+    kind: CacherKind,
     isClearedByOther: Bool
   ) async throws {
     let map = try fetchingMap(kind)
@@ -246,9 +233,9 @@ struct `Multiplexers with files` {
     #expect(try await storedKeys(kind) == [2])
   }
 
-  @Test(arguments: Kind.allCases, [false, true])
+  @Test(arguments: CacherKind.allCases, [false, true])
   private func `R17: what was cleared before the directory was removed is not written`(
-    kind: Kind,
+    kind: CacherKind,
     isBegunAnew: Bool
   ) async throws {
     let map = try fetchingMap(kind)
@@ -261,9 +248,9 @@ struct `Multiplexers with files` {
     #expect(try await storedKeys(kind) == [])
   }
 
-  @Test(arguments: Kind.allCases)
+  @Test(arguments: CacherKind.allCases)
   private func `R17: two maps of one directory that are flushed at once lose nothing`(
-    kind: Kind
+    kind: CacherKind
   ) async throws {
     func make() throws -> MultiplexerMap<Int, Person> {
       MultiplexerMap(policy: policy, cacher: try kind.open(folder.path)) { _ in throw Fetched() }
@@ -286,9 +273,9 @@ struct `Multiplexers with files` {
     for key in 0..<20 { #expect(try await reader.request(key).name == "9") }
   }
 
-  @Test(arguments: Kind.allCases)
+  @Test(arguments: CacherKind.allCases)
   private func `R17: requests are answered while a stopped process keeps the log locked`(
-    kind: Kind
+    kind: CacherKind
   ) async throws {
     let map = MultiplexerMap<Int, Person>(policy: policy, cacher: try kind.open(folder.path)) {
       Person(name: "\($0)", age: $0)
@@ -328,7 +315,7 @@ struct `Multiplexers with files` {
 
   private func store<Key: Hashable & Sendable & LosslessStringConvertible>(
     _ keys: [Key],
-    _ kind: Kind
+    _ kind: CacherKind
   ) async throws -> MultiplexerMap<Key, Person> {
     let map = MultiplexerMap<Key, Person>(id: "map", cacher: try kind.open(folder.path)) { _ in
       throw Fetched()
@@ -342,9 +329,9 @@ struct `Multiplexers with files` {
     }
   }
 
-  @Test(arguments: Kind.allCases)
+  @Test(arguments: CacherKind.allCases)
   private func `R16: equal keys have one entry, however they are spelled`(
-    kind: Kind
+    kind: CacherKind
   ) async throws {
     let composed = "caf\u{e9} \u{212b} \u{ac01}"
     let decomposed = "cafe\u{301} A\u{30a} \u{1100}\u{1161}\u{11a8}"
@@ -363,9 +350,9 @@ struct `Multiplexers with files` {
     await #expect(throws: Fetched.self) { try await numbers.request(-0.0) }
   }
 
-  @Test(arguments: Kind.allCases)
+  @Test(arguments: CacherKind.allCases)
   private func `R16: keys that are not equal have an entry each, also with equal descriptions`(
-    kind: Kind
+    kind: CacherKind
   ) async throws {
     let scalars: [Unicode.Scalar] = ["\u{212b}", "\u{c5}", "a", "A", "%", "/"]
     let map = try await store(scalars, kind)
@@ -382,9 +369,9 @@ struct `Multiplexers with files` {
     }
   }
 
-  @Test(arguments: Kind.allCases)
+  @Test(arguments: CacherKind.allCases)
   private func `R16: maps with different ids have namespaces, which they clear alone`(
-    kind: Kind
+    kind: CacherKind
   ) async throws {
     let ids: [String?] = [nil, "a", "A", "a/b", "a%2Fb", "", "%", "caf\u{e9}"]
     func make(_ id: String?) throws -> MultiplexerMap<String, Person> {
@@ -422,9 +409,9 @@ struct `Multiplexers with files` {
     }
   }
 
-  @Test(arguments: Kind.allCases)
+  @Test(arguments: CacherKind.allCases)
   private func `R16: a map with an id clears keys, too, that begin with a mark`(
-    kind: Kind
+    kind: CacherKind
   ) async throws {
     // After a slash they are part of its character.
     let keys = ["\u{301}", "\u{338}=", "\u{200d}a", "\u{fe0f}", "\u{1f3fd}"]
@@ -443,9 +430,9 @@ struct `Multiplexers with files` {
     for key in keys { await #expect(throws: Fetched.self) { try await other.request(key) } }
   }
 
-  @Test(arguments: Kind.allCases)
+  @Test(arguments: CacherKind.allCases)
   private func `R16: hostile keys have a value each, inside the directory`(
-    kind: Kind
+    kind: CacherKind
   ) async throws {
     // Two keys that are equal in Swift are one key of a map.
     let keys = Set(hostileKeys)
@@ -475,9 +462,9 @@ struct `Multiplexers with files` {
     }
   }
 
-  @Test(arguments: Kind.allCases)
+  @Test(arguments: CacherKind.allCases)
   private func `a bounded map finds evicted values on disk`(
-    kind: Kind
+    kind: CacherKind
   ) async throws {
     let map = MultiplexerMap<Int, Person>(
       policy: policy,
@@ -506,9 +493,9 @@ struct `Maps in processes that are killed` {
 
   /// A process stores and flushes, records acknowledged operations, and is killed by a thread of its own at a random
   /// time.
-  @Test(arguments: Kind.allCases, 0..<killCount)
+  @Test(arguments: CacherKind.allCases, 0..<killCount)
   private func `R15: nothing that a flush has acknowledged is lost`(
-    kind: Kind,
+    kind: CacherKind,
     round: Int
   ) async throws {
     let (path, notesPath) = (folder.path, folder.notesPath)

@@ -33,20 +33,10 @@ import Testing
       depth: 6
     )
   }
-
-  private func walk(_ world: World, events: [World.Event], depth: Int) throws {
-    guard depth > 0 else { return }
-    for event in events {
-      var next = world
-      guard next.apply(event) else { continue }
-      try #require(next.brokenPromise == nil, "after \(next.history)")
-      try walk(next, events: events, depth: depth - 1)
-    }
-  }
 }
 
 /// The state of a key, and the belief of an observer that sees only its effects.
-private struct World {
+private struct World: ModelWorld {
   enum Event: CaseIterable {
     case request, insist, leave, succeed, pass, fail, giveUp, lateResult
     case depart

@@ -35,6 +35,19 @@ final class SteppedExecutor: SerialExecutor, Sendable {
     }
   }
 
+  /// Runs jobs one by one until a log has a number of entries.
+  ///
+  /// - Returns: The most entries that one job has added.
+  func mostEntriesOfAJob<Entry>(in log: Log<Entry>, upTo total: Int) async -> Int {
+    var most = 0
+    while log.count < total, !Task.isCancelled {
+      let count = log.count
+      await step(atMost: 1)
+      most = max(most, log.count - count)
+    }
+    return most
+  }
+
   /// Continues until a number of jobs have run since the start.
   func ran(_ count: Int) async {
     while finished.withLock({ $0 }) < count, !Task.isCancelled { await step() }

@@ -15,20 +15,10 @@ import Testing
   @Test func `keeps every promise, with subscriptions that come and go`() throws {
     try walk(World(members: []), events: World.Event.allCases, depth: 5)
   }
-
-  private func walk(_ world: World, events: [World.Event], depth: Int) throws {
-    guard depth > 0 else { return }
-    for event in events {
-      var next = world
-      guard next.apply(event) else { continue }
-      try #require(next.brokenPromise == nil, "after \(next.history)")
-      try walk(next, events: events, depth: depth - 1)
-    }
-  }
 }
 
 /// The state of live subscriptions, and the belief of an observer of the value and of the fetches.
-private struct World {
+private struct World: ModelWorld {
   enum Event: CaseIterable {
     case joinWhenStale, joinEvery2, joinEvery3, leave
     case fetchEnds, fetchFails, request

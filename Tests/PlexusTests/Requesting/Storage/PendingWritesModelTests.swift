@@ -6,17 +6,11 @@ import Testing
 @Suite(.fewAtOnce) struct `Every sequence of events of a pendingWrites` {
   @Test(arguments: [false, true])
   func `keeps every promise`(hasOnlyName: Bool) throws {
-    try walk(World(onlyName: hasOnlyName ? "name" : nil), depth: 6)
-  }
-
-  private func walk(_ world: World, depth: Int) throws {
-    guard depth > 0 else { return }
-    for event in World.Event.allCases {
-      var next = world
-      guard next.apply(event) else { continue }
-      try #require(next.brokenPromise == nil, "after \(next.history)")
-      try walk(next, depth: depth - 1)
-    }
+    try walk(
+      World(onlyName: hasOnlyName ? "name" : nil),
+      events: World.Event.allCases,
+      depth: 6
+    )
   }
 
   @Test func `R14: a refresh after the clock was set back outdates what was written before`() {
@@ -86,7 +80,7 @@ import Testing
 ///
 /// Values are numbered in the order of their creation; a copy contains the number. The time of the wall clock is the
 /// number of events.
-private struct World {
+private struct World: ModelWorld {
   enum Event: CaseIterable {
     case store, tooEarly, forget, refresh, refreshAll, clear, clearAll
     case beginWriting, endWriting, failWriting, beginRemoving, endRemoving
