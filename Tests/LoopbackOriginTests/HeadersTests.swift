@@ -24,7 +24,7 @@ import Testing
     #expect(headers.fields.map(\.value) == ["c", "y"])
   }
 
-  @Test func `cannot break out of their line`() async {
+  @Test(.startsProcess) func `cannot break out of their line`() async {
     await #expect(processExitsWith: .failure) {
       let _: OriginHeaders = ["X": "a\r\nSet-Cookie: b"]
     }
@@ -32,7 +32,7 @@ import Testing
     await #expect(processExitsWith: .failure) { let _: OriginHeaders = ["": "a"] }
   }
 
-  @Test func `a response has a status that ends an exchange`() async {
+  @Test(.startsProcess) func `a response has a status that ends an exchange`() async {
     await #expect(processExitsWith: .failure) { _ = OriginResponse(status: 100) }
     await #expect(processExitsWith: .failure) { _ = OriginResponse(status: 600) }
   }

@@ -171,7 +171,7 @@ struct `The life of an origin` {
     }
   }
 
-  @Test func `leaves no descriptor open`() async {
+  @Test(.startsProcess) func `leaves no descriptor open`() async {
     await #expect(processExitsWith: .success) {
       _ = try await exercise()
       let before = openSocketsAndPipes()
@@ -181,7 +181,7 @@ struct `The life of an origin` {
     }
   }
 
-  @Test func `closes its listening socket while it is offline`() async {
+  @Test(.startsProcess) func `closes its listening socket while it is offline`() async {
     await #expect(processExitsWith: .success) {
       let origin = try LoopbackOrigin()
       let online = openSocketsAndPipes().count
@@ -190,7 +190,7 @@ struct `The life of an origin` {
     }
   }
 
-  @Test func `survives clients that disconnect before the response`() async {
+  @Test(.startsProcess) func `survives clients that disconnect before the response`() async {
     // A signal for writing to a closed connection would end this process.
     await #expect(processExitsWith: .success) {
       let origin = try LoopbackOrigin()

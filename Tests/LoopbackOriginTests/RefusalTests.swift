@@ -96,13 +96,15 @@ struct `An origin that refuses` {
     #expect(try await client.receiveToEnd() == "")
   }
 
-  @Test func `rejects invalid limits`() async {
+  @Test(.startsProcess) func `rejects invalid limits`() async {
     await #expect(processExitsWith: .failure) { _ = OriginLimits(headBytes: 0) }
     await #expect(processExitsWith: .failure) { _ = OriginLimits(bodyBytes: -1) }
     await #expect(processExitsWith: .failure) { _ = OriginLimits(connections: 0) }
   }
 
-  @Test func `rejects a route without a slash, and a fault with a negative count`() async {
+  @Test(.startsProcess) func `rejects a route without a slash, and a fault with a negative count`()
+    async
+  {
     await #expect(processExitsWith: .failure) {
       try LoopbackOrigin().route("hello") { _ in OriginResponse() }
     }

@@ -274,7 +274,8 @@ extension `Every order of jobs` {
       await others.value
     }
 
-    @Test func `a scenario that runs scenarios of its own is stopped with a sentence`() async {
+    @Test(.startsProcess)
+    func `a scenario that runs scenarios of its own is stopped with a sentence`() async {
       await #expect(processExitsWith: .failure) {
         try forEveryInterleaving { try forEveryInterleaving {} }
       }

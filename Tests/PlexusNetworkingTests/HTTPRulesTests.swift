@@ -284,7 +284,7 @@ struct `Rules of HTTP` {
     #expect(try Data(contentsOf: await slow.value) == Data("slow".utf8))
   }
 
-  @Test func `rules that make no sense stop the program`() async {
+  @Test(.startsProcess) func `rules that make no sense stop the program`() async {
     await #expect(processExitsWith: .failure) { _ = HTTPRules(maximumBodyBytes: -1) }
     await #expect(processExitsWith: .failure) { _ = HTTPRules(totalTimeout: .zero) }
     await #expect(processExitsWith: .failure) { _ = HTTPRedirectRules(limit: -1) }

@@ -154,7 +154,9 @@ struct `Decoding images` {
     #expect(await late.finished() == [DownloadProgress(receivedBytes: 3, totalBytes: 3)])
   }
 
-  @Test func `a loader without a concurrency, or a prefetcher, stops the program`() async {
+  @Test(.startsProcess) func `a loader without a concurrency, or a prefetcher, stops the program`()
+    async
+  {
     await #expect(processExitsWith: .failure) { _ = ImageLoader(concurrency: 0) { $0.count } }
     await #expect(processExitsWith: .failure) { _ = Prefetcher(MediaLoader.main, concurrency: 0) }
     await #expect(processExitsWith: .failure) { _ = MediaLoader(maximumFileBytes: -1) }

@@ -87,7 +87,9 @@ struct `Media and a real disk that is full or read-only` {
     #expect(try Data(contentsOf: small) == body(100_000))
   }
 
-  @Test func `an image is shown if every disk is full after some of its bytes`() async throws {
+  @Test(.startsProcess) func `an image is shown if every disk is full after some of its bytes`()
+    async throws
+  {
     let (path, address) = (disk.url.path, origin.address)
     await #expect(processExitsWith: .success) {
       [path = path as String, address = address as String] in

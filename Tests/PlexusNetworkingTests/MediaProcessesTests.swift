@@ -70,7 +70,9 @@ struct `Processes that share media` {
     try #require(URL(string: "\(origin.address)/files/\(number)"))
   }
 
-  @Test func `two processes that download the same at once both get whole files`() async throws {
+  @Test(.startsProcess) func `two processes that download the same at once both get whole files`()
+    async throws
+  {
     let (path, address) = (folder.url.path, origin.address)
     for number in 0..<20 {
       origin.inject(
@@ -97,7 +99,7 @@ struct `Processes that share media` {
     #expect(try folder.permissions("files") == 0o700)
   }
 
-  @Test
+  @Test(.startsProcess)
   func `a file that one process has is found by another, and neither evicts what it has not seen`()
     async throws
   {
@@ -116,7 +118,9 @@ struct `Processes that share media` {
     #expect(origin.statistics.requestCount == 10)
   }
 
-  @Test func `what kill -9 has interrupted is continued by the next process`() async throws {
+  @Test(.startsProcess) func `what kill -9 has interrupted is continued by the next process`()
+    async throws
+  {
     let (path, address) = (folder.url.path, origin.address)
     origin.inject(.stall(afterBytes: 20_000), for: "/files/0")
     await #expect(processExitsWith: .signal(SIGKILL)) {
@@ -142,7 +146,7 @@ struct `Processes that share media` {
     #expect(folder.parts.isEmpty && folder.files.count == 1)
   }
 
-  @Test(arguments: 0..<6)
+  @Test(.startsProcess, arguments: 0..<6)
   func `kill -9 at any moment leaves nothing that is mistaken for a file`(round: Int) async throws {
     let (path, address) = (folder.url.path, origin.address)
     await #expect(processExitsWith: .signal(SIGKILL)) {
@@ -175,7 +179,7 @@ struct `Processes that share media` {
 
   // MARK: - A process whose file system fails
 
-  @Test func `a disk that is full is an error and leaves nothing`() async throws {
+  @Test(.startsProcess) func `a disk that is full is an error and leaves nothing`() async throws {
     let (path, address) = (folder.url.path, origin.address)
     await #expect(processExitsWith: .success) {
       [path = path as String, address = address as String] in
@@ -194,7 +198,7 @@ struct `Processes that share media` {
     #expect(ranges.withLock { $0 } == [nil, nil, nil])
   }
 
-  @Test func `a folder that cannot be written is an error`() async throws {
+  @Test(.startsProcess) func `a folder that cannot be written is an error`() async throws {
     let (path, address) = (folder.url.path, origin.address)
     await #expect(processExitsWith: .success) {
       [path = path as String, address = address as String] in
@@ -221,7 +225,9 @@ struct `Processes that share media` {
     }
   }
 
-  @Test func `files that cannot be cleared are an error, and are no longer used`() async throws {
+  @Test(.startsProcess) func `files that cannot be cleared are an error, and are no longer used`()
+    async throws
+  {
     let (path, address) = (folder.url.path, origin.address)
     await #expect(processExitsWith: .success) {
       [path = path as String, address = address as String] in
@@ -250,7 +256,7 @@ struct `Processes that share media` {
     #expect(ranges.withLock { $0.count } == 4)
   }
 
-  @Test func `a loader that makes no sense stops the program`() async {
+  @Test(.startsProcess) func `a loader that makes no sense stops the program`() async {
     await #expect(processExitsWith: .failure) { _ = MediaLoader(connectionsPerHost: 0) }
     await #expect(processExitsWith: .failure) { _ = MediaLoader(connectionsPerHost: -1) }
     await #expect(processExitsWith: .failure) { _ = MediaLoader(byteLimit: -1) }
@@ -264,7 +270,7 @@ struct `Processes that share media` {
   }
 
   #if os(Linux)
-  @Test func `the bytes of a file are read once for its digest`() async throws {
+  @Test(.startsProcess) func `the bytes of a file are read once for its digest`() async throws {
     let path = folder.url.path
     await #expect(processExitsWith: .success) { [path = path as String] in
       let folder = URL(filePath: path, directoryHint: .isDirectory)

@@ -69,7 +69,8 @@ struct `Media and a disk that does not do as it should` {
     #expect(!FileManager.default.fileExists(atPath: again.path))
   }
 
-  @Test func `temporary files of a process that was killed are removed by the next one`()
+  @Test(.startsProcess)
+  func `temporary files of a process that was killed are removed by the next one`()
     async throws
   {
     let (path, temporary) = (file.path, folder.url.path)
@@ -90,7 +91,7 @@ struct `Media and a disk that does not do as it should` {
     }
   }
 
-  @Test func `an image is shown without any disk`() async throws {
+  @Test(.startsProcess) func `an image is shown without any disk`() async throws {
     let path = file.path
     await #expect(processExitsWith: .success) { [path = path as String] in
       setenv("TMPDIR", "/dev/null", 1)
@@ -111,7 +112,8 @@ struct `Media and a disk that does not do as it should` {
     }
   }
 
-  @Test func `an image of more than 64 MB is not decoded from memory`() async throws {
+  @Test(.startsProcess) func `an image of more than 64 MB is not decoded from memory`() async throws
+  {
     let path = file.path
     await #expect(processExitsWith: .success) { [path = path as String] in
       setenv("TMPDIR", "/dev/null", 1)

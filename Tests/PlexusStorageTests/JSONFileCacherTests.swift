@@ -386,7 +386,9 @@ struct `A file cacher` {
 
   // MARK: - Creating
 
-  @Test func `the default directory is the program's own in the user's caches`() async {
+  @Test(.startsProcess) func `the default directory is the program's own in the user's caches`()
+    async
+  {
     await #expect(processExitsWith: .success) {
       let root = FileManager.default.temporaryDirectory.appending(
         path: "plexus-\(UInt64.random(in: 0 ... .max))"
@@ -409,7 +411,8 @@ struct `A file cacher` {
     }
   }
 
-  @Test func `a directory that is no file URL, and a limit of nothing, are mistakes`() async {
+  @Test(.startsProcess)
+  func `a directory that is no file URL, and a limit of nothing, are mistakes`() async {
     await #expect(processExitsWith: .failure) {
       _ = JSONFileCacher<Person>(directory: URL(string: "https://example.com"))
     }

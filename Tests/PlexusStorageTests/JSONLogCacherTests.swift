@@ -312,7 +312,8 @@ struct `A log cacher` {
     for (key, entry) in entries { #expect(try await reopened.entry(forKey: key) == entry) }
   }
 
-  @Test func `a directory that is no file URL, and a limit of nothing, are mistakes`() async {
+  @Test(.startsProcess)
+  func `a directory that is no file URL, and a limit of nothing, are mistakes`() async {
     await #expect(processExitsWith: .failure) {
       _ = try JSONLogCacher<Person>(directory: URL(string: "https://example.com"))
     }

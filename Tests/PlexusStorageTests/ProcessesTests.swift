@@ -13,7 +13,7 @@ struct `Processes that share storage` {
     folder = try TemporaryFolder()
   }
 
-  @Test(arguments: CacherKind.allCases)
+  @Test(.startsProcess, arguments: CacherKind.allCases)
   private func `R17 two processes that write at once lose and mix up nothing`(
     kind: CacherKind
   ) async throws {
@@ -47,7 +47,7 @@ struct `Processes that share storage` {
     }
   }
 
-  @Test(arguments: CacherKind.allCases, [true, false])
+  @Test(.startsProcess, arguments: CacherKind.allCases, [true, false])
   private func `R17 what one process has cleared is not written back by another one`(
     kind: CacherKind,
     isOneKey: Bool
@@ -75,7 +75,7 @@ struct `Processes that share storage` {
     #expect(try await cacher.name("map/1") == "1")
   }
 
-  @Test(arguments: CacherKind.allCases)
+  @Test(.startsProcess, arguments: CacherKind.allCases)
   private func `R17 a process that was stopped while it held the locks stops no other one`(
     kind: CacherKind
   ) async throws {
@@ -96,12 +96,6 @@ struct `Processes that share storage` {
     #expect(mkfifo(notesPath, 0o600) == 0)
     async let stopped = #expect(processExitsWith: .signal(SIGKILL)) {
       [path = path as String, notesPath = notesPath as String] in
-      // It has inherited pipes of processes of other tests, which would wait for their ends while it is stopped.
-      for descriptor in Int32(3)..<1_024 {
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFIFO else { continue }
-        close(descriptor)
-      }
       let files = try FileManager.default.contentsOfDirectory(atPath: path).map { name in
         try FileHandle(forUpdating: URL(filePath: path).appending(path: name))
       }
@@ -144,7 +138,7 @@ struct `Processes that share storage` {
 
   /// A process stores and removes, records acknowledged operations, and is killed by a thread of its own at a random
   /// time.
-  @Test(arguments: CacherKind.allCases, 0..<8)
+  @Test(.startsProcess, arguments: CacherKind.allCases, 0..<8)
   private func `R15 what was acknowledged before kill -9 is there afterwards, whole`(
     kind: CacherKind,
     round: Int

@@ -493,7 +493,7 @@ struct `Maps in processes that are killed` {
 
   /// A process stores and flushes, records acknowledged operations, and is killed by a thread of its own at a random
   /// time.
-  @Test(arguments: CacherKind.allCases, 0..<killCount)
+  @Test(.startsProcess, arguments: CacherKind.allCases, 0..<killCount)
   private func `R15: nothing that a flush has acknowledged is lost`(
     kind: CacherKind,
     round: Int

@@ -215,7 +215,7 @@ struct `A gate` {
     #expect(gate.waiterCount == 0)
   }
 
-  @Test func `cannot admit or wait for a negative number of tasks`() async {
+  @Test(.startsProcess) func `cannot admit or wait for a negative number of tasks`() async {
     await #expect(processExitsWith: .failure) { Gate().admit(-1) }
     await #expect(processExitsWith: .failure) { await Gate().arrivals(-1) }
   }

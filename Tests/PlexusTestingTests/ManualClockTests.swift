@@ -281,7 +281,7 @@ struct `A manual clock` {
     #expect(clock.now.offset == .milliseconds(2_000))
   }
 
-  @Test func `cannot move backwards`() async {
+  @Test(.startsProcess) func `cannot move backwards`() async {
     await #expect(processExitsWith: .failure) { ManualClock().advance(by: .seconds(-1)) }
     await #expect(processExitsWith: .failure) {
       let clock = ManualClock()
@@ -290,7 +290,7 @@ struct `A manual clock` {
     }
   }
 
-  @Test func `cannot wait for less than no sleepers`() async {
+  @Test(.startsProcess) func `cannot wait for less than no sleepers`() async {
     await #expect(processExitsWith: .failure) { await ManualClock().sleepers(-1) }
   }
 }

@@ -183,7 +183,7 @@ struct `A recorder` {
     #expect(await recorder.finished().count == count)
   }
 
-  @Test func `cannot wait for a negative number of elements`() async {
+  @Test(.startsProcess) func `cannot wait for a negative number of elements`() async {
     await #expect(processExitsWith: .failure) {
       _ = await Recorder(AsyncStream<Int> { _ in }).first(-1)
     }

@@ -87,7 +87,7 @@ struct `A scripted fetcher` {
     #expect(fetcher.count == count)
   }
 
-  @Test func `needs a step`() async {
+  @Test(.startsProcess) func `needs a step`() async {
     await #expect(processExitsWith: .failure) { _ = ScriptedFetcher<Int>([]) }
   }
 }

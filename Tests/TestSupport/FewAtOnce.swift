@@ -46,7 +46,7 @@ extension Trait where Self == FewAtOnce {
 }
 
 /// A counting semaphore that resumes tasks in order of arrival.
-private final class Turns: Sendable {
+final class Turns: Sendable {
   private struct State {
     var free: Int
     var waiting: [CheckedContinuation<Void, Never>] = []

@@ -8,7 +8,10 @@ import Testing
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Two readers of one subscription` {
   private static let sentence = "Two tasks iterate over one subscription at once"
 
-  @Test(arguments: [Policy.unbounded, .newest(1), .newest(64), .newest(100_000), .oldest(100_000)])
+  @Test(
+    .startsProcess,
+    arguments: [Policy.unbounded, .newest(1), .newest(64), .newest(100_000), .oldest(100_000)]
+  )
   func `stop the program, and read nothing that was not sent`(policy: Policy) async throws {
     let result =
       switch policy {
@@ -37,7 +40,7 @@ import Testing
     #expect(output.contains(Self.sentence))
   }
 
-  @Test func `of states that can be reset stop the program`() async throws {
+  @Test(.startsProcess) func `of states that can be reset stop the program`() async throws {
     let result = await #expect(
       processExitsWith: .failure,
       observing: [\.standardErrorContent]
@@ -56,7 +59,7 @@ import Testing
     #expect(output.contains(Self.sentence))
   }
 
-  @Test func `are noticed when one sets the position back`() async throws {
+  @Test(.startsProcess) func `are noticed when one sets the position back`() async throws {
     // The reader of the first elements is preempted before it writes its position, and the other one has read on
     // meanwhile.
     let result = await #expect(

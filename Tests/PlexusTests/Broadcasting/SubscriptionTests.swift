@@ -199,7 +199,7 @@ import Testing
     #expect(messenger.subscriberCount == 0)
   }
 
-  @Test(arguments: [Policy.unbounded, .newest(1), .oldest(1)])
+  @Test(.startsProcess, arguments: [Policy.unbounded, .newest(1), .oldest(1)])
   func `iterated by two tasks at once stops the program with a sentence`(policy: Policy) async {
     switch policy {
     case .unbounded:
@@ -211,7 +211,7 @@ import Testing
     }
   }
 
-  @Test func `iterated by two tasks as a stream stops the program`() async {
+  @Test(.startsProcess) func `iterated by two tasks as a stream stops the program`() async {
     await #expect(processExitsWith: .failure) {
       let messenger = Messenger<Int>()
       let stream = messenger.subscribe()

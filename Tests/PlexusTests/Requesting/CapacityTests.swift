@@ -201,7 +201,7 @@ import Testing
     #expect(tally.value >= 10)
   }
 
-  @Test func `must not be negative`() async {
+  @Test(.startsProcess) func `must not be negative`() async {
     await #expect(processExitsWith: .failure) {
       _ = MultiplexerMap<Int, Int>(capacity: .count(-1)) { $0 }
     }

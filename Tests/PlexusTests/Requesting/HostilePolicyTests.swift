@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A policy with odd numbers` {
-  @Test func `may say any duration there is, however long or negative`() async {
+  @Test(.startsProcess) func `may say any duration there is, however long or negative`() async {
     await #expect(processExitsWith: .success) {
       // More than 64 bits of seconds can represent.
       for length in [1e20, -1e20] {

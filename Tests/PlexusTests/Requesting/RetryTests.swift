@@ -190,7 +190,8 @@ import Testing
     #expect(try await cache.request() == 1)
   }
 
-  @Test func `R12: must not be bounded by zero, or its expiry by more than everything`() async {
+  @Test(.startsProcess)
+  func `R12: must not be bounded by zero, or its expiry by more than everything`() async {
     await #expect(processExitsWith: .failure) {
       var policy = CachePolicy()
       policy.fetchTimeout = .zero
@@ -203,7 +204,9 @@ import Testing
     }
   }
 
-  @Test func `must be tried at least once, after waits that are not negative`() async {
+  @Test(.startsProcess) func `must be tried at least once, after waits that are not negative`()
+    async
+  {
     await #expect(processExitsWith: .failure) {
       _ = RetryPolicy.exponential(attempts: 0, base: .zero, cap: .zero, jitter: 0)
     }

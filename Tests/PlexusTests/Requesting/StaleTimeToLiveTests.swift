@@ -162,7 +162,7 @@ import Testing
     #expect(!map.keys.contains { $0 < 20 })
   }
 
-  @Test func `cannot have a negative one`() async {
+  @Test(.startsProcess) func `cannot have a negative one`() async {
     await #expect(processExitsWith: .failure) {
       var policy = CachePolicy()
       policy.staleTimeToLive = .seconds(-1)
