@@ -172,7 +172,7 @@ public final actor CurrentValue<Value: Sendable>: StatefulBroadcaster {
   /// Registers a subscriber and returns the current value, followed by every new one.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<Value> = .bufferingNewest(1)
   ) -> AsyncStream<Value> {
@@ -182,7 +182,7 @@ public final actor CurrentValue<Value: Sendable>: StatefulBroadcaster {
   /// Registers a subscriber and returns the current value, followed by every new one.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<Value> = .bufferingNewest(1)
   ) -> Subscription<Value> {

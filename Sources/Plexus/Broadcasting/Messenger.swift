@@ -78,7 +78,7 @@ public final actor Messenger<Message: Sendable>: Broadcaster {
   /// Registers a subscriber and returns the messages that are sent from now on, as an `AsyncStream`.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<Message> = .unbounded
   ) -> AsyncStream<Message> {
@@ -90,7 +90,7 @@ public final actor Messenger<Message: Sendable>: Broadcaster {
   /// - Parameters:
   ///   - author: The author. Its messages do not count for the buffering policy.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe(
     ignoring author: Author,
     bufferingPolicy: BufferingPolicy<Message> = .unbounded
@@ -101,7 +101,7 @@ public final actor Messenger<Message: Sendable>: Broadcaster {
   /// Registers a subscriber and returns the messages that are sent from now on.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   @inlinable
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<Message> = .unbounded
@@ -116,7 +116,7 @@ public final actor Messenger<Message: Sendable>: Broadcaster {
   /// - Parameters:
   ///   - author: The author. Its messages do not count for the buffering policy.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   public nonisolated func subscription(
     ignoring author: Author,
     bufferingPolicy: BufferingPolicy<Message> = .unbounded

@@ -5,7 +5,7 @@ extension Messenger {
   /// leaves is reported twice. When the messenger finishes or is released, the stream ends after a last 0.
   ///
   /// - Parameter bufferingPolicy: The policy for numbers that the reader has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscriberCounts(
     bufferingPolicy: BufferingPolicy<Int> = .unbounded
   ) -> AsyncStream<Int> {
@@ -41,7 +41,7 @@ extension CurrentValue {
   /// ``Messenger/subscriberCounts(bufferingPolicy:)``.
   ///
   /// - Parameter bufferingPolicy: The policy for numbers that the reader has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscriberCounts(
     bufferingPolicy: BufferingPolicy<Int> = .unbounded
   ) -> AsyncStream<Int> {
@@ -65,7 +65,7 @@ extension SharedSequence {
   /// broadcaster is released. For details, see ``Messenger/subscriberCounts(bufferingPolicy:)``.
   ///
   /// - Parameter bufferingPolicy: The policy for numbers that the reader has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscriberCounts(
     bufferingPolicy: BufferingPolicy<Int> = .unbounded
   ) -> AsyncStream<Int> {

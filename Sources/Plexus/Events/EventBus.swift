@@ -52,10 +52,10 @@
 ///
 /// ## Lifetimes
 ///
-/// A stream ends when it is dropped or its task is cancelled. A handler is removed with its token or owner, or
-/// by its id. When the bus is released, streams end after their buffered events, handlers are released after
-/// the events that were posted before, and retained events are discarded. Streams, handlers and tokens do not
-/// keep the bus alive.
+/// A stream ends when it is dropped or the task that iterates it is cancelled. A handler is removed with its token or
+/// owner, or by its id. When the bus is released, streams end after their buffered events, handlers are released after
+/// the events that were posted before, and retained events are discarded. Streams, handlers and tokens do not keep the
+/// bus alive.
 ///
 /// ## Topics
 ///
@@ -186,7 +186,7 @@ public final actor EventBus {
   ///   - scope: The exact scope, or `nil` for events posted without a scope.
   ///   - bufferingPolicy: The policy for events that the subscriber has not read yet. An event that
   ///     `.bufferingOldest` drops does not count as handled.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   @inlinable
   public nonisolated func subscribe<E: Event>(
     to type: E.Type,
@@ -205,7 +205,7 @@ public final actor EventBus {
   ///   - scope: The exact scope, or `nil` for events posted without a scope.
   ///   - bufferingPolicy: The policy for events that the subscriber has not read yet. An event that
   ///     `.bufferingOldest` drops does not count as handled.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   @inlinable
   public nonisolated func subscription<E: Event>(
     to type: E.Type,

@@ -141,7 +141,7 @@ extension MultiplexerMap {
     /// Registers a subscriber and returns the current state of the value, followed by every change.
     ///
     /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-    /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+    /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
     public func subscribe(
       bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
     ) -> AsyncStream<LoadState<Value>> {
@@ -151,7 +151,7 @@ extension MultiplexerMap {
     /// Registers a subscriber and returns the current state of the value, followed by every change.
     ///
     /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-    /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+    /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
     @inlinable
     public func subscription(
       bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)

@@ -302,7 +302,7 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
   /// Registers a subscriber and returns the current state of the value, followed by every change.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
   ) -> AsyncStream<LoadState<Value>> {
@@ -312,7 +312,7 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
   /// Registers a subscriber and returns the current state of the value, followed by every change.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   @inlinable
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
@@ -339,7 +339,8 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
   /// Returns the events of the multiplexer from now on, for a log.
   ///
   /// - Parameter bufferingPolicy: The policy for events that the reader has not read yet.
-  /// - Returns: The stream. It ends when it is dropped, its task is cancelled, or the multiplexer is released.
+  /// - Returns: The stream. It ends when it is dropped, when the task that iterates it is cancelled, or when the
+  ///   multiplexer is released.
   public nonisolated func events(
     bufferingPolicy: BufferingPolicy<CacheEvent> = .unbounded
   ) -> AsyncStream<CacheEvent> {

@@ -264,7 +264,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   /// - Parameters:
   ///   - key: The key.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe(
     to key: Key,
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
@@ -277,7 +277,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   /// - Parameters:
   ///   - key: The key.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   @inlinable
   public nonisolated func subscription(
     to key: Key,
@@ -301,7 +301,8 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   /// Returns the events of all keys from now on, for a log.
   ///
   /// - Parameter bufferingPolicy: The policy for events that the reader has not read yet.
-  /// - Returns: The stream. It ends when it is dropped, its task is cancelled, or the map is released.
+  /// - Returns: The stream. It ends when it is dropped, when the task that iterates it is cancelled, or when the map is
+  ///   released.
   public nonisolated func events(
     bufferingPolicy: BufferingPolicy<CacheEvent> = .unbounded
   ) -> AsyncStream<CacheEvent> {

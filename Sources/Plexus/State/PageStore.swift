@@ -141,7 +141,7 @@ public final actor PageStore<
   /// Registers a subscriber and returns both states, followed by every change of either.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<Element> = .bufferingNewest(1)
   ) -> AsyncStream<Element> {
@@ -151,7 +151,7 @@ public final actor PageStore<
   /// Registers a subscriber and returns both states, followed by every change of either.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<Element> = .bufferingNewest(1)
   ) -> Subscription<Element> {

@@ -10,7 +10,8 @@ extension Store {
   /// - Parameters:
   ///   - path: The path to the part.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream, which ends with the store. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream, which ends with the store. Dropping it or cancelling the task that iterates it ends the
+  ///   subscription.
   @inlinable
   public nonisolated func changes<V: Equatable & Sendable>(
     of path: any KeyPath<State, V> & Sendable,
@@ -29,7 +30,8 @@ extension Store {
   ///   - select: Derives the value. It is called once now, or after the action that is being processed, and once per
   ///     action, on the dispatching thread, with no lock held.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream, which ends with the store. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream, which ends with the store. Dropping it or cancelling the task that iterates it ends the
+  ///   subscription.
   @inlinable
   public nonisolated func changes<V: Equatable & Sendable>(
     of select: @escaping @Sendable (State) -> V,
@@ -45,7 +47,8 @@ extension Store {
   /// - Parameters:
   ///   - path: The path to the part.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription. It ends with the store, when it is dropped, or when its task is cancelled.
+  /// - Returns: The subscription. It ends with the store, when it is dropped, or when the task that iterates it is
+  ///   cancelled.
   @inlinable
   public nonisolated func subscription<V: Equatable & Sendable>(
     toChangesOf path: any KeyPath<State, V> & Sendable,
@@ -61,7 +64,8 @@ extension Store {
   /// - Parameters:
   ///   - select: Derives the value.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription. It ends with the store, when it is dropped, or when its task is cancelled.
+  /// - Returns: The subscription. It ends with the store, when it is dropped, or when the task that iterates it is
+  ///   cancelled.
   @inlinable
   public nonisolated func subscription<V: Equatable & Sendable>(
     toChangesOf select: @escaping @Sendable (State) -> V,

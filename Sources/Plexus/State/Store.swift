@@ -142,7 +142,7 @@ public final actor Store<State: Sendable, Action: Sendable>: StatefulBroadcaster
   /// Registers a subscriber and returns the current state, followed by the state after every action.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<State> = .bufferingNewest(1)
   ) -> AsyncStream<State> {
@@ -152,7 +152,7 @@ public final actor Store<State: Sendable, Action: Sendable>: StatefulBroadcaster
   /// Registers a subscriber and returns the current state, followed by the state after every action.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   @inlinable
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<State> = .bufferingNewest(1)

@@ -151,7 +151,7 @@ extension Multiplexer {
   /// - Parameters:
   ///   - refetching: The reasons to fetch.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe(
     refetching: Refetching,
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
@@ -166,7 +166,7 @@ extension Multiplexer {
   /// - Parameters:
   ///   - refetching: The reasons to fetch.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   public nonisolated func subscription(
     refetching: Refetching,
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
@@ -190,7 +190,7 @@ extension MultiplexerMap.Entry {
   /// - Parameters:
   ///   - refetching: The reasons to fetch.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public func subscribe(
     refetching: Refetching,
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
@@ -205,7 +205,7 @@ extension MultiplexerMap.Entry {
   /// - Parameters:
   ///   - refetching: The reasons to fetch.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   public func subscription(
     refetching: Refetching,
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
