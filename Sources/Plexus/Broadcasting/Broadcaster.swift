@@ -4,11 +4,11 @@
 ///
 /// All broadcasters follow the same rules. A subscriber is registered when the call that subscribes returns. It
 /// receives every element that is sent afterwards, unless its buffering policy drops it. All subscribers receive the
-/// elements in the same order. Sending is synchronous and possible from any thread. Dropping a stream, cancelling the
+/// elements in the same order. Sending is synchronous, and possible from any thread. Dropping a stream, cancelling the
 /// task that iterates it, or releasing a token unsubscribes. Subscribers do not keep a broadcaster alive: when its last
 /// reference is released, their streams end.
 ///
-/// `subscribe` returns an `AsyncStream`, the standard type that other code accepts. `subscription` returns a
+/// `subscribe` returns a standard `AsyncStream`, which you can pass to any code. `subscription` returns a
 /// ``Subscription``, which is faster in a loop of your own and counts dropped elements.
 ///
 /// ## Topics
@@ -49,7 +49,8 @@ public protocol Broadcaster<Element>: Sendable {
 
   /// Registers a subscriber with the default buffering policy of the source.
   ///
-  /// For a slow subscriber, a ``StatefulBroadcaster`` buffers the newest element, and every other source all elements.
+  /// For a slow subscriber, a ``StatefulBroadcaster`` buffers only the newest element; every other source buffers all
+  /// elements.
   ///
   /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   nonisolated func subscribe() -> AsyncStream<Element>

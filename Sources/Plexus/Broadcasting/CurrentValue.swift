@@ -50,7 +50,7 @@
 /// - ``subscriberCounts(bufferingPolicy:)``
 /// - ``waitForSubscriber()``
 public final actor CurrentValue<Value: Sendable>: StatefulBroadcaster {
-  /// The type of the elements, which are the values.
+  /// The type of the elements that subscribers receive.
   public typealias Element = Value
 
   @usableFromInline
@@ -75,7 +75,7 @@ public final actor CurrentValue<Value: Sendable>: StatefulBroadcaster {
     hub = BroadcastHub(areEqual: areEqual)
   }
 
-  /// Creates a value that publishes every value that is set.
+  /// Creates a current value that publishes every value to which it is set.
   ///
   /// - Parameter value: The initial value.
   @inlinable
@@ -83,7 +83,7 @@ public final actor CurrentValue<Value: Sendable>: StatefulBroadcaster {
     self.init(value, areEqual: nil)
   }
 
-  /// Creates a value that can skip equal values.
+  /// Creates a current value that can skip equal values.
   ///
   /// - Parameters:
   ///   - value: The initial value.
@@ -169,7 +169,7 @@ public final actor CurrentValue<Value: Sendable>: StatefulBroadcaster {
     hub.finish()
   }
 
-  /// Registers a subscriber and returns the current value, followed by every new one.
+  /// Registers a subscriber, which receives the current value and then every new one.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
@@ -179,7 +179,7 @@ public final actor CurrentValue<Value: Sendable>: StatefulBroadcaster {
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber and returns the current value, followed by every new one.
+  /// Registers a subscriber, which receives the current value and then every new one.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.

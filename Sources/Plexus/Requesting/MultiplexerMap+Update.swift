@@ -14,7 +14,7 @@ extension MultiplexerMap {
   /// - Parameters:
   ///   - key: The key.
   ///   - body: Changes the value. It runs without a lock, and again if another task has replaced the value meanwhile.
-  ///     It must not replace the value of the same key each time that it runs.
+  ///     It must not replace the value of the same key every time it runs.
   /// - Returns: The changed value; `nil` if there is no value in memory, in which case `body` does not run.
   /// - Throws: The error of `body`, which leaves the value unchanged.
   @inlinable

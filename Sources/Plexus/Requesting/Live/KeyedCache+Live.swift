@@ -135,7 +135,7 @@ extension KeyedCache {
 }
 
 extension Multiplexer {
-  /// Registers a live subscriber and returns the current state of the value, followed by every change.
+  /// Registers a live subscriber, which receives the current state of the value and then every change.
   ///
   /// The subscriber keeps the value up to date: the value is fetched if it is missing, after a refresh, and for the
   /// given reasons. For details, see ``Refetching``.
@@ -159,7 +159,7 @@ extension Multiplexer {
     AsyncStream(subscription(refetching: refetching, bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a live subscriber and returns the current state of the value, followed by every change.
+  /// Registers a live subscriber, which receives the current state of the value and then every change.
   ///
   /// For details, see ``subscribe(refetching:bufferingPolicy:)``.
   ///
@@ -182,7 +182,7 @@ extension Multiplexer {
 }
 
 extension MultiplexerMap.Entry {
-  /// Registers a live subscriber and returns the current state of the value, followed by every change.
+  /// Registers a live subscriber, which receives the current state of the value and then every change.
   ///
   /// For details, see ``Multiplexer/subscribe(refetching:bufferingPolicy:)``. A key with a live subscription is not
   /// evicted, and does not count towards the capacity.
@@ -198,7 +198,7 @@ extension MultiplexerMap.Entry {
     AsyncStream(subscription(refetching: refetching, bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a live subscriber and returns the current state of the value, followed by every change.
+  /// Registers a live subscriber, which receives the current state of the value and then every change.
   ///
   /// For details, see ``subscribe(refetching:bufferingPolicy:)``.
   ///
