@@ -6,7 +6,7 @@ final class RedisSpace: Sendable {
   private struct State: Sendable {
     var handlers: [@Sendable (SharedChange) -> Void] = []
     var leases: Set<TierLease> = []
-    /// The mark from before which there is no trusted copy.
+    /// The mark: copies from before it are not trusted.
     var acknowledged: TierMark?
   }
 
@@ -108,7 +108,7 @@ final class RedisSpace: Sendable {
     while true {
       let remaining = try await tier.trust(beyond: mark)
       guard remaining > .zero else { return }
-      // An own heartbeat ends the tracking of the acknowledgements.
+      // A heartbeat of this node ends the tracking of the acknowledgements.
       await acknowledgements.wait(atMost: min(remaining, .milliseconds(20)))
       try Task.checkCancellation()
     }

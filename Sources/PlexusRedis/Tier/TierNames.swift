@@ -21,7 +21,7 @@ struct TierNames: Sendable, Hashable {
   init(space: String) {
     precondition(
       !space.isEmpty && !space.contains { $0 == "{" || $0 == "}" },
-      "The name of a space is not empty and has no braces"
+      "The name of a space must not be empty or contain braces"
     )
     self.space = space
     prefix = "{\(space)}:"

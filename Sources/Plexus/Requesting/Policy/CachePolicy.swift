@@ -220,7 +220,7 @@ public struct CachePolicy: Sendable {
   func validate() {
     precondition(
       (0...1).contains(expiryJitter),
-      "The expiry jitter of a cache policy must lie between 0 and 1"
+      "The expiry jitter of a cache policy must be between 0 and 1"
     )
     precondition(
       storageTimeout > .zero,
