@@ -120,7 +120,7 @@ public final actor CurrentValue<Value: Sendable>: StatefulBroadcaster {
   ///
   /// If the body throws, nothing changes. After ``finish()``, the body runs but the value does not change.
   ///
-  /// - Parameter body: Changes the value.
+  /// - Parameter body: A closure that changes the value.
   /// - Returns: The result of the last run of the body.
   /// - Throws: The error of the body.
   @inlinable

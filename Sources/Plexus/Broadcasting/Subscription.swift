@@ -2,7 +2,7 @@ public import Synchronization
 
 /// An asynchronous sequence of the elements that one subscriber receives from its registration on.
 ///
-/// A subscription is registered when it is created: it receives all elements that are sent afterwards, even if the
+/// A subscription is registered when it is created: it receives the elements that are sent afterwards, even if the
 /// iteration starts later.
 ///
 /// `subscribe()` returns the same elements as an `AsyncStream`. Use the stream for code that expects the standard type.

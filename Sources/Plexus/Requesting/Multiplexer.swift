@@ -1,7 +1,7 @@
 /// A cache of one value, with at most one fetch in flight.
 ///
-/// Any number of tasks can request the value. They all wait for the same fetch. Afterwards, the value is returned from
-/// memory, without suspending, until its time to live has passed.
+/// Any number of tasks can request the value. All of them wait for the same fetch. Afterwards, the value is returned
+/// from memory, without suspending, until its time to live has passed.
 ///
 /// ```swift
 /// let profile = Multiplexer {
@@ -28,7 +28,7 @@
 ///
 /// A waiting caller that is cancelled throws a `CancellationError` immediately, without affecting the other callers.
 /// When the last caller leaves, ``CachePolicy/whenUnobserved`` determines whether the fetch continues. In a task that
-/// is already cancelled, a request returns the value if it is available, and throws instead of waiting.
+/// is already cancelled, a request returns the value if it is available, and otherwise throws instead of waiting.
 ///
 /// ## Refreshing, clearing, storing
 ///

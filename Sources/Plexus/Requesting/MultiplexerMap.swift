@@ -1,6 +1,6 @@
 /// A cache of values by key, with at most one fetch in flight per key.
 ///
-/// Any number of tasks can request a key. They all wait for the same fetch. Afterwards, the value is returned from
+/// Any number of tasks can request a key. All of them wait for the same fetch. Afterwards, the value is returned from
 /// memory, without suspending, until its time to live has passed. Keys do not delay each other.
 ///
 /// ```swift
@@ -15,8 +15,8 @@
 ///
 /// ## Subscribing
 ///
-/// A subscriber of a key receives its current loading state first, and then every change. By default, a slow subscriber
-/// skips to the newest state. Subscribing does not fetch, except for a live subscription: see
+/// A subscriber of a key receives the current loading state of its value first, and then every change. By default, a
+/// slow subscriber skips to the newest state. Subscribing does not fetch, except for a live subscription: see
 /// ``Entry/subscribe(refetching:bufferingPolicy:)``. The failed state of a key that has neither a value nor subscribers
 /// is not kept indefinitely: it eventually becomes `.unknown`.
 ///

@@ -14,8 +14,8 @@
 ///
 /// A stale value stays in memory until it is replaced, cleared or evicted. It remains available to
 /// ``Multiplexer/cachedValue`` and to subscribers. The next fetch receives it with its validator in the
-/// ``FetchContext``, and ``usesCachedValue`` can permit it instead of an error, however old it is. A map with a very
-/// large number of keys therefore needs a ``staleTimeToLive``, after which stale values are removed, or a
+/// ``FetchContext``, and ``usesCachedValue`` can permit it as the answer to a failed fetch, however old it is. A map
+/// with a very large number of keys therefore needs a ``staleTimeToLive``, after which stale values are removed, or a
 /// ``CacheCapacity``, which evicts values that are no longer requested.
 ///
 /// ## Topics
@@ -50,10 +50,10 @@
 public struct CachePolicy: Sendable {
   /// The time for which a value is fresh, measured from the end of its fetch.
   ///
-  /// A value becomes stale at exactly that age, by the clock of the cache. The default clock advances while the machine
-  /// sleeps. It is read with a precision of 1 to 10 milliseconds, the tick of the system's coarse clock, or exactly if
-  /// the time to live is less than 200 milliseconds. With zero or less, a value is never fresh, and is returned only
-  /// where a stale value would be. Default: 30 minutes.
+  /// A value becomes stale when it reaches that age, by the clock of the cache. The default clock advances while the
+  /// machine sleeps. It is read with a precision of 1 to 10 milliseconds, the tick of the system's coarse clock, or
+  /// exactly if the time to live is less than 200 milliseconds. With zero or less, a value is never fresh, and is
+  /// returned only where a stale value would be. Default: 30 minutes.
   public var timeToLive: Duration
 
   /// The time after the time to live during which a stale value is still returned immediately, while one fetch renews
@@ -68,7 +68,7 @@ public struct CachePolicy: Sendable {
   /// forbids stale values.
   public var usesCachedValue: @Sendable (any Error) -> Bool
 
-  /// The time for which a failure is remembered, and requests fail immediately instead of fetching.
+  /// The time for which a failure is remembered, during which requests fail immediately instead of fetching.
   public var failureTimeToLive: Duration
 
   /// The number and the timing of the retries before a fetch counts as failed.
@@ -99,7 +99,7 @@ public struct CachePolicy: Sendable {
   /// stays in memory.
   public var timeToIdle: Duration?
 
-  /// The period before the end of the time to live in which a request renews the value in the background.
+  /// The period before the end of the time to live during which a request renews the value in the background.
   ///
   /// The request, and all requests during the fetch, return the value immediately, since it is still fresh. After a
   /// failed fetch, the next one starts when half of the remaining time has passed. The time to live is that of the
@@ -143,11 +143,11 @@ public struct CachePolicy: Sendable {
 
   /// The time after its time to live for which a map keeps a stale value; `nil` for no limit.
   ///
-  /// Until then, and during the times of its ``CacheDirectives``, the value is available after failed fetches, to
+  /// Until then, and during the times of its ``CacheDirectives``, the value remains available for failed fetches, for
   /// callers after a soft timeout, and as the previous value of the next fetch. Afterwards, it is removed when new keys
   /// receive values: each of them causes a few other values to be examined, so that in a map that keeps receiving new
-  /// keys, at most a quarter of the values are too old. There is no timer: a map without new keys keeps its values, and
-  /// so does a ``Multiplexer``.
+  /// keys, at most a quarter of the values are older than that. There is no timer: a map without new keys keeps its
+  /// values, and so does a ``Multiplexer``.
   ///
   /// A value stays as long as its key has subscribers, a fetch in flight, a remembered failure or an optimistic update,
   /// and until an unwritten change has been written. Stored copies are not removed. The cause of the removal is
@@ -160,7 +160,8 @@ public struct CachePolicy: Sendable {
   /// - Parameters:
   ///   - timeToLive: How long a value is fresh.
   ///   - staleWhileRevalidate: How long after that a stale value is returned while it is renewed.
-  ///   - usesCachedValue: Decides whether a failed fetch may be answered with the cached value, however old.
+  ///   - usesCachedValue: A closure that decides whether a failed fetch may be answered with the cached value, however
+  ///     old.
   ///   - failureTimeToLive: How long a failure is remembered.
   ///   - retry: The number and the timing of retries.
   ///   - fetchTimeout: The time limit for one attempt of a fetch.
