@@ -264,7 +264,7 @@ private func retrying(_ call: () -> Int) -> Int {
   }
 }
 
-/// `connect` of the C library, whose name is that of a method here.
+/// The `connect` of the C library, which a method here would shadow.
 private func connectDescriptor(
   _ descriptor: Int32,
   _ address: UnsafePointer<sockaddr>?,

@@ -138,7 +138,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
 
   func fill(_ entry: CacheEntry<Value>, under lease: FetchLease) async throws -> SharedFill {
     let lease = TierLease(lease)
-    // However the call ends, the lease is no longer used.
+    // Regardless of the result, the lease is no longer used.
     space.drop([lease])
     let tags = entry.tags.map(\.name)
     switch try await space.tier.fill(try payload(entry), under: lease, tags: tags) {
@@ -160,7 +160,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
         )
       )
     }
-    // Also for a task that is cancelled. Without an answer, the leases expire.
+    // This must also work in a cancelled task. Without an answer, the leases expire.
     try? await Task { [space] in
       try await space.tier.release(leases, because: payload.map { [UInt8]($0) })
     }.value

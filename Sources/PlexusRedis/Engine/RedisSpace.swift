@@ -55,8 +55,8 @@ final class RedisSpace: Sendable {
 
   /// Sends a heartbeat to the server, and extends the trust by its answer.
   func beat() async throws {
-    // Again if the mark has changed: it is acknowledged once older copies are no longer trusted. Heartbeats that overtake
-    // each other acknowledge the newest mark in the end.
+    // The heartbeat is repeated if the mark has changed: it is acknowledged once older copies are no longer trusted.
+    // Even if heartbeats overtake each other, the newest mark is acknowledged in the end.
     while true {
       let acknowledged = state.withLock { $0.acknowledged }
       let sent = trust.now
