@@ -102,7 +102,7 @@ public final actor SharedSequence<Element: Sendable>: Broadcaster {
     subscription(bufferingPolicy: bufferingPolicy)
   }
 
-  /// Registers a subscriber and returns the elements that arrive from now on.
+  /// Registers a subscriber, which receives the elements that arrive from now on.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.

@@ -138,7 +138,7 @@ public final actor PageStore<
     await engine.dispatchAndWait(action)
   }
 
-  /// Registers a subscriber and returns both states, followed by every change of either.
+  /// Registers a subscriber, which receives both states and then every change of either.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
@@ -148,7 +148,7 @@ public final actor PageStore<
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber and returns both states, followed by every change of either.
+  /// Registers a subscriber, which receives both states and then every change of either.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.

@@ -112,7 +112,7 @@ public final actor DebouncerVar<Value: Equatable & Sendable>: Broadcaster {
     withExtendedLifetime(self) {}
   }
 
-  /// Subscribes to the values fired from now on.
+  /// Registers a subscriber, which receives the values that are fired from now on.
   ///
   /// - Parameter bufferingPolicy: The policy for values that the subscriber has not read yet.
   /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
@@ -122,7 +122,7 @@ public final actor DebouncerVar<Value: Equatable & Sendable>: Broadcaster {
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
 
-  /// Subscribes to the values fired from now on.
+  /// Registers a subscriber, which receives the values that are fired from now on.
   ///
   /// - Parameter bufferingPolicy: The policy for values that the subscriber has not read yet.
   /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.

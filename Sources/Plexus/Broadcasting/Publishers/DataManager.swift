@@ -49,7 +49,7 @@ public protocol DataManager<Value>: Sendable {
 }
 
 extension DataManager {
-  /// Registers a subscriber and returns the current state of the data, followed by every change.
+  /// Registers a subscriber, which receives the current state of the data and then every change.
   ///
   /// Subscribing does not fetch.
   ///

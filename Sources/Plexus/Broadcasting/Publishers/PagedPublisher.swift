@@ -89,7 +89,7 @@ public final actor PagedPublisher<Item: Sendable, Cursor: Sendable>: StatefulBro
     core.hub.subscriberCount
   }
 
-  /// Registers a subscriber and returns the current state, followed by every change.
+  /// Registers a subscriber, which receives the current state and then every change.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
@@ -99,7 +99,7 @@ public final actor PagedPublisher<Item: Sendable, Cursor: Sendable>: StatefulBro
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber and returns the current state, followed by every change.
+  /// Registers a subscriber, which receives the current state and then every change.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.

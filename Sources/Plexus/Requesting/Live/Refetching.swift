@@ -25,8 +25,8 @@
 ///
 /// ## Signing out
 ///
-/// After ``MuxRepository/clearAll()`` or a clear by tags, live subscriptions fetch nothing until the value is requested,
-/// a signal arrives or another live subscription starts.
+/// After ``MuxRepository/clearAll()`` or a clear by tags, live subscriptions fetch nothing until the value is
+/// requested, a signal arrives, or another live subscription starts.
 ///
 /// ## Topics
 ///
