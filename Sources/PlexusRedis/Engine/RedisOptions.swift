@@ -37,7 +37,7 @@ public struct RedisOptions: Sendable {
   public var fetchLease: Duration = .seconds(3)
   /// The time after which the server removes an entry that was not replaced.
   public var retention: Duration = .seconds(7 * 86_400)
-  /// The time for which publishing an event is attempted, even over a new connection.
+  /// The time for which publishing an event is attempted, also over another connection.
   public var eventTimeout: Duration = .seconds(5)
   /// The number of messages that a topic keeps for disconnected nodes; at least 1,000.
   ///
