@@ -16,7 +16,7 @@ public import Plexus
 /// }
 /// ```
 ///
-/// A message that never comes makes a check wait: set a time limit for the test.
+/// A check waits for a message even if it never arrives: set a time limit for the test.
 public struct EventLinkConformance: Sendable {
   /// A rule that every link has to follow.
   public enum Rule: Hashable, CaseIterable, Sendable {

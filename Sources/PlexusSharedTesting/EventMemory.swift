@@ -1,7 +1,7 @@
 public import Plexus
 internal import PlexusSupport
 
-/// An engine in memory that carries events between several nodes of one process, for tests of connected buses.
+/// An in-memory engine that carries events between several nodes of one process, for tests of connected buses.
 ///
 /// Each node stands for a process: connect one bus with each.
 ///

@@ -1,7 +1,7 @@
 public import Plexus
 internal import PlexusSupport
 
-/// The link of one node of an ``EventMemory``, whose connection can be cut off.
+/// The link of one node of an ``EventMemory``, whose connection can be interrupted.
 public final class EventMemoryNode: EventLink {
   /// The error of calls while a node is cut off.
   public struct Unreachable: Error, Hashable, CustomStringConvertible {
@@ -30,12 +30,12 @@ public final class EventMemoryNode: EventLink {
     engine.perform { [number] content, now in content.cutOff(number, at: now) }
   }
 
-  /// Makes the connection again.
+  /// Restores the connection.
   public func reconnect() {
     engine.perform { [number] content, _ in content.reconnect(number) }
   }
 
-  /// Sets whether the engine's confirmations are lost: it carries out calls, which fail nevertheless.
+  /// Sets whether the engine's confirmations are lost: the engine then performs the calls, which fail nevertheless.
   ///
   /// - Parameter isLossy: Whether confirmations are lost.
   public func loseConfirmations(_ isLossy: Bool) {

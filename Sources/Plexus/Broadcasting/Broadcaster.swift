@@ -2,12 +2,13 @@
 ///
 /// Store an `any Broadcaster<DatabaseUpdate>` in a type that does not depend on the kind of source.
 ///
-/// All broadcasters follow the same rules. A subscriber is registered when the call that subscribes returns, and misses
-/// nothing that is sent afterwards. All subscribers receive the elements in the same order. Sending is synchronous and
-/// possible from any thread. Dropping a stream, cancelling its task or releasing a token unsubscribes. Subscribers do
-/// not keep a broadcaster alive: when its last reference is released, their streams end.
+/// All broadcasters follow the same rules. A subscriber is registered when the call that subscribes returns. It
+/// receives every element that is sent afterwards, unless its buffering policy drops it. All subscribers receive the
+/// elements in the same order. Sending is synchronous, and possible from any thread. Dropping a stream, cancelling the
+/// task that iterates it, or releasing a token unsubscribes. Subscribers do not keep a broadcaster alive: when its last
+/// reference is released, their streams end.
 ///
-/// `subscribe` returns an `AsyncStream`, the standard type that other code accepts. `subscription` returns a
+/// `subscribe` returns a standard `AsyncStream`, which you can pass to any code. `subscription` returns a
 /// ``Subscription``, which is faster in a loop of your own and counts dropped elements.
 ///
 /// ## Topics
@@ -37,20 +38,21 @@ public protocol Broadcaster<Element>: Sendable {
   /// Registers a subscriber and returns its elements.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   nonisolated func subscription(bufferingPolicy: BufferingPolicy<Element>) -> Subscription<Element>
 
   /// Registers a subscriber and returns its elements as an `AsyncStream`.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   nonisolated func subscribe(bufferingPolicy: BufferingPolicy<Element>) -> AsyncStream<Element>
 
   /// Registers a subscriber with the default buffering policy of the source.
   ///
-  /// For a slow subscriber, a ``StatefulBroadcaster`` buffers the newest element, and every other source all elements.
+  /// For a slow subscriber, a ``StatefulBroadcaster`` buffers only the newest element; every other source buffers all
+  /// elements.
   ///
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   nonisolated func subscribe() -> AsyncStream<Element>
 
   /// The current number of subscribers, including streams and handlers.
@@ -63,7 +65,7 @@ extension Broadcaster {
   /// The stream behaves like a ``Subscription``, and only one task can iterate it.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<Element>
   ) -> AsyncStream<Element> {
@@ -72,7 +74,7 @@ extension Broadcaster {
 
   /// Registers a subscriber that misses no elements, however slow it is.
   ///
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe() -> AsyncStream<Element> {
     subscribe(bufferingPolicy: .unbounded)
   }

@@ -50,7 +50,7 @@
 /// - ``subscriberCounts(bufferingPolicy:)``
 /// - ``waitForSubscriber()``
 public final actor CurrentValue<Value: Sendable>: StatefulBroadcaster {
-  /// The type of the elements, which are the values.
+  /// The type of the elements that subscribers receive.
   public typealias Element = Value
 
   @usableFromInline
@@ -75,7 +75,7 @@ public final actor CurrentValue<Value: Sendable>: StatefulBroadcaster {
     hub = BroadcastHub(areEqual: areEqual)
   }
 
-  /// Creates a value that publishes every value that is set.
+  /// Creates a current value that publishes every value to which it is set.
   ///
   /// - Parameter value: The initial value.
   @inlinable
@@ -83,7 +83,7 @@ public final actor CurrentValue<Value: Sendable>: StatefulBroadcaster {
     self.init(value, areEqual: nil)
   }
 
-  /// Creates a value that can skip equal values.
+  /// Creates a current value that can skip equal values.
   ///
   /// - Parameters:
   ///   - value: The initial value.
@@ -120,7 +120,7 @@ public final actor CurrentValue<Value: Sendable>: StatefulBroadcaster {
   ///
   /// If the body throws, nothing changes. After ``finish()``, the body runs but the value does not change.
   ///
-  /// - Parameter body: Changes the value.
+  /// - Parameter body: A closure that changes the value.
   /// - Returns: The result of the last run of the body.
   /// - Throws: The error of the body.
   @inlinable
@@ -169,20 +169,20 @@ public final actor CurrentValue<Value: Sendable>: StatefulBroadcaster {
     hub.finish()
   }
 
-  /// Registers a subscriber and returns the current value, followed by every new one.
+  /// Registers a subscriber, which receives the current value and then every new one.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<Value> = .bufferingNewest(1)
   ) -> AsyncStream<Value> {
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber and returns the current value, followed by every new one.
+  /// Registers a subscriber, which receives the current value and then every new one.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<Value> = .bufferingNewest(1)
   ) -> Subscription<Value> {

@@ -75,10 +75,10 @@ public final actor Messenger<Message: Sendable>: Broadcaster {
     hub.send(message, from: author?.rawValue ?? 0)
   }
 
-  /// Registers a subscriber and returns the messages that are sent from now on, as an `AsyncStream`.
+  /// Registers a subscriber, which receives the messages that are sent from now on.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<Message> = .unbounded
   ) -> AsyncStream<Message> {
@@ -88,9 +88,9 @@ public final actor Messenger<Message: Sendable>: Broadcaster {
   /// Registers a subscriber that ignores the messages of an author.
   ///
   /// - Parameters:
-  ///   - author: The author. Its messages do not count for the buffering policy.
+  ///   - author: The author. Its messages do not count towards the limit of the buffering policy.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe(
     ignoring author: Author,
     bufferingPolicy: BufferingPolicy<Message> = .unbounded
@@ -98,10 +98,10 @@ public final actor Messenger<Message: Sendable>: Broadcaster {
     AsyncStream(subscription(ignoring: author, bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber and returns the messages that are sent from now on.
+  /// Registers a subscriber, which receives the messages that are sent from now on.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   @inlinable
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<Message> = .unbounded
@@ -114,9 +114,9 @@ public final actor Messenger<Message: Sendable>: Broadcaster {
   /// Registers a subscriber that ignores the messages of an author.
   ///
   /// - Parameters:
-  ///   - author: The author. Its messages do not count for the buffering policy.
+  ///   - author: The author. Its messages do not count towards the limit of the buffering policy.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   public nonisolated func subscription(
     ignoring author: Author,
     bufferingPolicy: BufferingPolicy<Message> = .unbounded

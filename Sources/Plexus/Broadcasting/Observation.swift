@@ -50,7 +50,7 @@ extension Broadcaster {
     return ObservationToken(subscription(bufferingPolicy: bufferingPolicy).handler(recipe))
   }
 
-  /// Calls a closure for every element as long as its owner lives.
+  /// Calls a closure for every element until the owner of the handler is released.
   ///
   /// Otherwise, the handler behaves like one with a token. The owner is held weakly. After its release, the handler is
   /// not called again, and is released at the next element or the next access to ``subscriberCount``.
@@ -83,7 +83,7 @@ extension Broadcaster {
     _ = subscription(bufferingPolicy: bufferingPolicy).handler(recipe)
   }
 
-  /// Calls an asynchronous closure for every element as long as its owner lives.
+  /// Calls an asynchronous closure for every element until the owner of the handler is released.
   ///
   /// The handler has its own task, which keeps the owner alive only during a call.
   ///

@@ -90,22 +90,22 @@ public final actor SharedSequence<Element: Sendable>: Broadcaster {
 
   /// Registers a subscriber with the buffering policy of the broadcaster.
   ///
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe() -> AsyncStream<Element> {
     AsyncStream(subscription())
   }
 
   /// Registers a subscriber with the buffering policy of the broadcaster.
   ///
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   public nonisolated func subscription() -> Subscription<Element> {
     subscription(bufferingPolicy: bufferingPolicy)
   }
 
-  /// Registers a subscriber and returns the elements that arrive from now on.
+  /// Registers a subscriber, which receives the elements that arrive from now on.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<Element>
   ) -> Subscription<Element> {

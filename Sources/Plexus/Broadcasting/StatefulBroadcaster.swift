@@ -27,7 +27,7 @@ public protocol StatefulBroadcaster<Element>: Broadcaster {
 extension StatefulBroadcaster {
   /// Registers a subscriber that receives the current element first, and skips to the newest when it is slow.
   ///
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe() -> AsyncStream<Element> {
     subscribe(bufferingPolicy: .bufferingNewest(1))
   }

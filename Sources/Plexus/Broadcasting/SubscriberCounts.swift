@@ -1,18 +1,18 @@
 extension Messenger {
-  /// Returns the current number of subscribers, followed by every change.
+  /// Returns a stream of the current number of subscribers, followed by every change of it.
   ///
-  /// The stream does not count as a subscriber. By default, no change is skipped, so that a subscriber that joins and
-  /// leaves is reported twice. When the messenger finishes or is released, the stream ends after a last 0.
+  /// The stream does not count as a subscriber. By default, no change is skipped: a subscriber that joins and leaves
+  /// causes two elements. When the messenger finishes or is released, the stream ends after a final 0.
   ///
   /// - Parameter bufferingPolicy: The policy for numbers that the reader has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscriberCounts(
     bufferingPolicy: BufferingPolicy<Int> = .unbounded
   ) -> AsyncStream<Int> {
     hub.counts(bufferingPolicy: bufferingPolicy)
   }
 
-  /// Waits until there is a subscriber, which can be a stream or a handler.
+  /// Waits until there is at least one subscriber, which can be a stream or a handler.
   ///
   /// This method returns immediately if there is one.
   ///
@@ -35,20 +35,20 @@ extension Messenger {
 }
 
 extension CurrentValue {
-  /// Returns the current number of subscribers, followed by every change.
+  /// Returns a stream of the current number of subscribers, followed by every change of it.
   ///
   /// The stream does not count as a subscriber, and ends when the value finishes or is released. For details, see
   /// ``Messenger/subscriberCounts(bufferingPolicy:)``.
   ///
   /// - Parameter bufferingPolicy: The policy for numbers that the reader has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscriberCounts(
     bufferingPolicy: BufferingPolicy<Int> = .unbounded
   ) -> AsyncStream<Int> {
     hub.counts(bufferingPolicy: bufferingPolicy)
   }
 
-  /// Waits until there is a subscriber, which can be a stream or a handler.
+  /// Waits until there is at least one subscriber, which can be a stream or a handler.
   ///
   /// - Throws: A `CancellationError` if the calling task is cancelled; ``BroadcastError/finished`` if the value has
   ///   finished.
@@ -59,20 +59,20 @@ extension CurrentValue {
 }
 
 extension SharedSequence {
-  /// Returns the current number of subscribers, followed by every change.
+  /// Returns a stream of the current number of subscribers, followed by every change of it.
   ///
-  /// The stream does not count as a subscriber, so it starts no iteration. It ends when the sequence ends or the
-  /// broadcaster is released. For details, see ``Messenger/subscriberCounts(bufferingPolicy:)``.
+  /// The stream does not count as a subscriber, so it does not start the iteration. It ends when the sequence ends or
+  /// the broadcaster is released. For details, see ``Messenger/subscriberCounts(bufferingPolicy:)``.
   ///
   /// - Parameter bufferingPolicy: The policy for numbers that the reader has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscriberCounts(
     bufferingPolicy: BufferingPolicy<Int> = .unbounded
   ) -> AsyncStream<Int> {
     core.hub.counts(bufferingPolicy: bufferingPolicy)
   }
 
-  /// Waits until there is a subscriber, which can be a stream or a handler.
+  /// Waits until there is at least one subscriber, which can be a stream or a handler.
   ///
   /// - Throws: A `CancellationError` if the calling task is cancelled; ``BroadcastError/finished`` if the sequence has
   ///   ended.

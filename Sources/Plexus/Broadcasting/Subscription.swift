@@ -1,13 +1,13 @@
 public import Synchronization
 
-/// The elements that one subscriber receives from its registration on.
+/// An asynchronous sequence of the elements that one subscriber receives from its registration on.
 ///
-/// A subscription is registered when it is created: it receives all elements that are sent afterwards, even if the
+/// A subscription is registered when it is created: it receives the elements that are sent afterwards, even if the
 /// iteration starts later.
 ///
 /// `subscribe()` returns the same elements as an `AsyncStream`. Use the stream for code that expects the standard type.
 /// Use a subscription for a fast loop of your own, or to count dropped elements: it returns a buffered element without
-/// leaving the caller's actor, and under the `.unbounded` policy without a lock.
+/// leaving the caller's actor and, under the `.unbounded` policy, without taking a lock.
 ///
 /// ```swift
 /// let messenger = Messenger<String>()
@@ -21,18 +21,18 @@ public import Synchronization
 ///
 /// ## Copies
 ///
-/// Copies of a subscription, and their iterators, share one position. A loop that was left with `break` can be
-/// continued by another loop. Two tasks must not iterate at once: each task needs its own subscription.
+/// Copies of a subscription, and their iterators, share one position. After a `break`, another loop can continue where
+/// the first one stopped. Two tasks must not iterate at once: each task needs its own subscription.
 ///
-/// - Precondition: Only one task iterates at a time. Otherwise the program stops, also in release builds, at the latest
+/// - Precondition: Only one task iterates at a time. Otherwise the program stops, even in release builds, at the latest
 ///   when one of the tasks has to wait for an element. Until then, each of them can miss elements or receive them
 ///   twice, but receives only elements that were sent.
 ///
 /// ## Fairness
 ///
 /// A loop that never has to wait yields its actor to other tasks when the system's coarse clock has ticked since the
-/// loop started or last yielded. The clock is read once for 16 to 64 elements, and more often if elements take long.
-/// On most systems, it ticks every 1 to 4 milliseconds.
+/// loop started or last yielded. The clock is read once for every 16 to 64 elements, and more often if processing them
+/// takes long. On most systems, it ticks every 1 to 4 milliseconds.
 ///
 /// ## Ending
 ///
@@ -42,7 +42,7 @@ public import Synchronization
 ///
 /// ## Cancellation
 ///
-/// A loop whose task is cancelled does not wait again, and drops what is buffered. It ends immediately, or under
+/// A loop whose task is cancelled does not wait again, and drops the buffered elements. It ends immediately, or under
 /// `.unbounded` after at most 15 further elements.
 ///
 /// ## Memory
@@ -72,7 +72,7 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
 
   /// The number of elements that the buffering policy has dropped so far.
   ///
-  /// A replayed state that was overwritten before it was read counts, too. Under `.unbounded`, the number is always 0.
+  /// A replayed state that was replaced before it was read is counted, too. Under `.unbounded`, the number is always 0.
   public var droppedCount: Int {
     subscriber.hub.droppedCount(of: subscriber)
   }
@@ -98,7 +98,7 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
       self.subscriber = subscriber
     }
 
-    /// Returns the next element, and waits for it if necessary.
+    /// Returns the next element, waiting for it if necessary.
     ///
     /// - Returns: The element, or `nil` when the subscription has ended.
     @inlinable
@@ -106,7 +106,7 @@ public struct Subscription<Element: Sendable>: AsyncSequence, Sendable {
       await next(isolation: #isolation)
     }
 
-    /// Returns the next element, and waits for it if necessary.
+    /// Returns the next element, waiting for it if necessary.
     ///
     /// - Parameter actor: The caller's actor. A buffered element is returned without leaving it.
     /// - Returns: The element, or `nil` when the subscription has ended.

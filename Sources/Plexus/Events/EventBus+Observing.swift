@@ -172,8 +172,8 @@ extension EventBus {
   /// Returning counts as success, throwing as failure.
   ///
   /// - Parameters:
-  ///   - id: The id to pass to ``EventBus/removeObserver(id:)``. Several handlers can share an id. An object that
-  ///     equals only itself is held weakly.
+  ///   - id: The id to pass to ``EventBus/removeObserver(id:)``. Several handlers can share an id. An id that is an
+  ///     object, and is equal only to itself, is held weakly.
   ///   - type: The exact type of the events.
   ///   - scope: The exact scope, or `nil` for events posted without a scope.
   ///   - replacing: Whether handlers with the same id, type and scope are removed atomically. The new handler
@@ -222,8 +222,8 @@ extension EventBus {
   /// Returning counts as success, throwing as failure.
   ///
   /// - Parameters:
-  ///   - id: The id to pass to ``EventBus/removeObserver(id:)``. Several handlers can share an id. An object that
-  ///     equals only itself is held weakly.
+  ///   - id: The id to pass to ``EventBus/removeObserver(id:)``. Several handlers can share an id. An id that is an
+  ///     object, and is equal only to itself, is held weakly.
   ///   - type: The exact type of the events.
   ///   - scope: The exact scope, or `nil` for events posted without a scope.
   ///   - replacing: Whether handlers with the same id, type and scope are removed atomically. The new handler
@@ -441,8 +441,8 @@ extension Actor where Self == EventBus {
   /// retained: see <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
   ///
   /// - Parameters:
-  ///   - id: The id to pass to ``EventBus/removeObserver(id:)``. Several handlers can share an id. An object that
-  ///     equals only itself is held weakly.
+  ///   - id: The id to pass to ``EventBus/removeObserver(id:)``. Several handlers can share an id. An id that is an
+  ///     object, and is equal only to itself, is held weakly.
   ///   - type: The exact type of the events.
   ///   - scope: The exact scope, or `nil` for events posted without a scope.
   ///   - replacing: Whether handlers with the same id, type and scope are removed atomically. The new handler
@@ -491,8 +491,8 @@ extension Actor where Self == EventBus {
   /// retained: see <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
   ///
   /// - Parameters:
-  ///   - id: The id to pass to ``EventBus/removeObserver(id:)``. Several handlers can share an id. An object that
-  ///     equals only itself is held weakly.
+  ///   - id: The id to pass to ``EventBus/removeObserver(id:)``. Several handlers can share an id. An id that is an
+  ///     object, and is equal only to itself, is held weakly.
   ///   - type: The exact type of the events.
   ///   - scope: The exact scope, or `nil` for events posted without a scope.
   ///   - replacing: Whether handlers with the same id, type and scope are removed atomically. The new handler

@@ -26,8 +26,9 @@
 /// ## Slow handlers
 ///
 /// Synchronous handlers that share an actor run one after another, event by event and in subscription order. An
-/// asynchronous handler receives events in order, and its calls never overlap. It does not delay events of
-/// other types or scopes and, unless the events of its own type are persistent, no other subscriber.
+/// asynchronous handler receives events in order, and its calls never overlap. While it is suspended, it does not delay
+/// events of other types or scopes. It delays other subscribers to its own type and scope only if the event is
+/// persistent.
 ///
 /// ## Handlers
 ///
@@ -47,15 +48,15 @@
 ///
 /// An event can be retained for later subscribers. It is then delivered to one subscriber at a time, in
 /// subscription order, and each delivery waits for the result of the previous one. Events that are posted meanwhile
-/// with the same type and scope are queued. A handler that hangs blocks them until it is removed. See
+/// with the same type and scope are queued. A handler that hangs blocks the queue until it is removed. See
 /// <doc:persistent-events>.
 ///
 /// ## Lifetimes
 ///
-/// A stream ends when it is dropped or its task is cancelled. A handler is removed with its token or owner, or
-/// by its id. When the bus is released, streams end after their buffered events, handlers are released after
-/// the events that were posted before, and retained events are discarded. Streams, handlers and tokens do not
-/// keep the bus alive.
+/// A stream ends when it is dropped or the task that iterates it is cancelled. A handler is removed with its token or
+/// owner, or by its id. When the bus is released, streams end after their buffered events, handlers are released after
+/// the events that were posted before, and retained events are discarded. Streams, handlers and tokens do not keep the
+/// bus alive.
 ///
 /// ## Topics
 ///
@@ -100,7 +101,7 @@
 /// - ``connect(_:as:version:scope:over:_:)``
 /// - ``publish(_:scope:)``
 public final actor EventBus {
-  /// The bus for events of the whole program.
+  /// The bus for the events of the whole program.
   ///
   /// Prefer passing a bus to components, so that tests can use a separate one.
   public static let shared = EventBus()
@@ -109,8 +110,8 @@ public final actor EventBus {
 
   /// Creates a bus without subscribers.
   ///
-  /// - Parameter clock: The clock that measures the age of retained events, and the time that a handler which has
-  ///   removed itself takes.
+  /// - Parameter clock: The clock that measures the age of retained events. It also limits the time for which a
+  ///   persistent event waits for a handler that has removed itself.
   public init(clock: any Clock<Duration> = ContinuousClock()) {
     core = EventBusCore(clock: clock)
   }
@@ -153,13 +154,13 @@ public final actor EventBus {
   /// If the caller's task is cancelled, the wait ends immediately and ``PostOutcome/isIncomplete`` is `true`: the
   /// counts include the handlers that have finished by then. The handlers continue.
   ///
-  /// Inside a handler, waiting could deadlock. If the event is queued behind the one that is being handled,
+  /// Inside a handler, waiting can cause a deadlock. If the event is queued behind the one that is being handled,
   /// directly or because handlers of several types wait for each other, the call returns immediately and
-  /// ``PostOutcome/isDeferred`` is `true`. This is detected in the task of an asynchronous handler and in the
-  /// tasks that it starts, except detached ones.
+  /// ``PostOutcome/isDeferred`` is `true`. This is detected in the task of an asynchronous handler and in the tasks
+  /// that it starts, except detached ones.
   ///
   /// The same applies inside a fetch of a multiplexer that a running handler waits for. If a handler of the event
-  /// requests the value being fetched, it receives ``MultiplexerError/recursiveRequest(chain:)``.
+  /// requests the value that is being fetched, that request throws ``MultiplexerError/recursiveRequest(chain:)``.
   ///
   /// - Parameters:
   ///   - event: The event.
@@ -177,7 +178,7 @@ public final actor EventBus {
 
   // MARK: - Reading
 
-  /// Subscribes to the retained events and those posted from now on.
+  /// Subscribes to the retained events and to events that are posted from now on.
   ///
   /// A retained event counts as handled once it is in the buffer of the stream.
   ///
@@ -186,7 +187,7 @@ public final actor EventBus {
   ///   - scope: The exact scope, or `nil` for events posted without a scope.
   ///   - bufferingPolicy: The policy for events that the subscriber has not read yet. An event that
   ///     `.bufferingOldest` drops does not count as handled.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   @inlinable
   public nonisolated func subscribe<E: Event>(
     to type: E.Type,
@@ -196,7 +197,7 @@ public final actor EventBus {
     AsyncStream(subscription(to: type, scope: scope, bufferingPolicy: bufferingPolicy))
   }
 
-  /// Subscribes to the retained events and those posted from now on.
+  /// Subscribes to the retained events and to events that are posted from now on.
   ///
   /// A retained event counts as handled once it is in the buffer of the subscription.
   ///
@@ -205,7 +206,7 @@ public final actor EventBus {
   ///   - scope: The exact scope, or `nil` for events posted without a scope.
   ///   - bufferingPolicy: The policy for events that the subscriber has not read yet. An event that
   ///     `.bufferingOldest` drops does not count as handled.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   @inlinable
   public nonisolated func subscription<E: Event>(
     to type: E.Type,
@@ -225,7 +226,7 @@ public final actor EventBus {
 
   /// Returns the current number of subscribers, including handlers.
   ///
-  /// Handlers with a released owner are removed first.
+  /// Handlers whose owner was released are removed first.
   ///
   /// - Parameters:
   ///   - type: The exact type of the events.

@@ -1,7 +1,7 @@
 /// Caching rules that come with a value and take precedence over the policy.
 ///
-/// A fetch returns them with ``FetchResult/value(_:directives:validator:)``. The ``CachePolicy`` decides wherever a
-/// directive is omitted.
+/// A fetch returns them with ``FetchResult/value(_:directives:validator:)``. Where a directive is omitted, the
+/// ``CachePolicy`` applies.
 ///
 /// ```swift
 /// let rates = Multiplexer { (_: FetchContext<[String]>) in
@@ -41,8 +41,8 @@ public struct CacheDirectives: Hashable, Sendable {
 
   /// The time after the time to live during which the value is used after a failed fetch, whatever the policy says.
   ///
-  /// With `nil` or zero, only the policy decides. All errors count, except cancellation and an ``OriginFailure`` whose
-  /// ``OriginFailure/isOriginFailure`` is `false`. The time is measured from the deadline of the value and is not
+  /// With `nil` or zero, only the policy decides. All errors qualify, except cancellation and an ``OriginFailure``
+  /// whose ``OriginFailure/isOriginFailure`` is `false`. The time is measured from the deadline of the value and is not
   /// extended by failures. A stored copy counts once it has been read: before the fetch, if the policy says so, or
   /// after an error for which the policy allows a cached value.
   public var staleIfError: Duration?

@@ -2,7 +2,7 @@
 public struct FetchContext<Value: Sendable>: Sendable {
   /// The value at the start of the fetch, fresh or stale.
   public let previousValue: Value?
-  /// The validator of that value, with which the origin can tell whether it has changed, such as an entity tag.
+  /// The validator of that value, such as an entity tag, by which the origin determines whether the value has changed.
   public let validator: String?
   /// The number of this attempt, from 1 on.
   public let attempt: Int

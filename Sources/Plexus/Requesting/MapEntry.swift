@@ -65,7 +65,7 @@ extension MultiplexerMap {
 
     @inlinable var cache: KeyedCache<Key, Value> { owner.cache }
 
-    /// Returns the value, immediately if it is fresh, otherwise after the fetch that all callers share.
+    /// Returns the value: immediately if it is fresh, otherwise after a fetch that all callers share.
     ///
     /// - Returns: The value.
     /// - Throws: The same errors as ``MultiplexerMap/request(_:)->Value``.
@@ -77,7 +77,7 @@ extension MultiplexerMap {
 
     /// Returns the value in memory if it is fresh, and counts it as a hit.
     ///
-    /// - Returns: The value; `nil` if ``request()`` would have to wait.
+    /// - Returns: The value; `nil` if it is missing or stale, or due for a renewal by ``CachePolicy/refreshAhead``.
     @inlinable
     public func requestImmediately() -> Value? {
       hit()
@@ -94,7 +94,7 @@ extension MultiplexerMap {
 
     /// The value in memory, fresh or stale, if any.
     ///
-    /// Reading it fetches nothing and does not count in the statistics.
+    /// Reading it starts no fetch, and is not counted in the statistics.
     @inlinable public var cachedValue: Value? {
       cache.value(of: key, hash: hash)
     }
@@ -114,7 +114,7 @@ extension MultiplexerMap {
     /// For details, see ``Multiplexer/refresh()``.
     ///
     /// - Returns: The same entry. Its requests are answered only with values that were fetched or stored after this
-    ///   call.
+    ///   call, unless the fetch fails and the policy permits the old value.
     @inlinable
     @discardableResult
     public func refresh() -> Self {
@@ -133,25 +133,25 @@ extension MultiplexerMap {
 
     /// The current loading state of the value.
     ///
-    /// Reading it fetches nothing and does not count in the statistics.
+    /// Reading it starts no fetch, and is not counted in the statistics.
     @inlinable public var current: LoadState<Value> {
       cache.loadState(of: key, hash: hash)
     }
 
-    /// Registers a subscriber and returns the current state of the value, followed by every change.
+    /// Registers a subscriber, which receives the current state of the value and then every change.
     ///
     /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-    /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+    /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
     public func subscribe(
       bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
     ) -> AsyncStream<LoadState<Value>> {
       AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
     }
 
-    /// Registers a subscriber and returns the current state of the value, followed by every change.
+    /// Registers a subscriber, which receives the current state of the value and then every change.
     ///
     /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-    /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+    /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
     @inlinable
     public func subscription(
       bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)

@@ -1,7 +1,7 @@
 /// A cache of one value, with at most one fetch in flight.
 ///
-/// Any number of tasks can request the value. They all wait for the same fetch. Afterwards, the value is returned from
-/// memory, without suspending, until its time to live has passed.
+/// Any number of tasks can request the value. All of them wait for the same fetch. Afterwards, the value is returned
+/// from memory, without suspending, until its time to live has passed.
 ///
 /// ```swift
 /// let profile = Multiplexer {
@@ -15,8 +15,8 @@
 ///
 /// ## Fetching
 ///
-/// The closure runs in its own task, off every actor, at the highest priority of its callers. It does not inherit their
-/// task-local values, unless the policy sets ``CachePolicy/inheritsTaskLocals``. A request during the fetch joins it.
+/// The closure runs in its own task, outside any actor, at the highest priority of its callers. It inherits task-local
+/// values only if the policy sets ``CachePolicy/inheritsTaskLocals``. A request during the fetch joins it.
 ///
 /// ## Failures
 ///
@@ -26,9 +26,9 @@
 ///
 /// ## Cancellation
 ///
-/// A waiting caller that is cancelled throws a `CancellationError` immediately, without affecting the fetch or the
-/// other callers. ``CachePolicy/whenUnobserved`` determines whether the fetch continues when the last caller leaves. A
-/// request in a task that is already cancelled returns an available value, and throws instead of waiting.
+/// A waiting caller that is cancelled throws a `CancellationError` immediately, without affecting the other callers.
+/// When the last caller leaves, ``CachePolicy/whenUnobserved`` determines whether the fetch continues. In a task that
+/// is already cancelled, a request returns the value if it is available, and otherwise throws instead of waiting.
 ///
 /// ## Refreshing, clearing, storing
 ///
@@ -38,8 +38,9 @@
 ///
 /// ## Subscribing
 ///
-/// A subscriber receives the current loading state first, and then every change. Subscribing does not fetch, except for
-/// a live subscription: see ``subscribe(refetching:bufferingPolicy:)``.
+/// A subscriber receives the current loading state first, and then every change. By default, a slow subscriber skips to
+/// the newest state. Subscribing does not fetch, except for a live subscription: see
+/// ``subscribe(refetching:bufferingPolicy:)``.
 ///
 /// ## Release
 ///
@@ -106,12 +107,12 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
   /// Creates a multiplexer.
   ///
   /// - Parameters:
-  ///   - id: The name in errors, and the key of the stored copy; by default, the type. Pass one with a cacher, since
-  ///     multiplexers of one type would share a copy.
+  ///   - id: The name in errors, and the key of the stored copy; by default, the name of the type. Pass an id together
+  ///     with a cacher: without one, multiplexers of the same type share a copy.
   ///   - policy: The rules for caching, and for slow and failing fetches.
   ///   - cacher: Persistent storage for the value, if any.
   ///   - clock: The clock for ages, waits and timeouts.
-  ///   - onFetch: Fetches the value. It is released with the multiplexer.
+  ///   - onFetch: A closure that fetches the value. It is released with the multiplexer.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, and its timeouts are positive.
   @inlinable
   public init(
@@ -132,7 +133,7 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
 
   /// Creates a multiplexer whose fetch receives the previous value.
   ///
-  /// The closure can ask the origin whether the value has changed, and can return a time to live.
+  /// The closure can ask the origin whether the value has changed, and can return a time to live for each value.
   ///
   /// ```swift
   /// let rates = Multiplexer { (context: FetchContext<[String]>) in
@@ -142,12 +143,12 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
   /// ```
   ///
   /// - Parameters:
-  ///   - id: The name in errors, and the key of the stored copy; by default, the type. Pass one with a cacher, since
-  ///     multiplexers of one type would share a copy.
+  ///   - id: The name in errors, and the key of the stored copy; by default, the name of the type. Pass an id together
+  ///     with a cacher: without one, multiplexers of the same type share a copy.
   ///   - policy: The rules for caching, and for slow and failing fetches.
   ///   - cacher: Persistent storage for the value, if any.
   ///   - clock: The clock for ages, waits and timeouts.
-  ///   - onFetch: Fetches the value. It is released with the multiplexer.
+  ///   - onFetch: A closure that fetches the value. It is released with the multiplexer.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, and its timeouts are positive.
   @inlinable
   public init(
@@ -199,7 +200,7 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
 
   // MARK: - Requests
 
-  /// Returns the value, immediately if it is fresh, otherwise after the fetch that all callers share.
+  /// Returns the value: immediately if it is fresh, otherwise after a fetch that all callers share.
   ///
   /// - Returns: The value.
   /// - Throws: The error of the fetch; a `CancellationError` if the calling task is cancelled and no value is
@@ -213,7 +214,7 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
 
   /// Returns the value in memory if it is fresh, and counts it as a hit.
   ///
-  /// - Returns: The value; `nil` if ``request()`` would have to wait.
+  /// - Returns: The value; `nil` if it is missing or stale, or due for a renewal by ``CachePolicy/refreshAhead``.
   @inlinable
   public nonisolated func requestImmediately() -> Value? {
     hit()
@@ -230,7 +231,7 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
 
   /// The value in memory, fresh or stale, if any.
   ///
-  /// Reading it fetches nothing and does not count in the statistics.
+  /// Reading it starts no fetch, and is not counted in the statistics.
   @inlinable public nonisolated var cachedValue: Value? {
     cache.value(of: SingleKey(), hash: 0)
   }
@@ -239,9 +240,9 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
 
   /// Marks the value as changed at its origin.
   ///
-  /// The next request fetches. Until that fetch ends, other requests return the old value immediately, as long as it is
-  /// usable. If a fetch is in flight, one more fetch follows it, however many refreshes precede it. A failed fetch
-  /// keeps the value, and the next request tries again. A remembered failure is dropped.
+  /// The next request fetches. Until that fetch ends, other requests return the old value immediately, as long as its
+  /// age permits. If a fetch is in flight, one more fetch follows it, regardless of the number of refreshes. If the
+  /// fetch fails, the value remains, and the next request fetches again. A refresh also drops a remembered failure.
   ///
   /// ```swift
   /// let profile = Multiplexer { "Ada" }
@@ -250,7 +251,7 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
   /// ```
   ///
   /// - Returns: A reference to the same multiplexer. Its requests are answered only with values that were fetched or
-  ///   stored after this call.
+  ///   stored after this call, unless the fetch fails and the policy permits the old value.
   @inlinable
   @discardableResult
   public nonisolated func refresh() -> Self {
@@ -278,7 +279,7 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
     try await cache.flush()
   }
 
-  /// Removes the value from memory, for example when memory is short.
+  /// Removes the value from memory, for example when memory is low.
   ///
   /// `.unknown` is published. A fetch in flight continues, and its value is stored. Unwritten changes are written to
   /// the cacher.
@@ -288,8 +289,8 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
 
   /// Stores a value, which is as fresh as one that was just fetched.
   ///
-  /// It takes precedence over a fetch in flight, whose callers also get it. It satisfies all earlier refreshes and
-  /// drops a remembered failure.
+  /// The value takes precedence over the result of a fetch in flight, and the callers of that fetch get it instead. It
+  /// satisfies all earlier refreshes, and drops a remembered failure.
   ///
   /// - Parameter value: The value.
   @inlinable
@@ -299,20 +300,20 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
 
   // MARK: - Streams
 
-  /// Registers a subscriber and returns the current state of the value, followed by every change.
+  /// Registers a subscriber, which receives the current state of the value and then every change.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
   ) -> AsyncStream<LoadState<Value>> {
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber and returns the current state of the value, followed by every change.
+  /// Registers a subscriber, which receives the current state of the value and then every change.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   @inlinable
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
@@ -324,7 +325,7 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
 
   /// The current loading state of the value.
   ///
-  /// Reading it fetches nothing and does not count in the statistics.
+  /// Reading it starts no fetch, and is not counted in the statistics.
   public nonisolated var current: LoadState<Value> {
     cache.loadState(of: SingleKey(), hash: 0)
   }
@@ -336,17 +337,18 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
 
   // MARK: - Housekeeping
 
-  /// Returns the events of the multiplexer from now on, for a log.
+  /// Returns a stream of the multiplexer's events from now on, for example for a log.
   ///
   /// - Parameter bufferingPolicy: The policy for events that the reader has not read yet.
-  /// - Returns: The stream. It ends when it is dropped, its task is cancelled, or the multiplexer is released.
+  /// - Returns: The stream. It ends when it is dropped, when the task that iterates it is cancelled, or when the
+  ///   multiplexer is released.
   public nonisolated func events(
     bufferingPolicy: BufferingPolicy<CacheEvent> = .unbounded
   ) -> AsyncStream<CacheEvent> {
     cache.subscribe(bufferingPolicy: bufferingPolicy)
   }
 
-  /// The counters so far.
+  /// The statistics since the creation of the multiplexer.
   @inlinable public nonisolated var statistics: CacheStatistics {
     cache.currentStatistics
   }

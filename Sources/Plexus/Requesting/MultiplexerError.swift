@@ -57,7 +57,7 @@ extension MultiplexerError: CustomStringConvertible {
     case .storageTimedOut(let duration):
       """
       The cacher did not return within \(duration). Removed entries may still be stored, but are not used; \
-      written entries may not be stored. Call clear() or flush() again, or raise the policy's storageTimeout if \
+      written entries might not be stored. Call clear() or flush() again, or raise the policy's storageTimeout if \
       the cacher is that slow.
       """
     case .storageOverloaded:

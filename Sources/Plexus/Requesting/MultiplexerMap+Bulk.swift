@@ -2,9 +2,9 @@ extension MultiplexerMap {
   /// Creates a map that fetches several keys at once.
   ///
   /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all missing keys with one call. With a window, requests of
-  /// single keys share a call, too: the window opens with the first key, and the fetch starts when it closes or when
-  /// the batch is full. Without a window, a single key is fetched alone. A key whose callers have all left before
-  /// the fetch starts is not fetched, unless the policy says ``UnobservedFetch/finishAndStore``.
+  /// single keys share a call, too: the window opens with the first key, and the fetch starts when the window closes or
+  /// the batch is full. Without a window, a single key is fetched alone. A key whose callers have all left before the
+  /// fetch starts is not fetched, unless the policy is ``UnobservedFetch/finishAndStore``.
   ///
   /// ```swift
   /// let users = MultiplexerMap<Int, String>.bulk(window: .milliseconds(2), maximumBatchSize: 100) { ids in
@@ -17,16 +17,16 @@ extension MultiplexerMap {
   /// ```
   ///
   /// - Parameters:
-  ///   - id: The name in errors; by default, the type.
+  ///   - id: The name in errors; by default, the name of the type.
   ///   - policy: The rules for caching, and for slow and failing fetches.
   ///   - capacity: The limit for the values in memory.
-  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together. They must always be
-  ///     the same for a key.
+  ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
+  ///     always return the same tags for a key.
   ///   - clock: The clock for ages, waits and timeouts.
   ///   - window: How long the first single key of a batch waits for others.
   ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
-  ///   - onFetch: Fetches the values of several distinct keys. A key that is missing in its result fails with
-  ///     ``MultiplexerError/missingKey(_:)``. It is released with the map.
+  ///   - onFetch: A closure that fetches the values of several distinct keys. A key that is missing from its result
+  ///     fails with ``MultiplexerError/missingKey(_:)``. The closure is released with the map.
   /// - Returns: The map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, the capacity and the
   ///   window are not negative, and a batch has room for one key.
@@ -58,16 +58,16 @@ extension MultiplexerMap {
   /// itself throws, all keys of the call fail, and the retry policy applies.
   ///
   /// - Parameters:
-  ///   - id: The name in errors; by default, the type.
+  ///   - id: The name in errors; by default, the name of the type.
   ///   - policy: The rules for caching, and for slow and failing fetches.
   ///   - capacity: The limit for the values in memory.
-  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together. They must always be
-  ///     the same for a key.
+  ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
+  ///     always return the same tags for a key.
   ///   - clock: The clock for ages, waits and timeouts.
   ///   - window: How long the first single key of a batch waits for others.
   ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
-  ///   - onFetch: Fetches several distinct keys and returns a result for each. A key that is missing in its result
-  ///     fails with ``MultiplexerError/missingKey(_:)``. It is released with the map.
+  ///   - onFetch: A closure that fetches several distinct keys and returns a result for each. A key that is missing
+  ///     from its result fails with ``MultiplexerError/missingKey(_:)``. The closure is released with the map.
   /// - Returns: The map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, the capacity and the
   ///   window are not negative, and a batch has room for one key.
@@ -100,9 +100,9 @@ extension MultiplexerMap {
   /// Creates a map that fetches several keys at once and stores copies under your names.
   ///
   /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all missing keys with one call. With a window, requests of
-  /// single keys share a call, too: the window opens with the first key, and the fetch starts when it closes or when
-  /// the batch is full. Without a window, a single key is fetched alone. A key whose callers have all left before
-  /// the fetch starts is not fetched, unless the policy says ``UnobservedFetch/finishAndStore``.
+  /// single keys share a call, too: the window opens with the first key, and the fetch starts when the window closes or
+  /// the batch is full. Without a window, a single key is fetched alone. A key whose callers have all left before the
+  /// fetch starts is not fetched, unless the policy is ``UnobservedFetch/finishAndStore``.
   ///
   /// ```swift
   /// let users = MultiplexerMap<Int, String>.bulk(window: .milliseconds(2), maximumBatchSize: 100) { ids in
@@ -121,15 +121,15 @@ extension MultiplexerMap {
   ///   - capacity: The limit for the values in memory.
   ///   - cacher: Persistent storage for the values, if any. The key of an entry consists of the id and the name
   ///     of the key.
-  ///   - keyName: Returns the name of a key. Equal keys must have the same name, and different keys different names,
-  ///     since keys with one name would share a stored value.
-  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together. They must always be
-  ///     the same for a key.
+  ///   - keyName: A closure that returns the name of a key. Equal keys must have the same name, and different keys must
+  ///     have different names: keys with the same name would share a stored value.
+  ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
+  ///     always return the same tags for a key.
   ///   - clock: The clock for ages, waits and timeouts.
   ///   - window: How long the first single key of a batch waits for others.
   ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
-  ///   - onFetch: Fetches the values of several distinct keys. A key that is missing in its result fails with
-  ///     ``MultiplexerError/missingKey(_:)``. It is released with the map.
+  ///   - onFetch: A closure that fetches the values of several distinct keys. A key that is missing from its result
+  ///     fails with ``MultiplexerError/missingKey(_:)``. The closure is released with the map.
   /// - Returns: The map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, the capacity and the
   ///   window are not negative, and a batch has room for one key.
@@ -171,15 +171,15 @@ extension MultiplexerMap {
   ///   - capacity: The limit for the values in memory.
   ///   - cacher: Persistent storage for the values, if any. The key of an entry consists of the id and the name
   ///     of the key.
-  ///   - keyName: Returns the name of a key. Equal keys must have the same name, and different keys different names,
-  ///     since keys with one name would share a stored value.
-  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together. They must always be
-  ///     the same for a key.
+  ///   - keyName: A closure that returns the name of a key. Equal keys must have the same name, and different keys must
+  ///     have different names: keys with the same name would share a stored value.
+  ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
+  ///     always return the same tags for a key.
   ///   - clock: The clock for ages, waits and timeouts.
   ///   - window: How long the first single key of a batch waits for others.
   ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
-  ///   - onFetch: Fetches several distinct keys and returns a result for each. A key that is missing in its result
-  ///     fails with ``MultiplexerError/missingKey(_:)``. It is released with the map.
+  ///   - onFetch: A closure that fetches several distinct keys and returns a result for each. A key that is missing
+  ///     from its result fails with ``MultiplexerError/missingKey(_:)``. The closure is released with the map.
   /// - Returns: The map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, the capacity and the
   ///   window are not negative, and a batch has room for one key.
@@ -218,9 +218,9 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   /// Creates a map that fetches several keys at once and stores copies.
   ///
   /// ``request(_:)->[Key:Result<Value,Error>]`` fetches all missing keys with one call. With a window, requests of
-  /// single keys share a call, too: the window opens with the first key, and the fetch starts when it closes or when
-  /// the batch is full. Without a window, a single key is fetched alone. A key whose callers have all left before
-  /// the fetch starts is not fetched, unless the policy says ``UnobservedFetch/finishAndStore``.
+  /// single keys share a call, too: the window opens with the first key, and the fetch starts when the window closes or
+  /// the batch is full. Without a window, a single key is fetched alone. A key whose callers have all left before the
+  /// fetch starts is not fetched, unless the policy is ``UnobservedFetch/finishAndStore``.
   ///
   /// ```swift
   /// let users = MultiplexerMap<Int, String>.bulk(window: .milliseconds(2), maximumBatchSize: 100) { ids in
@@ -239,13 +239,13 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   ///   - capacity: The limit for the values in memory.
   ///   - cacher: Persistent storage for the values, if any. The key of an entry consists of the id and the
   ///     description of the key.
-  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together. They must always be
-  ///     the same for a key.
+  ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
+  ///     always return the same tags for a key.
   ///   - clock: The clock for ages, waits and timeouts.
   ///   - window: How long the first single key of a batch waits for others.
   ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
-  ///   - onFetch: Fetches the values of several distinct keys. A key that is missing in its result fails with
-  ///     ``MultiplexerError/missingKey(_:)``. It is released with the map.
+  ///   - onFetch: A closure that fetches the values of several distinct keys. A key that is missing from its result
+  ///     fails with ``MultiplexerError/missingKey(_:)``. The closure is released with the map.
   /// - Returns: The map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, the capacity and the
   ///   window are not negative, and a batch has room for one key.
@@ -286,13 +286,13 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   ///   - capacity: The limit for the values in memory.
   ///   - cacher: Persistent storage for the values, if any. The key of an entry consists of the id and the
   ///     description of the key.
-  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together. They must always be
-  ///     the same for a key.
+  ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
+  ///     always return the same tags for a key.
   ///   - clock: The clock for ages, waits and timeouts.
   ///   - window: How long the first single key of a batch waits for others.
   ///   - maximumBatchSize: The maximum number of keys in a batch; `nil` for no limit.
-  ///   - onFetch: Fetches several distinct keys and returns a result for each. A key that is missing in its result
-  ///     fails with ``MultiplexerError/missingKey(_:)``. It is released with the map.
+  ///   - onFetch: A closure that fetches several distinct keys and returns a result for each. A key that is missing
+  ///     from its result fails with ``MultiplexerError/missingKey(_:)``. The closure is released with the map.
   /// - Returns: The map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, the capacity and the
   ///   window are not negative, and a batch has room for one key.

@@ -2,13 +2,13 @@ extension MultiplexerMap {
   /// Creates a map.
   ///
   /// - Parameters:
-  ///   - id: The name in errors; by default, the type.
+  ///   - id: The name in errors; by default, the name of the type.
   ///   - policy: The rules for caching, and for slow and failing fetches.
   ///   - capacity: The limit for the values in memory.
-  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together. They must always be
-  ///     the same for a key.
+  ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
+  ///     always return the same tags for a key.
   ///   - clock: The clock for ages, waits and timeouts.
-  ///   - onKeyFetch: Fetches the value of a key. It is released with the map.
+  ///   - onKeyFetch: A closure that fetches the value of a key. It is released with the map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, and the capacity is
   ///   not negative.
   @inlinable
@@ -32,16 +32,16 @@ extension MultiplexerMap {
 
   /// Creates a map whose fetch receives the previous value.
   ///
-  /// The closure can ask the origin whether the value has changed, and can return a time to live.
+  /// The closure can ask the origin whether the value has changed, and can return a time to live for each value.
   ///
   /// - Parameters:
-  ///   - id: The name in errors; by default, the type.
+  ///   - id: The name in errors; by default, the name of the type.
   ///   - policy: The rules for caching, and for slow and failing fetches.
   ///   - capacity: The limit for the values in memory.
-  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together. They must always be
-  ///     the same for a key.
+  ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
+  ///     always return the same tags for a key.
   ///   - clock: The clock for ages, waits and timeouts.
-  ///   - onKeyFetch: Fetches the value of a key. It is released with the map.
+  ///   - onKeyFetch: A closure that fetches the value of a key. It is released with the map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, and the capacity is
   ///   not negative.
   @inlinable
@@ -73,12 +73,12 @@ extension MultiplexerMap {
   ///   - capacity: The limit for the values in memory.
   ///   - cacher: Persistent storage for the values, if any. The key of an entry consists of the id and the name
   ///     of the key.
-  ///   - keyName: Returns the name of a key. Equal keys must have the same name, and different keys different names,
-  ///     since keys with one name would share a stored value.
-  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together. They must always be
-  ///     the same for a key.
+  ///   - keyName: A closure that returns the name of a key. Equal keys must have the same name, and different keys must
+  ///     have different names: keys with the same name would share a stored value.
+  ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
+  ///     always return the same tags for a key.
   ///   - clock: The clock for ages, waits and timeouts.
-  ///   - onKeyFetch: Fetches the value of a key. It is released with the map.
+  ///   - onKeyFetch: A closure that fetches the value of a key. It is released with the map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, and the capacity is
   ///   not negative.
   @inlinable
@@ -106,7 +106,7 @@ extension MultiplexerMap {
 
   /// Creates a map whose fetch receives the previous value, and which stores copies under your names.
   ///
-  /// The closure can ask the origin whether the value has changed, and can return a time to live.
+  /// The closure can ask the origin whether the value has changed, and can return a time to live for each value.
   ///
   /// - Parameters:
   ///   - id: The name in errors, and the namespace of the entries in the cacher. A map without an id is named after
@@ -115,12 +115,12 @@ extension MultiplexerMap {
   ///   - capacity: The limit for the values in memory.
   ///   - cacher: Persistent storage for the values, if any. The key of an entry consists of the id and the name
   ///     of the key.
-  ///   - keyName: Returns the name of a key. Equal keys must have the same name, and different keys different names,
-  ///     since keys with one name would share a stored value.
-  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together. They must always be
-  ///     the same for a key.
+  ///   - keyName: A closure that returns the name of a key. Equal keys must have the same name, and different keys must
+  ///     have different names: keys with the same name would share a stored value.
+  ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
+  ///     always return the same tags for a key.
   ///   - clock: The clock for ages, waits and timeouts.
-  ///   - onKeyFetch: Fetches the value of a key. It is released with the map.
+  ///   - onKeyFetch: A closure that fetches the value of a key. It is released with the map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, and the capacity is
   ///   not negative.
   @inlinable
@@ -158,10 +158,10 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   ///   - capacity: The limit for the values in memory.
   ///   - cacher: Persistent storage for the values, if any. The key of an entry consists of the id and the
   ///     description of the key.
-  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together. They must always be
-  ///     the same for a key.
+  ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
+  ///     always return the same tags for a key.
   ///   - clock: The clock for ages, waits and timeouts.
-  ///   - onKeyFetch: Fetches the value of a key. It is released with the map.
+  ///   - onKeyFetch: A closure that fetches the value of a key. It is released with the map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, and the capacity is
   ///   not negative.
   @inlinable
@@ -188,7 +188,7 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
 
   /// Creates a map whose fetch receives the previous value, and which stores copies.
   ///
-  /// The closure can ask the origin whether the value has changed, and can return a time to live.
+  /// The closure can ask the origin whether the value has changed, and can return a time to live for each value.
   ///
   /// - Parameters:
   ///   - id: The name in errors, and the namespace of the entries in the cacher. A map without an id is named after
@@ -197,10 +197,10 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   ///   - capacity: The limit for the values in memory.
   ///   - cacher: Persistent storage for the values, if any. The key of an entry consists of the id and the
   ///     description of the key.
-  ///   - tagging: Returns the tags of a key, by which values are cleared and refreshed together. They must always be
-  ///     the same for a key.
+  ///   - tagging: A closure that returns the tags of a key, by which values are cleared and refreshed together. It must
+  ///     always return the same tags for a key.
   ///   - clock: The clock for ages, waits and timeouts.
-  ///   - onKeyFetch: Fetches the value of a key. It is released with the map.
+  ///   - onKeyFetch: A closure that fetches the value of a key. It is released with the map.
   /// - Precondition: The policy's expiry jitter is between 0 and 1, its timeouts are positive, and the capacity is
   ///   not negative.
   @inlinable

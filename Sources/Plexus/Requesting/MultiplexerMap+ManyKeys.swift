@@ -28,10 +28,10 @@ extension MultiplexerMap {
   /// Starts to fetch missing and stale keys, and returns immediately.
   ///
   /// Use it for keys that are likely to be requested soon, such as the next rows of a list. Keys in flight are skipped.
-  /// A map with a fetch of several keys fetches all of them with one call. The fetches run to their end, with or
+  /// A map that was created with `bulk` fetches all of them with one call. The fetches run to their end, with or
   /// without callers. Their failures are published to subscribers but not remembered: the next request fetches again.
-  /// Prefetches do not count in the ``CacheStatistics/hits``, ``CacheStatistics/misses`` and ``CacheStatistics/joins``
-  /// of the map.
+  /// Prefetches are not counted in the ``CacheStatistics/hits``, ``CacheStatistics/misses`` and
+  /// ``CacheStatistics/joins`` of the map.
   ///
   /// ```swift
   /// let users = MultiplexerMap<Int, String> { id in "user \(id)" }
@@ -47,7 +47,8 @@ extension MultiplexerMap {
   ///
   /// - Parameter keys: The keys.
   /// - Returns: A reference to the same map. Its requests of a key are answered only with values that were fetched or
-  ///   stored after the last refresh of that key up to this call.
+  ///   stored after the latest refresh of that key at the time of this call, unless the fetch fails and the policy
+  ///   permits the old value.
   @discardableResult
   public nonisolated func refresh(_ keys: some Collection<Key>) -> Self {
     Self(owner: owner, ticket: cache.refresh(keys))
@@ -55,9 +56,10 @@ extension MultiplexerMap {
 
   /// Marks the values of the keys that satisfy a condition as changed.
   ///
-  /// - Parameter isWanted: Decides about each key that is in memory or in flight. It can use the map.
+  /// - Parameter isWanted: A closure that is called for each key that is in memory or in flight. It can use the map.
   /// - Returns: A reference to the same map. Its requests of a key are answered only with values that were fetched or
-  ///   stored after the last refresh of that key up to this call.
+  ///   stored after the latest refresh of that key at the time of this call, unless the fetch fails and the policy
+  ///   permits the old value.
   @discardableResult
   public nonisolated func refresh(where isWanted: @Sendable (Key) -> Bool) -> Self {
     Self(owner: owner, ticket: cache.refresh(where: isWanted))
@@ -80,7 +82,7 @@ extension MultiplexerMap {
   /// Stored copies of keys that are neither in memory nor in flight stay. To remove those, too, clear the keys by name,
   /// or the whole map.
   ///
-  /// - Parameter isWanted: Decides about each key that is in memory or in flight. It can use the map.
+  /// - Parameter isWanted: A closure that is called for each key that is in memory or in flight. It can use the map.
   /// - Throws: A ``CacherError`` that names the stored copies that may still exist. This map does not use them, and
   ///   tries to remove them again at the next ``flush()`` or `clear`.
   public nonisolated func clear(where isWanted: @Sendable (Key) -> Bool) async throws {

@@ -1,12 +1,12 @@
 extension MultiplexerMap {
-  /// Removes the values of the keys that have one of some tags, like ``clear(_:)-(Key)``.
+  /// Removes the values of the keys with at least one of the given tags, like ``clear(_:)-(Key)``.
   ///
   /// All of them are removed from memory, and their fetches are detached, before this call suspends. The call takes
-  /// time in proportion to their number, whatever the size of the map. When it returns, the stored copies of values
+  /// time proportional to their number, regardless of the size of the map. When it returns, the stored copies of values
   /// that were in memory are removed. A copy that exists only in storage is checked when it is read next: if it is
-  /// older than this call, it is not used, and is removed. The map remembers that only until it is released, and a
-  /// program that ends earlier keeps such copies. To sign out, call ``clear()``. A ``SharedCacher`` removes all of them,
-  /// for all processes.
+  /// older than this call, it is not used, and is removed. The map remembers the call only until it is released: copies
+  /// that have not been read by then remain. To sign out, call ``clear()``. A ``SharedCacher`` removes all of them, for
+  /// all processes.
   ///
   /// - Parameter tags: The tags. The closure passed at the creation of the map assigns them to keys.
   /// - Throws: A ``CacherError`` that names the stored copies that may still exist. This map does not use them, and
@@ -15,13 +15,14 @@ extension MultiplexerMap {
     try await cache.clear(tags: tags)
   }
 
-  /// Marks the values of the keys that have one of some tags as changed, like ``refresh(_:)-(Key)``.
+  /// Marks the values of the keys with at least one of the given tags as changed, like ``refresh(_:)-(Key)``.
   ///
   /// A stored copy that is older than this call is stale when it is read.
   ///
   /// - Parameter tags: The tags. The closure passed at the creation of the map assigns them to keys.
   /// - Returns: A reference to the same map. Its requests of a key are answered only with values that were fetched or
-  ///   stored after the last refresh of that key up to this call.
+  ///   stored after the latest refresh of that key at the time of this call, unless the fetch fails and the policy
+  ///   permits the old value.
   @discardableResult
   public nonisolated func refresh(tags: Set<CacheTag>) -> Self {
     Self(owner: owner, ticket: cache.refresh(tags: tags))

@@ -13,8 +13,8 @@ extension MultiplexerMap {
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - body: Changes the value. It runs without a lock, and again if another task has replaced the value meanwhile.
-  ///     It must not replace the value of the same key each time that it runs.
+  ///   - body: A closure that changes the value. It runs without a lock, and again if another task has replaced the
+  ///     value meanwhile. It must not replace the value of the same key every time it runs.
   /// - Returns: The changed value; `nil` if there is no value in memory, in which case `body` does not run.
   /// - Throws: The error of `body`, which leaves the value unchanged.
   @inlinable
@@ -50,9 +50,9 @@ extension MultiplexerMap {
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - change: Changes the value. It runs without a lock, and possibly several times. It does not run without a
-  ///     value.
-  ///   - commit: Makes the change at the origin. It runs once, with or without a value.
+  ///   - change: A closure that changes the value. It runs without a lock, and possibly several times. It does not run
+  ///     without a value.
+  ///   - commit: A closure that makes the change at the origin. It runs once, with or without a value.
   /// - Returns: The result of `commit`.
   /// - Throws: The error of `commit`.
   @inlinable
@@ -77,9 +77,9 @@ extension Multiplexer {
   /// For details, see ``MultiplexerMap/update(_:optimistically:commit:)``.
   ///
   /// - Parameters:
-  ///   - change: Changes the value. It runs without a lock, and possibly several times. It does not run without a
-  ///     value.
-  ///   - commit: Makes the change at the origin. It runs once, with or without a value.
+  ///   - change: A closure that changes the value. It runs without a lock, and possibly several times. It does not run
+  ///     without a value.
+  ///   - commit: A closure that makes the change at the origin. It runs once, with or without a value.
   /// - Returns: The result of `commit`.
   /// - Throws: The error of `commit`.
   @inlinable
@@ -95,8 +95,8 @@ extension Multiplexer {
   ///
   /// For details, see ``MultiplexerMap/update(_:_:)``.
   ///
-  /// - Parameter body: Changes the value. It runs without a lock, and again if another task has replaced the value
-  ///   meanwhile.
+  /// - Parameter body: A closure that changes the value. It runs without a lock, and again if another task has replaced
+  ///   the value meanwhile.
   /// - Returns: The changed value; `nil` if there is no value in memory, in which case `body` does not run.
   /// - Throws: The error of `body`, which leaves the value unchanged.
   @inlinable
@@ -120,8 +120,8 @@ extension MultiplexerMap.Entry {
   ///
   /// For details, see ``MultiplexerMap/update(_:_:)``.
   ///
-  /// - Parameter body: Changes the value. It runs without a lock, and again if another task has replaced the value
-  ///   meanwhile.
+  /// - Parameter body: A closure that changes the value. It runs without a lock, and again if another task has replaced
+  ///   the value meanwhile.
   /// - Returns: The changed value; `nil` if there is no value in memory, in which case `body` does not run.
   /// - Throws: The error of `body`, which leaves the value unchanged.
   @inlinable
@@ -135,9 +135,9 @@ extension MultiplexerMap.Entry {
   /// For details, see ``MultiplexerMap/update(_:optimistically:commit:)``.
   ///
   /// - Parameters:
-  ///   - change: Changes the value. It runs without a lock, and possibly several times. It does not run without a
-  ///     value.
-  ///   - commit: Makes the change at the origin. It runs once, with or without a value.
+  ///   - change: A closure that changes the value. It runs without a lock, and possibly several times. It does not run
+  ///     without a value.
+  ///   - commit: A closure that makes the change at the origin. It runs once, with or without a value.
   /// - Returns: The result of `commit`.
   /// - Throws: The error of `commit`.
   @discardableResult

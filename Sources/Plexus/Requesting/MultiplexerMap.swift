@@ -1,6 +1,6 @@
 /// A cache of values by key, with at most one fetch in flight per key.
 ///
-/// Any number of tasks can request a key. They all wait for the same fetch. Afterwards, the value is returned from
+/// Any number of tasks can request a key. All of them wait for the same fetch. Afterwards, the value is returned from
 /// memory, without suspending, until its time to live has passed. Keys do not delay each other.
 ///
 /// ```swift
@@ -10,18 +10,19 @@
 /// print(name)
 /// ```
 ///
-/// Failures, cancellation, refreshing, clearing, storing and release are described at ``Multiplexer`` and apply to each
-/// key.
+/// Failures, cancellation, refreshing, clearing, storing and release work for each key as described for
+/// ``Multiplexer``.
 ///
 /// ## Subscribing
 ///
-/// A subscriber of a key receives its current loading state first, and then every change. Subscribing does not fetch,
-/// except for a live subscription: see ``Entry/subscribe(refetching:bufferingPolicy:)``. The failed state of a key
-/// that has neither a value nor subscribers is not kept indefinitely: it eventually becomes `.unknown`.
+/// A subscriber of a key receives the current loading state of its value first, and then every change. By default, a
+/// slow subscriber skips to the newest state. Subscribing does not fetch, except for a live subscription: see
+/// ``Entry/subscribe(refetching:bufferingPolicy:)``. The failed state of a key that has neither a value nor subscribers
+/// is not kept indefinitely: it eventually becomes `.unknown`.
 ///
 /// ## Keys
 ///
-/// Keys can have any `Hashable` and `Sendable` type; integers and strings are the fastest. The map calls `hash(into:)`
+/// Keys can be of any `Hashable` and `Sendable` type; integers and strings are the fastest. The map calls `hash(into:)`
 /// with no lock held, but compares keys with a lock held: the `==` of the type must be fast and must not use the map.
 ///
 /// ## Topics
@@ -104,7 +105,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
 
   // MARK: - Requests
 
-  /// Returns the value of a key, immediately if it is fresh, otherwise after the fetch that all callers share.
+  /// Returns the value of a key: immediately if it is fresh, otherwise after a fetch that all callers share.
   ///
   /// - Parameter key: The key.
   /// - Returns: The value.
@@ -130,7 +131,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
 
   /// Returns the value of a key in memory, fresh or stale.
   ///
-  /// Reading it fetches nothing and does not count in the statistics.
+  /// The call starts no fetch, and is not counted in the statistics.
   ///
   /// - Parameter key: The key.
   /// - Returns: The value, if any.
@@ -141,8 +142,8 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
 
   /// Returns the values of several keys, as if all of them were requested at the same time.
   ///
-  /// Fresh values are returned from memory, fetches in flight are joined, and only missing values are fetched: by one
-  /// fetch if the map has a fetch of several keys. Keys fail independently. If the calling task is cancelled, every key
+  /// Fresh values are returned from memory, fetches in flight are joined, and only the remaining keys are fetched: with
+  /// one call if the map was created with `bulk`. Keys fail independently. If the calling task is cancelled, every key
   /// that has to wait fails immediately with a `CancellationError`.
   ///
   /// ```swift
@@ -156,8 +157,8 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   /// ```
   ///
   /// - Parameter keys: The keys. A repeated key is requested once.
-  /// - Returns: The value of each key, or the error that ``request(_:)->Value`` would throw. A key that is missing in
-  ///   the result of a fetch of several keys fails with ``MultiplexerError/missingKey(_:)``.
+  /// - Returns: The value of each key, or the error that ``request(_:)->Value`` would throw. A key for which a bulk
+  ///   fetch returns nothing fails with ``MultiplexerError/missingKey(_:)``.
   @inlinable
   public nonisolated func request(
     _ keys: some Collection<Key> & Sendable
@@ -179,8 +180,8 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
 
   /// Stores the value of a key, which is as fresh as one that was just fetched.
   ///
-  /// It takes precedence over a fetch of the key in flight, whose callers also get it. It satisfies all earlier
-  /// refreshes and drops a remembered failure.
+  /// The value takes precedence over the result of a fetch in flight, and the callers of that fetch get it instead. It
+  /// satisfies all earlier refreshes of the key, and drops a remembered failure.
   ///
   /// - Parameters:
   ///   - value: The value.
@@ -196,7 +197,8 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
   ///
   /// - Parameter key: The key.
   /// - Returns: A reference to the same map. Its requests of a key are answered only with values that were fetched or
-  ///   stored after the last refresh of that key up to this call.
+  ///   stored after the latest refresh of that key at the time of this call, unless the fetch fails and the policy
+  ///   permits the old value.
   @inlinable
   @discardableResult
   public nonisolated func refresh(_ key: Key) -> Self {
@@ -205,11 +207,11 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
 
   /// Marks the values of all keys as changed at their origin.
   ///
-  /// Nothing is fetched until it is requested, except for keys in flight. The call takes time in proportion to the
-  /// number of keys.
+  /// A key with a fetch in flight is fetched once more after it; other keys are fetched when they are requested. The
+  /// call takes time proportional to the number of keys.
   ///
   /// - Returns: A reference to the same map. Its requests are answered only with values that were fetched or stored
-  ///   after this call.
+  ///   after this call, unless the fetch fails and the policy permits the old value.
   @discardableResult
   public nonisolated func refreshAll() -> Self {
     Self(owner: owner, ticket: cache.refreshAll())
@@ -249,7 +251,7 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
     try await cache.flush()
   }
 
-  /// Removes all values from memory, for example when memory is short.
+  /// Removes all values from memory, for example when memory is low.
   ///
   /// `.unknown` is published. Fetches in flight continue, and their values are stored. Unwritten changes are written to
   /// the cacher.
@@ -259,12 +261,12 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
 
   // MARK: - Streams
 
-  /// Registers a subscriber of a key and returns its current state, followed by every change.
+  /// Registers a subscriber of a key, which receives the current state of its value and then every change.
   ///
   /// - Parameters:
   ///   - key: The key.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe(
     to key: Key,
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
@@ -272,12 +274,12 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
     AsyncStream(subscription(to: key, bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber of a key and returns its current state, followed by every change.
+  /// Registers a subscriber of a key, which receives the current state of its value and then every change.
   ///
   /// - Parameters:
   ///   - key: The key.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   @inlinable
   public nonisolated func subscription(
     to key: Key,
@@ -298,17 +300,18 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
 
   // MARK: - Housekeeping
 
-  /// Returns the events of all keys from now on, for a log.
+  /// Returns a stream of the events of all keys from now on, for example for a log.
   ///
   /// - Parameter bufferingPolicy: The policy for events that the reader has not read yet.
-  /// - Returns: The stream. It ends when it is dropped, its task is cancelled, or the map is released.
+  /// - Returns: The stream. It ends when it is dropped, when the task that iterates it is cancelled, or when the map is
+  ///   released.
   public nonisolated func events(
     bufferingPolicy: BufferingPolicy<CacheEvent> = .unbounded
   ) -> AsyncStream<CacheEvent> {
     cache.subscribe(bufferingPolicy: bufferingPolicy)
   }
 
-  /// The counters of all keys so far.
+  /// The statistics of all keys since the creation of the map.
   @inlinable public nonisolated var statistics: CacheStatistics {
     cache.currentStatistics
   }

@@ -124,9 +124,9 @@ public final actor MuxRepository {
     members().count
   }
 
-  /// The counters of the members that are alive, by id.
+  /// The statistics of the members that are alive, by id.
   ///
-  /// Counters of members with equal ids are added. A member without an id is named after its type.
+  /// Statistics of members with equal ids are added. A member without an id is named after its type.
   public nonisolated var statistics: [String: CacheStatistics] {
     var sums: [String: CacheStatistics] = [:]
     for member in members() {
@@ -150,7 +150,7 @@ public final actor MuxRepository {
     try await clear(members(), released: registry.withLock { $0.released })
   }
 
-  /// Forgets what the members hold, in memory and stored, with a guarantee for other processes.
+  /// Removes the values of all members from memory and storage, with a guarantee for other processes.
   ///
   /// It does what ``clearAll()`` does. With ``ClearReach/here`` the entries of shared cachers stay, and with
   /// ``ClearReach/everywhere`` it also waits until no process uses its copies of them.
@@ -208,7 +208,7 @@ public final actor MuxRepository {
     guard failures.isEmpty else { throw MuxRepositoryError(failures: failures) }
   }
 
-  /// Removes the values of all members that have one of some tags, from memory and storage.
+  /// Removes the values of all members with at least one of the given tags from memory and storage.
   ///
   /// All members drop them before the first stored copy is removed. For the effect on a member, see
   /// ``MultiplexerMap/clear(tags:)``. Stored copies of released members are not removed; ``clearAll()`` removes them.
@@ -219,13 +219,13 @@ public final actor MuxRepository {
     try await Self.clear(members(), tags: tags)
   }
 
-  /// Removes the values of all members that have one of some tags, with a guarantee for other processes.
+  /// Removes the values of all members with at least one of the given tags, with a guarantee for other processes.
   ///
   /// It does what ``clear(tags:)`` does. With ``ClearReach/here`` the entries of shared cachers stay, and with
-  /// ``ClearReach/everywhere`` it also waits until no process uses its copies of them. Each process confirms its other
-  /// copies of the members, too, before it uses them again.
+  /// ``ClearReach/everywhere`` it also waits until no process uses its copies of them. Before a process uses its other
+  /// copies of the members again, it confirms them, too.
   ///
-  /// A shared cacher removes every entry with one of the tags, also if no process has its key in memory.
+  /// A shared cacher removes every entry with one of the tags, even if no process has its key in memory.
   ///
   /// - Parameters:
   ///   - tags: The tags.

@@ -102,8 +102,9 @@ public struct Middleware<State: Sendable, Action: Sendable>: Sendable {
 
     /// Starts an effect, which is asynchronous work caused by an action.
     ///
-    /// It runs in its own task, off every actor and apart from the dispatching task: neither the cancellation nor the
-    /// task-local values of that task reach it. It is cancelled when the store is released, and not started after that.
+    /// It runs in its own task, outside any actor and separate from the dispatching task: neither the cancellation nor
+    /// the task-local values of that task reach it. It is cancelled when the store is released, and not started after
+    /// that.
     ///
     /// - Parameter effect: The effect. It can use the context, which does not keep the store alive.
     public func run(_ effect: @escaping @concurrent @Sendable () async -> Void) {

@@ -6,7 +6,8 @@ extension PageStore {
   /// - Parameters:
   ///   - path: The path to the part.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream, which ends with the page store. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream, which ends with the page store. Dropping it or cancelling the task that iterates it ends
+  ///   the subscription.
   @inlinable
   public nonisolated func changes<V: Equatable & Sendable>(
     of path: any KeyPath<PageState, V> & Sendable,
@@ -22,7 +23,8 @@ extension PageStore {
   /// - Parameters:
   ///   - select: Derives the value. It is called on the dispatching thread, with no lock held.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream, which ends with the page store. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream, which ends with the page store. Dropping it or cancelling the task that iterates it ends
+  ///   the subscription.
   @inlinable
   public nonisolated func changes<V: Equatable & Sendable>(
     of select: @escaping @Sendable (PageState) -> V,
@@ -38,7 +40,8 @@ extension PageStore {
   /// - Parameters:
   ///   - path: The path to the part.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription. It ends with the page store, when it is dropped, or when its task is cancelled.
+  /// - Returns: The subscription. It ends with the page store, when it is dropped, or when the task that iterates it is
+  ///   cancelled.
   @inlinable
   public nonisolated func subscription<V: Equatable & Sendable>(
     toChangesOf path: any KeyPath<PageState, V> & Sendable,
@@ -54,7 +57,8 @@ extension PageStore {
   /// - Parameters:
   ///   - select: Derives the value. It is called on the dispatching thread, with no lock held.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription. It ends with the page store, when it is dropped, or when its task is cancelled.
+  /// - Returns: The subscription. It ends with the page store, when it is dropped, or when the task that iterates it is
+  ///   cancelled.
   @inlinable
   public nonisolated func subscription<V: Equatable & Sendable>(
     toChangesOf select: @escaping @Sendable (PageState) -> V,
@@ -70,7 +74,8 @@ extension PageStore {
   /// - Parameters:
   ///   - path: The path to the part.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream, which ends with the page store. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream, which ends with the page store. Dropping it or cancelling the task that iterates it ends
+  ///   the subscription.
   @inlinable
   public nonisolated func changes<V: Equatable & Sendable>(
     ofApp path: any KeyPath<AppState, V> & Sendable,
@@ -86,7 +91,8 @@ extension PageStore {
   /// - Parameters:
   ///   - select: Derives the value. It is called on the dispatching thread, with no lock held.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream, which ends with the page store. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream, which ends with the page store. Dropping it or cancelling the task that iterates it ends
+  ///   the subscription.
   @inlinable
   public nonisolated func changes<V: Equatable & Sendable>(
     ofApp select: @escaping @Sendable (AppState) -> V,
@@ -102,7 +108,8 @@ extension PageStore {
   /// - Parameters:
   ///   - path: The path to the part.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription. It ends with the page store, when it is dropped, or when its task is cancelled.
+  /// - Returns: The subscription. It ends with the page store, when it is dropped, or when the task that iterates it is
+  ///   cancelled.
   @inlinable
   public nonisolated func subscription<V: Equatable & Sendable>(
     toChangesOfApp path: any KeyPath<AppState, V> & Sendable,
@@ -118,7 +125,8 @@ extension PageStore {
   /// - Parameters:
   ///   - select: Derives the value. It is called on the dispatching thread, with no lock held.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription. It ends with the page store, when it is dropped, or when its task is cancelled.
+  /// - Returns: The subscription. It ends with the page store, when it is dropped, or when the task that iterates it is
+  ///   cancelled.
   @inlinable
   public nonisolated func subscription<V: Equatable & Sendable>(
     toChangesOfApp select: @escaping @Sendable (AppState) -> V,

@@ -138,20 +138,20 @@ public final actor PageStore<
     await engine.dispatchAndWait(action)
   }
 
-  /// Registers a subscriber and returns both states, followed by every change of either.
+  /// Registers a subscriber, which receives both states and then every change of either.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<Element> = .bufferingNewest(1)
   ) -> AsyncStream<Element> {
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber and returns both states, followed by every change of either.
+  /// Registers a subscriber, which receives both states and then every change of either.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<Element> = .bufferingNewest(1)
   ) -> Subscription<Element> {

@@ -118,8 +118,8 @@ public final actor StateConsumer<State: Sendable> {
   /// Consumes every element of a broadcaster, from the current state on.
   ///
   /// The current state has been evaluated when this method returns, unless another one is being evaluated; a closure
-  /// that is added afterwards is late. A task off every actor evaluates the following states. Elements of a source that
-  /// was followed before are dropped.
+  /// that is added afterwards is late. A task outside any actor evaluates the following states. Elements of a source
+  /// that was followed before are dropped.
   ///
   /// Following ends when the broadcaster ends, the consumer is released, or another one is followed. The consumer does
   /// not keep the broadcaster alive. To follow a ``PageStore``, use a consumer of both states, `StateConsumer<(app:

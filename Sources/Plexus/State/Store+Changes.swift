@@ -1,16 +1,17 @@
 extension Store {
   /// Registers a subscriber to the changes of a part of the state, selected by a key path.
   ///
-  /// The first element has the current value, and `nil` as the old one. It is followed by every real change with the
-  /// exact previous value, however many actions lie between. An action that leaves the value equal causes no element.
-  /// While an action is processed, the current value is the one after it.
+  /// The first element has the current value, and `nil` as the old one. Every further element is an actual change with
+  /// the exact previous value, regardless of the number of actions in between. An action that leaves the value equal
+  /// causes no element. While an action is being processed, the value after that action counts as the current one.
   ///
   /// All subscribers to the same key path share one evaluation per action.
   ///
   /// - Parameters:
   ///   - path: The path to the part.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream, which ends with the store. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream, which ends with the store. Dropping it or cancelling the task that iterates it ends the
+  ///   subscription.
   @inlinable
   public nonisolated func changes<V: Equatable & Sendable>(
     of path: any KeyPath<State, V> & Sendable,
@@ -21,15 +22,16 @@ extension Store {
 
   /// Registers a subscriber to the changes of a value that is derived from the state.
   ///
-  /// The first element has the current value, and `nil` as the old one. It is followed by every real change with the
-  /// exact previous value, however many actions lie between. An action that leaves the value equal causes no element.
-  /// While an action is processed, the current value is the one after it.
+  /// The first element has the current value, and `nil` as the old one. Every further element is an actual change with
+  /// the exact previous value, regardless of the number of actions in between. An action that leaves the value equal
+  /// causes no element. While an action is being processed, the value after that action counts as the current one.
   ///
   /// - Parameters:
-  ///   - select: Derives the value. It is called once now, or after the action that is being processed, and once per
-  ///     action, on the dispatching thread, with no lock held.
+  ///   - select: A closure that derives the value. It is called once now, or after the action that is being processed,
+  ///     and then once per action, on the dispatching thread, with no lock held.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream, which ends with the store. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream, which ends with the store. Dropping it or cancelling the task that iterates it ends the
+  ///   subscription.
   @inlinable
   public nonisolated func changes<V: Equatable & Sendable>(
     of select: @escaping @Sendable (State) -> V,
@@ -45,7 +47,8 @@ extension Store {
   /// - Parameters:
   ///   - path: The path to the part.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription. It ends with the store, when it is dropped, or when its task is cancelled.
+  /// - Returns: The subscription. It ends with the store, when it is dropped, or when the task that iterates it is
+  ///   cancelled.
   @inlinable
   public nonisolated func subscription<V: Equatable & Sendable>(
     toChangesOf path: any KeyPath<State, V> & Sendable,
@@ -59,9 +62,10 @@ extension Store {
   /// For details, see ``changes(of:bufferingPolicy:)-((State)->V,_)``.
   ///
   /// - Parameters:
-  ///   - select: Derives the value.
+  ///   - select: A closure that derives the value.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription. It ends with the store, when it is dropped, or when its task is cancelled.
+  /// - Returns: The subscription. It ends with the store, when it is dropped, or when the task that iterates it is
+  ///   cancelled.
   @inlinable
   public nonisolated func subscription<V: Equatable & Sendable>(
     toChangesOf select: @escaping @Sendable (State) -> V,
@@ -73,10 +77,10 @@ extension Store {
   /// Creates a store for one screen, which keeps this store alive.
   ///
   /// - Parameters:
-  ///   - initial: Derives the initial state of the page. It is called once, before this method returns.
-  ///   - middleware: The middleware that every action of the page passes before the reducer, in order.
-  ///   - reducer: Applies an action of the page to the state of the page.
-  /// - Returns: The page store, which lives as long as its owner keeps it.
+  ///   - initial: A closure that derives the initial state of the page. It is called once, before this method returns.
+  ///   - middleware: The middleware through which every action of the page passes before the reducer, in this order.
+  ///   - reducer: A function that applies an action of the page to the state of the page.
+  /// - Returns: The page store, which is released with its last reference.
   @inlinable
   public nonisolated func page<P: Sendable, A: Sendable>(
     _ initial: (State) -> P,

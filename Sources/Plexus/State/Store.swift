@@ -1,7 +1,7 @@
 /// A Redux-style store: a state that only actions change, with middleware and subscriptions.
 ///
-/// An action passes the middleware and the reducer, and the new state is published to the subscribers, before
-/// the next action begins. You can dispatch from any thread or actor: dispatching is synchronous, without a hop.
+/// An action passes through the middleware and the reducer, and the new state is published to the subscribers, before
+/// the next action is processed. You can dispatch from any thread or actor: dispatching is synchronous, without a hop.
 ///
 /// ```swift
 /// struct Counter: Sendable, Equatable { var count = 0 }
@@ -24,28 +24,28 @@
 /// ## Order
 ///
 /// Actions have one order, which is the same for every subscriber. An action has been reduced when
-/// ``dispatch(_:)`` returns, unless the store is busy. The store is busy while an action is processed, by
-/// another thread or further up the stack (a reducer, middleware or a selector dispatches), and while another
-/// thread begins or ends a subscription to changes. The action is then queued, and the thread that drains the
-/// queue processes it in order. Actions are never nested, and no thread waits. A thread processes the actions of
-/// others for about a millisecond, and leaves the rest to the next call or to a task.
+/// ``dispatch(_:)`` returns, unless the store is busy. The store is busy while an action is being processed, by another
+/// thread or further up the call stack (a reducer, middleware or a selector dispatches), and while another thread
+/// begins or ends a subscription to changes. The action is then queued, and the thread that drains the queue processes
+/// it in order. Actions are never nested, and no thread waits. A thread processes the actions of other threads for
+/// about a millisecond, and leaves the rest to the next call or to a task.
 ///
 /// ## States and changes
 ///
-/// ``subscribe(bufferingPolicy:)`` delivers the current state, and then the state after every action that
-/// reached the reducer, even if it is unchanged.
-/// ``changes(of:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)`` delivers only changes of a part of the state,
-/// each with the exact previous value.
+/// ``subscribe(bufferingPolicy:)`` delivers the current state, and then the state after every action that reached the
+/// reducer, even if it is unchanged. By default, a slow subscriber skips to the newest state.
+/// ``changes(of:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)`` delivers only changes of a part of the state, each
+/// with the exact previous value.
 ///
 /// ## Effects
 ///
-/// ``Middleware`` starts asynchronous work, which is cancelled when the store is released.
+/// ``Middleware`` can start asynchronous work, which is cancelled when the store is released.
 ///
 /// ## Release
 ///
-/// Releasing the last reference to a store cancels its effects, and ends its streams after the elements that
-/// were sent before. Queued actions are still processed, without effects. Streams, handlers, tokens and effects
-/// do not keep a store alive; a ``PageStore`` and a caller that waits in ``dispatchAndWait(_:)`` do.
+/// Releasing the last reference to a store cancels its effects, and ends its streams after the elements that were sent
+/// before the release. Queued actions are still processed, without effects. Streams, handlers, tokens and effects do
+/// not keep a store alive; a ``PageStore`` and a caller that waits in ``dispatchAndWait(_:)`` do.
 ///
 /// ## Topics
 ///
@@ -83,8 +83,8 @@ public final actor Store<State: Sendable, Action: Sendable>: StatefulBroadcaster
   ///
   /// - Parameters:
   ///   - initialState: The state before the first action.
-  ///   - middleware: The middleware that every action passes before the reducer, in this order.
-  ///   - reducer: The function that applies an action to the state.
+  ///   - middleware: The middleware through which every action passes before the reducer, in this order.
+  ///   - reducer: A function that applies an action to the state.
   @inlinable
   public init(
     _ initialState: State,
@@ -112,12 +112,12 @@ public final actor Store<State: Sendable, Action: Sendable>: StatefulBroadcaster
 
   /// Dispatches an action.
   ///
-  /// When this returns, the action has passed the middleware and the reducer, and the new state has been
-  /// published. If the store is busy, the action is queued instead: if another action is being processed, on
-  /// this thread (a reducer, middleware or a selector dispatches) or on another one, or if another thread
-  /// begins or ends a subscription to changes. A queued action is processed after earlier ones, by that
-  /// thread, by a later call or by a task. For the same reason this call can process actions that other
-  /// threads dispatch meanwhile, for about a millisecond.
+  /// When this method returns, the action has passed through the middleware and the reducer, and the new state has been
+  /// published. If the store is busy, the action is queued instead: while another action is being processed, on this
+  /// thread (a reducer, middleware or a selector dispatches) or on another one, and while another thread begins or ends
+  /// a subscription to changes. A queued action is processed after earlier ones, by the thread that keeps the store
+  /// busy, by a later call or by a task. Conversely, this call can process actions that other threads dispatch
+  /// meanwhile, for about a millisecond.
   ///
   /// - Parameter action: The action to dispatch.
   @inlinable
@@ -127,32 +127,32 @@ public final actor Store<State: Sendable, Action: Sendable>: StatefulBroadcaster
 
   /// Dispatches an action and waits until its effects have ended.
   ///
-  /// This waits for the action itself, the effects started with its context, the actions dispatched with
-  /// that context, and so on: the last action that an effect dispatches has been reduced when this returns.
-  /// If an effect never ends, this waits until the calling task is cancelled.
+  /// This method waits for the action itself, the effects started with its context, the actions dispatched with that
+  /// context, and so on: when it returns, the last action that an effect dispatches has been reduced. If an effect
+  /// never ends, it waits until the calling task is cancelled.
   ///
-  /// If the calling task is cancelled, this returns immediately; the action and its effects continue. A task
-  /// that is already cancelled still dispatches the action.
+  /// If the calling task is cancelled, the method returns immediately; the action and its effects continue. A task that
+  /// is already cancelled still dispatches the action.
   ///
   /// - Parameter action: The action to dispatch.
   public nonisolated func dispatchAndWait(_ action: Action) async {
     await engine.dispatchAndWait(action)
   }
 
-  /// Registers a subscriber and returns the current state, followed by the state after every action.
+  /// Registers a subscriber, which receives the current state and then the state after every action.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<State> = .bufferingNewest(1)
   ) -> AsyncStream<State> {
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber and returns the current state, followed by the state after every action.
+  /// Registers a subscriber, which receives the current state and then the state after every action.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   @inlinable
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<State> = .bufferingNewest(1)

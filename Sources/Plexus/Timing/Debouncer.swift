@@ -1,6 +1,6 @@
-/// A debouncer that fires once after the last of many touches.
+/// A timer that fires once after the last of many touches.
 ///
-/// Call ``touch()`` for each event. The debouncer fires when no touch has followed for the delay: subscribers
+/// Call ``touch()`` for each event. The debouncer fires when the delay has passed without a further touch: subscribers
 /// receive an element, and the action, if any, runs.
 ///
 /// ```swift
@@ -11,16 +11,15 @@
 /// debouncer.touch()  // only this one counts
 /// ```
 ///
-/// A touch is synchronous, can be made from any thread or actor, and does not create a task each time:
-/// while a firing is pending, one task sleeps, and touches move its deadline. No task exists while nothing is
-/// pending.
+/// A touch is synchronous and possible from any thread or actor. It does not create a task each time: while a firing is
+/// pending, a single task sleeps, and touches move its deadline. While no firing is pending, no task sleeps.
 ///
 /// ## When it fires
 ///
-/// A firing is due when the delay has passed since the last touch. With a maximum delay, it is due at the
-/// latest when that time has passed since it became pending; a delay longer than the maximum is shortened to it. With `leading`, a touch after a quiet period of at least the delay fires
-/// immediately, and another firing follows only after a further touch. A delay of zero or less fires at
-/// every touch, before `touch()` returns.
+/// A firing is due when the delay has passed since the last touch. With a maximum delay, it is due at the latest when
+/// that time has passed since it became pending; a longer delay is shortened to the maximum. With `leading`, a touch
+/// after a quiet period of at least the delay fires immediately, and another firing follows only after a further touch.
+/// A delay of zero or less fires at every touch, before `touch()` returns.
 ///
 /// A touch does not postpone a firing that was already due, even if it has not happened yet.
 ///
@@ -28,16 +27,16 @@
 ///
 /// Elements are sent first: when an action begins, its element is in the buffer of every subscriber. Runs of the
 /// action never overlap. Any number of firings during a run cause one further run after it. If a run never
-/// ends, the action is not called again, but subscribers still receive elements. The action runs in a separate
-/// task, off every actor, and must handle its errors, because it cannot throw.
+/// ends, the action is not called again, but subscribers still receive elements. The action runs in a separate task,
+/// outside any actor. It cannot throw, and must handle its errors.
 ///
 /// An action that uses its debouncer must capture it weakly; a strong capture is a reference cycle.
 ///
 /// ## Cancellation
 ///
-/// Cancelling the task that creates or touches a debouncer has no effect on it. ``cancel()`` drops the pending
-/// firing. Releasing the last reference drops it, too, cancels the task of a running action, ends the
-/// streams and releases the action.
+/// Cancelling the task that creates or touches a debouncer has no effect on it. ``cancel()`` drops the pending firing.
+/// So does releasing the last reference, which also cancels the task of a running action, ends the streams and releases
+/// the action.
 ///
 /// ## Clocks
 ///
@@ -60,7 +59,7 @@
 /// - ``subscription(bufferingPolicy:)``
 /// - ``subscriberCount``
 public final actor Debouncer: Broadcaster {
-  /// The element type: a firing carries no value.
+  /// The type of the elements: a firing has no value.
   public typealias Element = Void
 
   let core: FiringCore<DebounceState, Void>
@@ -94,7 +93,7 @@ public final actor Debouncer: Broadcaster {
 
   /// Starts or postpones a firing.
   ///
-  /// Returns without waiting and can be called from any thread or actor.
+  /// You can call this method from any thread or actor. It returns without waiting.
   public nonisolated func touch() {
     core.touch()
   }
@@ -109,36 +108,36 @@ public final actor Debouncer: Broadcaster {
 
   /// Fires if a firing is pending, and waits until the action has run for all firings so far.
   ///
-  /// Waits for a running action even if nothing is pending. Returns immediately if there is neither. The wait
-  /// ends early if the awaited run is dropped by ``cancel()`` or the calling task is cancelled; the pending
-  /// firing has happened even then. Inside the action, and inside a fetch or another action that the action
-  /// waits for, it fires but does not wait, which would be a deadlock.
+  /// If nothing is pending, this method still waits for a running action; if none is running, it returns immediately.
+  /// The wait ends early if ``cancel()`` drops the awaited run or the calling task is cancelled; even then, the pending
+  /// firing has happened. Inside the action, and inside a fetch or another action that the action waits for, the method
+  /// fires but does not wait, because waiting would cause a deadlock.
   public nonisolated func flush() async {
     await core.flush()
     withExtendedLifetime(self) {}
   }
 
-  /// Subscribes to the firings from now on.
+  /// Registers a subscriber, which receives the firings from now on.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<Void> = .unbounded
   ) -> AsyncStream<Void> {
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
 
-  /// Subscribes to the firings from now on.
+  /// Registers a subscriber, which receives the firings from now on.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<Void> = .unbounded
   ) -> Subscription<Void> {
     hub.subscription(bufferingPolicy: bufferingPolicy)
   }
 
-  /// The current number of subscribers, including handlers.
+  /// The current number of subscribers, including streams and handlers.
   public nonisolated var subscriberCount: Int {
     hub.subscriberCount
   }

@@ -112,20 +112,20 @@ public final actor DebouncerVar<Value: Equatable & Sendable>: Broadcaster {
     withExtendedLifetime(self) {}
   }
 
-  /// Subscribes to the values fired from now on.
+  /// Registers a subscriber, which receives the values that are fired from now on.
   ///
   /// - Parameter bufferingPolicy: The policy for values that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<Value> = .unbounded
   ) -> AsyncStream<Value> {
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
 
-  /// Subscribes to the values fired from now on.
+  /// Registers a subscriber, which receives the values that are fired from now on.
   ///
   /// - Parameter bufferingPolicy: The policy for values that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<Value> = .unbounded
   ) -> Subscription<Value> {

@@ -27,8 +27,8 @@
 ///
 /// Elements are sent first: when an action begins, its element is in the buffer of every subscriber. Runs of the
 /// action never overlap, even if one takes longer than the interval: any number of firings during a run
-/// cause one further run after it. The action runs in a separate task, off every actor, and must handle its
-/// errors, because it cannot throw.
+/// cause one further run after it. The action runs in a separate task, outside any actor. It cannot throw, and must
+/// handle its errors.
 ///
 /// An action that uses its throttler must capture it weakly; a strong capture is a reference cycle.
 ///
@@ -117,20 +117,20 @@ public final actor Throttler: Broadcaster {
     withExtendedLifetime(self) {}
   }
 
-  /// Subscribes to the firings from now on.
+  /// Registers a subscriber, which receives the firings from now on.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<Void> = .unbounded
   ) -> AsyncStream<Void> {
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
 
-  /// Subscribes to the firings from now on.
+  /// Registers a subscriber, which receives the firings from now on.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<Void> = .unbounded
   ) -> Subscription<Void> {

@@ -262,7 +262,8 @@ public final actor HTTPCache<Value: Sendable> {
   /// Registers a subscriber to what happens from now on, to all values.
   ///
   /// - Parameter bufferingPolicy: What is kept for the subscriber while it is behind.
-  /// - Returns: The stream, which lives until it is dropped or its task is cancelled, or the cache is released.
+  /// - Returns: The stream. It ends when it is dropped, when the task that iterates it is cancelled, or when the cache
+  ///   is released.
   public nonisolated func events(
     bufferingPolicy: BufferingPolicy<CacheEvent> = .unbounded
   ) -> AsyncStream<CacheEvent> {

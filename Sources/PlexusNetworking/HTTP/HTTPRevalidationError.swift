@@ -17,6 +17,6 @@ public struct HTTPRevalidationError: Error {
 extension HTTPRevalidationError: CustomStringConvertible {
   /// A sentence that says what happened.
   public var description: String {
-    "The value must not be used without asking its server, which failed: \(underlying)"
+    "The value must be revalidated by its server, which failed: \(underlying)"
   }
 }

@@ -33,7 +33,7 @@ extension MediaError: CustomStringConvertible {
     case .wrongChecksum(let expected, let found):
       "The file has the SHA-256 digest \(found), not \(expected)."
     case .inconsistentLength:
-      "The server has sent another length than it announced."
+      "The server sent a different number of bytes than it announced."
     case .fileTooLarge(let limit):
       "The file has more than \(limit) bytes, the loader's limit for one file."
     case .cleared:

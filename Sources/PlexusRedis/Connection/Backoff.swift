@@ -1,5 +1,7 @@
-/// The pauses between attempts to connect: from 10 milliseconds, doubled each time, up to 1 second, and up to twice
-/// as long by chance, so that the nodes of a cluster do not all come back at the same moment.
+/// The pauses between attempts to connect.
+///
+/// The first pause is 10 milliseconds, and each further one is twice as long, up to 1 second. Random jitter makes each
+/// of them up to twice as long, so that the nodes of a cluster do not all reconnect at the same moment.
 struct Backoff: Sendable {
   private static let shortest: Nanoseconds = 10_000_000
   private static let longest: Nanoseconds = 1_000_000_000

@@ -5,11 +5,11 @@ public enum RedisAddress: Sendable, Hashable {
   /// A server reached over TCP with encryption: TLS 1.2 or later.
   ///
   /// The server's certificate has to be valid for the host, and issued by an authority of the file `ca`, in PEM format,
-  /// or by one that the system trusts. There is no connection without encryption in place of one that fails.
+  /// or by one that the system trusts. An encrypted connection that fails is never replaced by an unencrypted one.
   ///
   /// It needs the trait `TLS` of the package, which uses the OpenSSL of the system.
   case tls(host: String, port: UInt16, ca: String?)
-  /// A server reached through a socket in the file system.
+  /// A server reached through a Unix domain socket.
   case unix(path: String)
 }
 

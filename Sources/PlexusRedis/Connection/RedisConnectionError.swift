@@ -1,4 +1,4 @@
-/// The reason why a command got no reply.
+/// The reason why a command received no reply.
 enum RedisConnectionError: Error, Hashable, CustomStringConvertible {
   /// The server cannot be reached: the command was not sent.
   case unreachable(address: RedisAddress, reason: String)
@@ -35,7 +35,7 @@ enum RedisConnectionError: Error, Hashable, CustomStringConvertible {
     case .refused(let address, let error):
       "The Redis server at \(address) refused the connection: \(error)"
     case .outboxFull(let bytes):
-      "\(bytes) bytes wait to be sent to the Redis server, which is the limit."
+      "\(bytes) bytes are waiting to be sent to the Redis server, which is the limit."
     case .timedOut(let command, let limit):
       "The Redis server did not answer \(command) within \(limit)."
     case .lost(let reason): "The connection to the Redis server broke: \(reason)."

@@ -37,12 +37,12 @@ final class RedisSocket: Sendable {
 
   /// Connects to a server, trying each of its addresses in turn.
   ///
-  /// The lookup of a name takes as long as the system lets it take.
+  /// No time limit applies to the lookup of a name by the system.
   ///
   /// - Parameters:
   ///   - address: The address.
   ///   - deadline: The time at which to give up.
-  ///   - isStopped: Asked between waits of at most 100 milliseconds.
+  ///   - isStopped: Called between waits of at most 100 milliseconds.
   /// - Returns: The connected socket.
   /// - Throws: ``RedisConnectionError/unreachable(address:reason:)``.
   static func connect(
@@ -264,7 +264,7 @@ private func retrying(_ call: () -> Int) -> Int {
   }
 }
 
-/// `connect` of the C library, whose name is that of a method here.
+/// The `connect` of the C library, which a method here would shadow.
 private func connectDescriptor(
   _ descriptor: Int32,
   _ address: UnsafePointer<sockaddr>?,

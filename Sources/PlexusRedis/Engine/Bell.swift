@@ -9,7 +9,7 @@ final class Bell: Sendable {
 
   private let state = Locked(State())
 
-  /// Resumes the tasks that wait, or the next one if there is none.
+  /// Resumes all waiting tasks, or the next task that waits if there is none.
   func ring() {
     let waiting = state.withLock { state in
       state.isRung = state.waiting.isEmpty

@@ -56,7 +56,7 @@ final class EngineCore: Sendable {
   init(_ address: RedisAddress, _ options: RedisOptions) throws {
     precondition(
       options.nearLease >= .milliseconds(200) && options.fetchLease >= .milliseconds(200),
-      "The leases of a Redis engine last at least 200 milliseconds"
+      "The leases of a Redis engine must be at least 200 milliseconds"
     )
     #if !TLS
     if case .tls = address { throw RedisConnectionError.noEncryption(address: address) }
@@ -115,7 +115,7 @@ final class EngineCore: Sendable {
   private func beat() async {
     await withTaskGroup { group in
       for space in state.withLock({ $0.isClosed ? [] : $0.all }) {
-        // Without an answer the trust ends by itself.
+        // Without an answer, the trust expires.
         group.addTask { try? await space.beat() }
       }
     }

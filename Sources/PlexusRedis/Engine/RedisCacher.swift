@@ -40,12 +40,12 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   func look(
     for wishes: [String: SharedWish]
   ) async throws -> [String: SharedFinding<Value>] {
-    // It ends by itself: the leases of a look that was cancelled on its way would be lost.
+    // The task is not cancelled with its caller: the leases of a cancelled lookup would be lost.
     try await Task { [self] in
       var findings: [String: SharedFinding<Value>] = [:]
       var failure: (any Error)?
       var rest = wishes
-      // Entries that cannot be decoded are none: those of a second look are newer.
+      // Entries that cannot be decoded count as missing: a second lookup returns only newer ones.
       for _ in 0..<3 where !rest.isEmpty {
         let asked = rest.map { Tier.Wish($0.key, $0.value) }
         rest = [:]
@@ -138,7 +138,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
 
   func fill(_ entry: CacheEntry<Value>, under lease: FetchLease) async throws -> SharedFill {
     let lease = TierLease(lease)
-    // However the call ends, the lease is no longer used.
+    // Regardless of the result, the lease is no longer used.
     space.drop([lease])
     let tags = entry.tags.map(\.name)
     switch try await space.tier.fill(try payload(entry), under: lease, tags: tags) {
@@ -160,7 +160,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
         )
       )
     }
-    // Also for a task that is cancelled. Without an answer the leases end by themselves.
+    // This must also work in a cancelled task. Without an answer, the leases expire.
     try? await Task { [space] in
       try await space.tier.release(leases, because: payload.map { [UInt8]($0) })
     }.value

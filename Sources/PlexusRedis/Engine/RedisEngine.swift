@@ -13,7 +13,7 @@ public import Plexus
 /// }
 /// ```
 ///
-/// All processes together fetch a key once: one of them gets the lease and fetches, and the server notifies the
+/// All processes together fetch a key once: one of them obtains the lease and fetches, and the server notifies the
 /// others. Copies in memory are invalidated by the server's client-side caching, and used only while the server
 /// answers: ``RedisOptions/nearLease``. <doc:caching-across-processes> describes the guarantees.
 ///
@@ -53,9 +53,9 @@ public final actor RedisEngine {
   ///
   /// - Parameters:
   ///   - type: The type of the values.
-  ///   - space: The name of the cache among all caches on the server. It is not empty and has no braces.
+  ///   - space: The name of the cache among all caches on the server. It must not be empty or contain braces.
   ///   - schema: The version of the format of the values. Entries of another version are not used.
-  /// - Returns: The cacher, which keeps the connection. Give it to one cache.
+  /// - Returns: The cacher, which keeps the connection open. Use it for only one cache.
   public nonisolated func cacher<Value: Codable & Sendable>(
     _ type: Value.Type = Value.self,
     space: String,
@@ -79,8 +79,8 @@ public final actor RedisEngine {
   /// }
   /// ```
   ///
-  /// It has a connection of its own, which begins with the first call and is kept by the buses that are connected. The
-  /// server needs version 7 or later. See <doc:operating-a-server>.
+  /// The link has a connection of its own, which is established by the first call and kept open by the connected buses.
+  /// The server needs version 7 or later. See <doc:operating-a-server>.
   public nonisolated var events: any EventLink { core.events }
 
   /// Registers a subscriber and returns the current state of the connection and all later states.
@@ -90,8 +90,8 @@ public final actor RedisEngine {
 
   /// Releases the leases, the registration and the unacknowledged events of this process, and ends its connections.
   ///
-  /// Call it before the process ends: otherwise other processes wait for its leases, and the next clear with the
-  /// reach `.everywhere` waits until its trust has ended. Caches continue without the server.
+  /// Call this method before the process ends. Otherwise, other processes wait for its leases, and the next clear with
+  /// the reach `.everywhere` waits until its near lease has expired. Caches continue without the server.
   public func close() async {
     await core.close()
   }

@@ -21,7 +21,7 @@
 public struct RedisOptions: Sendable {
   /// The name of the user; `nil` for the default user.
   public var user: String?
-  /// The password, if the server needs one.
+  /// The password, if the server requires one.
   public var password: String?
   /// The number of the database.
   public var database = 0
@@ -29,7 +29,7 @@ public struct RedisOptions: Sendable {
   ///
   /// If the server takes longer, the request continues without it.
   public var commandTimeout: Duration = .milliseconds(250)
-  /// The time for which copies in memory are used without an answer of the server; at least 200 milliseconds.
+  /// The time for which copies in memory are used without an answer from the server; at least 200 milliseconds.
   ///
   /// A clear with the reach `.everywhere` waits this long for a node that does not react.
   public var nearLease: Duration = .seconds(2)
@@ -39,13 +39,13 @@ public struct RedisOptions: Sendable {
   public var retention: Duration = .seconds(7 * 86_400)
   /// The time for which publishing an event is attempted, also over another connection.
   public var eventTimeout: Duration = .seconds(5)
-  /// The number of messages that a topic keeps for nodes that are away; at least 1,000.
+  /// The number of messages that a topic keeps for disconnected nodes; at least 1,000.
   ///
-  /// Messages that a group has not handled are kept beyond it. At twice the number, publishing fails.
+  /// Messages that a group has not handled are kept beyond this number. At twice the number, publishing fails.
   public var eventLimit = 100_000
-  /// The number of bytes that can wait to be sent; further commands fail at once.
+  /// The number of bytes that can wait to be sent; further commands fail immediately.
   ///
-  /// It holds for the connection of the caches, and for that of the events.
+  /// The limit applies separately to the connection of the caches and to that of the events.
   public var outboxBytes = 16 << 20
 
   /// Creates the default settings.

@@ -6,7 +6,7 @@ final class RedisSpace: Sendable {
   private struct State: Sendable {
     var handlers: [@Sendable (SharedChange) -> Void] = []
     var leases: Set<TierLease> = []
-    /// The mark from before which there is no trusted copy.
+    /// The mark: copies from before it are not trusted.
     var acknowledged: TierMark?
   }
 
@@ -55,8 +55,8 @@ final class RedisSpace: Sendable {
 
   /// Sends a heartbeat to the server, and extends the trust by its answer.
   func beat() async throws {
-    // Again if the mark has changed: it is acknowledged once older copies are no longer trusted. Heartbeats that overtake
-    // each other acknowledge the newest mark in the end.
+    // The heartbeat is repeated if the mark has changed: it is acknowledged once older copies are no longer trusted.
+    // Even if heartbeats overtake each other, the newest mark is acknowledged in the end.
     while true {
       let acknowledged = state.withLock { $0.acknowledged }
       let sent = trust.now
@@ -108,7 +108,7 @@ final class RedisSpace: Sendable {
     while true {
       let remaining = try await tier.trust(beyond: mark)
       guard remaining > .zero else { return }
-      // An own heartbeat ends the tracking of the acknowledgements.
+      // A heartbeat of this node ends the tracking of the acknowledgements.
       await acknowledgements.wait(atMost: min(remaining, .milliseconds(20)))
       try Task.checkCancellation()
     }

@@ -1,4 +1,4 @@
-/// The number of messages that are read at once: few at first, and more as long as they are small and quickly handled.
+/// The number of messages that are read at once: few at first, and more as long as they are small and handled quickly.
 struct ReadAhead: Sendable {
   private static let targetBytes = 1 << 20
 

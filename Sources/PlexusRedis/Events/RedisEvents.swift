@@ -48,7 +48,7 @@ final class RedisEvents: EventLink {
   ///   - settings: The settings of the engine's connections.
   ///   - options: The options of the engine.
   init(_ settings: RedisConnection.Settings, _ options: RedisOptions) {
-    precondition(options.eventLimit >= 1_000, "A topic keeps at least 1,000 messages")
+    precondition(options.eventLimit >= 1_000, "The event limit must be at least 1,000 messages")
     var settings = settings
     settings.name = "plexus-events"
     settings.commandTimeout = options.eventTimeout

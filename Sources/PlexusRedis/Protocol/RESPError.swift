@@ -1,6 +1,6 @@
 /// Bytes of a server that are not RESP3, or exceed a limit.
 ///
-/// Nothing after such bytes can be understood: the connection has to be closed.
+/// Nothing after such bytes can be parsed: the connection has to be closed.
 enum RESPError: Error, Hashable, CustomStringConvertible {
   case unknownType(UInt8)
   case malformedNumber

@@ -52,7 +52,7 @@ final class RedisScript: Sendable {
       return calls.map { _ in .failure(error) }
     }
     var results = await connection.send(calls.map { $0.command("EVALSHA", known) })
-    // A server that was restarted has forgotten its scripts, and has run nothing.
+    // A restarted server has lost its scripts, and has run nothing.
     let unknown = results.indices.filter { index in
       guard case .failure(let error as RedisError) = results[index] else { return false }
       return error.code == "NOSCRIPT"

@@ -17,11 +17,11 @@ struct TierNames: Sendable, Hashable {
   let space: String
   private let prefix: String
 
-  /// - Precondition: The name of the space is not empty and has no brace, which would change the hash tag.
+  /// - Precondition: The name of the space is not empty, and contains no brace, which would change the hash tag.
   init(space: String) {
     precondition(
       !space.isEmpty && !space.contains { $0 == "{" || $0 == "}" },
-      "The name of a space is not empty and has no braces"
+      "The name of a space must not be empty or contain braces"
     )
     self.space = space
     prefix = "{\(space)}:"

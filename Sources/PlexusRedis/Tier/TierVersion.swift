@@ -1,7 +1,7 @@
 /// The age of a space: raised by each removal of everything.
 ///
 /// Counters are ordered, so that an engine that has lost its data is recognized as older by every node that knows a
-/// higher one. The nonce tells apart two epochs with the same counter, one of which was lost with a snapshot.
+/// higher one. The nonce distinguishes two epochs with the same counter, one of which was lost with a snapshot.
 struct TierEpoch: Hashable, Sendable, CustomStringConvertible {
   let counter: UInt64
   let nonce: UInt64
@@ -55,16 +55,16 @@ struct TierEntry: Hashable, Sendable {
   let payload: [UInt8]
 }
 
-/// The right to fetch the value of one key, until it expires or is taken back.
+/// The right to fetch the value of one key, until it expires or is revoked.
 struct TierLease: Hashable, Sendable {
   let key: String
   let version: TierVersion
 }
 
-/// The result of a look for one key.
+/// The result of a lookup of one key.
 enum TierFinding: Hashable, Sendable {
   case entry(TierEntry)
-  /// No node fetches the value, and this one does not either, since it did not ask for a lease.
+  /// No node fetches the value; this node does not either, because it did not request a lease.
   case nothing(previous: TierEntry?)
   case granted(TierLease, previous: TierEntry?)
   /// Another caller holds the lease of that version, for at most that time unless it is renewed.

@@ -8,11 +8,11 @@ extension Broadcaster {
   /// ```
   ///
   /// The result is a view. It is subscribed to this source only while it has subscribers, which share one subscription.
-  /// It keeps the source alive, its subscribers do not, and their streams end with the source. The view itself can be a
-  /// temporary.
+  /// The view keeps the source alive, but its subscribers do not: their streams end with the source. You do not have to
+  /// store the view.
   ///
-  /// - Parameter transform: The transform. It runs once per element, whatever the number of subscribers, with no lock
-  ///   held: on a thread that sends, or in a task that continues after about a millisecond of work.
+  /// - Parameter transform: The transform. It runs once per element, regardless of the number of subscribers, with no
+  ///   lock held: on a thread that sends, or in a task that continues after about a millisecond of work.
   /// - Returns: The broadcaster. A new subscriber receives the transformed replay of the source.
   public nonisolated func map<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> Output
@@ -66,12 +66,12 @@ extension StatefulBroadcaster {
   /// ```
   ///
   /// The part is published when it changes: a subscriber never receives a value that equals the last one that it has
-  /// received. The part is evaluated once per state, whatever the number of subscribers. While there are any,
-  /// ``StatefulBroadcaster/current`` returns the last result. A ``Store`` and a ``PageStore`` evaluate equal key paths
-  /// once for all their subscribers, even if the results of `select` are temporaries.
+  /// received. The part is evaluated once per state, regardless of the number of subscribers. While there are
+  /// subscribers, ``StatefulBroadcaster/current`` returns the last result. A ``Store`` and a ``PageStore`` evaluate
+  /// equal key paths once for all their subscribers, even if the results of `select` are temporaries.
   ///
-  /// The result is a view. It is subscribed to this source only while it has subscribers. It keeps the source alive,
-  /// its subscribers do not, and their streams end with the source. The view itself can be a temporary.
+  /// The result is a view. It is subscribed to this source only while it has subscribers. The view keeps the source
+  /// alive, but its subscribers do not: their streams end with the source. You do not have to store the view.
   ///
   /// - Parameter path: The path to the part.
   /// - Returns: The broadcaster.
@@ -85,8 +85,9 @@ extension StatefulBroadcaster {
   ///
   /// The result behaves like that of ``select(_:)-(KeyPath<Self.Element,V>Sendable)``.
   ///
-  /// - Parameter select: Derives the value, with no lock held. It runs like a transform of ``Broadcaster/map(_:)``, or
-  ///   on the thread that reads ``StatefulBroadcaster/current`` while there is no subscriber.
+  /// - Parameter select: A closure that derives the value. It is called with no lock held. It runs like a transform of
+  ///   ``Broadcaster/map(_:)``, or on the thread that reads ``StatefulBroadcaster/current`` while there is no
+  ///   subscriber.
   /// - Returns: The broadcaster.
   public nonisolated func select<V: Equatable & Sendable>(
     _ select: @escaping @Sendable (Element) -> V

@@ -49,12 +49,12 @@ public protocol DataManager<Value>: Sendable {
 }
 
 extension DataManager {
-  /// Registers a subscriber and returns the current state of the data, followed by every change.
+  /// Registers a subscriber, which receives the current state of the data and then every change.
   ///
   /// Subscribing does not fetch.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
   ) -> AsyncStream<LoadState<Value>> {

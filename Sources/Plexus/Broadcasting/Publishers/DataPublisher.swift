@@ -1,7 +1,7 @@
 /// A publisher of the loading state of one piece of data.
 ///
-/// A new subscriber receives the current state first, `.unknown` included, and then every change. By default, a slow
-/// subscriber skips to the newest state.
+/// A new subscriber receives the current state first, even if it is `.unknown`, and then every change. By default, a
+/// slow subscriber skips to the newest state.
 ///
 /// ```swift
 /// let profile = DataPublisher<String>(staleAfter: .seconds(300))
@@ -15,19 +15,19 @@
 ///
 /// ## The previous value
 ///
-/// The newest value survives ``startLoading()``, ``fail(_:)`` and a reload as the previous value. Only ``reset()``
-/// drops it, and then publishes `.unknown`.
+/// After ``startLoading()`` and ``fail(_:)``, and during a reload, the newest value remains available as the previous
+/// value. Only ``reset()`` drops it, and then publishes `.unknown`.
 ///
 /// ## Loading
 ///
 /// ``load(_:)`` publishes `.loading`, then `.loaded` or `.failed`. A second call joins the load in flight. A result
-/// that arrives after a reset, or after a newer update or failure, is not published, but returned to the callers.
+/// that arrives after a reset, or after a newer update or failure, is returned to the callers but not published.
 ///
 /// ## Staleness
 ///
 /// ``isStale`` is `true` for a loaded value that has reached the age `staleAfter`. With `publishesStaleness`,
-/// subscribers are notified: when the value becomes stale, `.loaded` is published again, and ``isStale`` is already
-/// `true`.
+/// subscribers are notified: when the value becomes stale, `.loaded` is published again, and ``isStale`` is `true` by
+/// then.
 ///
 /// ```swift
 /// let weather = DataPublisher<String>(staleAfter: .seconds(60), publishesStaleness: true, clock: clock)
@@ -122,27 +122,27 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
     core.hub.subscriberCount
   }
 
-  /// Registers a subscriber and returns the current state, followed by every change.
+  /// Registers a subscriber, which receives the current state and then every change.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
   ) -> AsyncStream<LoadState<Value>> {
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber and returns the current state, followed by every change.
+  /// Registers a subscriber, which receives the current state and then every change.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
   ) -> Subscription<LoadState<Value>> {
     registered(bufferingPolicy: bufferingPolicy)
   }
 
-  /// Publishes that loading has started; the newest value becomes the previous one.
+  /// Publishes `.loading`, with the newest value as the previous one.
   @inlinable
   public nonisolated func startLoading() {
     core.change { state, _ in state.startLoading() }
@@ -156,7 +156,7 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
     core.change { state, now in state.update(value, at: now) }
   }
 
-  /// Publishes that loading has failed; the newest value becomes the previous one.
+  /// Publishes `.failed`, with the newest value as the previous one.
   ///
   /// - Parameter error: The error.
   @inlinable
@@ -176,12 +176,12 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
 
   /// Loads a value and publishes it, or joins the load in flight.
   ///
-  /// - Parameter operation: Loads the value. Only one operation runs at a time, in its own task and off the caller's
-  ///   actor: neither the cancellation nor the task-local values of the caller reach it.
+  /// - Parameter operation: A closure that loads the value. It runs in its own task, outside any actor and without the
+  ///   caller's task-local values. It is cancelled when the last caller of the load is cancelled.
   /// - Returns: The value.
   /// - Throws: The error of the operation; a `CancellationError` if the calling task is cancelled, without any effect
-  ///   if it was cancelled before the call; ``LoadError/recursiveLoad`` if called by the operation of the load that it
-  ///   would join, or by one for which that load waits.
+  ///   if the task was cancelled before the call; ``LoadError/recursiveLoad`` if called by the operation of the load
+  ///   that it would join, or by one for which that load waits.
   @inlinable
   @discardableResult
   public nonisolated func load(
@@ -192,8 +192,8 @@ public final actor DataPublisher<Value: Sendable>: StatefulBroadcaster {
 
   /// Loads a value if the state is unknown, failed or stale.
   ///
-  /// - Parameter operation: Loads the value, as in ``load(_:)``.
-  /// - Returns: The loaded value, or the new one.
+  /// - Parameter operation: A closure that loads the value, as in ``load(_:)``.
+  /// - Returns: The value that was already loaded, or the new one.
   /// - Throws: The same errors as ``load(_:)``.
   @inlinable
   @discardableResult
@@ -213,20 +213,20 @@ extension DataPublisher: HubBacked {
 }
 
 extension DataPublisher {
-  /// Returns the current number of subscribers, followed by every change.
+  /// Returns a stream of the current number of subscribers, followed by every change of it.
   ///
   /// The stream does not count as a subscriber, and ends when the publisher is released. For details, see
   /// ``Messenger/subscriberCounts(bufferingPolicy:)``.
   ///
   /// - Parameter bufferingPolicy: The policy for numbers that the reader has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscriberCounts(
     bufferingPolicy: BufferingPolicy<Int> = .unbounded
   ) -> AsyncStream<Int> {
     core.hub.counts(bufferingPolicy: bufferingPolicy)
   }
 
-  /// Waits until there is a subscriber, which can be a stream or a handler.
+  /// Waits until there is at least one subscriber, which can be a stream or a handler.
   ///
   /// - Throws: A `CancellationError` if the calling task is cancelled.
   public nonisolated func waitForSubscriber() async throws {

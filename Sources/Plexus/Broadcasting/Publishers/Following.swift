@@ -10,7 +10,7 @@ extension DataPublisher {
   /// ```
   ///
   /// A task iterates the sequence. An element is published as by ``update(_:)``, and an error as by ``fail(_:)``. The
-  /// end of the sequence changes nothing. A publisher can follow several sequences at the same time.
+  /// end of the sequence has no effect. A publisher can follow several sequences at the same time.
   ///
   /// The publisher is held weakly. When it is released, the task is cancelled, and further elements have no effect. To
   /// stop earlier, end the sequence.
@@ -33,8 +33,8 @@ extension DataPublisher {
 extension Messenger {
   /// Sends every element of a sequence as it arrives.
   ///
-  /// A task iterates the sequence. Neither its end nor an error ends the messenger. A messenger cannot send errors:
-  /// turn them into messages before, if they matter. A messenger can follow several sequences at the same time.
+  /// A task iterates the sequence. Neither its end nor an error ends the messenger. A messenger cannot send errors: if
+  /// they matter, turn them into messages first. A messenger can follow several sequences at the same time.
   ///
   /// ```swift
   /// let everywhere = Messenger<String>()

@@ -1,6 +1,6 @@
 /// The loading state of a piece of data.
 ///
-/// The newest value survives a reload and a failure as the previous value.
+/// During a reload and after a failure, the newest value remains available as the previous value.
 ///
 /// ## Topics
 ///
@@ -18,11 +18,11 @@
 public enum LoadState<Value: Sendable>: Sendable {
   /// The data was never loaded, or has been reset.
   case unknown
-  /// The data is being loaded; the previous value, if any.
+  /// The data is being loaded; `previous` is the newest value, if any.
   case loading(previous: Value?)
   /// The data has been loaded.
   case loaded(Value)
-  /// Loading has failed; the previous value, if any.
+  /// Loading has failed; `previous` is the newest value, if any.
   case failed(any Error, previous: Value?)
 
   /// The newest value, current or previous.

@@ -89,20 +89,20 @@ public final actor PagedPublisher<Item: Sendable, Cursor: Sendable>: StatefulBro
     core.hub.subscriberCount
   }
 
-  /// Registers a subscriber and returns the current state, followed by every change.
+  /// Registers a subscriber, which receives the current state and then every change.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe(
     bufferingPolicy: BufferingPolicy<LoadState<Pages<Item>>> = .bufferingNewest(1)
   ) -> AsyncStream<LoadState<Pages<Item>>> {
     AsyncStream(subscription(bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a subscriber and returns the current state, followed by every change.
+  /// Registers a subscriber, which receives the current state and then every change.
   ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   public nonisolated func subscription(
     bufferingPolicy: BufferingPolicy<LoadState<Pages<Item>>> = .bufferingNewest(1)
   ) -> Subscription<LoadState<Pages<Item>>> {
@@ -154,7 +154,7 @@ extension PagedPublisher {
   /// ``Messenger/subscriberCounts(bufferingPolicy:)``.
   ///
   /// - Parameter bufferingPolicy: The policy for numbers that the reader has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscriberCounts(
     bufferingPolicy: BufferingPolicy<Int> = .unbounded
   ) -> AsyncStream<Int> {

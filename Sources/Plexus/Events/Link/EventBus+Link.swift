@@ -2,8 +2,8 @@
 extension EventBus {
   /// Connects the events of a type with other processes, until the token is released.
   ///
-  /// Events that other nodes publish are posted on this bus. Events that are posted here are sent to other nodes only
-  /// by ``publish(_:scope:)``, so that an event that came in is never sent out again.
+  /// Events that other nodes publish are posted on this bus. Events of this node are sent to other nodes only by
+  /// ``publish(_:scope:)``, so that a received event is never sent again.
   ///
   /// ```swift
   /// import Plexus
@@ -20,32 +20,33 @@ extension EventBus {
   /// }
   /// ```
   ///
-  /// The call returns before the connection is made. The bus posts a ``LinkReport`` when it is, for each interruption,
-  /// and for each message that is lost or cannot be handled.
+  /// The call returns before the connection is established. The bus posts a ``LinkReport`` when it is established, for
+  /// each interruption, and for each message that is lost or cannot be handled.
   ///
   /// ## Delivery
   ///
-  /// With ``LinkMode/oneNode(group:retryAfter:attempts:)``, an event is acknowledged once the handlers on this node have
-  /// succeeded; until then the next event waits. In the other modes, events are posted as they arrive, and wait
-  /// in the buffers of the subscribers. An event that is received twice within the latest 4,096 is posted once.
+  /// With ``LinkMode/oneNode(group:retryAfter:attempts:)``, an event is acknowledged once the handlers on this node
+  /// have succeeded; until then, the next event waits. In the other modes, events are posted as they arrive, and wait
+  /// in the buffers of the subscribers; an event that is received twice within the latest 4,096 is posted once.
   ///
   /// A message of another version, or one that cannot be decoded, is moved to the dead letters of the group. In the
-  /// other modes, it is left out. Both are reported.
+  /// other modes, it is skipped. Both are reported.
   ///
   /// ## Ending
   ///
-  /// Cancelling or releasing the token ends the connection: nothing is posted afterwards, and unacknowledged events go
-  /// to other nodes. The same applies when the bus is released. The connection does not keep the bus alive.
+  /// Cancelling or releasing the token ends the connection: nothing is posted afterwards, and unacknowledged events are
+  /// delivered to other nodes. The same applies when the bus is released. The connection does not keep the bus alive.
   ///
   /// - Parameters:
   ///   - type: The exact type of the events.
   ///   - name: The name of the topic, and of the type in messages. All processes use the same name.
   ///   - version: The version of the format of the type. Messages with another one are not handled.
-  ///   - scope: The scope on this bus, which other nodes do not know.
+  ///   - scope: The scope on this bus. It is not sent to other nodes.
   ///   - link: The link.
-  ///   - mode: The nodes that receive the events, and the guarantees.
+  ///   - mode: The mode, which determines the nodes that receive the events, and the guarantees.
   /// - Returns: The token of the connection.
-  /// - Precondition: The name is not empty. A group has a name, and at least one attempt.
+  /// - Precondition: The name is not empty. A group has a name, a positive time before the next attempt, and at least
+  ///   one attempt.
   public nonisolated func connect<E: Event & Codable>(
     _ type: E.Type,
     as name: String,
@@ -73,15 +74,15 @@ extension EventBus {
     return ObservationToken(onCancel: { links.remove(connection) })
   }
 
-  /// Posts an event on this bus, and publishes it to the nodes that are connected with its topic.
+  /// Posts an event on this bus, and publishes it to the nodes that are connected to its topic.
   ///
-  /// The event goes to the topics of all connections of its type and scope. It is posted here first, unless this node
-  /// receives the type only by ``LinkMode/oneNode(group:retryAfter:attempts:)``: one node of each group handles the
-  /// event then, which can be this one.
+  /// The event goes to the topics of all connections of its type and scope. It is first posted on this bus, unless this
+  /// node receives the type only by ``LinkMode/oneNode(group:retryAfter:attempts:)``. In that case, one node of each
+  /// group handles the event, possibly this one.
   ///
-  /// When the call returns, the engine has the event. If it throws ``LinkPublishError/failed(_:)``, the event was
-  /// posted here, and can have reached other nodes although the engine did not confirm it: publishing it again is safe
-  /// only if its handlers can handle it twice. An event that cannot be encoded is not posted.
+  /// When the call returns, the engine has the event. If it throws ``LinkPublishError/failed(_:)``, any local post has
+  /// happened, and other nodes may have received the event although the engine did not confirm it: publish it again
+  /// only if its handlers are idempotent. An event that cannot be encoded is not posted.
   ///
   /// The order of events that one task publishes one after another is preserved.
   ///

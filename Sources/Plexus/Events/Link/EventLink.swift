@@ -1,20 +1,21 @@
 /// A connection to an engine that carries events between processes, such as a Redis server.
 ///
-/// A link moves bytes and positions. It does not encode events by itself, and does not call handlers:
+/// A link transports bytes and positions. It neither encodes events nor calls handlers:
 /// ``EventBus/connect(_:as:version:scope:over:_:)`` does both. `RedisEngine.events` of `PlexusRedis` is a link, and
 /// `EventMemory` of `PlexusSharedTesting` is one for tests.
 ///
 /// ## Writing a link
 ///
-/// Each topic is a log of messages in one order. A link keeps these rules, which `EventLinkConformance` of
+/// Each topic is a log of messages in one order. A link follows these rules, which `EventLinkConformance` of
 /// `PlexusSharedTesting` checks:
 ///
 /// - Positions of a topic increase. ``publish(_:to:)`` returns once the engine has the message.
-/// - A link that cannot tell whether the engine has a message sends it again only in a way that the engine recognizes.
+/// - If it is unknown whether the engine has a message, the link sends it again only in a way that lets the engine
+///   recognize it.
 /// - The first delivery is ``LinkDelivery/connected(at:)``. All messages with a later position follow, in order.
-/// - If the engine cannot be reached, the stream waits for it. If the connection breaks, the stream throws; the
-///   reader asks for another one, which waits as well.
-/// - Once the link was closed, streams end.
+/// - If the engine cannot be reached, the stream waits for it. If the connection breaks, the stream throws; the reader
+///   then requests another one, which waits as well.
+/// - When the link is closed, its streams end.
 /// - Messages are read as the stream is consumed, so that a slow reader costs a bounded amount of memory.
 public protocol EventLink: AnyObject, Sendable {
   /// The format of the events.
@@ -34,11 +35,11 @@ public protocol EventLink: AnyObject, Sendable {
   /// With ``LinkMode/oneNode(group:retryAfter:attempts:)``, the message last taken from the stream is in progress
   /// until the next one is requested, or until it is acknowledged or rejected. The link renews it meanwhile. A message
   /// that was neither acknowledged nor rejected is delivered again after `retryAfter`, with a higher attempt, to any
-  /// node of the group. When the stream ends, other nodes get it at once.
+  /// node of the group. When the stream ends, other nodes receive it immediately.
   ///
   /// - Parameters:
   ///   - topic: The topic.
-  ///   - mode: The messages to deliver; not ``LinkMode/publishOnly``.
+  ///   - mode: The mode, which determines the messages to deliver; not ``LinkMode/publishOnly``.
   /// - Returns: The deliveries.
   func deliveries(
     of topic: String,
@@ -51,7 +52,7 @@ public protocol EventLink: AnyObject, Sendable {
   ///   - position: The position of the message.
   ///   - topic: The topic.
   ///   - group: The group.
-  /// - Throws: An error if the engine did not confirm it; the message can be delivered again.
+  /// - Throws: An error if the engine did not confirm the call; the message can then be delivered again.
   func acknowledge(_ position: LinkPosition, of topic: String, group: String) async throws
 
   /// Moves a message to the dead letters of a group and acknowledges it, in one step.
@@ -61,7 +62,7 @@ public protocol EventLink: AnyObject, Sendable {
   ///   - topic: The topic.
   ///   - group: The group.
   ///   - reason: The reason, for operators.
-  /// - Throws: An error if the engine did not confirm it; the message can be delivered again.
+  /// - Throws: An error if the engine did not confirm the call; the message can then be delivered again.
   func reject(
     _ position: LinkPosition,
     of topic: String,
@@ -102,7 +103,7 @@ public protocol LinkCodec: Sendable {
   /// - Throws: An error of the encoder.
   func encode(_ value: some Encodable) throws -> [UInt8]
 
-  /// Returns the value of some bytes, which can come from anywhere.
+  /// Returns the value that is encoded in some bytes, which are not trusted.
   ///
   /// - Parameters:
   ///   - type: The type of the value.

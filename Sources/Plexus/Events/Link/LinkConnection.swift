@@ -39,10 +39,10 @@ final class LinkConnection: Sendable {
     if case .oneNode(let group, let retryAfter, let attempts) = parts.mode {
       precondition(
         !group.isEmpty && retryAfter > .zero && attempts > 0,
-        "A group has a name, a positive time until the next attempt, and at least one attempt"
+        "A group needs a name, a positive time before the next attempt, and at least one attempt"
       )
     }
-    precondition(!parts.topic.isEmpty, "A connection needs a name, which the processes share")
+    precondition(!parts.topic.isEmpty, "A connection needs a name that the processes share")
     self.parts = parts
   }
 

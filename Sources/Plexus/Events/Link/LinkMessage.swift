@@ -1,8 +1,8 @@
-/// An event on its way between processes.
+/// An encoded event that is sent between processes.
 public struct LinkMessage: Hashable, Sendable {
-  /// The id, which no other message has.
+  /// The unique id of the message.
   ///
-  /// A message that is delivered again keeps it.
+  /// It stays the same when the message is delivered again.
   public var id: String
   /// The name of the event type, which all processes share.
   public var type: String
@@ -16,7 +16,7 @@ public struct LinkMessage: Hashable, Sendable {
   /// Creates a message.
   ///
   /// - Parameters:
-  ///   - id: The id, which no other message has.
+  ///   - id: The unique id of the message.
   ///   - type: The name of the event type.
   ///   - version: The version of the format of the body.
   ///   - origin: The bus or messenger that publishes the message.

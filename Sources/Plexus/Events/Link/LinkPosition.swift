@@ -1,6 +1,6 @@
 /// The position of a message in its topic.
 ///
-/// Messages are numbered one after another. If the engine has lost a topic, it begins a new epoch.
+/// Messages are numbered consecutively. If the engine has lost a topic, it begins a new epoch.
 public struct LinkPosition: Hashable, Sendable {
   /// The epoch of the topic.
   public let epoch: UInt64
@@ -29,10 +29,10 @@ public struct LinkPosition: Hashable, Sendable {
     return epoch == next.epoch && number < .max && number + 1 == next.number
   }
 
-  /// Returns the positions between this one and a later one; `nil` if they cannot be named.
+  /// Returns the positions between this one and a later one; `nil` if there are none or they are unknown.
   ///
   /// - Parameter next: The position of the later message.
-  /// - Returns: The positions, both excluded.
+  /// - Returns: The positions, without the two.
   public func positions(before next: LinkPosition) -> ClosedRange<LinkPosition>? {
     guard epoch == next.epoch, next.number > number, next.number - number > 1 else { return nil }
     let first = LinkPosition(epoch: epoch, number: number + 1)

@@ -5,7 +5,7 @@ public enum LinkPublishError: Error {
   case notConnected(type: String)
   /// The engine does not have the event, or did not confirm it, by topic.
   ///
-  /// The event was posted on this bus, and can have reached other nodes.
+  /// Any local post has happened, and other nodes may have received the event.
   case failed([String: any Error])
 }
 

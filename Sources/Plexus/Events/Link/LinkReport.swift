@@ -18,19 +18,19 @@ public struct LinkReport: Event {
   public enum Content: Sendable {
     /// Messages after a position are received from now on.
     case connected(at: LinkPosition)
-    /// The connection broke, or could not be made; the next attempt follows by itself.
+    /// The connection broke, or could not be established. It is attempted again automatically.
     case interrupted(any Error)
     /// The link was closed, and no further message is received.
     case ended
     /// Messages were lost before they were received. Their positions are `nil` if they are unknown.
     case gap(lost: ClosedRange<LinkPosition>?)
-    /// A message was left out.
+    /// A message was skipped.
     case skipped(LinkMessage, at: LinkPosition, LinkRejection)
     /// A message was not handled, and will be delivered again.
     case postponed(LinkMessage, at: LinkPosition, attempt: Int, LinkRejection)
     /// A message was moved to the dead letters of its group.
     case rejected(LinkMessage, at: LinkPosition, attempt: Int, LinkRejection)
-    /// The engine did not confirm the end of a message, which can be delivered again.
+    /// The engine did not confirm an acknowledgement or a rejection. The message can be delivered again.
     case unconfirmed(LinkMessage, at: LinkPosition, any Error)
     /// A message of a messenger could not be published.
     case unsent(any Error)
@@ -60,7 +60,7 @@ public enum LinkRejection: Error, Hashable, Sendable {
   case undecodable(reason: String)
   /// Not all handlers have succeeded, or there are none.
   case unhandled(notified: Int, handled: Int)
-  /// The message was delivered too often without an answer.
+  /// The message was delivered too many times without an acknowledgement.
   case tooManyAttempts
 }
 
@@ -74,7 +74,7 @@ extension LinkRejection: CustomStringConvertible {
     case .unhandled(0, _): "The node has no handler."
     case .unhandled(let notified, let handled):
       "Of \(notified) handlers, \(handled) have succeeded."
-    case .tooManyAttempts: "The message was delivered too often without an answer."
+    case .tooManyAttempts: "The message was delivered too many times without an acknowledgement."
     }
   }
 }

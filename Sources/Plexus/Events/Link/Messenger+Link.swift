@@ -1,8 +1,8 @@
 extension Messenger where Message: Codable {
   /// Connects the messenger with other processes, until the token is released.
   ///
-  /// Messages that are sent here are published in order, and messages of other nodes are sent to the subscribers here.
-  /// A message that came in is not sent out again.
+  /// Messages that are sent by this messenger are published in order, and messages of other nodes are sent to its
+  /// subscribers. A received message is not published again.
   ///
   /// ```swift
   /// import Plexus
@@ -13,24 +13,25 @@ extension Messenger where Message: Codable {
   /// }
   /// ```
   ///
-  /// Sending does not wait for the link: up to 1,024 messages wait to be published. Messages that are dropped beyond
-  /// them, or that the engine does not confirm, are reported, as are the other reports of ``LinkReport``. To know that
-  /// the engine has a message, use an ``EventBus``.
+  /// Sending does not wait for the link: up to 1,024 messages wait to be published. Further messages are dropped and
+  /// reported, as are messages that the engine does not confirm, and the other problems of a ``LinkReport``. If you
+  /// must know that the engine has a message, use an ``EventBus``.
   ///
   /// With ``LinkMode/oneNode(group:retryAfter:attempts:)``, a message is acknowledged once it is in the buffers of the
-  /// subscribers. A message that its group hands back to the node that has sent it counts as handled.
+  /// subscribers. A message that the group delivers to the node that sent it counts as handled.
   ///
-  /// The connection ends when the token is cancelled or released, when the messenger is released, and when it finishes.
-  /// It does not keep the messenger alive.
+  /// The connection ends when the token is cancelled or released, and when the messenger finishes or is released. The
+  /// connection does not keep the messenger alive.
   ///
   /// - Parameters:
   ///   - name: The name of the topic, and of the type in messages. All processes use the same name.
   ///   - version: The version of the format of the messages. Messages with another one are not handled.
   ///   - link: The link.
-  ///   - mode: The nodes that receive the messages, and the guarantees.
+  ///   - mode: The mode, which determines the nodes that receive the messages, and the guarantees.
   ///   - bus: The bus that posts the reports, which is held weakly.
   /// - Returns: The token of the connection.
-  /// - Precondition: The name is not empty. A group has a name, and at least one attempt.
+  /// - Precondition: The name is not empty. A group has a name, a positive time before the next attempt, and at least
+  ///   one attempt.
   public nonisolated func connect(
     as name: String,
     version: Int = 1,

@@ -135,7 +135,7 @@ extension KeyedCache {
 }
 
 extension Multiplexer {
-  /// Registers a live subscriber and returns the current state of the value, followed by every change.
+  /// Registers a live subscriber, which receives the current state of the value and then every change.
   ///
   /// The subscriber keeps the value up to date: the value is fetched if it is missing, after a refresh, and for the
   /// given reasons. For details, see ``Refetching``.
@@ -151,7 +151,7 @@ extension Multiplexer {
   /// - Parameters:
   ///   - refetching: The reasons to fetch.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public nonisolated func subscribe(
     refetching: Refetching,
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
@@ -159,14 +159,14 @@ extension Multiplexer {
     AsyncStream(subscription(refetching: refetching, bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a live subscriber and returns the current state of the value, followed by every change.
+  /// Registers a live subscriber, which receives the current state of the value and then every change.
   ///
   /// For details, see ``subscribe(refetching:bufferingPolicy:)``.
   ///
   /// - Parameters:
   ///   - refetching: The reasons to fetch.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   public nonisolated func subscription(
     refetching: Refetching,
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
@@ -182,7 +182,7 @@ extension Multiplexer {
 }
 
 extension MultiplexerMap.Entry {
-  /// Registers a live subscriber and returns the current state of the value, followed by every change.
+  /// Registers a live subscriber, which receives the current state of the value and then every change.
   ///
   /// For details, see ``Multiplexer/subscribe(refetching:bufferingPolicy:)``. A key with a live subscription is not
   /// evicted, and does not count towards the capacity.
@@ -190,7 +190,7 @@ extension MultiplexerMap.Entry {
   /// - Parameters:
   ///   - refetching: The reasons to fetch.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling its task ends the subscription.
+  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
   public func subscribe(
     refetching: Refetching,
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
@@ -198,14 +198,14 @@ extension MultiplexerMap.Entry {
     AsyncStream(subscription(refetching: refetching, bufferingPolicy: bufferingPolicy))
   }
 
-  /// Registers a live subscriber and returns the current state of the value, followed by every change.
+  /// Registers a live subscriber, which receives the current state of the value and then every change.
   ///
   /// For details, see ``subscribe(refetching:bufferingPolicy:)``.
   ///
   /// - Parameters:
   ///   - refetching: The reasons to fetch.
   ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or its task is cancelled.
+  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   public func subscription(
     refetching: Refetching,
     bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)

@@ -25,8 +25,8 @@
 ///
 /// ## Signing out
 ///
-/// After ``MuxRepository/clearAll()`` or a clear by tags, live subscriptions fetch nothing until the value is requested,
-/// a signal arrives or another live subscription starts.
+/// After ``MuxRepository/clearAll()`` or a clear by tags, live subscriptions fetch nothing until the value is
+/// requested, a signal arrives, or another live subscription starts.
 ///
 /// ## Topics
 ///
@@ -68,8 +68,8 @@ public struct Refetching: Sendable {
   /// Fetches the value with each element of a sequence, fresh or stale.
   ///
   /// Use it, for example, when the app enters the foreground or the network returns. A signal during a fetch joins it.
-  /// The end of the sequence, also by an error, ends only the signals. Each subscription iterates the sequence: share
-  /// one that can be iterated only once with `broadcast()`.
+  /// If the sequence ends or throws, only the signals end. Each subscription iterates the sequence: share one that can
+  /// be iterated only once with `broadcast()`.
   /// - Parameter signals: The sequence.
   /// - Returns: The reason.
   public static func on<S: AsyncSequence & Sendable>(_ signals: S) -> Self {

@@ -14,9 +14,9 @@
 ///
 /// A stale value stays in memory until it is replaced, cleared or evicted. It remains available to
 /// ``Multiplexer/cachedValue`` and to subscribers. The next fetch receives it with its validator in the
-/// ``FetchContext``, and ``usesCachedValue`` can return it in place of an error, however old it is. A map of very many
-/// keys therefore needs a ``staleTimeToLive``, after which stale values are removed, or a ``CacheCapacity``, which
-/// evicts values that are no longer requested.
+/// ``FetchContext``, and ``usesCachedValue`` can permit it as the answer to a failed fetch, however old it is. A map
+/// with a very large number of keys therefore needs a ``staleTimeToLive``, after which stale values are removed, or a
+/// ``CacheCapacity``, which evicts values that are no longer requested.
 ///
 /// ## Topics
 ///
@@ -50,10 +50,10 @@
 public struct CachePolicy: Sendable {
   /// The time for which a value is fresh, measured from the end of its fetch.
   ///
-  /// A value is stale at exactly that age, by the clock of the cache. The default clock advances while the machine
-  /// sleeps. It is read with the precision of the system's tick of 1 to 10 milliseconds, or exactly if the time to live
-  /// is less than 200 milliseconds. With zero or less, a value is never fresh, and is used only where stale values are.
-  /// Default: 30 minutes.
+  /// A value becomes stale when it reaches that age, by the clock of the cache. The default clock advances while the
+  /// machine sleeps. It is read with a precision of 1 to 10 milliseconds, the tick of the system's coarse clock, or
+  /// exactly if the time to live is less than 200 milliseconds. With zero or less, a value is never fresh, and is
+  /// returned only where a stale value would be. Default: 30 minutes.
   public var timeToLive: Duration
 
   /// The time after the time to live during which a stale value is still returned immediately, while one fetch renews
@@ -64,14 +64,14 @@ public struct CachePolicy: Sendable {
   ///
   /// By default, it is used after a ``ConnectivityFailure`` whose ``ConnectivityFailure/isConnectivityFailure`` is
   /// `true`. The closure is called once per failed fetch. Two directives take precedence:
-  /// ``CacheDirectives/staleIfError`` allows the value for a time, and ``CacheDirectives/requiresRevalidation`` forbids
-  /// stale values.
+  /// ``CacheDirectives/staleIfError`` allows the value for a limited time, and ``CacheDirectives/requiresRevalidation``
+  /// forbids stale values.
   public var usesCachedValue: @Sendable (any Error) -> Bool
 
-  /// The time for which a failure is remembered, while requests fail immediately instead of fetching.
+  /// The time for which a failure is remembered, during which requests fail immediately instead of fetching.
   public var failureTimeToLive: Duration
 
-  /// The number and the timing of retries, before a fetch counts as failed.
+  /// The number and the timing of the retries before a fetch counts as failed.
   public var retry: RetryPolicy
 
   /// The time limit for one attempt of a fetch; `nil` for no limit.
@@ -86,31 +86,32 @@ public struct CachePolicy: Sendable {
   /// Whether the stored copy is read before a fetch, or only after a failed one.
   public var cacherRead: CacherRead
 
-  /// The proportion by which each time to live is randomly lengthened or shortened, so that keys that are stored
+  /// The proportion by which each time to live is randomly lengthened or shortened, so that values that are stored
   /// together do not expire together.
   ///
   /// For example, 0.1 changes it by up to 10%. A time to live that the fetch returns is not changed.
   public var expiryJitter: Double
 
-  /// The time for which a value is fresh after its last use; `nil` for no limit.
+  /// The time for which a value stays fresh after its last use; `nil` for no limit.
   ///
-  /// Requests, responses, stores and updates are uses; ``MultiplexerMap/cachedValue(_:)``, subscriptions and prefetches
-  /// are not. A value that was not used for that time is stale, as at the end of its time to live, and stays in memory.
+  /// Requests, responses, stores and updates count as uses; ``MultiplexerMap/cachedValue(_:)``, subscriptions and
+  /// prefetches do not. A value that is not used for that time becomes stale, as at the end of its time to live, and
+  /// stays in memory.
   public var timeToIdle: Duration?
 
-  /// The time before the end of the time to live at which a requested value is renewed in the background.
+  /// The period before the end of the time to live during which a request renews the value in the background.
   ///
   /// The request, and all requests during the fetch, return the value immediately, since it is still fresh. After a
-  /// failed fetch, the next one starts when half of the remaining time has passed. The deadline is that of the value,
-  /// from the policy or its ``CacheDirectives``. A value whose time to live is not longer than this is renewed by every
-  /// request. With zero, the default, no fresh value is renewed.
+  /// failed fetch, the next one starts when half of the remaining time has passed. The time to live is that of the
+  /// value, from the policy or from its ``CacheDirectives``. If it is not longer than this period, every request renews
+  /// the value. With zero, the default, no fresh value is renewed.
   public var refreshAhead: Duration
 
-  /// The time limit for a caller that could get a stale value; `nil` to wait until the fetch ends.
+  /// The maximum time that a caller waits for a fetch if a stale value is available; `nil` for no limit.
   ///
   /// After that time, the caller gets the stale value, and the fetch continues, even without callers. The timeout does
   /// not apply to a value with ``CacheDirectives/requiresRevalidation``, nor to requests for a newer value such as
-  /// `refresh().request()`. It is measured for each caller.
+  /// `refresh().request()`. It is measured separately for each caller.
   public var softTimeout: Duration?
 
   /// The time limit for one call of the cacher, by the clock of the cache.
@@ -136,21 +137,22 @@ public struct CachePolicy: Sendable {
   /// Whether a fetch inherits the task-local values of the caller for which it starts, such as the span of a trace.
   ///
   /// A fetch of several keys inherits those of the caller of its first key. A fetch that starts without a caller, such
-  /// as the renewal of a stale value, has none. Callers that join a fetch can have other values. Default: `false`.
+  /// as the renewal of a stale value, has none. The values of callers that join the fetch are not used. Default:
+  /// `false`.
   public var inheritsTaskLocals: Bool
 
   /// The time after its time to live for which a map keeps a stale value; `nil` for no limit.
   ///
-  /// Until then, and during the times of its ``CacheDirectives``, the value is there for failed fetches, for callers
-  /// after a soft timeout, and as the previous value of the next fetch. Afterwards, it is removed when other keys get
-  /// values: each value of a new key examines a few others, so that a map which keeps receiving new keys has at most a
-  /// quarter of values that are too old. No timer runs, and a map without new keys keeps its values. So does a
-  /// ``Multiplexer``.
+  /// Until then, and during the times of its ``CacheDirectives``, the value remains available for failed fetches, for
+  /// callers after a soft timeout, and as the previous value of the next fetch. Afterwards, it is removed when new keys
+  /// receive values: each of them causes a few other values to be examined, so that in a map that keeps receiving new
+  /// keys, at most a quarter of the values are older than that. There is no timer: a map without new keys keeps its
+  /// values, and so does a ``Multiplexer``.
   ///
   /// A value stays as long as its key has subscribers, a fetch in flight, a remembered failure or an optimistic update,
   /// and until an unwritten change has been written. Stored copies are not removed. The cause of the removal is
-  /// ``CacheEvent/RemovalCause/expired``. With `nil`, the default, every stale value stays: the policy cannot tell which
-  /// one a failed or conditional fetch will use.
+  /// ``CacheEvent/RemovalCause/expired``. With `nil`, the default, every stale value stays, because a failed or
+  /// conditional fetch could use it.
   public var staleTimeToLive: Duration?
 
   /// Creates a policy, with defaults for omitted parameters.
@@ -158,7 +160,8 @@ public struct CachePolicy: Sendable {
   /// - Parameters:
   ///   - timeToLive: How long a value is fresh.
   ///   - staleWhileRevalidate: How long after that a stale value is returned while it is renewed.
-  ///   - usesCachedValue: Decides whether a failed fetch may be answered with the cached value, however old.
+  ///   - usesCachedValue: A closure that decides whether a failed fetch may be answered with the cached value, however
+  ///     old.
   ///   - failureTimeToLive: How long a failure is remembered.
   ///   - retry: The number and the timing of retries.
   ///   - fetchTimeout: The time limit for one attempt of a fetch.
@@ -167,7 +170,7 @@ public struct CachePolicy: Sendable {
   ///   - expiryJitter: The proportion by which the time to live is randomly changed.
   ///   - timeToIdle: How long a value is fresh after its last use.
   ///   - refreshAhead: How long before the end of its time to live a requested value is renewed.
-  ///   - softTimeout: How long a caller waits for a fetch if there is a stale value.
+  ///   - softTimeout: How long a caller waits for a fetch if a stale value is available.
   ///   - storageTimeout: The time limit for one call of the cacher.
   ///   - writeBehind: How long after a change it is written without a call of `flush`.
   ///   - maximumRetryAfter: The longest wait that an error can request.
@@ -218,7 +221,7 @@ public struct CachePolicy: Sendable {
   func validate() {
     precondition(
       (0...1).contains(expiryJitter),
-      "The expiry jitter of a cache policy must lie between 0 and 1"
+      "The expiry jitter of a cache policy must be between 0 and 1"
     )
     precondition(
       storageTimeout > .zero,

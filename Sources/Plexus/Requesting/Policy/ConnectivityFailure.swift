@@ -1,8 +1,8 @@
-/// An error that can report that the other side could not be reached.
+/// An error that can indicate that the origin could not be reached.
 ///
 /// By default, a multiplexer returns its cached value after such an error: see ``CachePolicy/usesCachedValue``.
 /// `PlexusNetworking` conforms `URLError`. A response, even an error response, is not a connectivity failure.
 public protocol ConnectivityFailure: Error {
-  /// Whether the other side could not be reached.
+  /// Whether the origin could not be reached.
   var isConnectivityFailure: Bool { get }
 }

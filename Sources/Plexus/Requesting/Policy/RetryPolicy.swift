@@ -53,7 +53,7 @@ public struct RetryPolicy: Hashable, Sendable {
   ) -> RetryPolicy {
     precondition(attempts >= 1, "A fetch needs at least one attempt; use .never for no retries")
     precondition(base >= .zero && cap >= .zero, "A wait between attempts cannot be negative")
-    precondition((0...1).contains(jitter), "The jitter of a retry must lie between 0 and 1")
+    precondition((0...1).contains(jitter), "The jitter of a retry must be between 0 and 1")
     return RetryPolicy(attempts: attempts, base: base, cap: cap, jitter: jitter)
   }
 

@@ -30,7 +30,7 @@ public import Synchronization
 /// ### Reading
 /// - ``holds``
 public final class NearTrust: Sendable {
-  /// A point in time, as far as no end of the trust has come since.
+  /// A point in time that becomes invalid when the trust ends.
   public struct Moment: Hashable, Sendable {
     fileprivate var time: Nanoseconds
     fileprivate let generation: UInt64

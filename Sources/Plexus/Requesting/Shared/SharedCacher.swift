@@ -1,7 +1,8 @@
 /// A cacher that several processes share, such as a Redis server.
 ///
-/// A cache with a shared cacher looks there before each fetch, so that all processes together fetch a key once. The
-/// engine grants leases: the holder of the lease of a key fetches, and the other processes wait for its value.
+/// A cache with a shared cacher looks up its keys there before each fetch, so that all processes together fetch a key
+/// once. The engine grants leases: the holder of the lease of a key fetches, and the other processes wait for its
+/// value.
 ///
 /// ```swift
 /// func makeUsers(cacher: any SharedCacher<String>) -> MultiplexerMap<Int, String> {
@@ -18,8 +19,8 @@
 /// ## Removals
 ///
 /// A lease ends when its key is removed or outdated, or when everything is removed. A value that was fetched under it
-/// is then no longer stored, in whatever order the messages arrive. The ``Cacher/generation`` counts the removals of
-/// everything that have reached the process, and ``Cacher/store(_:)`` skips values from before one.
+/// is then no longer stored, regardless of the order in which the messages arrive. The ``Cacher/generation`` counts the
+/// removals of everything that have reached the process, and ``Cacher/store(_:)`` skips values from before one.
 ///
 /// ## Failing
 ///
@@ -53,12 +54,12 @@ public protocol SharedCacher<Value>: Cacher {
 
   /// Looks for entries, and takes leases for the keys that have to be fetched.
   ///
-  /// It takes one round trip for all keys. At most one lease for a key is valid at any time, among all processes.
-  /// Leases are renewed by the cacher until they are filled or released.
+  /// The call takes a single round trip for all keys. At most one lease for a key is valid at any time, among all
+  /// processes. Leases are renewed by the cacher until they are filled or released.
   ///
   /// - Parameter wishes: The wish for each key.
-  /// - Returns: The finding for each key, without the keys for which the look has failed.
-  /// - Throws: An error if it has failed for all keys, as when the engine cannot be reached.
+  /// - Returns: The finding for each key, without the keys for which the lookup has failed.
+  /// - Throws: An error if the lookup has failed for all keys, for example because the engine cannot be reached.
   func look(for wishes: [String: SharedWish]) async throws -> [String: SharedFinding<Value>]
 
   /// Stores a value that was fetched under a lease, and releases the lease.
@@ -74,8 +75,8 @@ public protocol SharedCacher<Value>: Cacher {
   ///
   /// - Parameters:
   ///   - leases: The leases; lost ones are ignored.
-  ///   - failure: The failure of the fetches, which is passed to the callers that wait for them; `nil` if one of
-  ///     these callers is to fetch.
+  ///   - failure: The failure of the fetches, which is passed to the callers that wait for them; `nil` if one of these
+  ///     callers should fetch.
   func release(_ leases: [FetchLease], because failure: SharedFailure?) async
 
   /// Marks values as changed at their origin: from now on their entries serve as fallbacks only.
@@ -83,12 +84,12 @@ public protocol SharedCacher<Value>: Cacher {
   /// Leases for these keys end.
   ///
   /// - Parameter keys: The keys.
-  /// - Throws: An error if the engine cannot be reached; a ``CacherError`` if that concerns some keys only.
+  /// - Throws: An error if the engine cannot be reached; a ``CacherError`` if the failure concerns only some keys.
   func outdate(_ keys: Set<String>) async throws
 
   /// Removes entries; leases for their keys end.
   ///
-  /// A removal by tags concerns every entry that was filled or stored with one of them, also if no process has its key
+  /// A removal by tags concerns every entry that was filled or stored with one of them, even if no process has its key
   /// in memory.
   ///
   /// - Parameters:
@@ -101,9 +102,9 @@ public protocol SharedCacher<Value>: Cacher {
   ///
   /// A change of a key is announced to each cacher that has looked for it, filled it or stored it since its last
   /// announcement. The removal of the entries with a tag is announced to each cacher that has looked for a key with
-  /// this tag, filled it or stored it, by ``SharedChange/tagged(_:)`` or by the keys. An announcement that has arrived is handled before ``trust`` is extended by anything that arrives
-  /// after it. After every gap in the announcements comes ``SharedChange/everything``, before which the trust has
-  /// ended.
+  /// this tag, filled it or stored it, by ``SharedChange/tagged(_:)`` or by the keys. An announcement is handled before
+  /// anything that arrives later extends the ``trust``. Every gap in the announcements is followed by
+  /// ``SharedChange/everything``, and the trust ends before that.
   ///
   /// - Parameter handler: The handler, which does not block and is kept as long as the cacher.
   func observeChanges(_ handler: @escaping @Sendable (SharedChange) -> Void)

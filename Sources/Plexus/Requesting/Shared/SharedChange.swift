@@ -22,13 +22,13 @@ public enum SharedFill: Hashable, Sendable {
 public enum SharedRemoval: Hashable, Sendable {
   /// The entries of some keys.
   case keys(Set<String>)
-  /// The entries with one of some tags, whatever their keys.
+  /// The entries with at least one of some tags, regardless of their keys.
   case tags(Set<CacheTag>)
   /// All entries.
   case all
 }
 
-/// The processes for which a removal holds when it returns.
+/// The processes for which a removal holds when the call returns.
 public enum ClearReach: Hashable, Sendable {
   /// This process.
   case here
@@ -36,7 +36,7 @@ public enum ClearReach: Hashable, Sendable {
   case shared
   /// All processes: no request that begins afterwards is answered with a value that was fetched before.
   ///
-  /// The call waits for processes that do not react until their trust has ended.
+  /// If a process does not respond, the call waits until the trust of that process has expired.
   case everywhere
 }
 

@@ -1,4 +1,4 @@
-/// The result of a look for one key in a ``SharedCacher``.
+/// The result of a lookup of one key in a ``SharedCacher``.
 public enum SharedFinding<Value: Sendable>: Sendable {
   /// An entry that satisfies the wish, its age by the engine's clock, and its version.
   case entry(CacheEntry<Value>, age: Duration, SharedVersion)
@@ -14,7 +14,7 @@ public enum SharedFinding<Value: Sendable>: Sendable {
   case missing(previous: CacheEntry<Value>?)
 }
 
-/// The requirements of a look for one key in a ``SharedCacher``.
+/// The requirements of a lookup of one key in a ``SharedCacher``.
 public struct SharedWish: Hashable, Sendable {
   /// The version that an entry has to be newer than, if any.
   public var newerThan: SharedVersion?
