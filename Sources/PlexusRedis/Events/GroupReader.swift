@@ -9,6 +9,8 @@ actor GroupReader {
     let position: LinkPosition
     let message: LinkMessage
     let attempt: Int
+    /// Whether the engine has lost messages before this one.
+    var isAfterLoss = false
   }
 
   private let events: RedisEvents
@@ -27,6 +29,8 @@ actor GroupReader {
   private var lost: [LinkPosition] = []
   /// The message that is in progress.
   private var current: LinkPosition?
+  /// The latest message that the group had not delivered before.
+  private var newest = LinkPosition.start
   private var ahead = ReadAhead(limit: 256)
   /// The times of the last reading, renewal and claim.
   private var readTime: Nanoseconds = 0
@@ -48,6 +52,7 @@ actor GroupReader {
     let (isActive, isOver, unused) = (isConnected, hasLeft, items)
     events.removeBell(for: names.stream, id)
     events.removeLeaving(id)
+    events.note(held: 0, by: id)
     guard !isOver, isActive else { return }
     let leave = leaveCall(unused)
     Task.detached { [events] in
@@ -60,11 +65,18 @@ actor GroupReader {
 
   func next() async throws -> LinkDelivery? {
     current = nil
+    events.note(held: items.count, by: id)
+    defer { events.note(held: items.count + (current == nil ? 0 : 1), by: id) }
     while !Task.isCancelled, !events.isClosed {
       if let position = lost.popLast() { return .gap(lost: position...position) }
       if !items.isEmpty {
         try await confirm()
-        guard let item = items.popLast() else { continue }
+        guard var item = items.popLast() else { continue }
+        if item.isAfterLoss {
+          item.isAfterLoss = false
+          items.append(item)
+          return .gap(lost: nil)
+        }
         current = item.position
         return .message(item.message, at: item.position, attempt: item.attempt)
       }
@@ -139,7 +151,19 @@ actor GroupReader {
     }
     (readTime, renewTime) = (.now, .now)
     ahead.note(messages: entries.count, bytes: entries.reduce(0) { $0 + $1.size })
-    items = entries.reversed().map { Item(position: $0.position, message: $0.message, attempt: 1) }
+    items = entries.reversed().map { entry in
+      Item(
+        position: entry.position,
+        message: entry.message,
+        attempt: 1,
+        isAfterLoss: entry.isAfterLoss
+      )
+    }
+    // A server that was restarted with old data delivers messages again, and has lost others.
+    if let first = items.last?.position, first <= newest {
+      items[items.count - 1].isAfterLoss = true
+    }
+    newest = items.first?.position ?? newest
     return true
   }
 
