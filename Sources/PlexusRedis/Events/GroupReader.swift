@@ -30,7 +30,9 @@ actor GroupReader {
   /// The message that is in progress.
   private var current: LinkPosition?
   /// The latest message that the group had not delivered before.
-  private var newest = LinkPosition.start
+  private var newest: RedisEvents.Place
+  /// The connection over which it was compared.
+  private var generation: Int?
   private var ahead = ReadAhead(limit: 256)
   /// The times of the last reading, renewal and claim.
   private var readTime: Nanoseconds = 0
@@ -44,6 +46,9 @@ actor GroupReader {
     self.retryAfter = retryAfter
     id = events.makeReaderID()
     consumer = "\(events.node).\(id)"
+    newest =
+      events.recall(names.stream, group: group, at: nil)
+      ?? RedisEvents.Place(stream: names.stream, group: group, position: .start)
     events.add(bell, for: names.stream, id)
   }
 
@@ -67,6 +72,16 @@ actor GroupReader {
     current = nil
     events.note(held: items.count, by: id)
     defer { events.note(held: items.count + (current == nil ? 0 : 1), by: id) }
+    do {
+      return try await nextDelivery()
+    } catch {
+      // The next reader recognizes a server with old data.
+      events.remember(newest)
+      throw error
+    }
+  }
+
+  private func nextDelivery() async throws -> LinkDelivery? {
     while !Task.isCancelled, !events.isClosed {
       if let position = lost.popLast() { return .gap(lost: position...position) }
       if !items.isEmpty {
@@ -81,9 +96,10 @@ actor GroupReader {
         return .message(item.message, at: item.position, attempt: item.attempt)
       }
       guard isConnected else { return try await connect() }
-      if try await read() { continue }
-      // The group was lost with its stream.
+      if try await !hasGoneBack(), try await read() { continue }
+      // The group was lost with its stream, or the stream with its latest part.
       isConnected = false
+      newest = RedisEvents.Place(stream: names.stream, group: group, position: .start)
       return .gap(lost: nil)
     }
     await leave()
@@ -110,6 +126,16 @@ actor GroupReader {
   }
 
   // MARK: - Reading
+
+  /// Returns whether the server has lost messages that this node has received.
+  private func hasGoneBack() async throws -> Bool {
+    let current = events.generation
+    guard current != generation else { return false }
+    let isBehind = try await events.hasGoneBack(behind: newest)
+    // Otherwise, the replies can be those of another server.
+    if current == events.generation { generation = current }
+    return isBehind
+  }
 
   /// Reads new messages and those of other nodes, or waits for some.
   ///
@@ -159,11 +185,11 @@ actor GroupReader {
         isAfterLoss: entry.isAfterLoss
       )
     }
-    // A server that was restarted with old data delivers messages again, and has lost others.
-    if let first = items.last?.position, first <= newest {
-      items[items.count - 1].isAfterLoss = true
+    // Replies of another server are compared with the message before them.
+    if generation == events.generation, let latest = entries.last {
+      newest.position = latest.position
+      newest.id = latest.message.id
     }
-    newest = items.first?.position ?? newest
     return true
   }
 

@@ -24,6 +24,7 @@ final class RedisEvents: EventLink {
     struct Confirmed: Sendable {
       let number: UInt64
       let position: LinkPosition
+      /// The time before it was sent.
       let time: Nanoseconds
     }
 
@@ -34,9 +35,11 @@ final class RedisEvents: EventLink {
   /// The latest message of a reader.
   struct Place: Hashable, Sendable {
     let stream: String
-    let position: LinkPosition
-    /// The id of the message.
-    let id: String
+    /// The group of the reader, if it has one.
+    var group: String?
+    var position: LinkPosition
+    /// The id of the message, if it was read.
+    var id: String?
   }
 
   private struct State: Sendable {
@@ -235,7 +238,8 @@ final class RedisEvents: EventLink {
     }
     let keys = [names.stream, names.sent(by: node)]
     // The engine forgets numbers after a while, and need not have older ones.
-    let isRecent = latest.map { .now - $0.time < TopicNames.memory * 9 / 10 } ?? false
+    let start = Nanoseconds.now
+    let isRecent = latest.map { start - $0.time < TopicNames.memory * 9 / 10 } ?? false
     let arguments: [RedisCommand.Argument] = [
       .text("\(number)"), .text("\(number % TopicNames.remembered)"),
       .text(latest.map { "\($0.position.epoch)" } ?? ""), .number(Int64(limit)),
@@ -248,7 +252,7 @@ final class RedisEvents: EventLink {
     guard let position = reply.text.flatMap({ LinkPosition($0) }) else {
       throw TierError.unexpectedReply
     }
-    let confirmed = Published.Confirmed(number: number, position: position, time: .now)
+    let confirmed = Published.Confirmed(number: number, position: position, time: start)
     state.withLock { state in
       guard state.topics[topic]?.latest.map({ $0.position < position }) ?? true else { return }
       state.topics[topic]?.latest = confirmed
@@ -305,6 +309,23 @@ final class RedisEvents: EventLink {
     }
   }
 
+  /// Returns messages of a stream, the oldest first.
+  func range(
+    _ stream: String,
+    from start: String,
+    to end: String,
+    count: Int
+  ) async throws -> [MessageFormat.Entry] {
+    let reply = try await send(
+      RedisCommand(
+        "XRANGE",
+        [.text(stream), .text(start), .text(end), "COUNT", .number(Int64(count))]
+      )
+    )
+    guard let elements = reply.elements else { throw TierError.unexpectedReply }
+    return elements.compactMap { MessageFormat.Entry($0) }
+  }
+
   /// Returns the position of the latest message of a stream.
   func latestPosition(of stream: String) async throws -> LinkPosition {
     let reply = try await send(RedisCommand("XREVRANGE", [.text(stream), "+", "-", "COUNT", 1]))
@@ -349,12 +370,33 @@ final class RedisEvents: EventLink {
     }
   }
 
-  /// Returns the id of the message up to which an earlier reader has read, if it is known.
-  func recall(_ position: LinkPosition, of stream: String) -> String? {
+  /// Returns the latest message of an earlier reader.
+  ///
+  /// - Parameters:
+  ///   - stream: The stream.
+  ///   - group: The group, if the readers have one.
+  ///   - position: The position up to which the reader has read; `nil` for any.
+  /// - Returns: The message, if it is known.
+  func recall(_ stream: String, group: String?, at position: LinkPosition?) -> Place? {
     state.withLock { state in
-      let index = state.places.lastIndex { $0.position == position && $0.stream == stream }
-      return index.map { state.places.remove(at: $0).id }
+      let index = state.places.lastIndex { place in
+        place.stream == stream && place.group == group
+          && (position == nil || place.position == position)
+      }
+      return index.map { state.places.remove(at: $0) }
     }
+  }
+
+  /// Returns whether the server has lost the latest message of a reader, or given its position again.
+  ///
+  /// The end of the stream comes first: a position before it is not given later.
+  func hasGoneBack(behind place: Place) async throws -> Bool {
+    guard try await latestPosition(of: place.stream) >= place.position else { return true }
+    guard let id = place.id else { return false }
+    let position = "\(place.position)"
+    let found = try await range(place.stream, from: position, to: position, count: 1)
+    // A message that was trimmed is not there.
+    return found.first.map { $0.message.id != id } ?? false
   }
 
   /// Calls a closure when the link is closed.

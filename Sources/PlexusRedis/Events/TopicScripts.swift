@@ -206,11 +206,17 @@ enum TopicScripts {
       if not redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[2], ARGV[2], 1)[1] then return 0 end
       local entry = redis.call('XRANGE', KEYS[1], ARGV[2], ARGV[2])[1]
       if entry then
-        local fields = entry[2]
+        local fields = {}
         local header, body = '', ''
-        for index = 1, #fields, 2 do
-          if fields[index] == 'h' then header = fields[index + 1] end
-          if fields[index] == 'd' then body = fields[index + 1] end
+        for index = 1, #entry[2], 2 do
+          local name, value = entry[2][index], entry[2][index + 1]
+          if name == 'h' then header = value end
+          if name == 'd' then body = value end
+          -- The dead letters themselves are complete.
+          if name ~= 'l' then
+            fields[#fields + 1] = name
+            fields[#fields + 1] = value
+          end
         end
         fields[#fields + 1] = 'r'
         fields[#fields + 1] = ARGV[3]

@@ -43,7 +43,7 @@ struct `Events over a server that restarts with old data` {
     try save()
     try await publish(5..<10)
     await receiver.notes.first(10)
-    proxy.stall()
+    proxy.stall(later: true)
     // The only node that knows what is lost ends with the server.
     await sender.engine.close()
     try restart()
@@ -122,6 +122,34 @@ struct `Events over a server that restarts with old data` {
     try await publish(6..<9)
     #expect(await worker.notes.first(9) == (0..<9).map { "\($0)" })
     #expect(worker.reports.entries.contains("gap"))
+  }
+
+  @Test func `D14: a node of a group reports that positions were given again`() async throws {
+    let proxy = try RedisProxy(server)
+    let worker = try EventNode(at: proxy.address)
+    worker.observe()
+    await sender.connect(.publishOnly)
+    await worker.connect(EventNode.group)
+    try await publish(0..<3)
+    await worker.notes.first(3)
+    await worker.acknowledgedAll()
+    try save()
+    try await publish(3..<6)
+    await worker.notes.first(6)
+    await worker.acknowledgedAll()
+    proxy.stall(later: true)
+    await sender.engine.close()
+    try restart()
+    // Another node of the group handles what takes the place.
+    let (other, heir) = (try EventNode(server), try EventNode(server))
+    heir.observe()
+    await other.connect(.publishOnly)
+    await heir.connect(EventNode.group)
+    try await publish(100..<120, by: other)
+    await heir.notes.first(20)
+    proxy.cut()
+    await worker.reports.contains("gap")
+    #expect(Set(worker.notes.entries).count == worker.notes.count)
   }
 
   @Test func `D14: a group that is gone begins with the oldest event, and repeats nothing`()

@@ -17,6 +17,8 @@ final class EventNode: Sendable {
   let bus = EventBus()
   let notes = Log<String>()
   let reports = Log<String>()
+  /// The notes and the reports.
+  let log = Log<String>()
   private let tokens = ObservationBag()
 
   convenience init(
@@ -33,15 +35,18 @@ final class EventNode: Sendable {
     options.eventTimeout = .seconds(60)
     change(&options)
     engine = try RedisEngine(address, options: options)
-    bus.observe(LinkReport.self) { [reports] report in
-      switch report.content {
-      case .connected: reports.append("connected")
-      case .interrupted: reports.append("interrupted")
-      case .gap(let lost): reports.append(lost == nil ? "gap" : "named gap")
-      case .skipped(_, _, let rejection): reports.append("skipped: \(rejection)")
-      case .rejected(_, _, _, let rejection): reports.append("rejected: \(rejection)")
-      default: reports.append("\(report.content)")
-      }
+    bus.observe(LinkReport.self) { [reports, log] report in
+      let text =
+        switch report.content {
+        case .connected: "connected"
+        case .interrupted: "interrupted"
+        case .gap(let lost): lost == nil ? "gap" : "named gap"
+        case .skipped(_, _, let rejection): "skipped: \(rejection)"
+        case .rejected(_, _, _, let rejection): "rejected: \(rejection)"
+        default: "\(report.content)"
+        }
+      reports.append(text)
+      log.append(text)
     }
     .store(in: tokens)
   }
@@ -53,8 +58,9 @@ final class EventNode: Sendable {
 
   /// Adds a handler that records the notes.
   func observe(_ all: Log<String>? = nil) {
-    bus.observe(Note.self) { [notes] note in
+    bus.observe(Note.self) { [notes, log] note in
       notes.append(note.text)
+      log.append(note.text)
       all?.append(note.text)
     }
     .store(in: tokens)
@@ -62,8 +68,9 @@ final class EventNode: Sendable {
 
   /// Adds a handler that records the notes, and does something.
   func observe(_ handler: @escaping @Sendable (Note) async throws -> Void) {
-    bus.observe(Note.self) { [notes] note in
+    bus.observe(Note.self) { [notes, log] note in
       notes.append(note.text)
+      log.append(note.text)
       try await handler(note)
     }
     .store(in: tokens)

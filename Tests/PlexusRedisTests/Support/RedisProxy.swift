@@ -30,6 +30,8 @@ final class RedisProxy: Sendable {
   private struct State {
     var pairs: [ObjectIdentifier: Pair] = [:]
     var stalled: Set<ObjectIdentifier> = []
+    /// Whether later connections stall as well.
+    var stallsAll = false
     /// The numbers of bytes after which connections break, in turn.
     var limits: [Int] = []
     var connectionCount = 0
@@ -58,6 +60,7 @@ final class RedisProxy: Sendable {
       let pair = Pair(client: client, server: server)
       let limit = state.withLock { state -> Int in
         state.pairs[ObjectIdentifier(pair)] = pair
+        if state.stallsAll { state.stalled.insert(ObjectIdentifier(pair)) }
         defer { state.connectionCount += 1 }
         return state.limits.isEmpty
           ? .max : state.limits[state.connectionCount % state.limits.count]
@@ -93,7 +96,10 @@ final class RedisProxy: Sendable {
         guard rest.isEmpty, allowed == count else { break }
       }
       pair.cut()
-      state.withLock { _ = $0.pairs.removeValue(forKey: id) }
+      state.withLock { state in
+        state.pairs[id] = nil
+        state.stalled.remove(id)
+      }
     }
 
     func update(_ body: (inout State) -> Void) {
@@ -143,14 +149,22 @@ final class RedisProxy: Sendable {
     resume()
   }
 
-  /// Stalls the connections so far; later ones work.
-  func stall() {
-    shared.update { $0.stalled = Set($0.pairs.keys) }
+  /// Stalls the connections so far.
+  ///
+  /// - Parameter later: Whether later ones stall as well.
+  func stall(later: Bool = false) {
+    shared.update { state in
+      state.stalled = Set(state.pairs.keys)
+      state.stallsAll = later
+    }
   }
 
   /// Passes on what was held back.
   func resume() {
-    shared.update { $0.stalled = [] }
+    shared.update { state in
+      state.stalled = []
+      state.stallsAll = false
+    }
   }
 
   /// Lets no connection break by itself from now on.
