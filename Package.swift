@@ -137,7 +137,7 @@ let package = Package(
       name: "DepartureBoardTests",
       dependencies: [
         "DepartureBoard", "LoopbackOrigin", "Plexus", "PlexusNetworking", "PlexusRedis",
-        "PlexusTesting", "TestSupport",
+        "PlexusSharedTesting", "PlexusTesting", "TestSupport",
       ],
       swiftSettings: settings
     ),

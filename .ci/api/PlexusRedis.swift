@@ -10,6 +10,26 @@ public enum EngineHealth : Hashable, Sendable {
     case closed
 }
 
+public struct EngineStatus : Hashable, Sendable {
+
+    public struct Connection : Hashable, Sendable {
+
+        public let health: PlexusRedis.EngineHealth?
+
+        public let outboxBytes: Int
+
+        public let unansweredCommands: Int
+    }
+
+    public let caches: PlexusRedis.EngineStatus.Connection
+
+    public let events: PlexusRedis.EngineStatus.Connection
+
+    public let unconfirmedEvents: Int
+
+    public let unacknowledgedEvents: Int
+}
+
 public enum RedisAddress : Sendable, Hashable {
 
     case tcp(host: String, port: UInt16)
@@ -33,6 +53,10 @@ final public actor RedisEngine {
     nonisolated public var events: any Plexus.EventLink { get }
 
     nonisolated public func health() -> Plexus.Subscription<PlexusRedis.EngineHealth>
+
+    nonisolated public func eventHealth() -> Plexus.Subscription<PlexusRedis.EngineHealth?>
+
+    nonisolated public var status: PlexusRedis.EngineStatus { get }
 
     public func close() async
 }

@@ -15,6 +15,8 @@ final class Run {
   private let signals: Signals
   /// The tier that several boards share, if any.
   private let tier: SharedTier?
+  /// The flight changes of these boards, if any.
+  private let changes: SharedChanges?
   private var endedBy: Int32?
 
   /// Loads the day and starts its origin.
@@ -42,6 +44,7 @@ final class Run {
       lookUp: { flight in await directory.details(of: flight) }
     )
     board.follow(bus)
+    changes = tier.map { SharedChanges(over: $0.events, flights: day.flights, bus: bus) }
     let page = board.page(filter: options.filter)
     let environment = ProcessInfo.processInfo.environment
     let isPlain = options.isPlain || !Terminal.isThere(environment)
@@ -74,7 +77,10 @@ final class Run {
     board.stop()
     origin.stop()
     await flush()
-    await tier?.close()
+    if let tier {
+      await changes?.close(isReachable: tier.isReachable)
+      await tier.close()
+    }
     directory.removeTemporaryFiles()
     listening.cancel()
     do {
@@ -151,7 +157,8 @@ final class Run {
       originRequests: origin.requestCount,
       originNotModified: origin.notModifiedCount,
       originNotFound: origin.notFoundCount,
-      isShared: tier != nil
+      isShared: tier != nil,
+      unsentChanges: changes?.unsentCount ?? 0
     )
   }
 

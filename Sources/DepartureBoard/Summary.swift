@@ -12,6 +12,8 @@ struct Summary: Hashable, Sendable {
   let originNotFound: Int
   /// Whether stored values are those of several boards.
   var isShared = false
+  /// The number of own changes that the server of several boards did not confirm.
+  var unsentChanges = 0
 
   /// The counters of the board.
   struct Counts: Hashable, Sendable {
@@ -19,24 +21,30 @@ struct Summary: Hashable, Sendable {
     let departed: Int
     let cancelled: Int
     let staleAnswers: Int
+    let heard: Int
 
     init(_ state: BoardState) {
       flights = state.flightCount
       departed = state.departedCount
       cancelled = state.cancelledCount
       staleAnswers = state.staleAnswers
+      heard = state.heardCount
     }
   }
 
   /// The lines to print.
   var text: String {
     let statistics = tally.statistics
+    let shared = [
+      ("changes heard", state.heard, "announced by another board first"),
+      ("changes unsent", unsentChanges, "not confirmed by the server"),
+    ]
     let groups: [[(String, Int, String)]] = [
       [
         ("flights", state.flights, "announced"),
         ("departed", state.departed, ""),
         ("cancelled", state.cancelled, ""),
-      ],
+      ] + (isShared ? shared : []),
       [
         ("requests", tally.requests, "from all rows; each is one of the next four"),
         ("hits", statistics.hits, "answered immediately from memory"),

@@ -55,6 +55,58 @@ import Testing
     )
   }
 
+  private mutating func hear(_ changes: FlightChange..., of flight: Flight) {
+    for change in changes { state.apply(.heard(HeardChange(change: change, flight: flight))) }
+  }
+
+  @Test mutating func `shows each change of another board once, and its own repetition not again`()
+  {
+    let flight = Flight.sample(0, at: "10:00")
+    clock("09:00")
+    hear(.scheduled(flight), .delayed(0, until: .at("10:30")), of: flight)
+    #expect(state.rows.map(\.status) == [.delayed(until: .at("10:30"))])
+    #expect(state.rows.map(\.isHeard) == [true])
+    announce(.scheduled(flight), .delayed(0, until: .at("10:30")))
+    hear(.scheduled(flight), .delayed(0, until: .at("10:30")), of: flight)
+    #expect(state.flightCount == 1)
+    #expect(state.heardCount == 2)
+    #expect(state.rows.map(\.isHeard) == [true])
+    announce(.departed(0, at: .at("10:31")))
+    hear(
+      .departed(0, at: .at("10:31")),
+      .delayed(0, until: .at("10:40")),
+      .cancelled(0),
+      of: flight
+    )
+    #expect(state.rows.map(\.status) == [.departed(at: .at("10:31"))])
+    #expect(state.rows.map(\.isHeard) == [false])
+    #expect(state.departedCount == 1 && state.cancelledCount == 0 && state.heardCount == 2)
+  }
+
+  @Test mutating func `shows a change of a flight that it has not announced itself`() {
+    let flight = Flight.sample(7, at: "10:00")
+    clock("06:00")
+    hear(.departed(7, at: .at("10:02")), of: flight)
+    #expect(state.flightCount == 1 && state.departedCount == 1 && state.heardCount == 1)
+    #expect(state.rows.map(\.status) == [.departed(at: .at("10:02"))])
+    announce(.scheduled(flight), .delayed(7, until: .at("10:02")), .departed(7, at: .at("10:02")))
+    #expect(state.flightCount == 1 && state.departedCount == 1)
+    #expect(state.rows.map(\.status) == [.departed(at: .at("10:02"))])
+  }
+
+  @Test mutating func `does not show a flight again that has left the board`() {
+    let flight = Flight.sample(0, at: "10:00")
+    announce(.scheduled(flight), .departed(0, at: .at("10:00")))
+    clock("10:00")
+    answer()
+    state.apply(.report(LookupTally()))
+    clock("11:00")
+    #expect(state.rows.isEmpty)
+    hear(.scheduled(flight), .departed(0, at: .at("10:00")), .cancelled(0), of: flight)
+    #expect(state.rows.isEmpty)
+    #expect(state.flightCount == 1 && state.heardCount == 0)
+  }
+
   @Test mutating func `does not delay a departed flight`() {
     announce(
       .scheduled(.sample(0, at: "10:00")),

@@ -46,6 +46,78 @@ struct `Several boards over one Redis server` {
     #expect(third.sum("from boards") >= 600)
   }
 
+  @Test func `show a flight change on one of them on all, each once`() async throws {
+    let slow = try Program(["--plain", "--speed", "1", "--redis", server.socket])
+    let output = Log<String>()
+    let reading = Task {
+      while case let text = await slow.someOutput(), text != "" { output.append(text) }
+    }
+    // A third board cancels the last flight of the day until the slow one, which is still in the night, shows it.
+    let engine = try RedisEngine(.unix(path: server.socket))
+    let bus = EventBus()
+    let token = bus.connect(
+      FlightNews.self,
+      as: "departures-changes",
+      over: engine.events,
+      .publishOnly
+    )
+    let last = try #require(Day.bundled().flights.last)
+    let isShown = Guarded(false)
+    let showing = Task {
+      await output.wait { $0.joined().contains("\(last.designator) ") }
+      isShown.withLock { $0 = true }
+    }
+    while !isShown.withLock(\.self) {
+      try await bus.publish(FlightNews(.cancelled(last.id), by: "test"))
+    }
+    await showing.value
+    // What is no change of this day is not shown.
+    try await bus.publish(FlightNews(board: "test", flight: 1_000_000, status: .cancelled))
+    try await bus.publish(FlightNews(board: "test", flight: 900, status: .departed(at: .max)))
+
+    let fast = try await Program.run(
+      "--plain",
+      "--speed",
+      "max",
+      "--until",
+      "07:00",
+      "--redis",
+      server.socket
+    )
+    #expect(fast.status == 0)
+    #expect(fast.count("changes unsent") == 0)
+    let decided = fast.sum("departed", "cancelled")
+    #expect(decided > 50)
+    await output.wait { texts in
+      texts.joined().split(separator: "\n").count { $0.hasSuffix(", announced by another board") }
+        >= decided + 1
+    }
+    slow.send(SIGTERM)
+    await reading.value
+    let ending = await slow.ending()
+    #expect(ending.status == 128 + SIGTERM)
+    #expect(ending.errors == "")
+    // The time, the number, the airports and the status.
+    func changes(_ text: String) -> [String] {
+      text.split(separator: "\n").filter { $0.contains("-") && $0.contains("  ") }
+        .map { String($0.prefix(39)) }
+    }
+    let all = output.entries.joined()
+    let board = all.prefix(upTo: all.range(of: "\nflights  ")?.lowerBound ?? all.endIndex)
+    let seen = changes(String(board))
+    #expect(Set(seen).count == seen.count)
+    let lines = fast.output.components(separatedBy: "\nflights  ")[0]
+    #expect(changes(lines).count == decided)
+    #expect(Set(seen).isSuperset(of: changes(lines)))
+    #expect(seen.count == decided + 1)
+    let summary = Ending(status: 0, output: all, errors: "")
+    #expect(summary.sum("departed", "cancelled") == decided + 1)
+    #expect(summary.sum("changes heard") > decided)
+    #expect(summary.count("changes unsent") == 0)
+    token.cancel()
+    await engine.close()
+  }
+
   @Test func `work without their server`() async throws {
     server.kill()
     let board = try await Program.run(
@@ -60,6 +132,8 @@ struct `Several boards over one Redis server` {
     #expect(board.status == 0)
     #expect(board.sum("flights") > 0)
     #expect(board.sum("from boards") == 0)
+    #expect(board.count("changes heard") == 0)
+    #expect(board.sum("changes unsent") > board.sum("flights"))
     #expect(!board.output.contains("no answer"))
   }
 

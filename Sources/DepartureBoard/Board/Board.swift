@@ -52,6 +52,9 @@ final class Board {
     bus.observe(FlightChange.self) { [store] change in
       store.dispatch(.flight(change))
     }.store(in: observations)
+    bus.observe(HeardChange.self) { [store] heard in
+      store.dispatch(.heard(heard))
+    }.store(in: observations)
     bus.observe(OriginChange.self) { [store] change in
       store.dispatch(.origin(isOnline: change.isOnline))
     }.store(in: observations)

@@ -1,6 +1,8 @@
 /// An action that changes the board.
 enum BoardAction: Sendable {
   case flight(FlightChange)
+  /// Another board has announced a change.
+  case heard(HeardChange)
   /// The origin has become reachable or unreachable.
   case origin(isOnline: Bool)
   /// The clock has advanced.

@@ -20,6 +20,8 @@ struct BoardRow: Hashable, Identifiable, Sendable {
   var isAsking = false
   /// Whether the final status of the row has been reported.
   var isReported = false
+  /// Whether the status was announced by another board first.
+  var isHeard = false
 
   init(_ flight: Flight) {
     self.flight = flight

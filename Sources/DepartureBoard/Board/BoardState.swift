@@ -13,6 +13,8 @@ struct BoardState: Equatable, Sendable {
   private(set) var flightCount = 0
   private(set) var departedCount = 0
   private(set) var cancelledCount = 0
+  /// The number of changes that another board has announced first.
+  private(set) var heardCount = 0
   /// The number of stale answers so far.
   private(set) var staleAnswers = 0
   /// The number of lookups, as of the last report.
@@ -20,6 +22,8 @@ struct BoardState: Equatable, Sendable {
   /// The last report.
   private(set) var bulletin = Bulletin()
   private var rowsByID: [Flight.ID: BoardRow] = [:]
+  /// The flights announced so far, also the ones whose rows have left the board.
+  private var announced: Set<Flight.ID> = []
 
   /// The time of the day, as a clock shows it.
   var time: ClockTime {
@@ -50,7 +54,9 @@ struct BoardState: Equatable, Sendable {
   mutating func apply(_ action: BoardAction) {
     switch action {
     case .flight(let change):
-      apply(change)
+      apply(change, isHeard: false)
+    case .heard(let heard):
+      hear(heard)
     case .origin(let isOnline):
       isOriginOnline = isOnline
     case .clock(let moment):
@@ -73,21 +79,36 @@ struct BoardState: Equatable, Sendable {
     }
   }
 
-  private mutating func apply(_ change: FlightChange) {
+  /// Applies a change, unless it is known, or precedes a known one of its flight.
+  ///
+  /// - Returns: Whether it was new.
+  @discardableResult
+  private mutating func apply(_ change: FlightChange, isHeard: Bool) -> Bool {
     switch change {
     case .scheduled(let flight):
-      guard rowsByID[flight.id] == nil else { return }
+      guard announced.insert(flight.id).inserted else { return false }
       rowsByID[flight.id] = BoardRow(flight)
+      rowsByID[flight.id]?.isHeard = isHeard
       flightCount += 1
+      return true
     case .delayed(let id, let time):
-      postpone(id, until: time)
+      return set(.delayed(until: time), of: id, isHeard: isHeard)
     case .departed(let id, let time):
-      guard decide(id, .departed(at: time)) else { return }
+      guard set(.departed(at: time), of: id, isHeard: isHeard) else { return false }
       departedCount += 1
+      return true
     case .cancelled(let id):
-      guard decide(id, .cancelled) else { return }
+      guard set(.cancelled, of: id, isHeard: isHeard) else { return false }
       cancelledCount += 1
+      return true
     }
+  }
+
+  /// Applies a change of another board, which can be ahead of this one.
+  private mutating func hear(_ heard: HeardChange) {
+    let isNewFlight = apply(.scheduled(heard.flight), isHeard: true)
+    let isNewStatus = apply(heard.change, isHeard: true)
+    if isNewFlight || isNewStatus { heardCount += 1 }
   }
 
   private mutating func report(_ tally: LookupTally, isLast: Bool) {
@@ -99,14 +120,17 @@ struct BoardState: Equatable, Sendable {
     bulletin = Bulletin(time: time, isOriginOnline: isOriginOnline, rows: reports, isLast: isLast)
   }
 
-  private mutating func postpone(_ id: Flight.ID, until time: ClockTime) {
-    guard rowsByID[id]?.isDecided == false else { return }
-    rowsByID[id]?.status = .delayed(until: time)
-  }
-
-  private mutating func decide(_ id: Flight.ID, _ status: BoardRow.Status) -> Bool {
-    guard let row = rowsByID[id], !row.isDecided else { return false }
+  /// Sets the status of a flight that is not decided.
+  ///
+  /// - Returns: Whether it was another one.
+  private mutating func set(
+    _ status: BoardRow.Status,
+    of id: Flight.ID,
+    isHeard: Bool
+  ) -> Bool {
+    guard let row = rowsByID[id], !row.isDecided, row.status != status else { return false }
     rowsByID[id]?.status = status
+    rowsByID[id]?.isHeard = isHeard
     return true
   }
 

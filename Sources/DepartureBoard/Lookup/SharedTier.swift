@@ -1,9 +1,9 @@
 import Plexus
 import PlexusRedis
 
-/// The Redis server over which several boards share what they fetch.
+/// The Redis server over which several boards share what they fetch and what they announce.
 struct SharedTier: Sendable {
-  /// The engine of this board, over which its caches share values, and its bus could share events.
+  /// The engine of this board, over which its caches share values, and its bus shares flight changes.
   let engine: RedisEngine
 
   /// Begins to connect.
@@ -22,6 +22,14 @@ struct SharedTier: Sendable {
         try RedisEngine(.tcp(host: host, port: port), options: options)
       case .socket(let path): try RedisEngine(.unix(path: path), options: options)
       }
+  }
+
+  /// The link for flight changes.
+  var events: any EventLink { engine.events }
+
+  /// Whether flight changes reach the server, as far as the board can tell.
+  var isReachable: Bool {
+    if case .isolated = engine.status.events.health { false } else { true }
   }
 
   /// Ends the connection, so that other boards need not wait for this one.

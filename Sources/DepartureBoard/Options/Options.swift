@@ -16,7 +16,7 @@ struct Options: Equatable, Sendable {
   var filter = ""
   /// The storage of fetched values for later runs.
   var cache = CacheChoice.standard
-  /// The Redis server over which several boards share fetched values, or `nil` for none.
+  /// The Redis server over which several boards share fetched values and flight changes, or `nil` for none.
   var redis: ServerAddress?
 }
 

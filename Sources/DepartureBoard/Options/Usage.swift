@@ -23,8 +23,10 @@ enum Usage {
       --cache DIRECTORY       the directory of the cache; in the user's caches if not given
       --no-cache              do not read or write a cache
       --redis HOST:PORT       share fetched values with other boards over this Redis server, in place of
-                              the cache on disk; several boards fetch what one does. The path of a
-                              socket is an address, too. The signal USR1 makes all boards forget
+                              the cache on disk; several boards fetch what one does. A flight change
+                              on one board is shown on all, also on one whose day is not that far. The
+                              path of a socket is an address, too. The signal USR1 makes all boards
+                              forget
       --help                  show this text
 
     On a terminal, type to filter; Backspace erases a character, Escape the whole filter. Ctrl-C

@@ -9,3 +9,10 @@ enum FlightChange: Event, Hashable {
   case departed(Flight.ID, at: ClockTime)
   case cancelled(Flight.ID)
 }
+
+/// An event for a change of a flight that another board has announced.
+struct HeardChange: Event, Hashable {
+  let change: FlightChange
+  /// The flight, which this board may not have announced yet.
+  let flight: Flight
+}

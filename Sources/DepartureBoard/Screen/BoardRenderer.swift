@@ -51,13 +51,15 @@ struct BoardRenderer: Sendable {
     }
     let tally = state.tally
     let statistics = tally.statistics
-    let counters = flow([
-      counter("flights", state.flightCount, digits: 3),
-      counter("departed", state.departedCount, digits: 3),
-      counter("cancelled", state.cancelledCount, digits: 3),
-      counter("revalidated", tally.revalidated, digits: 3),
-      origin(state),
-    ])
+    let heard =
+      state.heardCount > 0 ? [counter("changes from boards", state.heardCount, digits: 3)] : []
+    let counters = flow(
+      [
+        counter("flights", state.flightCount, digits: 3),
+        counter("departed", state.departedCount, digits: 3),
+        counter("cancelled", state.cancelledCount, digits: 3),
+      ] + heard + [counter("revalidated", tally.revalidated, digits: 3), origin(state)]
+    )
     let requests = flow([
       counter("requests", tally.requests, digits: 4),
       counter("fetches", tally.fetches, digits: 3),

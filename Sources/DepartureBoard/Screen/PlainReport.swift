@@ -21,6 +21,7 @@ enum PlainReport {
       words(details.weather, unknown: "unknown weather", \.displayName),
     ]
     if let landing = row.landing { answers.append("lands \(landing)") }
+    if row.isHeard { answers.append("announced by another board") }
     return (fields + [answers.joined(separator: ", ")]).joined(separator: "  ")
   }
 

@@ -79,6 +79,11 @@ final class ConnectionLoop: Sendable {
     _ = try LoopThread { [self] in run() }
   }
 
+  /// The commands without a reply, and the bytes that wait to be sent.
+  var load: (commands: Int, bytes: Int) {
+    state.withLock { ($0.pipeline.count, $0.pipeline.outboxBytes) }
+  }
+
   /// Stops the thread.
   func stop() {
     let socket = state.withLock { state in

@@ -60,6 +60,9 @@ struct PipelineState<Caller: Sendable>: Sendable {
   /// The number of commands that have not been answered.
   var count: Int { places.count - freeCount }
 
+  /// The number of bytes that no thread has begun to send.
+  var outboxBytes: Int { outbox.count }
+
   /// The deadline of the oldest command that has not been answered, whether a caller still waits or not.
   var oldestDeadline: Nanoseconds? {
     freeCount < places.count ? places[freeCount]?.deadline : nil

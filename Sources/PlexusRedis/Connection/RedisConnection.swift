@@ -77,6 +77,9 @@ final class RedisConnection: Sendable {
     }
   }
 
+  /// The commands without a reply, and the bytes that wait to be sent.
+  var load: (commands: Int, bytes: Int) { loop.load }
+
   /// Ends the connection: commands that have not been answered fail, as do later ones.
   ///
   /// Returns when the thread has ended.

@@ -110,6 +110,17 @@ final class EngineCore: Sendable {
     }
   }
 
+  /// The state and the load of the connections.
+  var status: EngineStatus {
+    let events = events.status
+    return EngineStatus(
+      caches: EngineStatus.Connection(connection, health.value),
+      events: events.connection,
+      unconfirmedEvents: events.unconfirmed,
+      unacknowledgedEvents: events.unacknowledged
+    )
+  }
+
   // MARK: - Heartbeat
 
   private func beat() async {

@@ -33,6 +33,8 @@ public import Plexus
 ///
 /// ### Operating
 /// - ``health()``
+/// - ``eventHealth()``
+/// - ``status``
 /// - ``close()``
 public final actor RedisEngine {
   private nonisolated let core: EngineCore
@@ -83,10 +85,20 @@ public final actor RedisEngine {
   /// The server needs version 7 or later. See <doc:operating-a-server>.
   public nonisolated var events: any EventLink { core.events }
 
-  /// Registers a subscriber and returns the current state of the connection and all later states.
+  /// Registers a subscriber and returns the current state of the caches' connection and all later states.
   public nonisolated func health() -> Subscription<EngineHealth> {
     core.health.subscription(bufferingPolicy: .unbounded)
   }
+
+  /// Registers a subscriber and returns the current state of the events' connection and all later states.
+  ///
+  /// The state is `nil` before the first use of ``events``.
+  public nonisolated func eventHealth() -> Subscription<EngineHealth?> {
+    core.events.health.subscription(bufferingPolicy: .unbounded)
+  }
+
+  /// The current state and load of the connections, for monitoring.
+  public nonisolated var status: EngineStatus { core.status }
 
   /// Releases the leases, the registration and the unacknowledged events of this process, and ends its connections.
   ///

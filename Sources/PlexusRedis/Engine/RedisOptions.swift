@@ -38,6 +38,8 @@ public struct RedisOptions: Sendable {
   /// The time after which the server removes an entry that was not replaced.
   public var retention: Duration = .seconds(7 * 86_400)
   /// The time for which publishing an event is attempted, also over another connection.
+  ///
+  /// The connection of the events is tested as often, and replaced if the server does not answer for twice this time.
   public var eventTimeout: Duration = .seconds(5)
   /// The number of messages that a topic keeps for disconnected nodes; at least 1,000.
   ///

@@ -10,6 +10,7 @@ actor ChannelReader {
   private var position: LinkPosition?
   /// A message behind a gap.
   private var waiting: LinkDelivery?
+  private var foreignCount = 0
 
   init(_ events: RedisEvents, _ names: TopicNames) {
     self.events = events
@@ -33,13 +34,24 @@ actor ChannelReader {
       case .message(let message, let next):
         // A message that was published twice, or before the connection.
         guard next > position else { continue }
-        self.position = next
         let delivery = LinkDelivery.message(message, at: next, attempt: 1)
-        guard !position.isFollowed(by: next) else { return delivery }
+        if position.epoch == next.epoch, position.isFollowed(by: next) {
+          self.position = next
+          return delivery
+        }
+        // Another program can write any position, behind which all messages would be missed.
+        guard try await events.latestPosition(of: names.stream) >= next else {
+          return .message(message, at: position, attempt: 1)
+        }
+        self.position = next
+        // A new epoch on the same connection begins with its first message.
+        guard next.number > 0 || next.epoch == position.epoch else { return delivery }
         waiting = delivery
         return .gap(lost: position.positions(before: next))
       case .foreign(let bytes):
-        let message = LinkMessage(id: "", type: "", version: 0, origin: "", body: bytes)
+        foreignCount += 1
+        let name = "\(position).\(foreignCount)"
+        let message = LinkMessage(id: name, type: "", version: 0, origin: "", body: bytes)
         return .message(message, at: position, attempt: 1)
       case nil:
         await bell.wait(atMost: nil)

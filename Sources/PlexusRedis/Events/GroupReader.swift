@@ -9,6 +9,8 @@ actor GroupReader {
     let position: LinkPosition
     let message: LinkMessage
     let attempt: Int
+    /// Whether the engine has lost messages before this one.
+    var isAfterLoss = false
   }
 
   private let events: RedisEvents
@@ -27,6 +29,10 @@ actor GroupReader {
   private var lost: [LinkPosition] = []
   /// The message that is in progress.
   private var current: LinkPosition?
+  /// The latest message that the group had not delivered before.
+  private var newest: RedisEvents.Place
+  /// The connection over which it was compared.
+  private var generation: Int?
   private var ahead = ReadAhead(limit: 256)
   /// The times of the last reading, renewal and claim.
   private var readTime: Nanoseconds = 0
@@ -40,6 +46,9 @@ actor GroupReader {
     self.retryAfter = retryAfter
     id = events.makeReaderID()
     consumer = "\(events.node).\(id)"
+    newest =
+      events.recall(names.stream, group: group, at: nil)
+      ?? RedisEvents.Place(stream: names.stream, group: group, position: .start)
     events.add(bell, for: names.stream, id)
   }
 
@@ -48,6 +57,7 @@ actor GroupReader {
     let (isActive, isOver, unused) = (isConnected, hasLeft, items)
     events.removeBell(for: names.stream, id)
     events.removeLeaving(id)
+    events.note(held: 0, by: id)
     guard !isOver, isActive else { return }
     let leave = leaveCall(unused)
     Task.detached { [events] in
@@ -60,18 +70,36 @@ actor GroupReader {
 
   func next() async throws -> LinkDelivery? {
     current = nil
+    events.note(held: items.count, by: id)
+    defer { events.note(held: items.count + (current == nil ? 0 : 1), by: id) }
+    do {
+      return try await nextDelivery()
+    } catch {
+      // The next reader recognizes a server with old data.
+      events.remember(newest)
+      throw error
+    }
+  }
+
+  private func nextDelivery() async throws -> LinkDelivery? {
     while !Task.isCancelled, !events.isClosed {
       if let position = lost.popLast() { return .gap(lost: position...position) }
       if !items.isEmpty {
         try await confirm()
-        guard let item = items.popLast() else { continue }
+        guard var item = items.popLast() else { continue }
+        if item.isAfterLoss {
+          item.isAfterLoss = false
+          items.append(item)
+          return .gap(lost: nil)
+        }
         current = item.position
         return .message(item.message, at: item.position, attempt: item.attempt)
       }
       guard isConnected else { return try await connect() }
-      if try await read() { continue }
-      // The group was lost with its stream.
+      if try await !hasGoneBack(), try await read() { continue }
+      // The group was lost with its stream, or the stream with its latest part.
       isConnected = false
+      newest = RedisEvents.Place(stream: names.stream, group: group, position: .start)
       return .gap(lost: nil)
     }
     await leave()
@@ -98,6 +126,16 @@ actor GroupReader {
   }
 
   // MARK: - Reading
+
+  /// Returns whether the server has lost messages that this node has received.
+  private func hasGoneBack() async throws -> Bool {
+    let current = events.generation
+    guard current != generation else { return false }
+    let isBehind = try await events.hasGoneBack(behind: newest)
+    // Otherwise, the replies can be those of another server.
+    if current == events.generation { generation = current }
+    return isBehind
+  }
 
   /// Reads new messages and those of other nodes, or waits for some.
   ///
@@ -139,7 +177,19 @@ actor GroupReader {
     }
     (readTime, renewTime) = (.now, .now)
     ahead.note(messages: entries.count, bytes: entries.reduce(0) { $0 + $1.size })
-    items = entries.reversed().map { Item(position: $0.position, message: $0.message, attempt: 1) }
+    items = entries.reversed().map { entry in
+      Item(
+        position: entry.position,
+        message: entry.message,
+        attempt: 1,
+        isAfterLoss: entry.isAfterLoss
+      )
+    }
+    // Replies of another server are compared with the message before them.
+    if generation == events.generation, let latest = entries.last {
+      newest.position = latest.position
+      newest.id = latest.message.id
+    }
     return true
   }
 

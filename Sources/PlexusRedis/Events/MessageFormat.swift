@@ -32,6 +32,8 @@ enum MessageFormat {
     let message: LinkMessage
     /// The number of bytes of all fields.
     let size: Int
+    /// Whether the engine has lost messages before this one.
+    let isAfterLoss: Bool
 
     /// Reads an entry: its id, and its fields with their values in turn.
     init?(_ value: RESPValue) {
@@ -46,6 +48,7 @@ enum MessageFormat {
       var header: [UInt8]?
       var body: [UInt8]?
       var size = 0
+      var isAfterLoss = false
       for index in stride(from: 0, to: fields.count - 1, by: 2) {
         guard let name = fields[index].bytes, let content = fields[index + 1].bytes else {
           continue
@@ -54,11 +57,13 @@ enum MessageFormat {
         switch name {
         case [UInt8(ascii: "h")]: header = content
         case [UInt8(ascii: "d")]: body = content
+        case [UInt8(ascii: "l")]: isAfterLoss = true
         default: break
         }
       }
       self.position = position
       self.size = size
+      self.isAfterLoss = isAfterLoss
       // A message that another program has written has no type, so that it is reported.
       message =
         header.flatMap { MessageFormat.message(header: $0, body: body ?? []) }

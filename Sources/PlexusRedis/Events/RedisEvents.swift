@@ -18,6 +18,30 @@ final class RedisEvents: EventLink {
     }
   }
 
+  /// The messages that were published to a topic.
+  private struct Published: Sendable {
+    /// A message that the engine has confirmed.
+    struct Confirmed: Sendable {
+      let number: UInt64
+      let position: LinkPosition
+      /// The time before it was sent.
+      let time: Nanoseconds
+    }
+
+    var count: UInt64 = 0
+    var latest: Confirmed?
+  }
+
+  /// The latest message of a reader.
+  struct Place: Hashable, Sendable {
+    let stream: String
+    /// The group of the reader, if it has one.
+    var group: String?
+    var position: LinkPosition
+    /// The id of the message, if it was read.
+    var id: String?
+  }
+
   private struct State: Sendable {
     var connection: RedisConnection?
     var isConnected = false
@@ -28,8 +52,17 @@ final class RedisEvents: EventLink {
     var channels: [String: [UInt64: ChannelBuffer]] = [:]
     /// The ends of groups' readers when the link is closed.
     var leaving: [UInt64: @Sendable () async -> Void] = [:]
-    /// The number of messages that were published to each topic, and its epoch.
-    var topics: [String: (count: UInt64, epoch: UInt64?)] = [:]
+    /// The messages that were published, by topic.
+    var topics: [String: Published] = [:]
+    /// The number of messages that are being published.
+    var unconfirmed = 0
+    /// The number of messages that each reader of a group has received and not finished.
+    var held: [UInt64: Int] = [:]
+    /// The number of connections so far.
+    var generation = 0
+    var heart: Task<Void, Never>?
+    /// The latest messages of readers that have ended, by which their successors recognize a server with old data.
+    var places: [Place] = []
 
     var allBells: [Bell] {
       bells.values.flatMap(\.values)
@@ -42,6 +75,9 @@ final class RedisEvents: EventLink {
   private let settings: RedisConnection.Settings
   private let timeout: Duration
   private let limit: Int
+  /// The state of the connection; `nil` before its first use.
+  let health = CurrentValue<EngineHealth?>(nil)
+  private let making = Locked(())
   private let state = Locked(State())
 
   /// - Parameters:
@@ -57,6 +93,10 @@ final class RedisEvents: EventLink {
     limit = options.eventLimit
   }
 
+  deinit {
+    state.withLock { $0.heart }?.cancel()
+  }
+
   // MARK: - Connection
 
   /// The connection, which is begun by the first call.
@@ -67,14 +107,41 @@ final class RedisEvents: EventLink {
     // Readers use it until they have released their messages.
     if let known { return known }
     guard !isClosed else { throw RedisConnectionError.closed }
-    let new = try RedisConnection(settings) { [weak self] in self?.receive($0) }
-    let connection = state.withLock { state -> RedisConnection? in
-      if state.connection == nil, !state.isClosed { state.connection = new }
-      return state.connection
+    // A second connection would end, and its end would count as that of the first one.
+    return try making.withLock { _ in
+      let (known, isClosed) = state.withLock { ($0.connection, $0.isClosed) }
+      if let known { return known }
+      guard !isClosed else { throw RedisConnectionError.closed }
+      health.value = .connecting
+      let new = try RedisConnection(settings) { [weak self] in self?.receive($0) }
+      let heart = Task.detached { [weak self, timeout] in
+        while (try? await Task.sleep(for: timeout)) != nil {
+          guard await self?.beat() != nil else { return }
+        }
+      }
+      state.withLock { ($0.connection, $0.heart) = (new, heart) }
+      return new
     }
-    guard let connection else { throw RedisConnectionError.closed }
-    return connection
   }
+
+  /// Asks for an answer, so that a connection that was lost without a notice is replaced.
+  ///
+  /// A reader sends nothing while it waits for an announcement.
+  private func beat() async {
+    guard state.withLock({ $0.isConnected && !$0.bells.isEmpty }) else { return }
+    _ = try? await send(RedisCommand("PING"))
+  }
+
+  /// The state and the load of the link.
+  var status: (connection: EngineStatus.Connection, unconfirmed: Int, unacknowledged: Int) {
+    let (connection, unconfirmed, held) = state.withLock { state in
+      (state.connection, state.unconfirmed, state.held.values.reduce(0, +))
+    }
+    return (EngineStatus.Connection(connection, health.value), unconfirmed, held)
+  }
+
+  /// The number of connections so far: replies that come before it changes are those of one server.
+  var generation: Int { state.withLock { $0.generation } }
 
   /// Whether the link was closed.
   var isClosed: Bool { state.withLock { $0.isClosed } }
@@ -140,39 +207,55 @@ final class RedisEvents: EventLink {
 
   /// Releases the messages that readers have, ends their streams, and ends the connection.
   func close() async {
-    let (leaving, bells) = state.withLock { state in
-      state.isClosed = true
-      return (state.leaving.values, state.allBells)
+    // A connection that is being made is closed as well.
+    let (leaving, bells, heart) = making.withLock { _ in
+      state.withLock { state in
+        state.isClosed = true
+        return (state.leaving.values, state.allBells, state.heart)
+      }
     }
+    heart?.cancel()
     for bell in bells { bell.ring() }
     for leave in leaving { await leave() }
     let connection = state.withLock { $0.connection.take() }
     await connection?.close()
+    health.value = .closed
   }
 
   // MARK: - Publishing
 
   func publish(_ message: LinkMessage, to topic: String) async throws -> LinkPosition {
     let names = TopicNames(topic)
-    let (number, epoch) = state.withLock { state -> (UInt64, UInt64?) in
-      let known = state.topics[topic] ?? (0, nil)
-      state.topics[topic] = (known.count + 1, known.epoch)
-      return (known.count + 1, known.epoch)
+    let (number, latest) = state.withLock { state -> (UInt64, Published.Confirmed?) in
+      state.unconfirmed += 1
+      state.topics[topic, default: Published()].count += 1
+      return (state.topics[topic]?.count ?? 0, state.topics[topic]?.latest)
     }
     // The server does not announce the own message to its sender.
-    defer { ring(names.stream) }
+    defer {
+      state.withLock { $0.unconfirmed -= 1 }
+      ring(names.stream)
+    }
     let keys = [names.stream, names.sent(by: node)]
+    // The engine forgets numbers after a while, and need not have older ones.
+    let start = Nanoseconds.now
+    let isRecent = latest.map { start - $0.time < TopicNames.memory * 9 / 10 } ?? false
     let arguments: [RedisCommand.Argument] = [
       .text("\(number)"), .text("\(number % TopicNames.remembered)"),
-      .text(epoch.map { "\($0)" } ?? ""), .number(Int64(limit)),
+      .text(latest.map { "\($0.position.epoch)" } ?? ""), .number(Int64(limit)),
       .text(MessageFormat.header(of: message)), .data(message.body), .text(names.channel),
+      .text(latest.map { isRecent ? "\($0.number % TopicNames.remembered)" : "" } ?? ""),
+      .text(latest.map { "\($0.number)" } ?? ""), .text(latest.map { "\($0.position)" } ?? ""),
+      .number(TopicNames.memory / 1_000_000),
     ]
     let reply = try await retrying { try await run(TopicScripts.publish, keys, arguments) }
     guard let position = reply.text.flatMap({ LinkPosition($0) }) else {
       throw TierError.unexpectedReply
     }
-    if position.epoch != epoch {
-      state.withLock { $0.topics[topic]?.epoch = position.epoch }
+    let confirmed = Published.Confirmed(number: number, position: position, time: start)
+    state.withLock { state in
+      guard state.topics[topic]?.latest.map({ $0.position < position }) ?? true else { return }
+      state.topics[topic]?.latest = confirmed
     }
     return position
   }
@@ -226,6 +309,23 @@ final class RedisEvents: EventLink {
     }
   }
 
+  /// Returns messages of a stream, the oldest first.
+  func range(
+    _ stream: String,
+    from start: String,
+    to end: String,
+    count: Int
+  ) async throws -> [MessageFormat.Entry] {
+    let reply = try await send(
+      RedisCommand(
+        "XRANGE",
+        [.text(stream), .text(start), .text(end), "COUNT", .number(Int64(count))]
+      )
+    )
+    guard let elements = reply.elements else { throw TierError.unexpectedReply }
+    return elements.compactMap { MessageFormat.Entry($0) }
+  }
+
   /// Returns the position of the latest message of a stream.
   func latestPosition(of stream: String) async throws -> LinkPosition {
     let reply = try await send(RedisCommand("XREVRANGE", [.text(stream), "+", "-", "COUNT", 1]))
@@ -255,6 +355,48 @@ final class RedisEvents: EventLink {
       return removed
     }
     withExtendedLifetime(removed) {}
+  }
+
+  /// Records how many messages a reader of a group has received and not finished.
+  func note(held count: Int, by id: UInt64) {
+    state.withLock { $0.held[id] = count > 0 ? count : nil }
+  }
+
+  /// Records the latest message of a reader that ends.
+  func remember(_ place: Place) {
+    state.withLock { state in
+      if state.places.count == 64 { state.places.removeFirst() }
+      state.places.append(place)
+    }
+  }
+
+  /// Returns the latest message of an earlier reader.
+  ///
+  /// - Parameters:
+  ///   - stream: The stream.
+  ///   - group: The group, if the readers have one.
+  ///   - position: The position up to which the reader has read; `nil` for any.
+  /// - Returns: The message, if it is known.
+  func recall(_ stream: String, group: String?, at position: LinkPosition?) -> Place? {
+    state.withLock { state in
+      let index = state.places.lastIndex { place in
+        place.stream == stream && place.group == group
+          && (position == nil || place.position == position)
+      }
+      return index.map { state.places.remove(at: $0) }
+    }
+  }
+
+  /// Returns whether the server has lost the latest message of a reader, or given its position again.
+  ///
+  /// The end of the stream comes first: a position before it is not given later.
+  func hasGoneBack(behind place: Place) async throws -> Bool {
+    guard try await latestPosition(of: place.stream) >= place.position else { return true }
+    guard let id = place.id else { return false }
+    let position = "\(place.position)"
+    let found = try await range(place.stream, from: position, to: position, count: 1)
+    // A message that was trimmed is not there.
+    return found.first.map { $0.message.id != id } ?? false
   }
 
   /// Calls a closure when the link is closed.
@@ -301,12 +443,15 @@ final class RedisEvents: EventLink {
     switch event {
     case .connected:
       // Announcements since the last connection were lost.
+      health.value = .connected
       let bells = state.withLock { state in
         state.isConnected = true
+        state.generation += 1
         return state.allBells
       }
       for bell in bells { bell.ring() }
-    case .disconnected:
+    case .disconnected(let error):
+      health.value = .isolated(reason: error.description)
       let (bells, buffers) = state.withLock { state in
         state.isConnected = false
         return (state.allBells, state.channels.values.flatMap(\.values))

@@ -15,15 +15,21 @@ enum TopicScripts {
     end
     local function epoch(id) return string.match(id, '^%d+') end
     -- Appends an entry with the next number. A stream that was lost, or that is older than the node knows, gets
-    -- a new epoch that is higher than all before.
-    local function append(key, known, fields)
+    -- a new epoch that is higher than all before, whose first entry reports the loss.
+    local function append(key, known, isBehind, fields)
       local length = redis.call('XLEN', key)
       local function add(epoch) return redis.pcall('XADD', key, epoch .. '-*', unpack(fields)) end
       local function fresh()
-        return string.format('%.0f', math.max(milliseconds(), (tonumber(known) or 0) + 1))
+        local latest = redis.call('EXISTS', key) == 1 and epoch(last(key)) or 0
+        if known ~= '' then
+          fields[#fields + 1] = 'l'
+          fields[#fields + 1] = '1'
+        end
+        return string.format('%.0f',
+          math.max(milliseconds(), (tonumber(known) or 0) + 1, tonumber(latest) + 1))
       end
       local id
-      if length == 0 then
+      if length == 0 or isBehind then
         id = add(fresh())
       elseif known == '' then
         id = add(epoch(last(key)))
@@ -46,7 +52,8 @@ enum TopicScripts {
 
   /// KEYS: stream, numbers of the node.
   ///
-  /// ARGV: number, slot, known epoch, limit, header, body, channel.
+  /// ARGV: number, slot, known epoch, limit, header, body, channel; slot, number and position of an earlier message that
+  /// the engine remembers unless it has lost it, the slot being empty if there is none; ms for which it remembers.
   ///
   /// A message whose number the engine remembers is not appended again. Entries beyond the limit are removed,
   /// unless a group still needs them: beyond twice the limit, messages are refused.
@@ -59,6 +66,13 @@ enum TopicScripts {
         if tonumber(number) > tonumber(ARGV[1]) then
           return redis.error_reply('FORGOTTEN The engine no longer knows whether it has the message.')
         end
+      end
+      -- A server that was restarted with old data lacks the latest messages of the node.
+      local isBehind = false
+      if ARGV[8] ~= '' then
+        local number, position = string.match(redis.call('HGET', KEYS[2], ARGV[8]) or '', '^(%d+) (.+)$')
+        isBehind = not number or tonumber(number) < tonumber(ARGV[9])
+          or (number == ARGV[9] and position ~= ARGV[10])
       end
       local limit = tonumber(ARGV[4])
       local length = redis.call('XLEN', KEYS[1])
@@ -89,11 +103,10 @@ enum TopicScripts {
             .. length .. ' messages behind. Handle them, or remove the group by XGROUP DESTROY.')
         end
       end
-      local id = append(KEYS[1], ARGV[3], {'h', ARGV[5], 'd', ARGV[6]})
+      local id = append(KEYS[1], ARGV[3], isBehind, {'h', ARGV[5], 'd', ARGV[6]})
       if type(id) == 'table' then return id end
-      if redis.call('HSET', KEYS[2], ARGV[2], ARGV[1] .. ' ' .. id) == 1 then
-        redis.call('PEXPIRE', KEYS[2], 600000)
-      end
+      redis.call('HSET', KEYS[2], ARGV[2], ARGV[1] .. ' ' .. id)
+      redis.call('PEXPIRE', KEYS[2], ARGV[11])
       announce(ARGV[7], id, ARGV[5], ARGV[6])
       return id
       """
@@ -193,15 +206,21 @@ enum TopicScripts {
       if not redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[2], ARGV[2], 1)[1] then return 0 end
       local entry = redis.call('XRANGE', KEYS[1], ARGV[2], ARGV[2])[1]
       if entry then
-        local fields = entry[2]
+        local fields = {}
         local header, body = '', ''
-        for index = 1, #fields, 2 do
-          if fields[index] == 'h' then header = fields[index + 1] end
-          if fields[index] == 'd' then body = fields[index + 1] end
+        for index = 1, #entry[2], 2 do
+          local name, value = entry[2][index], entry[2][index + 1]
+          if name == 'h' then header = value end
+          if name == 'd' then body = value end
+          -- The dead letters themselves are complete.
+          if name ~= 'l' then
+            fields[#fields + 1] = name
+            fields[#fields + 1] = value
+          end
         end
         fields[#fields + 1] = 'r'
         fields[#fields + 1] = ARGV[3]
-        local id = append(KEYS[2], '', fields)
+        local id = append(KEYS[2], '', false, fields)
         if type(id) == 'table' then return id end
         redis.call('XTRIM', KEYS[2], 'MAXLEN', '~', ARGV[4])
         announce(ARGV[5], id, header, body)

@@ -12,59 +12,6 @@ import Testing
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `Events over a Redis server` {
-  private struct Note: Event, Codable, Hashable {
-    let text: String
-  }
-
-  /// A process, as far as the server can tell.
-  private final class Node: Sendable {
-    let engine: RedisEngine
-    let bus = EventBus()
-    let notes = Log<String>()
-    let reports = Log<String>()
-    private let tokens = ObservationBag()
-
-    init(_ server: RedisServer, _ change: (inout RedisOptions) -> Void = { _ in }) throws {
-      var options = RedisOptions()
-      // Tests do not depend on how busy the machine is.
-      options.commandTimeout = .seconds(60)
-      options.eventTimeout = .seconds(60)
-      change(&options)
-      engine = try RedisEngine(server.address, options: options)
-      bus.observe(LinkReport.self) { [reports] report in
-        switch report.content {
-        case .connected: reports.append("connected")
-        case .interrupted: reports.append("interrupted")
-        case .gap(let lost): reports.append(lost == nil ? "gap" : "named gap")
-        case .skipped(_, _, let rejection): reports.append("skipped: \(rejection)")
-        case .rejected(_, _, _, let rejection): reports.append("rejected: \(rejection)")
-        default: reports.append("\(report.content)")
-        }
-      }
-      .store(in: tokens)
-    }
-
-    func connect(_ mode: LinkMode) async {
-      bus.connect(Note.self, as: "notes", over: engine.events, mode).store(in: tokens)
-      if mode != .publishOnly { await reports.contains("connected") }
-    }
-
-    /// Adds a handler that records the notes.
-    func observe(_ all: Log<String>? = nil) {
-      bus.observe(Note.self) { [notes] note in
-        notes.append(note.text)
-        all?.append(note.text)
-      }
-      .store(in: tokens)
-    }
-
-    func publish(_ texts: String...) async throws {
-      for text in texts { try await bus.publish(Note(text: text)) }
-    }
-  }
-
-  private static let group = LinkMode.oneNode(group: "group", retryAfter: .seconds(60), attempts: 3)
-
   @Test(arguments: EventLinkConformance.Rule.allCases)
   func `passes the conformance suite of links`(rule: EventLinkConformance.Rule) async throws {
     let server = try RedisServer()
@@ -81,7 +28,7 @@ struct `Events over a Redis server` {
   @Test(arguments: [LinkMode.ephemeral, .everyNode()])
   func `what one node publishes, all post once, in order`(mode: LinkMode) async throws {
     let server = try RedisServer()
-    let nodes = [try Node(server), try Node(server), try Node(server)]
+    let nodes = [try EventNode(server), try EventNode(server), try EventNode(server)]
     for node in nodes {
       node.observe()
       await node.connect(mode)
@@ -97,7 +44,7 @@ struct `Events over a Redis server` {
 
   @Test func `D16: no event is lost or appended twice while connections are killed`() async throws {
     let server = try RedisServer()
-    let (sender, receiver) = (try Node(server), try Node(server))
+    let (sender, receiver) = (try EventNode(server), try EventNode(server))
     receiver.observe()
     await sender.connect(.publishOnly)
     await receiver.connect(.everyNode())
@@ -134,7 +81,7 @@ struct `Events over a Redis server` {
     async throws
   {
     let server = try RedisServer()
-    let (sender, receiver) = (try Node(server), try Node(server))
+    let (sender, receiver) = (try EventNode(server), try EventNode(server))
     receiver.observe()
     await sender.connect(.publishOnly)
     await receiver.connect(.everyNode())
@@ -148,7 +95,7 @@ struct `Events over a Redis server` {
 
   @Test func `D15: a stream that was trimmed, or lost, is reported as a gap`() async throws {
     let server = try RedisServer()
-    let (sender, receiver) = (try Node(server), try Node(server))
+    let (sender, receiver) = (try EventNode(server), try EventNode(server))
     await sender.connect(.publishOnly)
     await receiver.connect(.everyNode())
     // The first handler keeps the connection from reading on.
@@ -193,7 +140,7 @@ struct `Events over a Redis server` {
 
   @Test func `an ephemeral connection that was broken says what it has missed`() async throws {
     let server = try RedisServer()
-    let (sender, receiver) = (try Node(server), try Node(server))
+    let (sender, receiver) = (try EventNode(server), try EventNode(server))
     receiver.observe()
     await sender.connect(.publishOnly)
     await receiver.connect(.ephemeral)
@@ -215,15 +162,15 @@ struct `Events over a Redis server` {
 
   @Test func `D14: a group handles everything once while nodes come and go`() async throws {
     let server = try RedisServer()
-    let sender = try Node(server)
+    let sender = try EventNode(server)
     await sender.connect(.publishOnly)
     let all = Log<String>()
-    var nodes: [Node] = []
+    var nodes: [EventNode] = []
     for round in 0..<5 {
-      let node = try Node(server)
+      let node = try EventNode(server)
       node.observe(all)
       nodes.append(node)
-      await node.connect(Self.group)
+      await node.connect(EventNode.group)
       for number in 0..<40 { try await sender.publish("\(round).\(number)") }
       if round > 1 { await nodes[round - 2].engine.close() }
     }
@@ -232,11 +179,13 @@ struct `Events over a Redis server` {
 
   @Test func `messages of other programs are reported, and harm no later ones`() async throws {
     let server = try RedisServer()
-    let (sender, receiver, worker) = (try Node(server), try Node(server), try Node(server))
+    let (sender, receiver, worker) = (
+      try EventNode(server), try EventNode(server), try EventNode(server)
+    )
     for node in [receiver, worker] { node.observe() }
     await sender.connect(.publishOnly)
     await receiver.connect(.everyNode())
-    await worker.connect(Self.group)
+    await worker.connect(EventNode.group)
     _ = try RedisShell.run("XADD {notes}:stream * hello world", on: server)
     _ = try RedisShell.run("XADD {notes}:stream * h nonsense d {}", on: server)
     let bytes = #""id9\n1\norigin\nnotes""#
@@ -251,12 +200,75 @@ struct `Events over a Redis server` {
     #expect(try RedisShell.run("XLEN {notes}:stream", on: server) == ":5\r\n")
   }
 
-  @Test func `a message of 64 MB that no node can read harms no later one`() async throws {
+  @Test func `messages of other programs on a channel are reported, and harm no later ones`()
+    async throws
+  {
     let server = try RedisServer()
-    let (sender, worker) = (try Node(server), try Node(server))
+    let (sender, receiver) = (try EventNode(server), try EventNode(server))
+    receiver.observe()
+    await sender.connect(.publishOnly)
+    await receiver.connect(.ephemeral)
+    try await sender.publish("0")
+    for _ in 0..<2 { _ = try RedisShell.run("PUBLISH {notes}:channel garbage", on: server) }
+    // A position behind which all later messages would be.
+    for position in ["9999999999999999-0", "9999999999999999-7"] {
+      let text = #"\n13\nidX\n1\no\nnotes{\"text\":\"\#(position)\"}""#
+      _ = try RedisShell.run("PUBLISH {notes}:channel \"\(position)\(text)", on: server)
+    }
+    try await sender.publish("1", "2")
+    await receiver.notes.contains("2")
+    #expect(receiver.notes.entries.filter { $0.count == 1 } == ["0", "1", "2"])
+    #expect(receiver.reports.entries.count { $0.hasPrefix("skipped") } == 2)
+    #expect(!receiver.reports.entries.contains { $0.hasSuffix("gap") })
+  }
+
+  @Test func `a handler that never returns stops its node only, until it leaves`() async throws {
+    let server = try RedisServer()
+    let (sender, stuck, other) = (
+      try EventNode(server), try EventNode(server), try EventNode(server)
+    )
+    await sender.connect(.publishOnly)
+    stuck.observe { _ in
+      await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
+    }
+    await stuck.connect(EventNode.group)
+    try await sender.publish("0")
+    await stuck.notes.first(1)
+    other.observe()
+    await other.connect(EventNode.group)
+    try await sender.publish("1", "2")
+    #expect(await other.notes.first(2) == ["1", "2"])
+    stuck.disconnect()
+    #expect(await other.notes.first(3).last == "0")
+    #expect(stuck.notes.count == 1)
+  }
+
+  @Test func `a new engine continues where a closed one has ended`() async throws {
+    let server = try RedisServer()
+    let (sender, worker) = (try EventNode(server), try EventNode(server))
     worker.observe()
     await sender.connect(.publishOnly)
-    await worker.connect(Self.group)
+    await worker.connect(EventNode.group)
+    try await sender.publish("0", "1")
+    await worker.notes.first(2)
+    await worker.engine.close()
+    try await sender.publish("2", "3")
+    var options = RedisOptions()
+    options.eventTimeout = .seconds(60)
+    let engine = try RedisEngine(server.address, options: options)
+    let token = worker.bus.connect(Note.self, as: "notes", over: engine.events, EventNode.group)
+    await worker.notes.wait { Set($0) == ["0", "1", "2", "3"] }
+    #expect(worker.notes.entries.suffix(2) == ["2", "3"])
+    token.cancel()
+    await engine.close()
+  }
+
+  @Test func `a message of 64 MB that no node can read harms no later one`() async throws {
+    let server = try RedisServer()
+    let (sender, worker) = (try EventNode(server), try EventNode(server))
+    worker.observe()
+    await sender.connect(.publishOnly)
+    await worker.connect(EventNode.group)
     let script = """
       EVAL "redis.call('XADD', '{notes}:stream', '*', 'd', string.rep('x', 67108864))" 0
       """
@@ -268,7 +280,7 @@ struct `Events over a Redis server` {
 
   @Test func `D18: an event that the outbox has no room for is refused`() async throws {
     let server = try RedisServer()
-    let sender = try Node(server) { $0.outboxBytes = 10_000 }
+    let sender = try EventNode(server) { $0.outboxBytes = 10_000 }
     await sender.connect(.publishOnly)
     try await sender.publish("first")
     await #expect(throws: LinkPublishError.self) {
@@ -282,7 +294,7 @@ struct `Events over a Redis server` {
     async throws
   {
     let server = try RedisServer()
-    let sender = try Node(server) { $0.eventLimit = 1_000 }
+    let sender = try EventNode(server) { $0.eventLimit = 1_000 }
     await sender.connect(.publishOnly)
     for _ in 0..<3 {
       await withTaskGroup { group in
@@ -308,7 +320,7 @@ struct `Events over a Redis server` {
 
   @Test func `a key of another type is reported, and publishing fails`() async throws {
     let server = try RedisServer()
-    let node = try Node(server)
+    let node = try EventNode(server)
     for await health in node.engine.health() where health == .connected { break }
     _ = try RedisShell.run("SET {notes}:stream text", on: server)
     node.observe()
@@ -322,7 +334,7 @@ struct `Events over a Redis server` {
 
   @Test func `an engine that is closed ends its connections`() async throws {
     let server = try RedisServer()
-    let node = try Node(server)
+    let node = try EventNode(server)
     await node.connect(.everyNode())
     await node.engine.close()
     await node.reports.wait { $0.contains { $0.contains("ended") } }

@@ -8,6 +8,31 @@ enum RedisShell {
   ///
   /// - Returns: The descriptor, which the caller closes.
   static func connect(to server: RedisServer) throws -> Int32 {
+    let (descriptor, status) = open(server.socket, Foundation.connect)
+    guard descriptor >= 0, status == 0 else {
+      close(descriptor)
+      throw SystemError(call: "connect")
+    }
+    return descriptor
+  }
+
+  /// Listens at a path.
+  ///
+  /// - Returns: The descriptor, which the caller closes.
+  static func listen(at path: String) throws -> Int32 {
+    let (descriptor, status) = open(path, bind)
+    guard descriptor >= 0, status == 0, Foundation.listen(descriptor, 64) == 0 else {
+      close(descriptor)
+      throw SystemError(call: "listen")
+    }
+    return descriptor
+  }
+
+  /// Opens a socket, and binds or connects it to a path.
+  private static func open(
+    _ path: String,
+    _ call: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32
+  ) -> (descriptor: Int32, status: Int32) {
     #if canImport(Darwin)
     let type = SOCK_STREAM
     #else
@@ -16,15 +41,13 @@ enum RedisShell {
     let descriptor = socket(AF_UNIX, type, 0)
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
-    let path = Array(server.folder.appending(path: "socket").path.utf8)
-    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path) }
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8)) }
     let status = withUnsafePointer(to: &address) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        Foundation.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+        call(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
       }
     }
-    guard descriptor >= 0, status == 0 else { throw SystemError(call: "connect") }
-    return descriptor
+    return (descriptor, status)
   }
 
   /// Sends a command.

@@ -16,25 +16,8 @@ final class ScriptedServer: Sendable {
     folder = FileManager.default.temporaryDirectory
       .appending(path: "script-\(UUID().uuidString.prefix(8))", directoryHint: .isDirectory)
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    #if canImport(Darwin)
-    let type = SOCK_STREAM
-    #else
-    let type = Int32(SOCK_STREAM.rawValue)
-    #endif
-    let listener = socket(AF_UNIX, type, 0)
+    let listener = try RedisShell.listen(at: folder.appending(path: "socket").path)
     self.listener = listener
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    let path = Array(folder.appending(path: "socket").path.utf8)
-    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path) }
-    let status = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        bind(listener, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-      }
-    }
-    guard listener >= 0, status == 0, listen(listener, 16) == 0 else {
-      throw SystemError(call: "listen")
-    }
     thread = try LoopThread {
       while true {
         let client = accept(listener, nil, nil)

@@ -107,6 +107,22 @@ struct `The decisions of a connection` {
     #expect(state.connect(at: .start) == LinkConnectionState.Gap(lost: nil))
   }
 
+  @Test func `a group reports that the engine was set back, once`() {
+    var state = Self.state(.oneNode(group: "g"))
+    #expect(state.connect(at: Self.position(4)) == nil)
+    _ = state.receive(Self.message("1"), at: Self.position(9), attempt: 1)
+    // An event of another node that is repeated here.
+    _ = state.receive(Self.message("2"), at: Self.position(3), attempt: 2)
+    #expect(state.connect(at: Self.position(9)) == nil)
+    #expect(state.connect(at: Self.position(12)) == nil)
+    #expect(state.connect(at: Self.position(5)) == LinkConnectionState.Gap(lost: nil))
+    #expect(state.connect(at: Self.position(5)) == nil)
+    #expect(state.connect(at: Self.position(1, epoch: 2)) == nil)
+    state.lose()
+    #expect(state.connect(at: .start) == nil)
+    #expect(state.resumption == .oneNode(group: "g"))
+  }
+
   @Test func `the pause between attempts grows, and starts again`() {
     var state = Self.state(.ephemeral)
     let pauses = (0..<10).map { _ in state.interrupt(after: .zero) }

@@ -15,6 +15,8 @@
 /// - The first delivery is ``LinkDelivery/connected(at:)``. All messages with a later position follow, in order.
 /// - If the engine cannot be reached, the stream waits for it. If the connection breaks, the stream throws; the reader
 ///   then requests another one, which waits as well.
+/// - If the engine has lost messages, also because it was restarted with old data, a ``LinkDelivery/gap(lost:)`` precedes
+///   the next message. Positions of lost messages can be given again.
 /// - When the link is closed, its streams end.
 /// - Messages are read as the stream is consumed, so that a slow reader costs a bounded amount of memory.
 public protocol EventLink: AnyObject, Sendable {

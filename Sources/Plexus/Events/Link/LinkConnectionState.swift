@@ -28,7 +28,9 @@ struct LinkConnectionState: Sendable {
   /// Whether messages of this node that its group hands back to it count as handled.
   let ownsAreHandled: Bool
 
-  /// The position up to which messages were received; always `nil` for groups, for which the engine knows it.
+  /// The position up to which messages were received.
+  ///
+  /// A group continues where the engine says; the position shows whether the engine was set back.
   private(set) var position: LinkPosition?
   private var recent = RecentIDsState(limit: Self.window)
   /// The number of interruptions since a message was received.
@@ -50,20 +52,28 @@ struct LinkConnectionState: Sendable {
 
   /// Records the beginning of a stream.
   ///
-  /// - Returns: The loss since the last one, if the mode has no replay.
+  /// - Returns: The loss since the last one, if the link does not report it.
   mutating func connect(at start: LinkPosition) -> Gap? {
-    guard mode.group == nil else { return nil }
     defer { position = start }
-    guard mode == .ephemeral, let position, position != start else { return nil }
+    guard let position, position != start else { return nil }
+    // An engine that was restarted with old data has lost messages, and delivers others again.
+    if mode.group != nil { return start < position ? Gap(lost: nil) : nil }
+    guard mode == .ephemeral else { return nil }
     guard position.epoch == start.epoch, position < start else { return Gap(lost: nil) }
     let first = LinkPosition(epoch: position.epoch, number: position.number + 1)
     return Gap(lost: first...start)
+  }
+
+  /// Records a loss that the link has reported.
+  mutating func lose() {
+    if mode.group != nil { position = nil }
   }
 
   /// Records a message, and decides its fate.
   mutating func receive(_ message: LinkMessage, at place: LinkPosition, attempt: Int) -> Step {
     failures = 0
     if case .oneNode(_, _, let attempts) = mode {
+      position = position.map { max($0, place) } ?? place
       if recent.contains(message.id) || ownsAreHandled && message.origin == origin {
         return .acknowledge
       }

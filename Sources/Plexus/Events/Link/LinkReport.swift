@@ -23,6 +23,9 @@ public struct LinkReport: Event {
     /// The link was closed, and no further message is received.
     case ended
     /// Messages were lost before they were received. Their positions are `nil` if they are unknown.
+    ///
+    /// An engine that was restarted with old data has lost its latest messages, and can deliver earlier ones to a group
+    /// again.
     case gap(lost: ClosedRange<LinkPosition>?)
     /// A message was skipped.
     case skipped(LinkMessage, at: LinkPosition, LinkRejection)

@@ -1,0 +1,165 @@
+import Foundation
+import Plexus
+import PlexusRedis
+import PlexusTesting
+import TestSupport
+import Testing
+
+@Suite(
+  .fewAtOnce,
+  .timeLimit(.minutes(5)),
+  .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
+)
+struct `Events over a bad network` {
+  /// Numbers of bytes after which connections break: more than a script, and no whole number of messages.
+  private static let limits = [9_001, 7_013, 11_027, 8_009]
+
+  @Test func `D15 and D16: connections that break within messages lose and repeat nothing`()
+    async throws
+  {
+    let server = try RedisServer()
+    let proxies = [
+      try RedisProxy(server, breakingAfter: Self.limits),
+      try RedisProxy(server, breakingAfter: Self.limits.reversed()),
+    ]
+    let sender = try EventNode(at: proxies[0].address)
+    let receiver = try EventNode(at: proxies[1].address)
+    receiver.observe()
+    await sender.connect(.publishOnly)
+    await receiver.connect(.everyNode())
+    try await withThrowingTaskGroup { group in
+      for part in 0..<5 {
+        group.addTask {
+          for number in 0..<60 { try await sender.publish("\(part * 1_000 + number)") }
+        }
+      }
+      try await group.waitForAll()
+    }
+    let received = await receiver.notes.first(300)
+    #expect(Set(received).count == 300)
+    #expect(receiver.notes.count == 300)
+    for part in 0..<5 {
+      let own = received.compactMap { Int($0) }.filter { $0 / 1_000 == part }
+      #expect(own == own.sorted())
+    }
+    #expect(try RedisShell.run("XLEN {notes}:stream", on: server) == ":300\r\n")
+    #expect(!receiver.reports.entries.contains { $0.hasSuffix("gap") })
+    #expect(receiver.reports.entries.contains("interrupted"))
+  }
+
+  @Test func `D14: a group handles everything over connections that break within messages`()
+    async throws
+  {
+    let server = try RedisServer()
+    let sender = try EventNode(server)
+    await sender.connect(.publishOnly)
+    let all = Log<String>()
+    let proxies = [
+      try RedisProxy(server, breakingAfter: Self.limits),
+      try RedisProxy(server, breakingAfter: Self.limits.reversed()),
+    ]
+    let workers = try proxies.map { try EventNode(at: $0.address) }
+    let mode = LinkMode.oneNode(group: "group", retryAfter: .seconds(1), attempts: 100)
+    for worker in workers {
+      worker.observe(all)
+      await worker.connect(mode)
+    }
+    for number in 0..<200 { try await sender.publish("\(number)") }
+    await all.wait { Set($0).count == 200 }
+    for proxy in proxies { proxy.heal() }
+    // No event is a dead letter, and none waits once the workers have left.
+    #expect(try RedisShell.run("XLEN {notes.dead.group}:stream", on: server) == ":0\r\n")
+    #expect(workers.allSatisfy { !$0.reports.entries.contains("gap") })
+  }
+
+  @Test(arguments: [LinkMode.everyNode(), EventNode.group])
+  func `D15: a connection that is lost without a notice is replaced`(mode: LinkMode) async throws {
+    let server = try RedisServer()
+    let proxy = try RedisProxy(server)
+    let sender = try EventNode(server)
+    let receiver = try EventNode(at: proxy.address) { $0.eventTimeout = .milliseconds(500) }
+    receiver.observe()
+    await sender.connect(.publishOnly)
+    await receiver.connect(mode)
+    try await sender.publish("0")
+    await receiver.notes.first(1)
+    proxy.stall()
+    try await sender.publish("1")
+    #expect(await receiver.notes.first(2) == ["0", "1"])
+    try await sender.publish("2")
+    #expect(await receiver.notes.first(3) == ["0", "1", "2"])
+  }
+
+  @Test func `an ephemeral connection that is lost without a notice says what it has missed`()
+    async throws
+  {
+    let server = try RedisServer()
+    let proxy = try RedisProxy(server)
+    let sender = try EventNode(server)
+    let receiver = try EventNode(at: proxy.address) { $0.eventTimeout = .milliseconds(500) }
+    receiver.observe()
+    await sender.connect(.publishOnly)
+    try await sender.publish("0")
+    await receiver.connect(.ephemeral)
+    proxy.stall()
+    try await sender.publish("1")
+    // On a busy machine, its connection can have been replaced before that.
+    await receiver.log.wait { $0.contains("named gap") || $0.contains("1") }
+  }
+
+  @Test func `D16: an event whose confirmation was lost is recognized when it is sent again`()
+    async throws
+  {
+    let server = try RedisServer()
+    let proxy = try RedisProxy(server)
+    let sender = try EventNode(at: proxy.address)
+    let receiver = try EventNode(server)
+    receiver.observe()
+    await receiver.connect(.everyNode())
+    await sender.connect(.publishOnly)
+    try await sender.publish("0")
+    for number in 1...5 {
+      let publishing = Task { try await sender.publish("\(number)") }
+      // The server has it as soon as it was announced, and the sender may know or not.
+      await receiver.notes.contains("\(number)")
+      proxy.cut()
+      try await publishing.value
+    }
+    try await sender.publish("end")
+    #expect(await receiver.notes.first(7) == ["0", "1", "2", "3", "4", "5", "end"])
+    #expect(try RedisShell.run("XLEN {notes}:stream", on: server) == ":7\r\n")
+  }
+
+  @Test func `D14: a node that is overtaken while its connection stalls loses no event`()
+    async throws
+  {
+    let server = try RedisServer()
+    let proxy = try RedisProxy(server)
+    let sender = try EventNode(server)
+    let (slow, other) = (try EventNode(at: proxy.address), try EventNode(server))
+    await sender.connect(.publishOnly)
+    let mode = LinkMode.oneNode(group: "group", retryAfter: .seconds(1), attempts: 9)
+    let gate = Gate()
+    slow.observe { _ in try await gate.wait() }
+    await slow.connect(mode)
+    try await sender.publish("1")
+    await slow.notes.first(1)
+    #expect(slow.engine.status.unacknowledgedEvents == 1)
+    proxy.stall()
+    other.observe()
+    await other.connect(mode)
+    // Its renewals do not arrive, and the other node handles the event.
+    #expect(await other.notes.first(1) == ["1"])
+    // Its acknowledgement arrives behind that of the other node.
+    gate.open()
+    proxy.resume()
+    for number in 2..<40 { try await sender.publish("\(number)") }
+    let all = Set((1..<40).map { "\($0)" })
+    await slow.engine.close()
+    try await sender.publish("end")
+    // What it has given back can follow the last one.
+    await other.notes.wait { [slow] notes in
+      Set(notes).union(slow.notes.entries) == all.union(["end"])
+    }
+  }
+}

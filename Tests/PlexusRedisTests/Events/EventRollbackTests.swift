@@ -1,0 +1,202 @@
+import Foundation
+import Plexus
+import PlexusRedis
+import TestSupport
+import Testing
+
+@Suite(
+  .fewAtOnce,
+  .timeLimit(.minutes(5)),
+  .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
+)
+struct `Events over a server that restarts with old data` {
+  private let server: RedisServer
+  private let sender: EventNode
+
+  init() throws {
+    server = try RedisServer()
+    sender = try EventNode(server)
+  }
+
+  private func save() throws {
+    #expect(try RedisShell.run("SAVE", on: server).hasPrefix("+OK"))
+  }
+
+  private func restart() throws {
+    server.kill()
+    try server.start()
+  }
+
+  private func publish(_ numbers: Range<Int>, by node: EventNode? = nil) async throws {
+    for number in numbers { try await (node ?? sender).publish("\(number)") }
+  }
+
+  @Test func `D15: a node reports that positions were given again, however many there are`()
+    async throws
+  {
+    let proxy = try RedisProxy(server)
+    let receiver = try EventNode(at: proxy.address)
+    receiver.observe()
+    await sender.connect(.publishOnly)
+    await receiver.connect(.everyNode())
+    try await publish(0..<5)
+    try save()
+    try await publish(5..<10)
+    await receiver.notes.first(10)
+    proxy.stall(later: true)
+    // The only node that knows what is lost ends with the server.
+    await sender.engine.close()
+    try restart()
+    let other = try EventNode(server)
+    await other.connect(.publishOnly)
+    try await publish(100..<120, by: other)
+    proxy.cut()
+    await receiver.reports.contains("gap")
+    try await publish(200..<201, by: other)
+    await receiver.notes.contains("200")
+    let received = receiver.notes.entries
+    #expect(Set(received).count == received.count)
+    #expect(Array(received.prefix(10)) == (0..<10).map { "\($0)" })
+  }
+
+  @Test func `D15: a node that has not received what was lost reports it as well`()
+    async throws
+  {
+    await sender.connect(.publishOnly)
+    try await publish(0..<3)
+    try save()
+    try await publish(3..<6)
+    try restart()
+    // Other programs have filled the place of what was lost.
+    let other = try EventNode(server)
+    await other.connect(.publishOnly)
+    try await publish(100..<110, by: other)
+    try await publish(6..<8)
+    var texts: [String] = []
+    for try await delivery in other.engine.events.deliveries(
+      of: "notes",
+      .everyNode(from: .start)
+    ) {
+      switch delivery {
+      case .connected: break
+      case .gap(let lost): texts.append(lost == nil ? "gap" : "named gap")
+      case .message(let message, _, _):
+        texts.append(try other.engine.events.codec.decode(Note.self, from: message.body).text)
+      }
+      if texts.last == "7" { break }
+    }
+    #expect(
+      texts == ["0", "1", "2"] + (100..<110).map { "\($0)" } + ["gap", "6", "7"]
+    )
+  }
+
+  @Test func `D15: events that follow the loss at once are posted after its report`() async throws {
+    let receiver = try EventNode(server)
+    receiver.observe()
+    await sender.connect(.publishOnly)
+    await receiver.connect(.everyNode())
+    try await publish(0..<3)
+    try save()
+    try await publish(3..<6)
+    await receiver.notes.first(6)
+    try restart()
+    try await publish(6..<16)
+    #expect(await receiver.notes.first(16) == (0..<16).map { "\($0)" })
+    #expect(receiver.reports.entries.contains("gap"))
+  }
+
+  @Test
+  func `D14: a group that is behind what its node has handled reports it, and repeats nothing`()
+    async throws
+  {
+    let worker = try EventNode(server)
+    worker.observe()
+    await sender.connect(.publishOnly)
+    await worker.connect(EventNode.group)
+    try await publish(0..<3)
+    await worker.notes.first(3)
+    try save()
+    try await publish(3..<6)
+    await worker.notes.first(6)
+    try restart()
+    try await publish(6..<9)
+    #expect(await worker.notes.first(9) == (0..<9).map { "\($0)" })
+    #expect(worker.reports.entries.contains("gap"))
+  }
+
+  @Test func `D14: a node of a group reports that positions were given again`() async throws {
+    let proxy = try RedisProxy(server)
+    let worker = try EventNode(at: proxy.address)
+    worker.observe()
+    await sender.connect(.publishOnly)
+    await worker.connect(EventNode.group)
+    try await publish(0..<3)
+    await worker.notes.first(3)
+    await worker.acknowledgedAll()
+    try save()
+    try await publish(3..<6)
+    await worker.notes.first(6)
+    await worker.acknowledgedAll()
+    proxy.stall(later: true)
+    await sender.engine.close()
+    try restart()
+    // Another node of the group handles what takes the place.
+    let (other, heir) = (try EventNode(server), try EventNode(server))
+    heir.observe()
+    await other.connect(.publishOnly)
+    await heir.connect(EventNode.group)
+    try await publish(100..<120, by: other)
+    await heir.notes.first(20)
+    proxy.cut()
+    await worker.reports.contains("gap")
+    #expect(Set(worker.notes.entries).count == worker.notes.count)
+  }
+
+  @Test func `D14: a group that is gone begins with the oldest event, and repeats nothing`()
+    async throws
+  {
+    let worker = try EventNode(server)
+    worker.observe()
+    await sender.connect(.publishOnly)
+    try await publish(0..<3)
+    try save()
+    await worker.connect(EventNode.group)
+    await worker.notes.first(3)
+    try await publish(3..<6)
+    await worker.notes.first(6)
+    try restart()
+    try await publish(6..<9)
+    #expect(await worker.notes.first(9) == (0..<9).map { "\($0)" })
+    #expect(worker.reports.entries.contains("gap"))
+    // A node of the group that has seen nothing handles nothing again: all events were acknowledged.
+    let heir = try EventNode(server)
+    heir.observe()
+    await worker.acknowledgedAll()
+    worker.disconnect()
+    await heir.connect(EventNode.group)
+    try await publish(9..<10)
+    #expect(await heir.notes.first(1) == ["9"])
+  }
+
+  @Test func `D14: a restart that loses nothing is no loss`() async throws {
+    let (receiver, worker) = (try EventNode(server), try EventNode(server))
+    for node in [receiver, worker] { node.observe() }
+    await sender.connect(.publishOnly)
+    await receiver.connect(.everyNode())
+    await worker.connect(EventNode.group)
+    try await publish(0..<5)
+    for node in [receiver, worker] { await node.notes.first(5) }
+    await worker.acknowledgedAll()
+    worker.disconnect()
+    try save()
+    try restart()
+    try await publish(5..<10)
+    #expect(await receiver.notes.first(10) == (0..<10).map { "\($0)" })
+    #expect(!receiver.reports.entries.contains { $0.hasSuffix("gap") })
+    let heir = try EventNode(server)
+    heir.observe()
+    await heir.connect(EventNode.group)
+    #expect(await heir.notes.first(5) == (5..<10).map { "\($0)" })
+    #expect(!heir.reports.entries.contains { $0.hasSuffix("gap") })
+  }
+}

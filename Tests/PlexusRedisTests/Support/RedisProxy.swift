@@ -1,0 +1,174 @@
+import Foundation
+import PlexusRedis
+import PlexusSupport
+import TestSupport
+
+/// A proxy in front of a server, whose connections can stall and break at any byte.
+///
+/// The bytes of one connection stay in order, as TCP guarantees. Connections overtake one another if one of them is
+/// stalled.
+final class RedisProxy: Sendable {
+  /// A client and its connection to the server, which are closed with the last reference.
+  private final class Pair: Sendable {
+    let client: Int32
+    let server: Int32
+
+    init(client: Int32, server: Int32) {
+      (self.client, self.server) = (client, server)
+    }
+
+    deinit {
+      close(client)
+      close(server)
+    }
+
+    func cut() {
+      for descriptor in [client, server] { shutdown(descriptor, Int32(SHUT_RDWR)) }
+    }
+  }
+
+  private struct State {
+    var pairs: [ObjectIdentifier: Pair] = [:]
+    var stalled: Set<ObjectIdentifier> = []
+    /// Whether later connections stall as well.
+    var stallsAll = false
+    /// The numbers of bytes after which connections break, in turn.
+    var limits: [Int] = []
+    var connectionCount = 0
+  }
+
+  private let folder: URL
+  private let listener: Int32
+  private let thread: LoopThread
+  private let shared: Shared
+
+  /// The part of the proxy that its threads use.
+  private final class Shared: Sendable {
+    let server: RedisServer
+    let state = Guarded(State())
+    let change = NSCondition()
+
+    init(_ server: RedisServer) {
+      self.server = server
+    }
+
+    func serve(_ client: Int32) {
+      guard let server = try? RedisShell.connect(to: server) else {
+        close(client)
+        return
+      }
+      let pair = Pair(client: client, server: server)
+      let limit = state.withLock { state -> Int in
+        state.pairs[ObjectIdentifier(pair)] = pair
+        if state.stallsAll { state.stalled.insert(ObjectIdentifier(pair)) }
+        defer { state.connectionCount += 1 }
+        return state.limits.isEmpty
+          ? .max : state.limits[state.connectionCount % state.limits.count]
+      }
+      let upwards = Guarded(limit)
+      let downwards = Guarded(limit)
+      Thread.detachNewThread { [self] in pump(pair, from: client, to: server, upwards) }
+      Thread.detachNewThread { [self] in pump(pair, from: server, to: client, downwards) }
+    }
+
+    /// Passes bytes on until the connection breaks, or has passed on as many as it may.
+    private func pump(_ pair: Pair, from source: Int32, to target: Int32, _ limit: Guarded<Int>) {
+      let id = ObjectIdentifier(pair)
+      var buffer = [UInt8](repeating: 0, count: 16_384)
+      while true {
+        let count = read(source, &buffer, buffer.count)
+        guard count > 0 else { break }
+        change.lock()
+        while state.withLock({ $0.stalled.contains(id) }) { change.wait() }
+        change.unlock()
+        let allowed = limit.withLock { limit -> Int in
+          defer { limit -= min(limit, count) }
+          return min(limit, count)
+        }
+        var rest = buffer[..<allowed]
+        while !rest.isEmpty {
+          let sent = rest.withUnsafeBytes {
+            send(target, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+          }
+          guard sent > 0 else { break }
+          rest = rest.dropFirst(sent)
+        }
+        guard rest.isEmpty, allowed == count else { break }
+      }
+      pair.cut()
+      state.withLock { state in
+        state.pairs[id] = nil
+        state.stalled.remove(id)
+      }
+    }
+
+    func update(_ body: (inout State) -> Void) {
+      change.lock()
+      state.withLock { body(&$0) }
+      change.broadcast()
+      change.unlock()
+    }
+  }
+
+  /// Starts a proxy.
+  ///
+  /// - Parameters:
+  ///   - server: The server.
+  ///   - limits: The numbers of bytes in each direction after which connections break, in turn; none if they do not.
+  init(_ server: RedisServer, breakingAfter limits: [Int] = []) throws {
+    folder = FileManager.default.temporaryDirectory
+      .appending(path: "proxy-\(UUID().uuidString.prefix(8))", directoryHint: .isDirectory)
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    let listener = try RedisShell.listen(at: folder.appending(path: "socket").path)
+    let shared = Shared(server)
+    shared.state.withLock { $0.limits = limits }
+    (self.listener, self.shared) = (listener, shared)
+    thread = try LoopThread {
+      while true {
+        let client = accept(listener, nil, nil)
+        guard client >= 0 else { return }
+        shared.serve(client)
+      }
+    }
+  }
+
+  deinit {
+    shutdown(listener, Int32(SHUT_RDWR))
+    thread.join()
+    close(listener)
+    cut()
+    try? FileManager.default.removeItem(at: folder)
+  }
+
+  var address: RedisAddress { .unix(path: folder.appending(path: "socket").path) }
+
+  /// Breaks all connections.
+  func cut() {
+    let pairs = shared.state.withLock { Array($0.pairs.values) }
+    for pair in pairs { pair.cut() }
+    resume()
+  }
+
+  /// Stalls the connections so far.
+  ///
+  /// - Parameter later: Whether later ones stall as well.
+  func stall(later: Bool = false) {
+    shared.update { state in
+      state.stalled = Set(state.pairs.keys)
+      state.stallsAll = later
+    }
+  }
+
+  /// Passes on what was held back.
+  func resume() {
+    shared.update { state in
+      state.stalled = []
+      state.stallsAll = false
+    }
+  }
+
+  /// Lets no connection break by itself from now on.
+  func heal() {
+    shared.update { $0.limits = [] }
+  }
+}
