@@ -6,9 +6,14 @@ import Foundation
 struct Benchmarks {
   static func main() {
     if CommandLine.arguments.dropFirst().first == "--probe" { runProbe() }
+    let arguments = Array(CommandLine.arguments.dropFirst())
     Task { @MainActor in
       do {
-        try await run()
+        if arguments.first == "--redis-node" {
+          try await RedisNode.run(Array(arguments.dropFirst()))
+        } else {
+          try await run()
+        }
         exit(0)
       } catch {
         FileHandle.standardError.write(Data("\(error)\n".utf8))
@@ -55,6 +60,7 @@ struct Benchmarks {
     rows += requestingComparisons() + crowdComparisons() + capacityComparisons()
     rows += storageComparisons() + timingComparisons() + stateComparisons()
     rows += mediaComparisons() + fairnessComparisons() + countedComparisons()
+    rows += redisComparisons()
     if !arguments.isEmpty {
       rows.removeAll { row in !arguments.contains { row.name.hasPrefix($0) } }
     }
@@ -101,6 +107,9 @@ struct Benchmarks {
 
     The rows that begin with "instructions" and "allocations" are counted by valgrind and do not
     depend on the load of the machine. Without valgrind they are printed as not measured.
+
+    The rows that begin with "redis" start servers of their own. redis-benchmark sends the same command
+    as the library. Without redis-server and redis-benchmark they are printed as not measured.
 
     The rows that begin with "main actor held" and "longest" are limits of processor time, which does
     not depend on other programs.
