@@ -10,11 +10,11 @@ final class RedisEvents: EventLink {
   /// Events as JSON.
   private struct Codec: LinkCodec {
     func encode(_ value: some Encodable) throws -> [UInt8] {
-      [UInt8](try JSONEncoder().encode(value))
+      [UInt8](try RedisCoding.encoder.encode(value))
     }
 
     func decode<Value: Decodable>(_ type: Value.Type, from bytes: [UInt8]) throws -> Value {
-      try JSONDecoder().decode(type, from: Data(bytes))
+      try RedisCoding.decoder.decode(type, from: Data(bytes))
     }
   }
 
@@ -168,9 +168,7 @@ final class RedisEvents: EventLink {
       .text(MessageFormat.header(of: message)), .data(message.body), .text(names.channel),
     ]
     let reply = try await retrying { try await run(TopicScripts.publish, keys, arguments) }
-    guard let position = reply.text.flatMap({ LinkPosition($0) }) else {
-      throw TierError.unexpectedReply
-    }
+    guard let position = LinkPosition(reply) else { throw TierError.unexpectedReply }
     if position.epoch != epoch {
       state.withLock { $0.topics[topic]?.epoch = position.epoch }
     }

@@ -16,8 +16,7 @@ enum TopicScripts {
     local function epoch(id) return string.match(id, '^%d+') end
     -- Appends an entry with the next number. A stream that was lost, or that is older than the node knows, gets
     -- a new epoch that is higher than all before.
-    local function append(key, known, fields)
-      local length = redis.call('XLEN', key)
+    local function append(key, length, known, fields)
       local function add(epoch) return redis.pcall('XADD', key, epoch .. '-*', unpack(fields)) end
       local function fresh()
         return string.format('%.0f', math.max(milliseconds(), (tonumber(known) or 0) + 1))
@@ -89,7 +88,7 @@ enum TopicScripts {
             .. length .. ' messages behind. Handle them, or remove the group by XGROUP DESTROY.')
         end
       end
-      local id = append(KEYS[1], ARGV[3], {'h', ARGV[5], 'd', ARGV[6]})
+      local id = append(KEYS[1], length, ARGV[3], {'h', ARGV[5], 'd', ARGV[6]})
       if type(id) == 'table' then return id end
       if redis.call('HSET', KEYS[2], ARGV[2], ARGV[1] .. ' ' .. id) == 1 then
         redis.call('PEXPIRE', KEYS[2], 600000)
@@ -201,7 +200,7 @@ enum TopicScripts {
         end
         fields[#fields + 1] = 'r'
         fields[#fields + 1] = ARGV[3]
-        local id = append(KEYS[2], '', fields)
+        local id = append(KEYS[2], redis.call('XLEN', KEYS[2]), '', fields)
         if type(id) == 'table' then return id end
         redis.call('XTRIM', KEYS[2], 'MAXLEN', '~', ARGV[4])
         announce(ARGV[5], id, header, body)

@@ -44,7 +44,11 @@ final class Tier: Sendable {
   /// The knowledge of this node, which grows with each reply.
   private struct Knowledge: Sendable {
     /// The highest epoch that it has seen.
-    var epoch: TierEpoch?
+    var epoch: TierEpoch? {
+      didSet { text = epoch?.description ?? "" }
+    }
+    /// The epoch as the engine has it, nothing for none.
+    private(set) var text = ""
     /// The highest token that it has seen.
     var token: UInt64 = 0
     /// The source of nonces, whose start no other node has.
@@ -474,10 +478,8 @@ final class Tier: Sendable {
 
   /// A nonce for a new epoch, and the epoch and token that the engine has at least, unless it has lost data.
   private var knowledge: [RedisCommand.Argument] {
-    let (nonce, epoch, token) = known.withLock { ($0.nonce(), $0.epoch, $0.token) }
-    return [
-      .text(String(nonce, radix: 36)), .text(epoch?.description ?? ""), number(token),
-    ]
+    let (nonce, epoch, token) = known.withLock { ($0.nonce(), $0.text, $0.token) }
+    return [.text(String(nonce, radix: 36)), .text(epoch), number(token)]
   }
 
   private func milliseconds(_ duration: Duration) -> RedisCommand.Argument {
@@ -490,8 +492,12 @@ final class Tier: Sendable {
 
   /// Records an epoch of the engine.
   private func note(_ value: RESPValue) -> TierEpoch? {
-    guard let epoch = value.text.flatMap({ TierEpoch($0) }) else { return nil }
-    known.withLock { known in
+    guard let bytes = value.bytes else { return nil }
+    // Most replies have the epoch that is known.
+    let known = self.known.withLock { $0.text.utf8.elementsEqual(bytes) ? $0.epoch : nil }
+    if let known { return known }
+    guard let epoch = TierEpoch(String(decoding: bytes, as: UTF8.self)) else { return nil }
+    self.known.withLock { known in
       if known.epoch.map({ $0.counter < epoch.counter }) ?? true { known.epoch = epoch }
     }
     return epoch

@@ -192,6 +192,7 @@ private func appending() -> Comparison {
     ours: timePublishing,
     theirs: {
       let server = try server()
+      await (try connectedEngine(server.socket)).close()
       let words = [
         "XADD", "stream", "*", "h", String(repeating: "h", count: 40), "d", "{\"number\":12345}",
       ]
