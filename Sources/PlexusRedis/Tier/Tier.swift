@@ -436,8 +436,9 @@ final class Tier: Sendable {
   /// The number of keys of one call of a script.
   ///
   /// With each read in a script, a server tracks all keys of the call: the time for a call grows with the square of
-  /// their number. It also executes nothing else meanwhile.
-  static let partSize = 32
+  /// their number. It also executes nothing else meanwhile. Counted instructions of the server for each key that is
+  /// found: 91,000 with 32 keys, 58,000 with 8 or 4.
+  static let partSize = 8
 
   private typealias Parts<Element> = [(ArraySlice<Element>, Result<RESPValue, any Error>)]
 

@@ -52,7 +52,7 @@ private func looks() -> Comparison {
 
 /// A limit for one of 1,000 keys that are looked up together.
 private func manyKeys() -> Comparison {
-  .limit("redis/look/1000 keys at once", atMost: 10_000, unit: .nanoseconds) {
+  .limit("redis/1,000 keys at once", atMost: 10_000, unit: .nanoseconds) {
     try await withEngine { _, cacher in
       let keys = (0..<1_000).map { "\(key) \($0)" }
       try await cacher.store(
