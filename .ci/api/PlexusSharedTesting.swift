@@ -118,6 +118,8 @@ public struct SharedCacherConformance : Sendable {
 
         case fencedByStore
 
+        case fencedByOwnLease
+
         case fencedStore
 
         case outdatedIsFallback

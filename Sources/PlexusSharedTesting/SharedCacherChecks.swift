@@ -121,6 +121,28 @@ struct Checks: Sendable {
     try require(try await value(b) != "old", "The older value is not stored.")
   }
 
+  func fencedByOwnLease() async throws {
+    for change in [Change.remove, .outdate] {
+      let lost = try await lease(a)
+      try await make(change, by: b)
+      let lease = try await lease(a)
+      try require(lease.version > lost.version, "A later lease has a higher version.")
+      let early = try await a.fill(Self.entry("old"), under: lost)
+      try require(early == .superseded, "The lease that was lost stores nothing.")
+      await a.release([lost], because: nil)
+      guard case .busy(let version, _, _) = try await look(b) else {
+        return try require(false, "The lease that was lost releases nothing.")
+      }
+      try require(version == lease.version, "The later lease is the one that is held.")
+      let fill = try await a.fill(Self.entry("new"), under: lease)
+      try require(fill == .stored, "The later lease stores its value.")
+      let late = try await a.fill(Self.entry("old"), under: lost)
+      try require(late == .superseded, "The lease that was lost replaces nothing newer.")
+      try require(try await value(b) == "new", "The newer value is found.")
+      try await b.remove(.keys(["key"]), reach: .shared)
+    }
+  }
+
   func fencedStore() async throws {
     try await fill("first", by: a)
     var entry = Self.entry("old")

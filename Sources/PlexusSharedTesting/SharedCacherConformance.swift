@@ -35,6 +35,8 @@ public struct SharedCacherConformance: Sendable {
     case fencedByOutdating
     /// Nothing is stored under a lease that is older than a value that was stored.
     case fencedByStore
+    /// Nothing is stored or released under a lease that was lost, although the same node holds the lease again.
+    case fencedByOwnLease
     /// No value is stored after a removal of everything that came after its generation.
     case fencedStore
     /// An outdated entry is a fallback, and no answer.
@@ -106,6 +108,7 @@ public struct SharedCacherConformance: Sendable {
     case .fencedByOutdating: try await checks.fence(.superseded) { try await $0.outdate(["key"]) }
     case .fencedByStore:
       try await checks.fence(.superseded) { try await $0.store(["key": Checks.entry("stored")]) }
+    case .fencedByOwnLease: try await checks.fencedByOwnLease()
     case .fencedStore: try await checks.fencedStore()
     case .outdatedIsFallback: try await checks.outdatedIsFallback()
     case .newerThan: try await checks.newerThan()

@@ -70,7 +70,11 @@ public final class SharedMemory<Value: Sendable>: Sendable {
   /// Returns the cacher of another node, which is connected.
   public func node() -> SharedMemoryNode<Value> {
     state.withLock { state in
-      let node = SharedMemoryNode(self, number: state.nodes.count, epoch: state.content.epoch)
+      let node = SharedMemoryNode(
+        self,
+        number: state.nodes.count,
+        knowledge: state.content.knowledge
+      )
       state.nodes.append(node)
       return node
     }
@@ -88,6 +92,7 @@ public final class SharedMemory<Value: Sendable>: Sendable {
     let (old, nodes) = state.withLock { state in
       let old = state.content
       state.content = snapshot?.state ?? SharedMemoryState(leaseTime: old.leaseTime)
+      state.content.succeed(old, isEmpty: snapshot == nil)
       return (old, state.nodes)
     }
     withExtendedLifetime(old) {}

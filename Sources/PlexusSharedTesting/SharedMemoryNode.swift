@@ -24,7 +24,7 @@ public final class SharedMemoryNode<Value: Sendable>: SharedCacher {
     var isDeaf = false
     var unheard: [SharedChange] = []
     var delay = Duration.zero
-    var known: SharedMemoryState<Value>.Epoch
+    var known: SharedMemoryState<Value>.Knowledge
     /// The end of the trust, if the node is cut off or deaf.
     var trustEnd: Duration?
     var lookCount = 0
@@ -40,12 +40,12 @@ public final class SharedMemoryNode<Value: Sendable>: SharedCacher {
   init(
     _ engine: SharedMemory<Value>,
     number: Int,
-    epoch: SharedMemoryState<Value>.Epoch
+    knowledge: SharedMemoryState<Value>.Knowledge
   ) {
     self.engine = engine
     self.number = number
     trust = NearTrust(clock: engine.clock)
-    state = Locked(State(known: epoch))
+    state = Locked(State(known: knowledge))
     extendTrust()
   }
 
@@ -170,13 +170,16 @@ extension SharedMemoryNode {
     if delay > .zero { try await engine.clock.sleep(for: delay) }
     let (known, isConnected) = state.withLock { ($0.known, $0.isConnected) }
     guard isConnected else { throw Unreachable() }
-    let (result, epoch) = engine.perform { content, now, nodes in
+    let (result, knowledge) = engine.perform { content, now, nodes in
       let announcements = content.reconcile(known, nodes: nodes)
       let (result, others) = body(&content, now, nodes)
-      return ((result, content.epoch), announcements + others)
+      return ((result, content.knowledge), announcements + others)
     }
     state.withLock { state in
-      if state.known.counter <= epoch.counter { state.known = epoch }
+      if state.known.epoch.counter <= knowledge.epoch.counter {
+        state.known.epoch = knowledge.epoch
+      }
+      state.known.token = max(state.known.token, knowledge.token)
     }
     return result
   }
@@ -250,7 +253,7 @@ extension SharedMemoryNode {
 
   /// The number of removals of everything that have reached the node.
   public var generation: CacheGeneration? {
-    CacheGeneration(epoch: 1, number: state.withLock { $0.known.counter })
+    CacheGeneration(epoch: 1, number: state.withLock { $0.known.epoch.counter })
   }
 
   /// Stores values that did not come from a fetch.

@@ -9,6 +9,14 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
     var nonce: UInt64 = 1
   }
 
+  /// The epoch and the last token that a node has seen.
+  ///
+  /// An engine with less has lost data.
+  struct Knowledge: Hashable, Sendable {
+    var epoch: Epoch
+    var token: UInt64
+  }
+
   /// An announcement of a change for some nodes.
   struct Announcement: Sendable {
     var nodes: Set<Int>
@@ -45,11 +53,24 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
     self.leaseTime = leaseTime
   }
 
-  /// Raises the epoch if it is older than the one of a node.
-  mutating func reconcile(_ known: Epoch, nodes: Set<Int>) -> [Announcement] {
+  var knowledge: Knowledge { Knowledge(epoch: epoch, token: lastToken) }
+
+  /// Continues after a state that is lost: its nonces are not used again.
+  mutating func succeed(_ lost: Self, isEmpty: Bool) {
+    lastNonce = lost.lastNonce
+    guard isEmpty else { return }
+    lastNonce += 1
+    epoch.nonce = lastNonce
+  }
+
+  /// Raises the epoch if a node has seen a later epoch or a later token, so that a lost lease is never granted again.
+  mutating func reconcile(_ known: Knowledge, nodes: Set<Int>) -> [Announcement] {
     let isOlder =
-      known.counter == epoch.counter ? known.nonce != epoch.nonce : epoch.counter < known.counter
-    return isOlder ? raise(above: known.counter, nodes: nodes) : []
+      known.epoch.counter == epoch.counter
+      ? known.epoch.nonce != epoch.nonce : epoch.counter < known.epoch.counter
+    guard isOlder || lastToken < known.token else { return [] }
+    lastToken = max(lastToken, known.token)
+    return raise(above: known.epoch.counter, nodes: nodes)
   }
 
   private mutating func raise(above counter: UInt64, nodes: Set<Int>) -> [Announcement] {

@@ -27,12 +27,19 @@ let package = Package(
       name: "BenchmarkOrigin",
       swiftSettings: swiftSettings + [.enableUpcomingFeature("InternalImportsByDefault")]
     ),
+    // Links to the server of the tests.
+    .target(
+      name: "BenchmarkRedis",
+      swiftSettings: swiftSettings + [.enableUpcomingFeature("InternalImportsByDefault")]
+    ),
     .executableTarget(
       name: "PlexusBenchmarks",
       dependencies: [
         "BenchmarkOrigin",
+        "BenchmarkRedis",
         .product(name: "Plexus", package: "plexus"),
         .product(name: "PlexusNetworking", package: "plexus"),
+        .product(name: "PlexusRedis", package: "plexus"),
         .product(name: "PlexusStorage", package: "plexus"),
         .product(name: "PlexusTesting", package: "plexus"),
         .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"),

@@ -517,6 +517,45 @@ struct `Maps with a shared tier` {
     #expect(try await a.map.request("k") == "2")
   }
 
+  /// Returns the lease of a key for a node.
+  private func lease(_ node: any SharedCacher<String>) async throws -> FetchLease {
+    let finding = try await node.look(for: ["k": SharedWish()])["k"]
+    guard case .granted(let lease, _) = finding else { throw Origin.Down() }
+    return lease
+  }
+
+  @Test(arguments: [false, true])
+  func `a lease that was lost with its engine is not granted again`(
+    losesEverything: Bool
+  ) async throws {
+    let snapshot = engine.snapshot
+    let lost = try await lease(a.cacher)
+    engine.restore(losesEverything ? nil : snapshot)
+    let lease = try await lease(a.cacher)
+    #expect(lost.version < lease.version)
+    let old = CacheEntry(value: "old", storedAt: .zero)
+    #expect(try await a.cacher.fill(old, under: lost) == .cleared)
+    #expect(try await b.cacher.entry(forKey: "k") == nil)
+    let new = CacheEntry(value: "new", storedAt: .zero)
+    #expect(try await a.cacher.fill(new, under: lease) == .stored)
+  }
+
+  @Test func `an epoch that was lost with its engine differs from all later ones`() async throws {
+    let (absent, present) = (engine.node(), engine.node())
+    let snapshot = engine.snapshot
+    try await absent.remove(.all, reach: .shared)
+    let lost = try await lease(absent)
+    absent.cutOff()
+    engine.restore(snapshot)
+    try await present.remove(.all, reach: .shared)
+    let lease = try await lease(present)
+    #expect(lease.version.epoch == lost.version.epoch)
+    #expect(lease.version.nonce != lost.version.nonce)
+    absent.reconnect()
+    let old = CacheEntry(value: "old", storedAt: .zero)
+    #expect(try await absent.fill(old, under: lost) == .cleared)
+  }
+
   @Test func `an engine that has lost everything is filled again`() async throws {
     _ = try await a.map.request("k")
     engine.restore()

@@ -105,6 +105,24 @@ struct `Tags of a shared tier` {
     #expect(a.cacher.lookCount == looks + 1)
   }
 
+  @Test func `a refresh by tags reaches all nodes for the keys of its node`()
+    async throws
+  {
+    for node in [a, b] { _ = try await node.map.request("a1") }
+    for key in ["a2", "b2"] { _ = try await b.map.request(key) }
+    clock.advance(by: .seconds(1))
+    origin.set("2")
+    a.map.refresh(tags: ["a"])
+    #expect(try await a.map.request("a1") == "2")
+    #expect(try await b.map.request("a1") == "2")
+    // Only the other node and the tier have it.
+    #expect(try await b.map.request("a2") == "1")
+    #expect(try await a.map.request("a2") == "2")
+    #expect(try await b.map.request("a2") == "2")
+    // Another tag.
+    #expect(try await a.map.request("b2") == "1")
+  }
+
   @Test func `a clear of tags everywhere waits for a node that does not react`() async throws {
     _ = try await b.map.request("a1")
     b.cacher.cutOff()

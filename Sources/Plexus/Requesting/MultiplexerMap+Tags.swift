@@ -19,6 +19,11 @@ extension MultiplexerMap {
   ///
   /// A stored copy that is older than this call is stale when it is read.
   ///
+  /// With a ``SharedCacher``, the keys that this process has in memory are refreshed for all processes, as by
+  /// ``refresh(_:)-(Key)``. Entries of other keys are stale for this process only: another process uses its copies, and
+  /// reads such entries, until this process has fetched a newer value. To invalidate all entries with a tag for all
+  /// processes, call ``clear(tags:)``.
+  ///
   /// - Parameter tags: The tags. The closure passed at the creation of the map assigns them to keys.
   /// - Returns: A reference to the same map. Its requests of a key are answered only with values that were fetched or
   ///   stored after the latest refresh of that key at the time of this call, unless the fetch fails and the policy

@@ -35,7 +35,8 @@ final class TLSSession: @unchecked Sendable {
   private let session: Owned
   private let context: Owned
   private let method: Owned
-  private let lock = Locked(())
+  /// The error after which the session must not be used, under the lock of the session.
+  private let failure = Locked<String?>(nil)
 
   /// Creates the encryption of a socket.
   ///
@@ -87,7 +88,8 @@ final class TLSSession: @unchecked Sendable {
   /// - Returns: What it waits for; `nil` once the connection is encrypted and the certificate verified.
   /// - Throws: The reason why there is no encryption.
   func handshake() throws(TLSFailure) -> Need? {
-    let result = lock.withLock { _ -> Result<Need?, TLSFailure> in
+    let result = failure.withLock { failure -> Result<Need?, TLSFailure> in
+      if let failure { return .failure(TLSFailure(reason: failure)) }
       ERR_clear_error()
       let status = unsafe SSL_do_handshake(session.pointer)
       if status == 1 { return .success(nil) }
@@ -97,23 +99,28 @@ final class TLSSession: @unchecked Sendable {
       default: break
       }
       let verdict = unsafe SSL_get_verify_result(session.pointer)
-      guard verdict == Int(X509_V_OK) else {
-        let reason = unsafe String(cString: X509_verify_cert_error_string(verdict))
-        return .failure(TLSFailure(reason: "the server's certificate was refused: \(reason)"))
+      let reason: String
+      if verdict == Int(X509_V_OK) {
+        reason = "the TLS handshake failed: \(Self.lastError())"
+      } else {
+        let text = unsafe String(cString: X509_verify_cert_error_string(verdict))
+        reason = "the server's certificate was refused: \(text)"
       }
-      return .failure(TLSFailure(reason: "the TLS handshake failed: \(Self.lastError())"))
+      failure = reason
+      return .failure(TLSFailure(reason: reason))
     }
     return try result.get()
   }
 
   /// Reads the bytes that have arrived, as far as they fit.
   func read(into buffer: inout [UInt8]) -> RedisSocket.Transfer {
-    lock.withLock { _ in
+    failure.withLock { failure in
+      if let failure { return .ended(reason: failure) }
       ERR_clear_error()
       let count = unsafe buffer.withUnsafeMutableBytes { bytes in
         unsafe SSL_read(session.pointer, bytes.baseAddress, Int32(clamping: bytes.count))
       }
-      return transfer(count)
+      return transfer(count, &failure)
     }
   }
 
@@ -121,22 +128,26 @@ final class TLSSession: @unchecked Sendable {
   ///
   /// After ``RedisSocket/Transfer/wouldBlock`` the next call has to begin with the same bytes.
   func write(_ bytes: ArraySlice<UInt8>) -> RedisSocket.Transfer {
-    lock.withLock { _ in
+    failure.withLock { failure in
+      if let failure { return .ended(reason: failure) }
       ERR_clear_error()
       let count = unsafe bytes.withUnsafeBytes { bytes in
         unsafe SSL_write(session.pointer, bytes.baseAddress, Int32(clamping: bytes.count))
       }
-      return transfer(count)
+      return transfer(count, &failure)
     }
   }
 
-  private func transfer(_ count: Int32) -> RedisSocket.Transfer {
+  private func transfer(_ count: Int32, _ failure: inout String?) -> RedisSocket.Transfer {
     if count > 0 { return .bytes(Int(count)) }
+    let reason: String
     switch unsafe SSL_get_error(session.pointer, count) {
     case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: return .wouldBlock
-    case SSL_ERROR_ZERO_RETURN: return .ended(reason: "the server closed it")
-    default: return .ended(reason: Self.lastError())
+    case SSL_ERROR_ZERO_RETURN: reason = "the server closed it"
+    default: reason = Self.lastError()
     }
+    failure = reason
+    return .ended(reason: reason)
   }
 
   /// Returns the description of the last error of OpenSSL on this thread.

@@ -40,33 +40,38 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   func look(
     for wishes: [String: SharedWish]
   ) async throws -> [String: SharedFinding<Value>] {
+    guard wishes.values.contains(where: \.takesLease) else { return try await findings(wishes) }
     // The task is not cancelled with its caller: the leases of a cancelled lookup would be lost.
-    try await Task { [self] in
-      var findings: [String: SharedFinding<Value>] = [:]
-      var failure: (any Error)?
-      var rest = wishes
-      // Entries that cannot be decoded count as missing: a second lookup returns only newer ones.
-      for _ in 0..<3 where !rest.isEmpty {
-        let asked = rest.map { Tier.Wish($0.key, $0.value) }
-        rest = [:]
-        for (wish, result) in zip(asked, await space.tier.look(for: asked)) {
-          switch result {
-          case .failure(let error):
-            failure = error
-          case .success(let finding):
-            if let found = self.finding(finding) {
-              findings[wish.key] = found
-            } else if case .entry(let entry) = finding {
-              rest[wish.key, default: wishes[wish.key] ?? SharedWish()].newerThan =
-                SharedVersion(entry.version)
-            }
+    return try await Task { try await findings(wishes) }.value
+  }
+
+  private func findings(
+    _ wishes: [String: SharedWish]
+  ) async throws -> [String: SharedFinding<Value>] {
+    var findings: [String: SharedFinding<Value>] = [:]
+    var failure: (any Error)?
+    var rest = wishes
+    // Entries that cannot be decoded count as missing: a second lookup returns only newer ones.
+    for _ in 0..<3 where !rest.isEmpty {
+      let asked = rest.map { Tier.Wish($0.key, $0.value) }
+      rest = [:]
+      for (wish, result) in zip(asked, await space.tier.look(for: asked)) {
+        switch result {
+        case .failure(let error):
+          failure = error
+        case .success(let finding):
+          if let found = self.finding(finding) {
+            findings[wish.key] = found
+          } else if case .entry(let entry) = finding {
+            rest[wish.key, default: wishes[wish.key] ?? SharedWish()].newerThan =
+              SharedVersion(entry.version)
           }
         }
       }
-      // Otherwise its leases would be lost.
-      if findings.isEmpty, let failure { throw failure }
-      return findings
-    }.value
+    }
+    // Otherwise its leases would be lost.
+    if findings.isEmpty, let failure { throw failure }
+    return findings
   }
 
   private func finding(_ finding: TierFinding) -> SharedFinding<Value>? {
@@ -85,7 +90,8 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
         holderUntil: remaining
       )
     case .failedElsewhere(let payload):
-      guard let failure = try? JSONDecoder().decode(FailurePayload.self, from: Data(payload)) else {
+      guard let failure = try? RedisCoding.decoder.decode(FailurePayload.self, from: Data(payload))
+      else {
         let failure = SharedFailure(
           description: "The fetch of another process has failed.",
           isConnectivityFailure: false,
@@ -104,7 +110,8 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   }
 
   private func entry(_ entry: TierEntry) -> CacheEntry<Value>? {
-    guard let payload = try? JSONDecoder().decode(Payload.self, from: Data(entry.payload)) else {
+    guard let payload = try? RedisCoding.decoder.decode(Payload.self, from: Data(entry.payload))
+    else {
       return nil
     }
     var directives = CacheDirectives(timeToLive: payload.timeToLive)
@@ -131,7 +138,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
       staleIfError: directives.staleIfError,
       requiresRevalidation: directives.requiresRevalidation ? true : nil
     )
-    return [UInt8](try JSONEncoder().encode(payload))
+    return [UInt8](try RedisCoding.encoder.encode(payload))
   }
 
   // MARK: - Leases
@@ -152,7 +159,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     let leases = leases.map { TierLease($0) }
     space.drop(leases)
     let payload = failure.flatMap { failure in
-      try? JSONEncoder().encode(
+      try? RedisCoding.encoder.encode(
         FailurePayload(
           description: failure.description,
           isConnectivityFailure: failure.isConnectivityFailure,

@@ -16,7 +16,7 @@ enum MessageFormat {
       maxSplits: 3,
       omittingEmptySubsequences: false
     )
-    guard parts.count == 4, let version = Int(text(parts[1])) else { return nil }
+    guard parts.count == 4, let version = Int(decimal: Array(parts[1])[...]) else { return nil }
     return LinkMessage(
       id: unescaped(text(parts[0])),
       type: text(parts[3]),
@@ -42,8 +42,7 @@ enum MessageFormat {
     }
 
     init?(id: RESPValue, fields: RESPValue) {
-      guard let position = id.text.flatMap({ LinkPosition($0) }),
-        let fields = fields.elements
+      guard let position = LinkPosition(id), let fields = fields.elements
       else { return nil }
       var header: [UInt8]?
       var body: [UInt8]?
@@ -78,7 +77,7 @@ enum MessageFormat {
       maxSplits: 2,
       omittingEmptySubsequences: false
     )
-    guard parts.count == 3, let position = LinkPosition(text(parts[0])),
+    guard parts.count == 3, let position = LinkPosition(parts[0]),
       let length = Int(text(parts[1])), (0...parts[2].count).contains(length)
     else { return nil }
     let header = parts[2].prefix(length)
@@ -109,5 +108,21 @@ enum MessageFormat {
     return text.split(separator: "%25", omittingEmptySubsequences: false)
       .map { $0.split(separator: "%0A", omittingEmptySubsequences: false).joined(separator: "\n") }
       .joined(separator: "%")
+  }
+}
+
+extension LinkPosition {
+  /// Reads the id of an entry of a stream.
+  init?(_ id: RESPValue) {
+    guard let bytes = id.bytes else { return nil }
+    self.init(bytes[...])
+  }
+
+  init?(_ id: ArraySlice<UInt8>) {
+    guard let dash = id.firstIndex(of: UInt8(ascii: "-")),
+      let epoch = UInt64(decimal: id[..<dash]),
+      let number = UInt64(decimal: id[(dash + 1)...])
+    else { return nil }
+    self.init(epoch: epoch, number: number)
   }
 }

@@ -10,11 +10,11 @@ final class RedisEvents: EventLink {
   /// Events as JSON.
   private struct Codec: LinkCodec {
     func encode(_ value: some Encodable) throws -> [UInt8] {
-      [UInt8](try JSONEncoder().encode(value))
+      [UInt8](try RedisCoding.encoder.encode(value))
     }
 
     func decode<Value: Decodable>(_ type: Value.Type, from bytes: [UInt8]) throws -> Value {
-      try JSONDecoder().decode(type, from: Data(bytes))
+      try RedisCoding.decoder.decode(type, from: Data(bytes))
     }
   }
 
@@ -249,9 +249,7 @@ final class RedisEvents: EventLink {
       .number(TopicNames.memory / 1_000_000),
     ]
     let reply = try await retrying { try await run(TopicScripts.publish, keys, arguments) }
-    guard let position = reply.text.flatMap({ LinkPosition($0) }) else {
-      throw TierError.unexpectedReply
-    }
+    guard let position = LinkPosition(reply) else { throw TierError.unexpectedReply }
     let confirmed = Published.Confirmed(number: number, position: position, time: start)
     state.withLock { state in
       guard state.topics[topic]?.latest.map({ $0.position < position }) ?? true else { return }

@@ -16,8 +16,7 @@ enum TopicScripts {
     local function epoch(id) return string.match(id, '^%d+') end
     -- Appends an entry with the next number. A stream that was lost, or that is older than the node knows, gets
     -- a new epoch that is higher than all before, whose first entry reports the loss.
-    local function append(key, known, isBehind, fields)
-      local length = redis.call('XLEN', key)
+    local function append(key, length, known, isBehind, fields)
       local function add(epoch) return redis.pcall('XADD', key, epoch .. '-*', unpack(fields)) end
       local function fresh()
         local latest = redis.call('EXISTS', key) == 1 and epoch(last(key)) or 0
@@ -103,7 +102,7 @@ enum TopicScripts {
             .. length .. ' messages behind. Handle them, or remove the group by XGROUP DESTROY.')
         end
       end
-      local id = append(KEYS[1], ARGV[3], isBehind, {'h', ARGV[5], 'd', ARGV[6]})
+      local id = append(KEYS[1], length, ARGV[3], isBehind, {'h', ARGV[5], 'd', ARGV[6]})
       if type(id) == 'table' then return id end
       redis.call('HSET', KEYS[2], ARGV[2], ARGV[1] .. ' ' .. id)
       redis.call('PEXPIRE', KEYS[2], ARGV[11])
@@ -220,7 +219,7 @@ enum TopicScripts {
         end
         fields[#fields + 1] = 'r'
         fields[#fields + 1] = ARGV[3]
-        local id = append(KEYS[2], '', false, fields)
+        local id = append(KEYS[2], redis.call('XLEN', KEYS[2]), '', false, fields)
         if type(id) == 'table' then return id end
         redis.call('XTRIM', KEYS[2], 'MAXLEN', '~', ARGV[4])
         announce(ARGV[5], id, header, body)

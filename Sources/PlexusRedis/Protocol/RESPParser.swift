@@ -165,7 +165,7 @@ struct RESPParser: Sendable {
   }
 
   private static func number(_ line: ArraySlice<UInt8>) throws(RESPError) -> Int64 {
-    guard let number = Int64(String(decoding: line, as: UTF8.self)) else { throw .malformedNumber }
+    guard let number = Int64(decimal: line) else { throw .malformedNumber }
     return number
   }
 

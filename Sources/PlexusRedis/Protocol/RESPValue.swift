@@ -2,13 +2,13 @@
 ///
 /// Text, verbatim text and numbers without a size limit are all ``string(_:)``; arrays and sets are both
 /// ``array(_:)``. Attributes are left out.
-indirect enum RESPValue: Sendable, Hashable {
+enum RESPValue: Sendable, Hashable {
   case string([UInt8])
   case integer(Int64)
   case double(Double)
   case boolean(Bool)
   case null
-  case error(RedisError)
+  indirect case error(RedisError)
   case array([RESPValue])
   /// Keys and values in turn, in the order in which the server sent them.
   case map([RESPValue])
@@ -31,7 +31,7 @@ extension RESPValue {
   var integer: Int64? {
     switch self {
     case .integer(let number): number
-    case .string: text.flatMap { Int64($0) }
+    case .string(let bytes): Int64(decimal: bytes[...])
     default: nil
     }
   }

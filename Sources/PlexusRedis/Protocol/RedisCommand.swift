@@ -23,29 +23,54 @@ struct RedisCommand: Sendable {
   init(_ name: String, _ arguments: [Argument] = []) {
     self.name = name
     var bytes: [UInt8] = []
+    bytes.reserveCapacity(
+      arguments.reduce(32 + name.utf8.count) { $0 + $1.byteCount + Self.overhead }
+    )
     Self.append(UInt8(ascii: "*"), arguments.count + 1, to: &bytes)
     Self.append(.text(name), to: &bytes)
     for argument in arguments { Self.append(argument, to: &bytes) }
     encoded = bytes
   }
 
-  private static func append(_ argument: Argument, to bytes: inout [UInt8]) {
-    switch argument {
-    case .text(let text): append(text.utf8, to: &bytes)
-    case .number(let number): append(String(number).utf8, to: &bytes)
-    case .data(let data): append(data, to: &bytes)
-    }
-  }
+  /// The usual number of bytes around a word.
+  private static let overhead = 8
 
-  private static func append(_ word: some Collection<UInt8>, to bytes: inout [UInt8]) {
-    append(UInt8(ascii: "$"), word.count, to: &bytes)
-    bytes += word
-    bytes += [UInt8(ascii: "\r"), UInt8(ascii: "\n")]
+  private static func append(_ argument: Argument, to bytes: inout [UInt8]) {
+    append(UInt8(ascii: "$"), argument.byteCount, to: &bytes)
+    switch argument {
+    case .text(let text): bytes += text.utf8
+    case .number(let number): bytes.append(decimal: number)
+    case .data(let data): bytes += data
+    }
+    appendLineEnd(to: &bytes)
   }
 
   private static func append(_ type: UInt8, _ count: Int, to bytes: inout [UInt8]) {
     bytes.append(type)
-    bytes += String(count).utf8
-    bytes += [UInt8(ascii: "\r"), UInt8(ascii: "\n")]
+    bytes.append(decimal: count)
+    appendLineEnd(to: &bytes)
+  }
+
+  private static func appendLineEnd(to bytes: inout [UInt8]) {
+    bytes.append(UInt8(ascii: "\r"))
+    bytes.append(UInt8(ascii: "\n"))
+  }
+}
+
+extension RedisCommand.Argument {
+  /// The number of bytes of the word.
+  fileprivate var byteCount: Int {
+    switch self {
+    case .text(let text): return text.utf8.count
+    case .number(let number):
+      var count = number < 0 ? 2 : 1
+      var rest = number.magnitude / 10
+      while rest > 0 {
+        count += 1
+        rest /= 10
+      }
+      return count
+    case .data(let data): return data.count
+    }
   }
 }

@@ -7,9 +7,11 @@ enum TierScripts {
     local function count(epoch) return epoch and tonumber(string.match(epoch, '^%d+')) or 0 end
     -- The epoch. An engine that has lost it, or has less than the node knows, gets a new one that is higher.
     local function current(known, token, nonce)
-      local epoch = redis.call('GET', KEYS[1])
+      local values = redis.call('MGET', KEYS[1], KEYS[2])
+      local epoch = values[1]
+      local isBehind = tonumber(values[2] or '0') < tonumber(token)
+      if epoch == known and not isBehind then return epoch end
       local here, there = count(epoch), count(known)
-      local isBehind = tonumber(redis.call('GET', KEYS[2]) or '0') < tonumber(token)
       if isBehind then redis.call('SET', KEYS[2], token) end
       if isBehind or not epoch or here < there or (here == there and epoch ~= known and there > 0) then
         epoch = string.format('%.0f-%s', math.max(here, there) + 1, nonce)
@@ -47,18 +49,21 @@ enum TierScripts {
 
   /// KEYS: epoch, tokens, then entry, lease and fetch of each key, then the tags.
   ///
-  /// ARGV: node, ms of a lease, nonce, known epoch and token, schema, ms of retention, the number of keys, then for
-  /// each key the epoch and token of the version that is not new enough, whether a lease is wanted, the token of the
-  /// lease that the node waits for, and the numbers of its tags.
+  /// ARGV: nonce, known epoch and token, schema, the number of keys, node, ms of a lease, ms of retention, then a wish for
+  /// each key: whether a lease is wanted, and if there is more, the epoch and token of the version that is not new
+  /// enough, the token of the lease that the node waits for, and the numbers of its tags.
+  ///
+  /// An entry is a text, since it is the most frequent finding: its token, its age in ms and the payload.
   static let look = RedisScript(
     common + """
-      local epoch = current(ARGV[4], ARGV[5], ARGV[3])
+      local epoch = current(ARGV[2], ARGV[3], ARGV[1])
       local time = now()
       local findings = {epoch}
-      local keyCount = tonumber(ARGV[8])
+      local keyCount = tonumber(ARGV[5])
       local firstTag = 2 + 3 * keyCount
       -- Whether something with a token is newer than the last removals by its tags.
       local function isValid(token, tags)
+        if tags == '' then return true end
         for number in string.gmatch(tags, '%d+') do
           local removal = mark(KEYS[firstTag + number], epoch)
           if not removal or removal >= tonumber(token) then return false end
@@ -67,22 +72,21 @@ enum TierScripts {
       end
       for index = 0, keyCount - 1 do
         local entryKey, leaseKey, fetchKey = KEYS[3 + 3 * index], KEYS[4 + 3 * index], KEYS[5 + 3 * index]
-        local oldEpoch, oldToken = ARGV[9 + 5 * index], tonumber(ARGV[10 + 5 * index])
-        local takesLease, awaited = ARGV[11 + 5 * index] == '1', tonumber(ARGV[12 + 5 * index])
-        local tags = ARGV[13 + 5 * index]
-        local e = redis.call('HMGET', entryKey, 'e', 'v', 't', 's', 'd', 'o')
-        local previous = false
-        local isNew = false
-        if e[1] == epoch and e[5] and e[4] == ARGV[6] then
-          if isValid(e[2], tags) then
-            previous = {e[2], math.max(0, time - tonumber(e[3])), e[5]}
-            isNew = (not e[6] or tonumber(e[6]) < tonumber(e[2]))
-              and (oldEpoch ~= epoch or tonumber(e[2]) > oldToken)
-          end
+        local takesLease, oldEpoch, oldToken, awaited, tags = ARGV[9 + index], '', 0, 0, ''
+        if #takesLease > 1 then
+          takesLease, oldEpoch, oldToken, awaited, tags =
+            string.match(takesLease, '^(%d) (%S*) (%d+) (%d+) (.*)$')
+          oldToken, awaited = tonumber(oldToken), tonumber(awaited)
         end
-        if isNew then
-          findings[#findings + 1] = {'entry', previous}
+        local e = redis.call('HMGET', entryKey, 'e', 'v', 't', 's', 'd', 'o')
+        local token, stored, payload, outdated = e[2], tonumber(e[3] or ''), e[5], e[6]
+        local isThere = e[1] == epoch and payload and stored and e[4] == ARGV[4] and isValid(token, tags)
+        local age = isThere and math.max(0, time - stored)
+        if isThere and (not outdated or tonumber(outdated) < tonumber(token))
+          and (oldEpoch ~= epoch or tonumber(token) > oldToken) then
+          findings[#findings + 1] = token .. ' ' .. age .. ' ' .. payload
         else
+          local previous = isThere and {token, age, payload}
           local lease = redis.call('GET', leaseKey)
           local token = lease and string.match(lease, ':(%d+)$')
           if lease and (string.match(lease, '^[^ ]+') ~= epoch or not isValid(token, tags)) then lease = false end
@@ -92,12 +96,12 @@ enum TierScripts {
             findings[#findings + 1] = {'failed', failure[2]}
           elseif rest > 0 then
             findings[#findings + 1] = {'busy', token, rest, previous}
-          elseif takesLease then
+          elseif takesLease == '1' then
             for number in string.gmatch(tags, '%d+') do
-              use(KEYS[firstTag + number], epoch, tonumber(ARGV[7]))
+              use(KEYS[firstTag + number], epoch, tonumber(ARGV[8]))
             end
             token = redis.call('INCR', KEYS[2])
-            redis.call('SET', leaseKey, string.format('%s %s:%.0f', epoch, ARGV[1], token), 'PX', hold + ARGV[2])
+            redis.call('SET', leaseKey, string.format('%s %s:%.0f', epoch, ARGV[6], token), 'PX', hold + ARGV[7])
             findings[#findings + 1] = {'granted', token, previous}
           else
             findings[#findings + 1] = {'nothing', previous}

@@ -18,15 +18,19 @@ struct `Encrypted connections` {
     return try RedisEngine(address, options: options)
   }
 
-  /// Returns the reason for which an engine is not connected.
+  /// Returns the reason for which an engine is not connected, once its server listens.
   private func refusal(of address: RedisAddress) async throws -> String {
     let engine = try engine(address)
-    defer { Task { await engine.close() } }
+    var refusal = ""
     for await health in engine.health() {
-      if case .isolated(let reason) = health { return reason }
-      if health == .connected { return "connected" }
+      if case .isolated(let reason) = health, !reason.contains("Connection refused") {
+        refusal = reason
+      }
+      if health == .connected { refusal = "connected" }
+      if !refusal.isEmpty { break }
     }
-    return ""
+    await engine.close()
+    return refusal
   }
 
   @Test(arguments: ["localhost", "127.0.0.1"])
@@ -84,6 +88,29 @@ struct `Encrypted connections` {
     }
     let missing = try await refusal(of: .tls(host: "localhost", port: server.port, ca: "/none.pem"))
     #expect(missing.contains("/none.pem"), "\(missing)")
+  }
+
+  @Test func `refuse a server without encryption`() async throws {
+    let server = try ScriptedServer(sending: Array("-ERR unknown command\r\n".utf8))
+    let refusal = try await refusal(of: .tls(host: "127.0.0.1", port: server.port, ca: nil))
+    #expect(refusal.contains("the TLS handshake failed: wrong version number"), "\(refusal)")
+  }
+
+  /// The first bytes of a handshake message, which never becomes complete.
+  private static let beginning: [UInt8] = [22, 3, 3, 0, 122, 2, 0, 0, 118, 3, 3]
+
+  @Test(arguments: [[], beginning])
+  func `fail if the server hangs up in the handshake`(bytes: [UInt8]) async throws {
+    let server = try ScriptedServer(sending: bytes)
+    let refusal = try await refusal(of: .tls(host: "127.0.0.1", port: server.port, ca: nil))
+    #expect(refusal.contains("the TLS handshake failed: the server closed it"), "\(refusal)")
+  }
+
+  @Test(arguments: [[], beginning])
+  func `fail if the server stays silent in the handshake`(bytes: [UInt8]) async throws {
+    let server = try ScriptedServer(sending: bytes, hangsUp: false)
+    let refusal = try await refusal(of: .tls(host: "127.0.0.1", port: server.port, ca: nil))
+    #expect(refusal.contains("did not answer the TLS handshake in time"), "\(refusal)")
   }
 
   @Test func `refuse an old version of TLS`() async throws {

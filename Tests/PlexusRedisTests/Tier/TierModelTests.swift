@@ -115,7 +115,7 @@ struct `A space of the shared tier` {
       guard case .busy = try finding.get() else { return #expect(Bool(false), "\(finding)") }
     }
     let commands = try await a.connection.send(RedisCommand("INFO", ["commandstats"])).text ?? ""
-    #expect(commands.contains("cmdstat_evalsha:calls=64,"))
+    #expect(commands.contains("cmdstat_evalsha:calls=250,"))
   }
 
   @Test func `many leases are renewed and given back in parts`() async throws {
@@ -146,15 +146,15 @@ struct `A space of the shared tier` {
       switch result {
       case .success(.entry(let entry)):
         #expect(entry.payload == [1])
-        #expect(!(32..<64).contains(index))
+        #expect(!(40..<48).contains(index))
       case .success(let other):
         return #expect(Bool(false), "\(other)")
       case .failure:
-        #expect((32..<64).contains(index))
+        #expect((40..<48).contains(index))
       }
     }
     let failures = await #expect(throws: TierFailures.self) { try await node.tier.outdate(keys) }
-    #expect(failures.map { Set($0.errors.keys) } == Set(keys[32..<64]))
+    #expect(failures.map { Set($0.errors.keys) } == Set(keys[40..<48]))
     guard case .granted = try await node.look("key 99") else { return #expect(Bool(false)) }
   }
 

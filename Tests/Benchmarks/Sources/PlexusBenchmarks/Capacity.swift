@@ -18,16 +18,23 @@ func capacityComparisons() -> [Comparison] {
 
 private let hitsInARun = 2_000_000
 
-/// A map with a number of entries, created on first use.
-private struct LazyMap: Sendable {
-  private let task: Task<MultiplexerMap<Int, Int>, Never>
+/// A value that is created on first use, so that it takes no time of other rows.
+private final class Lazy<Value: Sendable>: Sendable {
+  private let make: @Sendable () -> Value
+  private let made = Mutex<Value?>(nil)
 
-  init(count: Int, capacity: CacheCapacity<Int>, timeToIdle: Duration? = nil) {
-    task = Task { filledMap(count: count, capacity: capacity, timeToIdle: timeToIdle) }
+  init(_ make: @escaping @Sendable () -> Value) {
+    self.make = make
   }
 
-  var map: MultiplexerMap<Int, Int> {
-    get async { await task.value }
+  var value: Value {
+    get async {
+      made.withLock { made in
+        let value = made ?? make()
+        made = value
+        return value
+      }
+    }
   }
 }
 
@@ -65,33 +72,33 @@ private func hits(
 }
 
 private func boundedHits() -> Comparison {
-  let bounded = LazyMap(count: 10_000, capacity: .count(10_000))
-  let unbounded = LazyMap(count: 10_000, capacity: .unbounded)
+  let bounded = Lazy { filledMap(count: 10_000, capacity: .count(10_000)) }
+  let unbounded = Lazy { filledMap(count: 10_000, capacity: .unbounded) }
   return Comparison(
     name: "hit/bounded",
     peer: "the same without a limit",
     goal: 0.8,
-    ours: { try await hits(in: await bounded.map, count: 10_000) },
-    theirs: { try await hits(in: await unbounded.map, count: 10_000) }
+    ours: { try await hits(in: await bounded.value, count: 10_000) },
+    theirs: { try await hits(in: await unbounded.value, count: 10_000) }
   )
 }
 
 private func hitsWithTimeToIdle() -> Comparison {
-  let idle = LazyMap(count: 10_000, capacity: .unbounded, timeToIdle: .seconds(3_600))
-  let plain = LazyMap(count: 10_000, capacity: .unbounded)
+  let idle = Lazy { filledMap(count: 10_000, capacity: .unbounded, timeToIdle: .seconds(3_600)) }
+  let plain = Lazy { filledMap(count: 10_000, capacity: .unbounded) }
   return Comparison(
     name: "hit/time to idle",
     peer: "the same without it",
     goal: 0.8,
-    ours: { try await hits(in: await idle.map, count: 10_000) },
-    theirs: { try await hits(in: await plain.map, count: 10_000) }
+    ours: { try await hits(in: await idle.value, count: 10_000) },
+    theirs: { try await hits(in: await plain.value, count: 10_000) }
   )
 }
 
 /// A row for clearing 1,000 of 1,000,000 entries, per cleared entry.
 private func clearingByTag() -> Comparison {
   let (count, cleared) = (1_000_000, 1_000)
-  let map = Task {
+  let map = Lazy {
     let map = MultiplexerMap<Int, Int>(
       tagging: { $0 < cleared ? ["few"] : ["most"] },
       onKeyFetch: { _ in 1 }
@@ -123,26 +130,26 @@ private func clearingByTag() -> Comparison {
 }
 
 private func hitsAmongMany(inOrder: Bool) -> Comparison {
-  let many = LazyMap(count: 1_000_000, capacity: .unbounded)
-  let few = LazyMap(count: 1_000, capacity: .unbounded)
+  let many = Lazy { filledMap(count: 1_000_000, capacity: .unbounded) }
+  let few = Lazy { filledMap(count: 1_000, capacity: .unbounded) }
   return Comparison(
     name: "hit/1,000,000 entries/\(inOrder ? "in order" : "scattered")",
     peer: "the same of 1,000 entries",
     goal: 1 / 3,
-    ours: { try await hits(in: await many.map, count: 1_000_000, inOrder: inOrder) },
-    theirs: { try await hits(in: await few.map, count: 1_000, inOrder: inOrder) }
+    ours: { try await hits(in: await many.value, count: 1_000_000, inOrder: inOrder) },
+    theirs: { try await hits(in: await few.value, count: 1_000, inOrder: inOrder) }
   )
 }
 
 private func hitsAmongManyOfATable() -> Comparison {
   let count = 1_000_000
-  let many = LazyMap(count: count, capacity: .unbounded)
-  let table = Task { LockedTable(count: count) }
+  let many = Lazy { filledMap(count: count, capacity: .unbounded) }
+  let table = Lazy { LockedTable(count: count) }
   return Comparison(
     name: "hit/1,000,000 entries/scattered/Mutex",
     peer: "Mutex<Dictionary>",
     goal: 1,
-    ours: { try await hits(in: await many.map, count: count, inOrder: false) },
+    ours: { try await hits(in: await many.value, count: count, inOrder: false) },
     theirs: {
       let table = await table.value
       let step = 7_368_787 % count

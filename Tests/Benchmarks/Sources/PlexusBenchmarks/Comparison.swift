@@ -15,6 +15,7 @@ struct Comparison: Sendable {
   /// The unit of a cost.
   enum Unit: String, Codable, Sendable {
     case nanoseconds = "ns"
+    case milliseconds = "ms"
     case bytes = "B"
     case instructions = "instr"
     case allocations = "allocs"

@@ -76,7 +76,7 @@ enum Probe: Sendable {
 }
 
 /// Runs a process to its end and returns its standard output and standard error.
-private func runProcess(_ program: URL, _ arguments: [String]) throws -> (String, String) {
+func runProcess(_ program: URL, _ arguments: [String]) throws -> (String, String) {
   let process = Process()
   process.executableURL = program
   process.arguments = arguments
