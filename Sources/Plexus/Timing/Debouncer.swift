@@ -9,6 +9,7 @@
 /// }
 /// debouncer.touch()
 /// debouncer.touch()  // only this one counts
+/// // Prints "the user has stopped typing"
 /// ```
 ///
 /// A touch is synchronous, can be made from any thread or actor, and does not create a task each time:
