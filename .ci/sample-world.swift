@@ -75,7 +75,9 @@ enum ListAction: Sendable {
 }
 
 struct AppModel: Sendable {
-  let list = Store<ListState, ListAction>(ListState()) { _, _ in }
+  let list = Store<ListState, ListAction>(ListState()) { state, action in
+    if case .typed(let text) = action { state.text = text }
+  }
   let people = MultiplexerMap<Int, Profile> { id in try await backend.fetchUser(id) }
 
   func signOut() async throws {}
