@@ -1,8 +1,10 @@
 // The context of the samples in the documentation.
 
 import Foundation
+import LoopbackOrigin
 import Plexus
 import PlexusTesting
+import Synchronization
 
 struct Profile: Codable, Sendable, Equatable {
   var name = "Ada"
@@ -16,6 +18,30 @@ struct Backend: Sendable {
 let backend = Backend()
 
 let clock = ManualClock()
+
+/// A page of an origin on this machine, with articles below it.
+let url: URL = {
+  guard let url = URL(string: (origin?.address ?? "http://127.0.0.1:1") + "/page") else { return .temporaryDirectory }
+  return url
+}()
+
+private let origin: LoopbackOrigin? = {
+  let origin = try? LoopbackOrigin()
+  let headers: OriginHeaders = ["Cache-Control": "max-age=60"]
+  origin?.route("/page") { _ in
+    OriginResponse(headers: headers, body: Array("{\"temperature\": 21.5}".utf8))
+  }
+  let texts = Mutex<[String: [UInt8]]>([:])
+  origin?.route("/page/*", methods: [.get, .put]) { request in
+    if request.method == .put {
+      texts.withLock { $0[request.path] = request.body }
+      return OriginResponse(status: 204)
+    }
+    let body = texts.withLock { $0[request.path] } ?? Array("article \(request.pathComponents[1])".utf8)
+    return OriginResponse(headers: headers, body: body)
+  }
+  return origin
+}()
 
 /// A typical client of a database.
 actor SQLiteClient {
@@ -49,7 +75,9 @@ enum ListAction: Sendable {
 }
 
 struct AppModel: Sendable {
-  let list = Store<ListState, ListAction>(ListState()) { _, _ in }
+  let list = Store<ListState, ListAction>(ListState()) { state, action in
+    if case .typed(let text) = action { state.text = text }
+  }
   let people = MultiplexerMap<Int, Profile> { id in try await backend.fetchUser(id) }
 
   func signOut() async throws {}

@@ -1,5 +1,9 @@
-// Gathers the Swift samples of documentation comments and Markdown files into one file, each as a
-// function of its own, for the compiler to check. Usage: swift .ci/samples.swift OUTPUT FILE...
+// Gathers the Swift samples of documentation comments and Markdown files into one program, each as a
+// function of its own. Usage: swift .ci/samples.swift OUTPUT FILE...
+//
+// Samples of Markdown files are run, and so are those of comments that say what they print: see
+// .ci/sample-runner.swift. Every line of output is a comment of the form // Prints "...", after the statement or on
+// the next line; the order is that of the output. A sample that consists of declarations is compiled only.
 //
 // A sample with an extension or an entry point stands at file scope instead. Lines of a package
 // manifest are left out, and so are whole files, which begin with their path as a comment. Those of an
@@ -34,6 +38,29 @@ struct Sample {
   var isAtFileScope: Bool {
     let starts = ["extension ", "@main", "@Suite"]
     return lines.contains { line in starts.contains { line.hasPrefix($0) } }
+  }
+
+  /// Whether there is nothing to run.
+  var consistsOfDeclarations: Bool {
+    let starts = [
+      " ", "//", "#", "@", "}", ")", "]", "actor ", "class ", "enum ", "extension ", "final ", "func ", "import ",
+      "nonisolated ", "protocol ", "struct ",
+    ]
+    return lines.allSatisfy { line in line.isEmpty || starts.contains { line.hasPrefix($0) } }
+  }
+
+  /// The lines that the sample says it prints.
+  var output: [Substring] {
+    lines.compactMap { $0.firstMatch(of: #/// Prints "(.*)"$/#)?.1 }
+  }
+
+  /// The lines that say in another form what is printed.
+  var unclearOutput: [Substring] {
+    lines.filter { $0.contains(#/// (?i:prints?:? )/#) && !$0.contains(#/// Prints ".*"$/#) }
+  }
+
+  var isRun: Bool {
+    !isAtFileScope && !consistsOfDeclarations && (path.hasSuffix(".md") || !output.isEmpty)
   }
 }
 
@@ -98,6 +125,16 @@ for module in modules {
     isIncomplete = true
   }
 }
+for sample in found {
+  for line in sample.unclearOutput {
+    print("\(sample.path):\(sample.line): not of the form // Prints \"...\": \(line)")
+    isIncomplete = true
+  }
+  if !sample.isRun, !sample.output.isEmpty {
+    print("\(sample.path):\(sample.line): says what it prints, and has no statement to run")
+    isIncomplete = true
+  }
+}
 guard !isIncomplete else { exit(1) }
 
 var output: [String] = []
@@ -107,8 +144,17 @@ for (number, sample) in found.enumerated() {
   output.append("#sourceLocation(file: \"\(sample.path)\", line: \(sample.line))")
   output += sample.code.map(String.init)
   output.append("#sourceLocation()")
+  if sample.isRun { output.append("  await endOfSample()") }
   if !sample.isAtFileScope { output.append("}") }
 }
+output.append("let runnableSamples: [RunnableSample] = [")
+for (number, sample) in found.enumerated() where sample.isRun {
+  let lines = sample.output.map { "#\"\($0)\"#" }.joined(separator: ", ")
+  output.append(
+    "  RunnableSample(place: \"\(sample.path):\(sample.line)\", output: [\(lines)], body: sample\(number)),"
+  )
+}
+output.append("]")
 // What a platform has not is in samples only between `#if canImport` and `#endif`.
 let header = imports.sorted().flatMap { line in
   ["#if canImport(\(line.dropFirst("import ".count)))", String(line), "#endif"]
@@ -122,4 +168,9 @@ for (number, file) in files.enumerated() {
   try ([location] + file.lines.map(String.init)).joined(separator: "\n")
     .write(toFile: "\(folder)/\(number).swift", atomically: true, encoding: .utf8)
 }
-print("\(found.count) samples, \(files.count) files")
+let run = found.filter(\.isRun)
+let checked = run.filter { !$0.output.isEmpty }
+print(
+  "note: \(found.count) samples compiled, \(run.count) of them run, \(checked.count) with the output that they name; "
+    + "\(files.count) files of a server compiled"
+)

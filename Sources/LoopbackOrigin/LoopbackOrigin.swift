@@ -5,7 +5,7 @@
 /// origin.route("/airlines/*") { request in
 ///   OriginResponse(json: "{\"code\":\"\(request.pathComponents[1])\"}")
 /// }
-/// print(origin.address)  // http://127.0.0.1:49152
+/// print(origin.address)  // such as http://127.0.0.1:49152
 /// ```
 ///
 /// An origin supports persistent connections, pipelining, conditional requests and ranges (see

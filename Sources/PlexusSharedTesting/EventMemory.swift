@@ -26,7 +26,7 @@ internal import PlexusSupport
 ///
 /// try await here.publish(Ping(number: 7))
 /// for await ping in pings {
-///   print(ping.number)
+///   print(ping.number)  // Prints "7"
 ///   break
 /// }
 /// ```

@@ -5,13 +5,9 @@
 ///
 /// ```swift
 /// let volume = CurrentValue(3)
-/// let token = volume.observe { print("volume \($0)") }
-/// volume.value = 4
-/// let doubled = volume.update { value in
-///   value += 1
-///   return value * 2
-/// }
-/// print(volume.value, doubled)  // 5 10
+/// let token = volume.observe { print("volume \($0)") }  // Prints "volume 3"
+/// volume.value = 4  // Prints "volume 4"
+/// volume.update { $0 += 1 }  // Prints "volume 5"
 /// ```
 ///
 /// ## Reading and setting

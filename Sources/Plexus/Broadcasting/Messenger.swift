@@ -8,7 +8,7 @@
 /// let greetings = messenger.subscribe()
 /// messenger.send("hello")
 /// for await greeting in greetings {
-///   print(greeting)
+///   print(greeting)  // Prints "hello"
 ///   break
 /// }
 /// ```
@@ -150,7 +150,7 @@ extension Messenger where Message == Void {
   /// ```swift
   /// let ticks = Messenger<Void>()
   /// let token = ticks.observe { print("tick") }
-  /// ticks.send()
+  /// ticks.send()  // Prints "tick"
   /// ```
   ///
   /// - Parameter author: The sender, which subscribers can ignore.

@@ -11,7 +11,7 @@
 /// let second = shared.subscribe()
 /// modem.yield("ring")
 /// for await line in first {
-///   print(line)
+///   print(line)  // Prints "ring"
 ///   break
 /// }
 /// ```

@@ -6,7 +6,7 @@
 /// ```swift
 /// let volume = CurrentValue(3)
 /// let stateful: any StatefulBroadcaster<Int> = volume
-/// print(stateful.current)  // 3
+/// print(stateful.current)  // Prints "3"
 /// ```
 ///
 /// By default, a slow subscriber skips to the newest state: ``Broadcaster/subscribe()`` buffers one element.

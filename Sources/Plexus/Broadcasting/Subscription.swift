@@ -15,7 +15,7 @@ public import Synchronization
 /// messenger.send("hello")
 /// messenger.finish()
 /// for await greeting in greetings {
-///   print(greeting)
+///   print(greeting)  // Prints "hello"
 /// }
 /// ```
 ///

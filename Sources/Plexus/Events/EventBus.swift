@@ -12,8 +12,8 @@
 /// let token = bus.observe(LoggedIn.self) { event in
 ///   print("Hello, \(event.name)")
 /// }
-/// let outcome = await bus.postAndWait(LoggedIn(name: "Ada"))
-/// print(outcome.handled)
+/// let outcome = await bus.postAndWait(LoggedIn(name: "Ada"))  // Prints "Hello, Ada"
+/// print(outcome.handled)  // Prints "1"
 /// token.cancel()
 /// ```
 ///

@@ -4,7 +4,7 @@ extension Array where Element: Requestable {
   /// ```swift
   /// let names = MultiplexerMap<Int, String> { id in "user \(id)" }
   /// let results = await [1, 2, 3].map { names[$0] }.results()
-  /// print(results.count)
+  /// print(results.count)  // Prints "3"
   /// ```
   ///
   /// - Returns: Their results, in the order of the array. If the calling task is cancelled, requests that have to wait

@@ -4,10 +4,9 @@ extension MultiplexerMap {
   /// ```swift
   /// let names = MultiplexerMap<Int, String> { id in "user \(id)" }
   /// let ada = names[7]
-  /// let token = ada.observe { state in print(state.value ?? "?") }
   /// let name = try await ada.request()
   /// ada.store("Ada")
-  /// print(name, ada.cachedValue ?? "?")  // user 7 Ada
+  /// print(name, ada.cachedValue ?? "?")  // Prints "user 7 Ada"
   /// ```
   ///
   /// An entry keeps the map alive. It is a value: all entries of a key are equivalent.

@@ -10,7 +10,7 @@
 ///
 /// // A hundred views can request it at the same time: it is fetched once.
 /// let name = try await profile.request()
-/// print(name)
+/// print(name)  // Prints "Ada"
 /// ```
 ///
 /// ## Fetching
@@ -247,7 +247,7 @@ public final actor Multiplexer<Value: Sendable>: StatefulBroadcaster, Requestabl
   /// ```swift
   /// let profile = Multiplexer { "Ada" }
   /// let newest = try await profile.refresh().request()
-  /// print(newest)
+  /// print(newest)  // Prints "Ada"
   /// ```
   ///
   /// - Returns: A reference to the same multiplexer. Its requests are answered only with values that were fetched or

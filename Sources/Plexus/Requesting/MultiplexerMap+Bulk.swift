@@ -13,7 +13,7 @@ extension MultiplexerMap {
   ///
   /// async let first = users.request(1)
   /// async let second = users.request(2)
-  /// print(try await first, try await second)
+  /// print(try await first, try await second)  // Prints "user 1 user 2"
   /// ```
   ///
   /// - Parameters:
@@ -111,7 +111,7 @@ extension MultiplexerMap {
   ///
   /// async let first = users.request(1)
   /// async let second = users.request(2)
-  /// print(try await first, try await second)
+  /// print(try await first, try await second)  // Prints "user 1 user 2"
   /// ```
   ///
   /// - Parameters:
@@ -229,7 +229,7 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
   ///
   /// async let first = users.request(1)
   /// async let second = users.request(2)
-  /// print(try await first, try await second)
+  /// print(try await first, try await second)  // Prints "user 1 user 2"
   /// ```
   ///
   /// - Parameters:

@@ -8,7 +8,7 @@ extension MultiplexerMap {
   /// let scores = MultiplexerMap<String, Int> { _ in 0 }
   /// scores.store(1, for: "Ada")
   /// scores.update("Ada") { $0 += 1 }
-  /// print(scores.cachedValue("Ada") ?? 0)  // 2
+  /// print(scores.cachedValue("Ada") ?? 0)  // Prints "2"
   /// ```
   ///
   /// - Parameters:
@@ -45,7 +45,7 @@ extension MultiplexerMap {
   /// try await likes.update(7, optimistically: { $0 += 1 }) {
   ///   // Send the change to the server here.
   /// }
-  /// print(likes.cachedValue(7) ?? 0)  // 2
+  /// print(likes.cachedValue(7) ?? 0)  // Prints "2"
   /// ```
   ///
   /// - Parameters:

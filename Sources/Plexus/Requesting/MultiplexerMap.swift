@@ -7,7 +7,7 @@
 /// let names = MultiplexerMap<Int, String> { id in "user \(id)" }
 ///
 /// let name = try await names.request(7)
-/// print(name)
+/// print(name)  // Prints "user 7"
 /// ```
 ///
 /// Failures, cancellation, refreshing, clearing, storing and release work for each key as described for

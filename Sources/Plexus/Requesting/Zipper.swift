@@ -5,7 +5,7 @@
 /// let scores = MultiplexerMap<String, Int> { name in name.count }
 ///
 /// let (name, score, number) = try await Zipper(profile, scores["Ada"], Request { 3.5 }).values()
-/// print(name, score, number)
+/// print(name, score, number)  // Prints "Ada 3 3.5"
 /// ```
 ///
 /// If the number of requests is known only at run time, call the same methods on an array of requests.

@@ -12,7 +12,7 @@
 ///   print("\(action): \(before) -> \(context.state.count)")
 /// }
 /// let store = Store(Counter(), middleware: [logger]) { state, action in state.count += action }
-/// store.dispatch(3)
+/// store.dispatch(3)  // Prints "3: 0 -> 3"
 /// ```
 ///
 /// Middleware runs on the dispatching thread, one action at a time, with no lock held.

@@ -12,7 +12,7 @@ public import Observation
 /// }
 /// let text = await ObservedValue(store.select(\.text))
 /// store.dispatch(.typed("h"))
-/// print(await text.value)  // h
+/// print(await text.value)  // Prints "h"
 /// ```
 ///
 /// ## Reading

@@ -13,7 +13,7 @@
 /// }
 /// page.dispatch("Gr")
 /// for await (app, page) in page.subscribe() {
-///   print(app.names.filter { $0.hasPrefix(page.text) })
+///   print(app.names.filter { $0.hasPrefix(page.text) })  // Prints "["Grace"]"
 ///   break
 /// }
 /// ```

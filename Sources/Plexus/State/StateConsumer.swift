@@ -9,6 +9,8 @@
 /// consumer.add(\.name) { old, new in print("hello", new) }
 /// consumer.add({ $0.unread > 0 }) { _, isMarked in print(isMarked ? "*" : "") }
 /// consumer.consume(Profile(name: "Ada", unread: 3))
+/// // Prints "hello Ada"
+/// // Prints "*"
 /// ```
 ///
 /// With ``follow(_:)``, it receives the states of a ``Store``, a ``PageStore`` or any other broadcaster.

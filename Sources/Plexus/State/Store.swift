@@ -19,6 +19,8 @@
 ///   print(change.old ?? 0, "->", change.new)
 ///   if change.new == 1 { break }
 /// }
+/// // Prints "0 -> 0"
+/// // Prints "0 -> 1"
 /// ```
 ///
 /// ## Order

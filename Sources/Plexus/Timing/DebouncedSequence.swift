@@ -55,7 +55,7 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
   /// keyboard.yield("sw")
   /// keyboard.finish()
   /// for await text in keys.debounced(for: .milliseconds(300)) {
-  ///   print(text)  // sw
+  ///   print(text)  // Prints "sw"
   /// }
   /// ```
   ///

@@ -9,6 +9,7 @@
 /// }
 /// debouncer.touch()
 /// debouncer.touch()  // only this one counts
+/// // Prints "the user has stopped typing"
 /// ```
 ///
 /// A touch is synchronous and possible from any thread or actor. It does not create a task each time: while a firing is

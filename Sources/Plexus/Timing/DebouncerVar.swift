@@ -10,6 +10,7 @@
 /// query.value = "s"
 /// query.value = "sw"
 /// query.value = "swift"  // only this text is searched for
+/// // Prints "search for swift"
 /// ```
 ///
 /// Timing, the action, cancellation, release and clocks work as in a ``Debouncer``.

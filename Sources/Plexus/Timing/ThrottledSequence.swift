@@ -55,8 +55,10 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
   /// for position in 1...100 { sensor.yield(position) }
   /// sensor.finish()
   /// for await position in positions.throttled(for: .seconds(1)) {
-  ///   print(position)  // 1 and, at the end, 100
+  ///   print(position)
   /// }
+  /// // Prints "1"
+  /// // Prints "100"
   /// ```
   ///
   /// The timing is that of a ``Throttler`` that each element touches. A separate task iterates this sequence from

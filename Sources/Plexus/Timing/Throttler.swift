@@ -10,6 +10,8 @@
 /// throttler.touch()  // fires
 /// throttler.touch()
 /// throttler.touch()  // both fire once, a second later
+/// // Prints "the position has changed"
+/// // Prints "the position has changed"
 /// ```
 ///
 /// A touch is synchronous, can be made from any thread or actor, and does not create a task each time:

@@ -11,11 +11,14 @@ import Testing
   ) async throws {
     var random = SeededHistory(seed: seed)
     var policy = CachePolicy()
-    policy.timeToLive = .seconds(60)
-    policy.staleWhileRevalidate = .seconds(seed % 3 * 15)
+    // Callers wait for a soft timeout only if values are often stale, and are no answer then.
+    let isSoft = seed / 4 % 2 == 1
+    policy.timeToLive = .seconds(isSoft ? 20 : 60)
+    policy.softTimeout = isSoft ? .seconds(5) : nil
+    policy.staleWhileRevalidate = .seconds(isSoft ? 0 : seed % 3 * 15)
     policy.failureTimeToLive = .seconds(seed % 2 * 20)
     policy.whenUnobserved = seed % 4 < 2 ? .cancel : .finishAndStore
-    policy.refreshAhead = .seconds(seed % 5 * 10)
+    policy.refreshAhead = .seconds(isSoft ? 0 : seed % 5 * 10)
     let run = HistoryRun(kind: kind, policy: policy)
 
     for _ in 0..<250 {
@@ -41,13 +44,14 @@ private final class HistoryRun {
   private let states: Recorder<LoadState<Int>>
   private var references: [(cache: CacheUnderTest<Int>, moment: Int?)] = []
   private var callers: [Task<Int, any Error>] = []
+  private var commits: [Int: (gate: Gate, task: Task<Void, any Error>)] = [:]
 
   init(kind: CacheKind, policy: CachePolicy) {
     let gates = (0..<600).map { _ in Gate() }
     let tally = Tally()
     let arrived = arrived
     arrived.open()
-    cache = kind.make(policy: policy, clock: clock) {
+    cache = kind.makeTagged(policy: policy, clock: clock) {
       let number = tally.increment()
       try await arrived.wait()
       await waitUnmoved(gates[number])
@@ -62,14 +66,20 @@ private final class HistoryRun {
 
   func step(_ random: inout SeededHistory) async throws {
     switch Int.random(in: 0..<100, using: &random) {
-    case 0..<35:
-      request(
-        with: references.count - 1 - Int.random(in: 0..<min(3, references.count), using: &random)
-      )
-    case 35..<45:
-      history.append("refresh")
-      references.append((cache.refresh(), model.refresh()))
-    case 45..<70:
+    case 0..<30:
+      let recent =
+        references.count - 1 - Int.random(in: 0..<min(3, references.count), using: &random)
+      request(with: Bool.random(using: &random) ? recent : 0)
+    case 30..<36:
+      beginUpdate()
+    case 36..<41:
+      guard let number = model.uncommitted.randomElement(using: &random) else { return }
+      await endUpdate(number)
+    case 41..<49:
+      let isByTag = Bool.random(using: &random)
+      history.append(isByTag ? "refresh the tag" : "refresh")
+      references.append((isByTag ? cache.refreshTag() : cache.refresh(), model.refresh()))
+    case 49..<70:
       let flying = model.flying
       guard let number = flying.randomElement(using: &random) else { return }
       history.append("end \(number)")
@@ -94,17 +104,18 @@ private final class HistoryRun {
       if updated != content { history.append("updated to \(updated ?? 0)") }
       try #require(updated == content, "\(history.suffix(30))")
     case 84..<87:
-      history.append("clear")
+      let isByTag = Bool.random(using: &random)
+      history.append(isByTag ? "clear the tag" : "clear")
       model.clear()
-      try await cache.clear()
+      if isByTag { try await cache.clearTag() } else { try await cache.clear() }
     case 87..<89:
       history.append("clear memory")
       model.clearMemory()
       cache.clearMemory()
     default:
       let seconds = [5, 15, 40].randomElement(using: &random) ?? 5
+      guard model.advance(by: seconds) else { return }
       history.append("advance \(seconds)")
-      model.now += seconds
       clock.advance(by: .seconds(seconds))
     }
   }
@@ -117,6 +128,34 @@ private final class HistoryRun {
       gates[number].open()
       guard await isAsPredicted() else { return }
     }
+    while let number = model.uncommitted.first {
+      await endUpdate(number)
+      guard await isAsPredicted() else { return }
+    }
+  }
+
+  private func beginUpdate() {
+    let number = model.beginUpdate()
+    history.append("begin update \(number)")
+    let gate = Gate()
+    let task = begin { [cache] in
+      try await cache.update(
+        optimistically: { $0 = ChangesModel.result(of: number, on: $0) },
+        commit: {
+          await waitUnmoved(gate)
+          if ChangesModel.fails(number) { throw Broken() }
+        }
+      )
+    }
+    commits[number] = (gate, task)
+  }
+
+  private func endUpdate(_ number: Int) async {
+    history.append("end update \(number)")
+    model.endUpdate(number)
+    guard let commit = commits.removeValue(forKey: number) else { return }
+    commit.gate.open()
+    _ = await commit.task.result
   }
 
   private func request(with index: Int) {
@@ -158,6 +197,36 @@ private final class HistoryRun {
     let statistics = cache.statistics
     let requests = statistics.hits + statistics.staleHits + statistics.misses + statistics.joins
     return requests == callers.count && statistics.fetches == model.fetches
+  }
+}
+
+extension CacheKind {
+  /// Creates a cache of this kind, whose key has a tag if it is a map.
+  fileprivate func makeTagged(
+    policy: CachePolicy,
+    clock: ManualClock,
+    onFetch: @escaping @concurrent @Sendable () async throws -> Int
+  ) -> CacheUnderTest<Int> {
+    guard self == .map else { return make(policy: policy, clock: clock, onFetch: onFetch) }
+    return .map(
+      MultiplexerMap(policy: policy, tagging: { _ in ["tag", "other"] }, clock: clock) { _ in
+        try await onFetch()
+      }
+    )
+  }
+}
+
+extension CacheUnderTest {
+  /// Clears the tag of the key; a multiplexer has no tags and clears its value.
+  fileprivate func clearTag() async throws {
+    guard case .map(let map) = self else { return try await clear() }
+    try await map.clear(tags: ["tag"])
+  }
+
+  /// Refreshes the tag of the key; a multiplexer has no tags and refreshes its value.
+  fileprivate func refreshTag() -> Self {
+    guard case .map(let map) = self else { return refresh() }
+    return .map(map.refresh(tags: ["tag"]))
   }
 }
 

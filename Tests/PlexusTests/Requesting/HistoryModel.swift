@@ -7,12 +7,12 @@ struct HistoryModel {
   private struct Fetch {
     let number: Int
     let moment: Int
-    let isInBackground: Bool
+    var isInBackground: Bool
     var remembersFailure = true
     var callers: [Int] = []
   }
 
-  var now = 0
+  private(set) var now = 0
   private(set) var fetches = 0
   private(set) var states = ["unknown"]
   private(set) var resultCount = 0
@@ -26,6 +26,9 @@ struct HistoryModel {
   private var invalidate: [Fetch] = []
   private var lastRefresh = 0
   private var stores = 0
+  private var changes = ChangesModel()
+  /// The times at which the soft timeout answers callers.
+  private var softDeadlines: [Int: Int] = [:]
 
   init(policy: CachePolicy) {
     self.policy = policy
@@ -41,6 +44,9 @@ struct HistoryModel {
   }
 
   var cachedValue: Int? { value?.content }
+
+  /// The optimistic updates whose commits have not ended.
+  var uncommitted: [Int] { changes.uncommitted }
 
   /// The fetches in flight.
   var flying: [Int] { (running.map { [$0.number] } ?? []) + invalidate.map(\.number) }
@@ -67,10 +73,32 @@ struct HistoryModel {
     } else if let current = running {
       let satisfies = current.moment > wish ?? 0 || (value?.moment ?? 0) > wish ?? 0
       if satisfies { running?.callers.append(caller) } else { queued?.append(caller) }
+      setSoftDeadline(of: caller, insistsOn: wish)
     } else {
       begin(inBackground: false)
       running?.callers = [caller]
+      setSoftDeadline(of: caller, insistsOn: wish)
     }
+  }
+
+  private mutating func setSoftDeadline(of caller: Int, insistsOn wish: Int?) {
+    guard wish == nil, let timeout = policy.softTimeout else { return }
+    softDeadlines[caller] = now + Int(timeout.components.seconds)
+  }
+
+  /// Lets time pass, unless a soft timeout would end without an answer, which cannot be observed.
+  ///
+  /// - Returns: Whether time has passed.
+  mutating func advance(by seconds: Int) -> Bool {
+    let due = Set(softDeadlines.filter { $0.value <= now + seconds }.keys)
+    let answered = value == nil ? [] : due.intersection(running?.callers ?? [])
+    guard answered.count == due.count else { return false }
+    now += seconds
+    guard let value, !answered.isEmpty else { return true }
+    answer(Array(answered), "\(value.content)")
+    running?.callers.removeAll(where: answered.contains)
+    running?.isInBackground = true
+    return true
   }
 
   mutating func prefetch() {
@@ -129,6 +157,7 @@ struct HistoryModel {
     } else {
       value = (number, fetch.moment, now)
       failure = nil
+      changes.displace()
       answer(fetch.callers, "\(number)")
     }
     publish()
@@ -160,24 +189,52 @@ struct HistoryModel {
     cutOffRunning()
     value = (content, moment, now)
     failure = nil
+    changes.replace()
     publish()
     return content
   }
 
   /// Changes the value, if there is one, and returns the result.
   mutating func update() -> Int? {
-    guard let old = value else { return nil }
+    guard value != nil else { return nil }
     moment += 1
     stores += 1
     let content = -stores
+    changes.update(to: content)
+    change(to: content)
+    return content
+  }
+
+  /// Begins an optimistic update, and returns its number.
+  mutating func beginUpdate() -> Int {
+    moment += 1
+    let (number, content) = changes.begin(on: value?.content)
+    if let content { change(to: content) }
+    return number
+  }
+
+  /// Ends the commit of an optimistic update.
+  mutating func endUpdate(_ number: Int) {
+    moment += 1
+    let end = changes.end(number)
+    switch end {
+    case .nothing where ChangesModel.fails(number) || running == nil: break
+    // A fetch in flight can have begun before the commit.
+    case .nothing, .refreshes: _ = refresh()
+    case .changes(let content):
+      value?.content = content
+      publish()
+    }
+  }
+
+  private mutating func change(to content: Int) {
     answer((running?.callers ?? []) + (queued ?? []), "\(content)")
     running?.callers = []
     queued = nil
     cutOffRunning()
-    value = (content, old.moment, old.storedAt)
+    value?.content = content
     failure = nil
     publish()
-    return content
   }
 
   mutating func clear() {
@@ -194,6 +251,7 @@ struct HistoryModel {
     }
     value = nil
     failure = nil
+    changes.displace()
     if isKnown { publish() }
   }
 
@@ -202,6 +260,7 @@ struct HistoryModel {
     let isKnown = value != nil || failure != nil || running != nil
     value = nil
     failure = nil
+    changes.displace()
     if isKnown { states.append("unknown") }
     if running != nil { publish() }
   }
@@ -236,6 +295,7 @@ struct HistoryModel {
 
   private mutating func answer(_ callers: [Int], _ name: String) {
     resultCount += callers.count
+    for caller in callers { softDeadlines[caller] = nil }
     newResults += callers.map { ($0, name) }
   }
 

@@ -47,10 +47,12 @@ import Testing
     let cache = kind.make(policy: policy, clock: clock) { try await origin.fetch() }
     cache.store(5)
     clock.advance(by: .seconds(60))
-    let caller = begin { try await cache.request() }
+    let caller = begin { try await cache.response() }
     await gate.arrivals(1)
     #expect(cache.update { $0 += 1 } == 6)
-    #expect(try await caller.value == 6)
+    let response = try await caller.value
+    #expect(response.value == 6)
+    #expect(response.age == .seconds(60))
     gate.open()
     // The age of the value is unchanged: the next request fetches.
     #expect(try await cache.request() == 2)

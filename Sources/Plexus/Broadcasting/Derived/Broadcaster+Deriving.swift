@@ -4,7 +4,7 @@ extension Broadcaster {
   /// ```swift
   /// let volume = CurrentValue(3)
   /// let texts = volume.map { "volume \($0)" }
-  /// let token = texts.observe { text in print(text) }
+  /// let token = texts.observe { text in print(text) }  // Prints "volume 3"
   /// ```
   ///
   /// The result is a view. It is subscribed to this source only while it has subscribers, which share one subscription.
@@ -44,7 +44,9 @@ extension Broadcaster {
   /// let token = names.removeDuplicates().observe { name in print(name) }
   /// names.send("Ada")
   /// names.send("Ada")
-  /// names.send("Grace")  // prints Ada, then Grace
+  /// names.send("Grace")
+  /// // Prints "Ada"
+  /// // Prints "Grace"
   /// ```
   ///
   /// - Returns: The broadcaster.
@@ -58,11 +60,11 @@ extension StatefulBroadcaster {
   /// Returns a broadcaster of a part of the state, selected by a key path.
   ///
   /// ```swift
-  /// struct Form: Sendable, Equatable { var text = "", count = 0 }
+  /// struct Form: Sendable, Equatable { var text = "?", count = 0 }
   /// let form = CurrentValue(Form())
-  /// let token = form.select(\.text).observe { text in print(text) }
-  /// form.update { $0.count += 1 }  // prints nothing
-  /// form.update { $0.text = "h" }
+  /// let token = form.select(\.text).observe { text in print(text) }  // Prints "?"
+  /// form.update { $0.count += 1 }
+  /// form.update { $0.text = "h" }  // Prints "h"
   /// ```
   ///
   /// The part is published when it changes: a subscriber never receives a value that equals the last one that it has

@@ -8,7 +8,7 @@
 /// let states = profile.subscribe()
 /// try await profile.loadIfNeeded { "Ada" }
 /// for await state in states {
-///   print(state.value ?? "unknown")
+///   print(state.value ?? "unknown")  // Prints "Ada"
 ///   break
 /// }
 /// ```

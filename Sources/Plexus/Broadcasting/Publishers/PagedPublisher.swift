@@ -10,7 +10,8 @@
 /// }
 /// try await letters.loadFirstPage()
 /// try await letters.loadNextPage()
-/// print(letters.state.value?.items ?? [])  // a0, b0, a1, b1
+/// print(letters.state.value?.items ?? [])
+/// // Prints "["a0", "b0", "a1", "b1"]"
 /// ```
 ///
 /// ## The previous pages
