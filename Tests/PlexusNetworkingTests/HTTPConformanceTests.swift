@@ -315,11 +315,13 @@ struct `A cache of HTTP conforms in` {
     for (fault, isUsed) in [
       (OriginFault.raw([]), isUsedOffline), (.status(503), isUsedAfter503),
     ] {
-      let (origin, clock) = (try LoopbackOrigin(), ManualClock())
-      origin.route("/value") { _ in
-        OriginResponse(headers: ["Cache-Control": control, "ETag": "\"1\""], body: [1])
-      }
-      let cache = Self.cache(clock, from: Date())
+      let (origin, clock, start) = (try LoopbackOrigin(), ManualClock(), Date())
+      // The date that the origin adds by itself can be that of the second before.
+      let headers: OriginHeaders = [
+        "Cache-Control": control, "ETag": "\"1\"", "Date": Self.date(start),
+      ]
+      origin.inject(.raw(Self.bytes(200, headers)), for: "/value")
+      let cache = Self.cache(clock, from: start)
       let url = try #require(URL(string: origin.address + "/value"))
       _ = try await cache.request(url)
       clock.advance(by: .seconds(3))

@@ -25,6 +25,7 @@ struct IdentityTable<Value: Sendable>: Sendable {
       switch newValue {
       case .some(let value) where isKnown: entries[index] = Entry(key: key, value: value)
       case .some(let value): entries.insert(Entry(key: key, value: value), at: index)
+      case nil where isKnown && index == entries.count - 1: entries.removeLast()
       case nil: if isKnown { entries.remove(at: index) }
       }
     }

@@ -44,12 +44,22 @@ struct Ring<Element> {
   @inlinable
   mutating func popFirst(atMost maximum: Int) -> ContiguousArray<Element> {
     var taken: ContiguousArray<Element> = []
+    popFirst(atMost: maximum, into: &taken)
+    return taken
+  }
+
+  /// Removes the oldest elements.
+  ///
+  /// - Parameters:
+  ///   - maximum: The maximum number of elements.
+  ///   - taken: Receives the elements, oldest first.
+  @inlinable
+  mutating func popFirst(atMost maximum: Int, into taken: inout ContiguousArray<Element>) {
     let number = Swift.min(maximum, count)
-    guard number > 0 else { return taken }
-    taken.reserveCapacity(number)
+    guard number > 0 else { return }
+    taken.reserveCapacity(taken.count &+ number)
     for _ in 0..<number { if let element = takeFirst() { taken.append(element) } }
     if count == 0, slots.count > 64 { self = Ring() }
-    return taken
   }
 
   /// Moves the oldest element out of its slot; there must be one.
@@ -76,7 +86,8 @@ struct Ring<Element> {
   mutating func grow() {
     let former = slots.count
     // The elements are moved, not copied, because nothing else refers to the array.
-    slots.append(contentsOf: repeatElement(nil, count: Swift.max(1, former)))
+    slots.reserveCapacity(Swift.max(1, 2 &* former))
+    for _ in 0..<Swift.max(1, former) { slots.append(nil) }
     // What had wrapped around follows the rest.
     for index in 0..<head { slots.swapAt(index, former &+ index) }
   }

@@ -79,6 +79,7 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
   }
 
   @inlinable
+  @inline(__always)
   init(_ value: consuming Value) {
     let size = Self.valueOffset &+ MemoryLayout<Value>.size
     if Self.needsPlainMemory, let memory = unsafe malloc(size) {

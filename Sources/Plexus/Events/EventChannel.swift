@@ -76,10 +76,10 @@ final class EventChannel: Handler.Source {
     var effects = EventChannel.Effects()
     let isPosted = state.withLock { state in
       guard !state.isRetired, state.schedule.isIdle else { return false }
-      fanOut(box, upTo: .max, nil, &state, &effects)
+      fanOut(box, &state, &effects)
       return true
     }
-    effects.perform()
+    if isPosted { effects.perform() }
     return isPosted
   }
 
@@ -99,7 +99,7 @@ final class EventChannel: Handler.Source {
         fanOut(box, upTo: .max, ticket, &state, &effects)
         return .isDone(isKept: false)
       }
-      let post = state.schedule.post(box, persistence, at: now)
+      let post = state.schedule.post(box, persistence, isAwaited: ticket != nil, at: now)
       if let ticket {
         state.tickets[post] = ticket
         ticket.number = post
@@ -130,8 +130,7 @@ final class EventChannel: Handler.Source {
           let item = HandlerQueue.Item(
             box: offer.element,
             sequence: state.sequence,
-            receiver: handler,
-            report: EventChannel.Offer(number: offer.number, channel: self)
+            report: EventChannel.Offer(number: offer.number, to: handler, channel: self)
           )
           state.offered = handler.queue.calls
           let task = handler.queue.enqueue(offer: item, &effects.handlers)
@@ -153,6 +152,21 @@ final class EventChannel: Handler.Source {
     effects.release(state.schedule.takeReleased())
     if state.isFinished, state.schedule.isIdle { effects.finishes = true }
     effects.isEmpty = state.schedule.isEmpty
+  }
+
+  /// Sends an event that nobody waits for to every subscriber.
+  private func fanOut(_ box: AnyBox, _ state: inout State, _ effects: inout EventChannel.Effects) {
+    let sequence = state.sequence
+    state.sequence &+= 1
+    for index in state.outlets.indices {
+      switch state.outlets[index] {
+      case .stream(let stream):
+        _ = stream.put(box, &effects)
+      case .queue(let queue):
+        let item = HandlerQueue.Item(box: box, sequence: sequence)
+        effects.wake(queue.enqueue(item, &effects.handlers), id: queue.id)
+      }
+    }
   }
 
   /// Sends an event to every subscriber up to the given one.

@@ -126,10 +126,16 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
 
   /// Enqueues an event, and retains it according to its persistence.
   ///
+  /// - Parameters:
+  ///   - element: The event.
+  ///   - persistence: Its persistence.
+  ///   - isAwaited: Whether a caller waits for the end of the post.
+  ///   - now: The time.
   /// - Returns: The number of the post.
   mutating func post(
     _ element: Element,
     _ persistence: EventPersistence,
+    isAwaited: Bool = true,
     at now: Nanoseconds
   ) -> Int {
     lastPost += 1
@@ -143,6 +149,10 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
     if deadline ?? .max > now { kept.append(element, of: lastPost, rule: rule, deadline: deadline) }
     dropExpired(at: now)
     if let limit = persistence.limit { kept.limit(to: limit, into: &released) }
+    // Without subscribers, nothing is to be delivered.
+    if !isAwaited, places.isEmpty, isIdle, kept.contains(post: lastPost, at: now) {
+      return lastPost
+    }
     let delivery = Delivery(element: element, post: lastPost, rule: rule, last: lastID)
     if isIdle { current = .delivery(delivery) } else { jobs.append(.delivery(delivery)) }
     return lastPost

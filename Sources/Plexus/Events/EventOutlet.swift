@@ -85,10 +85,13 @@ extension EventChannel {
     private let number: Int
     private let channel: EventChannel
 
-    init(number: Int, channel: EventChannel) {
+    init(number: Int, to receiver: Handler, channel: EventChannel) {
       self.number = number
       self.channel = channel
+      super.init(receiver: receiver)
     }
+
+    override var isOffer: Bool { true }
 
     override func begin() -> Bool {
       channel.start(number)
@@ -168,7 +171,9 @@ extension EventChannel {
     }
 
     mutating func release(_ events: ContiguousArray<AnyBox>) {
-      if !events.isEmpty { more().released += events }
+      if events.isEmpty { return }
+      let rest = more()
+      if rest.released.isEmpty { rest.released = events } else { rest.released += events }
     }
 
     @usableFromInline

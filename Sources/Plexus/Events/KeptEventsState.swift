@@ -93,6 +93,10 @@ struct KeptEventsState<Element: Sendable>: Sendable {
   }
 
   private func index(of post: Int) -> Int? {
+    // Most often, the latest post is asked for.
+    if let last = entries.last, last.post <= post {
+      return last.post == post ? entries.count - 1 : nil
+    }
     let index = firstIndex(from: post)
     return index < entries.count && entries[index].post == post ? index : nil
   }

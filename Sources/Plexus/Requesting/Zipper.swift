@@ -48,10 +48,9 @@ public struct Zipper<each R: Requestable>: Sendable {
   ///   `CancellationError`.
   @inlinable
   public func results() async -> (repeat Result<(each R).Value, any Error>) {
-    let immediate = (repeat (each requests).requestImmediately())
-    if Self.areComplete(repeat each immediate) {
-      return (repeat Result { try Self.unwrap(each immediate) })
-    }
+    var areAvailable = true
+    let immediate = immediateValues(&areAvailable)
+    if areAvailable { return Self.results(of: repeat each immediate) }
     let zipped = (repeat ZippedRequest(each requests, each immediate))
     await withTaskGroup(of: Void.self) { group in
       // Loops over packs have no `where` clause.
@@ -70,9 +69,10 @@ public struct Zipper<each R: Requestable>: Sendable {
   /// - Throws: The first error. The other requests are then cancelled.
   @inlinable
   public func values() async throws -> (repeat (each R).Value) {
-    let immediate = (repeat (each requests).requestImmediately())
-    if Self.areComplete(repeat each immediate) {
-      return (repeat try Self.unwrap(each immediate))
+    var areAvailable = true
+    let immediate = immediateValues(&areAvailable)
+    if areAvailable {
+      return try Self.values(of: repeat each immediate)
     }
     let zipped = (repeat ZippedRequest(each requests, each immediate))
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -88,13 +88,43 @@ public struct Zipper<each R: Requestable>: Sendable {
     return (repeat try (each zipped).result.get())
   }
 
-  /// Whether all values are available.
+  // The following functions are not inlined into asynchronous ones, which would allocate the memory for each loop over
+  // the requests from the task.
+
+  /// Returns the values that are available without waiting.
+  ///
+  /// - Parameter areAvailable: Set to `false` if a value is missing.
+  /// - Returns: The values; `nil` for each that is missing.
   @inlinable
-  @inline(__always)
-  static func areComplete<each Value>(_ value: repeat (each Value)?) -> Bool {
-    var areComplete = true
-    for value in repeat each value { areComplete = areComplete && value != nil }
-    return areComplete
+  @inline(never)
+  func immediateValues(_ areAvailable: inout Bool) -> (repeat (each R).Value?) {
+    (repeat Self.immediateValue(of: each requests, &areAvailable))
+  }
+
+  @inlinable
+  static func immediateValue<Request: Requestable>(
+    of request: Request,
+    _ areAvailable: inout Bool
+  ) -> Request.Value? {
+    let value = request.requestImmediately()
+    if value == nil { areAvailable = false }
+    return value
+  }
+
+  /// Returns the values, all of which must be available.
+  @inlinable
+  @inline(never)
+  static func values<each Value>(of value: repeat (each Value)?) throws -> (repeat each Value) {
+    (repeat try unwrap(each value))
+  }
+
+  /// Returns the results; all values must be available.
+  @inlinable
+  @inline(never)
+  static func results<each Value>(
+    of value: repeat (each Value)?
+  ) -> (repeat Result<each Value, any Error>) {
+    (repeat Result { try unwrap(each value) })
   }
 
   @inlinable

@@ -28,6 +28,11 @@ class Flight: WaitNode, @unchecked Sendable {
     var readCopy: Outcome?
     /// Whether the tasks have finished.
     var hasEnded = false
+
+    init(predecessor: WaitNode?, hasCaller: Bool) {
+      self.predecessor = predecessor
+      if hasCaller { _ = waiters.join() }
+    }
   }
 
   private let state: Locked<State>
@@ -86,9 +91,7 @@ class Flight: WaitNode, @unchecked Sendable {
     self.hash = hash
     hasPredecessor = predecessor != nil
     highestPriority = Atomic(priority.rawValue)
-    var initial = State(predecessor: predecessor)
-    if hasCaller { _ = initial.waiters.join() }
-    state = Locked(initial)
+    state = Locked(State(predecessor: predecessor, hasCaller: hasCaller))
   }
 
   /// Whether the flight begins some time after it was launched, together with others.

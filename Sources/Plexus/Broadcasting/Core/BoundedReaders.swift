@@ -26,7 +26,7 @@ final class BoundedReaders<Element: Sendable>: BoundedReadersBase, @unchecked Se
   /// Whether the buffers can be out of subscription order.
   @usableFromInline var isShuffled = false
 
-  @usableFromInline
+  @inlinable
   override init() {
     super.init()
   }
@@ -142,23 +142,38 @@ extension BoundedReadersBase {
   struct WindowLimits: Sendable {
     /// The largest limit; 0 without readers.
     @usableFromInline private(set) var largest = 0
-    private var counts: [Int: Int] = [:]
+    /// The number of readers with the largest limit.
+    private var largestCount = 0
+    /// The numbers of readers with smaller limits, by limit; usually there are none.
+    private var smaller: [Int: Int] = [:]
 
     @usableFromInline
     init() {}
 
     @usableFromInline
     mutating func insert(_ limit: Int) {
-      counts[limit, default: 0] += 1
-      largest = max(largest, limit)
+      if limit < largest {
+        smaller[limit, default: 0] += 1
+        return
+      }
+      if limit > largest {
+        if largestCount > 0 { smaller[largest] = largestCount }
+        (largest, largestCount) = (limit, 0)
+      }
+      largestCount += 1
     }
 
     @usableFromInline
     mutating func remove(_ limit: Int) {
-      counts[limit, default: 0] -= 1
-      guard counts[limit] == 0 else { return }
-      counts[limit] = nil
-      if limit == largest { largest = counts.keys.max() ?? 0 }
+      guard limit == largest else {
+        let count = smaller[limit, default: 1]
+        smaller[limit] = count == 1 ? nil : count - 1
+        return
+      }
+      largestCount -= 1
+      guard largestCount == 0 else { return }
+      largest = smaller.isEmpty ? 0 : smaller.keys.max() ?? 0
+      largestCount = smaller.isEmpty ? 0 : smaller.removeValue(forKey: largest) ?? 0
     }
   }
 }

@@ -34,7 +34,9 @@ final class HandlerTable: @unchecked Sendable {
     _ effects: inout HandlerQueue.Effects?
   ) {
     let hasOthers = !woken.isEmpty
-    for queue in queues {
+    // By index: an iterator would retain the array.
+    for index in queues.indices {
+      let queue = queues[index]
       let item = HandlerQueue.Item(box: box, sequence: sequence, last: last, sender: sender)
       if let task = queue.enqueue(item, &effects) {
         woken.append(Waiter.ParkedTask(id: queue.id, task: task))
@@ -58,6 +60,11 @@ final class HandlerTable: @unchecked Sendable {
   /// Removes a queue that has no handlers anymore.
   func remove(_ queue: HandlerQueue) {
     if queue.isShared, queuesByActor[queue.key] === queue { queuesByActor[queue.key] = nil }
+    // Most often, the newest one.
+    guard queues.last !== queue else {
+      queues.removeLast()
+      return
+    }
     let index = queues.firstSortedIndex { $0.id >= queue.id }
     if index < queues.count, queues[index] === queue { queues.remove(at: index) }
   }

@@ -1,4 +1,4 @@
-// @unchecked Sendable because Swift requires it of a class with subclasses: a report has no fields itself.
+// @unchecked Sendable because Swift requires it of a class with subclasses: a report itself never changes.
 
 internal import Synchronization
 
@@ -28,9 +28,19 @@ extension HandlerQueue {
 }
 
 extension HandlerQueue {
-  /// A report on the results of the handlers that are called for one element.
+  /// Who gets an element, and who is told the results of the calls.
   @usableFromInline
   class Report: @unchecked Sendable {
+    /// The only handler that gets the element; `nil` if all do.
+    final let receiver: Handler?
+
+    init(receiver: Handler? = nil) {
+      self.receiver = receiver
+    }
+
+    /// Whether the element is offered to the receiver, whose result is awaited.
+    var isOffer: Bool { false }
+
     /// Begins the report, before the first handler is called.
     ///
     /// - Returns: Whether the element is still to be handled.

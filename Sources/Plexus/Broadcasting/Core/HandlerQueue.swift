@@ -19,15 +19,11 @@ final class HandlerQueue: Sendable {
     var last = Int.max
     /// The sender, or 0.
     var sender: UInt64 = 0
-    /// The only handler that gets the element, if it is meant for one.
-    var receiver: Handler?
-    /// The report on the results of the calls, if any.
+    /// The report on the results of the calls; `nil` if the element is for all handlers and nobody waits for them.
     var report: HandlerQueue.Report?
 
-    /// Whether the element is offered to one handler, whose result is reported.
-    var isOffer: Bool { receiver != nil && report != nil }
-    /// Whether the element is for all handlers and has no report.
-    var isPlain: Bool { receiver == nil && report == nil }
+    /// Whether the element is offered to one handler, whose result is awaited.
+    var isOffer: Bool { report?.isOffer ?? false }
   }
 
   /// A handler and its closure.
@@ -169,7 +165,7 @@ final class HandlerQueue: Sendable {
       for (offset, box) in replay.enumerated().suffix(handler.newest) {
         let sequence = handler.start - replay.count + offset
         guard handler.accepted?.offer(sequence, isAwaited: true) ?? true else { continue }
-        state.items.append(Item(box: box, sequence: sequence, receiver: handler))
+        state.items.append(Item(box: box, sequence: sequence, report: Report(receiver: handler)))
       }
       return state.parked.take()
     }
@@ -352,7 +348,8 @@ final class HandlerQueue: Sendable {
         guard let accepted = entry.handler.accepted, accepted.discard(before: sequence), let last,
           accepted.offer(sequence, isAwaited: true)
         else { continue }
-        state.items.append(Item(box: last, sequence: sequence, receiver: entry.handler))
+        let report = Report(receiver: entry.handler)
+        state.items.append(Item(box: last, sequence: sequence, report: report))
       }
     }
   }
@@ -366,14 +363,15 @@ final class HandlerQueue: Sendable {
   /// - Parameter isolation: The actor of the handlers.
   func start(isolation: (any Actor)?) {
     let priority = Task.currentPriority
-    state.withLock { state in
+    let hasItems = state.withLock { state in
       // Without handlers, because the last one was removed or the source has ended, no element follows.
-      guard state.stage == .isBeingAdded, state.count > 0 else { return }
+      guard state.stage == .isBeingAdded, state.count > 0 else { return false }
       state.stage = .isIdle
       state.isolation = isolation
       state.startPriority = priority
+      return !state.items.isEmpty
     }
-    attend()
+    if hasItems { attend() }
   }
 
   /// Starts the task if elements are queued, or calls the handler if sending threads do; called with no lock held.
@@ -417,12 +415,15 @@ final class HandlerQueue: Sendable {
 
   private func drain(isolation: isolated (any Actor)?) async {
     var budget = TurnBudget()
+    // The memory of a batch serves the next one.
+    var items: ContiguousArray<Item> = []
     while true {
+      items.removeAll(keepingCapacity: true)
       // A handler that can suspend takes one element at a time: it can be removed before the next one.
-      let (items, entries, isClosed) = state.withLock { state in
-        let items = state.items.popFirst(atMost: suspends ? 1 : 64)
+      let (entries, isClosed) = state.withLock { state in
+        state.items.popFirst(atMost: suspends ? 1 : 64, into: &items)
         state.isCalling = !items.isEmpty
-        return (items, items.isEmpty ? [] : state.entries, state.isClosed)
+        return (items.isEmpty ? [] : state.entries, state.isClosed)
       }
       guard items.isEmpty else {
         if suspends {
@@ -441,6 +442,7 @@ final class HandlerQueue: Sendable {
         continue
       }
       if isClosed { break }
+      items = []
       await SuspendedTask.suspend(isolation: isolation) { task in
         let isParked = state.withLock { state in
           guard state.items.isEmpty, !state.isClosed else { return false }
@@ -483,20 +485,20 @@ final class HandlerQueue: Sendable {
     isBounded: Bool
   ) -> Bool {
     while progress.item < items.count {
-      if items[progress.item].isPlain {
-        if perform(plain: items[progress.item], entries, &progress, &budget, isBounded) {
-          return true
-        }
-        progress.item &+= 1
-        progress.entry = 0
+      let item = items[progress.item]
+      guard let report = item.report else {
+        let isDue =
+          entries.count == 1
+          ? performRun(of: items, entries[0], &progress, &budget, isBounded)
+          : perform(plain: item, entries, &progress, &budget, isBounded)
+        if isDue { return true }
         continue
       }
-      let item = items[progress.item]
-      if progress.entry == 0, let report = item.report, !report.begin() {
+      if progress.entry == 0, !report.begin() {
         progress.item += 1
         continue
       }
-      if let receiver = item.receiver {
+      if let receiver = report.receiver {
         // Entries are in subscription order.
         let index = entries.firstSortedIndex { $0.handler.id >= receiver.id }
         if progress.entry == 0, index < entries.count, entries[index].handler === receiver {
@@ -513,8 +515,33 @@ final class HandlerQueue: Sendable {
           if isBounded, budget.isSpent() { return true }
         }
       }
-      item.report?.end(notified: progress.notified, handled: progress.handled)
+      report.end(notified: progress.notified, handled: progress.handled)
       progress = Progress(item: progress.item + 1)
+    }
+    return false
+  }
+
+  /// Calls the only handler with the next elements that have no report.
+  ///
+  /// - Returns: Whether to yield the actor before the rest is handled.
+  private func performRun(
+    of items: ContiguousArray<Item>,
+    _ entry: Entry,
+    _ progress: inout Progress,
+    _ budget: inout TurnBudget,
+    _ isBounded: Bool
+  ) -> Bool {
+    let handler = entry.handler
+    guard case .synchronous(let call) = entry.call else {
+      progress.item &+= 1
+      return false
+    }
+    while progress.item < items.count, items[progress.item].report == nil {
+      let item = items[progress.item]
+      progress.item &+= 1
+      guard handler.id <= item.last, wants(item, handler) else { continue }
+      if call(item.box) == .unreached { handler.cancel() }
+      if isBounded, budget.isSpent() { return true }
     }
     return false
   }
@@ -537,6 +564,8 @@ final class HandlerQueue: Sendable {
       if call(item.box) == .unreached { entry.handler.cancel() }
       if isBounded, budget.isSpent() { return true }
     }
+    progress.item &+= 1
+    progress.entry = 0
     return false
   }
 
@@ -560,7 +589,7 @@ final class HandlerQueue: Sendable {
     if let report = item.report, !report.begin() { return }
     var progress = Progress()
     if let entry, case .suspending(let call) = entry.call,
-      item.receiver != nil || entry.handler.id <= item.last, wants(item, entry.handler)
+      item.report?.receiver != nil || entry.handler.id <= item.last, wants(item, entry.handler)
     {
       calls?.sequence.store(item.sequence, ordering: .relaxed)
       let ending = await call(item.box)

@@ -58,7 +58,8 @@ class HubCore: @unchecked Sendable {
     @usableFromInline
     func takeRead() -> ReadElements {
       var read = ReadElements()
-      guard hasOnlyParkedReaders else { return read }
+      // With an empty chunk and without a window, nothing is kept that has been read.
+      guard hasOnlyParkedReaders, windowReaders > 0 || tailStart != sequence else { return read }
       if logReaders > 0 { read.log = tail?.retire() }
       if windowReaders > 0 { read.window = others?.takeWindow() }
       return read

@@ -68,6 +68,7 @@ struct Effects: ~Copyable, Sendable {
   ///
   /// - Parameter engine: The cache that has been changed.
   @inlinable
+  @inline(__always)
   consuming func perform(in engine: CacheEngine) {
     if rare != nil { performRare() }
     if !launched.isEmpty { engine.launch(launched) }

@@ -39,10 +39,9 @@ extension KeyedCache {
     return hub?.subscriberCount ?? 0
   }
 
-  /// Ends every stream, because no reference is left through which a task could subscribe.
-  func finishStreams() {
-    defer { finishEvents() }
-    guard hasHadSubscribers.load(ordering: .relaxed) else { return }
+  /// Ends the streams of all keys.
+  @inline(never)
+  fileprivate func finishHubs() {
     var hubs: [ContiguousArray<KeyTable<Key, BroadcastHub<LoadState<Value>>>.Entry>] = []
     shards.withEachLock { shard in
       if let extras = shard.extras, !extras.hubs.isEmpty { hubs.append(extras.hubs.removeAll()) }
@@ -88,7 +87,10 @@ final class CacheOwner<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     self.cache = cache
   }
 
+  // No reference is left through which a task could subscribe.
   deinit {
-    cache.finishStreams()
+    // Where it is not specialized, as here, ending the streams looks up the metadata of several generic types.
+    if cache.hasHadSubscribers.load(ordering: .relaxed) { cache.finishHubs() }
+    cache.finishEvents()
   }
 }
