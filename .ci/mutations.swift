@@ -1,5 +1,6 @@
 // Copies the package, as far as git tracks it, with the bugs of .ci/mutations.txt planted in it, each behind a switch.
-// Usage: swift .ci/mutations.swift FOLDER ONLY, where ONLY is empty or numbers with commas in between.
+// Usage: swift .ci/mutations.swift FOLDER ONLY, where FOLDER is empty or a copy that it has made before, and ONLY is
+// empty or numbers with commas in between.
 //
 // The environment variable PLEXUS_PLANTED has the number of the bug that is planted while a program runs. Prints the
 // number, the file, the bug and the tests of each entry on one line, with tabs in between.
@@ -141,16 +142,24 @@ guard problems.isEmpty else {
   exit(1)
 }
 
-// What has not changed is left alone, so that it is not compiled again.
-var former = Set(try output(of: ["find", folder.path, "-type", "f"]).split(separator: "\n").map(String.init))
+// What has not changed is left alone, so that it is not compiled again. Only files of an earlier copy are removed.
+let list = folder.appending(path: ".planted")
+try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+let isEmpty = try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty
+guard isEmpty || FileManager.default.fileExists(atPath: list.path) else {
+  print("\(folder.path) is neither empty nor a copy with planted bugs: choose another folder")
+  exit(1)
+}
+var former = Set((try? String(contentsOf: list, encoding: .utf8))?.split(separator: "\n").map(String.init) ?? [])
+try contents.keys.sorted().joined(separator: "\n").write(to: list, atomically: true, encoding: .utf8)
 for (path, data) in contents {
   let file = folder.appending(path: path)
-  former.remove(file.path)
+  former.remove(path)
   if (try? Data(contentsOf: file)) == data { continue }
   try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
   try data.write(to: file)
 }
-for path in former { try FileManager.default.removeItem(atPath: path) }
+for path in former { try? FileManager.default.removeItem(at: folder.appending(path: path)) }
 
 for entry in all.sorted(by: { $0.number < $1.number }) where only.isEmpty || only.contains(entry.number) {
   print(entry.number, entry.file, entry.bug, entry.tests, separator: "\t")

@@ -154,7 +154,7 @@ final class EventChannel: Handler.Source {
     effects.isEmpty = state.schedule.isEmpty
   }
 
-  /// Sends an event that nobody waits for to every subscriber.
+  /// Sends an event, for which no caller waits, to every subscriber.
   private func fanOut(_ box: AnyBox, _ state: inout State, _ effects: inout EventChannel.Effects) {
     let sequence = state.sequence
     state.sequence &+= 1

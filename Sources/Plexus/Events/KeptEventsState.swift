@@ -93,7 +93,7 @@ struct KeptEventsState<Element: Sendable>: Sendable {
   }
 
   private func index(of post: Int) -> Int? {
-    // Most often, the latest post is asked for.
+    // Most often, it is the latest post.
     if let last = entries.last, last.post <= post {
       return last.post == post ? entries.count - 1 : nil
     }

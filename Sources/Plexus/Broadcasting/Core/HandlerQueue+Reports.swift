@@ -28,7 +28,7 @@ extension HandlerQueue {
 }
 
 extension HandlerQueue {
-  /// Who gets an element, and who is told the results of the calls.
+  /// The receiver of an element, and the report on the results of the calls.
   @usableFromInline
   class Report: @unchecked Sendable {
     /// The only handler that gets the element; `nil` if all do.

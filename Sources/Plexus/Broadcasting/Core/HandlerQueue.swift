@@ -19,7 +19,7 @@ final class HandlerQueue: Sendable {
     var last = Int.max
     /// The sender, or 0.
     var sender: UInt64 = 0
-    /// The report on the results of the calls; `nil` if the element is for all handlers and nobody waits for them.
+    /// The report on the results of the calls; `nil` if the element is for all handlers and no caller waits for them.
     var report: HandlerQueue.Report?
 
     /// Whether the element is offered to one handler, whose result is awaited.
