@@ -14,7 +14,7 @@ extension EventBusCore {
     in scope: EventScope?
   ) {
     while let channel = channel(of: type, persistence, in: scope) {
-      if case .isDone = channel.post(box, persistence, ticket: nil) { return }
+      if case .isDone = channel.post(box, persistence, completion: nil) { return }
     }
   }
 
@@ -30,18 +30,18 @@ extension EventBusCore {
     // The wait is recorded for the channel that receives the event, even if subscribers change
     // concurrently.
     while let channel = channel(of: type, persistence, in: scope) {
-      let ticket = PostTicket()
+      let completion = PostCompletion()
       // Recorded before the post, so that a request by a handler is detected as recursive.
-      let wait = waiting.map { ($0, PostWait(ticket, in: channel)) }
+      let wait = waiting.map { ($0, PostWaitNode(completion, in: channel)) }
       if let (node, post) = wait, WaitGraph.wait(node, for: post) != nil {
-        guard case .isDone(let isKept) = channel.post(box, persistence, ticket: nil) else {
+        guard case .isDone(let isKept) = channel.post(box, persistence, completion: nil) else {
           continue
         }
         return PostOutcome(notified: 0, handled: 0, isPersisted: isKept, isDeferred: true)
       }
       defer { if let (node, post) = wait { WaitGraph.stopWaiting(node, for: post) } }
-      guard case .isDone = channel.post(box, persistence, ticket: ticket) else { continue }
-      return await ticket.outcome(in: channel)
+      guard case .isDone = channel.post(box, persistence, completion: completion) else { continue }
+      return await completion.outcome(in: channel)
     }
     return PostOutcome(notified: 0, handled: 0)
   }

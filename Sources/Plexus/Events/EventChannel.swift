@@ -15,8 +15,8 @@ final class EventChannel: Handler.Source {
     var outlets: ContiguousArray<EventChannel.Outlet> = []
     /// The queues of synchronous handlers, by actor.
     var queues = IdentityTable<HandlerQueue>()
-    /// The tickets of callers that wait for a post, by the number of the post.
-    var tickets: [Int: PostTicket] = [:]
+    /// The completions that callers wait for, by the number of the post.
+    var completions: [Int: PostCompletion] = [:]
     /// The sequence number of the next event that is sent to all subscribers.
     var sequence = 0
     /// The thread that began to handle the latest offer.
@@ -34,9 +34,9 @@ final class EventChannel: Handler.Source {
     /// Whether the bus has dropped the channel; callers that still hold it must look up another one.
     var isRetired = false
 
-    /// Takes out the ticket of the caller that waits for a post, if there is one.
-    mutating func takeTicket(_ post: Int) -> PostTicket? {
-      tickets.isEmpty ? nil : tickets.removeValue(forKey: post)
+    /// Takes out the completion of a post, if a caller waits for it.
+    mutating func takeCompletion(_ post: Int) -> PostCompletion? {
+      completions.isEmpty ? nil : completions.removeValue(forKey: post)
     }
   }
 
@@ -88,21 +88,22 @@ final class EventChannel: Handler.Source {
   /// - Parameters:
   ///   - box: The event.
   ///   - persistence: The persistence of the event.
-  ///   - ticket: The ticket of the waiting caller, if any.
+  ///   - completion: The completion that the caller waits for, if it does.
   /// - Returns: Whether the event is now retained.
-  func post(_ box: AnyBox, _ persistence: EventPersistence, ticket: PostTicket?) -> Posting {
+  func post(_ box: AnyBox, _ persistence: EventPersistence, completion: PostCompletion?) -> Posting
+  {
     let now = persistence.rule == nil ? 0 : time.now()
     var effects = EventChannel.Effects()
     let posting = state.withLock { state -> Posting in
       guard !state.isRetired else { return .isRetired }
       guard persistence.rule != nil || !state.schedule.isIdle else {
-        fanOut(box, upTo: .max, ticket, &state, &effects)
+        fanOut(box, upTo: .max, completion, &state, &effects)
         return .isDone(isKept: false)
       }
-      let post = state.schedule.post(box, persistence, isAwaited: ticket != nil, at: now)
-      if let ticket {
-        state.tickets[post] = ticket
-        ticket.number = post
+      let post = state.schedule.post(box, persistence, isAwaited: completion != nil, at: now)
+      if let completion {
+        state.completions[post] = completion
+        completion.number = post
       }
       advance(&state, at: now, &effects)
       return .isDone(isKept: state.schedule.isKept(post: post, at: now))
@@ -137,10 +138,10 @@ final class EventChannel: Handler.Source {
           effects.wake(task, id: handler.queue.id)
         }
       case .fanOut(let box, let post, let last):
-        fanOut(box, upTo: last, state.takeTicket(post), &state, &effects)
+        fanOut(box, upTo: last, state.takeCompletion(post), &state, &effects)
       case .end(let post, let outcome):
-        if let ticket = state.takeTicket(post) {
-          effects.more().ended.append((ticket, outcome))
+        if let completion = state.takeCompletion(post) {
+          effects.more().ended.append((completion, outcome))
         }
       }
       if case .fanOut = step { deliveries += max(1, state.outlets.count) } else { deliveries += 1 }
@@ -173,7 +174,7 @@ final class EventChannel: Handler.Source {
   private func fanOut(
     _ box: AnyBox,
     upTo last: Int,
-    _ ticket: PostTicket?,
+    _ completion: PostCompletion?,
     _ state: inout State,
     _ effects: inout EventChannel.Effects
   ) {
@@ -181,11 +182,11 @@ final class EventChannel: Handler.Source {
     let sequence = state.sequence
     state.sequence &+= 1
     var hasStreamPart = false
-    if let ticket {
+    if let completion {
       let outlets = state.outlets.prefix { $0.id <= last }
       let queueCount = outlets.count { if case .queue = $0 { true } else { false } }
       hasStreamPart = queueCount == 0 || queueCount < outlets.count
-      ticket.fanOut(sequence, parts: queueCount + (hasStreamPart ? 1 : 0))
+      completion.fanOut(sequence, parts: queueCount + (hasStreamPart ? 1 : 0))
     }
     for outlet in state.outlets where outlet.id <= last {
       switch outlet {
@@ -193,13 +194,13 @@ final class EventChannel: Handler.Source {
         notified += 1
         if stream.put(box, &effects) { handled += 1 }
       case .queue(let queue):
-        let item = HandlerQueue.Item(box: box, sequence: sequence, last: last, report: ticket)
+        let item = HandlerQueue.Item(box: box, sequence: sequence, last: last, report: completion)
         effects.wake(queue.enqueue(item, &effects.handlers), id: queue.id)
       }
     }
-    if let ticket, hasStreamPart {
+    if let completion, hasStreamPart {
       let outcome = PostOutcome(notified: notified, handled: handled)
-      effects.more().parts.append((ticket, outcome))
+      effects.more().parts.append((completion, outcome))
     }
   }
 
@@ -243,15 +244,15 @@ final class EventChannel: Handler.Source {
   }
 
   /// Ends the wait of a cancelled caller; called with no lock held.
-  func abandon(_ ticket: PostTicket) {
+  func abandon(_ completion: PostCompletion) {
     let now = time.now()
     let outcome = state.withLock { state -> PostOutcome? in
-      let post = ticket.number
-      guard state.tickets[post] === ticket else { return nil }
-      state.tickets[post] = nil
+      let post = completion.number
+      guard state.completions[post] === completion else { return nil }
+      state.completions[post] = nil
       return state.schedule.progress(of: post, at: now)
     }
-    ticket.abandon(outcome)
+    completion.abandon(outcome)
   }
 
   /// Returns the running calls of handlers that an event must wait for.

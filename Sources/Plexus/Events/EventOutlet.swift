@@ -133,10 +133,10 @@ extension EventChannel {
       @usableFromInline var released: ContiguousArray<AnyBox> = []
       /// The posts that have reached their streams.
       @exclusivity(unchecked) @safe
-      var parts: ContiguousArray<(ticket: PostTicket, outcome: PostOutcome)> = []
+      var parts: ContiguousArray<(completion: PostCompletion, outcome: PostOutcome)> = []
       /// The posts that have ended.
       @exclusivity(unchecked) @safe
-      var ended: ContiguousArray<(ticket: PostTicket, outcome: PostOutcome)> = []
+      var ended: ContiguousArray<(completion: PostCompletion, outcome: PostOutcome)> = []
 
       @usableFromInline
       init() {}
@@ -191,10 +191,10 @@ extension EventChannel {
         for task in woken { task.resume() }
       }
       guard let rest else { return }
-      for (ticket, part) in rest.parts {
-        ticket.end(notified: part.notified, handled: part.handled)
+      for (completion, part) in rest.parts {
+        completion.end(notified: part.notified, handled: part.handled)
       }
-      for (ticket, outcome) in rest.ended { ticket.finish(with: outcome) }
+      for (completion, outcome) in rest.ended { completion.finish(with: outcome) }
     }
   }
 }

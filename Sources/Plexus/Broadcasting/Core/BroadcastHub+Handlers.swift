@@ -323,7 +323,7 @@ extension BroadcastHub {
   }
 }
 
-extension SubscriberBuffer {
+extension PrivateBuffer {
   /// The limits of a handler that gets what the buffer would have got.
   fileprivate var handlerLimits: Handler.Limits {
     var limits: Handler.Limits

@@ -39,7 +39,7 @@ extension BroadcastHub {
     ignoring sender: UInt64,
     bufferingPolicy: BufferingPolicy<Element>
   ) -> Subscription<Element> {
-    let overflow: SubscriberBuffer<Element>.Overflow =
+    let overflow: PrivateBuffer<Element>.Overflow =
       switch bufferingPolicy {
       case .unbounded: .none
       case .bufferingNewest(let limit): .dropsOldest(beyond: max(limit, 0))
@@ -103,11 +103,11 @@ extension BroadcastHub {
 
   @inlinable
   func bufferedSubscription(
-    overflow: SubscriberBuffer<Element>.Overflow,
+    overflow: PrivateBuffer<Element>.Overflow,
     ignoring sender: UInt64 = 0,
     replaying replay: [Element] = []
   ) -> Subscription<Element> {
-    let buffer = SubscriberBuffer<Element>(overflow: overflow, ignoredSender: sender)
+    let buffer = PrivateBuffer<Element>(overflow: overflow, ignoredSender: sender)
     for element in replay { _ = buffer.deliver(element, from: 0) }
     let subscriber = state.withLock { state in
       let isOpen = state.register()
@@ -225,7 +225,7 @@ extension BroadcastHub {
   /// - Parameter buffer: The buffer.
   /// - Returns: Its oldest element, if there is one.
   @inlinable
-  func read(_ buffer: SubscriberBuffer<Element>) -> Subscriber<Element>.Step {
+  func read(_ buffer: PrivateBuffer<Element>) -> Subscriber<Element>.Step {
     state.withLock { state in
       if let element = buffer.elements.popFirst() { return .element(element) }
       return buffer.slot < 0 || state.isFinished ? .ended : .empty

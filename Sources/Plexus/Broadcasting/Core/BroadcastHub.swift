@@ -1,4 +1,81 @@
+// The unsafe casts exist because a hub is split in two: `HubCore` is compiled once for all types of elements, so that
+// subscribing and unsubscribing cost no look-up of generic metadata. Only the generic half, here, creates the objects
+// that `HubCore` stores, always with its own type of elements. @unchecked Sendable because Swift requires it of
+// subclasses of such a class: the fields here are constants.
+
 public import Synchronization
+
+/// The multicast core: one order of elements for any number of subscribers.
+///
+/// A subscriber without a limit is a position in a log of chunks, which stores an element once for all
+/// of them, and reads without a lock. Subscribers that buffer a few of the newest elements share one
+/// window of them, so that a slow one keeps no other elements alive. Subscribers with other limits, or
+/// that ignore a sender, have a buffer each. Sending accesses the log, the window, the buffers, the
+/// queues of handlers and the parked readers.
+///
+/// The owner of a hub can call ``prepare(_:from:)`` and ``subscription(bufferingPolicy:replaying:)``
+/// under a lock of its own, so that its state and its announcements change together.
+/// ``Delivery/deliver()`` does the remaining work, outside every lock.
+@usableFromInline
+final class BroadcastHub<Element: Sendable>: HubCore, @unchecked Sendable {
+  /// The comparison that finds consecutive duplicates, if they are removed for each subscriber.
+  ///
+  /// The owner sends no element that equals the one sent before it.
+  @usableFromInline let areEqual: DuplicateFilter<Element>.AreEqual?
+
+  /// Creates a hub without subscribers.
+  ///
+  /// - Parameters:
+  ///   - isResettable: Whether elements can be taken back, so that readers of the log read them one at a time.
+  ///   - onEmpty: Called outside every lock when the last subscriber has been removed.
+  ///   - time: The coarse clock by which loops yield their actor to other tasks; `nil` is the system's.
+  ///   - areEqual: The comparison that finds consecutive duplicates, if they are removed for each subscriber.
+  @inlinable
+  init(
+    isResettable: Bool = false,
+    onEmpty: (@Sendable () -> Void)? = nil,
+    time: (@Sendable () -> Nanoseconds)? = nil,
+    areEqual: DuplicateFilter<Element>.AreEqual? = nil
+  ) {
+    self.areEqual = areEqual
+    // Readers of the log read one element at a time if elements can be skipped.
+    super.init(
+      isResettable: isResettable || areEqual != nil,
+      onEmpty: onEmpty,
+      time: time
+    ) { core, reader in
+      unsafe unsafeDowncast(core, to: BroadcastHub<Element>.self).removeBoundedReader(reader)
+    }
+  }
+
+  @usableFromInline
+  override func end() {
+    finish()
+  }
+}
+
+extension BroadcastHub {
+  /// Returns the subscribers that do not read the log with their type of elements.
+  @inlinable
+  func readers(_ readers: BoundedBuffersBase) -> BoundedBuffers<Element> {
+    unsafe unsafeDowncast(readers, to: BoundedBuffers<Element>.self)
+  }
+
+  /// Returns the subscribers that do not read the log, creating their list if needed.
+  @inlinable
+  func readers(_ state: inout State) -> BoundedBuffers<Element> {
+    if let others = state.others { return readers(others) }
+    let others = BoundedBuffers<Element>()
+    state.others = others
+    return others
+  }
+
+  /// Returns a subscriber of this hub with its type of elements.
+  @inlinable
+  func subscriber(_ reader: Reader) -> Subscriber<Element> {
+    unsafe unsafeDowncast(reader, to: Subscriber<Element>.self)
+  }
+}
 
 extension BroadcastHub {
   /// Sends an element to all subscribers.

@@ -21,7 +21,7 @@ final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
     /// The newest elements, as many as given.
     case window(Int)
     /// Its own buffer.
-    case buffer(SubscriberBuffer<Element>)
+    case buffer(PrivateBuffer<Element>)
   }
 
   /// The result of an attempt to read.

@@ -17,7 +17,7 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
 
   /// The effects of a change, performed in this order without a lock.
   @usableFromInline
-  struct Effects: Sendable {
+  struct Effects: ~Copyable, Sendable {
     @usableFromInline var delivery: Delivery<LoadState<Value>>?
     @usableFromInline var departure: PublisherLoad.Departure?
     var cancelledTask: Task<Void, Never>?
@@ -133,7 +133,7 @@ final class DataPublisherCore<Value: Sendable>: Sendable {
   /// Performs the effects of a change after the lock is released.
   @inlinable
   func perform(_ effects: consuming Effects) {
-    effects.delivery?.deliver()
+    effects.delivery.take()?.deliver()
     effects.departure?.perform()
     if publishesStaleness { performAlarms(effects) }
     withExtendedLifetime(effects) {}

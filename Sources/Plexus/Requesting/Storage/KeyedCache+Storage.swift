@@ -196,8 +196,11 @@ extension KeyedCache {
     if !failures.isEmpty { throw CacherError(failures: failures) }
   }
 
-  private func turn(of storage: Storage<Key, Value>, flushing: Bool) async -> CacherCalls.Report {
-    let report = Locked(CacherCalls.Report())
+  private func turn(
+    of storage: Storage<Key, Value>,
+    flushing: Bool
+  ) async -> CacherCircuitBreaker.Report {
+    let report = Locked(CacherCircuitBreaker.Report())
     let turn = storage.queue.add { [self] in
       let result = await synchronize(storage, flushing: flushing)
       report.withLock { $0 = result }
@@ -211,8 +214,11 @@ extension KeyedCache {
   ///
   /// When flushing, the values in memory that the cacher does not have are written, too. Called in the queue of
   /// the storage.
-  func synchronize(_ storage: Storage<Key, Value>, flushing: Bool) async -> CacherCalls.Report {
-    var report = CacherCalls.Report()
+  func synchronize(
+    _ storage: Storage<Key, Value>,
+    flushing: Bool
+  ) async -> CacherCircuitBreaker.Report {
+    var report = CacherCircuitBreaker.Report()
     // A copy that is cleared during a removal would otherwise be removed after its replacement has been
     // written. The limit stops a cacher that clears at every removal.
     for _ in 0..<8 where report.hasRemoved {
@@ -238,7 +244,7 @@ extension KeyedCache {
   /// - Returns: Whether there were any.
   private func removeCopies(
     _ storage: Storage<Key, Value>,
-    _ report: inout CacherCalls.Report
+    _ report: inout CacherCircuitBreaker.Report
   ) async -> Bool {
     var names: [(name: String, revision: UInt64)] = []
     var isComplete = false
@@ -378,7 +384,7 @@ extension KeyedCache {
   private func write(
     _ items: [Unwritten],
     to storage: Storage<Key, Value>,
-    _ report: inout CacherCalls.Report
+    _ report: inout CacherCircuitBreaker.Report
   ) async {
     let tagging = link == nil ? nil : tagging
     let tagged = items.map { item in

@@ -15,7 +15,7 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline let onlyName: String?
   /// The prefix of all names; other caches can have entries in the cacher.
   let prefix: String?
-  let calls: CacherCalls
+  let calls: CacherCircuitBreaker
   private let writeBehind: WriteBehind?
   let queue = SerialQueue()
   private let makeName: @Sendable (Key) -> String
@@ -50,7 +50,7 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let prefix = StoredNames.prefix(ofID: id)
     self.prefix = prefix
     onlyName = nil
-    calls = CacherCalls(timeout: policy.storageTimeout, clock: clock)
+    calls = CacherCircuitBreaker(timeout: policy.storageTimeout, clock: clock)
     writeBehind = policy.writeBehind.map { WriteBehind(delay: $0, clock: clock) }
     makeName = { StoredNames.name(of: text($0), prefix: prefix) }
   }
@@ -69,7 +69,7 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     prefix = nil
     let name = StoredNames.name(of: StoredNames.text(of: onlyName), prefix: nil)
     self.onlyName = name
-    calls = CacherCalls(timeout: policy.storageTimeout, clock: clock)
+    calls = CacherCircuitBreaker(timeout: policy.storageTimeout, clock: clock)
     writeBehind = policy.writeBehind.map { WriteBehind(delay: $0, clock: clock) }
     makeName = { _ in name }
   }
@@ -212,7 +212,7 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 }
 
-extension CacherCalls {
+extension CacherCircuitBreaker {
   /// The result of one turn of removals and writes.
   struct Report: Sendable {
     /// The error of the removal of all copies, if there is one.

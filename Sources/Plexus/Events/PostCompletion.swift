@@ -1,7 +1,7 @@
 // @unchecked Sendable: required for subclasses of `HandlerQueue.Report`; a lock protects the mutable state.
 
-/// A post that a caller waits for.
-final class PostTicket: HandlerQueue.Report, @unchecked Sendable {
+/// The completion of a post, for the caller that waits for it.
+final class PostCompletion: HandlerQueue.Report, @unchecked Sendable {
   private struct Progress {
     /// The number of parts that have not ended yet: the streams together, and each queue of handlers.
     var outstanding = 0

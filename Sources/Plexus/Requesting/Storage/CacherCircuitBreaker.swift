@@ -1,12 +1,12 @@
 internal import Synchronization
 
-/// The calls of a cacher, each within the time limit of the policy.
+/// A circuit breaker for the calls of a cacher, each of which has the time limit of the policy.
 ///
 /// A call that takes longer is cancelled and abandoned, and no stored copies are read for a while. An abandoned write
 /// or removal can still take effect: nothing is written before it has returned, and no removal counts as done before
 /// an abandoned write has returned.
 @usableFromInline
-final class CacherCalls: Sendable {
+final class CacherCircuitBreaker: Sendable {
   enum Kind: Sendable { case read, write, removal }
 
   /// The abandoned calls that have not returned, and the end of the pause.

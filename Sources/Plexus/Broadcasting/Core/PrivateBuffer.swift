@@ -3,7 +3,7 @@
 /// The buffer of a subscriber that reads neither the log nor the window, because of its limit or because
 /// it ignores a sender.
 @usableFromInline
-final class SubscriberBuffer<Element: Sendable>: @unchecked Sendable {
+final class PrivateBuffer<Element: Sendable>: @unchecked Sendable {
   /// The element that is dropped when the buffer is full.
   @usableFromInline
   enum Overflow: Sendable {

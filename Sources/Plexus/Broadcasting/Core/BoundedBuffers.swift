@@ -1,8 +1,8 @@
 // @unchecked Sendable because every field is guarded by the lock of the hub that owns the object.
 
-/// The part of ``BoundedReaders`` that does not depend on the type of the elements.
+/// The part of ``BoundedBuffers`` that does not depend on the type of the elements.
 @usableFromInline
-class BoundedReadersBase: @unchecked Sendable {
+class BoundedBuffersBase: @unchecked Sendable {
   @usableFromInline
   init() {}
 
@@ -15,14 +15,14 @@ class BoundedReadersBase: @unchecked Sendable {
 
 /// The subscribers of a hub that do not read the log.
 @usableFromInline
-final class BoundedReaders<Element: Sendable>: BoundedReadersBase, @unchecked Sendable {
+final class BoundedBuffers<Element: Sendable>: BoundedBuffersBase, @unchecked Sendable {
   /// The newest elements, as many as the largest limit of a reader of the window.
   @exclusivity(unchecked) @safe
   @usableFromInline var window = Ring<Element>()
   @exclusivity(unchecked) @safe
-  @usableFromInline var windowLimits = BoundedReadersBase.WindowLimits()
+  @usableFromInline var windowLimits = BoundedBuffersBase.WindowLimits()
   @exclusivity(unchecked) @safe
-  @usableFromInline var buffers: ContiguousArray<SubscriberBuffer<Element>> = []
+  @usableFromInline var buffers: ContiguousArray<PrivateBuffer<Element>> = []
   /// Whether the buffers can be out of subscription order.
   @usableFromInline var isShuffled = false
 
@@ -107,7 +107,7 @@ final class BoundedReaders<Element: Sendable>: BoundedReadersBase, @unchecked Se
 
   /// Adds a buffer.
   @inlinable
-  func insert(_ buffer: SubscriberBuffer<Element>) {
+  func insert(_ buffer: PrivateBuffer<Element>) {
     if buffers.isEmpty { isShuffled = false }
     buffer.slot = buffers.count
     buffers.append(buffer)
@@ -115,7 +115,7 @@ final class BoundedReaders<Element: Sendable>: BoundedReadersBase, @unchecked Se
 
   /// Removes a buffer.
   @inlinable
-  func remove(_ buffer: SubscriberBuffer<Element>) {
+  func remove(_ buffer: PrivateBuffer<Element>) {
     guard buffer.slot >= 0 else { return }
     let last = buffers.removeLast()
     if last !== buffer {
@@ -136,7 +136,7 @@ private struct RetiredWindow<Element: Sendable>: LogLink.Retired {
   }
 }
 
-extension BoundedReadersBase {
+extension BoundedBuffersBase {
   /// The limits of the readers of a window.
   @usableFromInline
   struct WindowLimits: Sendable {
