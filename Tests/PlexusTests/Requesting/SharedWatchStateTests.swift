@@ -1,0 +1,39 @@
+import PlexusTesting
+import TestSupport
+import Testing
+
+@testable import Plexus
+
+@Suite(.fewAtOnce, .timeLimit(.minutes(1)))
+struct `The watch of a key in a shared tier` {
+  private let clock = ManualClock()
+  private let watch = SharedWatch("k", generation: 0)
+
+  @Test func `a change between a look and the wait for it ends the wait`() async {
+    watch.begin()
+    watch.note()
+    await watch.wait(atMost: .seconds(60), on: clock)
+    #expect(watch.hasChanged)
+  }
+
+  @Test func `a change ends a wait in progress`() async {
+    watch.begin()
+    async let end: Void = watch.wait(atMost: .seconds(60), on: clock)
+    await clock.sleepers(1)
+    watch.note()
+    await end
+  }
+
+  @Test func `a wait ends with its time, and with its task`() async {
+    watch.begin()
+    async let end: Void = watch.wait(atMost: .seconds(60), on: clock)
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(60))
+    await end
+    let task = Task { await watch.wait(atMost: .seconds(60), on: clock) }
+    await clock.sleepers(1)
+    task.cancel()
+    await task.value
+    #expect(!watch.hasChanged)
+  }
+}
