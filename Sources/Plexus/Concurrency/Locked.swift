@@ -81,7 +81,8 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
   @inlinable
   @inline(__always)
   init(_ value: consuming Value) {
-    let size = Self.valueOffset &+ MemoryLayout<Value>.size
+    // The stride, since a value without a size needs an address of its own, too.
+    let size = Self.valueOffset &+ MemoryLayout<Value>.stride
     if Self.needsPlainMemory, let memory = unsafe malloc(size) {
       unsafe storage = memory
     } else {

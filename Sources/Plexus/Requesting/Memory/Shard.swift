@@ -1,3 +1,6 @@
+// Unsafe: `useRecord` refers to the object that `extras` retains. `extras` is set once, and both are accessed under the
+// lock of the shard.
+
 /// The value of a key, and the state of the key.
 @usableFromInline
 struct CachedEntry<Value: Sendable>: Sendable {
@@ -14,6 +17,7 @@ struct CachedEntry<Value: Sendable>: Sendable {
 /// the work that remains. The code that every request runs is `@inlinable`, so that it is specialized for the types
 /// of the cache; rarely used code is not.
 @usableFromInline
+@safe
 struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline typealias Table = KeyTable<Key, CachedEntry<Value>>
   @usableFromInline typealias Change = @Sendable (inout Value) -> Void
@@ -25,8 +29,10 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline var keys = Table()
   /// The parts for features that most caches do not use, if one of them is used.
   @usableFromInline var extras: Extras?
-  /// Whether a hit is recorded in the extras: without a limit of the capacity or of the idle time it leaves them alone.
-  @usableFromInline var recordsUses = false
+  /// The extras, if a hit is recorded there: with a limit of the capacity or of the idle time.
+  ///
+  /// They are read without reference counting, which would cost more than the rest of the record: `extras` keeps them.
+  @usableFromInline var useRecord: Unmanaged<Extras>?
   @usableFromInline var statistics = CacheStatistics()
   /// The number of keys with a value.
   @usableFromInline var valueCount = 0
@@ -55,7 +61,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     extras.idleTimes = timeToIdle.map { IdleTimes(timeToIdle: $0) }
     extras.pendingWrites = pendingWrites
     self.extras = extras
-    recordsUses = limit != nil || timeToIdle != nil
+    if limit != nil || timeToIdle != nil { unsafe useRecord = .passUnretained(extras) }
   }
 
   /// Returns the parts for features that most caches do not use, creating them if needed.
@@ -113,9 +119,10 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     guard keys.entries[index].element.state.isFresh(at: now &+ refreshAhead) else { return nil }
     // While a flight is running, the answer depends on the refresh.
     guard ticket.isNone || keys.entries[index].element.state.isAtRest else { return nil }
-    if recordsUses, let extras {
-      if extras.idleTimes?.use(index, at: now) == false { return nil }
-      extras.eviction?.use(index)
+    if let useRecord = unsafe useRecord,
+      unsafe !useRecord._withUnsafeGuaranteedRef({ $0.recordHit(index, at: now) })
+    {
+      return nil
     }
     statistics.hits &+= 1
     return index

@@ -34,4 +34,14 @@ final class ShardExtras<Key: Hashable & Sendable, Value: Sendable>: @unchecked S
 
   @inlinable
   init() {}
+
+  /// Records that a request was answered with a value.
+  ///
+  /// - Returns: Whether the value was used in time.
+  @inlinable
+  func recordHit(_ index: Int, at now: Nanoseconds) -> Bool {
+    if idleTimes?.use(index, at: now) == false { return false }
+    eviction?.use(index)
+    return true
+  }
 }
