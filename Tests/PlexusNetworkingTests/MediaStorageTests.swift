@@ -49,6 +49,27 @@ struct `Media and a disk that does not do as it should` {
     String(decoding: try Data(contentsOf: file), as: UTF8.self)
   }
 
+  @Test func `a file that another program removes during a look is there or not`() async throws {
+    let loader = MediaLoader(
+      directory: folder.url.appending(path: "media"),
+      transport: counting(),
+      rules: .patient
+    )
+    let cached = try await loader.request(url)
+    let isOver = Guarded(false)
+    let other = try LoopThread {
+      while !isOver.withLock({ $0 }) {
+        try? FileManager.default.removeItem(at: cached)
+        try? Data("abc".utf8).write(to: cached)
+      }
+    }
+    var results: Set<URL?> = []
+    for _ in 0..<20_000 { results.insert(loader.cachedFile(for: url)) }
+    isOver.withLock { $0 = true }
+    other.join()
+    #expect(results.isSubset(of: [nil, cached]))
+  }
+
   @Test func `a file is temporary if its folder cannot be written`() async throws {
     let transport = counting()
     var loader: MediaLoader? = loaderWithoutFolder(file, transport)

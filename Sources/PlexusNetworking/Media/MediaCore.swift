@@ -71,13 +71,20 @@ final class MediaCore: Sendable {
   func cachedFile(for entry: MediaEntry) -> URL? {
     guard allows(entry.url) else { return nil }
     if entry.url.isFileURL { return Self.properties(ofFileAt: entry.url) == nil ? nil : entry.url }
-    return readableStores.lazy.compactMap { $0.file(entry.name) }.first
+    // A lazy `compactMap` would look twice, and end the program if the file is removed in between.
+    for store in readableStores {
+      if let file = store.file(entry.name) { return file }
+    }
+    return nil
   }
 
   /// Returns the length of the file of an entry if it is there.
   func length(of entry: MediaEntry) -> Int64? {
     if entry.url.isFileURL { return Self.properties(ofFileAt: entry.url)?.length }
-    return readableStores.lazy.compactMap { $0.folder.properties(of: entry.name)?.length }.first
+    for store in readableStores {
+      if let properties = store.folder.properties(of: entry.name) { return properties.length }
+    }
+    return nil
   }
 
   /// Returns the file of an entry if it is there, and a hold that keeps it there.
