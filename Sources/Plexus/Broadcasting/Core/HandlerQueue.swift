@@ -267,7 +267,11 @@ final class HandlerQueue: Sendable {
       }
       var isWanted = state.newest > 0
       if state.accepted > 0 {
-        let isAwaited = state.items.isEmpty && (state.parked != nil || state.stage == .isIdle)
+        // A task that has found the queue empty can be about to be parked.
+        let isAwaited =
+          state.items.isEmpty
+          && (state.parked != nil || state.stage == .isIdle
+            || state.stage == .isStarted && !state.isCalling)
         for entry in state.entries
         where item.sender == 0 || item.sender != entry.handler.ignoredSender {
           guard let accepted = entry.handler.accepted else { continue }
@@ -371,7 +375,8 @@ final class HandlerQueue: Sendable {
       state.startPriority = priority
       return !state.items.isEmpty
     }
-    if hasItems { attend() }
+    // A handler that is only notified may have missed a change before its registration.
+    if hasItems || direct?.isOrdered == false { attend() }
   }
 
   /// Starts the task if elements are queued, or calls the handler if sending threads do; called with no lock held.
@@ -420,13 +425,14 @@ final class HandlerQueue: Sendable {
     // The number of elements since the task was resumed.
     var streak = 0
     while true {
-      streak &+= items.count
+      // Offers come one by one, each after the result of the one before.
+      streak = items.last?.isOffer == true ? 0 : streak &+ items.count
       items.removeAll(keepingCapacity: true)
       // A handler that can suspend takes one element at a time: it can be removed before the next one.
-      let (entries, isClosed) = state.withLock { state in
+      let (entries, end, isClosed) = state.withLock { state in
         state.items.popFirst(atMost: suspends ? 1 : 64, into: &items)
         state.isCalling = !items.isEmpty
-        return (items.isEmpty ? [] : state.entries, state.isClosed)
+        return (items.isEmpty ? [] : state.entries, self.end, state.isClosed)
       }
       guard items.isEmpty else {
         if suspends {
@@ -445,11 +451,9 @@ final class HandlerQueue: Sendable {
         continue
       }
       if isClosed { break }
-      if streak > Self.busyStreak {
-        streak = 0
-        if awaitsElement() { continue }
-      }
+      let isBusy = streak > Self.busyStreak
       streak = 0
+      if isBusy, awaitsElement(after: end) { continue }
       items = []
       await SuspendedTask.suspend(isolation: isolation) { task in
         let isParked = state.withLock { state in
@@ -474,11 +478,12 @@ final class HandlerQueue: Sendable {
 
   /// Waits for the next element for less than a microsecond, without suspending.
   ///
-  /// Resuming a task costs the sender about as much.
+  /// Resuming a task costs the sender about as much. Elements of a queue without a source have no numbers to wait for.
   ///
+  /// - Parameter end: The number of the element after the last one that was sent when the queue was found empty.
   /// - Returns: Whether an element was sent.
-  private func awaitsElement() -> Bool {
-    let end = latest.load(ordering: .relaxed)
+  private func awaitsElement(after end: Int) -> Bool {
+    guard id > 0 else { return false }
     for _ in 0..<1_000 where latest.load(ordering: .relaxed) != end { return true }
     return false
   }
