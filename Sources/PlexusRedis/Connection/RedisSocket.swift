@@ -51,7 +51,11 @@ final class RedisSocket: Sendable {
     isStopped: () -> Bool
   ) throws(RedisConnectionError) -> RedisSocket {
     var reason = "no address was found"
-    for target in try targets(of: address) {
+    let targets = try targets(of: address)
+    for (index, target) in targets.enumerated() {
+      // An address that does not answer leaves time for the others.
+      let now = Nanoseconds.now
+      let deadline = now + max(0, deadline - now) / Nanoseconds(targets.count - index)
       switch connect(to: target, deadline: deadline, isStopped: isStopped) {
       case .success(let socket):
         guard case .tls(let host, _, let ca) = address else { return socket }

@@ -53,6 +53,9 @@ final class ChannelBuffer: Sendable {
     bell.ring()
   }
 
+  /// The number of stored messages, taken ones that are still in memory included.
+  var storedCount: Int { state.withLock { $0.elements.count } }
+
   /// The oldest message, which stays.
   var first: Element? {
     state.withLock { state in
@@ -64,6 +67,7 @@ final class ChannelBuffer: Sendable {
   ///
   /// - Throws: An error if there is none, and the connection was lost.
   func take() throws -> Element? {
+    var released: ArraySlice<(element: Element, size: Int)> = []
     let (element, isBroken) = state.withLock { state -> (Element?, Bool) in
       guard state.taken < state.elements.count else { return (nil, state.isBroken) }
       let (element, size) = state.elements[state.taken]
@@ -72,9 +76,15 @@ final class ChannelBuffer: Sendable {
       if state.taken == state.elements.count {
         state.elements.removeAll(keepingCapacity: state.taken < 1_024)
         state.taken = 0
+      } else if state.taken >= 1_024, state.taken > state.elements.count / 2 {
+        // A reader that is always a little behind never empties the buffer.
+        released = state.elements[..<state.taken]
+        state.elements.removeFirst(state.taken)
+        state.taken = 0
       }
       return (element, state.isBroken)
     }
+    withExtendedLifetime(released) {}
     if element == nil, isBroken {
       throw RedisConnectionError.lost(reason: "messages of a channel were missed")
     }

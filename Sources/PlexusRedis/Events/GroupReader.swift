@@ -109,6 +109,8 @@ actor GroupReader {
   private func connect() async throws -> LinkDelivery? {
     try await events.waitForConnection(bell)
     guard !Task.isCancelled, !events.isClosed else { return nil }
+    // The server does not announce a stream to the connection that has created it, on which another reader may wait.
+    defer { events.ring(names.stream) }
     let reply = try await events.run(TopicScripts.join, [names.stream], [.text(group)])
     guard let position = reply.text.flatMap({ LinkPosition($0) }) else {
       throw TierError.unexpectedReply
@@ -146,9 +148,10 @@ actor GroupReader {
     if readTime > 0, start - readTime > 100_000_000 { ahead.shrink() }
     if start - claimTime >= Nanoseconds(pace) {
       try await claim()
+      // There can be more of them.
+      guard items.isEmpty, lost.isEmpty else { return true }
       claimTime = .now
     }
-    guard items.isEmpty, lost.isEmpty else { return true }
     let key = RedisCommand.Argument.text(names.stream)
     let count = ahead.count
     let replies = try await events.send([

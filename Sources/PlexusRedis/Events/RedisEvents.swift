@@ -430,7 +430,8 @@ final class RedisEvents: EventLink {
     }
   }
 
-  private func ring(_ key: String) {
+  /// Wakes the readers of a stream.
+  func ring(_ key: String) {
     let bells = state.withLock { $0.bells[key]?.values.map(\.self) ?? [] }
     for bell in bells { bell.ring() }
   }

@@ -1,0 +1,15 @@
+import Testing
+
+@testable import PlexusRedis
+
+@Suite("The messages of a channel that are not taken yet") struct ChannelBufferStateTests {
+  @Test func `use bounded memory if the reader is always a little behind`() throws {
+    let buffer = ChannelBuffer(limit: 1 << 20, Bell())
+    for _ in 0..<10 { buffer.append([1]) }
+    for _ in 0..<50_000 {
+      buffer.append([1])
+      #expect(try buffer.take() != nil)
+      #expect(buffer.storedCount <= 2_100)
+    }
+  }
+}
