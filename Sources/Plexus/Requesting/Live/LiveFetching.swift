@@ -99,8 +99,10 @@ final class LiveFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ) {
     guard let cache else { return }
     let clock = cache.liveClock
-    // Both clocks can be the user's.
-    let (now, clockNow) = (cache.time.now(), clock.now())
+    // Both clocks can be the user's. The clock of the timer is read first: if time passes in between, the timer is early,
+    // and sleeps again, rather than late.
+    let clockNow = clock.now()
+    let now = cache.time.now()
     let work = state.withLock { state in
       var work = Work()
       work.effects = event(&state.live, { cache.sight(of: key, hash: hash) }, now)
