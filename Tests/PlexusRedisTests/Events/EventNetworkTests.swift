@@ -24,9 +24,8 @@ struct `Events over a bad network` {
     ]
     let sender = try EventNode(at: proxies[0].address)
     let receiver = try EventNode(at: proxies[1].address)
-    receiver.observe()
     await sender.connect(.publishOnly)
-    await receiver.connect(.everyNode())
+    await receiver.receive(.everyNode())
     try await withThrowingTaskGroup { group in
       for part in 0..<5 {
         group.addTask {
@@ -72,15 +71,21 @@ struct `Events over a bad network` {
     #expect(workers.allSatisfy { !$0.reports.entries.contains("gap") })
   }
 
-  @Test(arguments: [LinkMode.everyNode(), EventNode.group])
-  func `D15: a connection that is lost without a notice is replaced`(mode: LinkMode) async throws {
+  /// Returns a node that publishes, and one behind a proxy that notices a lost connection soon.
+  private func nodes() throws -> (proxy: RedisProxy, sender: EventNode, receiver: EventNode) {
     let server = try RedisServer()
     let proxy = try RedisProxy(server)
-    let sender = try EventNode(server)
-    let receiver = try EventNode(at: proxy.address) { $0.eventTimeout = .milliseconds(500) }
-    receiver.observe()
+    return (
+      proxy, try EventNode(server),
+      try EventNode(at: proxy.address) { $0.eventTimeout = .milliseconds(500) }
+    )
+  }
+
+  @Test(arguments: [LinkMode.everyNode(), EventNode.group])
+  func `D15: a connection that is lost without a notice is replaced`(mode: LinkMode) async throws {
+    let (proxy, sender, receiver) = try nodes()
     await sender.connect(.publishOnly)
-    await receiver.connect(mode)
+    await receiver.receive(mode)
     try await sender.publish("0")
     await receiver.notes.first(1)
     proxy.stall()
@@ -93,10 +98,7 @@ struct `Events over a bad network` {
   @Test func `an ephemeral connection that is lost without a notice says what it has missed`()
     async throws
   {
-    let server = try RedisServer()
-    let proxy = try RedisProxy(server)
-    let sender = try EventNode(server)
-    let receiver = try EventNode(at: proxy.address) { $0.eventTimeout = .milliseconds(500) }
+    let (proxy, sender, receiver) = try nodes()
     receiver.observe()
     await sender.connect(.publishOnly)
     try await sender.publish("0")
@@ -114,8 +116,7 @@ struct `Events over a bad network` {
     let proxy = try RedisProxy(server)
     let sender = try EventNode(at: proxy.address)
     let receiver = try EventNode(server)
-    receiver.observe()
-    await receiver.connect(.everyNode())
+    await receiver.receive(.everyNode())
     await sender.connect(.publishOnly)
     try await sender.publish("0")
     for number in 1...5 {
@@ -146,8 +147,7 @@ struct `Events over a bad network` {
     await slow.notes.first(1)
     #expect(slow.engine.status.unacknowledgedEvents == 1)
     proxy.stall()
-    other.observe()
-    await other.connect(mode)
+    await other.receive(mode)
     // Its renewals do not arrive, and the other node handles the event.
     #expect(await other.notes.first(1) == ["1"])
     // Its acknowledgement arrives behind that of the other node.

@@ -36,9 +36,8 @@ struct `Events over a server that restarts with old data` {
   {
     let proxy = try RedisProxy(server)
     let receiver = try EventNode(at: proxy.address)
-    receiver.observe()
     await sender.connect(.publishOnly)
-    await receiver.connect(.everyNode())
+    await receiver.receive(.everyNode())
     try await publish(0..<5)
     try save()
     try await publish(5..<10)
@@ -92,9 +91,8 @@ struct `Events over a server that restarts with old data` {
 
   @Test func `D15: events that follow the loss at once are posted after its report`() async throws {
     let receiver = try EventNode(server)
-    receiver.observe()
     await sender.connect(.publishOnly)
-    await receiver.connect(.everyNode())
+    await receiver.receive(.everyNode())
     try await publish(0..<3)
     try save()
     try await publish(3..<6)
@@ -110,9 +108,8 @@ struct `Events over a server that restarts with old data` {
     async throws
   {
     let worker = try EventNode(server)
-    worker.observe()
     await sender.connect(.publishOnly)
-    await worker.connect(EventNode.group)
+    await worker.receive(EventNode.group)
     try await publish(0..<3)
     await worker.notes.first(3)
     try save()
@@ -127,9 +124,8 @@ struct `Events over a server that restarts with old data` {
   @Test func `D14: a node of a group reports that positions were given again`() async throws {
     let proxy = try RedisProxy(server)
     let worker = try EventNode(at: proxy.address)
-    worker.observe()
     await sender.connect(.publishOnly)
-    await worker.connect(EventNode.group)
+    await worker.receive(EventNode.group)
     try await publish(0..<3)
     await worker.notes.first(3)
     await worker.acknowledgedAll()
@@ -194,8 +190,7 @@ struct `Events over a server that restarts with old data` {
     #expect(await receiver.notes.first(10) == (0..<10).map { "\($0)" })
     #expect(!receiver.reports.entries.contains { $0.hasSuffix("gap") })
     let heir = try EventNode(server)
-    heir.observe()
-    await heir.connect(EventNode.group)
+    await heir.receive(EventNode.group)
     #expect(await heir.notes.first(5) == (5..<10).map { "\($0)" })
     #expect(!heir.reports.entries.contains { $0.hasSuffix("gap") })
   }

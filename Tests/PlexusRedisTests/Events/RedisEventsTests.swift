@@ -30,8 +30,7 @@ struct `Events over a Redis server` {
     let server = try RedisServer()
     let nodes = [try EventNode(server), try EventNode(server), try EventNode(server)]
     for node in nodes {
-      node.observe()
-      await node.connect(mode)
+      await node.receive(mode)
     }
     let texts = (0..<200).map { "\($0)" }
     for text in texts { try await nodes[0].publish(text) }
@@ -45,9 +44,8 @@ struct `Events over a Redis server` {
   @Test func `D16: no event is lost or appended twice while connections are killed`() async throws {
     let server = try RedisServer()
     let (sender, receiver) = (try EventNode(server), try EventNode(server))
-    receiver.observe()
     await sender.connect(.publishOnly)
-    await receiver.connect(.everyNode())
+    await receiver.receive(.everyNode())
     let isDone = Guarded(false)
     let killing = Task.detached {
       while !isDone.withLock(\.self) {
@@ -82,9 +80,8 @@ struct `Events over a Redis server` {
   {
     let server = try RedisServer()
     let (sender, receiver) = (try EventNode(server), try EventNode(server))
-    receiver.observe()
     await sender.connect(.publishOnly)
-    await receiver.connect(.everyNode())
+    await receiver.receive(.everyNode())
     for round in 0..<20 {
       _ = try RedisShell.run("CLIENT KILL TYPE normal SKIPME yes", on: server)
       try await sender.publish("\(round)")
@@ -141,9 +138,8 @@ struct `Events over a Redis server` {
   @Test func `an ephemeral connection that was broken says what it has missed`() async throws {
     let server = try RedisServer()
     let (sender, receiver) = (try EventNode(server), try EventNode(server))
-    receiver.observe()
     await sender.connect(.publishOnly)
-    await receiver.connect(.ephemeral)
+    await receiver.receive(.ephemeral)
     try await sender.publish("0")
     await receiver.notes.first(1)
     for round in 1..<10 {
@@ -205,9 +201,8 @@ struct `Events over a Redis server` {
   {
     let server = try RedisServer()
     let (sender, receiver) = (try EventNode(server), try EventNode(server))
-    receiver.observe()
     await sender.connect(.publishOnly)
-    await receiver.connect(.ephemeral)
+    await receiver.receive(.ephemeral)
     try await sender.publish("0")
     for _ in 0..<2 { _ = try RedisShell.run("PUBLISH {notes}:channel garbage", on: server) }
     // A position behind which all later messages would be.
@@ -234,8 +229,7 @@ struct `Events over a Redis server` {
     await stuck.connect(EventNode.group)
     try await sender.publish("0")
     await stuck.notes.first(1)
-    other.observe()
-    await other.connect(EventNode.group)
+    await other.receive(EventNode.group)
     try await sender.publish("1", "2")
     #expect(await other.notes.first(2) == ["1", "2"])
     stuck.disconnect()
@@ -246,9 +240,8 @@ struct `Events over a Redis server` {
   @Test func `a new engine continues where a closed one has ended`() async throws {
     let server = try RedisServer()
     let (sender, worker) = (try EventNode(server), try EventNode(server))
-    worker.observe()
     await sender.connect(.publishOnly)
-    await worker.connect(EventNode.group)
+    await worker.receive(EventNode.group)
     try await sender.publish("0", "1")
     await worker.notes.first(2)
     await worker.engine.close()
@@ -266,9 +259,8 @@ struct `Events over a Redis server` {
   @Test func `a message of 64 MB that no node can read harms no later one`() async throws {
     let server = try RedisServer()
     let (sender, worker) = (try EventNode(server), try EventNode(server))
-    worker.observe()
     await sender.connect(.publishOnly)
-    await worker.connect(EventNode.group)
+    await worker.receive(EventNode.group)
     let script = """
       EVAL "redis.call('XADD', '{notes}:stream', '*', 'd', string.rep('x', 67108864))" 0
       """

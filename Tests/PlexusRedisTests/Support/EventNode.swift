@@ -56,6 +56,12 @@ final class EventNode: Sendable {
     if mode != .publishOnly { await reports.contains("connected") }
   }
 
+  /// Adds a handler that records the notes, and connects.
+  func receive(_ mode: LinkMode) async {
+    observe()
+    await connect(mode)
+  }
+
   /// Adds a handler that records the notes.
   func observe(_ all: Log<String>? = nil) {
     bus.observe(Note.self) { [notes, log] note in

@@ -6,9 +6,8 @@ import TestSupport
 /// A server on a port of its own that sends the same bytes to every client, whatever they send, and then hangs up or
 /// stays silent.
 final class ScriptedServer: Sendable {
-  private let listener: Int32
+  private let listener: LoopbackSocket
   private let thread: LoopThread
-  let port: UInt16
 
   /// Starts a server.
   ///
@@ -16,29 +15,12 @@ final class ScriptedServer: Sendable {
   ///   - bytes: The bytes for every client.
   ///   - hangsUp: Whether the connection ends after the bytes; otherwise the client has to end it.
   init(sending bytes: [UInt8], hangsUp: Bool = true) throws {
-    #if canImport(Darwin)
-    let type = SOCK_STREAM
-    #else
-    let type = Int32(SOCK_STREAM.rawValue)
-    #endif
-    let listener = socket(AF_INET, type, 0)
+    let listener = try LoopbackSocket()
+    guard listen(listener.descriptor, 16) == 0 else { throw SystemError(call: "listen") }
     self.listener = listener
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-        bind(listener, pointer, size) == 0 && getsockname(listener, pointer, &size) == 0
-      }
-    }
-    guard listener >= 0, isBound, listen(listener, 16) == 0 else {
-      throw SystemError(call: "listen")
-    }
-    port = UInt16(bigEndian: address.sin_port)
     thread = try LoopThread {
       while true {
-        let client = accept(listener, nil, nil)
+        let client = accept(listener.descriptor, nil, nil)
         guard client >= 0 else { return }
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -58,10 +40,11 @@ final class ScriptedServer: Sendable {
   }
 
   deinit {
-    shutdown(listener, Int32(SHUT_RDWR))
+    shutdown(listener.descriptor, Int32(SHUT_RDWR))
     thread.join()
-    close(listener)
   }
+
+  var port: UInt16 { listener.port }
 
   var address: RedisAddress { .tcp(host: "127.0.0.1", port: port) }
 }

@@ -86,7 +86,7 @@ final class TLSServer: Sendable {
     guard process.terminationStatus == 0 else {
       throw NotStarted(log: String(decoding: log, as: UTF8.self))
     }
-    port = try Self.freePort()
+    port = try LoopbackSocket().port
     server = try RedisServer(
       options: [
         "--tls-port", "\(port)", "--tls-auth-clients", "no", "--tls-cert-file",
@@ -99,26 +99,5 @@ final class TLSServer: Sendable {
 
   deinit {
     try? FileManager.default.removeItem(at: keys)
-  }
-
-  private static func freePort() throws -> UInt16 {
-    #if canImport(Darwin)
-    let type = SOCK_STREAM
-    #else
-    let type = Int32(SOCK_STREAM.rawValue)
-    #endif
-    let descriptor = socket(AF_INET, type, 0)
-    defer { close(descriptor) }
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let status = withUnsafeMutablePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-        bind(descriptor, pointer, size) == 0 && getsockname(descriptor, pointer, &size) == 0
-      }
-    }
-    guard status else { throw NotStarted(log: "There is no free port") }
-    return UInt16(bigEndian: address.sin_port)
   }
 }
