@@ -21,11 +21,24 @@ package final class Locked<Value: Sendable>: @unchecked Sendable {
   // pthread_mutex_t, because the thread sanitizer supports it on every platform.
   @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
   @exclusivity(unchecked) @safe
-  @usableFromInline var value: Value
+  @usableFromInline var content: Content
+
+  /// The value, and a byte that gives one without a size an address of its own: the thread sanitizer would take
+  /// accesses of the object for accesses of the value.
+  @usableFromInline
+  struct Content {
+    @usableFromInline var value: Value
+    @usableFromInline let end: UInt8 = 0
+
+    @inlinable
+    init(value: Value) {
+      self.value = value
+    }
+  }
 
   @inlinable
   package init(_ value: Value) {
-    self.value = value
+    content = Content(value: value)
     unsafe mutex = .allocate(capacity: 1)
     unsafe mutex.initialize(to: pthread_mutex_t())
     let status = unsafe pthread_mutex_init(mutex, nil)
@@ -42,6 +55,6 @@ package final class Locked<Value: Sendable>: @unchecked Sendable {
   package func withLock<Result>(_ body: (inout Value) throws -> Result) rethrows -> Result {
     unsafe pthread_mutex_lock(mutex)
     defer { unsafe pthread_mutex_unlock(mutex) }
-    return try body(&value)
+    return try body(&content.value)
   }
 }

@@ -77,9 +77,8 @@ final class RedisEvents: EventLink {
   private let limit: Int
   /// The state of the connection; `nil` before its first use.
   let health = CurrentValue<EngineHealth?>(nil)
-  /// Held while a connection is made. It has a value because the thread sanitizer takes each access of one without a
-  /// size for an access of its neighbor.
-  private let making = Locked(false)
+  /// Held while a connection is made.
+  private let making = Locked(())
   private let state = Locked(State())
 
   /// - Parameters:
