@@ -74,7 +74,7 @@ public final class RedisServer: Sendable {
     shell.process.currentDirectoryURL = folder
     shell.process.standardInput = shell.input
     shell.process.standardOutput = shell.output
-    try shell.process.run()
+    try ProcessThread.run { [process = shell.process] in try process.run() }
     var line = Data()
     while line.last != UInt8(ascii: "\n"),
       let byte = try shell.output.fileHandleForReading.read(upToCount: 1)
@@ -89,7 +89,7 @@ public final class RedisServer: Sendable {
   public func kill() {
     guard let shell = shell.withLock({ $0.take() }) else { return }
     try? shell.input.fileHandleForWriting.write(contentsOf: Data("\n".utf8))
-    shell.process.waitUntilExit()
+    try? ProcessThread.run { shell.process.waitUntilExit() }
   }
 
   /// Lets the server stand still until ``resume()``: it keeps its connections, and answers nothing.

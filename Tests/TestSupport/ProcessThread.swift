@@ -1,0 +1,42 @@
+import Foundation
+
+/// The thread that starts processes and waits for their end.
+///
+/// Foundation makes a run loop for a thread that does that, and releases it when the thread ends. The thread sanitizer
+/// does not survive this, so this thread never ends.
+enum ProcessThread {
+  private static let pending = Pending()
+
+  private final class Pending: Sendable {
+    let works = Guarded<[@Sendable () -> Void]>([])
+    let change = DispatchSemaphore(value: 0)
+
+    init() {
+      Thread.detachNewThread { [works, change] in
+        while true {
+          change.wait()
+          works.withLock { $0.removeFirst() }()
+        }
+      }
+    }
+  }
+
+  /// Runs a closure on the thread, and waits for its result.
+  static func run<Success: Sendable>(
+    _ body: @escaping @Sendable () throws -> Success
+  ) throws -> Success {
+    let result = Guarded<Result<Success, any Error>?>(nil)
+    let end = DispatchSemaphore(value: 0)
+    pending.works.withLock { works in
+      works.append {
+        let outcome = Result { try body() }
+        result.withLock { $0 = outcome }
+        end.signal()
+      }
+    }
+    pending.change.signal()
+    end.wait()
+    guard let outcome = result.withLock({ $0 }) else { throw CancellationError() }
+    return try outcome.get()
+  }
+}
