@@ -56,12 +56,8 @@ final class Tier: Sendable {
 
     /// Returns a nonce, each time another one.
     mutating func nonce() -> UInt64 {
-      // SplitMix64.
-      nonces &+= 0x9e37_79b9_7f4a_7c15
-      var bits = nonces
-      bits = (bits ^ (bits >> 30)) &* 0xbf58_476d_1ce4_e5b9
-      bits = (bits ^ (bits >> 27)) &* 0x94d0_49bb_1331_11eb
-      return bits ^ (bits >> 31)
+      nonces &+= 1
+      return nonces
     }
   }
 
