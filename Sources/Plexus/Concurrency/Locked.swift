@@ -89,7 +89,10 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
       // Ends the program if there is no memory.
       unsafe storage = .allocate(byteCount: size, alignment: MemoryLayout<Value>.alignment)
     }
-    unsafe (storage + Self.valueOffset).initializeMemory(as: Value.self, to: value)
+    // `initialize` moves the value; `initializeMemory` would copy it.
+    unsafe (storage + Self.valueOffset).bindMemory(to: Value.self, capacity: 1).initialize(
+      to: value
+    )
     let mutex = unsafe storage.initializeMemory(as: pthread_mutex_t.self, to: pthread_mutex_t())
     let status = unsafe pthread_mutex_init(mutex, nil)
     precondition(status == 0, "The system could not initialize a mutex")

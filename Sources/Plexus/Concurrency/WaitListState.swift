@@ -34,18 +34,26 @@ struct WaitListState<Parked: Sendable>: Sendable {
     case left
   }
 
-  private var first = Place.free(next: -1)
+  private var first: Place
   private var others: ContiguousArray<Place> = []
-  private var firstFree: Int32 = 0
+  private var firstFree: Int32
 
   /// The number of callers that have joined and not left.
-  private(set) var count = 0
+  private(set) var count: Int
 
   /// The number of callers that have a place and have not parked yet.
-  private var underWay = 0
+  private var underWay: Int
 
   /// Whether the event has occurred.
   private(set) var isFinished = false
+
+  /// - Parameter hasFirst: Whether a caller has joined, in ``WaitPlace/first``.
+  init(hasFirst: Bool = false) {
+    first = hasFirst ? .taken : .free(next: -1)
+    firstFree = hasFirst ? -1 : 0
+    count = hasFirst ? 1 : 0
+    underWay = count
+  }
 
   /// Whether the event has occurred and every caller has been notified.
   var isOver: Bool { isFinished && underWay == 0 }

@@ -48,19 +48,11 @@ public struct Zipper<each R: Requestable>: Sendable {
   ///   `CancellationError`.
   @inlinable
   public func results() async -> (repeat Result<(each R).Value, any Error>) {
-    var areAvailable = true
-    let immediate = immediateValues(&areAvailable)
-    if areAvailable { return Self.results(of: repeat each immediate) }
-    let zipped = (repeat ZippedRequest(each requests, each immediate))
-    await withTaskGroup(of: Void.self) { group in
-      // Loops over packs have no `where` clause.
-      // swift-format-ignore: UseWhereClausesInForLoops
-      for request in repeat each zipped {
-        guard !request.hasResult else { continue }
-        group.addTask { await request.receive() }
-      }
+    do {
+      return try immediateResults()
+    } catch {
+      return await error.results()
     }
-    return (repeat (each zipped).result)
   }
 
   /// Starts all requests at once and waits until all have succeeded or one has failed.
@@ -69,62 +61,40 @@ public struct Zipper<each R: Requestable>: Sendable {
   /// - Throws: The first error. The other requests are then cancelled.
   @inlinable
   public func values() async throws -> (repeat (each R).Value) {
-    var areAvailable = true
-    let immediate = immediateValues(&areAvailable)
-    if areAvailable {
-      return try Self.values(of: repeat each immediate)
+    do {
+      return try immediateValues()
+    } catch {
+      return try await error.values()
     }
-    let zipped = (repeat ZippedRequest(each requests, each immediate))
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      // Loops over packs have no `where` clause.
-      // swift-format-ignore: UseWhereClausesInForLoops
-      for request in repeat each zipped {
-        guard !request.hasResult else { continue }
-        group.addTask { try await request.receiveValue() }
-      }
-      // Unlike waitForAll(), which would wait for the rest before it throws.
-      for try await _ in group {}
-    }
-    return (repeat try (each zipped).result.get())
   }
 
   // The following functions are not inlined into asynchronous ones, which would allocate the memory for each loop over
   // the requests from the task.
 
-  /// Returns the values that are available without waiting.
+  /// Returns the values if all are available without waiting.
   ///
-  /// - Parameter areAvailable: Set to `false` if a value is missing.
-  /// - Returns: The values; `nil` for each that is missing.
+  /// - Throws: The requests, with the values that are available, if one is missing.
   @inlinable
   @inline(never)
-  func immediateValues(_ areAvailable: inout Bool) -> (repeat (each R).Value?) {
-    (repeat Self.immediateValue(of: each requests, &areAvailable))
+  func immediateValues() throws(PendingRequests<repeat each R>) -> (repeat (each R).Value) {
+    let values = (repeat (each requests).requestImmediately())
+    do {
+      return (repeat try Self.unwrap(each values))
+    } catch {
+      throw PendingRequests(repeat ZippedRequest(each requests, each values))
+    }
   }
 
-  @inlinable
-  static func immediateValue<Request: Requestable>(
-    of request: Request,
-    _ areAvailable: inout Bool
-  ) -> Request.Value? {
-    let value = request.requestImmediately()
-    if value == nil { areAvailable = false }
-    return value
-  }
-
-  /// Returns the values, all of which must be available.
+  /// Returns the results if all values are available without waiting.
+  ///
+  /// - Throws: The requests, with the values that are available, if one is missing.
   @inlinable
   @inline(never)
-  static func values<each Value>(of value: repeat (each Value)?) throws -> (repeat each Value) {
-    (repeat try unwrap(each value))
-  }
-
-  /// Returns the results; all values must be available.
-  @inlinable
-  @inline(never)
-  static func results<each Value>(
-    of value: repeat (each Value)?
-  ) -> (repeat Result<each Value, any Error>) {
-    (repeat Result { try unwrap(each value) })
+  func immediateResults() throws(PendingRequests<repeat each R>) -> (
+    repeat Result<(each R).Value, any Error>
+  ) {
+    let values = try immediateValues()
+    return (repeat .success(each values))
   }
 
   @inlinable
@@ -132,6 +102,47 @@ public struct Zipper<each R: Requestable>: Sendable {
   static func unwrap<Value>(_ value: Value?) throws -> Value {
     guard let value else { throw CancellationError() }
     return value
+  }
+}
+
+/// The requests of a zipper of which not all values are available without waiting.
+@usableFromInline
+final class PendingRequests<each R: Requestable>: Error {
+  private let requests: (repeat ZippedRequest<each R>)
+
+  @usableFromInline
+  init(_ request: repeat ZippedRequest<each R>) {
+    requests = (repeat each request)
+  }
+
+  /// Runs the requests that have no value yet, and waits for all of them.
+  @usableFromInline
+  func results() async -> (repeat Result<(each R).Value, any Error>) {
+    await withTaskGroup(of: Void.self) { group in
+      // Loops over packs have no `where` clause.
+      // swift-format-ignore: UseWhereClausesInForLoops
+      for request in repeat each requests {
+        guard !request.hasResult else { continue }
+        group.addTask { await request.receive() }
+      }
+    }
+    return (repeat (each requests).result)
+  }
+
+  /// Runs the requests that have no value yet, until all have succeeded or one has failed.
+  @usableFromInline
+  func values() async throws -> (repeat (each R).Value) {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      // Loops over packs have no `where` clause.
+      // swift-format-ignore: UseWhereClausesInForLoops
+      for request in repeat each requests {
+        guard !request.hasResult else { continue }
+        group.addTask { try await request.receiveValue() }
+      }
+      // Unlike waitForAll(), which would wait for the rest before it throws.
+      for try await _ in group {}
+    }
+    return (repeat try (each requests).result.get())
   }
 }
 

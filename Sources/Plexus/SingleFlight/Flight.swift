@@ -16,7 +16,7 @@ internal import Synchronization
 @usableFromInline
 class Flight: WaitNode, @unchecked Sendable {
   private struct State {
-    var waiters = WaitListState<ParkedCaller>()
+    var waiters: WaitListState<ParkedCaller>
     /// The outcome, for callers that have joined and not parked when it was set.
     var outcome: Outcome?
     var task: Task<Void, Never>?
@@ -28,11 +28,6 @@ class Flight: WaitNode, @unchecked Sendable {
     var readCopy: Outcome?
     /// Whether the tasks have finished.
     var hasEnded = false
-
-    init(predecessor: WaitNode?, hasCaller: Bool) {
-      self.predecessor = predecessor
-      if hasCaller { _ = waiters.join() }
-    }
   }
 
   private let state: Locked<State>
@@ -91,7 +86,7 @@ class Flight: WaitNode, @unchecked Sendable {
     self.hash = hash
     hasPredecessor = predecessor != nil
     highestPriority = Atomic(priority.rawValue)
-    state = Locked(State(predecessor: predecessor, hasCaller: hasCaller))
+    state = Locked(State(waiters: WaitListState(hasFirst: hasCaller), predecessor: predecessor))
   }
 
   /// Whether the flight begins some time after it was launched, together with others.
@@ -274,17 +269,27 @@ extension Flight {
   @usableFromInline
   final func finish(_ outcome: Outcome) {
     var predecessor: WaitNode?
-    let waiting = state.withLock { state -> WaitListState<ParkedCaller>.Waiting in
-      hasSettled.store(true, ordering: .releasing)
-      predecessor = state.predecessor.take()
-      guard !state.waiters.isFinished else { return .init() }
-      let waiting = state.waiters.finish()
-      hasFinished.store(true, ordering: .releasing)
-      if !state.waiters.isOver { state.outcome = outcome }
-      return waiting
-    }
+    let waiting = state.withLock { deliver(outcome, &$0, &predecessor) }
     waiting.each { $0.resume(outcome) }
     withExtendedLifetime(predecessor) {}
+  }
+
+  /// Marks the outcome as delivered.
+  ///
+  /// - Returns: The callers to resume, with no lock held.
+  @inline(__always)
+  private final func deliver(
+    _ outcome: Outcome,
+    _ state: inout State,
+    _ predecessor: inout WaitNode?
+  ) -> WaitListState<ParkedCaller>.Waiting {
+    hasSettled.store(true, ordering: .releasing)
+    predecessor = state.predecessor.take()
+    guard !state.waiters.isFinished else { return .init() }
+    let waiting = state.waiters.finish()
+    hasFinished.store(true, ordering: .releasing)
+    if !state.waiters.isOver { state.outcome = outcome }
+    return waiting
   }
 }
 
@@ -399,12 +404,20 @@ extension Flight {
     batch?.leave()
   }
 
-  /// Marks the tasks of the flight as finished, and its outcome as known.
+  /// Marks the outcome as known, before it is stored where any task can see it.
+  @usableFromInline
+  final func noteOutcome() {
+    hasSettled.store(true, ordering: .releasing)
+  }
+
+  /// Marks the tasks of the flight as finished, and delivers the outcome to every caller, unless they have an earlier
+  /// one.
   ///
+  /// - Parameter outcome: The outcome; `nil` if no caller waits for this flight itself.
   /// - Returns: The fetch of several keys that it was part of, which must be notified.
   @usableFromInline
   @discardableResult
-  final func end() -> BulkFlight? {
+  final func end(with outcome: Outcome? = nil) -> BulkFlight? {
     let previous = previous.take()
     // What is taken out is released with no lock held.
     var task: Task<Void, Never>?
@@ -412,17 +425,23 @@ extension Flight {
     var readCopy: Outcome?
     var predecessor: WaitNode?
     var batch: BulkFlight?
+    var waiting = WaitListState<ParkedCaller>.Waiting()
     let isCancelled = state.withLock { state in
       state.hasEnded = true
-      hasSettled.store(true, ordering: .releasing)
       task = state.task.take()
-      swap(&otherTasks, &state.otherTasks)
+      if !state.otherTasks.isEmpty { swap(&otherTasks, &state.otherTasks) }
       readCopy = state.readCopy.take()
-      predecessor = state.predecessor.take()
       batch = state.batch.take()
+      if let outcome {
+        waiting = deliver(outcome, &state, &predecessor)
+      } else {
+        hasSettled.store(true, ordering: .releasing)
+        predecessor = state.predecessor.take()
+      }
       // A later cancellation finds no batch to notify.
       return hasBeenCancelled.load(ordering: .relaxed)
     }
+    if let outcome { waiting.each { $0.resume(outcome) } }
     withExtendedLifetime((previous, task, otherTasks, readCopy, predecessor)) {}
     return isCancelled ? nil : batch
   }

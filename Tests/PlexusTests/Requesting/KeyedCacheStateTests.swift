@@ -59,9 +59,10 @@ import Testing
       fetch: KeyedCache.fetch { (key: Int) in key }
     )
     let flight = KeyFlight(7, source: cache.source, hash: cache.hasher.hash(7), priority: .none)
-    try await cache.attempts(of: flight) { flight, _ in
+    _ = try await cache.attempts(of: flight) { flight, _ in
       clock.advance(by: .seconds(1))
       if isCancelled { flight.cancel() }
+      return ValueOutcome(7)
     }
     cache.shards.withLock(hash: flight.hash) { $0.countTime(of: flight) }
     #expect(cache.currentStatistics.fetchTime == (isCancelled ? .zero : .seconds(1)))

@@ -281,9 +281,11 @@ extension KeyedCache {
       countTime(of: batch)
       for flight in flights { flight.duration = batch.duration }
     }
-    return try await attempts(of: batch) { batch, _ in
-      try await WaitScope.local.withValue(batch) { try await bulkFetch(keys) }
+    let outcome = try await attempts(of: batch) { batch, _ in
+      ValueOutcome(try await WaitScope.local.withValue(batch) { try await bulkFetch(keys) })
     }
+    // The attempts return what the closure above has made.
+    return unsafe unsafeDowncast(outcome, to: ValueOutcome<BulkValues<Key, Value>>.self).value
   }
 
   /// Returns the outcome of one key of a fetch.

@@ -377,10 +377,11 @@ extension CacheEngine {
 
   /// Runs attempts until one succeeds, as often as the policy allows.
   @usableFromInline
-  final func attempts<Result: Sendable>(
+  @inline(__always)
+  final func attempts(
     of flight: Flight,
-    _ attempt: @escaping @concurrent @Sendable (Flight, Int) async throws -> Result
-  ) async throws -> Result {
+    _ attempt: @escaping Operations.Fetch
+  ) async throws -> Outcome {
     let start = stopwatch.now()
     defer { flight.duration = .nanoseconds(max(0, stopwatch.now().subtractingSaturating(start))) }
     return try await RetryLoop(engine: self, flight: flight).run(attempt)

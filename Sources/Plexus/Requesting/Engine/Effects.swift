@@ -82,10 +82,14 @@ struct Effects: ~Copyable, Sendable {
   /// - Returns: The flights to launch.
   @inlinable
   consuming func performWithoutLaunching(in engine: CacheEngine) -> [Flight] {
-    let launched = launched.array
-    self.launched = FlightList()
+    if launched.isEmpty {
+      perform(in: engine)
+      return []
+    }
+    let flights = launched.array
+    launched = FlightList()
     perform(in: engine)
-    return launched
+    return flights
   }
 
   @usableFromInline

@@ -14,7 +14,7 @@ extension KeyedCache {
     countsFailure: Bool = true,
     isBulk: Bool = false
   ) -> [Flight] {
-    let batch = flight.end()
+    flight.noteOutcome()
     let now = time.now()
     let key = key(of: flight)
     if outcome.isNew {
@@ -84,9 +84,8 @@ extension KeyedCache {
     }
     let launched = effects.performWithoutLaunching(in: self)
     if link != nil { endWatch(of: flight) }
-    flight.finish(answer)
-    // Only now, because it can cancel the task that this runs in.
-    batch?.leave()
+    // The batch last, because it can cancel the task that this runs in.
+    flight.end(with: answer)?.leave()
     withExtendedLifetime((old, details)) {}
     withExtendedLifetime(evicted) {}
     return launched

@@ -203,7 +203,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   /// - Throws: The error of the fetch; a `CancellationError` if the caller's task is cancelled and
   ///   would have to wait; ``MultiplexerError/recursiveRequest(chain:)``.
   @inlinable
-  @inline(never)
+  @inline(__always)
   func settle(
     _ key: Key,
     hash: UInt64,
@@ -300,8 +300,14 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       self.scope = scope
       self.isBulk = isBulk
       self.now = now
-      priority = .current
-      isCancelled = Task.isCancelled
+      // One access to the current task for both.
+      var task: (priority: PriorityLevel, isCancelled: Bool)?
+      unsafe withUnsafeCurrentTask { current in
+        guard let current = unsafe current else { return }
+        task = unsafe (PriorityLevel(current.priority), current.isCancelled)
+      }
+      priority = task?.priority ?? .current
+      isCancelled = task?.isCancelled ?? false
     }
   }
 

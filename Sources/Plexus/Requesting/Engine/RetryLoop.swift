@@ -9,12 +9,10 @@ struct RetryLoop: Sendable {
   /// cancelled, and when the origin asks for a longer wait than the policy accepts.
   ///
   /// - Parameter attempt: The fetch; it is given the flight and the number of the attempt, beginning with 1.
-  /// - Returns: The result of the first successful attempt.
+  /// - Returns: The outcome of the first successful attempt.
   /// - Throws: The error of the last attempt.
   @inline(__always)
-  func run<Result: Sendable>(
-    _ attempt: @escaping @concurrent @Sendable (Flight, Int) async throws -> Result
-  ) async throws -> Result {
+  func run(_ attempt: @escaping CacheEngine.Operations.Fetch) async throws -> Outcome {
     var number = 1
     while true {
       if flight.isCancelled { throw CancellationError() }
@@ -62,12 +60,12 @@ struct RetryLoop: Sendable {
   }
 
   /// Runs one attempt within its time limit, even if it ignores cancellation.
-  private func limited<Result: Sendable>(
+  private func limited(
     to timeout: Duration,
-    _ attempt: @escaping @concurrent @Sendable (Flight, Int) async throws -> Result,
+    _ attempt: @escaping CacheEngine.Operations.Fetch,
     _ number: Int
-  ) async throws -> Result {
-    let first = OneShot<Swift.Result<Result, any Error>>()
+  ) async throws -> Outcome {
+    let first = OneShot<Result<Outcome, any Error>>()
     let timer = engine.clock.timer(timeout) {
       first.set(.failure(MultiplexerError.fetchTimedOut(after: timeout)))
     }

@@ -7,7 +7,7 @@ struct GhostList: Sendable {
 
   /// The hashes by turn; a hash that was removed or added again stays here with an outdated turn.
   private(set) var order = Ring<Ghost>()
-  private var turns: [UInt64: UInt32] = [:]
+  private var turns = KeyTable<UInt64, UInt32>()
   private var lastTurn: UInt32 = 0
 
   init() {}
@@ -18,7 +18,11 @@ struct GhostList: Sendable {
   /// Adds a hash as the newest one.
   mutating func append(_ hash: UInt64) {
     lastTurn &+= 1
-    turns[hash] = lastTurn
+    if let index = turns.index(of: hash, hash: hash) {
+      turns.entries[index].element = lastTurn
+    } else {
+      _ = turns.insert(lastTurn, for: hash, hash: hash)
+    }
     order.append(Ghost(hash: hash, turn: lastTurn))
     if order.count > 2 * turns.count + 64 { compact() }
   }
@@ -27,7 +31,9 @@ struct GhostList: Sendable {
   ///
   /// - Returns: Whether it was there.
   mutating func remove(_ hash: UInt64) -> Bool {
-    turns.removeValue(forKey: hash) != nil
+    guard let index = turns.index(of: hash, hash: hash) else { return false }
+    _ = turns.remove(at: index)
+    return true
   }
 
   /// Removes the oldest hash.
@@ -35,18 +41,23 @@ struct GhostList: Sendable {
   /// - Returns: Whether there was one.
   mutating func removeOldest() -> Bool {
     while let oldest = order.popFirst() {
-      if turns[oldest.hash] == oldest.turn {
-        turns[oldest.hash] = nil
-        return true
-      }
+      guard let index = index(of: oldest) else { continue }
+      _ = turns.remove(at: index)
+      return true
     }
     return false
+  }
+
+  /// Returns the index of a ghost among the turns, unless it is outdated.
+  private func index(of ghost: Ghost) -> Int? {
+    turns.index(of: ghost.hash, hash: ghost.hash)
+      .flatMap { turns.entries[$0].element == ghost.turn ? $0 : nil }
   }
 
   private mutating func compact() {
     var rest = Ring<Ghost>()
     while let next = order.popFirst() {
-      if turns[next.hash] == next.turn { rest.append(next) }
+      if index(of: next) != nil { rest.append(next) }
     }
     order = rest
   }

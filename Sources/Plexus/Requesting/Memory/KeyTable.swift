@@ -84,9 +84,9 @@ struct KeyTable<Key: Hashable & Sendable, Element: Sendable>: Sendable {
     if index != last {
       let moved = slot(of: last)
       slots[moved] = content(hash: entries[last].hash, index: index)
-      entries.swapAt(index, last)
     }
-    let removed = entries.removeLast()
+    var removed = entries.removeLast()
+    if index != last { swap(&removed, &entries[index]) }
     if slots.count > 64, entries.count * 8 < slots.count {
       rebuild(slotCount: slots.count / 4)
     }

@@ -209,9 +209,9 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// - Returns: The old value, to be released with no lock held.
   @inlinable
   mutating func setValue(_ value: Value?, at index: Int, isEdit: Bool = false) -> Value? {
-    let old = keys.entries[index].element.value
-    valueCount &+= (value == nil ? 0 : 1) &- (old == nil ? 0 : 1)
-    keys.entries[index].element.value = value
+    valueCount &+= (value == nil ? 0 : 1) &- (hasValue(index) ? 1 : 0)
+    var old = value
+    swap(&old, &keys.entries[index].element.value)
     if !isEdit, hasEdits { noteChange(of: index) }
     return old
   }
