@@ -19,7 +19,9 @@ final class LeaseRenewal: Sendable {
     leases.withLock { $0.subtract(removed) }
   }
 
-  /// Renews the leases now. Lost leases are not renewed again.
+  /// Renews the leases now.
+  ///
+  /// Lost leases are not renewed again.
   func renew() async throws {
     let current = leases.withLock { Array($0) }
     guard !current.isEmpty else { return }
