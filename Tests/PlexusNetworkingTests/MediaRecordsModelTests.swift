@@ -9,7 +9,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// Records of files, and the holds that keep files within the limit.
+/// Records of files, and the pins that keep files within the limit.
 @Suite(.fewAtOnce) struct `The folder of a media loader` {
   private let folder = MediaTestFolder()
   private let name = String(repeating: "0", count: 64)
@@ -91,7 +91,7 @@ import FoundationNetworking
     struct Failed: Error {}
     let media = MediaFolder(root: folder.url)
     let limit = DiskLimit(bytes: 10, folder: media)
-    var (hold, _): (DiskLimit.Hold?, FileProperties) = try limit.hold(name) {
+    var (pin, _): (FilePin?, FileProperties) = try limit.pin(name) {
       try store("abc", in: media)
     }
     for number in 0..<20 {
@@ -102,10 +102,10 @@ import FoundationNetworking
     // Another process has stored it, so that it does not count here.
     let unknown = String(repeating: "3", count: 64)
     _ = try store("abc", unknown, in: media)
-    #expect(throws: Failed.self) { try limit.hold(unknown) { throw Failed() } }
+    #expect(throws: Failed.self) { try limit.pin(unknown) { throw Failed() } }
     #expect(media.properties(of: unknown) != nil)
-    hold.map(limit.list)
-    hold = nil
+    pin.map(limit.list)
+    pin = nil
     #expect(media.properties(of: name) != nil, "It was handed out last")
     for number in 0..<20 {
       let other = String(repeating: "2", count: 63) + String(number, radix: 36)

@@ -1,16 +1,6 @@
 // @unchecked Sendable: `value` is accessed only by the thread that has set `isRunning` under the lock, until it
 // resets it under the lock. Run-time exclusivity checks are therefore unnecessary, too.
 
-#if canImport(Darwin)
-public import Darwin
-#elseif canImport(Glibc)
-public import Glibc
-#elseif canImport(Musl)
-public import Musl
-#elseif canImport(Android)
-public import Android
-#endif
-
 /// A queue that the calling threads drain, with a value that only the draining thread accesses.
 ///
 /// A caller that finds the queue idle processes its own item immediately, and then items that other threads
@@ -200,35 +190,6 @@ final class DrainQueue<Item: Sendable, Value>: @unchecked Sendable {
   @usableFromInline
   func now() -> Nanoseconds {
     time?() ?? monotonicNanoseconds()
-  }
-}
-
-/// The identity of a running thread.
-@usableFromInline
-struct ThreadID: Hashable, Sendable {
-  /// The identifier, or zero for no thread.
-  @usableFromInline let rawValue: UInt
-
-  /// Creates the identity of no thread.
-  @inlinable
-  init() {
-    rawValue = 0
-  }
-
-  @inlinable
-  init(rawValue: UInt) {
-    self.rawValue = rawValue
-  }
-
-  /// The current thread.
-  @inlinable static var current: ThreadID {
-    #if canImport(Glibc)
-    ThreadID(rawValue: UInt(pthread_self()))
-    #elseif canImport(Android)
-    ThreadID(rawValue: UInt(bitPattern: Int(pthread_self())))
-    #else
-    unsafe ThreadID(rawValue: UInt(bitPattern: pthread_self()))
-    #endif
   }
 }
 

@@ -35,18 +35,11 @@ struct TimeSource: Sendable {
     guard let clock else { return coarseNanoseconds() }
     return clock.nanoseconds()
   }
-}
 
-/// A source of the exact time since some moment, for durations; the clock of the system is read without a call of it.
-struct Stopwatch: Sendable {
-  private let clock: (any ErasedClock)?
-
-  /// - Parameter time: A source of the time of the same clock.
-  init(_ time: TimeSource) {
-    clock = time.clock
-  }
-
-  func now() -> Nanoseconds {
+  /// Returns the exact time since some moment, to measure durations.
+  ///
+  /// The clock of the system is read without a call of it. Its readings are not comparable with those of ``now()``.
+  func exactNow() -> Nanoseconds {
     clock?.nanoseconds() ?? continuousNanoseconds()
   }
 }

@@ -85,5 +85,17 @@ public struct CacheEntry<Value: Sendable>: Sendable {
   }
 }
 
+extension CacheEntry {
+  /// Creates the entry of a copy that has some age at some time.
+  init(_ copy: ValueOutcome<Value>, age: Duration, at time: Duration) {
+    self.init(
+      value: copy.value,
+      storedAt: time - age,
+      validator: copy.validator,
+      directives: copy.terms.directives
+    )
+  }
+}
+
 extension CacheEntry: Equatable where Value: Equatable {}
 extension CacheEntry: Hashable where Value: Hashable {}

@@ -49,7 +49,7 @@ public final actor MuxRepository {
 
     init(_ member: any RepositoryMember) {
       self.member = member
-      copies = (member as? any CopyKeeper)?.copies
+      copies = (member as? any CacheMember)?.copies
       name = member.name
     }
   }
@@ -57,7 +57,7 @@ public final actor MuxRepository {
   private struct Registry: Sendable {
     var entries: [ObjectIdentifier: Entry] = [:]
     /// The entries of released members, whose stored copies may still exist.
-    var released: [StoredCopiesID: Entry] = [:]
+    var released: [CacherID: Entry] = [:]
     /// The number of entries at which released members are removed.
     var limit = 64
   }
@@ -164,7 +164,7 @@ public final actor MuxRepository {
       try await clearAll()
     case .here:
       let members = members()
-      let shared = members.compactMap { $0 as? any SharedMember }.filter(\.isShared)
+      let shared = members.compactMap { $0 as? any CacheMember }.filter(\.isShared)
       for member in shared { member.forgetHere() }
       let ids = Set(shared.map { ObjectIdentifier($0) })
       let released = registry.withLock { $0.released.filter { $0.value.copies?.isShared != true } }
@@ -178,7 +178,7 @@ public final actor MuxRepository {
         failures = error.failures
       }
       failures += await Self.ask(members) {
-        try await ($0 as? any SharedMember)?.removeEverywhere()
+        try await ($0 as? any CacheMember)?.removeEverywhere()
       }
       guard failures.isEmpty else { throw MuxRepositoryError(failures: failures) }
     }
@@ -186,9 +186,9 @@ public final actor MuxRepository {
 
   private nonisolated func clear(
     _ members: [any RepositoryMember],
-    released: [StoredCopiesID: Entry]
+    released: [CacherID: Entry]
   ) async throws(MuxRepositoryError) {
-    let keepers = members.compactMap { $0 as? any CopyKeeper }
+    let keepers = members.compactMap { $0 as? any CacheMember }
     // Members can share a cacher: until all are done, one may still write what another has removed.
     for keeper in keepers { keeper.withholdCopies() }
     defer { for keeper in keepers { keeper.releaseCopies() } }
@@ -239,7 +239,7 @@ public final actor MuxRepository {
     case .here:
       var others: [any RepositoryMember] = []
       for member in members {
-        if let shared = member as? any SharedMember, shared.isShared {
+        if let shared = member as? any CacheMember, shared.isShared {
           shared.forgetHere(tags: tags)
         } else {
           others.append(member)
@@ -254,7 +254,7 @@ public final actor MuxRepository {
         failures = error.failures
       }
       failures += await Self.ask(members) {
-        try await ($0 as? any SharedMember)?.removeEverywhere(tags: tags)
+        try await ($0 as? any CacheMember)?.removeEverywhere(tags: tags)
       }
       guard failures.isEmpty else { throw MuxRepositoryError(failures: failures) }
     }
@@ -272,12 +272,12 @@ public final actor MuxRepository {
 
   /// Removes the stored copies of members that were released.
   private nonisolated static func removeCopies(
-    _ entries: [StoredCopiesID: Entry]
-  ) async -> [StoredCopiesID: MuxRepositoryError.Failure] {
+    _ entries: [CacherID: Entry]
+  ) async -> [CacherID: MuxRepositoryError.Failure] {
     let tasks = entries.compactMapValues { entry in
       entry.copies.map { copies in Task.detached { try await copies.removeAll() } }
     }
-    var failures: [StoredCopiesID: MuxRepositoryError.Failure] = [:]
+    var failures: [CacherID: MuxRepositoryError.Failure] = [:]
     for (id, task) in tasks {
       guard case .failure(let error) = await task.result else { continue }
       failures[id] = MuxRepositoryError.Failure(id: entries[id]?.name ?? "", error: error)

@@ -1,5 +1,3 @@
-// @unchecked Sendable: an identity holds a `Sendable` value in an `AnyHashable`, which does not show that.
-
 /// A cache that a ``MuxRepository`` clears together with others.
 ///
 /// Multiplexers and maps do not conform: they are registered directly. Conform your own cache.
@@ -97,78 +95,4 @@ extension RepositoryMember {
 
   /// The default: there are no stored copies.
   public nonisolated func removeStored() async throws {}
-}
-
-/// A member with stored copies that others may share.
-protocol CopyKeeper: AnyObject, Sendable {
-  /// Disables the use of stored copies, except copies that this member itself is about to write.
-  func withholdCopies()
-
-  /// Ends the effect of one call of ``withholdCopies()``.
-  func releaseCopies()
-
-  /// The stored copies, if there is a cacher.
-  var copies: (any StoredCopies)? { get }
-}
-
-/// The stored copies of a member, which can be removed after its release.
-protocol StoredCopies: AnyObject, Sendable {
-  /// An id that is equal for equal copies, as far as that can be determined.
-  var id: StoredCopiesID { get }
-
-  /// Whether other processes share them.
-  var isShared: Bool { get }
-
-  /// Removes the copies.
-  func removeAll() async throws
-}
-
-/// A cacher, and the part of its entries that belongs to one member.
-struct StoredCopiesID: Hashable, @unchecked Sendable {
-  private let cacher: AnyHashable
-  private let part: String?
-
-  init(_ cacher: any Cacher, part: String?, owner: AnyObject) {
-    // Other values cannot be compared, so that each counts as a separate cacher.
-    self.cacher =
-      CacherID(cacher).map { AnyHashable($0) } ?? AnyHashable(ObjectIdentifier(owner))
-    self.part = part
-  }
-}
-
-extension Storage: StoredCopies {
-  var id: StoredCopiesID {
-    StoredCopiesID(cacher, part: onlyName ?? prefix, owner: self)
-  }
-
-  var isShared: Bool { link != nil }
-
-  func removeAll() async throws {
-    try await remove(count: 1) {
-      try await self.calls.run(.removal) { try await self.removeAllEntries() }
-    }
-  }
-}
-
-extension KeyedCache: CopyKeeper {
-  func withholdCopies() {
-    shards.withEachLock { $0.extras?.pendingWrites?.readBlocks += 1 }
-  }
-
-  var copies: (any StoredCopies)? { storage }
-
-  func releaseCopies() {
-    shards.withEachLock { $0.extras?.pendingWrites?.readBlocks -= 1 }
-  }
-}
-
-extension KeyedCache: RepositoryMember {
-  @usableFromInline var name: String { source.name }
-
-  @usableFromInline var statistics: CacheStatistics? { currentStatistics }
-
-  @usableFromInline
-  func removeStored() async throws {
-    try await removeStored(named: nil)
-  }
 }

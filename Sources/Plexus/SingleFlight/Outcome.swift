@@ -61,6 +61,9 @@ class Outcome: @unchecked Sendable {
   /// Whether the value is new, so that the cacher cannot contain it yet.
   @usableFromInline final var isNew: Bool { kind == .value || kind == .transient }
 
+  /// Whether an older stored copy must not replace the value.
+  @usableFromInline final var removesCopy: Bool { kind == .transient && !isOutdated }
+
   /// Returns whether a failed fetch can be answered with this value.
   @usableFromInline
   final func allowsFallback(_ grounds: ValueTerms.FallbackGrounds, at now: Nanoseconds) -> Bool {

@@ -9,16 +9,16 @@ where Base.Element: Sendable {
   /// The error type of the base sequence.
   public typealias Failure = Base.Failure
 
-  let timed: TimedBase<Base, DebounceState>
+  let makeSource: @Sendable () -> TimedSource<Base, DebounceState>
 
   /// Creates an iterator, which starts a new iteration of the base sequence at its first `next()`.
   public func makeAsyncIterator() -> Iterator {
-    Iterator(timed: timed.makeIterator())
+    Iterator(timed: TimedSource.Iterator(makeSource()))
   }
 
   /// The iterator of a debounced sequence.
   public struct Iterator: AsyncIteratorProtocol {
-    fileprivate var timed: TimedIterator<Base, DebounceState>
+    fileprivate var timed: TimedSource<Base, DebounceState>.Iterator
 
     /// Waits for the next element that is followed by a quiet period.
     ///
@@ -80,6 +80,6 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
     clock: any Clock<Duration> = ContinuousClock()
   ) -> DebouncedSequence<Self> {
     let schedule = DebounceState(delay: delay, maximumDelay: maximumDelay, leading: leading)
-    return DebouncedSequence(timed: TimedBase(base: self, schedule: schedule, clock: clock))
+    return DebouncedSequence { TimedSource(self, schedule, clock: clock) }
   }
 }

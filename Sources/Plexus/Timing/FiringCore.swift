@@ -108,8 +108,7 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
     var awaited: ActionRun?
     change { state, change in
       if state.schedule.expire(at: change.now) { state.fire(&change) }
-      let isInside = state.actions.current?.id == ActionContext.run
-      awaited = isInside ? nil : state.actions.last?.ticket
+      awaited = state.actions.last?.ticket
     }
     await awaited?.wait()
   }
@@ -183,9 +182,7 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
   private func runActions(_ first: UInt64) async {
     var id: UInt64? = first
     while let run = id, let (action, value, ticket) = begin(run) {
-      await WaitScope.local.withValue(ticket) {
-        await ActionContext.$run.withValue(run) { await action(value) }
-      }
+      await WaitScope.local.withValue(ticket) { await action(value) }
       id = end(run)
     }
   }
@@ -213,9 +210,4 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
     withExtendedLifetime(garbage) {}
     return next
   }
-}
-
-/// The run of an action that the current task belongs to.
-enum ActionContext {
-  @TaskLocal static var run: UInt64 = 0
 }

@@ -9,16 +9,16 @@ where Base.Element: Sendable {
   /// The error type of the base sequence.
   public typealias Failure = Base.Failure
 
-  let timed: TimedBase<Base, ThrottleState>
+  let makeSource: @Sendable () -> TimedSource<Base, ThrottleState>
 
   /// Creates an iterator, which starts a new iteration of the base sequence at its first `next()`.
   public func makeAsyncIterator() -> Iterator {
-    Iterator(timed: timed.makeIterator())
+    Iterator(timed: TimedSource.Iterator(makeSource()))
   }
 
   /// The iterator of a throttled sequence.
   public struct Iterator: AsyncIteratorProtocol {
-    fileprivate var timed: TimedIterator<Base, ThrottleState>
+    fileprivate var timed: TimedSource<Base, ThrottleState>.Iterator
 
     /// Waits for the next emitted element.
     ///
@@ -82,6 +82,6 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
     clock: any Clock<Duration> = ContinuousClock()
   ) -> ThrottledSequence<Self> {
     let schedule = ThrottleState(interval: interval, leading: leading, trailing: trailing)
-    return ThrottledSequence(timed: TimedBase(base: self, schedule: schedule, clock: clock))
+    return ThrottledSequence { TimedSource(self, schedule, clock: clock) }
   }
 }

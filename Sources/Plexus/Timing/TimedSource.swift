@@ -83,45 +83,34 @@ where Base.Element: Sendable {
   }
 }
 
-/// The stored properties of a debounced or throttled sequence.
-struct TimedBase<Base: AsyncSequence & Sendable, Schedule: FiringSchedule>: Sendable
-where Base.Element: Sendable {
-  let base: Base
-  let schedule: Schedule
-  let clock: any Clock<Duration>
+extension TimedSource {
+  /// The iterator of a debounced or throttled sequence.
+  struct Iterator {
+    private let source: TimedSource
+    private var elements: Subscription<Base.Element>.Iterator
 
-  func makeIterator() -> TimedIterator<Base, Schedule> {
-    TimedIterator(TimedSource(base, schedule, clock: clock))
-  }
-}
-
-/// The iterator of a debounced or throttled sequence.
-struct TimedIterator<Base: AsyncSequence & Sendable, Schedule: FiringSchedule>
-where Base.Element: Sendable {
-  private let feed: TimedSource<Base, Schedule>
-  private var elements: Subscription<Base.Element>.Iterator
-
-  init(_ feed: TimedSource<Base, Schedule>) {
-    self.feed = feed
-    elements = feed.subscription().makeAsyncIterator()
-  }
-
-  /// Returns the next element, or `nil` at the end or if the calling task is cancelled.
-  mutating func next(
-    isolation actor: isolated (any Actor)?
-  ) async throws(Base.Failure) -> Base.Element? {
-    if !Task.isCancelled {
-      feed.start()
-      if let element = await elements.next(isolation: actor) { return element }
+    init(_ source: TimedSource) {
+      self.source = source
+      elements = source.subscription().makeAsyncIterator()
     }
-    guard !Task.isCancelled else {
-      feed.cancel()
+
+    /// Returns the next element, or `nil` at the end or if the calling task is cancelled.
+    mutating func next(
+      isolation actor: isolated (any Actor)?
+    ) async throws(Base.Failure) -> Base.Element? {
+      if !Task.isCancelled {
+        source.start()
+        if let element = await elements.next(isolation: actor) { return element }
+      }
+      guard !Task.isCancelled else {
+        source.cancel()
+        return nil
+      }
+      if let failure = source.takeFailure() { throw failure }
       return nil
     }
-    if let failure = feed.takeFailure() { throw failure }
-    return nil
   }
 }
 
 @available(*, unavailable)
-extension TimedIterator: Sendable {}
+extension TimedSource.Iterator: Sendable {}

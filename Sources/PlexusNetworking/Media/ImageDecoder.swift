@@ -100,18 +100,18 @@ final class ImageDecoder<Image: Sendable>: Sendable {
   /// - Throws: ``DecodingFailure`` if the file cannot be decoded.
   private func decoded(_ entry: MediaEntry) async throws -> DecodedImage<Image> {
     do {
-      let held = try await media.held(entry, isForOthers: true)
-      defer { withExtendedLifetime(held) {} }
+      let pinned = try await media.pinned(entry, isForOthers: true)
+      defer { withExtendedLifetime(pinned) {} }
       return try await DecodeTurn.run(at: gate, for: entry.item.key) {
         // Files of loaders are never changed; others may be, and what is mapped must not get shorter.
         let data = try Data(
-          contentsOf: held.file,
-          options: held.store == nil ? [] : .mappedIfSafe
+          contentsOf: pinned.file,
+          options: pinned.store == nil ? [] : .mappedIfSafe
         )
-        let record = usesType ? media.core.record(of: held, entry) : nil
+        let record = usesType ? media.core.record(of: pinned, entry) : nil
         return try await decoded(
           data,
-          MediaResponse(url: entry.url, file: held.file, type: record?.type)
+          MediaResponse(url: entry.url, file: pinned.file, type: record?.type)
         )
       }
     } catch is StorageFailure {

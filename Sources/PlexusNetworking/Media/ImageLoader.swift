@@ -330,7 +330,7 @@ extension ImageLoader {
     }
     // The request of another caller was rejected, which says nothing about this one.
     do {
-      _ = try await media.held(MediaEntry(item), isForOthers: true)
+      _ = try await media.pinned(MediaEntry(item), isForOthers: true)
     } catch is StorageFailure {
       // It is decoded from memory.
     }

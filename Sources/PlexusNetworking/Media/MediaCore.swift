@@ -87,34 +87,34 @@ final class MediaCore: Sendable {
     return nil
   }
 
-  /// Returns the file of an entry if it is there, and a hold that keeps it there.
-  func held(_ entry: MediaEntry) async -> MediaStore.HeldFile? {
+  /// Returns the file of an entry if it is there, and a pin that keeps it there.
+  func pinned(_ entry: MediaEntry) async -> MediaStore.PinnedFile? {
     if entry.url.isFileURL {
       return Self.properties(ofFileAt: entry.url).map {
-        MediaStore.HeldFile(file: entry.url, properties: $0, store: nil, hold: nil)
+        MediaStore.PinnedFile(file: entry.url, properties: $0, store: nil, pin: nil)
       }
     }
     for store in readableStores {
-      if let held = await store.held(entry.name) { return held }
+      if let pinned = await store.pinned(entry.name) { return pinned }
     }
     return nil
   }
 
   /// Returns the file of an entry after its download, if it is there.
-  func held(_ entry: MediaEntry, after download: MediaDownload) async -> MediaStore.HeldFile? {
-    if case .file(let held) = download, held.store?.has(entry.name) == true { return held }
-    return await held(entry)
+  func pinned(_ entry: MediaEntry, after download: MediaDownload) async -> MediaStore.PinnedFile? {
+    if case .file(let pinned) = download, pinned.store?.has(entry.name) == true { return pinned }
+    return await pinned(entry)
   }
 
   /// Returns the record of a file, if there is one.
-  func record(of held: MediaStore.HeldFile, _ entry: MediaEntry) -> MediaRecord? {
-    held.store?.folder.record(of: entry.name, held.properties.version)
+  func record(of pinned: MediaStore.PinnedFile, _ entry: MediaEntry) -> MediaRecord? {
+    pinned.store?.folder.record(of: entry.name, pinned.properties.version)
   }
 
   /// Whether a file has to be confirmed by its server.
-  func isStale(_ held: MediaStore.HeldFile, _ entry: MediaEntry) -> Bool {
-    guard revalidates, held.store != nil else { return false }
-    return record(of: held, entry).map { $0.staleFrom <= MediaFolder.now } ?? true
+  func isStale(_ pinned: MediaStore.PinnedFile, _ entry: MediaEntry) -> Bool {
+    guard revalidates, pinned.store != nil else { return false }
+    return record(of: pinned, entry).map { $0.staleFrom <= MediaFolder.now } ?? true
   }
 
   private static func properties(ofFileAt url: URL) -> FileProperties? {
@@ -196,7 +196,7 @@ final class MediaCore: Sendable {
     defer { progress.finish(report, for: entry.item.key) }
     await store.sweepParts()
     switch flight.kind {
-    case .load: if let held = await held(entry) { return .file(held) }
+    case .load: if let pinned = await pinned(entry) { return .file(pinned) }
     case .reload: for part in store.folder.removeParts(of: entry.name) { store.releasePart(part) }
     case .revalidate, .memory: break
     }
@@ -262,7 +262,7 @@ final class MediaCore: Sendable {
     let (progress, gate) = (progress, gate)
     let changes = Locked<[Int]>([])
     defer { for change in changes.withLock({ $0 }) { gate.removeChange(change, of: key) } }
-    let known = flight.kind == .revalidate ? await held(entry) : nil
+    let known = flight.kind == .revalidate ? await pinned(entry) : nil
     let record = known.flatMap { self.record(of: $0, entry) }
     let store = flight.kind == .revalidate ? nil : stores.first
     let writer = PartWriter(
@@ -290,11 +290,11 @@ final class MediaCore: Sendable {
         else { return .superseded }
         return .file(known)
       case .file(let part, let store):
-        let held = try keep(part, in: store, ticket, trail, writer.field)
+        let pinned = try keep(part, in: store, ticket, trail, writer.field)
         writer.close(after: nil, keepsPart: false)
-        guard let held else { return .superseded }
-        store.list(held)
-        return .file(held)
+        guard let pinned else { return .superseded }
+        store.list(pinned)
+        return .file(pinned)
       }
     } catch {
       let isRemoved = verdict(ticket) == .removed
@@ -333,7 +333,7 @@ final class MediaCore: Sendable {
     _ ticket: MediaRevisions.Ticket,
     _ trail: HTTPTrail,
     _ field: (String) -> String?
-  ) throws -> MediaStore.HeldFile? {
+  ) throws -> MediaStore.PinnedFile? {
     guard let properties = part.properties else { throw PartOutdated() }
     let record = MediaRecord(
       version: properties.version,
@@ -350,9 +350,9 @@ final class MediaCore: Sendable {
         part.remove()
         return nil
       case .current:
-        let held: MediaStore.HeldFile
+        let pinned: MediaStore.PinnedFile
         do {
-          held = try store.complete(part, named: ticket.name, properties)
+          pinned = try store.complete(part, named: ticket.name, properties)
         } catch let error as POSIXError where error.code == .ENOENT {
           // The system, or another process, has removed the folder meanwhile.
           throw PartOutdated()
@@ -364,7 +364,7 @@ final class MediaCore: Sendable {
         if store === spare, clearing.spareFolder == nil {
           clearing.spareFolder = SpareFolder(locking: spare.folder.root)
         }
-        return held
+        return pinned
       }
     }
   }
@@ -375,7 +375,7 @@ final class MediaCore: Sendable {
   ///
   /// - Returns: Whether it is still the file of its name.
   private func renewRecord(
-    of file: MediaStore.HeldFile,
+    of file: MediaStore.PinnedFile,
     named name: String,
     _ ticket: MediaRevisions.Ticket,
     _ trail: HTTPTrail,

@@ -39,10 +39,10 @@ final class MediaDigests: Sendable {
   ///
   /// A file of a file URL belongs to others, who can change it, so that it is read each time.
   @concurrent
-  func digest(of held: MediaStore.HeldFile, named name: String) async throws -> String {
-    guard let store = held.store else { return try Self.digest(of: held.file) }
+  func digest(of pinned: MediaStore.PinnedFile, named name: String) async throws -> String {
+    guard let store = pinned.store else { return try Self.digest(of: pinned.file) }
     return try await map.request(
-      Key(name: name, version: held.properties.version, folder: store.folder)
+      Key(name: name, version: pinned.properties.version, folder: store.folder)
     )
   }
 

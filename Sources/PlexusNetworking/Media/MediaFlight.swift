@@ -43,8 +43,8 @@ struct RejectedRequest: Error {
 
 /// The result of a download.
 enum MediaDownload: Sendable {
-  /// The file, with a hold: the byte limit cannot remove it before its callers have it.
-  case file(MediaStore.HeldFile)
+  /// The file, with a pin: the byte limit cannot remove it before its callers have it.
+  case file(MediaStore.PinnedFile)
   /// The bytes, which are not stored.
   case memory(UnstoredFile)
   /// There is the file of a download that began later.

@@ -191,7 +191,7 @@ public final actor MediaLoader {
   /// - Throws: A ``MediaError``, an ``HTTPStatusError``, the transport's error, or the system's if the file
   ///   cannot be written; a `CancellationError` if the calling task is cancelled while it waits.
   public nonisolated func request(_ request: MediaRequest) async throws -> URL {
-    try await heldOrSystemError(MediaEntry(request)).file
+    try await pinnedOrSystemError(MediaEntry(request)).file
   }
 
   /// Returns the local file of a request if its bytes have a digest.
@@ -207,14 +207,14 @@ public final actor MediaLoader {
   ///   ``request(_:)-(MediaRequest)`` throws.
   public nonisolated func request(_ request: MediaRequest, sha256: String) async throws -> URL {
     let entry = MediaEntry(request)
-    let held = try await heldOrSystemError(entry)
-    defer { withExtendedLifetime(held) {} }
-    let found = try await digests.digest(of: held, named: entry.name)
+    let pinned = try await pinnedOrSystemError(entry)
+    defer { withExtendedLifetime(pinned) {} }
+    let found = try await digests.digest(of: pinned, named: entry.name)
     guard found == sha256.lowercased() else {
       try? await core.remove(entry)
       throw MediaError.wrongChecksum(expected: sha256, found: found)
     }
-    return held.file
+    return pinned.file
   }
 
   /// Calls a closure with the local file of a request, which the byte limit does not remove before the closure
@@ -229,9 +229,9 @@ public final actor MediaLoader {
     for request: MediaRequest,
     _ body: @concurrent @Sendable (URL) async throws -> Result
   ) async throws -> Result {
-    let held = try await heldOrSystemError(MediaEntry(request))
-    defer { withExtendedLifetime(held) {} }
-    return try await body(held.file)
+    let pinned = try await pinnedOrSystemError(MediaEntry(request))
+    defer { withExtendedLifetime(pinned) {} }
+    return try await body(pinned.file)
   }
 
   /// A request as a value, for instance for a `Zipper`; it keeps the loader alive.
@@ -282,13 +282,13 @@ public final actor MediaLoader {
   @discardableResult
   public nonisolated func reload(_ request: MediaRequest) async throws -> URL {
     let entry = MediaEntry(request)
-    guard entry.url.isHTTP else { return try await heldOrSystemError(entry).file }
+    guard entry.url.isHTTP else { return try await pinnedOrSystemError(entry).file }
     let flight = core.flight(entry, .reload)
     do {
       // A download that began before does not count.
       let result = try await perform(flight, by: flights.refresh(flight))
-      guard let held = await core.held(entry, after: result) else { throw MediaError.cleared }
-      return held.file
+      guard let pinned = await core.pinned(entry, after: result) else { throw MediaError.cleared }
+      return pinned.file
     } catch let failure as StorageFailure {
       throw failure.error
     }
@@ -342,41 +342,41 @@ public final actor MediaLoader {
 // MARK: - Downloads
 
 extension MediaLoader {
-  /// Returns the file of an entry and a hold on it; a failure to write is thrown as the system's error.
-  private nonisolated func heldOrSystemError(
+  /// Returns the file of an entry and a pin of it; a failure to write is thrown as the system's error.
+  private nonisolated func pinnedOrSystemError(
     _ entry: MediaEntry
-  ) async throws -> MediaStore.HeldFile {
+  ) async throws -> MediaStore.PinnedFile {
     do {
-      return try await held(entry)
+      return try await pinned(entry)
     } catch let failure as StorageFailure {
       throw failure.error
     }
   }
 
-  /// Returns the file of an entry and a hold on it, after downloading or revalidating it if that is necessary.
+  /// Returns the file of an entry and a pin of it, after downloading or revalidating it if that is necessary.
   ///
   /// - Parameters:
   ///   - entry: The file.
   ///   - isForOthers: Whether the gate has been told already how urgent the file is.
-  /// - Returns: The file and the hold.
+  /// - Returns: The file and the pin.
   /// - Throws: ``StorageFailure`` if no disk can be written.
-  nonisolated func held(
+  nonisolated func pinned(
     _ entry: MediaEntry,
     isForOthers: Bool = false
-  ) async throws -> MediaStore.HeldFile {
+  ) async throws -> MediaStore.PinnedFile {
     guard core.allows(entry.url) else {
       throw MediaError.unsupportedScheme(entry.url)
     }
     let flight = core.flight(entry)
-    if let held = await core.held(entry) {
-      guard core.isStale(held, entry) else { return held }
-      return try await revalidated(held, entry, isForOthers)
+    if let pinned = await core.pinned(entry) {
+      guard core.isStale(pinned, entry) else { return pinned }
+      return try await revalidated(pinned, entry, isForOthers)
     }
     guard !entry.url.isFileURL else { throw MediaError.noSuchFile(entry.url) }
     // The system or another process can remove a file that was just stored: then it is downloaded once more.
     for _ in 0..<3 {
       let result = try await perform(flight, isForOthers)
-      if let held = await core.held(entry, after: result) { return held }
+      if let pinned = await core.pinned(entry, after: result) { return pinned }
       // Callers from before a removal do not bring the file back.
       guard core.isCurrent(flight) else { break }
     }
@@ -393,10 +393,10 @@ extension MediaLoader {
 
   /// Returns the file after the server was asked whether it has changed.
   private nonisolated func revalidated(
-    _ held: MediaStore.HeldFile,
+    _ pinned: MediaStore.PinnedFile,
     _ entry: MediaEntry,
     _ isForOthers: Bool
-  ) async throws -> MediaStore.HeldFile {
+  ) async throws -> MediaStore.PinnedFile {
     let result: MediaDownload
     do {
       result = try await perform(core.flight(entry, .revalidate), isForOthers)
@@ -407,11 +407,11 @@ extension MediaLoader {
       let isFailure =
         (error as? HTTPStatusError)?.isOriginFailure
         ?? (error as? any ConnectivityFailure)?.isConnectivityFailure ?? (error is StorageFailure)
-      guard isFailure, core.record(of: held, entry)?.mustRevalidate != true else { throw error }
-      return held
+      guard isFailure, core.record(of: pinned, entry)?.mustRevalidate != true else { throw error }
+      return pinned
     }
-    guard let held = await core.held(entry, after: result) else { throw MediaError.cleared }
-    return held
+    guard let pinned = await core.pinned(entry, after: result) else { throw MediaError.cleared }
+    return pinned
   }
 
   /// Joins or starts a download; a rejection of the request of another caller does not count.
@@ -448,7 +448,7 @@ extension MediaLoader {
   ) -> PrefetchQueue.Work {
     PrefetchQueue.Work(of: core) { item in
       let entry = MediaEntry(item)
-      guard entry.url.isHTTP, await core.held(entry) == nil else { return }
+      guard entry.url.isHTTP, await core.pinned(entry) == nil else { return }
       _ = try? await flights.request(core.flight(entry))
     }
   }

@@ -4,13 +4,13 @@ internal import Plexus
 /// The files of a loader in one folder, within its limit.
 final class MediaStore: Sendable {
   /// An existing file.
-  struct HeldFile: Sendable {
+  struct PinnedFile: Sendable {
     let file: URL
     let properties: FileProperties
     /// The store of the file; `nil` if it is used in place.
     let store: MediaStore?
-    /// The hold that keeps the file there, if there is a limit.
-    let hold: DiskLimit.Hold?
+    /// The pin that keeps the file there, if there is a limit.
+    let pin: FilePin?
   }
 
   let folder: MediaFolder
@@ -79,23 +79,23 @@ final class MediaStore: Sendable {
   }
 
   /// Returns the file of a name if it is there, and keeps it there.
-  func held(_ name: String) async -> HeldFile? {
-    var hold: DiskLimit.Hold?
+  func pinned(_ name: String) async -> PinnedFile? {
+    var pin: FilePin?
     if let limit {
       await prepare()
-      hold = await limit.hold(name)
+      pin = await limit.pin(name)
       guard let properties = properties(of: name) else { return nil }
       // Another process may have stored it.
-      hold = hold ?? limit.insert(name, length: Int(properties.length))
+      pin = pin ?? limit.insert(name, length: Int(properties.length))
     }
-    // It may have been removed until it was held.
+    // It may have been removed until it was pinned.
     guard let properties = properties(of: name) else { return nil }
     folder.touch(name, properties)
-    return HeldFile(
+    return PinnedFile(
       file: folder.file(named: name),
       properties: properties,
       store: self,
-      hold: hold
+      pin: pin
     )
   }
 
@@ -113,27 +113,27 @@ final class MediaStore: Sendable {
     _ part: PartFile,
     named name: String,
     _ properties: FileProperties
-  ) throws -> HeldFile {
-    var hold: DiskLimit.Hold?
+  ) throws -> PinnedFile {
+    var pin: FilePin?
     if let limit {
-      (hold, _) = try limit.hold(name) {
+      (pin, _) = try limit.pin(name) {
         try folder.complete(part, named: name)
         return properties
       }
     } else {
       try folder.complete(part, named: name)
     }
-    return HeldFile(
+    return PinnedFile(
       file: folder.file(named: name),
       properties: properties,
       store: self,
-      hold: hold
+      pin: pin
     )
   }
 
   /// Counts a file that is complete.
-  func list(_ file: HeldFile) {
-    if let hold = file.hold { limit?.list(hold) }
+  func list(_ file: PinnedFile) {
+    if let pin = file.pin { limit?.list(pin) }
   }
 
   /// Whether a file of this store is still there.
@@ -142,7 +142,7 @@ final class MediaStore: Sendable {
   /// Counts a part that is written, or that has been left, for so many bytes.
   ///
   /// - Returns: What keeps the limit from removing it.
-  func reserve(_ part: PartFile, bytes: Int64) -> DiskLimit.Hold? {
+  func reserve(_ part: PartFile, bytes: Int64) -> FilePin? {
     limit?.insert(MediaFolder.name(of: part), length: Int(clamping: bytes), isHandedOut: false)
   }
 

@@ -41,7 +41,7 @@ final class PartWriter: HTTPReceiver {
     var total: Int64?
     /// The bytes that the part counts for, and what keeps the limit from removing it.
     var reservation: Int64 = -1
-    var hold: DiskLimit.Hold?
+    var pin: FilePin?
     var fields: [String: String] = [:]
     /// Whether there is an answer to the request.
     var hasBegun = false
@@ -116,7 +116,7 @@ final class PartWriter: HTTPReceiver {
     let coding = field("Content-Encoding")?.lowercased() ?? "identity"
     let length = coding == "identity" ? field("Content-Length").flatMap { Int64($0) } : nil
     var replaced: PartFile?
-    let old = try state.withLock { state -> DiskLimit.Hold? in
+    let old = try state.withLock { state -> FilePin? in
       guard !state.isClosed else { throw CancellationError() }
       switch response.statusCode {
       case 206 where state.offset > 0:
@@ -157,7 +157,7 @@ final class PartWriter: HTTPReceiver {
   }
 
   func receive(_ bytes: Data) throws {
-    let (old, isFile) = try state.withLock { state -> (DiskLimit.Hold?, Bool) in
+    let (old, isFile) = try state.withLock { state -> (FilePin?, Bool) in
       guard !state.isClosed, state.hasBegun, !state.isNotModified else { throw CancellationError() }
       if state.rejection != nil {
         let room = BodyCollector.errorBytes - state.explanation.count
@@ -216,7 +216,7 @@ final class PartWriter: HTTPReceiver {
   /// After an error, the part stays if it is wanted and can be continued; otherwise it is removed. On a full
   /// disk it would only be in the way.
   func close(after error: (any Error)?, keepsPart: Bool) {
-    let (part, store, hold, isLeft, offset) = state.withLock { state in
+    let (part, store, pin, isLeft, offset) = state.withLock { state in
       state.isClosed = true
       let isOfNoUse =
         error is HTTPStatusError || error is PartOutdated || error is MediaError
@@ -224,7 +224,7 @@ final class PartWriter: HTTPReceiver {
       let isLeft = error != nil && keepsPart && !isOfNoUse
       if error != nil && !isLeft { state.part?.remove() }
       let store = state.store < stores.count ? stores[state.store] : nil
-      return (state.part.take(), store, state.hold.take(), isLeft, state.offset)
+      return (state.part.take(), store, state.pin.take(), isLeft, state.offset)
     }
     if let part, let store {
       if isLeft {
@@ -233,7 +233,7 @@ final class PartWriter: HTTPReceiver {
         store.release(part)
       }
     }
-    withExtendedLifetime((part, hold)) {}
+    withExtendedLifetime((part, pin)) {}
   }
 
   // MARK: - Storage
@@ -260,14 +260,14 @@ final class PartWriter: HTTPReceiver {
 
   /// Counts the bytes of the part towards the limit: all that are announced, or a little more than there are.
   ///
-  /// - Returns: The hold before, which must not be released with the lock.
-  private func reserve(_ state: inout State) -> DiskLimit.Hold? {
+  /// - Returns: The pin before, which must not be released with the lock.
+  private func reserve(_ state: inout State) -> FilePin? {
     guard let part = state.part, state.offset > state.reservation || state.reservation < 0 else {
       return nil
     }
     state.reservation = state.total ?? state.offset + Self.reservationStep
-    let old = state.hold
-    state.hold = stores[state.store].reserve(part, bytes: state.reservation)
+    let old = state.pin
+    state.pin = stores[state.store].reserve(part, bytes: state.reservation)
     return old
   }
 

@@ -81,7 +81,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     case .nothing(let previous):
       return .missing(previous: previous.flatMap { entry($0) })
     case .granted(let lease, let previous):
-      space.hold([lease])
+      space.leases.begin([lease])
       return .granted(FetchLease(lease), previous: previous.flatMap { entry($0) })
     case .busy(let version, let remaining, let previous):
       return .busy(
@@ -146,7 +146,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   func fill(_ entry: CacheEntry<Value>, under lease: FetchLease) async throws -> SharedFill {
     let lease = TierLease(lease)
     // Regardless of the result, the lease is no longer used.
-    space.drop([lease])
+    space.leases.end([lease])
     let tags = entry.tags.map(\.name)
     switch try await space.tier.fill(try payload(entry), under: lease, tags: tags) {
     case .stored: return .stored
@@ -157,7 +157,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
 
   func release(_ leases: [FetchLease], because failure: SharedFailure?) async {
     let leases = leases.map { TierLease($0) }
-    space.drop(leases)
+    space.leases.end(leases)
     let payload = failure.flatMap { failure in
       try? RedisCoding.encoder.encode(
         FailurePayload(

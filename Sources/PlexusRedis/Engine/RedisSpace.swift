@@ -5,7 +5,6 @@ internal import PlexusSupport
 final class RedisSpace: Sendable {
   private struct State: Sendable {
     var handlers: [@Sendable (SharedChange) -> Void] = []
-    var leases: Set<TierLease> = []
     /// The mark: copies from before it are not trusted.
     var acknowledged: TierMark?
   }
@@ -13,6 +12,7 @@ final class RedisSpace: Sendable {
   let tier: Tier
   let trust = NearTrust()
   let acknowledgements = Bell()
+  let leases: LeaseRenewal
   private let nearLease: Duration
   /// Requests a heartbeat of the engine soon.
   private let hurry: @Sendable () -> Void
@@ -20,6 +20,7 @@ final class RedisSpace: Sendable {
 
   init(_ tier: Tier, nearLease: Duration, hurry: @escaping @Sendable () -> Void) {
     self.tier = tier
+    leases = LeaseRenewal(tier)
     self.nearLease = nearLease
     self.hurry = hurry
   }
@@ -53,7 +54,7 @@ final class RedisSpace: Sendable {
 
   // MARK: - Heartbeat
 
-  /// Sends a heartbeat to the server, and extends the trust by its answer.
+  /// Sends a heartbeat to the server, extends the trust by its answer, and renews the leases.
   func beat() async throws {
     // The heartbeat is repeated if the mark has changed: it is acknowledged once older copies are no longer trusted.
     // Even if heartbeats overtake each other, the newest mark is acknowledged in the end.
@@ -71,32 +72,14 @@ final class RedisSpace: Sendable {
         if state.acknowledged.map({ mark.isNewer(than: $0) }) ?? true { state.acknowledged = mark }
       }
     }
-    let leases = state.withLock { Array($0.leases) }
-    guard !leases.isEmpty else { return }
-    let lost = try await tier.renew(leases)
-    state.withLock { $0.leases.subtract(lost) }
+    try await leases.renew()
   }
 
   /// Ends the trust, and releases the leases and the registration.
   func leave() async {
     trust.end()
-    let leases = state.withLock { state in
-      defer { state.leases = [] }
-      return Array(state.leases)
-    }
-    try? await tier.release(leases, because: nil)
+    await leases.releaseAll()
     try? await tier.leave()
-  }
-
-  // MARK: - Leases
-
-  /// Renews leases until they are released.
-  func hold(_ leases: [TierLease]) {
-    state.withLock { $0.leases.formUnion(leases) }
-  }
-
-  func drop(_ leases: [TierLease]) {
-    state.withLock { $0.leases.subtract(leases) }
   }
 
   // MARK: - Removals

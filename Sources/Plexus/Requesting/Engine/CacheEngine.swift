@@ -78,8 +78,6 @@ class CacheEngine: @unchecked Sendable {
   private final let timeToLive: Nanoseconds
   @usableFromInline final let time: TimeSource
   final let clock: any Clock<Duration>
-  /// Measures the durations of fetches: a tick of the coarse clock would be too long.
-  private final let stopwatch: Stopwatch
   final let operations: Operations
   private final let batching: BatchRules?
   private final let batchWindow: BatchWindow?
@@ -112,7 +110,6 @@ class CacheEngine: @unchecked Sendable {
     let times = [policy.timeToLive, policy.timeToIdle ?? .zero, policy.refreshAhead]
     let isShort = times.contains { $0 > .zero && $0 < .milliseconds(200) }
     time = TimeSource(clock, isExact: isShort)
-    stopwatch = Stopwatch(time)
     // The sum with a reading of the clock must not overflow.
     refreshAhead = min(max(Nanoseconds(saturating: policy.refreshAhead), 0), .max / 4)
   }
@@ -382,8 +379,9 @@ extension CacheEngine {
     of flight: Flight,
     _ attempt: @escaping Operations.Fetch
   ) async throws -> Outcome {
-    let start = stopwatch.now()
-    defer { flight.duration = .nanoseconds(max(0, stopwatch.now().subtractingSaturating(start))) }
+    // A tick of the coarse clock would be too long for the duration of a fetch.
+    let start = time.exactNow()
+    defer { flight.duration = .nanoseconds(max(0, time.exactNow().subtractingSaturating(start))) }
     return try await RetryLoop(engine: self, flight: flight).run(attempt)
   }
 

@@ -87,7 +87,7 @@ extension KeyedCache {
     var details: [EntryDetails.Box] = []
     var lives: [LiveFetching<Key, Value>] = []
     shards.withEachLock { shard in
-      lives += shard.extras?.lives.entries.map(\.element.fetching) ?? []
+      lives += shard.extras?.lives.entries.map(\.element) ?? []
       shard.extras?.pendingWrites?.refreshAll(at: wallClockTime())
       for index in shard.keys.entries.indices {
         if !shard[index].state.hasNoDetails { details.append(shard[index].state.box) }

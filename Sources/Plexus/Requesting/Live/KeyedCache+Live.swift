@@ -38,31 +38,28 @@ extension KeyedCache {
       let extras = shard.makeExtras()
       let index =
         extras.lives.index(of: key, hash: hash)
-        ?? extras.lives.insert(LiveKey(fetching: new), for: key, hash: hash)
-      extras.lives.entries[index].element.users += 1
+        ?? extras.lives.insert(new, for: key, hash: hash)
+      let live = extras.lives.entries[index].element
+      live.addUser()
       // It is not evicted, and does not count towards the capacity.
       if let index = shard.keys.index(of: key, hash: hash) {
         shard.extras?.eviction?.discard(index)
       }
-      return extras.lives.entries[index].element.fetching
+      return live
     }
   }
 
   private func endLife(_ live: LiveFetching<Key, Value>, of key: Key, hash: UInt64) {
     let (removed, value) = shards.withLock(hash: hash) { shard in
       guard let extras = shard.extras else {
-        return (KeyTable<Key, LiveKey<Key, Value>>.Entry?.none, Value?.none)
+        return (KeyTable<Key, LiveFetching<Key, Value>>.Entry?.none, Value?.none)
       }
       let index =
         key == key
         ? extras.lives.index(of: key, hash: hash)
         // Such a key cannot be looked up.
-        : extras.lives.entries.firstIndex { $0.element.fetching === live }
-      guard let index else {
-        return (KeyTable<Key, LiveKey<Key, Value>>.Entry?.none, Value?.none)
-      }
-      extras.lives.entries[index].element.users -= 1
-      guard extras.lives.entries[index].element.users == 0 else { return (nil, nil) }
+        : extras.lives.entries.firstIndex { $0.element === live }
+      guard let index, live.removeUser() else { return (nil, nil) }
       return (extras.lives.remove(at: index), shard.value(of: key, hash: hash))
     }
     guard removed != nil, let value, capacityIsLimited else { return }
@@ -132,90 +129,4 @@ extension KeyedCache {
 
   /// The clock with which deadlines of values are awaited.
   var liveClock: any ErasedClock { time.clock ?? clock.erased() }
-}
-
-extension Multiplexer {
-  /// Registers a live subscriber, which receives the current state of the value and then every change.
-  ///
-  /// The subscriber keeps the value up to date: the value is fetched if it is missing, after a refresh, and for the
-  /// given reasons. For details, see ``Refetching``.
-  ///
-  /// ```swift
-  /// let weather = Multiplexer(policy: CachePolicy(timeToLive: .seconds(60))) { "sunny" }
-  /// for await state in weather.subscribe(refetching: .whenStale) {
-  ///   print(state.value ?? "?")
-  ///   if state.value != nil { break }
-  /// }
-  /// ```
-  ///
-  /// - Parameters:
-  ///   - refetching: The reasons to fetch.
-  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
-  public nonisolated func subscribe(
-    refetching: Refetching,
-    bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
-  ) -> AsyncStream<LoadState<Value>> {
-    AsyncStream(subscription(refetching: refetching, bufferingPolicy: bufferingPolicy))
-  }
-
-  /// Registers a live subscriber, which receives the current state of the value and then every change.
-  ///
-  /// For details, see ``subscribe(refetching:bufferingPolicy:)``.
-  ///
-  /// - Parameters:
-  ///   - refetching: The reasons to fetch.
-  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
-  public nonisolated func subscription(
-    refetching: Refetching,
-    bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
-  ) -> Subscription<LoadState<Value>> {
-    cache.liveSubscription(
-      to: SingleKey(),
-      hash: 0,
-      of: self,
-      refetching: refetching,
-      bufferingPolicy: bufferingPolicy
-    )
-  }
-}
-
-extension MultiplexerMap.Entry {
-  /// Registers a live subscriber, which receives the current state of the value and then every change.
-  ///
-  /// For details, see ``Multiplexer/subscribe(refetching:bufferingPolicy:)``. A key with a live subscription is not
-  /// evicted, and does not count towards the capacity.
-  ///
-  /// - Parameters:
-  ///   - refetching: The reasons to fetch.
-  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The stream. Dropping it or cancelling the task that iterates it ends the subscription.
-  public func subscribe(
-    refetching: Refetching,
-    bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
-  ) -> AsyncStream<LoadState<Value>> {
-    AsyncStream(subscription(refetching: refetching, bufferingPolicy: bufferingPolicy))
-  }
-
-  /// Registers a live subscriber, which receives the current state of the value and then every change.
-  ///
-  /// For details, see ``subscribe(refetching:bufferingPolicy:)``.
-  ///
-  /// - Parameters:
-  ///   - refetching: The reasons to fetch.
-  ///   - bufferingPolicy: The policy for elements that the subscriber has not read yet.
-  /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
-  public func subscription(
-    refetching: Refetching,
-    bufferingPolicy: BufferingPolicy<LoadState<Value>> = .bufferingNewest(1)
-  ) -> Subscription<LoadState<Value>> {
-    cache.liveSubscription(
-      to: key,
-      hash: hash,
-      of: self,
-      refetching: refetching,
-      bufferingPolicy: bufferingPolicy
-    )
-  }
 }

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// Keeps the value of one key up to date while it has live subscriptions.
 ///
 /// It does not keep the cache alive. Its lock is acquired before that of a shard, never the other way round.
@@ -23,11 +25,25 @@ final class LiveFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let hash: UInt64
   private weak let cache: KeyedCache<Key, Value>?
   private let state = Locked(State())
+  /// The number of live subscriptions, counted under the lock of the shard.
+  private let users = Atomic<Int>(0)
 
   init(_ key: Key, hash: UInt64, in cache: KeyedCache<Key, Value>) {
     self.key = key
     self.hash = hash
     self.cache = cache
+  }
+
+  /// Counts a live subscription; called under the lock of the shard.
+  func addUser() {
+    users.add(1, ordering: .relaxed)
+  }
+
+  /// Ends the counting of a live subscription; called under the lock of the shard.
+  ///
+  /// - Returns: Whether it was the last one.
+  func removeUser() -> Bool {
+    users.subtract(1, ordering: .relaxed).newValue == 0
   }
 
   /// Adds a live subscription.

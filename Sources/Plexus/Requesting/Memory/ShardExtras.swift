@@ -15,7 +15,7 @@ final class ShardExtras<Key: Hashable & Sendable, Value: Sendable>: @unchecked S
   @usableFromInline var hubs = KeyTable<Key, Hub>()
   /// The keys that are kept up to date.
   @exclusivity(unchecked) @safe
-  @usableFromInline var lives = KeyTable<Key, LiveKey<Key, Value>>()
+  @usableFromInline var lives = KeyTable<Key, LiveFetching<Key, Value>>()
   /// The values that are being updated.
   @exclusivity(unchecked) @safe
   @usableFromInline var edits = KeyTable<Key, Edits>()

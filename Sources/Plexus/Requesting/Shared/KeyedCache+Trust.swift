@@ -1,7 +1,5 @@
 // Unsafe: the trust is read at every hit without reference counting. The link of the cache keeps it.
 
-// MARK: - Trust
-
 extension KeyedCache {
   /// Returns whether copies in memory are used without a look in the shared tier.
   ///
@@ -57,10 +55,16 @@ extension KeyedCache {
   /// Marks the value of a key: it is used again once it has been looked up.
   func distrust(_ key: Key, hash: UInt64) {
     let live = shards.withLock(hash: hash) { shard -> LiveFetching<Key, Value>? in
-      shard.distrust(key, hash)
+      markValue(of: key, hash: hash, in: &shard)
       return shard.live(key, hash)
     }
     live?.confirm()
+  }
+
+  /// Marks the value of a key, if there is one.
+  private func markValue(of key: Key, hash: UInt64, in shard: inout Shard<Key, Value>) {
+    guard let index = shard.keys.index(of: key, hash: hash), shard.hasValue(index) else { return }
+    shard[index].state.distrust()
   }
 
   /// Marks all values, and detaches all flights: their results are only for their current callers.
@@ -68,7 +72,7 @@ extension KeyedCache {
     var effects = makeEffects()
     var lives: [LiveFetching<Key, Value>] = []
     shards.withEachLock { shard in
-      lives += shard.extras?.lives.entries.map(\.element.fetching) ?? []
+      lives += shard.extras?.lives.entries.map(\.element) ?? []
       // From the end, because a removal moves the last entry.
       for index in shard.keys.entries.indices.reversed() {
         distrust(index, &shard, &effects)
@@ -113,114 +117,6 @@ extension KeyedCache {
   func endWatch(of flight: Flight) {
     guard let link, link.end(flight) else { return }
     let key = key(of: flight)
-    shards.withLock(hash: flight.hash) { $0.distrust(key, flight.hash) }
-  }
-}
-
-extension Shard {
-  /// Marks the value of a key, if there is one.
-  fileprivate mutating func distrust(_ key: Key, _ hash: UInt64) {
-    guard let index = keys.index(of: key, hash: hash), hasValue(index) else { return }
-    self[index].state.distrust()
-  }
-}
-
-// MARK: - Debts
-
-extension KeyedCache {
-  /// Marks the values of some keys as changed at their origin, also in the shared tier.
-  @usableFromInline
-  @inline(never)
-  func outdateShared(_ names: [String]) {
-    link?.withDebts { $0.outdate(names) }
-    share()
-  }
-
-  /// Marks all values as changed at their origin, and in the shared tier the values of the known keys.
-  func outdateAllShared() {
-    guard let link else { return }
-    let names = link.knownKeys.map(\.name)
-    let now = time.now()
-    link.withDebts { debts in
-      debts.outdate(names)
-      debts.goAhead(at: now)
-    }
-    share()
-  }
-
-  /// Enqueues the pending writes, removals and refreshes of the shared tier.
-  @usableFromInline
-  func share() {
-    guard let link, let storage, link.schedule() else { return }
-    storage.queue.add { [self] in
-      link.begin()
-      _ = await payDebts(link, storage)
-    }
-  }
-
-  /// Pays the debts, in the queue of the storage.
-  private func payDebts(
-    _ link: SharedLink<Key, Value>,
-    _ storage: Storage<Key, Value>
-  ) async -> Bool {
-    let report = await synchronize(storage, flushing: true)
-    guard report.hasRemoved, report.failedWrites.isEmpty else { return false }
-    do {
-      try await storage.calls.run(.removal) { try await link.payTagRemovals() }
-      try await storage.calls.run(.write) { try await link.payOutdates() }
-      return true
-    } catch {
-      return false
-    }
-  }
-
-  /// Removes the entries with one of some tags from the shared tier.
-  ///
-  /// - Throws: The error because of which entries can remain. The removal is repeated before such an entry is used.
-  @usableFromInline
-  func removeSharedTags() async throws {
-    guard let link, let storage else { return }
-    let failure = Locked<(any Error)?>(nil)
-    let turn = storage.queue.add { [self] in
-      do {
-        try await storage.calls.run(.removal) { try await link.payTagRemovals() }
-      } catch {
-        noteCacherError([:], error)
-        failure.withLock { $0 = error }
-      }
-    }
-    guard !storage.queue.isCurrent else { return }
-    await turn.value
-    if let error = failure.withLock({ $0 }) { throw error }
-  }
-
-  /// Pays the debts that concern some keys, if there are any.
-  ///
-  /// - Returns: Whether the entries of these keys can be used and stored.
-  func settleDebts(
-    of names: [(name: String, flight: Flight)],
-    _ link: SharedLink<Key, Value>,
-    _ storage: Storage<Key, Value>
-  ) async -> Bool {
-    let isOwing: @Sendable () -> Bool = { [self] in
-      let (hasOutdates, tags) = link.withDebts { debts in
-        (debts.hasOutdates(of: names.lazy.map(\.name)), debts.owedTags)
-      }
-      if hasOutdates { return true }
-      return names.contains { name, flight in
-        let key = key(of: flight)
-        if !tags.isEmpty, let tagging, tagging(key).contains(where: { tags[$0] != nil }) {
-          return true
-        }
-        return shards.withLock(hash: flight.hash) { shard in
-          shard.extras?.pendingWrites?.owes(key, hash: flight.hash, name: name) ?? false
-        }
-      }
-    }
-    guard isOwing() else { return true }
-    // A fetch that is part of a call of the cacher would wait for itself.
-    guard !storage.queue.isCurrent else { return false }
-    await storage.queue.add { [self] in _ = await payDebts(link, storage) }.value
-    return !isOwing()
+    shards.withLock(hash: flight.hash) { markValue(of: key, hash: flight.hash, in: &$0) }
   }
 }

@@ -1,5 +1,3 @@
-// @unchecked Sendable: an identity holds a `Sendable` value in an `AnyHashable`, which does not show that.
-
 internal import Synchronization
 
 /// The removals from one cacher by all caches of this process.
@@ -8,7 +6,7 @@ internal import Synchronization
 /// ones from those of other processes, also when several caches share a cacher and are cleared together.
 final class RemovalLedger: Sendable {
   private let queue = SerialQueue()
-  private let removals = Locked(OwnRemovals())
+  private let state = Locked(State())
   /// Whether the last removal has taken too long, in which case others do not wait for their turn.
   private let isSlow = Atomic<Bool>(false)
   /// The hash value of the cacher, if it has an identity.
@@ -32,7 +30,7 @@ final class RemovalLedger: Sendable {
   /// - Throws: The error of the removal.
   func perform(
     count: Int,
-    by owner: OwnRemovals.Owner,
+    by owner: Owner,
     generation: @escaping @Sendable () -> CacheGeneration?,
     _ operation: @escaping @concurrent @Sendable () async throws -> Void
   ) async throws {
@@ -50,7 +48,7 @@ final class RemovalLedger: Sendable {
         result.withLock { $0 = .failure(error) }
       }
       guard let before, let after = generation() else { return }
-      removals.withLock { $0.note(count, by: owner, before: before, after: after) }
+      state.withLock { $0.note(count, by: owner, before: before, after: after) }
     }
     // A removal that a removal of the cacher itself requests would wait for itself.
     if !queue.isCurrent {
@@ -61,8 +59,8 @@ final class RemovalLedger: Sendable {
   }
 
   /// Returns a generation after the removals that followed it and have no effect on the pending values of a cache.
-  func skipped(by generation: CacheGeneration, for owner: OwnRemovals.Owner) -> CacheGeneration {
-    removals.withLock { $0.skipped(by: generation, for: owner) }
+  func skipped(by generation: CacheGeneration, for owner: Owner) -> CacheGeneration {
+    state.withLock { $0.skipped(by: generation, for: owner) }
   }
 }
 
@@ -108,21 +106,5 @@ extension RemovalLedger {
       return known
     }
     withExtendedLifetime(removed) {}
-  }
-}
-
-/// The identity of a cacher: equal cachers have the same entries.
-struct CacherID: Hashable, @unchecked Sendable {
-  private let cacher: AnyHashable
-
-  /// - Parameter cacher: The cacher; a value that cannot be compared has no identity.
-  init?(_ cacher: any Cacher) {
-    if let cacher = cacher as? any Hashable {
-      self.cacher = AnyHashable(cacher)
-    } else if type(of: cacher) is AnyClass {
-      self.cacher = AnyHashable(ObjectIdentifier(cacher as AnyObject))
-    } else {
-      return nil
-    }
   }
 }

@@ -96,9 +96,12 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return generation
   }
 
-  private var owner: OwnRemovals.Owner {
-    OwnRemovals.Owner(id: ownID, part: onlyName ?? prefix)
+  private var owner: RemovalLedger.Owner {
+    RemovalLedger.Owner(id: ownID, part: part)
   }
+
+  /// The namespace or the only name of the entries; `nil` if they are all entries of the cacher.
+  private var part: String? { onlyName ?? prefix }
 
   /// Performs a removal, and records it as one of this cache.
   ///
@@ -212,17 +215,26 @@ final class Storage<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 }
 
-extension CacherCircuitBreaker {
-  /// The result of one turn of removals and writes.
-  struct Report: Sendable {
-    /// The error of the removal of all copies, if there is one.
-    var completeRemovalError: (any Error)?
-    /// The copies that could not be removed.
-    var failedRemovals: [String: any Error] = [:]
-    /// The values that could not be written.
-    var failedWrites: [String: any Error] = [:]
+/// The stored copies of a member of a repository, which can be removed after its release.
+protocol StoredCopies: AnyObject, Sendable {
+  /// An id that is equal for equal copies, as far as that can be determined.
+  var id: CacherID { get }
 
-    /// Whether everything could be removed that was to be.
-    var hasRemoved: Bool { completeRemovalError == nil && failedRemovals.isEmpty }
+  /// Whether other processes share them.
+  var isShared: Bool { get }
+
+  /// Removes the copies.
+  func removeAll() async throws
+}
+
+extension Storage: StoredCopies {
+  var id: CacherID { CacherID(cacher, part: part, owner: self) }
+
+  var isShared: Bool { link != nil }
+
+  func removeAll() async throws {
+    try await remove(count: 1) {
+      try await self.calls.run(.removal) { try await self.removeAllEntries() }
+    }
   }
 }

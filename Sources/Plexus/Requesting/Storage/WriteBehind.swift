@@ -1,10 +1,10 @@
 /// The timer that writes changes without a call of `flush`.
 final class WriteBehind: Sendable {
-  private let state: Locked<WriteBehindState>
+  private let state: Locked<State>
   private let clock: any ErasedClock
 
   init(delay: Duration, clock: any Clock<Duration>) {
-    state = Locked(WriteBehindState(delay: Nanoseconds(saturating: delay)))
+    state = Locked(State(delay: Nanoseconds(saturating: delay)))
     self.clock = clock.erased()
   }
 

@@ -254,18 +254,9 @@ extension KeyedCache {
     return true
   }
 
-  private func restored(_ entry: CacheEntry<Value>, age: Duration) -> ValueOutcome<Value> {
-    let copy = ValueOutcome(entry.value)
-    copy.validator = entry.validator
-    copy.terms = ValueTerms(entry.directives)
-    copy.storedAt = time.now().addingSaturating(-Nanoseconds(saturating: age.limited))
-    copy.deadline = copy.storedAt.addingSaturating(max(lifetime(copy.terms).duration, 0))
-    return copy
-  }
-
   /// Returns a copy of an entry that serves as a fallback only.
   private func restored(_ entry: CacheEntry<Value>) -> ValueOutcome<Value> {
-    let copy = restored(entry, age: wallClockTime() - entry.storedAt)
+    let copy = restored(entry, age: age(of: entry))
     copy.isOutdated = true
     return copy
   }
@@ -421,12 +412,7 @@ extension KeyedCache {
       guard outcome.kind == .failure, let error = outcome.error else { return outcome }
       return failure(error, grounds(of: error), of: flight, stored: previous, isRead: true)
     }
-    var entry = CacheEntry(
-      value: valued(outcome).value,
-      storedAt: wallClockTime(),
-      validator: outcome.validator,
-      directives: outcome.terms.directives
-    )
+    var entry = CacheEntry(valued(outcome), age: .zero, at: wallClockTime())
     entry.tags = tagging?(key(of: flight)) ?? []
     do {
       switch try await completing(
@@ -473,9 +459,4 @@ extension KeyedCache {
   ) async throws -> Result {
     try await Task.detached { try await storage.calls.run(.read, operation) }.value
   }
-}
-
-extension Outcome {
-  /// Whether an older stored copy must not replace the value.
-  @usableFromInline final var removesCopy: Bool { kind == .transient && !isOutdated }
 }

@@ -1,5 +1,16 @@
-/// A member of a repository whose values other processes can share.
-protocol SharedMember: AnyObject, Sendable {
+/// A cache of this library as a member of a ``MuxRepository``.
+///
+/// Its stored copies can belong to several members, and other processes can share its values.
+protocol CacheMember: RepositoryMember {
+  /// Disables the use of stored copies, except copies that this member itself is about to write.
+  func withholdCopies()
+
+  /// Ends the effect of one call of ``withholdCopies()``.
+  func releaseCopies()
+
+  /// The stored copies, if there is a cacher.
+  var copies: (any StoredCopies)? { get }
+
   /// Whether its cacher is shared.
   var isShared: Bool { get }
 
@@ -21,7 +32,28 @@ protocol SharedMember: AnyObject, Sendable {
   func removeEverywhere(tags: Set<CacheTag>) async throws
 }
 
-extension KeyedCache: SharedMember {
+extension KeyedCache: RepositoryMember {
+  @usableFromInline var name: String { source.name }
+
+  @usableFromInline var statistics: CacheStatistics? { currentStatistics }
+
+  @usableFromInline
+  func removeStored() async throws {
+    try await removeStored(named: nil)
+  }
+}
+
+extension KeyedCache: CacheMember {
+  func withholdCopies() {
+    shards.withEachLock { $0.extras?.pendingWrites?.readBlocks += 1 }
+  }
+
+  func releaseCopies() {
+    shards.withEachLock { $0.extras?.pendingWrites?.readBlocks -= 1 }
+  }
+
+  var copies: (any StoredCopies)? { storage }
+
   var isShared: Bool { link != nil }
 
   func forgetHere() {

@@ -1,17 +1,9 @@
-/// The live subscriptions of a key, as seen by its shard.
-@usableFromInline
-struct LiveKey<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  @usableFromInline let fetching: LiveFetching<Key, Value>
-  /// The number of live subscriptions.
-  var users = 0
-}
-
 extension Shard {
   /// The object that keeps a key up to date, if the key has live subscriptions.
   @inlinable
   func live(_ key: Key, _ hash: UInt64) -> LiveFetching<Key, Value>? {
     guard let extras, !extras.lives.isEmpty else { return nil }
-    return extras.lives.index(of: key, hash: hash).map { extras.lives.entries[$0].element.fetching }
+    return extras.lives.index(of: key, hash: hash).map { extras.lives.entries[$0].element }
   }
 
   /// Whether the key at a place has live subscriptions.
@@ -41,7 +33,7 @@ extension Shard {
   ///   - effects: The effects to be performed later.
   func noteAllCleared(isSignedOut: Bool, _ effects: inout Effects) {
     for entry in extras?.lives.entries ?? [] {
-      let live = entry.element.fetching
+      let live = entry.element
       effects.deliver { live.clear(isSignedOut: isSignedOut) }
     }
   }

@@ -1,163 +1,3 @@
-// MARK: - Reading
-
-extension KeyedCache {
-  /// Reads the stored copy for a flight.
-  ///
-  /// - Returns: The copy; `nil` if there is no usable one, or if the cacher fails or takes too long.
-  @usableFromInline
-  @concurrent
-  func readCopy(for flight: Flight, from storage: Storage<Key, Value>) async -> Outcome? {
-    let name = storage.name(of: key(of: flight))
-    switch lookUp(name, hash: flight.hash) {
-    case .departing(let copy, let isOutdated):
-      return restored(copy, isOutdated: isOutdated)
-    case .removed, nil:
-      return nil
-    case .elsewhere(let outdatedUntil):
-      guard storage.calls.allowsReading() else { return nil }
-      do {
-        // A cacher that requests the key that it reads is detected like a fetch that does.
-        let scope = flight.predecessor ?? flight
-        let entry = try await WaitScope.local.withValue(scope) {
-          try await storage.calls.run(.read) { try await storage.cacher.entry(forKey: name) }
-        }
-        return entry.flatMap { restored($0, for: flight, name, outdatedUntil: outdatedUntil) }
-      } catch {
-        if !(error is CancellationError && Task.isCancelled) { noteCacherError([name: error]) }
-        return nil
-      }
-    }
-  }
-
-  private func lookUp(_ name: String, hash: UInt64) -> PendingWrites<Key, Value>.Lookup? {
-    shards.withLock(hash: hash) { $0.extras?.pendingWrites?.lookUp(name) }
-  }
-
-  /// Reads the stored copies for several flights, with one call if the cacher supports it, otherwise with a limited
-  /// number of concurrent calls.
-  ///
-  /// - Parameters:
-  ///   - flights: The flights.
-  ///   - onRead: Called with each flight and its copy, one after another, as soon as the copy has been read.
-  func readCopies(
-    for flights: [Flight],
-    _ onRead: (Flight, Outcome?) -> Void
-  ) async {
-    guard let storage else {
-      for flight in flights { onRead(flight, nil) }
-      return
-    }
-    guard !flights.isEmpty else { return }
-    if let reader = storage.batchReader {
-      for (flight, copy) in await readCopies(for: flights, by: reader, from: storage) {
-        onRead(flight, copy)
-      }
-      return
-    }
-    await withTaskGroup(of: (Flight, Outcome?).self) { group in
-      var rest = flights[...]
-      var running = 0
-      while true {
-        // The number of concurrent reads is limited.
-        while running < 16, let flight = rest.popFirst() {
-          running += 1
-          group.addTask { (flight, await self.readCopy(for: flight, from: storage)) }
-        }
-        guard let (flight, copy) = await group.next() else { return }
-        running -= 1
-        onRead(flight, copy)
-      }
-    }
-  }
-
-  private func readCopies(
-    for flights: [Flight],
-    by reader: any BatchReadingCacher<Value>,
-    from storage: Storage<Key, Value>
-  ) async -> [(Flight, Outcome?)] {
-    var copies: [(Flight, Outcome?)] = []
-    var wanted: [String: (flight: Flight, outdatedUntil: Duration?)] = [:]
-    for flight in flights {
-      let name = storage.name(of: key(of: flight))
-      switch lookUp(name, hash: flight.hash) {
-      case .departing(let copy, let isOutdated):
-        copies.append((flight, restored(copy, isOutdated: isOutdated)))
-      case .removed, nil:
-        copies.append((flight, nil))
-      case .elsewhere(let outdatedUntil):
-        wanted[name] = (flight, outdatedUntil)
-      }
-    }
-    guard !wanted.isEmpty else { return copies }
-    var entries: [String: CacheEntry<Value>] = [:]
-    if storage.calls.allowsReading(), let first = flights.first {
-      let names = Set(wanted.keys)
-      do {
-        entries = try await WaitScope.local.withValue(first.predecessor ?? first) {
-          try await storage.calls.run(.read) { try await reader.entries(forKeys: names) }
-        }
-      } catch {
-        if !(error is CancellationError && Task.isCancelled) {
-          noteCacherError(failures(in: error, of: Array(names)))
-        }
-      }
-    }
-    for (name, (flight, outdatedUntil)) in wanted {
-      let copy = entries[name].flatMap { entry in
-        restored(entry, for: flight, name, outdatedUntil: outdatedUntil)
-      }
-      copies.append((flight, copy))
-    }
-    return copies
-  }
-
-  /// Returns a copy that has not been written yet, for one flight.
-  private func restored(_ copy: ValueOutcome<Value>, isOutdated: Bool) -> Outcome {
-    let restored = ValueOutcome(copy.value)
-    restored.storedAt = copy.storedAt
-    restored.deadline = copy.deadline
-    restored.validator = copy.validator
-    restored.terms = copy.terms
-    restored.isOutdated = isOutdated
-    return restored
-  }
-
-  /// Returns a stored copy for a flight, unless it was cleared by one of its tags.
-  private func restored(
-    _ entry: CacheEntry<Value>,
-    for flight: Flight,
-    _ name: String,
-    outdatedUntil: Duration?
-  ) -> Outcome? {
-    let verdict = judge(entry, of: key(of: flight), hash: flight.hash, name: name)
-    guard verdict != .cleared else { return nil }
-    let copy = restored(entry, outdatedUntil: outdatedUntil)
-    if verdict == .outdated { copy.isOutdated = true }
-    return copy
-  }
-
-  private func restored(_ entry: CacheEntry<Value>, outdatedUntil: Duration?) -> Outcome {
-    // The entry of a cacher can be damaged: extreme times must not overflow.
-    let age = wallClockTime() - max(entry.storedAt, .zero - .longest)
-    let isFromTheFuture = age < .zero
-    let now = time.now()
-    // Ages are limited to 126 years, so that sums with them do not overflow.
-    let known = Nanoseconds(saturating: min(age, .longest))
-    let copy = ValueOutcome(entry.value)
-    copy.validator = entry.validator
-    copy.terms = ValueTerms(entry.directives)
-    copy.storedAt = isFromTheFuture ? now : now.addingSaturating(-known)
-    // A clock that was set back must not make values fresh indefinitely.
-    copy.deadline =
-      isFromTheFuture
-      ? now : copy.storedAt.addingSaturating(max(lifetime(copy.terms).duration, 0))
-    copy.isOutdated = outdatedUntil.map { entry.storedAt <= $0 || isFromTheFuture } ?? false
-    return copy
-  }
-}
-
-// MARK: - Writing and removing
-
 extension KeyedCache {
   /// Writes the values that the cacher does not have.
   ///
@@ -199,8 +39,8 @@ extension KeyedCache {
   private func turn(
     of storage: Storage<Key, Value>,
     flushing: Bool
-  ) async -> CacherCircuitBreaker.Report {
-    let report = Locked(CacherCircuitBreaker.Report())
+  ) async -> StorageReport {
+    let report = Locked(StorageReport())
     let turn = storage.queue.add { [self] in
       let result = await synchronize(storage, flushing: flushing)
       report.withLock { $0 = result }
@@ -217,8 +57,8 @@ extension KeyedCache {
   func synchronize(
     _ storage: Storage<Key, Value>,
     flushing: Bool
-  ) async -> CacherCircuitBreaker.Report {
-    var report = CacherCircuitBreaker.Report()
+  ) async -> StorageReport {
+    var report = StorageReport()
     // A copy that is cleared during a removal would otherwise be removed after its replacement has been
     // written. The limit stops a cacher that clears at every removal.
     for _ in 0..<8 where report.hasRemoved {
@@ -244,7 +84,7 @@ extension KeyedCache {
   /// - Returns: Whether there were any.
   private func removeCopies(
     _ storage: Storage<Key, Value>,
-    _ report: inout CacherCircuitBreaker.Report
+    _ report: inout StorageReport
   ) async -> Bool {
     var names: [(name: String, revision: UInt64)] = []
     var isComplete = false
@@ -384,7 +224,7 @@ extension KeyedCache {
   private func write(
     _ items: [Unwritten],
     to storage: Storage<Key, Value>,
-    _ report: inout CacherCircuitBreaker.Report
+    _ report: inout StorageReport
   ) async {
     let tagging = link == nil ? nil : tagging
     let tagged = items.map { item in
@@ -469,17 +309,5 @@ extension KeyedCache {
     shards.withLock(hash: 0) { $0.statistics.cacherErrors += max(1, failures.count) }
     for (name, error) in failures { tell(.cacherFailed(key: name, error: error)) }
     if let error { tell(.cacherFailed(key: nil, error: error)) }
-  }
-}
-
-extension CacheEntry {
-  /// Creates the entry of a copy that has some age at some time.
-  fileprivate init(_ copy: ValueOutcome<Value>, age: Duration, at time: Duration) {
-    self.init(
-      value: copy.value,
-      storedAt: time - age,
-      validator: copy.validator,
-      directives: copy.terms.directives
-    )
   }
 }
