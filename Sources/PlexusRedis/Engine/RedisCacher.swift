@@ -42,7 +42,7 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   ) async throws -> [String: SharedFinding<Value>] {
     // Most lookups find the entry of one key.
     if wishes.count == 1, let (key, wish) = wishes.first, wish.newerThan == nil {
-      if let entry = try await space.tier.read(for: [Tier.Wish(key, wish)])[0].get(),
+      if let entry = try await space.tier.read(Tier.Wish(key, wish)),
         let found = finding(.entry(entry))
       {
         return [key: found]

@@ -2,13 +2,11 @@ internal import Plexus
 
 /// The messages that this process publishes, until the engine has answered them.
 ///
-/// A message is sent at once as long as fewer than two batches of its topic are in flight. Further messages wait, and
-/// the next batch takes them together: the engine appends a batch by one script, which costs it a fifth of a script for
-/// each message.
+/// The messages of each topic go through a queue: the engine appends a batch by one script, which costs it a fifth of a
+/// script for each message.
 ///
 /// Invariants:
 ///
-/// - Messages of a topic wait only while two batches of it are in flight.
 /// - A batch has a number that no other batch of its topic has, and is sent with the same content each time.
 /// - A publisher is taken once: with the result of its message, or when it leaves.
 struct EventOutboxState<Publisher: Sendable>: Sendable {
@@ -57,16 +55,9 @@ struct EventOutboxState<Publisher: Sendable>: Sendable {
   private struct Topic: Sendable {
     /// The number of batches so far.
     var count: UInt64 = 0
-    var inFlight = 0
     var latest: Confirmed?
-    var waiting: [Message] = []
+    var queue = BatchQueueState<Message>()
   }
-
-  /// The largest number of batches of a topic in flight: the engine carries out one while the reply to the other one is
-  /// on its way.
-  private static var width: Int { 2 }
-  /// The largest number of messages of a batch, for which the engine does nothing else for about half a millisecond.
-  private static var batchCount: Int { 64 }
 
   private let limit: Int
   private var topics: [String: Topic] = [:]
@@ -90,7 +81,7 @@ struct EventOutboxState<Publisher: Sendable>: Sendable {
 
   /// Begins a batch of one message, unless it has to wait.
   mutating func begin(_ message: Message, to topic: String) -> Batch? {
-    guard topics[topic, default: Topic()].inFlight < Self.width else { return nil }
+    guard topics[topic, default: Topic()].queue.begin() else { return nil }
     count += 1
     return makeBatch([message], of: topic)
   }
@@ -119,7 +110,7 @@ struct EventOutboxState<Publisher: Sendable>: Sendable {
     count += 1
     bytes += message.size
     publishers[message.id] = publisher
-    topics[topic]?.waiting.append(message)
+    topics[topic]?.queue.wait(message)
     return .waits
   }
 
@@ -142,30 +133,24 @@ struct EventOutboxState<Publisher: Sendable>: Sendable {
   ) -> (next: Batch?, expired: [Message]) {
     count -= batch.messages.count
     guard var topic = topics[batch.topic] else { return (nil, []) }
-    topic.inFlight -= 1
     if let confirmed, topic.latest.map({ $0.position < confirmed.position }) ?? true {
       topic.latest = confirmed
     }
-    var messages: [Message] = []
     var expired: [Message] = []
-    var (taken, size) = (0, 0)
-    for message in topic.waiting {
-      guard messages.count < Self.batchCount, messages.isEmpty || size + message.size <= batchBytes
-      else { break }
-      taken += 1
-      bytes -= message.size
-      if publishers[message.id] == nil {
-        // Its publisher has left.
-        count -= 1
-      } else if message.deadline <= now {
-        count -= 1
-        expired.append(message)
-      } else {
-        messages.append(message)
+    var size = 0
+    let messages = topic.queue.next { message in
+      if publishers[message.id] != nil, message.deadline > now {
+        guard size == 0 || size + message.size <= batchBytes else { return .ends }
         size += message.size
+        bytes -= message.size
+        return .takes
       }
+      // Its publisher has left, or its time is over.
+      if publishers[message.id] != nil { expired.append(message) }
+      bytes -= message.size
+      count -= 1
+      return .drops
     }
-    topic.waiting.removeFirst(taken)
     topics[batch.topic] = topic
     return (messages.isEmpty ? nil : makeBatch(messages, of: batch.topic), expired)
   }
@@ -175,7 +160,6 @@ struct EventOutboxState<Publisher: Sendable>: Sendable {
 
   private mutating func makeBatch(_ messages: [Message], of name: String) -> Batch {
     topics[name, default: Topic()].count += 1
-    topics[name]?.inFlight += 1
     let topic = topics[name] ?? Topic()
     return Batch(topic: name, number: topic.count, messages: messages, latest: topic.latest)
   }

@@ -41,6 +41,7 @@ final class Tier: Sendable {
   let schema: String
   private let times: Times
   let connection: RedisConnection
+  let readers = Locked(Readers())
   /// The command that reads the epoch and the number of tokens.
   let epochReading: RedisCommand
   /// The knowledge of this node, which grows with each reply.

@@ -1,3 +1,5 @@
+import Foundation
+import PlexusSupport
 import PlexusTesting
 import TestSupport
 import Testing
@@ -20,10 +22,11 @@ struct `A space of the shared tier` {
       _ name: String,
       on server: RedisServer,
       schema: String = "1",
-      lease: Duration = .seconds(60)
+      lease: Duration = .seconds(60),
+      timeout: Duration = .seconds(60)
     ) async throws {
       var settings = RedisConnection.Settings(server.address)
-      settings.commandTimeout = .seconds(60)
+      settings.commandTimeout = timeout
       settings.setup = [RedisCommand("CLIENT", ["TRACKING", "ON", "NOLOOP"])]
       let (connected, pushes) = (Log<Void>(), Log<[RESPValue]>())
       connection = try RedisConnection(settings) { event in
@@ -161,6 +164,72 @@ struct `A space of the shared tier` {
     let stats = try await node.connection.send(RedisCommand("INFO", ["commandstats"])).text ?? ""
     guard let range = stats.firstRange(of: "cmdstat_\(command):calls=") else { return nil }
     return Int(stats[range.upperBound...].prefix { $0.isNumber })
+  }
+
+  /// Polls until a condition is met.
+  private func wait(until isMet: @escaping @Sendable () -> Bool) async {
+    await withCheckedContinuation { continuation in
+      Thread.detachNewThread {
+        while !isMet() { poll(nil, 0, 5) }
+        continuation.resume()
+      }
+    }
+  }
+
+  /// Begins to read entries one after another, on a server that stands still: two are sent, and the others wait.
+  private func read(_ keys: [String], by node: Node) async -> [Task<[UInt8]?, any Error>] {
+    var tasks: [Task<[UInt8]?, any Error>] = []
+    for (index, key) in keys.enumerated() {
+      tasks.append(Task { try await node.tier.read(Tier.Wish(key))?.payload })
+      await wait {
+        node.connection.load.commands >= min(2, index + 1) * 3
+          && node.tier.readers.withLock { $0.waiting.count } >= index - 1
+      }
+    }
+    return tasks
+  }
+
+  @Test func `callers that read at the same time are answered together, each with its own entry`()
+    async throws
+  {
+    let server = try RedisServer()
+    let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
+    let keys = (0..<40).map { "\($0)" }
+    try await a.tier.store(keys.map { ($0, [UInt8($0) ?? 0], []) })
+    _ = try await b.entry("0")
+    let before = try #require(try await calls("mget", on: a))
+    server.suspend()
+    let tasks = await read(keys + ["none"], by: b)
+    tasks[7].cancel()
+    await #expect(throws: CancellationError.self) { try await tasks[7].value }
+    // In flight: the other ones do not fail with it.
+    tasks[0].cancel()
+    await #expect(throws: CancellationError.self) { try await tasks[0].value }
+    server.resume()
+    for number in keys.indices where number != 0 && number != 7 {
+      #expect(try await tasks[number].value == [UInt8(number)])
+    }
+    #expect(try await tasks[40].value == nil)
+    // The epoch is read once for all that waited.
+    #expect(try await calls("mget", on: a) == before + 3)
+    #expect(b.tier.readers.withLock { $0.waiting.isEmpty })
+  }
+
+  @Test func `callers that wait behind a read without an answer fail with it`() async throws {
+    let server = try RedisServer()
+    let a = try await Node("a", on: server)
+    try await a.tier.store([("k", [1], [])])
+    let b = try await Node("b", on: server, timeout: .milliseconds(200))
+    while b.tier.epoch == nil { _ = try? await b.entry("k") }
+    server.suspend()
+    let tasks = (0..<6).map { _ in Task { try await b.tier.read(Tier.Wish("k")) } }
+    for task in tasks {
+      await #expect(throws: RedisConnectionError.self) { try await task.value }
+    }
+    #expect(b.tier.readers.withLock { $0.waiting.isEmpty })
+    server.resume()
+    while (try? await b.read("k")) == nil {}
+    while (try? await b.tier.read(Tier.Wish("k"))) == nil {}
   }
 
   @Test func `only a valid entry is read without a script`() async throws {
