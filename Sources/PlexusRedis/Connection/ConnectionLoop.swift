@@ -2,31 +2,27 @@ internal import PlexusSupport
 
 /// The thread of a connection, and the state that it shares with the callers.
 final class ConnectionLoop: Sendable {
-  /// A caller that waits for the reply to one of its commands.
-  private struct Caller: Sendable {
-    let continuation: CheckedContinuation<Void, Never>
+  /// The wait of a caller for the reply to one of its commands.
+  private struct Wait: Sendable {
     let batch: Locked<Batch>
     /// The place of the command among those of the caller.
     let index: Int
-    let command: String
-
-    /// Notes the result of the command; the last result resumes the caller.
-    func resume(_ result: Result<RESPValue, any Error>) {
-      if batch.withLock({ $0.note(result, at: index) }) { continuation.resume() }
-    }
   }
 
   /// The commands of a caller, which are sent together.
   private struct Batch: Sendable {
+    let commands: [RedisCommand]
+    var continuation: CheckedContinuation<Void, Never>?
     /// The numbers of the commands, once they have some.
     var numbers: [Int] = []
     var isCancelled = false
     private(set) var results: [Result<RESPValue, any Error>?]
     private var openCount: Int
 
-    init(count: Int) {
-      results = Array(repeating: nil, count: count)
-      openCount = count
+    init(_ commands: [RedisCommand]) {
+      self.commands = commands
+      results = Array(repeating: nil, count: commands.count)
+      openCount = commands.count
     }
 
     /// Notes the numbers of the commands.
@@ -39,16 +35,19 @@ final class ConnectionLoop: Sendable {
 
     /// Notes the result of a command.
     ///
-    /// - Returns: Whether it was the last one.
-    mutating func note(_ result: Result<RESPValue, any Error>, at index: Int) -> Bool {
+    /// - Returns: The caller, if it was the last one.
+    mutating func note(
+      _ result: Result<RESPValue, any Error>,
+      at index: Int
+    ) -> CheckedContinuation<Void, Never>? {
       results[index] = result
       openCount -= 1
-      return openCount == 0
+      return openCount == 0 ? continuation.take() : nil
     }
   }
 
   private struct State: Sendable {
-    var pipeline: PipelineState<Caller>
+    var pipeline: PipelineState<Wait>
     var socket: RedisSocket?
     /// Whether the thread waits without a limit, so that a new command has to wake it.
     var isIdle = false
@@ -62,6 +61,7 @@ final class ConnectionLoop: Sendable {
   private let onEvent: @Sendable (RedisConnection.Event) -> Void
   private let commandTimeout: Nanoseconds
   private let wake: WakePipe
+  private let lookup: NameLookup
   private let state: Locked<State>
 
   init(
@@ -72,6 +72,7 @@ final class ConnectionLoop: Sendable {
     self.onEvent = onEvent
     commandTimeout = max(Nanoseconds(settings.commandTimeout), 1_000_000)
     wake = try WakePipe()
+    lookup = NameLookup(wake, settings.resolve)
     state = Locked(State(pipeline: PipelineState(outboxLimit: settings.outboxBytes)))
   }
 
@@ -109,20 +110,18 @@ final class ConnectionLoop: Sendable {
 // MARK: - Callers
 
 extension ConnectionLoop {
-  /// Sends commands together and waits for their replies, which may be errors of the server.
+  /// Sends commands together and waits for their replies.
   ///
   /// - Returns: A result for each command, in the same order.
   func send(_ commands: [RedisCommand]) async -> [Result<RESPValue, any Error>] {
     guard !commands.isEmpty, !Task.isCancelled else {
       return commands.map { _ in .failure(CancellationError()) }
     }
-    let batch = Locked(Batch(count: commands.count))
+    let batch = Locked(Batch(commands))
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        let numbers = add(commands) { index in
-          let name = commands[index].name
-          return Caller(continuation: continuation, batch: batch, index: index, command: name)
-        }
+        batch.withLock { $0.continuation = continuation }
+        let numbers = add(commands, of: batch)
         if batch.withLock({ $0.take(numbers) }) { leave(numbers) }
       }
     } onCancel: {
@@ -139,44 +138,66 @@ extension ConnectionLoop {
   ///
   /// - Parameters:
   ///   - commands: The commands.
-  ///   - makeCaller: Makes the caller of the command at some index.
-  /// - Returns: The numbers of the commands that were not refused; the callers of the others have been told.
-  private func add(_ commands: [RedisCommand], _ makeCaller: (Int) -> Caller) -> [Int] {
+  ///   - batch: Their batch.
+  /// - Returns: The numbers of the commands that were not refused; the batch has the errors of the others.
+  private func add(_ commands: [RedisCommand], of batch: Locked<Batch>) -> [Int] {
     let deadline = Nanoseconds.now + commandTimeout
     var numbers: [Int] = []
     numbers.reserveCapacity(commands.count)
-    var refused: [(Caller, RedisConnectionError)] = []
-    var own: PipelineState<Caller>.Turn?
+    var refused: [(Wait, RedisConnectionError)] = []
+    var own: PipelineState<Wait>.Turn?
     let (socket, wasIdle) = state.withLock { state in
       for (index, command) in commands.enumerated() {
-        let caller = makeCaller(index)
+        let wait = Wait(batch: batch, index: index)
         let admission = state.pipeline.add(command.encoded, deadline: deadline) {
           numbers.append($0)
-          return caller
+          return wait
         }
         switch admission {
         case .writes(let turn): own = turn
         case .queued: break
-        case .refused(let error): refused.append((caller, error))
+        case .refused(let error): refused.append((wait, error))
         }
       }
+      own = own.map { state.pipeline.extend($0) }
       defer { state.isIdle = false }
       return (state.socket, state.isIdle)
     }
     if wasIdle { wake.wake() }
     if let own, let socket { write(own, to: socket) }
-    for (caller, error) in refused { caller.resume(.failure(error)) }
+    for (wait, error) in refused { end([wait], with: [.failure(error)]) }
     return numbers
   }
 
   private func leave(_ numbers: [Int]) {
-    let callers = state.withLock { state in numbers.compactMap { state.pipeline.leave($0) } }
-    for caller in callers { caller.resume(.failure(CancellationError())) }
+    let waits = state.withLock { state in numbers.compactMap { state.pipeline.leave($0) } }
+    end(waits, with: waits.map { _ in .failure(CancellationError()) })
+  }
+
+  /// Notes results, and resumes each caller that has all of its results.
+  private func end(_ waits: [Wait?], with results: [Result<RESPValue, any Error>]) {
+    var index = 0
+    while index < waits.count {
+      guard let batch = waits[index]?.batch else {
+        index += 1
+        continue
+      }
+      // The replies to commands that were sent together mostly come together.
+      let caller = batch.withLock { content in
+        var caller: CheckedContinuation<Void, Never>?
+        while index < waits.count, let wait = waits[index], wait.batch === batch {
+          caller = content.note(results[index], at: wait.index) ?? caller
+          index += 1
+        }
+        return caller
+      }
+      caller?.resume()
+    }
   }
 
   /// Writes bytes, and those of commands that are queued meanwhile; after some of these the thread takes over.
-  private func write(_ turn: PipelineState<Caller>.Turn, to socket: RedisSocket) {
-    var next: PipelineState<Caller>.Turn? = turn
+  private func write(_ turn: PipelineState<Wait>.Turn, to socket: RedisSocket) {
+    var next: PipelineState<Wait>.Turn? = turn
     var turns = 0
     while let turn = next {
       var sent = 0
@@ -197,7 +218,7 @@ extension ConnectionLoop {
     }
   }
 
-  private func postpone(_ turn: PipelineState<Caller>.Turn, _ sent: Int) {
+  private func postpone(_ turn: PipelineState<Wait>.Turn, _ sent: Int) {
     if state.withLock({ $0.pipeline.postpone(turn, sent: sent) }) { wake.wake() }
   }
 }
@@ -245,12 +266,12 @@ extension ConnectionLoop {
   ///   - error: The reason.
   ///   - refuses: Whether later commands fail as well, until the next connection.
   private func disconnect(_ error: RedisConnectionError, refuses: Bool) {
-    let (callers, socket) = state.withLock { state in
+    let (waits, socket) = state.withLock { state in
       (state.pipeline.disconnect(refuses ? error : nil), state.socket.take())
     }
     // It is closed when the last thread that writes to it has left.
     socket?.shutDown()
-    for caller in callers { caller.resume(.failure(error)) }
+    end(waits, with: waits.map { _ in .failure(error) })
   }
 
   private func pause(_ time: Nanoseconds) {
@@ -269,19 +290,19 @@ extension ConnectionLoop {
   /// Fails the callers that have waited too long.
   private func expire() {
     let expired = state.withLock { $0.pipeline.expire(at: .now) }
-    for caller in expired {
-      let error = RedisConnectionError.timedOut(
-        command: caller.command,
-        after: settings.commandTimeout
+    let results = expired.map { wait -> Result<RESPValue, any Error> in
+      let command = wait.batch.withLock { $0.commands[wait.index].name }
+      return .failure(
+        RedisConnectionError.timedOut(command: command, after: settings.commandTimeout)
       )
-      caller.resume(.failure(error))
     }
+    end(expired, with: results)
   }
 
   /// Connects, and introduces itself.
   private func connect(_ parser: inout RESPParser) throws(RedisConnectionError) -> RedisSocket {
     let deadline = Nanoseconds.now + Nanoseconds(settings.connectTimeout)
-    let socket = try RedisSocket.connect(to: settings.address, deadline: deadline) {
+    let socket = try RedisSocket.connect(to: settings.address, by: lookup, deadline: deadline) {
       expire()
       return isStopped
     }
@@ -444,9 +465,14 @@ extension ConnectionLoop {
 
   private func hand(out replies: [RESPValue]) {
     guard !replies.isEmpty else { return }
-    let callers = state.withLock { state in
+    let waits = state.withLock { state in
       replies.map { _ in state.pipeline.takeReply() ?? nil }
     }
-    for (caller, reply) in zip(callers, replies) { caller?.resume(.success(reply)) }
+    end(waits, with: replies.map { Self.result(of: $0) })
+  }
+
+  /// The result of a command: an error reply is a failure.
+  private static func result(of reply: RESPValue) -> Result<RESPValue, any Error> {
+    if case .error(let error) = reply { .failure(error) } else { .success(reply) }
   }
 }

@@ -93,6 +93,13 @@ struct PipelineState<Caller: Sendable>: Sendable {
     return .writes(Turn(bytes: bytes, connection: connection))
   }
 
+  /// Adds the bytes that wait to a turn that has not begun.
+  mutating func extend(_ turn: Turn) -> Turn {
+    guard !outbox.isEmpty else { return turn }
+    defer { outbox = [] }
+    return Turn(bytes: turn.bytes + outbox, connection: turn.connection)
+  }
+
   /// Ends a turn whose bytes are sent.
   ///
   /// - Returns: The next turn of the same thread; `nil` if it is done.

@@ -19,8 +19,10 @@ final class RedisConnection: Sendable {
     var setup: [RedisCommand] = []
     /// The time that a command waits for its reply.
     var commandTimeout: Duration = .milliseconds(250)
-    /// The time limit of an attempt to connect.
+    /// The time limit of an attempt to connect, which includes the lookup of a name.
     var connectTimeout: Duration = .seconds(2)
+    /// Finds the addresses of a host that is a name.
+    var resolve: NameLookup.Resolve = { RedisSocket.systemLookup($0, $1) }
     /// The largest number of bytes that wait to be sent.
     var outboxBytes = 16 << 20
     /// The largest memory for one reply, in bytes.
@@ -71,10 +73,7 @@ final class RedisConnection: Sendable {
   ///
   /// - Returns: The reply to each command, in the same order, or what it has failed with as in ``send(_:)``.
   func send(_ commands: [RedisCommand]) async -> [Result<RESPValue, any Error>] {
-    await loop.send(commands).map { result in
-      guard case .success(.error(let error)) = result else { return result }
-      return .failure(error)
-    }
+    await loop.send(commands)
   }
 
   /// The commands without a reply, and the bytes that wait to be sent.

@@ -8,6 +8,8 @@ enum RedisConnectionError: Error, Hashable, CustomStringConvertible {
   case refused(address: RedisAddress, RedisError)
   /// Too many bytes wait to be sent: the command was not sent.
   case outboxFull(bytes: Int)
+  /// Commands before it took too long: the command was not sent.
+  case waitedTooLong(Duration)
   /// The reply did not come in time: the server can have executed the command.
   case timedOut(command: String, after: Duration)
   /// The connection broke before the reply came: the server can have executed the command.
@@ -19,7 +21,7 @@ enum RedisConnectionError: Error, Hashable, CustomStringConvertible {
   var mayHaveTakenEffect: Bool {
     switch self {
     case .timedOut, .lost, .closed: true
-    case .unreachable, .noEncryption, .refused, .outboxFull: false
+    case .unreachable, .noEncryption, .refused, .outboxFull, .waitedTooLong: false
     }
   }
 
@@ -36,6 +38,8 @@ enum RedisConnectionError: Error, Hashable, CustomStringConvertible {
       "The Redis server at \(address) refused the connection: \(error)"
     case .outboxFull(let bytes):
       "\(bytes) bytes are waiting to be sent to the Redis server, which is the limit."
+    case .waitedTooLong(let limit):
+      "The Redis server did not answer the commands before it within \(limit)."
     case .timedOut(let command, let limit):
       "The Redis server did not answer \(command) within \(limit)."
     case .lost(let reason): "The connection to the Redis server broke: \(reason)."

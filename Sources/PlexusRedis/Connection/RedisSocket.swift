@@ -37,21 +37,26 @@ final class RedisSocket: Sendable {
 
   /// Connects to a server, trying each of its addresses in turn.
   ///
-  /// No time limit applies to the lookup of a name by the system.
-  ///
   /// - Parameters:
   ///   - address: The address.
+  ///   - lookup: The lookup of a host that is a name.
   ///   - deadline: The time at which to give up.
   ///   - isStopped: Called between waits of at most 100 milliseconds.
   /// - Returns: The connected socket.
   /// - Throws: ``RedisConnectionError/unreachable(address:reason:)``.
   static func connect(
     to address: RedisAddress,
+    by lookup: NameLookup,
     deadline: Nanoseconds,
     isStopped: () -> Bool
   ) throws(RedisConnectionError) -> RedisSocket {
     var reason = "no address was found"
-    let targets = try targets(of: address)
+    let targets: [Target]
+    do throws(NameLookup.Failure) {
+      targets = try Self.targets(of: address, lookup, deadline, isStopped)
+    } catch {
+      throw .unreachable(address: address, reason: error.reason)
+    }
     for (index, target) in targets.enumerated() {
       // An address that does not answer leaves time for the others.
       let now = Nanoseconds.now
@@ -120,22 +125,24 @@ extension RedisSocket {
   }
 
   /// One address that a socket can be connected to.
-  private struct Target {
-    let family: Int32
-    let address: [UInt8]
+  struct Target: Sendable {
+    fileprivate let family: Int32
+    fileprivate let address: [UInt8]
   }
 
-  private static func targets(of address: RedisAddress) throws(RedisConnectionError) -> [Target] {
+  private static func targets(
+    of address: RedisAddress,
+    _ lookup: NameLookup,
+    _ deadline: Nanoseconds,
+    _ isStopped: () -> Bool
+  ) throws(NameLookup.Failure) -> [Target] {
     switch address {
     case .unix(let path):
       var socketAddress = sockaddr_un()
       let capacity = MemoryLayout.size(ofValue: socketAddress.sun_path)
       let bytes = Array(path.utf8)
       guard bytes.count < capacity, !bytes.contains(0) else {
-        throw .unreachable(
-          address: address,
-          reason: "the path has to be shorter than \(capacity) bytes"
-        )
+        throw NameLookup.Failure(reason: "the path has to be shorter than \(capacity) bytes")
       }
       socketAddress.sun_family = sa_family_t(AF_UNIX)
       unsafe withUnsafeMutableBytes(of: &socketAddress.sun_path) {
@@ -148,31 +155,45 @@ extension RedisSocket {
         )
       ]
     case .tcp(let host, let port), .tls(let host, let port, _):
-      var hints = unsafe addrinfo()
-      unsafe hints.ai_family = AF_UNSPEC
-      #if canImport(Glibc)
-      unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-      #else
-      unsafe hints.ai_socktype = SOCK_STREAM
-      #endif
-      var list: UnsafeMutablePointer<addrinfo>?
-      let status = unsafe getaddrinfo(host, String(port), &hints, &list)
-      guard status == 0 else {
-        throw .unreachable(address: address, reason: unsafe String(cString: gai_strerror(status)))
+      // A numeric address needs no lookup.
+      if case .success(let targets) = systemLookup(host, port, flags: AI_NUMERICHOST) {
+        return targets
       }
-      defer { unsafe freeaddrinfo(list) }
-      var targets: [Target] = []
-      var next = unsafe list
-      while let info = unsafe next {
-        let bytes = unsafe UnsafeRawBufferPointer(
-          start: info.pointee.ai_addr,
-          count: Int(info.pointee.ai_addrlen)
-        )
-        targets.append(Target(family: unsafe info.pointee.ai_family, address: unsafe Array(bytes)))
-        unsafe next = info.pointee.ai_next
-      }
-      return targets
+      return try lookup.targets(of: host, port, deadline: deadline, isStopped: isStopped)
     }
+  }
+
+  /// Returns the addresses that the system finds for a host, however long it takes.
+  static func systemLookup(
+    _ host: String,
+    _ port: UInt16,
+    flags: Int32 = 0
+  ) -> Result<[Target], NameLookup.Failure> {
+    var hints = unsafe addrinfo()
+    unsafe hints.ai_family = AF_UNSPEC
+    unsafe hints.ai_flags = flags
+    #if canImport(Glibc)
+    unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+    #else
+    unsafe hints.ai_socktype = SOCK_STREAM
+    #endif
+    var list: UnsafeMutablePointer<addrinfo>?
+    let status = unsafe getaddrinfo(host, String(port), &hints, &list)
+    guard status == 0 else {
+      return .failure(NameLookup.Failure(reason: unsafe String(cString: gai_strerror(status))))
+    }
+    defer { unsafe freeaddrinfo(list) }
+    var targets: [Target] = []
+    var next = unsafe list
+    while let info = unsafe next {
+      let bytes = unsafe UnsafeRawBufferPointer(
+        start: info.pointee.ai_addr,
+        count: Int(info.pointee.ai_addrlen)
+      )
+      targets.append(Target(family: unsafe info.pointee.ai_family, address: unsafe Array(bytes)))
+      unsafe next = info.pointee.ai_next
+    }
+    return .success(targets)
   }
 
   private static func connect(

@@ -40,38 +40,89 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   func look(
     for wishes: [String: SharedWish]
   ) async throws -> [String: SharedFinding<Value>] {
-    guard wishes.values.contains(where: \.takesLease) else { return try await findings(wishes) }
-    // The task is not cancelled with its caller: the leases of a cancelled lookup would be lost.
-    return try await Task { try await findings(wishes) }.value
+    // Most lookups find the entry of one key.
+    if wishes.count == 1, let (key, wish) = wishes.first, wish.newerThan == nil {
+      if let entry = try await space.tier.read(Tier.Wish(key, wish)),
+        let found = finding(.entry(entry))
+      {
+        return [key: found]
+      }
+      return try await lookByScripts(Search(rest: wishes))
+    }
+    var search = Search(rest: wishes)
+    await read(&search)
+    return try await lookByScripts(search)
   }
 
-  private func findings(
-    _ wishes: [String: SharedWish]
-  ) async throws -> [String: SharedFinding<Value>] {
+  /// Looks by scripts for entries and leases of the keys without a finding.
+  private func lookByScripts(_ search: Search) async throws -> [String: SharedFinding<Value>] {
+    var search = search
+    if search.rest.values.contains(where: \.takesLease) {
+      // The task is not cancelled with its caller: the leases of a cancelled lookup would be lost.
+      search = await Task { [search] in await runScripts(search) }.value
+    } else {
+      search = await runScripts(search)
+    }
+    // Otherwise its leases would be lost.
+    if search.findings.isEmpty, let failure = search.failure { throw failure }
+    return search.findings
+  }
+
+  /// A lookup in progress.
+  private struct Search: Sendable {
     var findings: [String: SharedFinding<Value>] = [:]
+    /// The latest failure of a part.
     var failure: (any Error)?
-    var rest = wishes
+    /// The wishes without a finding or a failure.
+    var rest: [String: SharedWish]
+  }
+
+  /// Reads entries, which needs no script.
+  private func read(_ search: inout Search) async {
+    // A caller that has a copy most likely needs the lease.
+    let asked = search.rest.filter { $0.value.newerThan == nil }.map { Tier.Wish($0.key, $0.value) }
+    guard !asked.isEmpty else { return }
+    for (wish, result) in zip(asked, await space.tier.read(for: asked)) {
+      switch result {
+      case .failure(let error):
+        search.failure = error
+        search.rest[wish.key] = nil
+      case .success(let entry?):
+        note(.entry(entry), for: wish.key, in: &search)
+      case .success(nil):
+        break
+      }
+    }
+  }
+
+  private func runScripts(_ search: Search) async -> Search {
+    var search = search
     // Entries that cannot be decoded count as missing: a second lookup returns only newer ones.
-    for _ in 0..<3 where !rest.isEmpty {
-      let asked = rest.map { Tier.Wish($0.key, $0.value) }
-      rest = [:]
+    for _ in 0..<3 where !search.rest.isEmpty {
+      let asked = search.rest.map { Tier.Wish($0.key, $0.value) }
       for (wish, result) in zip(asked, await space.tier.look(for: asked)) {
         switch result {
         case .failure(let error):
-          failure = error
+          search.failure = error
+          search.rest[wish.key] = nil
         case .success(let finding):
-          if let found = self.finding(finding) {
-            findings[wish.key] = found
-          } else if case .entry(let entry) = finding {
-            rest[wish.key, default: wishes[wish.key] ?? SharedWish()].newerThan =
-              SharedVersion(entry.version)
-          }
+          note(finding, for: wish.key, in: &search)
         }
       }
     }
-    // Otherwise its leases would be lost.
-    if findings.isEmpty, let failure { throw failure }
-    return findings
+    return search
+  }
+
+  /// Notes a finding, or that only a newer entry will do, if it cannot be decoded.
+  private func note(_ finding: TierFinding, for key: String, in search: inout Search) {
+    if let found = self.finding(finding) {
+      search.findings[key] = found
+      search.rest[key] = nil
+    } else if case .entry(let entry) = finding {
+      search.rest[key]?.newerThan = SharedVersion(entry.version)
+    } else {
+      search.rest[key] = nil
+    }
   }
 
   private func finding(_ finding: TierFinding) -> SharedFinding<Value>? {

@@ -47,7 +47,8 @@ public struct RedisOptions: Sendable {
   public var eventLimit = 100_000
   /// The number of bytes that can wait to be sent; further commands fail immediately.
   ///
-  /// The limit applies separately to the connection of the caches and to that of the events.
+  /// The limit applies separately to the connection of the caches and to that of the events, for which events that wait
+  /// for a batch are counted as well.
   public var outboxBytes = 16 << 20
 
   /// Creates the default settings.

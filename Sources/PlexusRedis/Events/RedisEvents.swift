@@ -18,20 +18,6 @@ final class RedisEvents: EventLink {
     }
   }
 
-  /// The messages that were published to a topic.
-  private struct Published: Sendable {
-    /// A message that the engine has confirmed.
-    struct Confirmed: Sendable {
-      let number: UInt64
-      let position: LinkPosition
-      /// The time before it was sent.
-      let time: Nanoseconds
-    }
-
-    var count: UInt64 = 0
-    var latest: Confirmed?
-  }
-
   /// The latest message of a reader.
   struct Place: Hashable, Sendable {
     let stream: String
@@ -52,10 +38,6 @@ final class RedisEvents: EventLink {
     var channels: [String: [UInt64: ChannelBuffer]] = [:]
     /// The ends of groups' readers when the link is closed.
     var leaving: [UInt64: @Sendable () async -> Void] = [:]
-    /// The messages that were published, by topic.
-    var topics: [String: Published] = [:]
-    /// The number of messages that are being published.
-    var unconfirmed = 0
     /// The number of messages that each reader of a group has received and not finished.
     var held: [UInt64: Int] = [:]
     /// The number of connections so far.
@@ -73,8 +55,12 @@ final class RedisEvents: EventLink {
   /// The name of this process, which no other has.
   let node = String(UInt64.random(in: .min ... .max), radix: 36)
   private let settings: RedisConnection.Settings
-  private let timeout: Duration
-  private let limit: Int
+  /// The time for which publishing is attempted.
+  let timeout: Duration
+  /// The number of messages that a topic keeps.
+  let limit: Int
+  /// The messages that are being published.
+  let outbox: Locked<EventOutboxState<Publisher>>
   /// The state of the connection; `nil` before its first use.
   let health = CurrentValue<EngineHealth?>(nil)
   /// Held while a connection is made.
@@ -92,6 +78,7 @@ final class RedisEvents: EventLink {
     self.settings = settings
     timeout = options.eventTimeout
     limit = options.eventLimit
+    outbox = Locked(EventOutboxState(limit: settings.outboxBytes))
   }
 
   deinit {
@@ -135,10 +122,20 @@ final class RedisEvents: EventLink {
 
   /// The state and the load of the link.
   var status: (connection: EngineStatus.Connection, unconfirmed: Int, unacknowledged: Int) {
-    let (connection, unconfirmed, held) = state.withLock { state in
-      (state.connection, state.unconfirmed, state.held.values.reduce(0, +))
-    }
-    return (EngineStatus.Connection(connection, health.value), unconfirmed, held)
+    let held = state.withLock { $0.held.values.reduce(0, +) }
+    let (unconfirmed, waiting) = outbox.withLock { ($0.count, $0.bytes) }
+    let load = load
+    let connection = EngineStatus.Connection(
+      health: health.value,
+      outboxBytes: load.bytes + waiting,
+      unansweredCommands: load.commands
+    )
+    return (connection, unconfirmed, held)
+  }
+
+  /// The commands without a reply, and the bytes that wait to be sent.
+  var load: (commands: Int, bytes: Int) {
+    state.withLock { $0.connection }?.load ?? (commands: 0, bytes: 0)
   }
 
   /// The number of connections so far: replies that come before it changes are those of one server.
@@ -177,8 +174,17 @@ final class RedisEvents: EventLink {
   }
 
   /// Repeats an operation that the engine carries out once only, until its time is over.
-  private func retrying(_ operation: () async throws -> RESPValue) async throws -> RESPValue {
-    let deadline = Nanoseconds.now + Nanoseconds(timeout)
+  ///
+  /// - Parameters:
+  ///   - deadline: The time after which it is not begun again; `nil` for the time limit of the events.
+  ///   - operation: The operation.
+  /// - Returns: Its result.
+  /// - Throws: The error of the last attempt.
+  func retrying(
+    until deadline: Nanoseconds? = nil,
+    _ operation: () async throws -> RESPValue
+  ) async throws -> RESPValue {
+    let deadline = deadline ?? .now + Nanoseconds(timeout)
     var backoff = Backoff()
     var generator = SystemRandomNumberGenerator()
     while true {
@@ -198,7 +204,7 @@ final class RedisEvents: EventLink {
     case let error as RedisConnectionError:
       switch error {
       case .unreachable, .lost, .timedOut: true
-      case .noEncryption, .refused, .outboxFull, .closed: false
+      case .noEncryption, .refused, .outboxFull, .waitedTooLong, .closed: false
       }
     case let error as RedisError:
       ["LOADING", "BUSY", "TRYAGAIN", "MASTERDOWN"].contains(error.code)
@@ -221,42 +227,6 @@ final class RedisEvents: EventLink {
     let connection = state.withLock { $0.connection.take() }
     await connection?.close()
     health.value = .closed
-  }
-
-  // MARK: - Publishing
-
-  func publish(_ message: LinkMessage, to topic: String) async throws -> LinkPosition {
-    let names = TopicNames(topic)
-    let (number, latest) = state.withLock { state -> (UInt64, Published.Confirmed?) in
-      state.unconfirmed += 1
-      state.topics[topic, default: Published()].count += 1
-      return (state.topics[topic]?.count ?? 0, state.topics[topic]?.latest)
-    }
-    // The server does not announce the own message to its sender.
-    defer {
-      state.withLock { $0.unconfirmed -= 1 }
-      ring(names.stream)
-    }
-    let keys = [names.stream, names.sent(by: node)]
-    // The engine forgets numbers after a while, and need not have older ones.
-    let start = Nanoseconds.now
-    let isRecent = latest.map { start - $0.time < TopicNames.memory * 9 / 10 } ?? false
-    let arguments: [RedisCommand.Argument] = [
-      .text("\(number)"), .text("\(number % TopicNames.remembered)"),
-      .text(latest.map { "\($0.position.epoch)" } ?? ""), .number(Int64(limit)),
-      .text(MessageFormat.header(of: message)), .data(message.body), .text(names.channel),
-      .text(latest.map { isRecent ? "\($0.number % TopicNames.remembered)" : "" } ?? ""),
-      .text(latest.map { "\($0.number)" } ?? ""), .text(latest.map { "\($0.position)" } ?? ""),
-      .number(TopicNames.memory / 1_000_000),
-    ]
-    let reply = try await retrying { try await run(TopicScripts.publish, keys, arguments) }
-    guard let position = LinkPosition(reply) else { throw TierError.unexpectedReply }
-    let confirmed = Published.Confirmed(number: number, position: position, time: start)
-    state.withLock { state in
-      guard state.topics[topic]?.latest.map({ $0.position < position }) ?? true else { return }
-      state.topics[topic]?.latest = confirmed
-    }
-    return position
   }
 
   // MARK: - Groups

@@ -3,10 +3,10 @@
 /// | Key | Type | Content |
 /// |---|---|---|
 /// | `{topic}:stream` | stream | the messages: `h` id, version, origin and type in lines, `d` body, `r` reason of a dead letter, `l` if messages before it were lost |
-/// | `{topic}:sent:node` | hash | the positions of the latest messages of a node, by their number modulo 16,384 |
+/// | `{topic}:sent:node` | hash | the first positions of the latest batches of a node, by their number modulo 16,384 |
 /// | `{topic}:channel` | channel | messages for ephemeral readers, as they are published |
 struct TopicNames: Hashable, Sendable {
-  /// The number of messages of a node whose positions the engine remembers.
+  /// The number of batches of a node whose positions the engine remembers.
   static let remembered: UInt64 = 16_384
   /// The time for which it remembers them after the latest one.
   static let memory: Nanoseconds = 600 * 1_000_000_000

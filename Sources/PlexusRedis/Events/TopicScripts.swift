@@ -44,38 +44,51 @@ enum TopicScripts {
       return id
     end
     local function announce(channel, id, header, body)
-      redis.call('PUBLISH', channel, table.concat({id, '\\n', #header, '\\n', header, body}))
+      return redis.call('PUBLISH', channel, table.concat({id, '\\n', #header, '\\n', header, body}))
     end
 
     """
 
   /// KEYS: stream, numbers of the node.
   ///
-  /// ARGV: number, slot, known epoch, limit, header, body, channel; slot, number and position of an earlier message that
-  /// the engine remembers unless it has lost it, the slot being empty if there is none; ms for which it remembers.
+  /// ARGV: number of the batch, slot, known epoch, limit, channel; slot, number and first position of an earlier batch that
+  /// the engine remembers unless it has lost it, the slot being empty if there is none; ms for which it remembers; then
+  /// header and body of each message.
   ///
-  /// A message whose number the engine remembers is not appended again. Entries beyond the limit are removed,
-  /// unless a group still needs them: beyond twice the limit, messages are refused.
+  /// Returns the first position, those of the further messages following it, then the number and the error of each message
+  /// that was refused.
+  ///
+  /// A batch whose number the engine remembers is not appended again. Entries beyond the limit are removed,
+  /// unless a group still needs them: beyond twice the limit, messages are refused. Nothing that can fail as a whole
+  /// comes after the first message.
   static let publish = RedisScript(
     common + """
-      local slot = redis.call('HGET', KEYS[2], ARGV[2])
-      if slot then
-        local number, position = string.match(slot, '^(%d+) (.+)$')
-        if number == ARGV[1] then return position end
+      local own, earlier = unpack(redis.call('HMGET', KEYS[2], ARGV[2], ARGV[6]))
+      if own then
+        local number, first, refused = string.match(own, '^(%d+) (%S+)(.*)$')
+        if number == ARGV[1] then
+          local reply = {first}
+          for index in string.gmatch(refused, '%d+') do
+            reply[#reply + 1] = {tonumber(index), redis.error_reply('REFUSED The engine has refused the message before.')}
+          end
+          return reply
+        end
         if tonumber(number) > tonumber(ARGV[1]) then
           return redis.error_reply('FORGOTTEN The engine no longer knows whether it has the message.')
         end
       end
       -- A server that was restarted with old data lacks the latest messages of the node.
       local isBehind = false
-      if ARGV[8] ~= '' then
-        local number, position = string.match(redis.call('HGET', KEYS[2], ARGV[8]) or '', '^(%d+) (.+)$')
-        isBehind = not number or tonumber(number) < tonumber(ARGV[9])
-          or (number == ARGV[9] and position ~= ARGV[10])
+      if ARGV[6] ~= '' then
+        local number, first = string.match(earlier or '', '^(%d+) (%S+)')
+        isBehind = not number or tonumber(number) < tonumber(ARGV[7])
+          or (number == ARGV[7] and first ~= ARGV[8])
       end
       local limit = tonumber(ARGV[4])
       local length = redis.call('XLEN', KEYS[1])
-      if length >= limit + limit / 10 then
+      local count = (#ARGV - 9) / 2
+      local full
+      if length + count > limit + limit / 10 then
         local function before(a, b)
           local a1, a2 = string.match(a, '(%d+)-(%d+)')
           local b1, b2 = string.match(b, '(%d+)-(%d+)')
@@ -97,17 +110,38 @@ enum TopicScripts {
         else
           redis.call('XTRIM', KEYS[1], 'MAXLEN', '~', limit)
         end
-        if redis.call('XLEN', KEYS[1]) >= 2 * limit then
-          return redis.error_reply('FULL The group ' .. (slowest or '') .. ' is '
-            .. length .. ' messages behind. Handle them, or remove the group by XGROUP DESTROY.')
+        full = redis.error_reply('FULL The group ' .. (slowest or '') .. ' is '
+          .. length .. ' messages behind. Handle them, or remove the group by XGROUP DESTROY.')
+        length = redis.call('XLEN', KEYS[1])
+      end
+      local reply, refused, ids, following = {false}, '', {}, nil
+      for index = 1, count do
+        local header, body = ARGV[8 + 2 * index], ARGV[9 + 2 * index]
+        local id
+        if length >= 2 * limit then
+          id = full
+        elseif following then
+          id = redis.pcall('XADD', KEYS[1], following, 'h', header, 'd', body)
+        else
+          id = append(KEYS[1], length, ARGV[3], isBehind, {'h', header, 'd', body})
+          if type(id) == 'string' then reply[1], following = id, epoch(id) .. '-*' end
+        end
+        if type(id) == 'string' then
+          length = length + 1
+          ids[index] = id
+        else
+          refused = refused .. ' ' .. index
+          reply[#reply + 1] = {index, id}
         end
       end
-      local id = append(KEYS[1], length, ARGV[3], isBehind, {'h', ARGV[5], 'd', ARGV[6]})
-      if type(id) == 'table' then return id end
-      redis.call('HSET', KEYS[2], ARGV[2], ARGV[1] .. ' ' .. id)
-      redis.call('PEXPIRE', KEYS[2], ARGV[11])
-      announce(ARGV[7], id, ARGV[5], ARGV[6])
-      return id
+      if not following then return reply end
+      redis.call('HSET', KEYS[2], ARGV[2], ARGV[1] .. ' ' .. reply[1] .. refused)
+      redis.call('PEXPIRE', KEYS[2], ARGV[9])
+      for index = 1, count do
+        -- If nothing receives the first one, nothing receives the others.
+        if ids[index] and announce(ARGV[5], ids[index], ARGV[8 + 2 * index], ARGV[9 + 2 * index]) == 0 then break end
+      end
+      return reply
       """
   )
 

@@ -2,7 +2,7 @@ internal import PlexusSupport
 
 /// One space of the engine for one node: entries, leases and the epoch.
 ///
-/// What an operation does for a key is one script, so that no other node sees half of it. It decides nothing that depends on the clock
+/// A change of a key is one script, so that no other node sees half of it. It decides nothing that depends on the clock
 /// of a node.
 final class Tier: Sendable {
   /// The lengths of time that the engine works with.
@@ -40,7 +40,10 @@ final class Tier: Sendable {
   private let node: String
   let schema: String
   private let times: Times
-  private let connection: RedisConnection
+  let connection: RedisConnection
+  let readers = Locked(Readers())
+  /// The command that reads the epoch and the number of tokens.
+  let epochReading: RedisCommand
   /// The knowledge of this node, which grows with each reply.
   private struct Knowledge: Sendable {
     /// The highest epoch that it has seen.
@@ -77,6 +80,7 @@ final class Tier: Sendable {
     times: Times = Times()
   ) {
     names = TierNames(space: space)
+    epochReading = RedisCommand("MGET", [.text(names.epoch), .text(names.tokens)])
     self.schema = schema
     self.node = node
     self.connection = connection
@@ -85,6 +89,11 @@ final class Tier: Sendable {
 
   /// The highest epoch that this node has seen.
   var epoch: TierEpoch? { known.withLock { $0.epoch } }
+
+  /// The highest epoch that this node has seen, as the engine has it, and the highest token.
+  var newest: (epoch: TierEpoch?, text: String, token: UInt64) {
+    known.withLock { ($0.epoch, $0.text, $0.token) }
+  }
 
   // MARK: - Entries
 
@@ -501,7 +510,7 @@ final class Tier: Sendable {
   }
 
   /// Records a token of the engine.
-  private func note(token: UInt64) {
+  func note(token: UInt64) {
     known.withLock { $0.token = max($0.token, token) }
   }
 

@@ -27,6 +27,8 @@ import Testing
     pipeline.disconnect(error)
   }
 
+  private mutating func extend(_ turn: Pipeline.Turn) -> Pipeline.Turn { pipeline.extend(turn) }
+
   private mutating func written(_ turn: Pipeline.Turn) -> Pipeline.Turn? { pipeline.written(turn) }
 
   private mutating func postpone(_ turn: Pipeline.Turn, sent count: Int) -> Bool {
@@ -50,6 +52,18 @@ import Testing
     guard let next = written(turn) else { return #expect(Bool(false)) }
     #expect(next.bytes == Array("bc".utf8))
     #expect(written(next) == nil)
+    guard case .writes = add("d") else { return #expect(Bool(false)) }
+  }
+
+  @Test mutating func `of one caller are written together`() {
+    #expect(connect() == nil)
+    guard case .writes(let turn) = add("a") else { return #expect(Bool(false)) }
+    guard case .queued = add("b"), case .queued = add("c") else { return #expect(Bool(false)) }
+    let extended = extend(turn)
+    #expect(extended.bytes == Array("abc".utf8))
+    #expect(extend(extended).bytes == Array("abc".utf8))
+    #expect(pipeline.outboxBytes == 0)
+    #expect(written(extended) == nil)
     guard case .writes = add("d") else { return #expect(Bool(false)) }
   }
 

@@ -1,3 +1,5 @@
+import Foundation
+import PlexusSupport
 import PlexusTesting
 import TestSupport
 import Testing
@@ -20,10 +22,11 @@ struct `A space of the shared tier` {
       _ name: String,
       on server: RedisServer,
       schema: String = "1",
-      lease: Duration = .seconds(60)
+      lease: Duration = .seconds(60),
+      timeout: Duration = .seconds(60)
     ) async throws {
       var settings = RedisConnection.Settings(server.address)
-      settings.commandTimeout = .seconds(60)
+      settings.commandTimeout = timeout
       settings.setup = [RedisCommand("CLIENT", ["TRACKING", "ON", "NOLOOP"])]
       let (connected, pushes) = (Log<Void>(), Log<[RESPValue]>())
       connection = try RedisConnection(settings) { event in
@@ -57,12 +60,25 @@ struct `A space of the shared tier` {
       return lease
     }
 
-    func entry(_ key: String) async throws -> TierEntry? {
-      if case .entry(let entry) = try await look(key, { $0.takesLease = false }) {
-        entry
-      } else {
-        nil
+    /// The entry that is found without a script.
+    func read(
+      _ key: String,
+      _ change: (inout Tier.Wish) -> Void = { _ in }
+    ) async throws -> TierEntry? {
+      var wish = Tier.Wish(key)
+      change(&wish)
+      return try await tier.read(for: [wish])[0].get()
+    }
+
+    func entry(
+      _ key: String,
+      _ change: (inout Tier.Wish) -> Void = { _ in }
+    ) async throws -> TierEntry? {
+      let finding = try await look(key) { wish in
+        wish.takesLease = false
+        change(&wish)
       }
+      return if case .entry(let entry) = finding { entry } else { nil }
     }
 
     /// Waits until the engine tells that a key of it has changed.
@@ -116,6 +132,186 @@ struct `A space of the shared tier` {
     }
     let commands = try await a.connection.send(RedisCommand("INFO", ["commandstats"])).text ?? ""
     #expect(commands.contains("cmdstat_evalsha:calls=250,"))
+  }
+
+  @Test func `entries that are there are read without a script, in order`() async throws {
+    let server = try RedisServer()
+    let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
+    var values: [(key: String, payload: [UInt8], tags: [String])] = []
+    for number in 0..<300 {
+      values.append(("key \(number)", [UInt8(number % 256)], ["t\(number % 70)"]))
+    }
+    try await a.tier.store(values)
+    _ = try await b.lease("other")
+    let scripts = try await calls("evalsha", on: a)
+    let wishes = (0..<301).map { number in
+      var wish = Tier.Wish("key \(number)")
+      wish.tags = ["t\(number % 70)"]
+      return wish
+    }
+    let entries = try await b.tier.read(for: wishes).map { try $0.get()?.payload }
+    var expected: [[UInt8]?] = (0..<300).map { [UInt8($0 % 256)] }
+    expected.append(nil)
+    #expect(entries == expected)
+    #expect(try await calls("evalsha", on: a) == scripts)
+    // A change of an entry that was read is announced.
+    try await a.tier.remove(["key 3"])
+    await b.change(of: b.tier.names.entry("key 3"))
+    #expect(try await b.read("key 3") == nil)
+  }
+
+  private func calls(_ command: String, on node: Node) async throws -> Int? {
+    let stats = try await node.connection.send(RedisCommand("INFO", ["commandstats"])).text ?? ""
+    guard let range = stats.firstRange(of: "cmdstat_\(command):calls=") else { return nil }
+    return Int(stats[range.upperBound...].prefix { $0.isNumber })
+  }
+
+  /// Polls until a condition is met.
+  private func wait(until isMet: @escaping @Sendable () -> Bool) async {
+    await withCheckedContinuation { continuation in
+      Thread.detachNewThread {
+        while !isMet() { poll(nil, 0, 5) }
+        continuation.resume()
+      }
+    }
+  }
+
+  /// Begins to read entries one after another, on a server that stands still: two are sent, and the others wait.
+  private func read(_ keys: [String], by node: Node) async -> [Task<[UInt8]?, any Error>] {
+    var tasks: [Task<[UInt8]?, any Error>] = []
+    for (index, key) in keys.enumerated() {
+      tasks.append(Task { try await node.tier.read(Tier.Wish(key))?.payload })
+      await wait {
+        node.connection.load.commands >= min(2, index + 1) * 3
+          && node.tier.readers.withLock { $0.waiting.count } >= index - 1
+      }
+    }
+    return tasks
+  }
+
+  @Test func `callers that read at the same time are answered together, each with its own entry`()
+    async throws
+  {
+    let server = try RedisServer()
+    let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
+    let keys = (0..<40).map { "\($0)" }
+    try await a.tier.store(keys.map { ($0, [UInt8($0) ?? 0], []) })
+    _ = try await b.entry("0")
+    let before = try #require(try await calls("mget", on: a))
+    server.suspend()
+    let tasks = await read(keys + ["none"], by: b)
+    tasks[7].cancel()
+    await #expect(throws: CancellationError.self) { try await tasks[7].value }
+    // In flight: the other ones do not fail with it.
+    tasks[0].cancel()
+    await #expect(throws: CancellationError.self) { try await tasks[0].value }
+    server.resume()
+    for number in keys.indices where number != 0 && number != 7 {
+      #expect(try await tasks[number].value == [UInt8(number)])
+    }
+    #expect(try await tasks[40].value == nil)
+    // The epoch is read once for all that waited.
+    #expect(try await calls("mget", on: a) == before + 3)
+    #expect(b.tier.readers.withLock { $0.waiting.isEmpty })
+  }
+
+  @Test func `callers that wait behind a read without an answer fail with it`() async throws {
+    let server = try RedisServer()
+    let a = try await Node("a", on: server)
+    try await a.tier.store([("k", [1], [])])
+    let b = try await Node("b", on: server, timeout: .milliseconds(200))
+    while b.tier.epoch == nil { _ = try? await b.entry("k") }
+    server.suspend()
+    let tasks = (0..<6).map { _ in Task { try await b.tier.read(Tier.Wish("k")) } }
+    for task in tasks {
+      await #expect(throws: RedisConnectionError.self) { try await task.value }
+    }
+    #expect(b.tier.readers.withLock { $0.waiting.isEmpty })
+    server.resume()
+    while (try? await b.read("k")) == nil {}
+    while (try? await b.tier.read(Tier.Wish("k"))) == nil {}
+  }
+
+  @Test func `only a valid entry is read without a script`() async throws {
+    let server = try RedisServer()
+    let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
+    // It does not know the epoch.
+    try await a.tier.store([("k", [1], ["x"])])
+    #expect(try await b.read("k") == nil)
+    let entry = try #require(try await b.entry("k") { $0.tags = ["x"] })
+    #expect(try await b.read("k") { $0.tags = ["x"] }?.payload == [1])
+    #expect(try await b.read("k")?.version == entry.version)
+    #expect(try await b.read("k") { $0.newerThan = entry.version } == nil)
+    #expect(try await b.read("k") { $0.tags = ["x", "unknown"] } == nil)
+    #expect(try await b.read("none") == nil)
+    let other = try await Node("c", on: server, schema: "2")
+    _ = try await other.entry("k")
+    #expect(try await other.read("k") == nil)
+    try await a.tier.remove(tags: ["x"])
+    #expect(try await b.read("k") { $0.tags = ["x"] } == nil)
+    try await a.tier.store([("k", [2], ["x"])])
+    #expect(try await b.read("k") { $0.tags = ["x"] }?.payload == [2])
+    try await a.tier.outdate(["k"])
+    #expect(try await b.read("k") == nil)
+    try await a.tier.store([("k", [3], [])])
+    #expect(try await b.read("k")?.payload == [3])
+    try await a.tier.remove(["k"])
+    #expect(try await b.read("k") == nil)
+    try await a.tier.store([("k", [4], [])])
+    try await a.tier.removeAll()
+    #expect(try await b.read("k") == nil)
+    _ = try await b.entry("k")
+    #expect(try await b.read("k") == nil)
+    try await a.tier.store([("k", [5], [])])
+    #expect(try await b.read("k")?.payload == [5])
+    // An engine that has lost data.
+    let token = try #require(try await b.entry("k")).version.token
+    _ = try await a.connection.send(
+      RedisCommand("SET", [.text(a.tier.names.tokens), .text("\(token - 1)")])
+    )
+    #expect(try await b.read("k") == nil)
+    _ = try await a.connection.send(RedisCommand("SET", [.text(a.tier.names.entry("text")), "x"]))
+    #expect(try await b.read("text") == nil)
+  }
+
+  @Test(arguments: 0..<8)
+  func `an entry is read without a script exactly if the script finds it`(seed: UInt64) async throws
+  {
+    var generator = Seeded(state: seed)
+    let server = try RedisServer()
+    let nodes = [try await Node("a", on: server), try await Node("b", on: server)]
+    for _ in 0..<200 {
+      let tier = nodes[.random(in: 0..<2, using: &generator)].tier
+      let key = "\(Int.random(in: 0..<3, using: &generator))"
+      let tags = [["x"], ["x", "y"], []][.random(in: 0..<3, using: &generator)]
+      switch Int.random(in: 0..<12, using: &generator) {
+      case 0: try await tier.remove([key])
+      case 1: try await tier.removeAll()
+      case 2: try await tier.outdate([key])
+      case 3: try await tier.remove(tags: tags)
+      case 4: _ = try await nodes[0].connection.send(RedisCommand("INCR", ["{s}:tokens"]))
+      default: try await tier.store([(key, [.random(in: 0...255, using: &generator)], tags)])
+      }
+      let node = nodes[.random(in: 0..<2, using: &generator)]
+      let older = try await node.read(key)?.version
+      let isRenewed = Bool.random(using: &generator)
+      func change(_ wish: inout Tier.Wish) {
+        (wish.tags, wish.takesLease) = (tags, false)
+        if isRenewed { wish.newerThan = older }
+      }
+      let known = node.tier.epoch
+      let read = try await node.read(key, change)
+      let found = try await node.look(key, change)
+      // Of an epoch that the node does not know only the script tells.
+      if node.tier.epoch != known { continue }
+      guard case .entry(let entry) = found else {
+        #expect(read == nil)
+        continue
+      }
+      #expect(read?.version == entry.version)
+      #expect(read?.payload == entry.payload)
+      #expect(read.map { $0.age <= entry.age } == true)
+    }
   }
 
   @Test func `many leases are renewed and given back in parts`() async throws {
@@ -393,5 +589,16 @@ struct `A space of the shared tier` {
     for text in ["", "-", "1", "1-", "-1", "x-1", "1-2-3", "99999999999999999999-1", "1-!"] {
       #expect(TierEpoch(text) == nil, "\(text)")
     }
+  }
+}
+
+private struct Seeded: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
   }
 }

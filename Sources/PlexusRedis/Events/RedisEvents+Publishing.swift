@@ -1,0 +1,178 @@
+internal import Plexus
+internal import PlexusSupport
+
+extension RedisEvents {
+  /// The task that waits for the result of a message.
+  typealias Publisher = CheckedContinuation<LinkPosition, any Error>
+
+  func publish(_ message: LinkMessage, to topic: String) async throws -> LinkPosition {
+    let header = MessageFormat.header(of: message)
+    let deadline = Nanoseconds.now + Nanoseconds(timeout)
+    let (outgoing, batch) = outbox.withLock { outbox in
+      let outgoing = EventOutboxState<Publisher>.Message(
+        id: outbox.makeID(),
+        header: header,
+        body: message.body,
+        deadline: deadline
+      )
+      return (outgoing, outbox.begin(outgoing, to: topic))
+    }
+    guard let batch else { return try await wait(for: outgoing, to: topic) }
+    let (results, confirmed) = await send(batch)
+    // The messages of the next batch do not depend on this task, which can be cancelled.
+    if let next = finish(batch, confirmed: confirmed) { sendInTask(next) }
+    return try results[0].get()
+  }
+
+  /// Waits for the result of a message that a later batch contains.
+  private func wait(
+    for message: EventOutboxState<Publisher>.Message,
+    to topic: String
+  ) async throws -> LinkPosition {
+    let occupied = load.bytes
+    return try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { publisher in
+        let admission = outbox.withLock { outbox in
+          outbox.add(message, to: topic, by: publisher, beside: occupied)
+        }
+        switch admission {
+        case .refused(let bytes):
+          publisher.resume(throwing: RedisConnectionError.outboxFull(bytes: bytes))
+        case .sends(let batch):
+          sendInTask(batch)
+        case .waits:
+          break
+        }
+        if Task.isCancelled { leave(message.id) }
+      }
+    } onCancel: {
+      leave(message.id)
+    }
+  }
+
+  /// Ends the wait of a publisher: its message is not sent, unless it was sent before.
+  private func leave(_ id: UInt64) {
+    outbox.withLock { $0.takePublisher(of: id) }?.resume(throwing: CancellationError())
+  }
+
+  /// Sends a batch, and its successors, in a task that no publisher can cancel.
+  private func sendInTask(_ first: EventOutboxState<Publisher>.Batch) {
+    Task.detached { [self] in
+      var next: EventOutboxState<Publisher>.Batch? = first
+      while let batch = next {
+        let (results, confirmed) = await send(batch)
+        next = finish(batch, confirmed: confirmed)
+        let publishers = outbox.withLock { outbox in
+          batch.messages.map { outbox.takePublisher(of: $0.id) }
+        }
+        for (publisher, result) in zip(publishers, results) { publisher?.resume(with: result) }
+      }
+    }
+  }
+
+  /// Ends a batch.
+  ///
+  /// - Returns: The next one of its topic.
+  private func finish(
+    _ batch: EventOutboxState<Publisher>.Batch,
+    confirmed: EventOutboxState<Publisher>.Confirmed?
+  ) -> EventOutboxState<Publisher>.Batch? {
+    let (next, expired) = outbox.withLock { outbox in
+      let (next, expired) = outbox.finish(batch, confirmed: confirmed, at: .now)
+      return (next, expired.map { outbox.takePublisher(of: $0.id) })
+    }
+    for publisher in expired {
+      publisher?.resume(throwing: RedisConnectionError.waitedTooLong(timeout))
+    }
+    return next
+  }
+
+  /// Sends a batch until the engine has answered it, or the time of its messages is over.
+  ///
+  /// - Returns: The result of each message, and the place of the batch if the engine has some of them.
+  private func send(
+    _ batch: EventOutboxState<Publisher>.Batch
+  ) async -> ([Result<LinkPosition, any Error>], EventOutboxState<Publisher>.Confirmed?) {
+    let names = TopicNames(batch.topic)
+    // The server does not announce the own messages to their sender.
+    defer { ring(names.stream) }
+    let start = Nanoseconds.now
+    let deadline = batch.messages.map(\.deadline).max() ?? start
+    let call = TopicScripts.publish(batch, names, node: node, limit: limit, at: start)
+    do {
+      let reply = try await retrying(until: deadline) {
+        try await run(TopicScripts.publish, call.keys, call.arguments)
+      }
+      let (results, first) = try TopicScripts.results(of: batch, in: reply)
+      let confirmed = first.map {
+        EventOutboxState<Publisher>.Confirmed(number: batch.number, position: $0, time: start)
+      }
+      return (results, confirmed)
+    } catch {
+      return (batch.messages.map { _ in .failure(error) }, nil)
+    }
+  }
+}
+
+// MARK: - The script
+
+extension TopicScripts {
+  /// Returns the input of ``publish``.
+  static func publish<Publisher>(
+    _ batch: EventOutboxState<Publisher>.Batch,
+    _ names: TopicNames,
+    node: String,
+    limit: Int,
+    at start: Nanoseconds
+  ) -> RedisScript.Call {
+    let latest = batch.latest
+    // The engine forgets numbers after a while, and need not have older ones.
+    let isRecent = latest.map { start - $0.time < TopicNames.memory * 9 / 10 } ?? false
+    var arguments: [RedisCommand.Argument] = [
+      .text("\(batch.number)"), .text("\(batch.number % TopicNames.remembered)"),
+      .text(latest.map { "\($0.position.epoch)" } ?? ""), .number(Int64(limit)),
+      .text(names.channel),
+      .text(latest.map { isRecent ? "\($0.number % TopicNames.remembered)" : "" } ?? ""),
+      .text(latest.map { "\($0.number)" } ?? ""), .text(latest.map { "\($0.position)" } ?? ""),
+      .number(TopicNames.memory / 1_000_000),
+    ]
+    for message in batch.messages { arguments += [.text(message.header), .data(message.body)] }
+    return RedisScript.Call(
+      keys: [names.stream, names.sent(by: node)],
+      arguments: arguments
+    )
+  }
+
+  /// Reads the reply to ``publish``.
+  ///
+  /// - Returns: The result of each message, and the position of the first one that was appended.
+  static func results<Publisher>(
+    of batch: EventOutboxState<Publisher>.Batch,
+    in reply: RESPValue
+  ) throws -> ([Result<LinkPosition, any Error>], first: LinkPosition?) {
+    guard let elements = reply.elements, let head = elements.first else {
+      throw TierError.unexpectedReply
+    }
+    var refused: [Int: RedisError] = [:]
+    for element in elements.dropFirst() {
+      guard let parts = element.elements, parts.count == 2, let number = parts[0].integer,
+        case .error(let error) = parts[1]
+      else { throw TierError.unexpectedReply }
+      refused[Int(clamping: number) - 1] = error
+    }
+    let first = LinkPosition(head)
+    guard first != nil || batch.messages.indices.allSatisfy({ refused[$0] != nil }) else {
+      throw TierError.unexpectedReply
+    }
+    var next = first
+    let results = batch.messages.indices.map { index -> Result<LinkPosition, any Error> in
+      guard refused[index] == nil, let position = next else {
+        return .failure(refused[index] ?? RedisError([]))
+      }
+      // The script appends them one after another, and nothing in between.
+      next = LinkPosition(epoch: position.epoch, number: position.number &+ 1)
+      return .success(position)
+    }
+    return (results, first)
+  }
+}

@@ -1,0 +1,161 @@
+// MARK: - Reading without a script
+
+extension Tier {
+  /// The number of entries that are read with one reading of the epoch and the tags.
+  static let readSize = 64
+
+  /// Reads entries by plain commands, which cost the server a fifth of a script.
+  ///
+  /// The commands are sent together, but not executed as a whole: the epoch and the tags are read after the entries. Both
+  /// only grow, so an entry that belongs to them then belonged to them when it was read. The time, read last, makes
+  /// no entry younger than it is.
+  ///
+  /// - Returns: The entry of each wish, in the same order; `nil` for the script, if there is anything but a valid entry,
+  ///   or what the reading has failed with.
+  func read(for wishes: [Wish]) async -> [Result<TierEntry?, any Error>] {
+    let newest = newest
+    // Before the first answer of a script, there is nothing to compare with.
+    guard newest.epoch != nil else { return wishes.map { _ in .success(nil) } }
+    let parts = stride(from: 0, to: wishes.count, by: Self.readSize).map { start in
+      EntryReading(wishes[start..<min(start + Self.readSize, wishes.count)], names, epochReading)
+    }
+    let replies = await connection.send(parts.flatMap(\.commands))
+    var entries: [Result<TierEntry?, any Error>] = []
+    entries.reserveCapacity(wishes.count)
+    var start = 0
+    for part in parts {
+      let end = start + part.commands.count
+      entries += part.entries(from: replies[start..<end], asOf: newest, schema: schema)
+      start = end
+    }
+    for case .success(let entry?) in entries { note(token: entry.version.token) }
+    return entries
+  }
+}
+
+/// The commands that read some entries of a space, and what their replies say.
+private struct EntryReading {
+  private static let time = RedisCommand("TIME")
+
+  let commands: [RedisCommand]
+  private let wishes: ArraySlice<Tier.Wish>
+  /// The places of the tags among the values that are read with the epoch.
+  private var places: [String: Int] = [:]
+
+  /// - Parameters:
+  ///   - wishes: The wishes for the entries.
+  ///   - names: The keys of the space.
+  ///   - epochReading: The command that reads the epoch and the tokens, for entries without tags.
+  init(_ wishes: ArraySlice<Tier.Wish>, _ names: TierNames, _ epochReading: RedisCommand) {
+    self.wishes = wishes
+    var commands = wishes.map { wish in
+      RedisCommand("HMGET", [.text(names.entry(wish.key)), "e", "v", "t", "s", "d", "o"])
+    }
+    var marks: [RedisCommand.Argument] = [.text(names.epoch), .text(names.tokens)]
+    commands.reserveCapacity(commands.count + 2)
+    for wish in wishes {
+      for tag in wish.tags where places[tag] == nil {
+        places[tag] = marks.count
+        marks.append(.text(names.tag(tag)))
+      }
+    }
+    commands.append(places.isEmpty ? epochReading : RedisCommand("MGET", marks))
+    commands.append(Self.time)
+    self.commands = commands
+  }
+
+  /// Returns the entries in the replies to the commands.
+  ///
+  /// - Parameters:
+  ///   - replies: The replies.
+  ///   - newest: The epoch that the node knows, and the token that the engine has at least. The script judges another
+  ///     epoch, and an engine that has lost data.
+  ///   - schema: The schema of the entries.
+  /// - Returns: The entry of each wish, in the same order, as ``Tier/read(for:)`` returns them.
+  func entries(
+    from replies: ArraySlice<Result<RESPValue, any Error>>,
+    asOf newest: (epoch: TierEpoch?, text: String, token: UInt64),
+    schema: String
+  ) -> [Result<TierEntry?, any Error>] {
+    let context: (marks: [RESPValue], milliseconds: Int64)?
+    do {
+      let last = replies.endIndex - 1
+      context = try (replies[last - 1].present()?.elements).flatMap { marks in
+        guard marks.count == places.count + 2,
+          marks[0].bytes?.elementsEqual(newest.text.utf8) == true,
+          let latest = UInt64(marks[1]), latest >= newest.token,
+          let time = try replies[last].present()?.elements, time.count == 2,
+          let seconds = time[0].integer, let microseconds = time[1].integer
+        else { return nil }
+        return (marks, seconds * 1_000 + microseconds / 1_000)
+      }
+    } catch {
+      return wishes.map { _ in .failure(error) }
+    }
+    return zip(wishes, replies).map { wish, reply in
+      Result {
+        guard let fields = try reply.present()?.elements, let context, let epoch = newest.epoch
+        else { return nil }
+        return entry(fields, wish, in: epoch, context.marks, context.milliseconds, schema)
+      }
+    }
+  }
+
+  /// Returns the entry in some fields, if it is valid, and the wish takes it.
+  private func entry(
+    _ fields: [RESPValue],
+    _ wish: Tier.Wish,
+    in epoch: TierEpoch,
+    _ marks: [RESPValue],
+    _ now: Int64,
+    _ schema: String
+  ) -> TierEntry? {
+    guard fields.count == 6, fields[0] == marks[0], let token = UInt64(fields[1]),
+      let stored = fields[2].integer, fields[3].bytes?.elementsEqual(schema.utf8) == true,
+      let payload = fields[4].bytes
+    else { return nil }
+    // Outdated.
+    if fields[5] != .null {
+      guard let outdated = UInt64(fields[5]), outdated < token else { return nil }
+    }
+    let version = TierVersion(epoch: epoch, token: token)
+    if let old = wish.newerThan, old.epoch == epoch, old.token >= token { return nil }
+    for tag in wish.tags {
+      guard let mark = places[tag].flatMap({ TierVersion(mark: marks[$0]) }),
+        mark.epoch == epoch, mark.token < token
+      else { return nil }
+    }
+    return TierEntry(version: version, age: .milliseconds(max(0, now - stored)), payload: payload)
+  }
+}
+
+extension TierVersion {
+  /// Reads the mark of a tag: `epoch token`.
+  fileprivate init?(mark: RESPValue) {
+    guard
+      let parts = mark.bytes?.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false),
+      parts.count == 2, let epoch = TierEpoch(String(decoding: parts[0], as: UTF8.self)),
+      let token = UInt64(decimal: parts[1])
+    else { return nil }
+    self.init(epoch: epoch, token: token)
+  }
+}
+
+extension UInt64 {
+  /// Reads a number that the server sent as text.
+  fileprivate init?(_ value: RESPValue) {
+    guard let number = value.bytes.flatMap({ UInt64(decimal: $0[...]) }) else { return nil }
+    self = number
+  }
+}
+
+extension Result<RESPValue, any Error> {
+  /// Returns the reply; `nil` for an error of the server, which the script has as well.
+  fileprivate func present() throws -> RESPValue? {
+    do {
+      return try get()
+    } catch is RedisError {
+      return nil
+    }
+  }
+}
