@@ -27,6 +27,9 @@ struct BatchQueueState<Item: Sendable>: Sendable {
 
   init() {}
 
+  /// Whether nothing waits or is in flight.
+  var isIdle: Bool { inFlight == 0 && waiting.isEmpty }
+
   /// Begins a batch of one item.
   ///
   /// - Returns: Whether it can be sent; otherwise it has to wait.

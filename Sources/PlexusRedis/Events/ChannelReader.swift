@@ -7,8 +7,9 @@ actor ChannelReader {
   private nonisolated let id: UInt64
   private let bell: Bell
   private let buffer: ChannelBuffer
-  private var position: LinkPosition?
-  /// A message behind a gap.
+  /// The latest message; `nil` before the reading has begun.
+  private var place: RedisEvents.Place?
+  /// A message behind a gap, or a gap behind the beginning.
   private var waiting: LinkDelivery?
   private var foreignCount = 0
 
@@ -27,7 +28,19 @@ actor ChannelReader {
   }
 
   func next() async throws -> LinkDelivery? {
-    guard let position else { return try await connect().map { .connected(at: $0) } }
+    do {
+      return try await nextDelivery()
+    } catch {
+      // The next reader recognizes a server with old data.
+      if let place { events.remember(place) }
+      throw error
+    }
+  }
+
+  private func nextDelivery() async throws -> LinkDelivery? {
+    guard let position = place?.position else {
+      return try await connect().map { .connected(at: $0) }
+    }
     if let delivery = waiting.take() { return delivery }
     while !Task.isCancelled, !events.isClosed {
       switch try buffer.take() {
@@ -36,14 +49,14 @@ actor ChannelReader {
         guard next > position else { continue }
         let delivery = LinkDelivery.message(message, at: next, attempt: 1)
         if position.epoch == next.epoch, position.isFollowed(by: next) {
-          self.position = next
+          move(to: next, message)
           return delivery
         }
         // Another program can write any position, behind which all messages would be missed.
-        guard try await events.latestPosition(of: names.stream) >= next else {
+        guard try await events.survey(names.stream, at: nil).latest >= next else {
           return .message(message, at: position, attempt: 1)
         }
-        self.position = next
+        move(to: next, message)
         // A new epoch on the same connection begins with its first message.
         guard next.number > 0 || next.epoch == position.epoch else { return delivery }
         waiting = delivery
@@ -68,14 +81,22 @@ actor ChannelReader {
     guard !Task.isCancelled, !events.isClosed else { return nil }
     events.add(buffer, for: names.channel, id)
     _ = try await events.send(RedisCommand("SUBSCRIBE", [.text(names.channel)]))
-    var start = try await events.latestPosition(of: names.stream)
+    var (start, id) = try await events.survey(names.stream, at: nil)
     // Messages between the two commands have arrived already.
     if case .message(_, let first) = buffer.first, first <= start {
       start =
         first.number == 0
         ? .start : LinkPosition(epoch: first.epoch, number: first.number - 1)
+      id = try await events.survey(names.stream, at: start).id
     }
-    position = start
+    let known = events.recall(.ephemeral, of: names.stream, at: start)
+    if known?.isLost(latest: start, id: id) == true { waiting = .gap(lost: nil) }
+    place = RedisEvents.Place(.ephemeral, of: names.stream, position: start, id: id)
     return start
+  }
+
+  private func move(to position: LinkPosition, _ message: LinkMessage) {
+    place?.position = position
+    place?.id = message.id
   }
 }

@@ -22,15 +22,6 @@ struct EventOutboxState<Publisher: Sendable>: Sendable {
     var size: Int { header.utf8.count + body.count }
   }
 
-  /// A batch that the engine has confirmed.
-  struct Confirmed: Sendable, Hashable {
-    let number: UInt64
-    /// The position of its first message.
-    let position: LinkPosition
-    /// The time before it was sent.
-    let time: Nanoseconds
-  }
-
   /// Messages that are sent together.
   ///
   /// Afterwards, ``finish(_:confirmed:at:)`` has to be called.
@@ -39,7 +30,7 @@ struct EventOutboxState<Publisher: Sendable>: Sendable {
     let number: UInt64
     let messages: [Message]
     /// A batch that was confirmed before.
-    let latest: Confirmed?
+    let latest: PublishedState.Confirmed?
   }
 
   /// The consequence of a new message.
@@ -52,15 +43,10 @@ struct EventOutboxState<Publisher: Sendable>: Sendable {
     case refused(bytes: Int)
   }
 
-  private struct Topic: Sendable {
-    /// The number of batches so far.
-    var count: UInt64 = 0
-    var latest: Confirmed?
-    var queue = BatchQueueState<Message>()
-  }
-
   private let limit: Int
-  private var topics: [String: Topic] = [:]
+  /// The messages of the topics that have a batch in flight.
+  private var queues: [String: BatchQueueState<Message>] = [:]
+  private(set) var published = PublishedState()
   private var publishers: [UInt64: Publisher] = [:]
   private var lastID: UInt64 = 0
   /// The number of bytes of the messages that wait.
@@ -81,7 +67,7 @@ struct EventOutboxState<Publisher: Sendable>: Sendable {
 
   /// Begins a batch of one message, unless it has to wait.
   mutating func begin(_ message: Message, to topic: String) -> Batch? {
-    guard topics[topic, default: Topic()].queue.begin() else { return nil }
+    guard queues[topic, default: BatchQueueState()].begin() else { return nil }
     count += 1
     return makeBatch([message], of: topic)
   }
@@ -110,7 +96,7 @@ struct EventOutboxState<Publisher: Sendable>: Sendable {
     count += 1
     bytes += message.size
     publishers[message.id] = publisher
-    topics[topic]?.queue.wait(message)
+    queues[topic]?.wait(message)
     return .waits
   }
 
@@ -128,17 +114,15 @@ struct EventOutboxState<Publisher: Sendable>: Sendable {
   /// - Returns: The next batch, and the messages whose time is over.
   mutating func finish(
     _ batch: Batch,
-    confirmed: Confirmed?,
+    confirmed: PublishedState.Confirmed?,
     at now: Nanoseconds
   ) -> (next: Batch?, expired: [Message]) {
     count -= batch.messages.count
-    guard var topic = topics[batch.topic] else { return (nil, []) }
-    if let confirmed, topic.latest.map({ $0.position < confirmed.position }) ?? true {
-      topic.latest = confirmed
-    }
+    guard var queue = queues[batch.topic] else { return (nil, []) }
+    if let confirmed { published.confirm(confirmed, of: batch.topic) }
     var expired: [Message] = []
     var size = 0
-    let messages = topic.queue.next { message in
+    let messages = queue.next { message in
       if publishers[message.id] != nil, message.deadline > now {
         guard size == 0 || size + message.size <= batchBytes else { return .ends }
         size += message.size
@@ -151,16 +135,19 @@ struct EventOutboxState<Publisher: Sendable>: Sendable {
       count -= 1
       return .drops
     }
-    topics[batch.topic] = topic
+    queues[batch.topic] = queue.isIdle ? nil : queue
     return (messages.isEmpty ? nil : makeBatch(messages, of: batch.topic), expired)
   }
 
   /// The largest number of bytes of a batch with several messages.
   private var batchBytes: Int { min(256 << 10, limit / 4) }
 
-  private mutating func makeBatch(_ messages: [Message], of name: String) -> Batch {
-    topics[name, default: Topic()].count += 1
-    let topic = topics[name] ?? Topic()
-    return Batch(topic: name, number: topic.count, messages: messages, latest: topic.latest)
+  private mutating func makeBatch(_ messages: [Message], of topic: String) -> Batch {
+    Batch(
+      topic: topic,
+      number: published.next(),
+      messages: messages,
+      latest: published.latest(of: topic)
+    )
   }
 }

@@ -4,19 +4,34 @@ internal import Plexus
 ///
 /// The messages that were read are renewed until they are acknowledged, or the reader asks for the next one without an
 /// acknowledgement. Messages that are not renewed are claimed by the readers of the group.
+///
+/// The engine finds out which messages were handed over: the first one of those that it has for the reader. The reader
+/// therefore hands them over in order, and gives back one that is neither acknowledged nor rejected before the next one.
 actor GroupReader {
   private struct Item: Sendable {
     let position: LinkPosition
+    /// The id of the message as the engine has it.
+    let identity: [UInt8]
     let message: LinkMessage
     let attempt: Int
     /// Whether the engine has lost messages before this one.
     var isAfterLoss = false
+
+    init(_ entry: MessageFormat.Entry, attempt: Int) {
+      position = entry.position
+      identity = entry.identity
+      message = entry.message
+      self.attempt = attempt
+      isAfterLoss = entry.isAfterLoss && attempt == 1
+    }
   }
 
   private let events: RedisEvents
   private nonisolated let names: TopicNames
   private nonisolated let group: String
   private nonisolated let retryAfter: Duration
+  /// The time between two claims, and between two renewals.
+  private nonisolated let pace: Duration
   private nonisolated let id: UInt64
   private nonisolated let consumer: String
   private let bell = Bell()
@@ -25,96 +40,133 @@ actor GroupReader {
   private var hasLeft = false
   /// The messages that were read and not delivered, the next one last.
   private var items: [Item] = []
-  /// Messages that were removed before they were handled.
-  private var lost: [LinkPosition] = []
+  /// Messages that were removed before they were handled, the next ones last.
+  private var lost: [ClosedRange<LinkPosition>?] = []
   /// The message that is in progress.
   private var current: LinkPosition?
   /// The latest message that the group had not delivered before.
-  private var newest: RedisEvents.Place
+  private var newest: RedisEvents.Place?
   /// The connection over which it was compared.
   private var generation: Int?
+  /// Whether a loss was reported that the next publisher reports as well.
+  private var hasReportedLoss = false
   private var ahead = ReadAhead(limit: 256)
   /// The times of the last reading, renewal and claim.
   private var readTime: Nanoseconds = 0
   private var renewTime: Nanoseconds = 0
   private var claimTime: Nanoseconds = 0
+  /// The content of the key that changes when a reader gives messages back.
+  private var released: [UInt8]?
 
-  init(_ events: RedisEvents, _ names: TopicNames, group: String, retryAfter: Duration) {
+  /// Creates a reader, whose pace is a part of `retryAfter` by default.
+  init(
+    _ events: RedisEvents,
+    _ names: TopicNames,
+    group: String,
+    retryAfter: Duration,
+    pace: Duration? = nil
+  ) {
     self.events = events
     self.names = names
     self.group = group
     self.retryAfter = retryAfter
+    self.pace = pace ?? min(retryAfter / 4, .seconds(1))
     id = events.makeReaderID()
     consumer = "\(events.node).\(id)"
-    newest =
-      events.recall(names.stream, group: group, at: nil)
-      ?? RedisEvents.Place(stream: names.stream, group: group, position: .start)
+    newest = events.recall(.group(group), of: names.stream)
     events.add(bell, for: names.stream, id)
+    events.add(bell, for: names.released(by: group), id)
   }
 
   deinit {
     renewal?.cancel()
-    let (isActive, isOver, unused) = (isConnected, hasLeft, items)
     events.removeBell(for: names.stream, id)
+    events.removeBell(for: names.released(by: group), id)
     events.removeLeaving(id)
     events.note(held: 0, by: id)
-    guard !isOver, isActive else { return }
-    let leave = leaveCall(unused)
-    Task.detached { [events] in
-      _ = try? await events.run(TopicScripts.leave, leave.keys, leave.arguments)
-    }
+    let isSettled = events.isSettled(id)
+    events.removeHand(id)
+    guard isConnected, !hasLeft else { return }
+    events.leave(leaveCall(inHand: isSettled ? nil : current))
   }
 
-  /// The time between two claims, and between two renewals.
-  private nonisolated var pace: Duration { min(retryAfter / 4, .seconds(1)) }
-
   func next() async throws -> LinkDelivery? {
-    current = nil
-    events.note(held: items.count, by: id)
-    defer { events.note(held: items.count + (current == nil ? 0 : 1), by: id) }
     do {
-      return try await nextDelivery()
+      while !Task.isCancelled, !events.isClosed {
+        try await finish()
+        guard let delivery = try await nextDelivery() else { continue }
+        events.note(held: items.count + (current == nil ? 0 : 1), by: id)
+        return delivery
+      }
+      await leave()
+      return nil
     } catch {
       // The next reader recognizes a server with old data.
-      events.remember(newest)
+      if let newest { events.remember(newest) }
       throw error
     }
   }
 
-  private func nextDelivery() async throws -> LinkDelivery? {
-    while !Task.isCancelled, !events.isClosed {
-      if let position = lost.popLast() { return .gap(lost: position...position) }
-      if !items.isEmpty {
-        try await confirm()
-        guard var item = items.popLast() else { continue }
-        if item.isAfterLoss {
-          item.isAfterLoss = false
-          items.append(item)
-          return .gap(lost: nil)
-        }
-        current = item.position
-        return .message(item.message, at: item.position, attempt: item.attempt)
-      }
-      guard isConnected else { return try await connect() }
-      if try await !hasGoneBack(), try await read() { continue }
-      // The group was lost with its stream, or the stream with its latest part.
-      isConnected = false
-      newest = RedisEvents.Place(stream: names.stream, group: group, position: .start)
-      return .gap(lost: nil)
+  /// Gives back a message that was neither acknowledged nor rejected.
+  private func finish() async throws {
+    guard let position = current else { return }
+    if !events.isSettled(id) {
+      _ = try await events.run(
+        TopicScripts.postpone,
+        [names.stream],
+        [.text(group), .text(consumer), .text("\(position)")]
+      )
     }
-    await leave()
-    return nil
+    events.removeHand(id)
+    current = nil
+    events.note(held: items.count, by: id)
+  }
+
+  /// Returns the next delivery; `nil` if the reader has to look again.
+  private func nextDelivery() async throws -> LinkDelivery? {
+    guard isConnected else { return try await connect() }
+    if try await hasGoneBack() { return try await lose(isBehind: true) }
+    if let range = lost.popLast() { return .gap(lost: range) }
+    if !items.isEmpty { try await confirm() }
+    guard var item = items.popLast() else {
+      if try await read() { return nil }
+      // The group was lost, perhaps with its stream.
+      var isBehind = false
+      if let newest { isBehind = try await events.look(at: newest).isBehind }
+      return try await lose(isBehind: isBehind)
+    }
+    if item.isAfterLoss {
+      item.isAfterLoss = false
+      items.append(item)
+      defer { hasReportedLoss = false }
+      return hasReportedLoss ? nil : .gap(lost: nil)
+    }
+    current = item.position
+    events.hand(item.position, identity: item.identity, of: names.stream, group, by: id)
+    return .message(item.message, at: item.position, attempt: item.attempt)
   }
 
   private func connect() async throws -> LinkDelivery? {
     try await events.waitForConnection(bell)
     guard !Task.isCancelled, !events.isClosed else { return nil }
+    let current = events.generation
+    try await events.leaveOwed(names.released(by: group))
     // The server does not announce a stream to the connection that has created it, on which another reader may wait.
     defer { events.ring(names.stream) }
     let reply = try await events.run(TopicScripts.join, [names.stream], [.text(group)])
-    guard let position = reply.text.flatMap({ LinkPosition($0) }) else {
+    guard let parts = reply.elements, parts.count == 2, let start = LinkPosition(parts[0]) else {
       throw TierError.unexpectedReply
     }
+    var isBehind: Bool?
+    if let newest { isBehind = try await events.look(at: newest).isBehind }
+    // The replies can be those of different servers.
+    guard current == events.generation else { return nil }
+    generation = current
+    if isBehind != false {
+      let id = MessageFormat.Entry(id: parts[0], fields: parts[1])?.message.id
+      newest = RedisEvents.Place(.group(group), of: names.stream, position: start, id: id)
+    }
+    if isBehind == true { (lost, hasReportedLoss) = ([nil], true) }
     isConnected = true
     events.add({ [weak self] in await self?.leave() }, id)
     if renewal == nil {
@@ -124,20 +176,35 @@ actor GroupReader {
         }
       }
     }
-    return .connected(at: position)
+    return .connected(at: start)
   }
 
-  // MARK: - Reading
+  // MARK: - Losses
 
   /// Returns whether the server has lost messages that this node has received.
   private func hasGoneBack() async throws -> Bool {
     let current = events.generation
-    guard current != generation else { return false }
-    let isBehind = try await events.hasGoneBack(behind: newest)
+    guard current != generation, let newest else { return false }
+    let known = try await events.look(at: newest)
     // Otherwise, the replies can be those of another server.
     if current == events.generation { generation = current }
-    return isBehind
+    return known.isBehind
   }
+
+  /// Begins again with what the server has.
+  ///
+  /// - Parameter isBehind: Whether it is the end of the stream that is lost: the next publisher reports it as well.
+  /// - Returns: The report.
+  /// - Throws: An error of the connection.
+  private func lose(isBehind: Bool) async throws -> LinkDelivery {
+    let call = leaveCall(inHand: nil)
+    _ = try await events.run(TopicScripts.leave, call.keys, call.arguments)
+    (items, lost, newest) = ([], [], nil)
+    (isConnected, hasReportedLoss, claimTime) = (false, isBehind, 0)
+    return .gap(lost: nil)
+  }
+
+  // MARK: - Reading
 
   /// Reads new messages and those of other nodes, or waits for some.
   ///
@@ -153,47 +220,64 @@ actor GroupReader {
       claimTime = .now
     }
     let key = RedisCommand.Argument.text(names.stream)
-    let count = ahead.count
     let replies = try await events.send([
+      RedisCommand("GET", [.text(names.released(by: group))]),
       // Reading by a group counts as a change. This makes the server announce the next one.
-      RedisCommand("XLEN", [key]),
+      RedisCommand("XINFO", ["GROUPS", key]),
       RedisCommand(
         "XREADGROUP",
         [
-          "GROUP", .text(group), .text(consumer), "COUNT", .number(Int64(count)), "STREAMS", key,
-          ">",
+          "GROUP", .text(group), .text(consumer), "COUNT", .number(Int64(ahead.count)), "STREAMS",
+          key, ">",
         ]
       ),
     ])
     let reply: RESPValue
     do {
-      reply = try replies[1].get()
+      reply = try replies[2].get()
     } catch let error as RedisError where error.code == "NOGROUP" {
       return false
     }
+    let known = released
+    released = try replies[0].get().bytes
+    if released != known { claimTime = 0 }
     // A map from the stream to its entries, or nothing.
     let entries = (reply.elements?.last?.elements ?? []).compactMap { MessageFormat.Entry($0) }
-    guard !entries.isEmpty else {
+    guard let first = entries.first, let latest = entries.last else {
       readTime = 0
-      await bell.wait(atMost: pace)
+      if claimTime > 0 { await bell.wait(atMost: pace) }
       return true
     }
     (readTime, renewTime) = (.now, .now)
     ahead.note(messages: entries.count, bytes: entries.reduce(0) { $0 + $1.size })
-    items = entries.reversed().map { entry in
-      Item(
-        position: entry.position,
-        message: entry.message,
-        attempt: 1,
-        isAfterLoss: entry.isAfterLoss
-      )
-    }
+    items = entries.reversed().map { Item($0, attempt: 1) }
     // Replies of another server are compared with the message before them.
-    if generation == events.generation, let latest = entries.last {
-      newest.position = latest.position
-      newest.id = latest.message.id
-    }
+    guard generation == events.generation else { return true }
+    newest?.position = latest.position
+    newest?.id = latest.message.id
+    try await noteRemoved(between: replies[1], and: first.position)
     return true
+  }
+
+  /// Records messages that were removed before the group has read them.
+  ///
+  /// - Parameters:
+  ///   - groups: The groups of the stream before the messages were read.
+  ///   - first: The first message that was read.
+  /// - Throws: An error of the connection or of the server.
+  private func noteRemoved(
+    between groups: Result<RESPValue, any Error>,
+    and first: LinkPosition
+  ) async throws {
+    let own = try groups.get().elements?.first { $0.value(of: "name")?.text == group }
+    guard let last = own?.value(of: "last-delivered-id").flatMap({ LinkPosition($0) }),
+      last != .start, !last.isFollowed(by: first)
+    else { return }
+    // Streams are shortened at their beginning; other readers can have read what follows.
+    let oldest = try await events.range(names.stream, from: "\(last)", to: "+", count: 1).first
+    guard let next = oldest?.position, next > last, !last.isFollowed(by: next) else { return }
+    lost = [last.positions(before: next)]
+    if next == first, let index = items.indices.last { items[index].isAfterLoss = false }
   }
 
   /// Takes over messages that were not answered in time.
@@ -201,18 +285,28 @@ actor GroupReader {
     let reply = try await events.run(
       TopicScripts.claim,
       [names.stream],
-      [.text(group), .text(consumer), milliseconds, 16]
+      [
+        .text(group), .text(consumer), milliseconds, 16,
+        .number(Int64(events.largestEntry / 16)), .number(Int64(events.largestEntry)),
+      ]
     )
     guard let elements = reply.elements else { throw TierError.unexpectedReply }
     for element in elements.reversed() {
-      guard let parts = element.elements, parts.count == 3,
-        let position = parts[0].text.flatMap({ LinkPosition($0) })
+      guard let parts = element.elements, parts.count == 4, let attempt = parts[2].integer,
+        let entry = MessageFormat.Entry(
+          id: parts[0],
+          fields: parts[1],
+          isTooLarge: parts[3].integer == 1
+        )
       else { throw TierError.unexpectedReply }
-      if let entry = MessageFormat.Entry(id: parts[0], fields: parts[1]) {
-        let attempt = Int(clamping: parts[2].integer ?? 1)
-        items.append(Item(position: position, message: entry.message, attempt: attempt))
+      if attempt > 0 {
+        items.append(Item(entry, attempt: Int(clamping: attempt)))
+      } else if let next = lost.last??.lowerBound, entry.position.isFollowed(by: next),
+        let end = lost.last??.upperBound
+      {
+        lost[lost.count - 1] = entry.position...end
       } else {
-        lost.append(position)
+        lost.append(entry.position...entry.position)
       }
     }
     if !items.isEmpty { (readTime, renewTime) = (.now, .now) }
@@ -244,7 +338,7 @@ actor GroupReader {
       [names.stream],
       [.text(group), .text(consumer)] + positions.map { .text("\($0)") }
     )
-    let kept = Set((reply.elements ?? []).compactMap { $0.text.flatMap { LinkPosition($0) } })
+    let kept = Set((reply.elements ?? []).compactMap { LinkPosition($0) })
     let asked = Set(positions)
     items.removeAll { asked.contains($0.position) && !kept.contains($0.position) }
     renewTime = start
@@ -252,11 +346,16 @@ actor GroupReader {
 
   // MARK: - End
 
-  private nonisolated func leaveCall(_ unused: [Item]) -> RedisScript.Call {
+  /// Returns the call that gives back all messages.
+  ///
+  /// - Parameter position: The message that was handed over, and neither acknowledged nor rejected.
+  /// - Returns: The call.
+  private nonisolated func leaveCall(inHand position: LinkPosition?) -> RedisScript.Call {
     RedisScript.Call(
-      keys: [names.stream],
-      arguments: [.text(group), .text(consumer), milliseconds]
-        + unused.map { .text("\($0.position)") }
+      keys: [names.stream, names.released(by: group)],
+      arguments: [
+        .text(group), .text(consumer), milliseconds, .text(position.map { "\($0)" } ?? ""),
+      ]
     )
   }
 
@@ -264,11 +363,18 @@ actor GroupReader {
   private func leave() async {
     guard isConnected, !hasLeft else { return }
     hasLeft = true
-    let call = leaveCall(items)
     items = []
-    // Also for a task that is cancelled. Without an answer the messages are taken over when their time is over.
-    _ = try? await Task { [events] in
-      try await events.run(TopicScripts.leave, call.keys, call.arguments)
-    }.value
+    let call = leaveCall(inHand: events.isSettled(id) ? nil : current)
+    // Also for a task that is cancelled.
+    await events.leave(call).value
+  }
+}
+
+extension RESPValue {
+  /// Returns the value of a key of a map.
+  fileprivate func value(of key: String) -> RESPValue? {
+    guard case .map(let parts) = self else { return nil }
+    let index = stride(from: 0, to: parts.count - 1, by: 2).first { parts[$0].text == key }
+    return index.map { parts[$0 + 1] }
   }
 }

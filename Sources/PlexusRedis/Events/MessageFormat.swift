@@ -30,6 +30,8 @@ enum MessageFormat {
   struct Entry: Sendable {
     let position: LinkPosition
     let message: LinkMessage
+    /// The header, if the entry is a message.
+    private let header: [UInt8]?
     /// The number of bytes of all fields.
     let size: Int
     /// Whether the engine has lost messages before this one.
@@ -41,7 +43,13 @@ enum MessageFormat {
       self.init(id: parts[0], fields: parts[1])
     }
 
-    init?(id: RESPValue, fields: RESPValue) {
+    /// Reads an entry.
+    ///
+    /// - Parameters:
+    ///   - id: The id.
+    ///   - fields: The fields with their values in turn.
+    ///   - isTooLarge: Whether the fields are only those of the header.
+    init?(id: RESPValue, fields: RESPValue, isTooLarge: Bool = false) {
       guard let position = LinkPosition(id), let fields = fields.elements
       else { return nil }
       var header: [UInt8]?
@@ -64,9 +72,23 @@ enum MessageFormat {
       self.size = size
       self.isAfterLoss = isAfterLoss
       // A message that another program has written has no type, so that it is reported.
-      message =
-        header.flatMap { MessageFormat.message(header: $0, body: body ?? []) }
-        ?? LinkMessage(id: "\(position)", type: "", version: 0, origin: "", body: body ?? [])
+      let foreign = LinkMessage(
+        id: "\(position)",
+        type: "",
+        version: 0,
+        origin: "",
+        body: body ?? []
+      )
+      let own = header.flatMap { MessageFormat.message(header: $0, body: body ?? []) }
+      self.header = own == nil ? nil : header
+      var message = own ?? foreign
+      if isTooLarge { message.type = "" }
+      self.message = message
+    }
+
+    /// The id of the message as the engine has it, by which the engine compares messages.
+    var identity: [UInt8] {
+      header.map { Array($0.prefix { $0 != UInt8(ascii: "\n") }) } ?? Array("\(position)".utf8)
     }
   }
 

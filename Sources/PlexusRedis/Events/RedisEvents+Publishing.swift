@@ -75,7 +75,7 @@ extension RedisEvents {
   /// - Returns: The next one of its topic.
   private func finish(
     _ batch: EventOutboxState<Publisher>.Batch,
-    confirmed: EventOutboxState<Publisher>.Confirmed?
+    confirmed: PublishedState.Confirmed?
   ) -> EventOutboxState<Publisher>.Batch? {
     let (next, expired) = outbox.withLock { outbox in
       let (next, expired) = outbox.finish(batch, confirmed: confirmed, at: .now)
@@ -92,7 +92,7 @@ extension RedisEvents {
   /// - Returns: The result of each message, and the place of the batch if the engine has some of them.
   private func send(
     _ batch: EventOutboxState<Publisher>.Batch
-  ) async -> ([Result<LinkPosition, any Error>], EventOutboxState<Publisher>.Confirmed?) {
+  ) async -> ([Result<LinkPosition, any Error>], PublishedState.Confirmed?) {
     let names = TopicNames(batch.topic)
     // The server does not announce the own messages to their sender.
     defer { ring(names.stream) }
@@ -105,7 +105,7 @@ extension RedisEvents {
       }
       let (results, first) = try TopicScripts.results(of: batch, in: reply)
       let confirmed = first.map {
-        EventOutboxState<Publisher>.Confirmed(number: batch.number, position: $0, time: start)
+        PublishedState.Confirmed(number: batch.number, position: $0, time: start)
       }
       return (results, confirmed)
     } catch {

@@ -20,12 +20,46 @@ final class RedisEvents: EventLink {
 
   /// The latest message of a reader.
   struct Place: Hashable, Sendable {
+    /// The kind of a reader.
+    enum Reading: Hashable, Sendable {
+      case ephemeral, everyNode
+      case group(String)
+    }
+
+    let reading: Reading
     let stream: String
-    /// The group of the reader, if it has one.
-    var group: String?
     var position: LinkPosition
-    /// The id of the message, if it was read.
+    /// The id of the message, if it is known.
     var id: String?
+
+    init(_ reading: Reading, of stream: String, position: LinkPosition, id: String? = nil) {
+      self.reading = reading
+      self.stream = stream
+      self.position = position
+      self.id = id
+    }
+
+    /// Returns whether a server has lost the message, or given its position again.
+    ///
+    /// - Parameters:
+    ///   - latest: The last position that the stream has had.
+    ///   - id: The id of the message at the position; `nil` if it was trimmed.
+    /// - Returns: Whether the message is lost.
+    func isLost(latest: LinkPosition, id: String?) -> Bool {
+      if latest < position { return true }
+      guard let id, let known = self.id else { return false }
+      return known != id
+    }
+  }
+
+  /// A message that a reader has handed over to its group.
+  private struct Hand: Sendable {
+    let stream: String
+    let group: String
+    let position: LinkPosition
+    let identity: [UInt8]
+    /// Whether it was acknowledged or rejected.
+    var isSettled = false
   }
 
   private struct State: Sendable {
@@ -40,11 +74,15 @@ final class RedisEvents: EventLink {
     var leaving: [UInt64: @Sendable () async -> Void] = [:]
     /// The number of messages that each reader of a group has received and not finished.
     var held: [UInt64: Int] = [:]
+    /// The message that each reader of a group has handed over.
+    var hands: [UInt64: Hand] = [:]
+    /// The calls by which readers give messages back that have failed, by the key that they change.
+    var owed: [String: [RedisScript.Call]] = [:]
     /// The number of connections so far.
     var generation = 0
     var heart: Task<Void, Never>?
     /// The latest messages of readers that have ended, by which their successors recognize a server with old data.
-    var places: [Place] = []
+    var places: [(place: Place, time: Nanoseconds)] = []
 
     var allBells: [Bell] {
       bells.values.flatMap(\.values)
@@ -236,9 +274,13 @@ final class RedisEvents: EventLink {
     of topic: String,
     group: String
   ) async throws {
-    let key = RedisCommand.Argument.text(TopicNames(topic).stream)
-    let command = RedisCommand("XACK", [key, .text(group), .text("\(position)")])
-    _ = try await retrying { try await send(command) }
+    let stream = TopicNames(topic).stream
+    let hand = hand(at: position, of: stream, group)
+    let arguments: [RedisCommand.Argument] = [
+      .text(group), .text("\(position)"), .data(hand?.value.identity ?? []),
+    ]
+    _ = try await retrying { try await run(TopicScripts.acknowledge, [stream], arguments) }
+    settle(hand)
   }
 
   func reject(
@@ -247,14 +289,88 @@ final class RedisEvents: EventLink {
     group: String,
     because reason: String
   ) async throws {
+    let stream = TopicNames(topic).stream
     let letters = TopicNames(deadLetterTopic(of: topic, group: group))
+    let hand = hand(at: position, of: stream, group)
     defer { ring(letters.stream) }
-    let keys = [TopicNames(topic).stream, letters.stream]
     let arguments: [RedisCommand.Argument] = [
-      .text(group), .text("\(position)"), .text(reason), .number(Int64(limit)),
-      .text(letters.channel),
+      .text(group), .text("\(position)"), .data(hand?.value.identity ?? []), .text(reason),
+      .number(Int64(limit)), .text(letters.channel),
     ]
-    _ = try await retrying { try await run(TopicScripts.reject, keys, arguments) }
+    _ = try await retrying {
+      try await run(TopicScripts.reject, [stream, letters.stream], arguments)
+    }
+    settle(hand)
+  }
+
+  /// Returns the message that a reader has handed over, and the reader.
+  private func hand(
+    at position: LinkPosition,
+    of stream: String,
+    _ group: String
+  ) -> (key: UInt64, value: Hand)? {
+    state.withLock { state in
+      state.hands.first { _, hand in
+        hand.position == position && hand.stream == stream && hand.group == group
+      }
+    }
+  }
+
+  private func settle(_ hand: (key: UInt64, value: Hand)?) {
+    guard let (id, settled) = hand else { return }
+    state.withLock { state in
+      if state.hands[id]?.position == settled.position { state.hands[id]?.isSettled = true }
+    }
+  }
+
+  /// Records the message that a reader hands over.
+  func hand(
+    _ position: LinkPosition,
+    identity: [UInt8],
+    of stream: String,
+    _ group: String,
+    by id: UInt64
+  ) {
+    let hand = Hand(stream: stream, group: group, position: position, identity: identity)
+    state.withLock { $0.hands[id] = hand }
+  }
+
+  /// Returns whether the message that a reader has handed over was acknowledged or rejected.
+  func isSettled(_ id: UInt64) -> Bool {
+    state.withLock { $0.hands[id]?.isSettled ?? true }
+  }
+
+  /// Forgets the message that a reader has handed over.
+  func removeHand(_ id: UInt64) {
+    state.withLock { $0.hands[id] = nil }
+  }
+
+  /// Gives back the messages of a reader, also if its task is cancelled.
+  ///
+  /// If the engine does not confirm it, the next reader of the group tries it again. Without one, the messages are taken
+  /// over when their time is over.
+  @discardableResult
+  func leave(_ call: RedisScript.Call) -> Task<Void, Never> {
+    Task.detached { [self] in try? await give(back: call) }
+  }
+
+  /// Gives back the messages of earlier readers of a group for which it has failed.
+  func leaveOwed(_ key: String) async throws {
+    while let call = state.withLock({ $0.owed[key]?.popLast() }) { try await give(back: call) }
+    state.withLock { state in
+      if state.owed[key]?.isEmpty == true { state.owed[key] = nil }
+    }
+  }
+
+  private func give(back call: RedisScript.Call) async throws {
+    do {
+      _ = try await run(TopicScripts.leave, call.keys, call.arguments)
+    } catch {
+      state.withLock { $0.owed[call.keys[1], default: []].append(call) }
+      throw error
+    }
+    // The server does not announce the change to its author.
+    ring(call.keys[1])
   }
 
   // MARK: - Reading
@@ -295,12 +411,37 @@ final class RedisEvents: EventLink {
     return elements.compactMap { MessageFormat.Entry($0) }
   }
 
-  /// Returns the position of the latest message of a stream.
-  func latestPosition(of stream: String) async throws -> LinkPosition {
-    let reply = try await send(RedisCommand("XREVRANGE", [.text(stream), "+", "-", "COUNT", 1]))
-    guard let entries = reply.elements else { throw TierError.unexpectedReply }
-    return entries.first.flatMap { MessageFormat.Entry($0)?.position } ?? .start
+  /// Looks at the end of a stream, and at a message.
+  ///
+  /// - Parameters:
+  ///   - stream: The stream.
+  ///   - position: The position of the message; `nil` for the last one.
+  /// - Returns: The last position that the stream has had, and the id of the message; no id if it is not there.
+  /// - Throws: An error of the connection or of the server.
+  func survey(
+    _ stream: String,
+    at position: LinkPosition?
+  ) async throws -> (latest: LinkPosition, id: String?) {
+    let argument = position.map { "\($0)" } ?? ""
+    let reply = try await run(TopicScripts.survey, [stream], [.text(argument)])
+    guard let parts = reply.elements, parts.count == 2, let latest = LinkPosition(parts[0]) else {
+      throw TierError.unexpectedReply
+    }
+    return (latest, Self.id(of: parts[1], at: position ?? latest))
   }
+
+  /// Returns the id of a message.
+  ///
+  /// - Parameters:
+  ///   - header: The fields of the header; a null if there is no message.
+  ///   - position: The position of the message.
+  /// - Returns: The id, if there is a message.
+  static func id(of header: RESPValue, at position: LinkPosition) -> String? {
+    MessageFormat.Entry(id: .string(Array("\(position)".utf8)), fields: header)?.message.id
+  }
+
+  /// The number of bytes of a message beyond which only its header is read.
+  var largestEntry: Int { settings.maximumReplyBytes / 16 * 15 }
 
   // MARK: - Readers
 
@@ -331,41 +472,43 @@ final class RedisEvents: EventLink {
     state.withLock { $0.held[id] = count > 0 ? count : nil }
   }
 
-  /// Records the latest message of a reader that ends.
+  /// Records the latest message of a reader that ends, for its successor.
   func remember(_ place: Place) {
+    let now = Nanoseconds.now
     state.withLock { state in
-      if state.places.count == 64 { state.places.removeFirst() }
-      state.places.append(place)
+      // Some readers have no successor.
+      let old = state.places.firstIndex { now - $0.time < TopicNames.memory }
+      state.places.removeFirst(old ?? state.places.count)
+      state.places.append((place, now))
     }
   }
 
   /// Returns the latest message of an earlier reader.
   ///
   /// - Parameters:
+  ///   - reading: The kind of the reader.
   ///   - stream: The stream.
-  ///   - group: The group, if the readers have one.
   ///   - position: The position up to which the reader has read; `nil` for any.
   /// - Returns: The message, if it is known.
-  func recall(_ stream: String, group: String?, at position: LinkPosition?) -> Place? {
+  func recall(
+    _ reading: Place.Reading,
+    of stream: String,
+    at position: LinkPosition? = nil
+  ) -> Place? {
     state.withLock { state in
-      let index = state.places.lastIndex { place in
-        place.stream == stream && place.group == group
+      let index = state.places.lastIndex { place, _ in
+        place.stream == stream && place.reading == reading
           && (position == nil || place.position == position)
       }
-      return index.map { state.places.remove(at: $0) }
+      return index.map { state.places.remove(at: $0).place }
     }
   }
 
-  /// Returns whether the server has lost the latest message of a reader, or given its position again.
-  ///
-  /// The end of the stream comes first: a position before it is not given later.
-  func hasGoneBack(behind place: Place) async throws -> Bool {
-    guard try await latestPosition(of: place.stream) >= place.position else { return true }
-    guard let id = place.id else { return false }
-    let position = "\(place.position)"
-    let found = try await range(place.stream, from: position, to: position, count: 1)
-    // A message that was trimmed is not there.
-    return found.first.map { $0.message.id != id } ?? false
+  /// Returns whether the server has lost the latest message of a reader, or given its position again, and the id of the
+  /// message at the position.
+  func look(at place: Place) async throws -> (isBehind: Bool, id: String?) {
+    let (latest, id) = try await survey(place.stream, at: place.position)
+    return (place.isLost(latest: latest, id: id), id)
   }
 
   /// Calls a closure when the link is closed.

@@ -22,8 +22,8 @@ actor StreamReader {
     self.events = events
     self.names = names
     place = position.map { position in
-      events.recall(names.stream, group: nil, at: position)
-        ?? RedisEvents.Place(stream: names.stream, position: position)
+      events.recall(.everyNode, of: names.stream, at: position)
+        ?? RedisEvents.Place(.everyNode, of: names.stream, position: position)
     }
     id = events.makeReaderID()
     events.add(bell, for: names.stream, id)
@@ -55,8 +55,9 @@ actor StreamReader {
     if let place {
       start = place.position
     } else {
-      start = try await events.latestPosition(of: names.stream)
-      place = RedisEvents.Place(stream: names.stream, position: start)
+      let (latest, id) = try await events.survey(names.stream, at: nil)
+      start = latest
+      place = RedisEvents.Place(.everyNode, of: names.stream, position: start, id: id)
     }
     isConnected = true
     return .connected(at: start)
@@ -64,9 +65,7 @@ actor StreamReader {
 
   private func read(after place: RedisEvents.Place) async throws {
     let current = events.generation
-    if current != generation, try await events.hasGoneBack(behind: place) {
-      return try await lose()
-    }
+    guard current == generation else { return try await resume(after: place) }
     let position = place.position
     let entries = try await events.range(
       names.stream,
@@ -75,50 +74,88 @@ actor StreamReader {
       count: ahead.count
     )
     var latest = entries.last?.position
-    if entries.isEmpty { latest = try await events.latestPosition(of: names.stream) }
+    if entries.isEmpty { latest = try await events.survey(names.stream, at: nil).latest }
     // The replies can be those of another server.
     guard current == events.generation else { return }
-    generation = current
     guard let first = entries.first?.position else {
       if let latest, latest < position {
         // The stream was removed.
-        try await lose()
+        lose(latest)
       } else if latest == position {
         // The reading of the stream makes the server announce its next change.
         await bell.wait(atMost: nil)
       }
       return
     }
-    var deliveries: [LinkDelivery] = []
+    var isTrimmed = false
     if !position.isFollowed(by: first) {
-      let own = try await events.range(
+      isTrimmed = try await events.range(
         names.stream,
         from: "\(position)",
         to: "\(position)",
         count: 1
+      ).isEmpty
+    }
+    ahead.note(messages: entries.count, bytes: entries.reduce(0) { $0 + $1.size })
+    deliver(entries, after: position, isTrimmed: isTrimmed)
+  }
+
+  /// Compares the place over a new connection, and reads the next message, which can be too large for a reply.
+  private func resume(after place: RedisEvents.Place) async throws {
+    let current = events.generation
+    let reply = try await events.run(
+      TopicScripts.resume,
+      [names.stream],
+      [.text("\(place.position)"), .number(Int64(events.largestEntry))]
+    )
+    // The reply can be that of another server.
+    guard current == events.generation else { return }
+    guard let parts = reply.elements, parts.count >= 2, let latest = LinkPosition(parts[0]) else {
+      throw TierError.unexpectedReply
+    }
+    generation = current
+    let id = RedisEvents.id(of: parts[1], at: place.position)
+    guard !place.isLost(latest: latest, id: id) else {
+      self.place?.id = id
+      return lose(latest)
+    }
+    if let id { self.place?.id = id }
+    guard parts.count == 3, let next = parts[2].elements, next.count == 3,
+      let entry = MessageFormat.Entry(
+        id: next[0],
+        fields: next[1],
+        isTooLarge: next[2].integer == 1
       )
-      if own.isEmpty { deliveries.append(.gap(lost: position.positions(before: first))) }
+    else { return }
+    deliver([entry], after: place.position, isTrimmed: id == nil)
+  }
+
+  private func deliver(
+    _ entries: [MessageFormat.Entry],
+    after position: LinkPosition,
+    isTrimmed: Bool
+  ) {
+    var deliveries: [LinkDelivery] = []
+    if let first = entries.first?.position, isTrimmed, !position.isFollowed(by: first) {
+      deliveries.append(.gap(lost: position.positions(before: first)))
     }
     for entry in entries {
       if entry.isAfterLoss, deliveries.last != .gap(lost: nil) {
         deliveries.append(.gap(lost: nil))
       }
       deliveries.append(.message(entry.message, at: entry.position, attempt: 1))
-      self.place?.position = entry.position
-      self.place?.id = entry.message.id
+      place?.position = entry.position
+      place?.id = entry.message.id
     }
-    ahead.note(messages: entries.count, bytes: entries.reduce(0) { $0 + $1.size })
     waiting = deliveries.reversed()
   }
 
   /// Reports that the server has lost messages, and continues behind the ones that were read, or at its end.
-  private func lose() async throws {
-    let latest = try await events.latestPosition(of: names.stream)
+  private func lose(_ latest: LinkPosition) {
     guard let position = place?.position else { return }
-    place?.id = nil
     waiting = [.gap(lost: nil)]
     guard latest < position else { return }
-    place?.position = latest
+    place = RedisEvents.Place(.everyNode, of: names.stream, position: latest)
     // The next one is delivered first.
     waiting = [.connected(at: latest), .gap(lost: nil)]
   }

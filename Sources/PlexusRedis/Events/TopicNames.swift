@@ -2,8 +2,9 @@
 ///
 /// | Key | Type | Content |
 /// |---|---|---|
-/// | `{topic}:stream` | stream | the messages: `h` id, version, origin and type in lines, `d` body, `r` reason of a dead letter, `l` if messages before it were lost |
+/// | `{topic}:stream` | stream | the messages: `h` id, version, origin and type in lines, `d` body, `r` reason of a dead letter, `f` all fields of a dead letter that has more than 1,000 as MessagePack, `l` if messages before it were lost |
 /// | `{topic}:sent:node` | hash | the first positions of the latest batches of a node, by their number modulo 16,384 |
+/// | `{topic}:released:group` | string | changes when a reader of the group gives messages back |
 /// | `{topic}:channel` | channel | messages for ephemeral readers, as they are published |
 struct TopicNames: Hashable, Sendable {
   /// The number of batches of a node whose positions the engine remembers.
@@ -29,6 +30,8 @@ struct TopicNames: Hashable, Sendable {
 
   var stream: String { prefix + "stream" }
   var channel: String { prefix + "channel" }
+
+  func released(by group: String) -> String { prefix + "released:" + group }
 
   func sent(by node: String) -> String { prefix + "sent:" + node }
 }

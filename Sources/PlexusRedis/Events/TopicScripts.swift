@@ -49,6 +49,51 @@ enum TopicScripts {
 
     """
 
+  /// The functions that read entries.
+  private static let entries = """
+    -- The entry at a position, if the stream still has it.
+    local function entry(key, id) return redis.call('XRANGE', key, id, id)[1] end
+    local function field(entry, name)
+      local value
+      for index = 1, #entry[2], 2 do
+        if entry[2][index] == name then value = entry[2][index + 1] end
+      end
+      return value
+    end
+    -- The header of an entry, by which it is compared.
+    local function header(entry)
+      if not entry then return false end
+      local header = field(entry, 'h') or ''
+      return #header <= 65536 and {'h', header} or {}
+    end
+    -- Whether an entry is the message with an id. One of another program has its position for an id.
+    local function isSame(entry, id)
+      local header = field(entry, 'h') or ''
+      if string.sub(header, 1, #id + 1) == id .. '\\n' then return true end
+      local version = #header <= 65536 and string.match(header, '^[^\\n]*\\n%-?(%d+)\\n[^\\n]*\\n')
+      return id == entry[1] and (not version or #version > 18)
+    end
+
+    """
+
+  /// The functions that measure entries.
+  private static let sizes = """
+    -- At least the memory that an entry needs in a reply.
+    local function size(entry)
+      local sum = 64 * #entry[2]
+      for _, part in ipairs(entry[2]) do sum = sum + #part end
+      return sum
+    end
+    -- The fields of an entry; of one that is larger than a limit only the header, if that is small.
+    local function readable(entry, limit)
+      return size(entry) <= tonumber(limit) and entry[2] or header(entry)
+    end
+
+    """
+
+  private static let superseded =
+    "return redis.error_reply('SUPERSEDED The engine has another message at the position.')"
+
   /// KEYS: stream, numbers of the node.
   ///
   /// ARGV: number of the batch, slot, known epoch, limit, channel; slot, number and first position of an earlier batch that
@@ -145,26 +190,71 @@ enum TopicScripts {
       """
   )
 
+  // MARK: - Groups
+  //
+  // The messages of a reader are the one in hand and later ones that it has not handed over, in order. The server's
+  // counter of a message is the attempt that its reader makes or will make, so that reading ahead costs no command
+  // and no attempt: of a reader that has died, only the first message was in hand. Messages that no reader has belong
+  // to the consumer "released".
+
+  private static let groups = """
+    -- Gives messages of a consumer to none: the one in hand has had its attempt. Messages that were removed stay, and
+    -- are reported when their time is over.
+    local function release(key, group, consumer, inHand, idle)
+      local start, count = '-', 0
+      repeat
+        local pending = redis.call('XPENDING', key, group, start, '+', 1000, consumer)
+        for _, message in ipairs(pending) do
+          local id, attempt = message[1], message[4]
+          if id == inHand then attempt = attempt + 1 end
+          if entry(key, id) then
+            redis.call('XCLAIM', key, group, 'released', 0, id, 'IDLE', idle, 'RETRYCOUNT', attempt, 'JUSTID')
+            count = count + 1
+          end
+          start = '(' .. id
+        end
+      until #pending < 1000
+      return count
+    end
+
+    """
+
   /// KEYS: stream.
   ///
-  /// ARGV: group, consumer, ms without an answer, count.
+  /// ARGV: group, consumer, ms without an answer, number of messages, number of bytes of all; number of bytes that a
+  /// reply can have.
   ///
-  /// Returns the id, the fields and the attempt of each message; no fields for a message that was removed.
+  /// Returns the id, the fields and the attempt of each message, and whether it is too large for a reply. The attempt is
+  /// 0 for a message that was removed.
   static let claim = RedisScript(
-    """
-    local pending = redis.call('XPENDING', KEYS[1], ARGV[1], 'IDLE', ARGV[3], '-', '+', ARGV[4])
-    local result = {}
-    for _, entry in ipairs(pending) do
-      local claimed = redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], ARGV[3], entry[1])
-      if claimed[1] then
-        result[#result + 1] = {entry[1], claimed[1][2], entry[4] + 1}
-      else
-        redis.call('XACK', KEYS[1], ARGV[1], entry[1])
-        result[#result + 1] = {entry[1], false, 0}
+    entries + sizes + groups + """
+      local key, group = KEYS[1], ARGV[1]
+      local result, total, others = {}, 0, {}
+      for _, message in ipairs(redis.call('XPENDING', key, group, 'IDLE', ARGV[3], '-', '+', ARGV[4])) do
+        local id, owner, attempt = message[1], message[2], message[4]
+        local found = entry(key, id)
+        local bytes = found and size(found) or 0
+        local isTooLarge = bytes > tonumber(ARGV[6])
+        if isTooLarge then bytes = 0 end
+        if #result > 0 and total + bytes > tonumber(ARGV[5]) then break end
+        total = total + bytes
+        if owner ~= 'released' and owner ~= ARGV[2] and not others[owner] then
+          others[owner] = true
+          if redis.call('XPENDING', key, group, '-', '+', 1, owner)[1][1] == id then
+            attempt = attempt + 1
+            release(key, group, owner, id, ARGV[3])
+          end
+        end
+        if found then
+          redis.call('XCLAIM', key, group, ARGV[2], 0, id, 'RETRYCOUNT', attempt, 'JUSTID')
+          result[#result + 1] = {id, readable(found, ARGV[6]), attempt, isTooLarge and 1 or 0}
+        else
+          redis.call('XACK', key, group, id)
+          result[#result + 1] = {id, {}, 0, 0}
+        end
       end
-    end
-    return result
-    """
+      return result
+      """
   )
 
   /// KEYS: stream.
@@ -188,78 +278,146 @@ enum TopicScripts {
 
   /// KEYS: stream.
   ///
-  /// ARGV: group, consumer, ms without an answer, then the id of each message that was read and not delivered.
+  /// ARGV: group, consumer, id.
   ///
-  /// Other consumers can claim the messages at once.
+  /// A message that was handed over, and neither acknowledged nor rejected, waits for its next attempt.
+  static let postpone = RedisScript(
+    entries + groups + """
+      local pending = redis.pcall('XPENDING', KEYS[1], ARGV[1], ARGV[3], ARGV[3], 1, ARGV[2])
+      local message = not pending.err and pending[1]
+      if message and entry(KEYS[1], ARGV[3]) then
+        redis.call('XCLAIM', KEYS[1], ARGV[1], 'released', 0, ARGV[3], 'RETRYCOUNT', message[4] + 1, 'JUSTID')
+      end
+      return 1
+      """
+  )
+
+  /// KEYS: stream, key that is tracked by the group.
+  ///
+  /// ARGV: group, consumer, ms without an answer, id of the message in hand or nothing.
+  ///
+  /// Other consumers can claim the messages at once, and are woken.
   static let leave = RedisScript(
-    """
-    local unused = {}
-    for index = 4, #ARGV do unused[ARGV[index]] = true end
-    local pending = redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 10000, ARGV[2])
-    for _, entry in ipairs(pending) do
-      local attempts = entry[4]
-      if unused[entry[1]] then attempts = math.max(0, attempts - 1) end
-      redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, entry[1],
-        'IDLE', ARGV[3], 'RETRYCOUNT', attempts, 'JUSTID')
-    end
-    if #pending == 0 then redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2]) end
-    return #pending
-    """
+    entries + groups + """
+      if redis.pcall('XPENDING', KEYS[1], ARGV[1]).err then return 0 end
+      local count = release(KEYS[1], ARGV[1], ARGV[2], ARGV[4], ARGV[3])
+      if #redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2]) == 0 then
+        redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2])
+      end
+      -- A server without memory refuses it: the messages are found by the next look.
+      if count > 0 then
+        redis.pcall('SET', KEYS[2], ARGV[2] .. ' ' .. table.concat(redis.call('TIME'), '.'), 'PX', 3600000)
+      end
+      return count
+      """
   )
 
   /// KEYS: stream.
   ///
   /// ARGV: group.
   ///
-  /// Creates the group from the oldest message, removes consumers that were not heard of for an hour, and returns the id of
-  /// the message that was delivered last.
+  /// Creates the group from the oldest message, removes consumers that were not heard of for an hour, and returns the id and
+  /// the header of the message that was delivered last.
   static let join = RedisScript(
-    """
-    redis.pcall('XGROUP', 'CREATE', KEYS[1], ARGV[1], '0', 'MKSTREAM')
-    for _, info in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
-      local consumer = {}
-      for index = 1, #info, 2 do consumer[info[index]] = info[index + 1] end
-      if consumer['pending'] == 0 and consumer['idle'] > 3600000 then
-        redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], consumer['name'])
+    entries + """
+      local created = redis.pcall('XGROUP', 'CREATE', KEYS[1], ARGV[1], '0', 'MKSTREAM')
+      local groups = redis.pcall('XINFO', 'GROUPS', KEYS[1])
+      if groups.err then return created end
+      for _, info in ipairs(groups) do
+        local group = {}
+        for index = 1, #info, 2 do group[info[index]] = info[index + 1] end
+        if group['name'] == ARGV[1] then
+          for _, info in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
+            local consumer = {}
+            for index = 1, #info, 2 do consumer[info[index]] = info[index + 1] end
+            if consumer['pending'] == 0 and consumer['idle'] > 3600000 then
+              redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], consumer['name'])
+            end
+          end
+          local id = group['last-delivered-id']
+          return {id, header(entry(KEYS[1], id))}
+        end
       end
-    end
-    for _, info in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do
-      local group = {}
-      for index = 1, #info, 2 do group[info[index]] = info[index + 1] end
-      if group['name'] == ARGV[1] then return group['last-delivered-id'] end
-    end
-    """
+      return created
+      """
+  )
+
+  /// KEYS: stream.
+  ///
+  /// ARGV: group, position, id of the message; no id if it is not known.
+  ///
+  /// A server that was restarted with old data can have another message at the position.
+  static let acknowledge = RedisScript(
+    entries + """
+      local found = ARGV[3] ~= '' and entry(KEYS[1], ARGV[2])
+      if found and not isSame(found, ARGV[3]) then \(superseded) end
+      return redis.call('XACK', KEYS[1], ARGV[1], ARGV[2])
+      """
   )
 
   /// KEYS: stream, stream of the dead letters.
   ///
-  /// ARGV: group, id, reason, limit, channel of the dead letters.
+  /// ARGV: group, position, id of the message, reason, limit, channel of the dead letters; no id if it is not known.
   static let reject = RedisScript(
-    common + """
+    common + entries + """
+      local found = entry(KEYS[1], ARGV[2])
+      if found and ARGV[3] ~= '' and not isSame(found, ARGV[3]) then \(superseded) end
       if not redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[2], ARGV[2], 1)[1] then return 0 end
-      local entry = redis.call('XRANGE', KEYS[1], ARGV[2], ARGV[2])[1]
-      if entry then
+      if found then
         local fields = {}
-        local header, body = '', ''
-        for index = 1, #entry[2], 2 do
-          local name, value = entry[2][index], entry[2][index + 1]
-          if name == 'h' then header = value end
-          if name == 'd' then body = value end
-          -- The dead letters themselves are complete.
-          if name ~= 'l' then
-            fields[#fields + 1] = name
-            fields[#fields + 1] = value
+        if #found[2] <= 2000 then
+          for index = 1, #found[2], 2 do
+            -- The dead letters themselves are complete.
+            if found[2][index] ~= 'l' then
+              fields[#fields + 1] = found[2][index]
+              fields[#fields + 1] = found[2][index + 1]
+            end
           end
+        else
+          -- A script can pass on a few thousand values only.
+          fields = {'f', cmsgpack.pack(found[2])}
         end
         fields[#fields + 1] = 'r'
-        fields[#fields + 1] = ARGV[3]
+        fields[#fields + 1] = ARGV[4]
         local id = append(KEYS[2], redis.call('XLEN', KEYS[2]), '', false, fields)
         if type(id) == 'table' then return id end
-        redis.call('XTRIM', KEYS[2], 'MAXLEN', '~', ARGV[4])
-        announce(ARGV[5], id, header, body)
+        redis.call('XTRIM', KEYS[2], 'MAXLEN', '~', ARGV[5])
+        announce(ARGV[6], id, field(found, 'h') or '', field(found, 'd') or '')
       end
       redis.call('XACK', KEYS[1], ARGV[1], ARGV[2])
       return 1
+      """
+  )
+
+  // MARK: - Streams
+
+  /// KEYS: stream.
+  ///
+  /// ARGV: position; that of the latest message if there is none.
+  ///
+  /// Returns the last position that the stream has had, and the header of the message at the position.
+  static let survey = RedisScript(
+    common + entries + """
+      if redis.call('EXISTS', KEYS[1]) == 0 then return {'0-0', false} end
+      local latest = last(KEYS[1])
+      return {latest, header(entry(KEYS[1], ARGV[1] == '' and latest or ARGV[1]))}
+      """
+  )
+
+  /// KEYS: stream.
+  ///
+  /// ARGV: position, number of bytes that a reply can have.
+  ///
+  /// Returns what ``survey`` does, and the id and the fields of the next message, and whether it is too large.
+  static let resume = RedisScript(
+    common + entries + sizes + """
+      if redis.call('EXISTS', KEYS[1]) == 0 then return {'0-0', false} end
+      local result = {last(KEYS[1]), header(entry(KEYS[1], ARGV[1]))}
+      local next = redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', 1)[1]
+      if next then
+        result[3] = {next[1], readable(next, ARGV[2]), size(next) > tonumber(ARGV[2]) and 1 or 0}
+      end
+      return result
       """
   )
 }

@@ -1,6 +1,7 @@
 import Foundation
 import Plexus
 import PlexusRedis
+import PlexusTesting
 import TestSupport
 import Testing
 
@@ -193,5 +194,137 @@ struct `Events over a server that restarts with old data` {
     await heir.receive(EventNode.group)
     #expect(await heir.notes.first(5) == (5..<10).map { "\($0)" })
     #expect(!heir.reports.entries.contains { $0.hasSuffix("gap") })
+  }
+
+  // MARK: - Nodes that have read nothing
+
+  /// Restarts the server so that other events take the places of the latest three.
+  private func replace(_ proxy: RedisProxy) async throws -> EventNode {
+    proxy.stall(later: true)
+    // The only node that knows what is lost ends with the server.
+    await sender.engine.close()
+    try restart()
+    let other = try EventNode(server)
+    await other.connect(.publishOnly)
+    try await publish(100..<103, by: other)
+    return other
+  }
+
+  @Test(arguments: [LinkMode.everyNode(), .ephemeral])
+  func `D15: readers that have read nothing report that positions were given again, once`(
+    mode: LinkMode
+  ) async throws {
+    let proxy = try RedisProxy(server)
+    let receiver = try EventNode(at: proxy.address)
+    let count = 100
+    await sender.connect(.publishOnly)
+    try await publish(0..<3)
+    try save()
+    try await publish(3..<6)
+    receiver.observe()
+    for _ in 0..<count { await receiver.connect(mode) }
+    await receiver.reports.wait { $0.count { $0 == "connected" } == count }
+    let other = try await replace(proxy)
+    proxy.cut()
+    // Ephemeral readers miss what is published before.
+    if mode == .ephemeral {
+      await receiver.reports.wait { $0.count { $0 == "connected" } >= 2 * count }
+    }
+    try await publish(200..<201, by: other)
+    await receiver.notes.wait { $0.count { $0 == "200" } == count }
+    await receiver.reports.wait { $0.count { $0.hasSuffix("gap") } >= count }
+    #expect(receiver.reports.entries.count { $0.hasSuffix("gap") } == count)
+  }
+
+  @Test func `D14: a node of a group that has read nothing reports it as well`() async throws {
+    let proxy = try RedisProxy(server)
+    let (worker, heir) = (try EventNode(at: proxy.address), try EventNode(server))
+    await sender.connect(.publishOnly)
+    await heir.receive(EventNode.group)
+    try await publish(0..<3)
+    await heir.notes.first(3)
+    await heir.acknowledgedAll()
+    try save()
+    try await publish(3..<6)
+    await heir.notes.first(6)
+    await heir.acknowledgedAll()
+    await worker.receive(EventNode.group)
+    let other = try await replace(proxy)
+    await heir.notes.wait { $0.contains("102") }
+    await heir.acknowledgedAll()
+    heir.disconnect()
+    proxy.cut()
+    try await publish(200..<201, by: other)
+    await worker.notes.contains("200")
+    await worker.reports.contains("gap")
+    #expect(worker.reports.entries.count { $0.hasSuffix("gap") } == 1)
+  }
+
+  // MARK: - Order and number of the reports
+
+  @Test func `D14: a group reports a rollback once, before what it has read ahead`() async throws {
+    let worker = try EventNode(server)
+    let (first, second) = (Gate(), Gate())
+    worker.observe { note in
+      if note.text == "0" { try await first.wait() }
+      if note.text == "3" { try await second.wait() }
+    }
+    await sender.connect(.publishOnly)
+    await worker.connect(EventNode.group)
+    try await publish(0..<1)
+    await worker.notes.first(1)
+    try await publish(1..<3)
+    try save()
+    try await publish(3..<10)
+    first.open()
+    // It has read four at once.
+    await worker.notes.first(4)
+    try restart()
+    second.open()
+    await worker.reports.contains("gap")
+    // The publisher knows what is lost.
+    try await publish(10..<20)
+    await worker.notes.contains("19")
+    #expect(worker.notes.entries.prefix(5) == ["0", "1", "2", "3", "10"])
+    #expect(worker.reports.entries.count { $0.hasSuffix("gap") } == 1)
+    #expect(Set(worker.notes.entries).count == worker.notes.count)
+  }
+
+  @Test func `D14: a group reports a rollback although nothing is published afterwards`()
+    async throws
+  {
+    let worker = try EventNode(server)
+    let link = worker.engine.events
+    let log = Log<String>()
+    let mode = LinkMode.oneNode(group: "group", retryAfter: .milliseconds(400), attempts: 3)
+    let reading = Task {
+      while !Task.isCancelled {
+        do {
+          for try await delivery in link.deliveries(of: "notes", mode) {
+            switch delivery {
+            case .connected: log.append("connected")
+            case .gap: log.append("gap")
+            case .message(let message, let position, _):
+              try await link.acknowledge(position, of: "notes", group: "group")
+              log.append(try link.codec.decode(Note.self, from: message.body).text)
+            }
+          }
+        } catch {
+          log.append("interrupted")
+        }
+      }
+    }
+    defer { reading.cancel() }
+    await sender.connect(.publishOnly)
+    try await publish(0..<3)
+    await log.contains("2")
+    try save()
+    try await publish(3..<6)
+    await log.contains("5")
+    try restart()
+    await RedisShell.waitUntilReady(server)
+    let monitor = try await RedisMonitor(server)
+    await monitor.commands(4, with: "XREADGROUP")
+    #expect(log.entries.count { $0 == "gap" } == 1)
   }
 }

@@ -17,7 +17,7 @@ struct `The script that publishes events` {
   private func batch(
     _ number: UInt64,
     _ bodies: [String],
-    after latest: Outbox.Confirmed? = nil
+    after latest: PublishedState.Confirmed? = nil
   ) -> Outbox.Batch {
     let messages = bodies.enumerated().map { index, body in
       Outbox.Message(id: UInt64(index), header: "h\n1\no\nt", body: Array(body.utf8), deadline: 0)
@@ -71,7 +71,7 @@ struct `The script that publishes events` {
     let first = try await run(batch(1, ["a", "b", "c"]), on: connection).map { try $0.get() }
     #expect(first.map(\.number) == [0, 1, 2])
     #expect(Set(first.map(\.epoch)).count == 1)
-    let latest = Outbox.Confirmed(number: 1, position: first[0], time: 0)
+    let latest = PublishedState.Confirmed(number: 1, position: first[0], time: 0)
     let second = try await run(batch(2, ["d"], after: latest), on: connection)
     #expect(try second[0].get() == LinkPosition(epoch: first[0].epoch, number: 3))
     let again = try await run(batch(1, ["a", "b", "c"]), on: connection).map { try $0.get() }
@@ -95,13 +95,13 @@ struct `The script that publishes events` {
   {
     let server = try RedisServer()
     let connection = try await connect(to: server)
-    var latest: Outbox.Confirmed?
+    var latest: PublishedState.Confirmed?
     func fill(_ number: UInt64, _ count: Int) async throws {
       let results = try await run(
         batch(number, Array(repeating: "x", count: count), after: latest),
         on: connection
       )
-      latest = Outbox.Confirmed(number: number, position: try results[0].get(), time: 0)
+      latest = PublishedState.Confirmed(number: number, position: try results[0].get(), time: 0)
     }
     try await fill(1, 1)
     _ = try await connection.send(
@@ -126,7 +126,7 @@ struct `The script that publishes events` {
     let server = try RedisServer()
     let connection = try await connect(to: server)
     let old = try await run(batch(1, ["a", "b"]), on: connection).map { try $0.get() }
-    let latest = Outbox.Confirmed(number: 1, position: old[0], time: 0)
+    let latest = PublishedState.Confirmed(number: 1, position: old[0], time: 0)
     _ = try await connection.send(RedisCommand("DEL", [.text(names.sent(by: "a"))]))
     let new = try await run(batch(2, ["c", "d"], after: latest), on: connection)
       .map { try $0.get() }

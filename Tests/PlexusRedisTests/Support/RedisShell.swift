@@ -58,6 +58,16 @@ enum RedisShell {
     }
   }
 
+  /// Waits until a server that was started answers.
+  static func waitUntilReady(_ server: RedisServer) async {
+    await withCheckedContinuation { continuation in
+      Thread.detachNewThread {
+        while (try? run("PING", on: server))?.hasPrefix("+PONG") != true { poll(nil, 0, 5) }
+        continuation.resume()
+      }
+    }
+  }
+
   /// Sends a command on a connection of its own and returns the first line of its reply.
   static func run(_ command: String, on server: RedisServer) throws -> String {
     let descriptor = try connect(to: server)

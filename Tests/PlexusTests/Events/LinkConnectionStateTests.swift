@@ -118,9 +118,26 @@ struct `The decisions of a connection` {
     #expect(state.connect(at: Self.position(5)) == LinkConnectionState.Gap(lost: nil))
     #expect(state.connect(at: Self.position(5)) == nil)
     #expect(state.connect(at: Self.position(1, epoch: 2)) == nil)
-    state.lose()
+    #expect(state.lose(nil) == true)
     #expect(state.connect(at: .start) == nil)
     #expect(state.resumption == .oneNode(group: "g"))
+  }
+
+  @Test(arguments: [LinkMode.oneNode(group: "g"), .ephemeral])
+  func `a loss that the position shows and that the link reports is one loss`(mode: LinkMode) {
+    var state = Self.state(mode)
+    #expect(state.connect(at: Self.position(9)) == nil)
+    #expect(state.lose(nil) == true)
+    #expect(state.connect(at: Self.position(9)) == nil)
+    #expect(state.connect(at: Self.position(5)) != nil)
+    // Positions that are known are those of other messages.
+    #expect(state.lose(Self.position(1)...Self.position(2)) == true)
+    #expect(state.lose(nil) == false)
+    #expect(state.lose(nil) == true)
+    _ = state.receive(Self.message("1"), at: Self.position(9), attempt: 1)
+    #expect(state.connect(at: Self.position(5)) != nil)
+    _ = state.receive(Self.message("2"), at: Self.position(6), attempt: 1)
+    #expect(state.lose(nil) == true)
   }
 
   @Test func `the pause between attempts grows, and starts again`() {

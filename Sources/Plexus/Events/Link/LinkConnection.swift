@@ -102,8 +102,7 @@ extension LinkConnection.Parts {
       if let gap = state.connect(at: position) { report(.gap(lost: gap.lost)) }
       report(.connected(at: position))
     case .gap(let lost):
-      state.lose()
-      report(.gap(lost: lost))
+      if state.lose(lost) { report(.gap(lost: lost)) }
     case .message(let message, let position, let attempt):
       await receive(message, at: position, attempt: attempt, &state)
     }

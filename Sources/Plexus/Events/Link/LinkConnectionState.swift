@@ -35,6 +35,8 @@ struct LinkConnectionState: Sendable {
   private var recent = RecentIDsState(limit: Self.window)
   /// The number of interruptions since a message was received.
   private var failures = 0
+  /// Whether the latest stream began with a loss that its link can report as well.
+  private var hasReportedLoss = false
 
   init(mode: LinkMode, type: String, version: Int, origin: String, ownsAreHandled: Bool) {
     self.mode = mode
@@ -54,7 +56,13 @@ struct LinkConnectionState: Sendable {
   ///
   /// - Returns: The loss since the last one, if the link does not report it.
   mutating func connect(at start: LinkPosition) -> Gap? {
-    defer { position = start }
+    let gap = gap(before: start)
+    position = start
+    hasReportedLoss = gap != nil
+    return gap
+  }
+
+  private func gap(before start: LinkPosition) -> Gap? {
     guard let position, position != start else { return nil }
     // An engine that was restarted with old data has lost messages, and delivers others again.
     if mode.group != nil { return start < position ? Gap(lost: nil) : nil }
@@ -65,13 +73,20 @@ struct LinkConnectionState: Sendable {
   }
 
   /// Records a loss that the link has reported.
-  mutating func lose() {
+  ///
+  /// - Parameter lost: The positions of the lost messages, if they are known.
+  /// - Returns: Whether it was not reported at the beginning of the stream.
+  mutating func lose(_ lost: ClosedRange<LinkPosition>?) -> Bool {
     if mode.group != nil { position = nil }
+    guard lost == nil, hasReportedLoss else { return true }
+    hasReportedLoss = false
+    return false
   }
 
   /// Records a message, and decides its fate.
   mutating func receive(_ message: LinkMessage, at place: LinkPosition, attempt: Int) -> Step {
     failures = 0
+    hasReportedLoss = false
     if case .oneNode(_, _, let attempts) = mode {
       position = position.map { max($0, place) } ?? place
       if recent.contains(message.id) || ownsAreHandled && message.origin == origin {

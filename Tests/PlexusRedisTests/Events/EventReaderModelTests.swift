@@ -1,0 +1,121 @@
+import Plexus
+import PlexusSupport
+import TestSupport
+import Testing
+
+@testable import PlexusRedis
+
+@Suite(
+  .fewAtOnce,
+  .timeLimit(.minutes(5)),
+  .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
+)
+struct `The readers of events` {
+  private let server: RedisServer
+
+  init() throws {
+    server = try RedisServer()
+  }
+
+  /// Returns a link whose replies are limited.
+  private func link(largestReply: Int = 512 << 20) -> RedisEvents {
+    var settings = RedisConnection.Settings(server.address)
+    settings.maximumReplyBytes = largestReply
+    settings.setup = [RedisCommand("CLIENT", ["TRACKING", "ON", "NOLOOP"])]
+    var options = RedisOptions()
+    options.eventTimeout = .seconds(60)
+    return RedisEvents(settings, options)
+  }
+
+  private func message(_ id: String) -> LinkMessage {
+    LinkMessage(id: id, type: "type", version: 1, origin: "origin", body: [1])
+  }
+
+  @Test func `D14: a node that leaves wakes the other ones for its events`() async throws {
+    let (a, b) = (link(), link())
+    // Readers that look for such events by themselves only after hours.
+    func reader(_ link: RedisEvents) -> GroupReader {
+      GroupReader(
+        link,
+        TopicNames("topic"),
+        group: "group",
+        retryAfter: .seconds(100_000),
+        pace: .seconds(10_000)
+      )
+    }
+    let heir = reader(b)
+    for round in 1...3 {
+      _ = try await a.publish(message("\(round)"), to: "topic")
+      var first: GroupReader? = reader(a)
+      guard case .connected = try await first?.next(),
+        case .message(let message, _, attempt: 1) = try await first?.next()
+      else {
+        Issue.record("The first reader gets the message.")
+        return
+      }
+      #expect(message.id == "\(round)")
+      let monitor = try await RedisMonitor(server)
+      let next = Task {
+        while let delivery = try await heir.next() {
+          guard case .message(let message, let position, let attempt) = delivery else { continue }
+          try await b.acknowledge(position, of: "topic", group: "group")
+          return "\(message.id) \(attempt)"
+        }
+        return ""
+      }
+      await monitor.commands(1, with: "XREADGROUP", b.node)
+      first = nil
+      #expect(try await next.value == "\(round) 2")
+    }
+    for link in [a, b] { await link.close() }
+  }
+
+  @Test(arguments: [LinkMode.everyNode(from: .start), .oneNode(group: "group")])
+  func `an event that is larger than a reply is reported, and harms no later one`(
+    mode: LinkMode
+  ) async throws {
+    let link = link(largestReply: 1 << 20)
+    let reports = Log<String>()
+    let notes = Log<String>()
+    let bus = EventBus()
+    let tokens = ObservationBag()
+    bus.observe(LinkReport.self) { report in
+      switch report.content {
+      case .skipped(let message, _, _), .rejected(let message, _, _, _): reports.append(message.id)
+      default: break
+      }
+    }
+    .store(in: tokens)
+    bus.observe(Note.self) { notes.append($0.text) }.store(in: tokens)
+    let sender = try EventNode(server)
+    await sender.connect(.publishOnly)
+    for number in 0..<5 { try await sender.publish("\(number)") }
+    let large = #"string.rep('x', 2000000)"#
+    let header = #""'huge\\n1\\norigin\\nnotes'""#.dropFirst().dropLast()
+    for fields in ["'h', \(header), 'd', \(large)", "'foreign', \(large)"] {
+      let script = "EVAL \"redis.call('XADD', '{notes}:stream', '*', \(fields))\" 0"
+      #expect(!(try RedisShell.run(script, on: server)).hasPrefix("-"))
+    }
+    for number in 5..<10 { try await sender.publish("\(number)") }
+    bus.connect(Note.self, as: "notes", over: link, mode).store(in: tokens)
+    await notes.wait { Set($0) == Set((0..<10).map { "\($0)" }) }
+    await reports.first(2)
+    #expect(reports.entries[0] == "huge")
+    #expect(Set(notes.entries).count == notes.count)
+    if mode.group != nil {
+      #expect(try RedisShell.run("XLEN {notes.dead.group}:stream", on: server) == ":2\r\n")
+      let script = """
+        EVAL "return #redis.call('XRANGE', '{notes.dead.group}:stream', '-', '+')[1][2][4]" 0
+        """
+      #expect(try RedisShell.run(script, on: server) == ":2000000\r\n")
+    }
+    tokens.cancelAll()
+    await link.close()
+  }
+}
+
+extension LinkMode {
+  fileprivate var group: String? {
+    if case .oneNode(let group, _, _) = self { group } else { nil }
+  }
+}
