@@ -21,7 +21,7 @@ struct Ring<Element> {
 
   /// Appends an element.
   @inlinable
-  mutating func append(_ element: Element) {
+  mutating func append(_ element: consuming Element) {
     if count == slots.count { grow() }
     slots[index(at: count)] = element
     count &+= 1

@@ -137,7 +137,10 @@ public final actor EventBus {
     // An event that is not retained needs no new channel.
     if persistence.rule == nil {
       let known =
-        if case .none = scope { core.channel(of: type) } else { core.channel(of: type, in: scope) }
+        switch scope {
+        case nil: core.channel(of: type)
+        case _?: core.channel(of: type, in: scope)
+        }
       guard let known else { return }
       let box = Box(event)
       if !known.post(box) { core.post(box, of: type, persistence, in: scope) }

@@ -49,10 +49,15 @@ final class EventBusCore: Sendable {
   /// Returns the channel of a type and scope, if any.
   @usableFromInline
   func channel(of type: ObjectIdentifier, in scope: EventScope?) -> EventChannel? {
-    guard let scope else { return channel(of: type) }
-    let key = ScopedKey(type: type, hash: scope.hashValue)
-    let candidates = tables.withLock { $0.scoped[key] }
-    return candidates?.first { $0.scope == scope }
+    // Without a scope, this copies nothing.
+    switch scope {
+    case nil:
+      return channel(of: type)
+    case let scope?:
+      let key = ScopedKey(type: type, hash: scope.hashValue)
+      let candidates = tables.withLock { $0.scoped[key] }
+      return candidates?.first { $0.scope == scope }
+    }
   }
 
   /// Returns the channel of a type and scope; creates it if necessary.

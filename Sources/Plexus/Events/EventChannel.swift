@@ -47,6 +47,8 @@ final class EventChannel: Handler.Source {
   private weak let core: EventBusCore?
   private let clock: any Clock<Duration>
   let time: TimeSource
+  /// The priority that all handlers have at least; set under the lock, together with the outlets.
+  private let raisedPriority = Atomic<UInt8>(0)
   let state = Locked(State())
 
   init(type: ObjectIdentifier, scope: EventScope?, core: EventBusCore) {
@@ -164,8 +166,8 @@ final class EventChannel: Handler.Source {
       case .stream(let stream):
         _ = stream.put(box, &effects)
       case .queue(let queue):
-        let item = HandlerQueue.Item(box: box, sequence: sequence)
-        effects.wake(queue.enqueue(item, &effects.handlers), id: queue.id)
+        let task = queue.enqueue(box, sequence: sequence, &effects.handlers)
+        effects.wake(task, id: queue.id)
       }
     }
   }
@@ -181,24 +183,27 @@ final class EventChannel: Handler.Source {
     var (notified, handled) = (0, 0)
     let sequence = state.sequence
     state.sequence &+= 1
-    var hasStreamPart = false
-    if let completion {
-      let outlets = state.outlets.prefix { $0.id <= last }
-      let queueCount = outlets.count { if case .queue = $0 { true } else { false } }
-      hasStreamPart = queueCount == 0 || queueCount < outlets.count
-      completion.fanOut(sequence, parts: queueCount + (hasStreamPart ? 1 : 0))
-    }
-    for outlet in state.outlets where outlet.id <= last {
-      switch outlet {
-      case .stream(let stream):
+    completion?.fanOut(sequence)
+    for index in state.outlets.indices {
+      switch state.outlets[index] {
+      case .stream(let stream) where stream.id <= last:
         notified += 1
         if stream.put(box, &effects) { handled += 1 }
-      case .queue(let queue):
-        let item = HandlerQueue.Item(box: box, sequence: sequence, last: last, report: completion)
-        effects.wake(queue.enqueue(item, &effects.handlers), id: queue.id)
+      case .queue(let queue) where queue.id <= last:
+        completion?.addPart()
+        let task = queue.enqueue(
+          box,
+          sequence: sequence,
+          last: last,
+          report: completion,
+          &effects.handlers
+        )
+        effects.wake(task, id: queue.id)
+      case .stream, .queue:
+        break
       }
     }
-    if let completion, hasStreamPart {
+    if let completion, notified > 0 || completion.withdrawPart() {
       let outcome = PostOutcome(notified: notified, handled: handled)
       effects.more().parts.append((completion, outcome))
     }
@@ -273,7 +278,13 @@ final class EventChannel: Handler.Source {
 
   /// Raises the priority of the handlers to that of a waiting caller.
   func raise(to priority: TaskPriority) {
-    let outlets = state.withLock { $0.outlets }
+    guard priority.rawValue > raisedPriority.load(ordering: .relaxed) else { return }
+    let outlets = state.withLock { state in
+      if priority.rawValue > raisedPriority.load(ordering: .relaxed) {
+        raisedPriority.store(priority.rawValue, ordering: .relaxed)
+      }
+      return state.outlets
+    }
     for case .queue(let queue) in outlets { queue.raise(to: priority) }
   }
 
@@ -308,12 +319,11 @@ final class EventChannel: Handler.Source {
   }
 
   /// Performs the effects of a change, with no lock held.
-  fileprivate func perform(_ effects: consuming EventChannel.Effects) {
-    let (isEmpty, finishes, isBehind) = (effects.isEmpty, effects.finishes, effects.isBehind)
+  fileprivate func perform(_ effects: EventChannel.Effects) {
     effects.perform()
-    if finishes { end() }
-    if isEmpty, let scope { core?.forget(self, scope: scope) }
-    if isBehind { catchUp() }
+    if effects.finishes { end() }
+    if effects.isEmpty, let scope { core?.forget(self, scope: scope) }
+    if effects.isBehind { catchUp() }
   }
 
   /// Carries out the remaining steps in a task, so that no caller is blocked.
@@ -424,6 +434,7 @@ extension EventChannel {
       let queue = known ?? HandlerQueue(id: id, recipe: recipe)
       if known == nil {
         state.outlets.append(.queue(queue))
+        raisedPriority.store(0, ordering: .relaxed)
         if !recipe.suspends { state.queues[key] = queue }
       }
       let handler = Handler(

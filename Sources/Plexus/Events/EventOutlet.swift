@@ -107,7 +107,10 @@ extension EventChannel {
   /// The effects of a channel's change, to be performed with no lock held.
   @usableFromInline
   struct Effects: Sendable {
-    /// The tasks to resume, in subscription order.
+    /// The first task to resume, which needs no array, and its place in subscription order.
+    @usableFromInline var first: SuspendedTask?
+    @usableFromInline var firstID = 0
+    /// The other tasks to resume, in subscription order.
     @usableFromInline var woken: ContiguousArray<Waiter.ParkedTask> = []
     /// The effects that most posts do not have.
     @usableFromInline var rest: Rest?
@@ -159,15 +162,21 @@ extension EventChannel {
     @inlinable
     mutating func add<E>(_ delivery: Delivery<E>, id: Int) {
       if let handlers = delivery.handlers { add(handlers) }
-      for parked in delivery.woken { woken.append(Waiter.ParkedTask(id: id, task: parked.task)) }
+      for parked in delivery.woken { wake(parked.task, id: id) }
       if delivery.filled == nil, delivery.displaced.isEmpty { return }
       let rest = more()
       if let chunk = delivery.filled { rest.filled.append(chunk) }
       for element in delivery.displaced { rest.released.append(Box(element)) }
     }
 
+    @inlinable
     mutating func wake(_ task: SuspendedTask?, id: Int) {
-      if let task { woken.append(Waiter.ParkedTask(id: id, task: task)) }
+      guard let task else { return }
+      if first == nil {
+        (first, firstID) = (task, id)
+      } else {
+        woken.append(Waiter.ParkedTask(id: id, task: task))
+      }
     }
 
     mutating func release(_ events: ContiguousArray<AnyBox>) {
@@ -184,10 +193,12 @@ extension EventChannel {
     }
 
     /// Resumes tasks, reports results and releases events.
-    consuming func perform() {
+    func perform() {
       if let handlers {
-        handlers.perform(resuming: woken)
+        let first = first.map { Waiter.ParkedTask(id: firstID, task: $0) }
+        handlers.perform(resuming: (first.map { [$0] } ?? []) + woken)
       } else {
+        first?.resume()
         for task in woken { task.resume() }
       }
       guard let rest else { return }

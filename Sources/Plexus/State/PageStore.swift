@@ -95,6 +95,7 @@ public final actor PageStore<
     let feeds = ChangeSubscriptions()
     self.feeds = feeds
     engine = StoreEngine(cell, feeds: feeds, middleware: middleware, reducer: reducer)
+    appFeeds.onRemoval { [engine = parent.engine] in engine.disconnect($0) }
     cell.join()
   }
 

@@ -1,30 +1,23 @@
-/// The name of one subscriber to the changes of a selected value.
-@usableFromInline
-struct SubscriptionID: Hashable, Sendable {
-  let rawValue = UniqueID.next()
-
-  @usableFromInline
-  init() {}
-}
-
 /// The selectors of a store, in subscription order; accessed by the thread that drains its queue.
 @usableFromInline
 struct SelectorTable<State: Sendable> {
-  @usableFromInline typealias Evaluation = EvaluationBlock<State>.Evaluation
-
   /// With gaps where selectors were removed.
-  @usableFromInline var evaluations: [Evaluation?] = []
-  /// The same selectors, eight by eight.
-  @usableFromInline var blocks: ContiguousArray<EvaluationBlock<State>> = []
+  @usableFromInline var evaluations: ContiguousArray<Evaluation?> = []
+  /// The same selectors, eight by eight; `nil` for a block whose selectors have changed since the last state.
+  @usableFromInline var blocks: ContiguousArray<EvaluationBlock<State>?> = []
+  @usableFromInline var hasOutdatedBlocks = false
   @usableFromInline var index = SelectorIndex()
 
   @inlinable
   init() {}
 
+  @inlinable var isEmpty: Bool { evaluations.isEmpty }
+
   /// Evaluates every selector for a state, once.
   @inlinable
-  func evaluate(_ state: State) {
-    for block in blocks { block.evaluate(state) }
+  mutating func evaluate(_ state: State) {
+    if hasOutdatedBlocks { updateBlocks() }
+    for block in blocks { block?.evaluate(state) }
   }
 
   /// Adds a selector behind the others.
@@ -36,34 +29,49 @@ struct SelectorTable<State: Sendable> {
   mutating func add(_ selector: SelectorBase, _ evaluation: Evaluation) {
     evaluations.append(evaluation)
     index.add(selector)
-    updateBlock(at: selector.slot)
+    discardBlock(of: selector.slot)
   }
 
   /// Removes a subscriber, and its selector if it was the last.
   @inlinable
-  mutating func remove(_ subscription: SubscriptionID) {
+  mutating func remove(_ subscription: ChangeSubscriptions.ID) {
     guard let slot = index.remove(subscription) else { return }
     evaluations[slot] = nil
+    discardBlock(of: slot)
     if index.hasManyGaps {
       index.closeGaps()
       evaluations.removeAll { $0 == nil }
-      blocks = []
-      for start in stride(from: 0, to: evaluations.count, by: EvaluationBlock<State>.capacity) {
-        updateBlock(at: start)
-      }
+      for block in blocks.indices { blocks[block] = nil }
     } else {
-      updateBlock(at: slot)
+      // Gaps at the end are closed at once.
+      evaluations.removeLast(evaluations.count - index.slotCount)
     }
+    let capacity = EvaluationBlock<State>.capacity
+    blocks.removeLast(blocks.count - (evaluations.count + capacity - 1) / capacity)
   }
 
-  /// Rebuilds the block that a selector belongs to.
+  /// Discards the block that a selector belongs to.
+  ///
+  /// The next state rebuilds it: subscribing and unsubscribing between two states builds none.
   @inlinable
-  mutating func updateBlock(at slot: Int) {
+  mutating func discardBlock(of slot: Int) {
     let index = slot / EvaluationBlock<State>.capacity
-    let start = index * EvaluationBlock<State>.capacity
-    let block = EvaluationBlock(evaluations[start...].prefix(EvaluationBlock<State>.capacity))
-    if index == blocks.count { blocks.append(block) } else { blocks[index] = block }
+    if index == blocks.count { blocks.append(nil) } else { blocks[index] = nil }
+    hasOutdatedBlocks = true
   }
+
+  @inlinable
+  mutating func updateBlocks() {
+    hasOutdatedBlocks = false
+    let capacity = EvaluationBlock<State>.capacity
+    for index in blocks.indices where blocks[index] == nil {
+      blocks[index] = EvaluationBlock(evaluations[(index * capacity)...].prefix(capacity))
+    }
+  }
+}
+
+extension SelectorTable {
+  @usableFromInline typealias Evaluation = EvaluationBlock<State>.Evaluation
 }
 
 @available(*, unavailable)
@@ -72,14 +80,23 @@ extension SelectorTable: Sendable {}
 /// The part of a table of selectors that depends on no type.
 @usableFromInline
 struct SelectorIndex {
-  /// With gaps where selectors were removed.
+  /// A subscriber among those of its selector.
+  private struct Place: Sendable {
+    let selector: SelectorBase
+    let number: Int
+  }
+
+  /// With gaps where selectors were removed, except at the end.
   private var selectors: ContiguousArray<SelectorBase?> = []
   private var gaps = 0
-  private var places: [SubscriptionID: (selector: SelectorBase, place: Int)] = [:]
+  private var places = KeyTable<ChangeSubscriptions.ID, Place>()
   private var selectorOfPath: [AnyKeyPath: SelectorBase] = [:]
 
   @usableFromInline
   init() {}
+
+  /// The number of selectors and gaps.
+  @usableFromInline var slotCount: Int { selectors.count }
 
   /// Returns the selector that all who select a key path share, if there is one.
   @usableFromInline
@@ -96,23 +113,30 @@ struct SelectorIndex {
 
   /// Notes which selector a subscriber follows, and its place there.
   @usableFromInline
-  mutating func connect(_ id: SubscriptionID, to selector: SelectorBase, at place: Int) {
-    places[id] = (selector, place)
+  mutating func connect(_ id: ChangeSubscriptions.ID, to selector: SelectorBase, at number: Int) {
+    _ = places.insert(Place(selector: selector, number: number), for: id, hash: id.hash)
   }
 
   /// Removes a subscriber.
   ///
   /// - Returns: The slot of its selector if it was the last subscriber, which is a gap now.
   @usableFromInline
-  mutating func remove(_ id: SubscriptionID) -> Int? {
-    guard let (selector, place) = places.removeValue(forKey: id) else { return nil }
-    let (isEmpty, hub) = selector.remove(at: place)
+  mutating func remove(_ id: ChangeSubscriptions.ID) -> Int? {
+    guard let index = places.index(of: id, hash: id.hash) else { return nil }
+    let place = places.remove(at: index).element
+    let selector = place.selector
+    let (isEmpty, hub) = selector.remove(at: place.number)
     withExtendedLifetime(hub) {}
     guard isEmpty else { return nil }
     if let path = selector.path { selectorOfPath[path] = nil }
-    selectors[selector.slot] = nil
+    let slot = selector.slot
+    selectors[slot] = nil
     gaps += 1
-    return selector.slot
+    while let last = selectors.last, last == nil {
+      selectors.removeLast()
+      gaps -= 1
+    }
+    return slot
   }
 
   @usableFromInline var hasManyGaps: Bool { gaps > 16 && gaps > selectors.count / 2 }

@@ -14,10 +14,12 @@ extension StoreEngine {
     countedBy feeds: ChangeSubscriptions,
     bufferingPolicy: BufferingPolicy<Change<Value>>
   ) -> Subscription<Change<Value>> {
-    let id = SubscriptionID()
-    let hub: BroadcastHub<Change<Value>> = makeHub(id, countedBy: feeds)
+    let id = ChangeSubscriptions.ID()
+    let hub = BroadcastHub<Change<Value>>(onEmpty: { feeds.remove(id) })
+    feeds.insert(hub, id: id)
     let subscription = hub.subscription(bufferingPolicy: bufferingPolicy)
     run { table, state in
+      guard !feeds.isFinished else { return }
       if let path, let selector = table.index.selector(for: path) as? Selector<Value> {
         return table.index.connect(id, to: selector, at: selector.insert(hub))
       }
@@ -55,23 +57,9 @@ extension StoreEngine {
     )
   }
 
-  /// Creates the hub of one subscriber, which leaves when it is dropped or cancelled.
+  /// Removes a subscriber from its selector, now or after the action that is being processed.
   @inlinable
-  func makeHub<Value: Sendable>(
-    _ id: SubscriptionID,
-    countedBy feeds: ChangeSubscriptions
-  ) -> BroadcastHub<Change<Value>> {
-    let hub = BroadcastHub<Change<Value>> { [weak self, weak feeds] in
-      feeds?.remove(id)
-      self?.remove(id)
-    }
-    feeds.insert(hub, id: id)
-    return hub
-  }
-
-  /// Removes a subscriber, now or after the action that is being processed.
-  @inlinable
-  func remove(_ id: SubscriptionID) {
-    run { selectors, _ in selectors.remove(id) }
+  func disconnect(_ id: ChangeSubscriptions.ID) {
+    _ = queue.add(.removal(id), handOver: handOver, perform)
   }
 }

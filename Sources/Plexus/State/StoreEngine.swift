@@ -9,6 +9,8 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
   enum Item: Sendable {
     case action(Action, EffectScope?)
     case job(Job)
+    /// Removes a subscriber to changes.
+    case removal(ChangeSubscriptions.ID)
   }
 
   /// The data that only the draining thread accesses.
@@ -58,6 +60,7 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
       cell.finish()
       feeds.finish()
     }
+    feeds.onRemoval { [self] in disconnect($0) }
   }
 
   /// Ends the store: effects are cancelled, and later actions are ignored.
@@ -112,6 +115,8 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
       scope?.leave()
     case .job(let job):
       job(&machine.selectors, machine.state)
+    case .removal(let subscription):
+      machine.selectors.remove(subscription)
     }
   }
 
@@ -132,7 +137,7 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
   func reduce(_ action: Action, _ machine: inout Machine) {
     let reducer = machine.reducer
     reducer(&machine.state, action)
-    guard !machine.selectors.blocks.isEmpty else { return publish(machine.state) }
+    guard !machine.selectors.isEmpty else { return publish(machine.state) }
     rounds.begin()
     publish(machine.state)
     machine.selectors.evaluate(machine.state)

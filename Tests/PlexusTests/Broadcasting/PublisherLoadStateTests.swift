@@ -7,7 +7,7 @@ import Testing
   private let load = PublisherLoad(id: PublisherLoad.ID(rawValue: 1))
 
   @Test func `rule 0.4: does not hold a caller that has left before waiting`() async {
-    let place = load.join()
+    let place = WaitPlace.first
     let departure = load.depart(place)
     #expect(departure.isLast)
     departure.perform()
@@ -19,7 +19,8 @@ import Testing
   }
 
   @Test func `does not hold a caller that waits after its end`() async throws {
-    let place = load.join()
+    let place = WaitPlace.first
+    load.end()
     load.finish(Result<Int, any Error>.success(1))
     let outcome = try await load.outcome(in: place, begin: {}, leave: { false })
     #expect(outcome.value(of: Int.self) == 1)

@@ -254,6 +254,25 @@ import Testing
     #expect(await waiting.value.handled == 1)
     withExtendedLifetime(token) {}
   }
+
+  @Test func `is raised to that priority even if it is registered after others were`() async {
+    let (bus, gate) = (EventBus(), Gate())
+    let early = bus.observe(Notice.self) { _ in }
+    await Task.detached(priority: .high) { _ = await bus.postAndWait(Notice(1)) }.value
+    let late = await Task.detached(priority: .background) {
+      bus.observe(Notice.self) { _ async in
+        try? await gate.wait()
+        // The priority is escalated by another thread, which can take a while.
+        while Task.currentPriority < .high { await Task.detached {}.value }
+      }
+    }.value
+    bus.post(Notice(2))
+    await gate.arrivals(1)
+    let waiting = Task.detached(priority: .high) { await bus.postAndWait(Notice(3)) }
+    gate.open()
+    #expect(await waiting.value.handled == 2)
+    withExtendedLifetime((early, late)) {}
+  }
 }
 
 /// Handlers of the bus with a limited buffer.

@@ -25,20 +25,20 @@ import Testing
   @Test func `are ended in subscription order, and later ones at once`() {
     let hubs = ChangeSubscriptions()
     let finished = Log<Int>()
-    let ids = (0..<20).map { _ in SubscriptionID() }
+    let ids = (0..<20).map { _ in ChangeSubscriptions.ID() }
     for (number, id) in ids.enumerated() { hubs.insert(Hub(number, finished), id: id) }
     hubs.remove(ids[7])
     #expect(hubs.count == 19)
     #expect(hubs.finish() == ids.filter { $0 != ids[7] })
     #expect(finished.entries == (0..<20).filter { $0 != 7 })
-    hubs.insert(Hub(20, finished), id: SubscriptionID())
+    hubs.insert(Hub(20, finished), id: ChangeSubscriptions.ID())
     #expect(finished.entries.last == 20)
     #expect(hubs.count == 0)
   }
 
   @Test func `are not counted after the release of their owners, which is found without a lock`() {
     let hubs = ChangeSubscriptions()
-    let ids = (0..<3).map { _ in SubscriptionID() }
+    let ids = (0..<3).map { _ in ChangeSubscriptions.ID() }
     for (number, id) in ids.enumerated() {
       hubs.insert(
         Hub(number, Log()) { if number == 1 { withoutLocks { hubs.remove(id) } } },
@@ -47,5 +47,52 @@ import Testing
     }
     #expect(hubs.count == 2)
     #expect(hubs.finish() == [ids[0], ids[2]])
+  }
+
+  @Test func `leave their selectors once, and none does after the end`() {
+    let hubs = ChangeSubscriptions()
+    let left = Log<UInt64>()
+    let ids = (0..<3).map { _ in ChangeSubscriptions.ID() }
+    hubs.onRemoval { left.append($0.rawValue) }
+    for id in ids { hubs.insert(Hub(0, Log()), id: id) }
+    hubs.remove(ids[1])
+    hubs.finish()
+    hubs.remove(ids[0])
+    #expect(left.entries == [ids[1].rawValue])
+  }
+
+  @Test func `retain what removes them until the end, and no longer`() {
+    final class Owner: Sendable {}
+    let hubs = ChangeSubscriptions()
+    weak var owner: Owner?
+    do {
+      let new = Owner()
+      owner = new
+      hubs.onRemoval { _ in withExtendedLifetime(new) {} }
+    }
+    #expect(owner != nil)
+    hubs.finish()
+    #expect(owner == nil)
+  }
+
+  @Test func `follow no selector if they have ended before the store processes them`() {
+    let (ended, live) = (ChangeSubscriptions(), ChangeSubscriptions())
+    let engine = StoreEngine<Int, Int>(AppCell(0), feeds: live, middleware: []) { $0 += $1 }
+    ended.finish()
+    let evaluations = Log<Int>()
+    let late = engine.changes(
+      of: { state in
+        evaluations.append(state)
+        return state
+      },
+      countedBy: ended,
+      bufferingPolicy: .unbounded
+    )
+    let other = engine.changes(of: { $0 }, countedBy: live, bufferingPolicy: .unbounded)
+    engine.dispatch(1, in: nil)
+    #expect(evaluations.entries == [])
+    #expect(live.count == 1)
+    engine.close()
+    withExtendedLifetime((late, other)) {}
   }
 }

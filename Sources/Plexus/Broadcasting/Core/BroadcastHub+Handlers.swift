@@ -37,8 +37,7 @@ final class HandlerTable: @unchecked Sendable {
     // By index: an iterator would retain the array.
     for index in queues.indices {
       let queue = queues[index]
-      let item = HandlerQueue.Item(box: box, sequence: sequence, last: last, sender: sender)
-      if let task = queue.enqueue(item, &effects) {
+      if let task = queue.enqueue(box, sequence: sequence, last: last, from: sender, &effects) {
         woken.append(Waiter.ParkedTask(id: queue.id, task: task))
       }
     }

@@ -17,7 +17,7 @@ struct Delivery<Element: Sendable>: Sendable {
 
   /// Resumes the tasks and does the work for handlers; called once, with no lock held.
   @inlinable
-  consuming func deliver() {
+  func deliver() {
     if let handlers { return handlers.perform(resuming: woken) }
     for task in woken { task.resume() }
   }

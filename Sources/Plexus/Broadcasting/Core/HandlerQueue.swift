@@ -253,12 +253,23 @@ final class HandlerQueue: Sendable {
   /// Enqueues an element for all handlers whose limits allow it.
   ///
   /// - Parameters:
-  ///   - item: The element.
+  ///   - box: The element.
+  ///   - sequence: Its number.
+  ///   - last: The last subscriber that gets it.
+  ///   - sender: The sender, or 0.
+  ///   - report: The report on the results of the calls, if a caller waits for them.
   ///   - effects: Receives the other work to be done with no lock held.
   /// - Returns: The task to be resumed with no lock held.
-  func enqueue(_ item: Item, _ effects: inout Effects?) -> SuspendedTask? {
+  func enqueue(
+    _ box: AnyBox,
+    sequence: Int,
+    last: Int = .max,
+    from sender: UInt64 = 0,
+    report: Report? = nil,
+    _ effects: inout Effects?
+  ) -> SuspendedTask? {
     state.withLock { state in
-      latest.store(item.sequence &+ 1, ordering: .releasing)
+      latest.store(sequence &+ 1, ordering: .releasing)
       guard state.count > 0 else { return nil }
       // A handler that is only notified needs no queue.
       guard direct?.isOrdered != false else {
@@ -273,11 +284,12 @@ final class HandlerQueue: Sendable {
           && (state.parked != nil || state.stage == .isIdle
             || state.stage == .isStarted && !state.isCalling)
         for entry in state.entries
-        where item.sender == 0 || item.sender != entry.handler.ignoredSender {
+        where sender == 0 || sender != entry.handler.ignoredSender {
           guard let accepted = entry.handler.accepted else { continue }
-          if accepted.offer(item.sequence, isAwaited: isAwaited) { isWanted = true }
+          if accepted.offer(sequence, isAwaited: isAwaited) { isWanted = true }
         }
       }
+      let item = Item(box: box, sequence: sequence, last: last, sender: sender, report: report)
       guard isWanted else {
         Effects.of(&effects).discarded.append(item)
         return nil
@@ -454,7 +466,8 @@ final class HandlerQueue: Sendable {
       let isBusy = streak > Self.busyStreak
       streak = 0
       if isBusy, awaitsElement(after: end) { continue }
-      items = []
+      // A parked task keeps no more memory than for a few elements.
+      if items.capacity > 4 { items = [] }
       await SuspendedTask.suspend(isolation: isolation) { task in
         let isParked = state.withLock { state in
           guard state.items.isEmpty, !state.isClosed else { return false }
@@ -722,7 +735,7 @@ extension HandlerQueue {
   /// Sends an element to the handler; called with no lock held.
   func send(_ box: AnyBox) {
     var effects: Effects?
-    enqueue(Item(box: box, sequence: 0), &effects)?.resume()
+    enqueue(box, sequence: 0, &effects)?.resume()
     effects?.perform()
   }
 }

@@ -162,7 +162,12 @@ extension DataPublisherCore {
       return value
     case .waits(let load, let place, let isNew):
       let outcome = try await load.outcome(in: place) {
-        if isNew { load.start(operation) { self.finish(load, with: $0) } }
+        guard isNew else { return }
+        load.run { priority in
+          Task.detached(priority: priority) { [self] in
+            finish(load, with: await load.result(of: operation))
+          }
+        }
       } leave: {
         self.leave(load, place)
       }
@@ -193,7 +198,7 @@ extension DataPublisherCore {
       state.load = load
       effects.delivery = hub.prepare(state.published.current)
       if publishesStaleness { adjustTimer(of: &state, &effects, now) }
-      return .waits(load, load.join(), isNew: true)
+      return .waits(load, .first, isNew: true)
     }
     perform(effects)
     return admission
@@ -223,7 +228,7 @@ extension DataPublisherCore {
 
   @inlinable
   func finish(_ load: PublisherLoad, with result: Result<Value, any Error>) {
-    load.settle()
+    load.end()
     let now = now
     var effects = Effects()
     state.withLock { state in

@@ -76,10 +76,10 @@ extension PagedPublisherCore {
       try await wait(for: load, place) {}
     case .began(let load, let place, let cursor):
       try await wait(for: load, place) {
-        load.start { [fetch] in
-          try await fetch(cursor)
-        } completion: {
-          self.finish(load, with: $0)
+        load.run { priority in
+          Task.detached(priority: priority) { [self] in
+            finish(load, with: await load.result { [fetch] in try await fetch(cursor) })
+          }
         }
       }
     }
@@ -108,7 +108,7 @@ extension PagedPublisherCore {
         let load = PublisherLoad(id: id)
         state.load = load
         effects.delivery = hub.prepare(state.published.current)
-        return .began(load, load.join(), at: cursor)
+        return .began(load, .first, at: cursor)
       }
     }
   }
@@ -129,7 +129,7 @@ extension PagedPublisherCore {
   }
 
   private func finish(_ load: PublisherLoad, with result: Result<Page<Item, Cursor>, any Error>) {
-    load.settle()
+    load.end()
     perform { state, effects in
       guard state.published.finishLoad(load.id, with: result) else { return }
       state.load = nil

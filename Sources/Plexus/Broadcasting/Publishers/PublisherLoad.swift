@@ -9,29 +9,32 @@
 final class PublisherLoad: Flight, @unchecked Sendable {
   @usableFromInline let id: PublisherLoad.ID
 
+  /// Creates a load for the current task, which has joined in ``WaitPlace/first``.
   @usableFromInline
   init(id: PublisherLoad.ID) {
     self.id = id
-    super.init()
+    super.init(priority: .current, hasCaller: true)
   }
 
-  /// Starts the operation in its own task.
+  /// Starts the task of the load.
   ///
-  /// - Parameters:
-  ///   - operation: The operation.
-  ///   - completion: Called with its result.
+  /// - Parameter make: Makes the task with the priority of the callers. It gets the ``result(of:)`` of the operation,
+  ///   and finishes the load.
+  @usableFromInline
+  func run(_ make: (TaskPriority?) -> Task<Void, Never>) {
+    addTask(make)
+  }
+
+  /// Runs the operation as work of the load.
   @inlinable
-  func start<Value: Sendable>(
-    _ operation: @escaping @concurrent @Sendable () async throws -> Value,
-    completion: @escaping @Sendable (Result<Value, any Error>) -> Void
-  ) {
-    raise(to: Task.currentPriority)
-    start { [self] in
-      do {
-        completion(.success(try await WaitScope.local.withValue(self, operation: operation)))
-      } catch {
-        completion(.failure(error))
-      }
+  @inline(__always)
+  func result<Value: Sendable>(
+    of operation: @concurrent @Sendable () async throws -> Value
+  ) async -> Result<Value, any Error> {
+    do {
+      return .success(try await WaitScope.local.withValue(self, operation: operation))
+    } catch {
+      return .failure(error)
     }
   }
 
@@ -82,10 +85,9 @@ final class PublisherLoad: Flight, @unchecked Sendable {
     return PublisherLoad.Departure(departure: departure, flight: self)
   }
 
-  /// Passes the outcome to every caller; called with no lock held.
+  /// Passes the outcome to every caller; called with no lock held, after ``Flight/end()``.
   @inlinable
   func finish<Value: Sendable>(_ result: Result<Value, any Error>) {
-    end()
     switch result {
     case .success(let value): finish(ValueOutcome(value))
     case .failure(let error): finish(Outcome(.failure, error: error))

@@ -1,0 +1,68 @@
+import TestSupport
+import Testing
+
+@testable import Plexus
+
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The completion of a post` {
+  private let core = EventBusCore(clock: ContinuousClock())
+  private let completion = PostCompletion()
+
+  private var channel: EventChannel { core.makeChannel(of: ObjectIdentifier(Int.self), in: nil) }
+
+  @Test func `ends with its last part, and sums them up`() {
+    completion.fanOut(7)
+    completion.addPart()
+    completion.addPart()
+    #expect(completion.sequence == 7)
+    completion.end(notified: 3, handled: 2)
+    completion.end(notified: 2, handled: 0)
+    #expect(!completion.hasEnded)
+    completion.end(notified: 1, handled: 1)
+    #expect(completion.hasEnded)
+  }
+
+  @Test func `without streams ends with the last queue`() async {
+    completion.fanOut(0)
+    completion.addPart()
+    #expect(!completion.withdrawPart())
+    completion.end(notified: 2, handled: 1)
+    #expect(await completion.outcome(in: channel) == PostOutcome(notified: 2, handled: 1))
+  }
+
+  @Test func `whose queues have ended already is left to the poster`() async {
+    completion.fanOut(0)
+    completion.addPart()
+    completion.end(notified: 2, handled: 1)
+    #expect(completion.withdrawPart())
+    #expect(!completion.hasEnded)
+    completion.end(notified: 0, handled: 0)
+    #expect(await completion.outcome(in: channel) == PostOutcome(notified: 2, handled: 1))
+  }
+
+  @Test func `of a cancelled caller keeps the counts of that time`() async {
+    completion.fanOut(0)
+    completion.addPart()
+    completion.addPart()
+    completion.end(notified: 2, handled: 1)
+    completion.abandon(nil)
+    completion.end(notified: 1, handled: 1)
+    completion.end(notified: 1, handled: 1)
+    completion.finish(with: PostOutcome(notified: 9, handled: 9))
+    let outcome = await completion.outcome(in: channel)
+    #expect(outcome == PostOutcome(notified: 2, handled: 1, isIncomplete: true))
+  }
+
+  @Test func `counts every part of many threads, and resumes the caller once`() async {
+    for _ in 0..<500 {
+      let completion = PostCompletion()
+      completion.fanOut(0)
+      for _ in 0..<4 { completion.addPart() }
+      let outcome = await withTaskGroup { group in
+        for part in 0..<4 { group.addTask { completion.end(notified: 1, handled: part & 1) } }
+        group.addTask { if completion.withdrawPart() { completion.end(notified: 0, handled: 0) } }
+        return await completion.outcome(in: channel)
+      }
+      #expect(outcome == PostOutcome(notified: 4, handled: 2))
+    }
+  }
+}
