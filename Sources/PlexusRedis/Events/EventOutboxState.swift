@@ -44,8 +44,14 @@ struct EventOutboxState<Publisher: Sendable>: Sendable {
   }
 
   private let limit: Int
-  /// The messages of the topics that have a batch in flight.
-  private var queues: [String: BatchQueueState<Message>] = [:]
+  /// The messages of a topic that has a batch in flight.
+  private struct Queue: Sendable {
+    var messages = BatchQueueState<Message>()
+    /// The number of bytes of the messages that wait.
+    var size = 0
+  }
+
+  private var queues: [String: Queue] = [:]
   private(set) var published = PublishedState()
   private var publishers: [UInt64: Publisher] = [:]
   private var lastID: UInt64 = 0
@@ -67,7 +73,7 @@ struct EventOutboxState<Publisher: Sendable>: Sendable {
 
   /// Begins a batch of one message, unless it has to wait.
   mutating func begin(_ message: Message, to topic: String) -> Batch? {
-    guard queues[topic, default: BatchQueueState()].begin() else { return nil }
+    guard queues[topic, default: Queue()].messages.begin() else { return nil }
     count += 1
     return makeBatch([message], of: topic)
   }
@@ -96,8 +102,15 @@ struct EventOutboxState<Publisher: Sendable>: Sendable {
     count += 1
     bytes += message.size
     publishers[message.id] = publisher
-    queues[topic]?.wait(message)
-    return .waits
+    guard var queue = queues.removeValue(forKey: topic) else { return .waits }
+    queue.size += message.size
+    var cut = Cut()
+    let batch = queue.messages.wait(message, isLarge: queue.size >= batchBytes) {
+      judge($0, at: .min, &cut)
+    }
+    queue.size -= cut.bytes
+    queues[topic] = queue
+    return batch.isEmpty ? .waits : .sends(makeBatch(batch, of: topic))
   }
 
   /// Takes the publisher of a message, if it has not left.
@@ -118,25 +131,42 @@ struct EventOutboxState<Publisher: Sendable>: Sendable {
     at now: Nanoseconds
   ) -> (next: Batch?, expired: [Message]) {
     count -= batch.messages.count
-    guard var queue = queues[batch.topic] else { return (nil, []) }
     if let confirmed { published.confirm(confirmed, of: batch.topic) }
+    guard var queue = queues.removeValue(forKey: batch.topic) else { return (nil, []) }
+    var cut = Cut()
+    let messages = queue.messages.next { judge($0, at: now, &cut) }
+    queue.size -= cut.bytes
+    if !queue.messages.isIdle { queues[batch.topic] = queue }
+    return (messages.isEmpty ? nil : makeBatch(messages, of: batch.topic), cut.expired)
+  }
+
+  /// The messages that leave a queue together.
+  private struct Cut {
+    /// The number of bytes of all of them.
+    var bytes = 0
+    /// The number of bytes of those that are sent.
+    var batchBytes = 0
     var expired: [Message] = []
-    var size = 0
-    let messages = queue.next { message in
-      if publishers[message.id] != nil, message.deadline > now {
-        guard size == 0 || size + message.size <= batchBytes else { return .ends }
-        size += message.size
-        bytes -= message.size
-        return .takes
-      }
-      // Its publisher has left, or its time is over.
-      if publishers[message.id] != nil { expired.append(message) }
-      bytes -= message.size
+  }
+
+  /// Decides whether a message leaves its queue, and whether it is sent.
+  private mutating func judge(
+    _ message: Message,
+    at now: Nanoseconds,
+    _ cut: inout Cut
+  ) -> BatchQueueState<Message>.Verdict {
+    let hasPublisher = publishers[message.id] != nil
+    let isSent = hasPublisher && message.deadline > now
+    if isSent {
+      guard cut.batchBytes == 0 || cut.batchBytes + message.size <= batchBytes else { return .ends }
+      cut.batchBytes += message.size
+    } else {
       count -= 1
-      return .drops
+      if hasPublisher { cut.expired.append(message) }
     }
-    queues[batch.topic] = queue.isIdle ? nil : queue
-    return (messages.isEmpty ? nil : makeBatch(messages, of: batch.topic), expired)
+    cut.bytes += message.size
+    bytes -= message.size
+    return isSent ? .takes : .drops
   }
 
   /// The largest number of bytes of a batch with several messages.

@@ -18,10 +18,20 @@ extension RedisEvents {
       return (outgoing, outbox.begin(outgoing, to: topic))
     }
     guard let batch else { return try await wait(for: outgoing, to: topic) }
+    return try await sendAlone(batch).get()
+  }
+
+  /// Sends a batch of one message.
+  ///
+  /// It does not run on the actor of the publisher, which can be busy while others wait for the end of the batch.
+  @concurrent
+  private func sendAlone(
+    _ batch: EventOutboxState<Publisher>.Batch
+  ) async -> Result<LinkPosition, any Error> {
     let (results, confirmed) = await send(batch)
     // The messages of the next batch do not depend on this task, which can be cancelled.
     if let next = finish(batch, confirmed: confirmed) { sendInTask(next) }
-    return try results[0].get()
+    return results[0]
   }
 
   /// Waits for the result of a message that a later batch contains.

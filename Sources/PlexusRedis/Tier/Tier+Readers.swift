@@ -18,14 +18,13 @@ extension Tier {
     var waiting: [UInt64: Reader] = [:]
     var lastID: UInt64 = 0
 
-    /// Adds a caller, which has to wait.
+    /// Adds a caller, which has to wait unless its entry completes a batch.
     ///
-    /// - Returns: Whether its entry can be read at once, instead.
-    mutating func add(_ read: Read, _ reader: Reader) -> Bool {
+    /// - Returns: The entries to read at once.
+    mutating func add(_ read: Read, _ reader: Reader) -> [Read] {
       waiting[read.id] = reader
-      if queue.begin() { return true }
-      queue.wait(read)
-      return false
+      if queue.begin() { return [read] }
+      return queue.wait(read) { waiting[$0.id] == nil ? .drops : .takes }
     }
 
     /// Ends a batch.
@@ -38,8 +37,11 @@ extension Tier {
 
   /// Reads an entry, together with those of other callers that wait at the same time.
   ///
+  /// It does not run on the actor of the caller, which can be busy while others wait for the end of its read.
+  ///
   /// - Returns: The entry; `nil` as in ``read(for:)``.
   /// - Throws: An error of the connection; a `CancellationError` as soon as the task is cancelled.
+  @concurrent
   func read(_ wish: Wish) async throws -> TierEntry? {
     let id = readers.withLock { readers -> UInt64? in
       guard !readers.queue.begin() else { return nil }
@@ -56,7 +58,8 @@ extension Tier {
     let read = Readers.Read(id: id, wish: wish)
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { reader in
-        if readers.withLock({ $0.add(read, reader) }) { readInTask([read]) }
+        let batch = readers.withLock { $0.add(read, reader) }
+        if !batch.isEmpty { readInTask(batch) }
         if Task.isCancelled { leave(id) }
       }
     } onCancel: {
@@ -86,7 +89,8 @@ extension Tier {
 
   /// Ends a batch.
   ///
-  /// Callers that wait behind a batch that the server has not answered in time fail with it: they have waited as long.
+  /// Callers that wait behind a batch that the server has not answered in time fail with it: nobody waits for a server
+  /// that hangs longer than one command does.
   ///
   /// - Returns: The next one.
   private func endBatch(with results: [Result<TierEntry?, any Error>]) -> [Readers.Read] {

@@ -87,7 +87,8 @@ private struct EntryReading {
           let time = try replies[last].present()?.elements, time.count == 2,
           let seconds = time[0].integer, let microseconds = time[1].integer
         else { return nil }
-        return (marks, seconds * 1_000 + microseconds / 1_000)
+        let (milliseconds, isNoTime) = seconds.multipliedReportingOverflow(by: 1_000)
+        return isNoTime ? nil : (marks, milliseconds &+ microseconds / 1_000)
       }
     } catch {
       return wishes.map { _ in .failure(error) }
@@ -110,8 +111,10 @@ private struct EntryReading {
     _ now: Int64,
     _ schema: String
   ) -> TierEntry? {
+    // A token that the engine has not given yet is damage.
     guard fields.count == 6, fields[0] == marks[0], let token = UInt64(fields[1]),
-      let stored = fields[2].integer, fields[3].bytes?.elementsEqual(schema.utf8) == true,
+      let latest = UInt64(marks[1]), token <= latest, let stored = fields[2].integer,
+      fields[3].bytes?.elementsEqual(schema.utf8) == true,
       let payload = fields[4].bytes
     else { return nil }
     // Outdated.
@@ -125,7 +128,9 @@ private struct EntryReading {
         mark.epoch == epoch, mark.token < token
       else { return nil }
     }
-    return TierEntry(version: version, age: .milliseconds(max(0, now - stored)), payload: payload)
+    let (age, isDamaged) = now.subtractingReportingOverflow(stored)
+    guard !isDamaged else { return nil }
+    return TierEntry(version: version, age: .milliseconds(max(0, age)), payload: payload)
   }
 }
 

@@ -5,19 +5,21 @@ enum TierScripts {
   /// Scripts that use `current` have the epoch and the tokens as their first two keys.
   private static let common = """
     local function count(epoch) return epoch and tonumber(string.match(epoch, '^%d+')) or 0 end
-    -- The epoch. An engine that has lost it, or has less than the node knows, gets a new one that is higher.
+    -- The epoch and the last token. An engine that has lost it, or has less than the node knows, gets a new epoch that
+    -- is higher.
     local function current(known, token, nonce)
       local values = redis.call('MGET', KEYS[1], KEYS[2])
       local epoch = values[1]
-      local isBehind = tonumber(values[2] or '0') < tonumber(token)
-      if epoch == known and not isBehind then return epoch end
+      local latest = tonumber(values[2] or '0')
+      local isBehind = latest < tonumber(token)
+      if epoch == known and not isBehind then return epoch, latest end
       local here, there = count(epoch), count(known)
       if isBehind then redis.call('SET', KEYS[2], token) end
       if isBehind or not epoch or here < there or (here == there and epoch ~= known and there > 0) then
         epoch = string.format('%.0f-%s', math.max(here, there) + 1, nonce)
         redis.call('SET', KEYS[1], epoch)
       end
-      return epoch
+      return epoch, math.max(latest, tonumber(token))
     end
     local function now()
       local time = redis.call('TIME')
@@ -56,11 +58,16 @@ enum TierScripts {
   /// An entry is a text, since it is the most frequent finding: its token, its age in ms and the payload.
   static let look = RedisScript(
     common + """
-      local epoch = current(ARGV[2], ARGV[3], ARGV[1])
+      local epoch, latest = current(ARGV[2], ARGV[3], ARGV[1])
       local time = now()
       local findings = {epoch}
       local keyCount = tonumber(ARGV[5])
       local firstTag = 2 + 3 * keyCount
+      -- A number of another form or size is damage.
+      local function number(text, limit)
+        local number = tonumber(string.match(text or '', '^%d+$'))
+        return number and number <= limit and number
+      end
       -- Whether something with a token is newer than the last removals by its tags.
       local function isValid(token, tags)
         if tags == '' then return true end
@@ -79,10 +86,11 @@ enum TierScripts {
           oldToken, awaited = tonumber(oldToken), tonumber(awaited)
         end
         local e = redis.call('HMGET', entryKey, 'e', 'v', 't', 's', 'd', 'o')
-        local token, stored, payload, outdated = e[2], tonumber(e[3] or ''), e[5], e[6]
+        local token, payload, outdated = e[2], e[5], e[6]
+        local stored = number(token, latest) and number(e[3], 1e15)
         local isThere = e[1] == epoch and payload and stored and e[4] == ARGV[4] and isValid(token, tags)
-        local age = isThere and math.max(0, time - stored)
-        if isThere and (not outdated or tonumber(outdated) < tonumber(token))
+        local age = isThere and string.format('%.0f', math.max(0, time - stored))
+        if isThere and (not outdated or (number(outdated, 2 ^ 63) or latest) < tonumber(token))
           and (oldEpoch ~= epoch or tonumber(token) > oldToken) then
           findings[#findings + 1] = token .. ' ' .. age .. ' ' .. payload
         else

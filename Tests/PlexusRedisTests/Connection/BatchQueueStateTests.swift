@@ -9,7 +9,7 @@ import Testing
   private func queue(waiting items: Range<Int>) -> Queue {
     var queue = Queue()
     while queue.begin() {}
-    for item in items { queue.wait(item) }
+    for item in items { #expect(queue.wait(item) == []) }
     return queue
   }
 
@@ -20,7 +20,7 @@ import Testing
     #expect(queue.next() == [])
     begins = (0..<2).map { _ in queue.begin() }
     #expect(begins == [true, false])
-    queue.wait(1)
+    #expect(queue.wait(1) == [])
     #expect(queue.next() == [1])
     #expect(queue.begin() == false)
     #expect(queue.next() == [])
@@ -29,12 +29,20 @@ import Testing
     #expect(begins == [true, true, false])
   }
 
-  @Test func `makes batches of bounded size, in order`() {
-    var queue = queue(waiting: 0..<150)
-    #expect(queue.next() == Array(0..<64))
-    #expect(queue.next() == Array(64..<128))
-    #expect(queue.next() == Array(128..<150))
-    #expect(queue.next() == [])
+  @Test func `makes batches of bounded size, in order, and sends a full one at once`() {
+    var queue = queue(waiting: 0..<63)
+    #expect(queue.wait(63) == Array(0..<64))
+    let full = (64..<200).map { queue.wait($0) }.filter { !$0.isEmpty }
+    #expect(full == [Array(64..<128), Array(128..<192)])
+    #expect(queue.next() == Array(192..<200))
+    for _ in 0..<4 { #expect(queue.next() == []) }
+    #expect(queue.isIdle)
+  }
+
+  @Test func `sends large items at once`() {
+    var queue = queue(waiting: 0..<3)
+    #expect(queue.wait(3, isLarge: true) { $0 == 1 ? .drops : $0 == 3 ? .ends : .takes } == [0, 2])
+    #expect(queue.next() == [3])
   }
 
   @Test func `drops items, and ends a batch before an item`() {
@@ -46,7 +54,7 @@ import Testing
   }
 
   @Test func `begins no batch if all items are dropped`() {
-    var queue = queue(waiting: 0..<100)
+    var queue = queue(waiting: 0..<50)
     #expect(queue.next { _ in .drops } == [])
     #expect(queue.begin() == true)
     #expect(queue.begin() == false)

@@ -87,37 +87,45 @@ import Testing
     #expect(try begin("5").number == 6)
   }
 
-  @Test mutating func `go in batches of bounded number and size, in order`() throws {
+  @Test
+  mutating func `go in batches of bounded number and size, in order; a full one does not wait`()
+    throws
+  {
     outbox = Outbox(limit: 1_000)
-    var batches = [try begin("a"), try begin("b")]
-    for number in 0..<100 { #expect(publish("\(number)") == .waits) }
-    let next = finish(batches.removeFirst()).next
-    #expect(next == (0..<64).map { "\($0)" })
-    let last = finish(batches.removeFirst()).next
-    #expect(last == (64..<100).map { "\($0)" })
-    outbox = Outbox(limit: 1_000)
-    batches = [try begin("a"), try begin("b")]
-    let (small, large) = (String(repeating: "x", count: 100), String(repeating: "y", count: 400))
-    for body in [small, small, small, large, small] { #expect(publish(body) == .waits) }
+    let first = try begin("a")
+    _ = try begin("b")
+    for number in 0..<63 { #expect(publish("\(number)") == .waits) }
+    let full = try begin("63")
+    #expect(full.bodies == (0..<64).map { "\($0)" })
+    #expect(outbox.bytes == 0)
+    for number in 64..<100 { #expect(publish("\(number)") == .waits) }
+    #expect(finish(first).next == (64..<100).map { "\($0)" })
     // A quarter of the limit; a larger message goes alone.
-    var bodies: [[String]?] = []
-    var current = batches[0]
-    while let batch = finishes(current).next {
-      bodies.append(batch.bodies)
-      current = batch
-    }
-    #expect(bodies == [[small, small], [small], [large], [small]])
+    outbox = Outbox(limit: 1_000)
+    let other = try begin("a")
+    _ = try begin("b")
+    let (small, large) = (String(repeating: "x", count: 100), String(repeating: "y", count: 400))
+    #expect(publish(small) == .waits)
+    #expect(publish(small) == .waits)
+    #expect(try begin(small).bodies == [small, small])
+    #expect(outbox.bytes == 100)
+    #expect(try begin(large).bodies == [small])
+    #expect(try begin("c").bodies == [large])
+    #expect(finish(other).next == ["c"])
+    #expect(outbox.bytes == 0)
+    #expect(publish("d") == .waits)
   }
 
   @Test mutating func `are refused when too many bytes wait`() throws {
+    outbox = Outbox(limit: 1_000)
     let (first, _) = (try begin("1"), try begin("2"))
-    #expect(publish(String(repeating: "x", count: 60), beside: 30) == .waits)
-    #expect(publish(String(repeating: "x", count: 11), beside: 30) == .refused(bytes: 90))
-    #expect(publish(String(repeating: "x", count: 41)) == .refused(bytes: 60))
-    #expect(publish(String(repeating: "x", count: 40)) == .waits)
+    #expect(publish(String(repeating: "x", count: 150), beside: 800) == .waits)
+    #expect(publish(String(repeating: "x", count: 51), beside: 800) == .refused(bytes: 950))
+    #expect(publish(String(repeating: "x", count: 50), beside: 800) == .waits)
     #expect(outbox.count == 4)
+    #expect(outbox.bytes == 200)
     _ = finish(first)
-    #expect(publish(String(repeating: "x", count: 50)) == .waits)
+    #expect(publish(String(repeating: "x", count: 200), beside: 800) == .waits)
   }
 
   @Test mutating func `are not sent once their publisher has left`() throws {

@@ -274,6 +274,26 @@ struct `A space of the shared tier` {
     #expect(try await b.read("text") == nil)
   }
 
+  @Test(
+    "D12: an entry with damaged numbers is none",
+    arguments: ["t", "v", "o"],
+    ["-9223372036854775808", "9223372036854775808", "1.5", "", "x"]
+  )
+  func damage(field: String, text: String) async throws {
+    let server = try RedisServer()
+    let a = try await Node("a", on: server)
+    try await a.tier.store([("k", [1], []), ("other", [2], [])])
+    _ = try await a.entry("k")
+    _ = try await a.connection.send(
+      RedisCommand("HSET", [.text(a.tier.names.entry("k")), .text(field), .text(text)])
+    )
+    #expect(try await a.read("k") == nil)
+    let found = await a.tier.look(for: [Tier.Wish("k"), Tier.Wish("other")])
+    if case .entry? = try? found[0].get() { Issue.record("The entry is damaged.") }
+    _ = try found[0].get()
+    guard case .entry = try found[1].get() else { return #expect(Bool(false)) }
+  }
+
   @Test(arguments: 0..<8)
   func `an entry is read without a script exactly if the script finds it`(seed: UInt64) async throws
   {
