@@ -5,8 +5,9 @@ internal import Plexus
 /// The messages that were read are renewed until they are acknowledged, or the reader asks for the next one without an
 /// acknowledgement. Messages that are not renewed are claimed by the readers of the group.
 ///
-/// The engine finds out which messages were handed over: the first one of those that it has for the reader. The reader
-/// therefore hands them over in order, and gives back one that is neither acknowledged nor rejected before the next one.
+/// To the engine, the first message that it has for a reader is the one in progress, and later ones are read ahead. The
+/// reader therefore delivers messages in order, and gives back one that is neither acknowledged nor rejected before it
+/// delivers the next one.
 actor GroupReader {
   private struct Item: Sendable {
     let position: LinkPosition
@@ -348,7 +349,7 @@ actor GroupReader {
 
   /// Returns the call that gives back all messages.
   ///
-  /// - Parameter position: The message that was handed over, and neither acknowledged nor rejected.
+  /// - Parameter position: The message in progress that is neither acknowledged nor rejected.
   /// - Returns: The call.
   private nonisolated func leaveCall(inHand position: LinkPosition?) -> RedisScript.Call {
     RedisScript.Call(

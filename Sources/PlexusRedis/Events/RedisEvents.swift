@@ -52,7 +52,7 @@ final class RedisEvents: EventLink {
     }
   }
 
-  /// A message that a reader has handed over to its group.
+  /// The message in progress of a reader of a group.
   private struct Hand: Sendable {
     let stream: String
     let group: String
@@ -74,7 +74,7 @@ final class RedisEvents: EventLink {
     var leaving: [UInt64: @Sendable () async -> Void] = [:]
     /// The number of messages that each reader of a group has received and not finished.
     var held: [UInt64: Int] = [:]
-    /// The message that each reader of a group has handed over.
+    /// The messages in progress, by reader.
     var hands: [UInt64: Hand] = [:]
     /// The calls by which readers give messages back that have failed, by the key that they change.
     var owed: [String: [RedisScript.Call]] = [:]
@@ -303,7 +303,7 @@ final class RedisEvents: EventLink {
     settle(hand)
   }
 
-  /// Returns the message that a reader has handed over, and the reader.
+  /// Returns a message in progress and its reader.
   private func hand(
     at position: LinkPosition,
     of stream: String,
@@ -323,7 +323,7 @@ final class RedisEvents: EventLink {
     }
   }
 
-  /// Records the message that a reader hands over.
+  /// Records the message in progress of a reader.
   func hand(
     _ position: LinkPosition,
     identity: [UInt8],
@@ -335,12 +335,12 @@ final class RedisEvents: EventLink {
     state.withLock { $0.hands[id] = hand }
   }
 
-  /// Returns whether the message that a reader has handed over was acknowledged or rejected.
+  /// Returns whether the message in progress of a reader was acknowledged or rejected.
   func isSettled(_ id: UInt64) -> Bool {
     state.withLock { $0.hands[id]?.isSettled ?? true }
   }
 
-  /// Forgets the message that a reader has handed over.
+  /// Removes the message in progress of a reader.
   func removeHand(_ id: UInt64) {
     state.withLock { $0.hands[id] = nil }
   }
@@ -537,6 +537,7 @@ final class RedisEvents: EventLink {
     withExtendedLifetime(removed) {}
     guard isLast else { return }
     Task.detached { [self] in
+      guard state.withLock({ $0.channels[channel] == nil }) else { return }
       _ = try? await send(RedisCommand("UNSUBSCRIBE", [.text(channel)]))
       // A reader that has subscribed meanwhile can be unsubscribed as well: it begins again.
       let others = state.withLock { $0.channels[channel]?.values.map(\.self) ?? [] }

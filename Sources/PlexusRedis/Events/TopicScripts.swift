@@ -192,10 +192,10 @@ enum TopicScripts {
 
   // MARK: - Groups
   //
-  // The messages of a reader are the one in hand and later ones that it has not handed over, in order. The server's
+  // The messages of a reader are the one in progress and later ones that it has read ahead, in order. The server's
   // counter of a message is the attempt that its reader makes or will make, so that reading ahead costs no command
-  // and no attempt: of a reader that has died, only the first message was in hand. Messages that no reader has belong
-  // to the consumer "released".
+  // and no attempt: of a reader that has died, only the first message was in progress. Messages that no reader has
+  // belong to the consumer "released".
 
   private static let groups = """
     -- Gives messages of a consumer to none: the one in hand has had its attempt. Messages that were removed stay, and
@@ -280,7 +280,7 @@ enum TopicScripts {
   ///
   /// ARGV: group, consumer, id.
   ///
-  /// A message that was handed over, and neither acknowledged nor rejected, waits for its next attempt.
+  /// A message in progress that is neither acknowledged nor rejected waits for its next attempt.
   static let postpone = RedisScript(
     entries + groups + """
       local pending = redis.pcall('XPENDING', KEYS[1], ARGV[1], ARGV[3], ARGV[3], 1, ARGV[2])
