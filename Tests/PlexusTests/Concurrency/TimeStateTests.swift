@@ -37,6 +37,18 @@ import Testing
 }
 
 @Suite(.fewAtOnce) struct `A time source` {
+  @Test func `measures durations that are shorter than a tick of the coarse clock`() {
+    let time = TimeSource(ContinuousClock())
+    var hasMeasured = false
+    for _ in 0..<100_000 where !hasMeasured {
+      let tick = time.now()
+      let start = time.exactNow()
+      let end = time.exactNow()
+      hasMeasured = end > start && time.now() == tick
+    }
+    #expect(hasMeasured)
+  }
+
   @Test func `reads the clock that it was given`() {
     let clock = ManualClock()
     clock.advance(by: .seconds(5))

@@ -299,6 +299,19 @@ import Testing
     #expect(cache.statistics.fetches == 6, "stale, and three intervals at once")
   }
 
+  @Test func `is kept up to date when another subscription of its key has ended`() async throws {
+    let origin = LiveOrigin()
+    let map = origin.map()
+    let states = map[7].subscription(refetching: .whenStale)
+    await states.loaded(1)
+    var other: Subscription<LoadState<Int>>? = map[7].subscription(refetching: .whenStale)
+    withExtendedLifetime(other) {}
+    other = nil
+    map.refresh(7)
+    try #require(map[7].current.isLoading)
+    await states.loaded(2)
+  }
+
   // MARK: - Memory
 
   @Test func `does not keep its map, and ends with it`() async {
