@@ -96,6 +96,9 @@ protocol HubBacked<Element>: Broadcaster {
   /// The maximum number of elements that are replayed to a new subscriber.
   nonisolated var replayLimit: Int { get }
 
+  /// The stage that makes the elements, if the source is a derived state.
+  nonisolated var stage: (any DerivedStage)? { get }
+
   /// Calls the body with the hub and the elements to replay to a new subscriber, with no send in between.
   nonisolated func withHub<Result>(
     _ body: (_ hub: BroadcastHub<Element>, _ replay: [Element]) -> Result
@@ -120,6 +123,8 @@ extension HubOwner {
 
 extension HubBacked {
   nonisolated var replayLimit: Int { 1 }
+
+  nonisolated var stage: (any DerivedStage)? { nil }
 
   /// Registers a subscriber with the replay of the source, and announces the new subscriber count.
   ///

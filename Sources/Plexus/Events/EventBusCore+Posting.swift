@@ -32,7 +32,7 @@ extension EventBusCore {
     while let channel = channel(of: type, persistence, in: scope) {
       let completion = PostCompletion()
       // Recorded before the post, so that a request by a handler is detected as recursive.
-      let wait = waiting.map { ($0, PostWaitNode(completion, in: channel)) }
+      let wait = waiting.map { ($0, PostCompletion.Node(completion, in: channel)) }
       if let (node, post) = wait, WaitGraph.wait(node, for: post) != nil {
         guard case .isDone(let isKept) = channel.post(box, persistence, completion: nil) else {
           continue

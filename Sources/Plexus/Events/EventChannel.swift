@@ -48,7 +48,7 @@ final class EventChannel: Handler.Source {
   private let clock: any Clock<Duration>
   let time: TimeSource
   /// The priority that all handlers have at least; set under the lock, together with the outlets.
-  private let raisedPriority = Atomic<UInt8>(0)
+  let raisedPriority = Atomic<UInt8>(0)
   let state = Locked(State())
 
   init(type: ObjectIdentifier, scope: EventScope?, core: EventBusCore) {
@@ -236,7 +236,7 @@ final class EventChannel: Handler.Source {
   /// Ends an offer as failed unless the handler, which has removed itself, returns soon.
   ///
   /// No other code can remove it again. Called with no lock held.
-  fileprivate func limitAnswer(to offer: Int) {
+  func limitAnswer(to offer: Int) {
     let timer = clock.timer(Self.answerTime, firesAlways: true) { [weak self] in
       self?.finish(offer, as: .failed)
     }
@@ -319,7 +319,7 @@ final class EventChannel: Handler.Source {
   }
 
   /// Performs the effects of a change, with no lock held.
-  fileprivate func perform(_ effects: EventChannel.Effects) {
+  func perform(_ effects: EventChannel.Effects) {
     effects.perform()
     if effects.finishes { end() }
     if effects.isEmpty, let scope { core?.forget(self, scope: scope) }
@@ -386,190 +386,6 @@ final class EventChannel: Handler.Source {
       guard state.schedule.isEmpty else { return false }
       state.isRetired = true
       return true
-    }
-  }
-}
-
-// MARK: - Subscribing
-
-extension EventChannel {
-  /// Registers a stream for the retained events and those posted from now on.
-  ///
-  /// - Parameter make: A closure that creates the stream with its place in subscription order, under the lock.
-  /// - Returns: Whether it was registered; `false` if the bus has dropped the channel.
-  @usableFromInline
-  func insert(_ make: (_ id: Int) -> EventChannel.Stream) -> Bool {
-    change { state in
-      guard !state.isRetired else { return false }
-      let stream = make(state.schedule.nextID)
-      state.schedule.add(.stream(stream))
-      state.outlets.append(.stream(stream))
-      return true
-    }
-  }
-
-  /// Registers a handler for the retained events and those posted from now on.
-  ///
-  /// - Parameters:
-  ///   - recipe: The parts of the handler.
-  ///   - now: The time, read with no lock held.
-  ///   - replaced: The handlers to remove atomically.
-  /// - Returns: The handler to start with no lock held and the remains of the replaced ones, or `nil` if the bus
-  ///   has dropped the channel.
-  func add(
-    _ recipe: Handler.Recipe,
-    at now: Nanoseconds,
-    replacing replaced: [Handler] = []
-  ) -> EventChannel.Added? {
-    state.withLock { state in
-      guard !state.isRetired else { return nil }
-      var effects = EventChannel.Effects()
-      let remains = replaced.map { handler in
-        _ = handler.mark()
-        return take(handler, &state)
-      }
-      let id = state.schedule.nextID
-      let key = recipe.isolation.map { ObjectIdentifier($0) }
-      let known = recipe.suspends ? nil : state.queues[key]
-      let queue = known ?? HandlerQueue(id: id, recipe: recipe)
-      if known == nil {
-        state.outlets.append(.queue(queue))
-        raisedPriority.store(0, ordering: .relaxed)
-        if !recipe.suspends { state.queues[key] = queue }
-      }
-      let handler = Handler(
-        id: id,
-        start: state.sequence,
-        queue: queue,
-        recipe: recipe,
-        source: self,
-        retainsSource: true
-      )
-      _ = queue.add(handler, noted(recipe.call, id, queue.calls), replaying: [])
-      state.schedule.add(.handler(handler))
-      advance(&state, at: now, &effects)
-      return EventChannel.Added(
-        handler: handler,
-        channel: self,
-        isolation: recipe.isolation,
-        isFirst: known == nil,
-        isCrowded: state.schedule.memberCount > state.crowd,
-        remains: remains,
-        effects: effects
-      )
-    }
-  }
-
-  /// Wraps an asynchronous call so that its tasks carry the run, which detects waits for the handler itself.
-  private func noted(
-    _ call: Handler.Call,
-    _ handler: Int,
-    _ calls: HandlerQueue.Calls?
-  ) -> Handler.Call {
-    guard case .suspending(let body) = call, let calls else { return call }
-    return .suspending { [id] box in
-      let sequence = calls.sequence.load(ordering: .relaxed)
-      let run = HandlerRun(channel: id, handler: handler, sequence: sequence)
-      calls.begin(run)
-      defer { run.end() }
-      return await WaitScope.local.withValue(run) {
-        await HandlerRun.$current.withValue(run) { await body(box) }
-      }
-    }
-  }
-
-  /// Removes a handler; called with no lock held.
-  func remove(_ handler: Handler) {
-    change { state in take(handler, &state) }.perform()
-  }
-
-  /// The parts of a removed handler, to be processed and released with no lock held.
-  struct Remains: Sendable {
-    fileprivate let removal: HandlerQueue.Removal
-    fileprivate let outlet: EventChannel.Outlet?
-    fileprivate let member: EventChannel.Member?
-    /// The offer whose result the handler, which has removed itself, can still report.
-    fileprivate let answer: (channel: EventChannel, offer: Int)?
-
-    func perform() {
-      removal.perform()
-      if let answer { answer.channel.limitAnswer(to: answer.offer) }
-    }
-  }
-
-  private func take(_ handler: Handler, _ state: inout State) -> Remains {
-    let queue = handler.queue
-    let removal = queue.remove(handler)
-    var outlet: EventChannel.Outlet?
-    if removal.isLast {
-      outlet = removeOutlet(queue.id, &state)
-      if !queue.suspends, state.queues[queue.key] === queue { state.queues[queue.key] = nil }
-    }
-    // A handler that removes itself still returns a result; another one may hang.
-    let answers =
-      queue.suspends
-      ? HandlerRun.isCurrent(channel: id, handler: handler.id) : state.offerThread == .current
-    let member = state.schedule.remove(handler.id, answers: answers)
-    let offer = answers ? state.schedule.startedOffer(of: handler.id) : nil
-    return Remains(
-      removal: removal,
-      outlet: outlet,
-      member: member,
-      answer: offer.map { (self, $0) }
-    )
-  }
-
-  @usableFromInline
-  func removeStream(_ id: Int) {
-    let remains = change { state in (state.schedule.remove(id), removeOutlet(id, &state)) }
-    withExtendedLifetime(remains) {}
-  }
-
-  private func removeOutlet(_ id: Int, _ state: inout State) -> EventChannel.Outlet? {
-    let index = state.outlets.firstSortedIndex { $0.id >= id }
-    guard index < state.outlets.count, state.outlets[index].id == id else { return nil }
-    return state.outlets.remove(at: index)
-  }
-
-  /// Removes handlers with a released owner, and expired events.
-  func prune() {
-    // Owners are checked without the lock, because loading a weak reference can make this the last owner.
-    let members = state.withLock { $0.schedule.members }
-    for case .handler(let handler) in members where handler.isOrphaned?() == true {
-      handler.cancel()
-    }
-    let now = time.now()
-    change { state in
-      state.schedule.dropExpired(at: now)
-      state.crowd = max(64, 2 * state.schedule.memberCount)
-    }
-  }
-
-  /// The number of subscribers, excluding handlers with a released owner.
-  @usableFromInline var subscriberCount: Int {
-    prune()
-    return state.withLock { $0.isFinished ? 0 : $0.schedule.memberCount }
-  }
-}
-
-extension EventChannel {
-  /// A handler that has been added, and the work that remains to be done with no lock held.
-  struct Added: Sendable {
-    let handler: Handler
-    fileprivate let channel: EventChannel
-    fileprivate let isolation: (any Actor)?
-    /// Whether its queue must be started.
-    fileprivate let isFirst: Bool
-    fileprivate let isCrowded: Bool
-    fileprivate let remains: [EventChannel.Remains]
-    fileprivate let effects: EventChannel.Effects
-
-    /// Starts the handler and performs the effects of the addition.
-    func start() {
-      for remains in remains { remains.perform() }
-      if isFirst { handler.queue.start(isolation: isolation) }
-      channel.perform(effects)
-      if isCrowded { channel.prune() }
     }
   }
 }

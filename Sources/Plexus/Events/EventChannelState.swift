@@ -60,7 +60,7 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
   private var lastPost = 0
   private var lastOffer = 0
   /// The events retained for later subscribers.
-  private(set) var kept = KeptEventsState<Element>()
+  private(set) var retained = RetainedEventsState<Element>()
   private var jobs = Ring<Job>()
   /// The number of replays that have not begun.
   private var replayCount = 0
@@ -73,7 +73,7 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
   var isIdle: Bool { current == nil && jobs.isEmpty }
 
   /// Whether the channel can be dropped without a loss.
-  var isEmpty: Bool { places.isEmpty && kept.count == 0 && isIdle }
+  var isEmpty: Bool { places.isEmpty && retained.count == 0 && isIdle }
 
   /// The number of waiting posts and replays.
   var waitingCount: Int { jobs.count }
@@ -91,7 +91,7 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
   mutating func add(_ member: Member) {
     lastID += 1
     places.append(Place(id: lastID, member: member))
-    guard kept.count > 0 else { return }
+    guard retained.count > 0 else { return }
     jobs.append(.replay(receiver: lastID, last: lastPost, done: 0))
     replayCount += 1
   }
@@ -146,11 +146,13 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
     let deadline = persistence.timeToLive.map {
       now.addingSaturating(Nanoseconds(saturating: $0))
     }
-    if deadline ?? .max > now { kept.append(element, of: lastPost, rule: rule, deadline: deadline) }
+    if deadline ?? .max > now {
+      retained.append(element, of: lastPost, rule: rule, deadline: deadline)
+    }
     dropExpired(at: now)
-    if let limit = persistence.limit { kept.limit(to: limit, into: &released) }
+    if let limit = persistence.limit { retained.limit(to: limit, into: &released) }
     // Without subscribers, nothing is to be delivered.
-    if !isAwaited, places.isEmpty, isIdle, kept.contains(post: lastPost, at: now) {
+    if !isAwaited, places.isEmpty, isIdle, retained.contains(post: lastPost, at: now) {
       return lastPost
     }
     let delivery = Delivery(element: element, post: lastPost, rule: rule, last: lastID)
@@ -217,7 +219,7 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
 
   /// Returns whether the event of a post is retained.
   func isKept(post: Int, at now: Nanoseconds) -> Bool {
-    kept.contains(post: post, at: now)
+    retained.contains(post: post, at: now)
   }
 
   /// Returns the progress of the post of a persistent event.
@@ -236,17 +238,17 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
   /// Returns the retained events in posting order.
   mutating func pending(at now: Nanoseconds) -> [Element] {
     dropExpired(at: now)
-    return kept.elements
+    return retained.elements
   }
 
   /// Discards the retained events.
   mutating func removePending() {
-    kept.removeAll(into: &released)
+    retained.removeAll(into: &released)
   }
 
   /// Discards expired events.
   mutating func dropExpired(at now: Nanoseconds) {
-    kept.dropExpired(at: now, into: &released)
+    retained.dropExpired(at: now, into: &released)
   }
 
   /// Returns the removed elements, to be released without a lock.
@@ -286,7 +288,7 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
   ) -> Step? {
     let place = firstPlace(from: receiver)
     guard place < places.count, places[place].id == receiver else { return nil }
-    guard let (post, element) = kept.first(after: done, upTo: last, at: now) else { return nil }
+    guard let (post, element) = retained.first(after: done, upTo: last, at: now) else { return nil }
     current = .replay(receiver: receiver, last: last, done: post)
     return offer(element, to: places[place])
   }
@@ -317,6 +319,6 @@ struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
   }
 
   private mutating func clear(post: Int) {
-    kept.clear(post: post, into: &released)
+    retained.clear(post: post, into: &released)
   }
 }

@@ -1,4 +1,5 @@
-// @unchecked Sendable: required for subclasses of `HandlerQueue.Report`. `outcome` is set once, by the thread that has
+// @unchecked Sendable: required for subclasses of `HandlerQueue.Report` and of `WaitNode`, whose state
+// is immutable. `outcome` is set once, by the thread that has
 // ended the post, before `stage` says so. `waiting` is set before `stage` says so, and then taken once, by that thread.
 
 internal import Synchronization
@@ -147,5 +148,26 @@ final class PostCompletion: HandlerQueue.Report, @unchecked Sendable {
       onCancel: { channel.abandon(self) },
       isolation: #isolation
     )
+  }
+}
+
+extension PostCompletion {
+  /// A post that a fetch or a handler waits for.
+  final class Node: WaitNode, @unchecked Sendable {
+    private let completion: PostCompletion
+    private let channel: EventChannel
+
+    init(_ completion: PostCompletion, in channel: EventChannel) {
+      self.completion = completion
+      self.channel = channel
+      super.init()
+    }
+
+    override var isSettled: Bool { completion.hasEnded }
+
+    /// The handler calls that must end first; before the event is posted, all running ones.
+    override var others: [WaitNode] {
+      channel.runs(upTo: completion.sequence)
+    }
   }
 }

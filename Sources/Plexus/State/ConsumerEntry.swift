@@ -16,7 +16,7 @@ protocol ConsumerClosure<State>: AnyObject, Sendable {
 final class ConsumerEntry<State: Sendable, Value: Equatable & Sendable>: ConsumerClosure {
   private struct Content: Sendable {
     let select: @Sendable (State) -> Value
-    let call: ConsumerCall<Value>
+    let call: Call
     var value: Value?
   }
 
@@ -27,7 +27,7 @@ final class ConsumerEntry<State: Sendable, Value: Equatable & Sendable>: Consume
   init(
     _ select: @escaping @Sendable (State) -> Value,
     firesImmediately: Bool,
-    call: ConsumerCall<Value>
+    call: Call
   ) {
     self.firesImmediately = firesImmediately
     content = Locked(Content(select: select, call: call))
@@ -70,66 +70,68 @@ final class ConsumerEntry<State: Sendable, Value: Equatable & Sendable>: Consume
   }
 }
 
-/// The way to call a closure, and its removal.
-struct ConsumerCall<Value: Sendable>: Sendable {
-  let fire: @Sendable (Change<Value>) -> Void
-  let end: @Sendable () -> Void
+extension ConsumerEntry {
+  /// The way to call a closure, and its removal.
+  struct Call: Sendable {
+    let fire: @Sendable (Change<Value>) -> Void
+    let end: @Sendable () -> Void
 
-  /// Calls closures in one task with the others of the same actor.
-  static func queue<State>(
-    _ core: ConsumerCore<State>,
-    _ onChange: @escaping @isolated(any) @Sendable (Value?, Value) -> Void
-  ) -> Self {
-    let queue = core.queue(of: onChange.isolation)
-    let held = HeldClosure(onChange)
-    return Self(
-      fire: { change in
-        queue.append { await held.closure?(change.old, change.new) }
-      },
-      end: { [weak core] in
-        held.release()
-        core?.leave(queue)
-      }
-    )
-  }
-
-  /// Calls the closure in its own task.
-  static func task(
-    _ onChange: @escaping @isolated(any) @Sendable (Value?, Value) async -> Void
-  ) -> Self {
-    let recipe = Handler.Recipe(
-      isolation: onChange.isolation,
-      .suspending { box in
-        let change = Box<Change<Value>>.element(of: box)
-        await onChange(change.old, change.new)
-        return .succeeded
-      }
-    )
-    let handler = HandlerQueue.handler(recipe)
-    handler.queue.start(isolation: recipe.isolation)
-    return Self(fire: { handler.queue.send(Box($0)) }, end: { handler.cancel() })
-  }
-}
-
-/// A closure that is released on removal.
-private final class HeldClosure<Value: Sendable>: Sendable {
-  typealias Closure = @isolated(any) @Sendable (Value?, Value) -> Void
-
-  private let held: Locked<Closure?>
-
-  init(_ closure: @escaping Closure) {
-    held = Locked(closure)
-  }
-
-  var closure: Closure? {
-    held.withLock { $0 }
-  }
-
-  func release() {
-    let closure = held.withLock { held in
-      defer { held = nil }
-      return held
+    /// Calls closures in one task with the others of the same actor.
+    static func queue(
+      _ core: ConsumerCore<State>,
+      _ onChange: @escaping @isolated(any) @Sendable (Value?, Value) -> Void
+    ) -> Self {
+      let queue = core.queue(of: onChange.isolation)
+      let held = HeldClosure(onChange)
+      return Self(
+        fire: { change in
+          queue.append { await held.closure?(change.old, change.new) }
+        },
+        end: { [weak core] in
+          held.release()
+          core?.leave(queue)
+        }
+      )
     }
-    withExtendedLifetime(closure) {}
+
+    /// Calls the closure in its own task.
+    static func task(
+      _ onChange: @escaping @isolated(any) @Sendable (Value?, Value) async -> Void
+    ) -> Self {
+      let recipe = Handler.Recipe(
+        isolation: onChange.isolation,
+        .suspending { box in
+          let change = Box<Change<Value>>.element(of: box)
+          await onChange(change.old, change.new)
+          return .succeeded
+        }
+      )
+      let handler = HandlerQueue.handler(recipe)
+      handler.queue.start(isolation: recipe.isolation)
+      return Self(fire: { handler.queue.send(Box($0)) }, end: { handler.cancel() })
+    }
+
+    /// A closure that is released on removal.
+    private final class HeldClosure: Sendable {
+      typealias Closure = @isolated(any) @Sendable (Value?, Value) -> Void
+
+      private let held: Locked<Closure?>
+
+      init(_ closure: @escaping Closure) {
+        held = Locked(closure)
+      }
+
+      var closure: Closure? {
+        held.withLock { $0 }
+      }
+
+      func release() {
+        let closure = held.withLock { held in
+          defer { held = nil }
+          return held
+        }
+        withExtendedLifetime(closure) {}
+      }
+    }
   }
 }

@@ -94,7 +94,14 @@ public final actor PageStore<
     self.cell = cell
     let feeds = ChangeSubscriptions()
     self.feeds = feeds
-    engine = StoreEngine(cell, feeds: feeds, middleware: middleware, reducer: reducer)
+    engine = StoreEngine(
+      read: { cell.state },
+      publish: { cell.publish($0) },
+      finish: { cell.finish() },
+      feeds: feeds,
+      middleware: middleware,
+      reducer: reducer
+    )
     appFeeds.onRemoval { [engine = parent.engine] in engine.disconnect($0) }
     cell.join()
   }

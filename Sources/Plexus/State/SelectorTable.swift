@@ -4,9 +4,9 @@ struct SelectorTable<State: Sendable> {
   /// With gaps where selectors were removed.
   @usableFromInline var evaluations: ContiguousArray<Evaluation?> = []
   /// The same selectors, eight by eight; `nil` for a block whose selectors have changed since the last state.
-  @usableFromInline var blocks: ContiguousArray<EvaluationBlock<State>?> = []
+  @usableFromInline var blocks: ContiguousArray<Block?> = []
   @usableFromInline var hasOutdatedBlocks = false
-  @usableFromInline var index = SelectorIndex()
+  @usableFromInline var index = SelectorBase.Index()
 
   @inlinable
   init() {}
@@ -46,7 +46,7 @@ struct SelectorTable<State: Sendable> {
       // Gaps at the end are closed at once.
       evaluations.removeLast(evaluations.count - index.slotCount)
     }
-    let capacity = EvaluationBlock<State>.capacity
+    let capacity = Block.capacity
     blocks.removeLast(blocks.count - (evaluations.count + capacity - 1) / capacity)
   }
 
@@ -55,7 +55,7 @@ struct SelectorTable<State: Sendable> {
   /// The next state rebuilds it: subscribing and unsubscribing between two states builds none.
   @inlinable
   mutating func discardBlock(of slot: Int) {
-    let index = slot / EvaluationBlock<State>.capacity
+    let index = slot / Block.capacity
     if index == blocks.count { blocks.append(nil) } else { blocks[index] = nil }
     hasOutdatedBlocks = true
   }
@@ -63,91 +63,78 @@ struct SelectorTable<State: Sendable> {
   @inlinable
   mutating func updateBlocks() {
     hasOutdatedBlocks = false
-    let capacity = EvaluationBlock<State>.capacity
+    let capacity = Block.capacity
     for index in blocks.indices where blocks[index] == nil {
-      blocks[index] = EvaluationBlock(evaluations[(index * capacity)...].prefix(capacity))
+      blocks[index] = Block(evaluations[(index * capacity)...].prefix(capacity))
     }
   }
 }
 
 extension SelectorTable {
-  @usableFromInline typealias Evaluation = EvaluationBlock<State>.Evaluation
+  /// Evaluates a state and notifies the subscribers if the value has changed.
+  ///
+  /// A bare closure would be wrapped again for each generic container that it passes.
+  @usableFromInline
+  struct Evaluation: Sendable {
+    @usableFromInline let body: @Sendable (State) -> Void
+
+    @inlinable
+    init(_ body: @escaping @Sendable (State) -> Void) {
+      self.body = body
+    }
+
+    /// A placeholder for a selector.
+    @inlinable static var none: Self { Self { _ in } }
+  }
+
+  /// Eight selectors that evaluate a state one after another.
+  ///
+  /// Closures in constants of an object are called without being retained, which would cost more than most selectors.
+  @usableFromInline
+  final class Block: Sendable {
+    /// The number of selectors that a block can hold.
+    @inlinable static var capacity: Int { 8 }
+
+    @usableFromInline let first: Evaluation
+    @usableFromInline let second: Evaluation
+    @usableFromInline let third: Evaluation
+    @usableFromInline let fourth: Evaluation
+    @usableFromInline let fifth: Evaluation
+    @usableFromInline let sixth: Evaluation
+    @usableFromInline let seventh: Evaluation
+    @usableFromInline let eighth: Evaluation
+
+    /// Creates a block.
+    ///
+    /// - Parameter evaluations: At most ``capacity`` selectors, with gaps.
+    @inlinable
+    init(_ evaluations: ArraySlice<Evaluation?>) {
+      let start = evaluations.startIndex
+      let count = evaluations.count
+      first = (count > 0 ? evaluations[start] : nil) ?? .none
+      second = (count > 1 ? evaluations[start + 1] : nil) ?? .none
+      third = (count > 2 ? evaluations[start + 2] : nil) ?? .none
+      fourth = (count > 3 ? evaluations[start + 3] : nil) ?? .none
+      fifth = (count > 4 ? evaluations[start + 4] : nil) ?? .none
+      sixth = (count > 5 ? evaluations[start + 5] : nil) ?? .none
+      seventh = (count > 6 ? evaluations[start + 6] : nil) ?? .none
+      eighth = (count > 7 ? evaluations[start + 7] : nil) ?? .none
+    }
+
+    /// Evaluates a state with every selector.
+    @inlinable
+    func evaluate(_ state: State) {
+      first.body(state)
+      second.body(state)
+      third.body(state)
+      fourth.body(state)
+      fifth.body(state)
+      sixth.body(state)
+      seventh.body(state)
+      eighth.body(state)
+    }
+  }
 }
 
 @available(*, unavailable)
 extension SelectorTable: Sendable {}
-
-/// The part of a table of selectors that depends on no type.
-@usableFromInline
-struct SelectorIndex {
-  /// A subscriber among those of its selector.
-  private struct Place: Sendable {
-    let selector: SelectorBase
-    let number: Int
-  }
-
-  /// With gaps where selectors were removed, except at the end.
-  private var selectors: ContiguousArray<SelectorBase?> = []
-  private var gaps = 0
-  private var places = KeyTable<ChangeSubscriptions.ID, Place>()
-  private var selectorOfPath: [AnyKeyPath: SelectorBase] = [:]
-
-  @usableFromInline
-  init() {}
-
-  /// The number of selectors and gaps.
-  @usableFromInline var slotCount: Int { selectors.count }
-
-  /// Returns the selector that all who select a key path share, if there is one.
-  @usableFromInline
-  func selector(for path: AnyKeyPath) -> SelectorBase? {
-    selectorOfPath[path]
-  }
-
-  @usableFromInline
-  mutating func add(_ selector: SelectorBase) {
-    selector.slot = selectors.count
-    selectors.append(selector)
-    if let path = selector.path { selectorOfPath[path] = selector }
-  }
-
-  /// Notes which selector a subscriber follows, and its place there.
-  @usableFromInline
-  mutating func connect(_ id: ChangeSubscriptions.ID, to selector: SelectorBase, at number: Int) {
-    _ = places.insert(Place(selector: selector, number: number), for: id, hash: id.hash)
-  }
-
-  /// Removes a subscriber.
-  ///
-  /// - Returns: The slot of its selector if it was the last subscriber, which is a gap now.
-  @usableFromInline
-  mutating func remove(_ id: ChangeSubscriptions.ID) -> Int? {
-    guard let index = places.index(of: id, hash: id.hash) else { return nil }
-    let place = places.remove(at: index).element
-    let selector = place.selector
-    let (isEmpty, hub) = selector.remove(at: place.number)
-    withExtendedLifetime(hub) {}
-    guard isEmpty else { return nil }
-    if let path = selector.path { selectorOfPath[path] = nil }
-    let slot = selector.slot
-    selectors[slot] = nil
-    gaps += 1
-    while let last = selectors.last, last == nil {
-      selectors.removeLast()
-      gaps -= 1
-    }
-    return slot
-  }
-
-  @usableFromInline var hasManyGaps: Bool { gaps > 16 && gaps > selectors.count / 2 }
-
-  @usableFromInline
-  mutating func closeGaps() {
-    selectors.removeAll { $0 == nil }
-    gaps = 0
-    for (slot, selector) in selectors.enumerated() { selector?.slot = slot }
-  }
-}
-
-@available(*, unavailable)
-extension SelectorIndex: Sendable {}

@@ -97,7 +97,14 @@ public final actor Store<State: Sendable, Action: Sendable>: StatefulBroadcaster
     self.cell = cell
     let feeds = ChangeSubscriptions()
     self.feeds = feeds
-    engine = StoreEngine(cell, feeds: feeds, middleware: middleware, reducer: reducer)
+    engine = StoreEngine(
+      read: { cell.state },
+      publish: { cell.publish($0) },
+      finish: { cell.finish() },
+      feeds: feeds,
+      middleware: middleware,
+      reducer: reducer
+    )
   }
 
   deinit {

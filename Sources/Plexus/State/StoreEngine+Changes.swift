@@ -26,7 +26,7 @@ extension StoreEngine {
       let selector = Selector(select(state))
       selector.path = path
       // In the client's module, the types are known, and possibly the selector.
-      let evaluation = EvaluationBlock<State>.Evaluation { state in
+      let evaluation = SelectorTable<State>.Evaluation { state in
         let value = select(state)
         if value != selector.value { selector.change(to: value) }
       }

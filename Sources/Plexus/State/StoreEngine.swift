@@ -44,20 +44,22 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
   // A client's module knows the types of the cell, and so of the closures that use it.
   @inlinable
   init(
-    _ cell: some StateCell<State>,
+    read: @escaping @Sendable () -> State,
+    publish: @escaping @Sendable (State) -> Void,
+    finish: @escaping @Sendable () -> Void,
     feeds: ChangeSubscriptions,
     middleware: [Middleware<State, Action>],
     reducer: @escaping Reducer<State, Action>
   ) {
-    read = { cell.state }
-    publish = { cell.publish($0) }
-    let machine = Machine(state: cell.state, middleware: middleware, reducer: reducer)
+    self.read = read
+    self.publish = publish
+    let machine = Machine(state: read(), middleware: middleware, reducer: reducer)
     queue = DrainQueue(machine) { machine in
       // A retained context must not keep user objects alive.
       machine.middleware = []
       machine.reducer = { _, _ in }
       machine.selectors = SelectorTable()
-      cell.finish()
+      finish()
       feeds.finish()
     }
     feeds.onRemoval { [self] in disconnect($0) }

@@ -212,7 +212,7 @@ import Testing
         state.finish(offer.number, as: offer.element == "stays" ? .failed : .succeeded)
       }
       _ = state.post("\(number)", .persistent(.clearImmediately), at: 0)
-      #expect(state.kept.gapCount <= 64)
+      #expect(state.retained.gapCount <= 64)
     }
     #expect(state.pending(at: 0) == ["stays", "10000"])
     _ = state.remove(1)
@@ -226,7 +226,7 @@ import Testing
       state.finish(offer.number, as: offer.element == "stays" ? .failed : .succeeded)
     }
     #expect(state.pending(at: 0) == ["stays"])
-    #expect(state.kept.gapCount <= 64)
+    #expect(state.retained.gapCount <= 64)
   }
 
   @Test func `a reached limit does not cause a scan of all retained events`() {
@@ -239,9 +239,9 @@ import Testing
     }
     #expect(state.pending(at: 100_000).count <= 20_000)
     #expect(state.pending(at: 100_000).suffix(14_000) == Array(86_001...100_000))
-    #expect(state.kept.deadlineCount <= 60_000)
+    #expect(state.retained.deadlineCount <= 60_000)
     state.removePending()
-    #expect(state.kept.deadlineCount == 0)
+    #expect(state.retained.deadlineCount == 0)
   }
 
   @Test(arguments: 1...20)
@@ -269,8 +269,8 @@ import Testing
       if Int.random(in: 0..<4, using: &random) == 0 {
         #expect(state.pending(at: now) == expected.map(\.number))
       }
-      #expect(state.kept.gapCount <= expected.count + 32)
-      #expect(state.kept.deadlineCount <= 2 * expected.count + 32)
+      #expect(state.retained.gapCount <= expected.count + 32)
+      #expect(state.retained.deadlineCount <= 2 * expected.count + 32)
     }
   }
 }

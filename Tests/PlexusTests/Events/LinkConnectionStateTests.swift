@@ -42,7 +42,7 @@ struct `The decisions of a connection` {
   }
 
   @Test func `repetitions are recognized within the latest ids, and memory is bounded`() {
-    var ids = RecentIDsState(limit: 3)
+    var ids = LinkConnectionState.RecentIDs(limit: 3)
     for id in ["1", "2", "3", "1", "4"] { ids.insert(id) }
     #expect(!ids.contains("1"))
     #expect(["2", "3", "4"].allSatisfy { ids.contains($0) })

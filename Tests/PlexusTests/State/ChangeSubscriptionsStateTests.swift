@@ -77,7 +77,14 @@ import Testing
 
   @Test func `follow no selector if they have ended before the store processes them`() {
     let (ended, live) = (ChangeSubscriptions(), ChangeSubscriptions())
-    let engine = StoreEngine<Int, Int>(AppCell(0), feeds: live, middleware: []) { $0 += $1 }
+    let cell = AppCell(0)
+    let engine = StoreEngine<Int, Int>(
+      read: { cell.state },
+      publish: { cell.publish($0) },
+      finish: { cell.finish() },
+      feeds: live,
+      middleware: []
+    ) { $0 += $1 }
     ended.finish()
     let evaluations = Log<Int>()
     let late = engine.changes(

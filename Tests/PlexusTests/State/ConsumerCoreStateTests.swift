@@ -7,7 +7,7 @@ import Testing
   @Test func `ignores what comes late from what was followed before`() {
     let core = ConsumerCore<Int>(nil)
     let told = Log<Int>()
-    let call = ConsumerCall<Int>(fire: { told.append($0.new) }, end: {})
+    let call = ConsumerEntry<Int, Int>.Call(fire: { told.append($0.new) }, end: {})
     core.add(ConsumerEntry({ $0 }, firesImmediately: false, call: call), in: nil)
     let (first, second) = (Store<Int, Int>(1) { $0 = $1 }, Store<Int, Int>(2) { $0 = $1 })
     core.follow(first)

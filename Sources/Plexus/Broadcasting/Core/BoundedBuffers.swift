@@ -127,12 +127,14 @@ final class BoundedBuffers<Element: Sendable>: BoundedBuffersBase, @unchecked Se
   }
 }
 
-/// Elements that were taken out of a window.
-private struct RetiredWindow<Element: Sendable>: LogLink.Retired {
-  let elements: ContiguousArray<Element>
+extension BoundedBuffers {
+  /// Elements that were taken out of a window.
+  fileprivate struct RetiredWindow: LogLink.Retired {
+    let elements: ContiguousArray<Element>
 
-  func release() {
-    withExtendedLifetime(elements) {}
+    func release() {
+      withExtendedLifetime(elements) {}
+    }
   }
 }
 

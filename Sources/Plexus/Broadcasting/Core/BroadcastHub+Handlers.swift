@@ -2,100 +2,106 @@
 
 public import Synchronization
 
-/// The handlers of a hub.
-@usableFromInline
-final class HandlerTable: @unchecked Sendable {
-  /// The queues, in the subscription order of their first handlers.
-  @exclusivity(unchecked) @safe
-  private(set) var queues: ContiguousArray<HandlerQueue> = []
-  /// The queues of synchronous handlers, by actor.
-  @exclusivity(unchecked) @safe
-  private var queuesByActor = IdentityTable<HandlerQueue>()
-  /// The number of handlers that end with an owner.
-  @exclusivity(unchecked) @safe
-  var ownedCount = 0
-
-  /// Enqueues an element for the handlers.
-  ///
-  /// - Parameters:
-  ///   - box: The element that was sent.
-  ///   - sequence: Its number.
-  ///   - last: The last subscriber that gets it.
-  ///   - sender: The sender, or 0.
-  ///   - woken: Receives the tasks to be resumed with no lock held.
-  ///   - effects: Receives the other work to be done with no lock held.
+extension HubCore {
+  /// The handlers of a hub.
   @usableFromInline
-  func enqueue(
-    _ box: AnyBox,
-    sequence: Int,
-    last: Int,
-    from sender: UInt64,
-    _ woken: inout ContiguousArray<Waiter.ParkedTask>,
-    _ effects: inout HandlerQueue.Effects?
-  ) {
-    let hasOthers = !woken.isEmpty
-    // By index: an iterator would retain the array.
-    for index in queues.indices {
-      let queue = queues[index]
-      if let task = queue.enqueue(box, sequence: sequence, last: last, from: sender, &effects) {
-        woken.append(Waiter.ParkedTask(id: queue.id, task: task))
+  final class HandlerTable: @unchecked Sendable {
+    /// The queues, in the subscription order of their first handlers.
+    @exclusivity(unchecked) @safe
+    private(set) var queues: ContiguousArray<HandlerQueue> = []
+    /// The queues of synchronous handlers, by actor.
+    @exclusivity(unchecked) @safe
+    private var queuesByActor = IdentityTable<HandlerQueue>()
+    /// The number of handlers that end with an owner.
+    @exclusivity(unchecked) @safe
+    var ownedCount = 0
+
+    /// Enqueues an element for the handlers.
+    ///
+    /// - Parameters:
+    ///   - box: The element that was sent.
+    ///   - sequence: Its number.
+    ///   - last: The last subscriber that gets it.
+    ///   - sender: The sender, or 0.
+    ///   - woken: Receives the tasks to be resumed with no lock held.
+    ///   - effects: Receives the other work to be done with no lock held.
+    @usableFromInline
+    func enqueue(
+      _ box: AnyBox,
+      sequence: Int,
+      last: Int,
+      from sender: UInt64,
+      _ woken: inout ContiguousArray<Waiter.ParkedTask>,
+      _ effects: inout HandlerQueue.Effects?
+    ) {
+      let hasOthers = !woken.isEmpty
+      // By index: an iterator would retain the array.
+      for index in queues.indices {
+        let queue = queues[index]
+        if let task = queue.enqueue(box, sequence: sequence, last: last, from: sender, &effects) {
+          woken.append(Waiter.ParkedTask(id: queue.id, task: task))
+        }
+      }
+      // Tasks are resumed in subscription order.
+      if hasOthers { woken.sort { $0.id < $1.id } }
+    }
+
+    /// Returns the queue of a new handler, if it shares one.
+    func queue(for recipe: Handler.Recipe) -> HandlerQueue? {
+      recipe.isShared ? queuesByActor[recipe.isolation.map { ObjectIdentifier($0) }] : nil
+    }
+
+    /// Adds the queue of a new handler.
+    func insert(_ queue: HandlerQueue) {
+      queues.append(queue)
+      if queue.isShared { queuesByActor[queue.key] = queue }
+    }
+
+    /// Removes a queue that has no handlers anymore.
+    func remove(_ queue: HandlerQueue) {
+      if queue.isShared, queuesByActor[queue.key] === queue { queuesByActor[queue.key] = nil }
+      // Most often, the newest one.
+      guard queues.last !== queue else {
+        queues.removeLast()
+        return
+      }
+      let index = queues.firstSortedIndex { $0.id >= queue.id }
+      if index < queues.count, queues[index] === queue { queues.remove(at: index) }
+    }
+
+    /// The handlers that end with an owner.
+    var owned: [Handler] {
+      ownedCount == 0 ? [] : queues.flatMap(\.owned)
+    }
+
+    /// Discards the elements before a number that are not handled yet.
+    ///
+    /// - Parameters:
+    ///   - sequence: The number of the first element that is still to be handled.
+    ///   - last: The element of that number, if it has been sent already.
+    ///   - effects: Receives the discarded elements and the work to be done with no lock held.
+    @usableFromInline
+    func takeBack(
+      before sequence: Int,
+      keeping last: AnyBox? = nil,
+      _ effects: inout HandlerQueue.Effects?
+    ) {
+      let effects = HandlerQueue.Effects.of(&effects)
+      effects.takesBack = true
+      for queue in queues {
+        queue.discard(before: sequence, keeping: last, into: &effects.discarded)
       }
     }
-    // Tasks are resumed in subscription order.
-    if hasOthers { woken.sort { $0.id < $1.id } }
-  }
 
-  /// Returns the queue of a new handler, if it shares one.
-  func queue(for recipe: Handler.Recipe) -> HandlerQueue? {
-    recipe.isShared ? queuesByActor[recipe.isolation.map { ObjectIdentifier($0) }] : nil
-  }
-
-  /// Adds the queue of a new handler.
-  func insert(_ queue: HandlerQueue) {
-    queues.append(queue)
-    if queue.isShared { queuesByActor[queue.key] = queue }
-  }
-
-  /// Removes a queue that has no handlers anymore.
-  func remove(_ queue: HandlerQueue) {
-    if queue.isShared, queuesByActor[queue.key] === queue { queuesByActor[queue.key] = nil }
-    // Most often, the newest one.
-    guard queues.last !== queue else {
-      queues.removeLast()
-      return
+    /// The queues that sending threads drain.
+    @usableFromInline var direct: ContiguousArray<HandlerQueue> {
+      queues.filter { $0.direct != nil }
     }
-    let index = queues.firstSortedIndex { $0.id >= queue.id }
-    if index < queues.count, queues[index] === queue { queues.remove(at: index) }
-  }
 
-  /// The handlers that end with an owner.
-  var owned: [Handler] {
-    ownedCount == 0 ? [] : queues.flatMap(\.owned)
-  }
-
-  /// Discards the elements before a number that are not handled yet.
-  ///
-  /// - Parameters:
-  ///   - sequence: The number of the first element that is still to be handled.
-  ///   - last: The element of that number, if it has been sent already.
-  ///   - effects: Receives the discarded elements and the work to be done with no lock held.
-  @usableFromInline
-  func takeBack(
-    before sequence: Int,
-    keeping last: AnyBox? = nil,
-    _ effects: inout HandlerQueue.Effects?
-  ) {
-    let effects = HandlerQueue.Effects.of(&effects)
-    effects.takesBack = true
-    for queue in queues { queue.discard(before: sequence, keeping: last, into: &effects.discarded) }
-  }
-
-  /// The queues that sending threads drain.
-  @usableFromInline var direct: ContiguousArray<HandlerQueue> { queues.filter { $0.direct != nil } }
-
-  /// Ends the queues after the elements sent so far; called with no lock held.
-  func close() {
-    for queue in queues { queue.close() }
+    /// Ends the queues after the elements sent so far; called with no lock held.
+    func close() {
+      for queue in queues { queue.close() }
+    }
   }
 }
 

@@ -204,3 +204,22 @@ extension HubCore {
     time?() ?? coarseNanoseconds()
   }
 }
+
+extension HubCore {
+  /// The elements of a hub that every reader has read.
+  @usableFromInline
+  struct ReadElements: Sendable {
+    @usableFromInline var log: (any LogLink.Retired)?
+    @usableFromInline var window: (any LogLink.Retired)?
+
+    @inlinable
+    init() {}
+
+    /// Releases the elements; called once, with no lock held.
+    @usableFromInline
+    func release() {
+      log?.release()
+      window?.release()
+    }
+  }
+}

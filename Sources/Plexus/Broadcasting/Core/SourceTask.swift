@@ -1,11 +1,11 @@
-/// A task that forwards the elements of another sequence to a hub.
-@usableFromInline
-struct SourceTask: Sendable {
-  /// The task, once it has been created.
-  var task: Task<Void, Never>?
-}
-
 extension HubCore {
+  /// A task that forwards the elements of another sequence to a hub.
+  @usableFromInline
+  struct SourceTask: Sendable {
+    /// The task, once it has been created.
+    var task: Task<Void, Never>?
+  }
+
   /// Iterates a sequence in a task of its own, which ends with the hub.
   ///
   /// Nothing happens if the hub has finished.

@@ -84,10 +84,10 @@ final class DerivedCore<Output: Sendable>: Sendable {
     _ transform: @escaping @Sendable (Input) -> Output?
   ) -> Connection {
     let subscription = source.subscription(bufferingPolicy: .unbounded)
-    let limit = (source as? any HubBacked<Input>)?.replayLimit ?? 0
+    let backed = source as? any HubBacked<Input>
+    let limit = backed?.replayLimit ?? 0
     let replayLimit = max(limit, minimumReplay, subscription.subscriber.replay.count)
-    let stage = (source as? any Derived)?.stage
-    return connection(to: subscription, replayLimit: replayLimit, behind: stage, transform)
+    return connection(to: subscription, replayLimit: replayLimit, behind: backed?.stage, transform)
   }
 
   /// Reads a subscription.
@@ -167,11 +167,6 @@ final class DerivedCore<Output: Sendable>: Sendable {
 protocol DerivedStage: AnyObject, Sendable {
   /// Whether the subscribers have been sent all that was sent to this stage and to those before it.
   var isUpToDate: Bool { get }
-}
-
-/// A state that is made by a stage.
-protocol Derived {
-  var stage: any DerivedStage { get }
 }
 
 extension DerivedCore: DerivedStage {

@@ -1,6 +1,6 @@
 /// A view of a part of a state.
 struct SelectedPart<Source: StatefulBroadcaster, Part: Equatable & Sendable>:
-  StatefulBroadcaster, HubBacked, Derived
+  StatefulBroadcaster, HubBacked
 {
   typealias Element = Part
 
@@ -32,7 +32,7 @@ struct SelectedPart<Source: StatefulBroadcaster, Part: Equatable & Sendable>:
     core.current ?? select(source.current)
   }
 
-  var stage: any DerivedStage { core }
+  var stage: (any DerivedStage)? { core }
 
   var subscriberCount: Int { core.hub.subscriberCount }
 

@@ -32,7 +32,7 @@ struct LinkConnectionState: Sendable {
   ///
   /// A group continues where the engine says; the position shows whether the engine was set back.
   private(set) var position: LinkPosition?
-  private var recent = RecentIDsState(limit: Self.window)
+  private var recent = RecentIDs(limit: Self.window)
   /// The number of interruptions since a message was received.
   private var failures = 0
   /// Whether the latest stream began with a loss that its link can report as well.
@@ -126,5 +126,40 @@ struct LinkConnectionState: Sendable {
     defer { failures += 1 }
     guard failures > 0 else { return .zero }
     return min(.milliseconds(50) * (1 << min(failures - 1, 10)), .seconds(5))
+  }
+}
+
+extension LinkConnectionState {
+  /// The ids of the latest messages, up to a number of them.
+  struct RecentIDs: Sendable {
+    private let limit: Int
+    private var ids: Set<String> = []
+    private var order: [String] = []
+    /// The place of the oldest id, once the limit is reached.
+    private var oldest = 0
+
+    init(limit: Int) {
+      self.limit = limit
+    }
+
+    func contains(_ id: String) -> Bool {
+      ids.contains(id)
+    }
+
+    /// Adds an id in place of the oldest one, if the limit is reached.
+    ///
+    /// - Returns: Whether it was not known.
+    @discardableResult
+    mutating func insert(_ id: String) -> Bool {
+      guard ids.insert(id).inserted else { return false }
+      if order.count < limit {
+        order.append(id)
+      } else {
+        ids.remove(order[oldest])
+        order[oldest] = id
+        oldest = (oldest + 1) % limit
+      }
+      return true
+    }
   }
 }

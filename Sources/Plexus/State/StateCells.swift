@@ -1,24 +1,20 @@
-/// Storage for a state that can be read at any time and is published when it changes.
-@usableFromInline
-protocol StateCell<State>: AnyObject, Sendable {
-  associatedtype State: Sendable
-
-  /// The newest state.
-  var state: State { get }
-  /// Replaces the state and enqueues it for the subscribers, in one critical section.
-  func publish(_ new: State)
-  /// Ends the streams of states.
-  func finish()
-}
-
 /// The state of a store, and the pages that combine it with their own.
 @usableFromInline
-final class AppCell<State: Sendable>: StateCell {
+final class AppCell<State: Sendable>: Sendable {
+  /// A page, which gets every state in the critical section that sets it.
+  @usableFromInline
+  struct Page: Sendable {
+    /// Appends the combination with a new state; called under the lock.
+    ///
+    /// It returns the work that remains, to be done with no lock held.
+    @usableFromInline let prepare: @Sendable (State) -> @Sendable () -> Void
+  }
+
   @usableFromInline
   struct Current: Sendable {
     @usableFromInline var state: State
     /// The pages, in order of creation.
-    @usableFromInline var pages = StableList<any AppFollower<State>>()
+    @usableFromInline var pages = StableList<Page>()
 
     @inlinable
     init(state: State) {
@@ -45,7 +41,7 @@ final class AppCell<State: Sendable>: StateCell {
     let delivery = current.withLock { current in
       swap(&current.state, &old)
       if !current.pages.isEmpty {
-        pageDeliveries = current.pages.places.compactMap { $0.member?.prepare(app: new) }
+        pageDeliveries = current.pages.places.compactMap { $0.member?.prepare(new) }
       }
       return hub.prepare(new)
     }
@@ -68,7 +64,7 @@ final class AppCell<State: Sendable>: StateCell {
   /// Adds a page, which gets every state from now on.
   ///
   /// - Returns: The number by which it is removed.
-  func insert(_ page: any AppFollower<State>) -> Int {
+  func insert(_ page: Page) -> Int {
     current.withLock { $0.pages.append(page) }
   }
 
@@ -78,22 +74,11 @@ final class AppCell<State: Sendable>: StateCell {
   }
 }
 
-/// A follower that gets every state of a store in the critical section that sets it.
-@usableFromInline
-protocol AppFollower<AppState>: AnyObject, Sendable {
-  associatedtype AppState: Sendable
-
-  /// Appends the combination with a new state of the app; called under the lock of the app's cell.
-  ///
-  /// - Returns: The work that remains, to be done with no lock held.
-  func prepare(app: AppState) -> @Sendable () -> Void
-}
-
 /// The state of a page, published together with the app's.
 ///
 /// Both change under the lock of the app's cell, so that every published combination has existed.
 @usableFromInline
-final class PageCell<AppState: Sendable, PageState: Sendable>: StateCell, AppFollower {
+final class PageCell<AppState: Sendable, PageState: Sendable>: Sendable {
   @usableFromInline typealias Snapshot = (app: AppState, page: PageState)
 
   @usableFromInline let app: AppCell<AppState>
@@ -133,7 +118,7 @@ final class PageCell<AppState: Sendable, PageState: Sendable>: StateCell, AppFol
   /// Begins to follow the app; called once.
   @usableFromInline
   func join() {
-    let number = app.insert(self)
+    let number = app.insert(AppCell.Page { self.prepare(app: $0) })
     place.withLock { $0 = number }
   }
 
@@ -143,8 +128,10 @@ final class PageCell<AppState: Sendable, PageState: Sendable>: StateCell, AppFol
     hub.finish()
   }
 
-  @usableFromInline
-  func prepare(app: AppState) -> @Sendable () -> Void {
+  /// Appends the combination with a new state of the app; called under the lock of the app's cell.
+  ///
+  /// - Returns: The work that remains, to be done with no lock held.
+  private func prepare(app: AppState) -> @Sendable () -> Void {
     let delivery = hub.prepare((app, state))
     return { delivery?.deliver() }
   }

@@ -1,7 +1,7 @@
 /// The events of a channel that are retained for later subscribers.
 ///
 /// Removed elements are returned to the caller, so that they are released without a lock.
-struct KeptEventsState<Element: Sendable>: Sendable {
+struct RetainedEventsState<Element: Sendable>: Sendable {
   private struct Entry: Sendable {
     let post: Int
     let rule: PersistenceRule

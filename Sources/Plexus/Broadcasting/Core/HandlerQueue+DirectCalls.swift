@@ -1,0 +1,62 @@
+/// Calls by the sending thread.
+extension HandlerQueue {
+  /// Calls the handler with the queued elements, unless another thread does.
+  ///
+  /// A thread that has called it for about a millisecond leaves the rest to a task.
+  func callDirectly() {
+    guard let direct else { return }
+    guard direct.isOrdered else { return direct.note() }
+    if callWithinBudget(direct) {
+      Task.detached(priority: Task.currentPriority) { [self] in
+        while callWithinBudget(direct) { await Task.yield() }
+      }
+    }
+  }
+
+  /// Calls the handler with the queued elements until the budget is spent.
+  ///
+  /// - Returns: Whether elements are left for a task.
+  private func callWithinBudget(_ direct: any Handler.DirectCalls) -> Bool {
+    var budget = TurnBudget()
+    var isSpent = false
+    var isFirst = true
+    while true {
+      let turn = state.withLock { state -> DirectTurn in
+        guard !isFirst || !state.isCalling else { return .busy }
+        isFirst = false
+        state.isCalling = !isSpent && !state.items.isEmpty
+        if state.isCalling, let item = state.items.popFirst() {
+          return .call(item, state.entries.first)
+        }
+        if !state.items.isEmpty { return .rest }
+        return .end(state.isClosed ? state.takeEntries() : [])
+      }
+      switch turn {
+      case .busy:
+        // The other thread delivers the elements; the note lets readers look for them without waiting for it.
+        direct.note()
+        return false
+      case .rest:
+        return true
+      case .end(let entries):
+        end(entries)
+        return false
+      case .call(let item, let entry):
+        if let entry, entry.call != nil, wants(item, entry.handler) {
+          direct.call(item.box, item.sequence, in: self)
+        }
+        isSpent = budget.isSpent()
+      }
+    }
+  }
+
+  /// The next step of a thread that calls a handler.
+  private enum DirectTurn {
+    case call(Item, Entry?)
+    case end(ContiguousArray<Entry>)
+    /// Elements are left for a task.
+    case rest
+    /// Another thread, or this one further up the stack, calls the handler.
+    case busy
+  }
+}

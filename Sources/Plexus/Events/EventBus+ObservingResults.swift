@@ -1,0 +1,267 @@
+/// Handlers with a result.
+///
+/// A closure without `return` matches these overloads, too. They are declared in a protocol extension because
+/// overload resolution prefers the members of `EventBus` itself.
+extension Actor where Self == EventBus {
+  /// Registers a closure for the events of a type, until its token is released.
+  ///
+  /// Synchronous handlers of one type and scope that share an actor run one after another, event by event
+  /// and in subscription order.
+  ///
+  /// The result determines whether a persistent event is delivered to further subscribers and whether it is
+  /// retained: see <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
+  ///
+  /// - Parameters:
+  ///   - type: The exact type of the events.
+  ///   - scope: The exact scope, or `nil` for events posted without a scope.
+  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
+  ///     delivered regardless of it.
+  ///   - handler: The closure to call. It runs on the actor that it is isolated to.
+  /// - Returns: The token of the handler. Releasing it removes the handler.
+  @inlinable
+  public nonisolated func observe<E: PersistentEvent>(
+    _ type: E.Type,
+    scope: EventScope? = nil,
+    bufferingPolicy: BufferingPolicy<E> = .unbounded,
+    @_inheritActorContext _ handler:
+      @escaping @isolated(any) @Sendable (E) throws -> HandlerResult
+  ) -> ObservationToken {
+    let call = directly(handler)
+    let recipe = Handler.Recipe(
+      isolation: handler.isolation,
+      bufferingPolicy,
+      .synchronous { box in
+        do {
+          return Handler.Ending(try call(Box<E>.element(of: box)))
+        } catch {
+          return .failed
+        }
+      }
+    )
+    return ObservationToken(self.core.add(recipe, of: ObjectIdentifier(type), in: scope))
+  }
+
+  /// Registers an asynchronous closure for the events of a type, until its token is released.
+  ///
+  /// The handler runs in its own task. It receives events in order, and its calls never overlap. While it is
+  /// suspended, it delays other subscribers only if the event is persistent. Removing the handler during a
+  /// call cancels the task; the delivery of a persistent event then counts as failed.
+  ///
+  /// The result determines whether a persistent event is delivered to further subscribers and whether it is
+  /// retained: see <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
+  ///
+  /// - Parameters:
+  ///   - type: The exact type of the events.
+  ///   - scope: The exact scope, or `nil` for events posted without a scope.
+  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
+  ///     delivered regardless of it.
+  ///   - handler: The closure to call. It runs on the actor that it is isolated to.
+  /// - Returns: The token of the handler. Releasing it removes the handler.
+  @inlinable
+  public nonisolated func observe<E: PersistentEvent>(
+    _ type: E.Type,
+    scope: EventScope? = nil,
+    bufferingPolicy: BufferingPolicy<E> = .unbounded,
+    @_inheritActorContext _ handler:
+      @escaping @isolated(any) @Sendable (E) async throws -> HandlerResult
+  ) -> ObservationToken {
+    let recipe = Handler.Recipe(
+      isolation: handler.isolation,
+      bufferingPolicy,
+      .suspending { box in
+        do {
+          return Handler.Ending(try await handler(Box<E>.element(of: box)))
+        } catch {
+          return .failed
+        }
+      }
+    )
+    return ObservationToken(self.core.add(recipe, of: ObjectIdentifier(type), in: scope))
+  }
+
+  /// Registers a closure for the events of a type, until its owner is released.
+  ///
+  /// Synchronous handlers of one type and scope that share an actor run one after another, event by event
+  /// and in subscription order.
+  ///
+  /// The result determines whether a persistent event is delivered to further subscribers and whether it is
+  /// retained: see <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
+  ///
+  /// - Parameters:
+  ///   - owner: The owner, which is held weakly and passed to the closure. The closure must not capture it
+  ///     strongly. After its release, the handler is removed at the next event or the next call of
+  ///     ``EventBus/subscriberCount(for:scope:)``.
+  ///   - type: The exact type of the events.
+  ///   - scope: The exact scope, or `nil` for events posted without a scope.
+  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
+  ///     delivered regardless of it.
+  ///   - handler: The closure to call with the owner and the event. It runs on the actor that it is isolated to.
+  @inlinable
+  public nonisolated func observe<Owner: AnyObject & Sendable, E: PersistentEvent>(
+    as owner: Owner,
+    _ type: E.Type,
+    scope: EventScope? = nil,
+    bufferingPolicy: BufferingPolicy<E> = .unbounded,
+    @_inheritActorContext _ handler:
+      @escaping @isolated(any) @Sendable (Owner, E) throws -> HandlerResult
+  ) {
+    weak let weakOwner = owner
+    let call = directly(handler)
+    let recipe = Handler.Recipe(
+      isolation: handler.isolation,
+      bufferingPolicy,
+      isOrphaned: { weakOwner == nil },
+      .synchronous { box in
+        guard let owner = weakOwner else { return .unreached }
+        do {
+          return Handler.Ending(try call(owner, Box<E>.element(of: box)))
+        } catch {
+          return .failed
+        }
+      }
+    )
+    self.core.add(recipe, of: ObjectIdentifier(type), in: scope)
+  }
+
+  /// Registers an asynchronous closure for the events of a type, until its owner is released.
+  ///
+  /// The handler runs in its own task. It receives events in order, and its calls never overlap. While it is
+  /// suspended, it delays other subscribers only if the event is persistent. Removing the handler during a
+  /// call cancels the task; the delivery of a persistent event then counts as failed.
+  ///
+  /// The result determines whether a persistent event is delivered to further subscribers and whether it is
+  /// retained: see <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
+  ///
+  /// - Parameters:
+  ///   - owner: The owner, which is held weakly and passed to the closure. The closure must not capture it
+  ///     strongly. After its release, the handler is removed at the next event or the next call of
+  ///     ``EventBus/subscriberCount(for:scope:)``.
+  ///   - type: The exact type of the events.
+  ///   - scope: The exact scope, or `nil` for events posted without a scope.
+  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
+  ///     delivered regardless of it.
+  ///   - handler: The closure to call with the owner and the event. It runs on the actor that it is isolated to.
+  @inlinable
+  public nonisolated func observe<Owner: AnyObject & Sendable, E: PersistentEvent>(
+    as owner: Owner,
+    _ type: E.Type,
+    scope: EventScope? = nil,
+    bufferingPolicy: BufferingPolicy<E> = .unbounded,
+    @_inheritActorContext _ handler:
+      @escaping @isolated(any) @Sendable (Owner, E) async throws -> HandlerResult
+  ) {
+    weak let weakOwner = owner
+    let recipe = Handler.Recipe(
+      isolation: handler.isolation,
+      bufferingPolicy,
+      isOrphaned: { weakOwner == nil },
+      .suspending { box in
+        guard let owner = weakOwner else { return .unreached }
+        do {
+          return Handler.Ending(try await handler(owner, Box<E>.element(of: box)))
+        } catch {
+          return .failed
+        }
+      }
+    )
+    self.core.add(recipe, of: ObjectIdentifier(type), in: scope)
+  }
+
+  /// Registers a closure for the events of a type, until it is removed by its id.
+  ///
+  /// Synchronous handlers of one type and scope that share an actor run one after another, event by event
+  /// and in subscription order.
+  ///
+  /// The result determines whether a persistent event is delivered to further subscribers and whether it is
+  /// retained: see <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
+  ///
+  /// - Parameters:
+  ///   - id: The id to pass to ``EventBus/removeObserver(id:)``. Several handlers can share an id. An id that is an
+  ///     object, and is equal only to itself, is held weakly.
+  ///   - type: The exact type of the events.
+  ///   - scope: The exact scope, or `nil` for events posted without a scope.
+  ///   - replacing: Whether handlers with the same id, type and scope are removed atomically. The new handler
+  ///     is last in subscription order and receives all events posted from then on.
+  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
+  ///     delivered regardless of it.
+  ///   - handler: The closure to call. It runs on the actor that it is isolated to.
+  @inlinable
+  public nonisolated func observe<E: PersistentEvent>(
+    id: some Hashable & Sendable,
+    _ type: E.Type,
+    scope: EventScope? = nil,
+    replacing: Bool = false,
+    bufferingPolicy: BufferingPolicy<E> = .unbounded,
+    @_inheritActorContext _ handler:
+      @escaping @isolated(any) @Sendable (E) throws -> HandlerResult
+  ) {
+    let call = directly(handler)
+    let recipe = Handler.Recipe(
+      isolation: handler.isolation,
+      bufferingPolicy,
+      .synchronous { box in
+        do {
+          return Handler.Ending(try call(Box<E>.element(of: box)))
+        } catch {
+          return .failed
+        }
+      }
+    )
+    self.core.add(
+      recipe,
+      id: AnyID(id),
+      of: ObjectIdentifier(type),
+      in: scope,
+      replacing: replacing
+    )
+  }
+
+  /// Registers an asynchronous closure for the events of a type, until it is removed by its id.
+  ///
+  /// The handler runs in its own task. It receives events in order, and its calls never overlap. While it is
+  /// suspended, it delays other subscribers only if the event is persistent. Removing the handler during a
+  /// call cancels the task; the delivery of a persistent event then counts as failed.
+  ///
+  /// The result determines whether a persistent event is delivered to further subscribers and whether it is
+  /// retained: see <doc:persistent-events>. Throwing counts as ``HandlerResult/failed``.
+  ///
+  /// - Parameters:
+  ///   - id: The id to pass to ``EventBus/removeObserver(id:)``. Several handlers can share an id. An id that is an
+  ///     object, and is equal only to itself, is held weakly.
+  ///   - type: The exact type of the events.
+  ///   - scope: The exact scope, or `nil` for events posted without a scope.
+  ///   - replacing: Whether handlers with the same id, type and scope are removed atomically. The new handler
+  ///     is last in subscription order and receives all events posted from then on.
+  ///   - bufferingPolicy: The policy for events that the handler has not processed yet. Persistent events are
+  ///     delivered regardless of it.
+  ///   - handler: The closure to call. It runs on the actor that it is isolated to.
+  @inlinable
+  public nonisolated func observe<E: PersistentEvent>(
+    id: some Hashable & Sendable,
+    _ type: E.Type,
+    scope: EventScope? = nil,
+    replacing: Bool = false,
+    bufferingPolicy: BufferingPolicy<E> = .unbounded,
+    @_inheritActorContext _ handler:
+      @escaping @isolated(any) @Sendable (E) async throws -> HandlerResult
+  ) {
+    let recipe = Handler.Recipe(
+      isolation: handler.isolation,
+      bufferingPolicy,
+      .suspending { box in
+        do {
+          return Handler.Ending(try await handler(Box<E>.element(of: box)))
+        } catch {
+          return .failed
+        }
+      }
+    )
+    self.core.add(
+      recipe,
+      id: AnyID(id),
+      of: ObjectIdentifier(type),
+      in: scope,
+      replacing: replacing
+    )
+  }
+}
