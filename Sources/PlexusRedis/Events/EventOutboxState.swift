@@ -144,7 +144,7 @@ struct EventOutboxState<Publisher: Sendable>: Sendable {
   private struct Cut {
     /// The number of bytes of all of them.
     var bytes = 0
-    /// The number of bytes of those that are sent.
+    /// The number of bytes of the messages that are sent.
     var batchBytes = 0
     var expired: [Message] = []
   }

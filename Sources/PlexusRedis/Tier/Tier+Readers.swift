@@ -89,8 +89,8 @@ extension Tier {
 
   /// Ends a batch.
   ///
-  /// Callers that wait behind a batch that the server has not answered in time fail with it: nobody waits for a server
-  /// that hangs longer than one command does.
+  /// Callers that wait behind a batch that the server has not answered in time fail with it: no caller waits longer for a
+  /// server that hangs than a command does.
   ///
   /// - Returns: The next one.
   private func endBatch(with results: [Result<TierEntry?, any Error>]) -> [Readers.Read] {

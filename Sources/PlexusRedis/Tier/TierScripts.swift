@@ -66,7 +66,7 @@ enum TierScripts {
       -- A number of another form or size is damage.
       local function number(text, limit)
         local number = tonumber(string.match(text or '', '^%d+$'))
-        return number and number <= limit and number
+        return number and number <= limit and number or false
       end
       -- Whether something with a token is newer than the last removals by its tags.
       local function isValid(token, tags)

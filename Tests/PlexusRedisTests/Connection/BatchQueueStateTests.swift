@@ -35,7 +35,7 @@ import Testing
     let full = (64..<200).map { queue.wait($0) }.filter { !$0.isEmpty }
     #expect(full == [Array(64..<128), Array(128..<192)])
     #expect(queue.next() == Array(192..<200))
-    for _ in 0..<4 { #expect(queue.next() == []) }
+    for _ in 0..<5 { #expect(queue.next() == []) }
     #expect(queue.isIdle)
   }
 

@@ -275,11 +275,10 @@ struct `A space of the shared tier` {
   }
 
   @Test(
-    "D12: an entry with damaged numbers is none",
     arguments: ["t", "v", "o"],
     ["-9223372036854775808", "9223372036854775808", "1.5", "", "x"]
   )
-  func damage(field: String, text: String) async throws {
+  func `D12: an entry with damaged numbers is none`(field: String, text: String) async throws {
     let server = try RedisServer()
     let a = try await Node("a", on: server)
     try await a.tier.store([("k", [1], []), ("other", [2], [])])

@@ -83,8 +83,9 @@ import Testing
       publish: { cell.publish($0) },
       finish: { cell.finish() },
       feeds: live,
-      middleware: []
-    ) { $0 += $1 }
+      middleware: [],
+      reducer: { $0 += $1 }
+    )
     ended.finish()
     let evaluations = Log<Int>()
     let late = engine.changes(
