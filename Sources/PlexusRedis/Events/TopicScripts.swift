@@ -104,8 +104,8 @@ enum TopicScripts {
   /// that was refused.
   ///
   /// A batch whose number the engine remembers is not appended again. Entries beyond the limit are removed,
-  /// unless a group still needs them: beyond twice the limit, messages are refused. Nothing that can fail as a whole
-  /// comes after the first message.
+  /// unless a group still needs them: beyond twice the limit, messages are refused. After the first message, only the
+  /// announcement can fail as a whole, without the permission for the channel; the stream then has the messages.
   static let publish = RedisScript(
     common + """
       local own, earlier = unpack(redis.call('HMGET', KEYS[2], ARGV[2], ARGV[6]))

@@ -54,8 +54,9 @@ public protocol SharedCacher<Value>: Cacher {
 
   /// Looks for entries, and takes leases for the keys that have to be fetched.
   ///
-  /// The call takes a single round trip for all keys. At most one lease for a key is valid at any time, among all
-  /// processes. Leases are renewed by the cacher until they are filled or released.
+  /// The call takes a single round trip for all keys with values, and at most one more for the other keys. At most one
+  /// lease for a key is valid at any time, among all processes. Leases are renewed by the cacher until they are filled or
+  /// released.
   ///
   /// - Parameter wishes: The wish for each key.
   /// - Returns: The finding for each key, without the keys for which the lookup has failed.
