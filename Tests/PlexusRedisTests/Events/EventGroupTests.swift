@@ -71,18 +71,19 @@ struct `Groups over a Redis server` {
     attempts: Int
   ) async throws {
     await sender.connect(.publishOnly)
-    let texts = (0..<40).map { "\($0)" }
+    let texts = (0..<100).map { "\($0)" }
     for text in texts { try await sender.publish(text) }
-    // A node reads one event first, then two, four and eight: the eighth is read with seven others.
+    // A node reads one event first, then two, four and so on: this one is read with 31 others, and another node takes over
+    // 16 at once.
     var dead: [DeadNode] = []
     for attempt in 1...attempts {
-      dead.append(try await die(at: "7"))
+      dead.append(try await die(at: "31"))
       #expect(dead.last?.attempt == attempt)
     }
     let worker = try EventNode(server)
     await worker.receive(Self.mode(attempts: attempts))
     let handled = dead.flatMap(\.handled)
-    await worker.notes.wait { Set($0 + handled) == Set(texts).subtracting(["7"]) }
+    await worker.notes.wait { Set($0 + handled) == Set(texts).subtracting(["31"]) }
     await worker.reports.contains("rejected: \(LinkRejection.tooManyAttempts)")
     #expect(try deadLetterCount() == 1)
     withExtendedLifetime(dead) {}
