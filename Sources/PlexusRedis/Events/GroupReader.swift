@@ -188,7 +188,11 @@ actor GroupReader {
     guard current != generation, let newest else { return false }
     let known = try await events.look(at: newest)
     // Otherwise, the replies can be those of another server.
-    if current == events.generation { generation = current }
+    if current == events.generation {
+      generation = current
+      // Only the loss that was reported over the connection before is the one that a publisher reports as well.
+      if !known.isBehind { hasReportedLoss = false }
+    }
     return known.isBehind
   }
 
@@ -211,13 +215,15 @@ actor GroupReader {
   ///
   /// - Returns: Whether the group exists.
   private func read() async throws -> Bool {
+    // A command after the one by which the reader leaves would give it messages that no reader handles.
+    guard !hasLeft else { return true }
     let start = Nanoseconds.now
     // The last ones took so long that other nodes could have handled some.
     if readTime > 0, start - readTime > 100_000_000 { ahead.shrink() }
     if start - claimTime >= Nanoseconds(pace) {
       try await claim()
       // There can be more of them.
-      guard items.isEmpty, lost.isEmpty else { return true }
+      guard items.isEmpty, lost.isEmpty, !hasLeft else { return true }
       claimTime = .now
     }
     let key = RedisCommand.Argument.text(names.stream)

@@ -84,6 +84,9 @@ actor StreamReader {
       } else if latest == position {
         // The reading of the stream makes the server announce its next change.
         await bell.wait(atMost: nil)
+      } else {
+        // The messages after the place were removed, or came between the two commands: one script compares.
+        generation = nil
       }
       return
     }
@@ -120,7 +123,11 @@ actor StreamReader {
       return lose(latest)
     }
     if let id { self.place?.id = id }
-    guard parts.count == 3, let next = parts[2].elements, next.count == 3,
+    guard parts.count == 3 else {
+      if latest > place.position { skip(to: latest, from: place.position) }
+      return
+    }
+    guard let next = parts[2].elements, next.count == 3,
       let entry = MessageFormat.Entry(
         id: next[0],
         fields: next[1],
@@ -148,6 +155,13 @@ actor StreamReader {
       place?.id = entry.message.id
     }
     waiting = deliveries.reversed()
+  }
+
+  /// Reports that all messages after a position were removed, and continues at the end of the stream.
+  private func skip(to latest: LinkPosition, from position: LinkPosition) {
+    let end = LinkPosition(epoch: latest.epoch, number: latest.number &+ 1)
+    waiting = [.gap(lost: position.positions(before: end))]
+    place = RedisEvents.Place(.everyNode, of: names.stream, position: latest)
   }
 
   /// Reports that the server has lost messages, and continues behind the ones that were read, or at its end.

@@ -99,6 +99,21 @@ struct `Events over a server that refuses commands` {
     #expect(worker.reports.entries.count { $0 == "gap" } == 5)
   }
 
+  @Test func `events at the end that an operator removes are a gap, and later ones follow`()
+    async throws
+  {
+    let server = try RedisServer()
+    await RedisShell.waitUntilReady(server)
+    let (sender, receiver) = (try EventNode(server), try EventNode(server))
+    await sender.connect(.publishOnly)
+    try await sender.publish("1", "2", "3")
+    try run("XTRIM {notes}:stream MAXLEN 0", on: server)
+    await receiver.receive(.everyNode(from: .start))
+    await receiver.reports.contains("gap")
+    try await sender.publish("4")
+    #expect(await receiver.notes.first(1) == ["4"])
+  }
+
   @Test(arguments: [LinkMode.everyNode(), .ephemeral, mode])
   func `a key that gets another type is reported, and events follow once it is removed`(
     mode: LinkMode
