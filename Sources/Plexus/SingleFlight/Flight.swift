@@ -274,18 +274,18 @@ extension Flight {
     withExtendedLifetime(predecessor) {}
   }
 
-  /// Marks the outcome as delivered.
+  /// Marks the outcome as known, and as delivered if it is given.
   ///
   /// - Returns: The callers to resume, with no lock held.
   @inline(__always)
   private final func deliver(
-    _ outcome: Outcome,
+    _ outcome: Outcome?,
     _ state: inout State,
     _ predecessor: inout WaitNode?
   ) -> WaitListState<ParkedCaller>.Waiting {
     hasSettled.store(true, ordering: .releasing)
     predecessor = state.predecessor.take()
-    guard !state.waiters.isFinished else { return .init() }
+    guard let outcome, !state.waiters.isFinished else { return .init() }
     let waiting = state.waiters.finish()
     hasFinished.store(true, ordering: .releasing)
     if !state.waiters.isOver { state.outcome = outcome }
@@ -432,12 +432,7 @@ extension Flight {
       if !state.otherTasks.isEmpty { swap(&otherTasks, &state.otherTasks) }
       readCopy = state.readCopy.take()
       batch = state.batch.take()
-      if let outcome {
-        waiting = deliver(outcome, &state, &predecessor)
-      } else {
-        hasSettled.store(true, ordering: .releasing)
-        predecessor = state.predecessor.take()
-      }
+      waiting = deliver(outcome, &state, &predecessor)
       // A later cancellation finds no batch to notify.
       return hasBeenCancelled.load(ordering: .relaxed)
     }

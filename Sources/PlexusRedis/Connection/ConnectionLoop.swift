@@ -279,10 +279,7 @@ extension ConnectionLoop {
     while !isStopped {
       let remaining = end - .now
       guard remaining > 0 else { return }
-      var readiness = Readiness()
-      readiness.watch(wake.readEnd, for: .readable)
-      readiness.wait(milliseconds: Int32(min(remaining / 1_000_000 + 1, 50)))
-      wake.rest()
+      wake.wait(atMost: remaining)
       expire()
     }
   }

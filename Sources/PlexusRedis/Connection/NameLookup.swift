@@ -59,10 +59,7 @@ final class NameLookup: Sendable {
       guard remaining > 0 else {
         throw Failure(reason: "the address of \(host) was not found in time")
       }
-      var readiness = Readiness()
-      readiness.watch(wake.readEnd, for: .readable)
-      readiness.wait(milliseconds: Int32(min(remaining / 1_000_000 + 1, 50)))
-      wake.rest()
+      wake.wait(atMost: remaining)
     }
     throw Failure(reason: "the connection is closed")
   }

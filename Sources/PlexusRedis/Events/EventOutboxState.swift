@@ -43,7 +43,6 @@ struct EventOutboxState<Publisher: Sendable>: Sendable {
     case refused(bytes: Int)
   }
 
-  private let limit: Int
   /// The messages of a topic that has a batch in flight.
   private struct Queue: Sendable {
     var messages = BatchQueueState<Message>()
@@ -51,8 +50,9 @@ struct EventOutboxState<Publisher: Sendable>: Sendable {
     var size = 0
   }
 
+  private let limit: Int
   private var queues: [String: Queue] = [:]
-  private(set) var published = PublishedState()
+  private var published = PublishedState()
   private var publishers: [UInt64: Publisher] = [:]
   private var lastID: UInt64 = 0
   /// The number of bytes of the messages that wait.

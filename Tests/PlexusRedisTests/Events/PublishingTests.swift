@@ -25,12 +25,21 @@ struct `Events that are published at once` {
     return node
   }
 
-  /// Begins to publish, one event after another.
-  private func publish(_ texts: [String], by node: EventNode) async -> [Task<Void, any Error>] {
+  /// Begins to publish, one event after another, on an actor if there is one.
+  private func publish(
+    _ texts: [String],
+    by node: EventNode,
+    on occupied: Occupied? = nil
+  ) async -> [Task<Void, any Error>] {
     var tasks: [Task<Void, any Error>] = []
     for text in texts {
       let before = node.engine.status.unconfirmedEvents
-      tasks.append(Task { try await node.publish(text) })
+      tasks.append(
+        Task {
+          guard let occupied else { return try await node.publish(text) }
+          try await occupied.publish(text, by: node)
+        }
+      )
       await node.status { $0.unconfirmedEvents == before + 1 }
     }
     return tasks
@@ -53,48 +62,29 @@ struct `Events that are published at once` {
 
   /// An actor that is busy until ``end()`` is called.
   private actor Occupied {
-    private let isFree = Flag()
+    private let isOver = DispatchSemaphore(value: 0)
 
-    nonisolated func end() { isFree.set() }
+    nonisolated func end() { isOver.signal() }
 
     func publish(_ text: String, by node: EventNode) async throws {
       try await node.publish(text)
     }
 
-    func work(_ hasBegun: Flag) {
-      hasBegun.set()
-      isFree.waitInThread()
+    func work(_ hasBegun: Gate) {
+      hasBegun.open()
+      isOver.wait()
     }
-  }
-
-  private final class Flag: Sendable {
-    private let semaphore = DispatchSemaphore(value: 0)
-    private let isSet = Log<Bool>()
-
-    func set() {
-      isSet.append(true)
-      semaphore.signal()
-    }
-
-    func waitInThread() { semaphore.wait() }
-
-    func wait() async { await isSet.first(1) }
   }
 
   @Test func `a publisher whose actor is busy delays no others`() async throws {
     let server = try RedisServer()
     let node = try await node(on: server)
     let occupied = Occupied()
-    var tasks: [Task<Void, any Error>] = []
-    for text in ["1", "2"] {
-      let before = node.engine.status.unconfirmedEvents
-      tasks.append(Task { try await occupied.publish(text, by: node) })
-      await node.status { $0.unconfirmedEvents == before + 1 }
-    }
+    var tasks = await publish(["1", "2"], by: node, on: occupied)
     tasks += await publish(["3"], by: node)
-    let hasBegun = Flag()
+    let hasBegun = Gate()
     tasks.append(Task { await occupied.work(hasBegun) })
-    await hasBegun.wait()
+    try await hasBegun.wait()
     server.resume()
     try await tasks[2].value
     occupied.end()
