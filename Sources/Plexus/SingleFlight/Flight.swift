@@ -93,7 +93,7 @@ class Flight: WaitNode, @unchecked Sendable {
   @usableFromInline final var isDelayed: Bool { source?.delaysFlights ?? false }
 
   override final var predecessor: WaitNode? {
-    state.withLock { $0.predecessor }
+    state.withLock { $0.batch ?? $0.predecessor }
   }
 
   @usableFromInline override var isSettled: Bool {
@@ -121,12 +121,11 @@ class Flight: WaitNode, @unchecked Sendable {
   @usableFromInline
   final func begin(in batch: BulkFlight? = nil) {
     guard hasPredecessor || batch != nil else { return }
-    let (predecessor, isCancelled) = state.withLock { state in
-      let predecessor = state.predecessor
-      // A flight that a stored value has settled would never release the batch.
-      state.predecessor = hasSettled.load(ordering: .relaxed) ? nil : batch
+    var predecessor: WaitNode?
+    let isCancelled = state.withLock { state in
+      predecessor = state.predecessor.take()
       state.batch = batch
-      return (predecessor, batch != nil && hasBeenCancelled.load(ordering: .relaxed))
+      return batch != nil && hasBeenCancelled.load(ordering: .relaxed)
     }
     withExtendedLifetime(predecessor) {}
     guard let batch else { return }

@@ -134,7 +134,7 @@ extension CacheEngine {
 
   private final func outcomes(of places: [PendingPlace], scope: WaitNode?) async -> [Outcome?] {
     // It can have been raised since the flights were joined.
-    let priority = Task.currentPriority
+    let priority = PriorityLevel.current
     for place in places { place.flight.raise(to: priority) }
     return await withTaskCancellationHandler(
       operation: {
@@ -165,10 +165,17 @@ extension KeyedCache {
     let flights = source.delaysFlights ? depart(flights) : flights
     if flights.isEmpty { return }
     let batch = BulkFlight(flights)
-    batch.inheritsTaskLocals = flights.contains { $0.inheritsTaskLocals }
+    batch.inheritsTaskLocals =
+      policy.inheritsTaskLocals && flights.contains { $0.inheritsTaskLocals }
     for flight in flights { flight.begin(in: batch) }
-    if !flights.contains(where: { $0.readsFirst }), let first = flights.first { countFetch(first) }
+    if !readsFirst(flights), let first = flights.first { countFetch(first) }
     batch.start { [self] in await fetchTogether(flights, in: batch, with: bulkFetch) }
+  }
+
+  /// Returns whether stored copies are read before the fetch of several flights.
+  @inlinable
+  func readsFirst(_ flights: [Flight]) -> Bool {
+    storage != nil && flights.contains { $0.readsFirst }
   }
 
   /// Marks several flights as departing, and ends flights that are no longer needed.
@@ -223,7 +230,7 @@ extension KeyedCache {
   ) async {
     if let link, let storage {
       await shareTogether(flights, in: batch, by: link, storage, with: bulkFetch)
-    } else if flights.contains(where: { $0.readsFirst }) {
+    } else if readsFirst(flights) {
       await readAndFetch(flights, in: batch) { flights, copies in
         await self.fetch(flights, copies, in: batch, with: bulkFetch)
       }

@@ -24,6 +24,11 @@ struct EntryDetails: Sendable {
       self.isInBackground = isInBackground
       hasDeparted = !flight.isDelayed
     }
+
+    fileprivate init(departed flight: Flight) {
+      self.init(flight: flight)
+      hasDeparted = true
+    }
   }
 
   /// The outcome of the last flight, if it failed.
@@ -55,6 +60,8 @@ struct EntryDetails: Sendable {
   @usableFromInline
   enum Box: Sendable {
     case empty
+    /// A flight that callers wait for and that waits for its batch to depart, and nothing else.
+    case waiting(Flight)
     /// A running flight that callers wait for, and nothing else.
     case running(Flight)
     indirect case full(EntryDetails)
@@ -62,7 +69,8 @@ struct EntryDetails: Sendable {
     var details: EntryDetails {
       switch self {
       case .empty: EntryDetails()
-      case .running(let flight): EntryDetails(running: Running(flight: flight))
+      case .waiting(let flight): EntryDetails(running: Running(flight: flight))
+      case .running(let flight): EntryDetails(running: Running(departed: flight))
       case .full(let details): details
       }
     }

@@ -108,18 +108,21 @@ extension EntryState {
     // Subtracted from the deadline, because the sum with the present time could overflow.
     let isExpiring =
       mayWait && refreshAhead > 0 && now >= deadline.subtractingSaturating(refreshAhead)
-    if case .running(let flight) = box {
+    let details: EntryDetails
+    switch box {
+    case .waiting(let flight), .running(let flight):
       if now < deadline { return .fresh }
       let usableUntil = deadline.addingSaturating(max(staleTime, 0))
       if hasValue, now < usableUntil { return .stale(renews: false) }
       return mayWait ? .waits(flight) : .refused
-    }
-    guard case .full(let details) = box else {
+    case .empty:
       if isFresh(at: now) { return isExpiring ? .expiring : .fresh }
       if hasValue, unserved.isNone, now < deadline.addingSaturating(max(staleTime, 0)) {
         return .stale(renews: mayWait)
       }
       return mayWait ? .begins : .refused
+    case .full(let full):
+      details = full
     }
     let usableUntil = deadline.addingSaturating(details.terms.staleTime(staleTime))
     if let running = details.running {

@@ -33,7 +33,7 @@ struct EntryState: Sendable {
   @inlinable var isAtRest: Bool {
     switch box {
     case .empty: true
-    case .running: false
+    case .waiting, .running: false
     case .full(let details): details.running == nil
     }
   }
@@ -53,7 +53,7 @@ struct EntryState: Sendable {
   @usableFromInline var running: Flight? {
     switch box {
     case .empty: nil
-    case .running(let flight): flight
+    case .waiting(let flight), .running(let flight): flight
     case .full(let details): details.running?.flight
     }
   }
@@ -103,8 +103,8 @@ extension EntryState {
   @usableFromInline
   mutating func begin(_ flight: Flight, inBackground: Bool) {
     defer { unserved = .none }
-    if case .empty = box, unserved.isNone, !inBackground, !flight.isDelayed {
-      box = .running(flight)
+    if case .empty = box, unserved.isNone, !inBackground {
+      box = flight.isDelayed ? .waiting(flight) : .running(flight)
       return
     }
     details.running = EntryDetails.Running(
@@ -200,7 +200,11 @@ extension EntryState {
   /// Until then the flight serves new refreshes.
   @usableFromInline
   mutating func depart() {
-    if details.running != nil { details.running?.hasDeparted = true }
+    switch box {
+    case .empty, .running: break
+    case .waiting(let flight): box = .running(flight)
+    case .full: if details.running != nil { details.running?.hasDeparted = true }
+    }
   }
 
   /// Lets the running flight continue without callers, after the soft timeout has answered one.
