@@ -47,7 +47,7 @@ extension MultiplexerMap {
       capacity: capacity,
       tagging: tagging,
       clock: clock,
-      batching: BatchRules(window: window, maximumSize: maximumBatchSize),
+      batching: BatchWindow.Rules(window: window, maximumSize: maximumBatchSize),
       onFetch: { .values(try await onFetch($0)) }
     )
   }
@@ -92,7 +92,7 @@ extension MultiplexerMap {
       capacity: capacity,
       tagging: tagging,
       clock: clock,
-      batching: BatchRules(window: window, maximumSize: maximumBatchSize),
+      batching: BatchWindow.Rules(window: window, maximumSize: maximumBatchSize),
       onFetch: { .results(try await onFetch($0)) }
     )
   }
@@ -154,7 +154,7 @@ extension MultiplexerMap {
       text: { StoredNames.text(of: keyName($0)) },
       tagging: tagging,
       clock: clock,
-      batching: BatchRules(window: window, maximumSize: maximumBatchSize),
+      batching: BatchWindow.Rules(window: window, maximumSize: maximumBatchSize),
       onFetch: { .values(try await onFetch($0)) }
     )
   }
@@ -208,7 +208,7 @@ extension MultiplexerMap {
       text: { StoredNames.text(of: keyName($0)) },
       tagging: tagging,
       clock: clock,
-      batching: BatchRules(window: window, maximumSize: maximumBatchSize),
+      batching: BatchWindow.Rules(window: window, maximumSize: maximumBatchSize),
       onFetch: { .results(try await onFetch($0)) }
     )
   }
@@ -269,7 +269,7 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
       text: { StoredNames.text(of: $0) },
       tagging: tagging,
       clock: clock,
-      batching: BatchRules(window: window, maximumSize: maximumBatchSize),
+      batching: BatchWindow.Rules(window: window, maximumSize: maximumBatchSize),
       onFetch: { .values(try await onFetch($0)) }
     )
   }
@@ -320,7 +320,7 @@ extension MultiplexerMap where Key: LosslessStringConvertible {
       text: { StoredNames.text(of: $0) },
       tagging: tagging,
       clock: clock,
-      batching: BatchRules(window: window, maximumSize: maximumBatchSize),
+      batching: BatchWindow.Rules(window: window, maximumSize: maximumBatchSize),
       onFetch: { .results(try await onFetch($0)) }
     )
   }

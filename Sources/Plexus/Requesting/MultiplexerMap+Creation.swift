@@ -238,7 +238,7 @@ extension MultiplexerMap {
     text: @escaping @Sendable (Key) -> String = { "\($0)" },
     tagging: (@Sendable (Key) -> [CacheTag])?,
     clock: any Clock<Duration>,
-    batching: BatchRules? = nil,
+    batching: BatchWindow.Rules? = nil,
     bulkFetch: KeyedCache<Key, Value>.BulkFetch? = nil,
     fetch: @escaping CacheEngine.Operations.Fetch
   ) {
@@ -270,7 +270,7 @@ extension MultiplexerMap {
     text: @escaping @Sendable (Key) -> String = { "\($0)" },
     tagging: (@Sendable (Key) -> [CacheTag])?,
     clock: any Clock<Duration>,
-    batching: BatchRules,
+    batching: BatchWindow.Rules,
     onFetch: @escaping KeyedCache<Key, Value>.BulkFetch
   ) {
     self.init(

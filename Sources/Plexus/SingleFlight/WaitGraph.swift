@@ -3,7 +3,7 @@
 /// Only waits inside a fetch, a load, an action of a debouncer or throttler, or an asynchronous event handler are
 /// recorded.
 enum WaitGraph: Sendable {
-  private static let state = Locked(WaitGraphState<WaitNode>())
+  private static let state = Locked(State<WaitNode>())
 
   /// Records that a node waits for another one, unless the wait closes a cycle.
   ///

@@ -8,7 +8,7 @@ import Testing
   func `loses no item, repeats none, keeps their order and the largest size`(seed: UInt64) {
     var random = SeededRandom(seed: seed)
     let size = seed % 3 == 0 ? nil : Int.random(in: 1...5, using: &random)
-    var state = BatchWindowState<Int>(maximumSize: size)
+    var state = BatchWindow.BatchState<Int>(maximumSize: size)
     var departed: [Int] = []
     var open: [(number: Int, first: Int)] = []
     var added = 0
@@ -38,7 +38,7 @@ import Testing
   }
 
   @Test func `lets items depart that do not count, behind the others`() {
-    var state = BatchWindowState<Int>(maximumSize: 2)
+    var state = BatchWindow.BatchState<Int>(maximumSize: 2)
     let isDropped: (Int) -> Bool = { $0 < 0 }
     guard case .opens(let number) = state.add(-1, isDropped: isDropped) else {
       Issue.record("No batch was opened")

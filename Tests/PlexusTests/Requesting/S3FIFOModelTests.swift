@@ -82,7 +82,7 @@ import Testing
   @Test(arguments: [1, 3, 50])
   func `are remembered as a list would, in little memory`(keys: UInt64) {
     var random = SeededRandom(seed: keys)
-    var ghosts = GhostList()
+    var ghosts = S3FIFO.GhostList()
     var model: [UInt64] = []
     for _ in 0..<10_000 {
       let hash = UInt64.random(in: 0..<keys, using: &random)
@@ -115,7 +115,7 @@ import Testing
 
 extension `The keys that have left` {
   @Test func `need little memory also when all of them return`() {
-    var ghosts = GhostList()
+    var ghosts = S3FIFO.GhostList()
     for hash in UInt64(0)..<5_000 {
       ghosts.append(hash)
       let isFound = ghosts.remove(hash)

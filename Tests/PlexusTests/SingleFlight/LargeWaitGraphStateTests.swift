@@ -4,7 +4,7 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A large wait graph` {
-  private var graph = WaitGraphState<Int>()
+  private var graph = WaitGraph.State<Int>()
 
   @Test mutating func `finds no path through a settled node`() {
     #expect(wait(1, for: 2) == nil)

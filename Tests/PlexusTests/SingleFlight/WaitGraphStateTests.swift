@@ -4,7 +4,7 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce) struct `A wait graph` {
-  private var graph = WaitGraphState<String>()
+  private var graph = WaitGraph.State<String>()
 
   private mutating func wait(
     _ node: String,
@@ -54,7 +54,7 @@ import Testing
   }
 
   @Test func `follows implicit waits of a node`() {
-    var graph = WaitGraphState<String>()
+    var graph = WaitGraph.State<String>()
     let others = ["post": ["idle", "handler"]]
     func wait(_ node: String, for target: String) -> [String]? {
       graph.wait(
@@ -80,7 +80,7 @@ import Testing
   @Test func `rejects exactly the waits that close a cycle, after any history`() {
     var random = SeededRandom(seed: 11)
     for _ in 0..<200 {
-      var graph = WaitGraphState<Int>()
+      var graph = WaitGraph.State<Int>()
       var edges: [(Int, Int)] = []
       for _ in 0..<60 {
         if Int.random(in: 0..<4, using: &random) == 0, !edges.isEmpty {

@@ -1,29 +1,32 @@
-/// The rules by which single requests share one call of a fetch for several keys.
-@usableFromInline
-struct BatchRules: Hashable, Sendable {
-  /// The time that the first key of a batch waits for others.
-  let window: Duration
-  /// The largest number of keys in a batch, if there is one.
-  let maximumSize: Int?
-
+extension BatchWindow {
+  /// The rules by which single requests share one call of a fetch for several keys.
   @usableFromInline
-  init(window: Duration, maximumSize: Int?) {
-    precondition(window >= .zero, "The window of a batch cannot be negative")
-    if let maximumSize {
-      precondition(maximumSize >= 1, "A batch needs room for one key; use nil for no limit")
-    }
-    self.window = window
-    self.maximumSize = maximumSize
-  }
+  struct Rules: Hashable, Sendable {
+    /// The time that the first key of a batch waits for others.
+    let window: Duration
+    /// The largest number of keys in a batch, if there is one.
+    let maximumSize: Int?
 
-  /// Whether single flights wait for others.
-  @usableFromInline var delaysFlights: Bool { window > .zero }
+    @usableFromInline
+    init(window: Duration, maximumSize: Int?) {
+      precondition(window >= .zero, "The window of a batch cannot be negative")
+      if let maximumSize {
+        precondition(maximumSize >= 1, "A batch needs room for one key; use nil for no limit")
+      }
+      self.window = window
+      self.maximumSize = maximumSize
+    }
+
+    /// Whether single flights wait for others.
+    @usableFromInline var delaysFlights: Bool { window > .zero }
+  }
 }
 
 /// The flights that wait for the end of their window, or for their batch to be full.
+@usableFromInline
 final class BatchWindow: Sendable {
   private struct State: Sendable {
-    var batch: BatchWindowState<Flight>
+    var batch: BatchState<Flight>
     /// The task that closes the open batch at the end of its window.
     var timer: Task<Void, Never>?
     /// Launches the open batch with the task-local values of its first caller, if they are inherited.
@@ -34,10 +37,10 @@ final class BatchWindow: Sendable {
   private let clock: any Clock<Duration>
   private let state: Locked<State>
 
-  init(_ rules: BatchRules, clock: any Clock<Duration>) {
+  init(_ rules: Rules, clock: any Clock<Duration>) {
     window = rules.window
     self.clock = clock
-    state = Locked(State(batch: BatchWindowState(maximumSize: rules.maximumSize)))
+    state = Locked(State(batch: BatchState(maximumSize: rules.maximumSize)))
   }
 
   /// Adds flights to the open batch, and opens others as needed.

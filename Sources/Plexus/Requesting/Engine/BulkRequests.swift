@@ -418,63 +418,65 @@ extension KeyedCache {
   }
 }
 
-/// The flights of a fetch of several keys that have no stored copy for an answer, as they become known.
-private final class BulkDeparture: Sendable {
-  /// The time that the fetch waits for stored copies.
-  static var patience: Duration { .milliseconds(50) }
+extension CacheEngine {
+  /// The flights of a fetch of several keys that have no stored copy for an answer, as they become known.
+  fileprivate final class BulkDeparture: Sendable {
+    /// The time that the fetch waits for stored copies.
+    static var patience: Duration { .milliseconds(50) }
 
-  struct Rest: Sendable {
-    var flights: Set<ObjectIdentifier> = []
-    var copies: [ObjectIdentifier: Outcome] = [:]
-    /// Flights that renew stale copies.
-    var renewals: [Flight] = []
-  }
-
-  private struct State: Sendable {
-    var rest = Rest()
-    var hasBegunEarly = false
-    var isOver = false
-  }
-
-  private let state: Locked<State>
-
-  init(_ flights: [Flight]) {
-    state = Locked(State(rest: Rest(flights: Set(flights.map { ObjectIdentifier($0) }))))
-  }
-
-  func add(_ flight: Flight, _ copy: Outcome?) {
-    state.withLock { state in
-      state.rest.flights.insert(ObjectIdentifier(flight))
-      if let copy { state.rest.copies[ObjectIdentifier(flight)] = copy }
+    struct Rest: Sendable {
+      var flights: Set<ObjectIdentifier> = []
+      var copies: [ObjectIdentifier: Outcome] = [:]
+      /// Flights that renew stale copies.
+      var renewals: [Flight] = []
     }
-  }
 
-  func renew(_ flights: [Flight]) {
-    guard !flights.isEmpty else { return }
-    state.withLock { $0.rest.renewals += flights }
-  }
-
-  func takeRest() -> Rest {
-    state.withLock { state in
-      let rest = state.rest
-      state.rest = Rest()
-      return rest
+    private struct State: Sendable {
+      var rest = Rest()
+      var hasBegunEarly = false
+      var isOver = false
     }
-  }
 
-  /// Marks the fetch as begun without the copies that are still being read, unless there are none.
-  func beginEarly() -> Bool {
-    state.withLock { state in
-      if !state.isOver { state.hasBegunEarly = true }
-      return !state.isOver
+    private let state: Locked<State>
+
+    init(_ flights: [Flight]) {
+      state = Locked(State(rest: Rest(flights: Set(flights.map { ObjectIdentifier($0) }))))
     }
-  }
 
-  /// Returns whether the fetch has begun early, and prevents it from now on.
-  func hasBegunEarly() -> Bool {
-    state.withLock { state in
-      state.isOver = true
-      return state.hasBegunEarly
+    func add(_ flight: Flight, _ copy: Outcome?) {
+      state.withLock { state in
+        state.rest.flights.insert(ObjectIdentifier(flight))
+        if let copy { state.rest.copies[ObjectIdentifier(flight)] = copy }
+      }
+    }
+
+    func renew(_ flights: [Flight]) {
+      guard !flights.isEmpty else { return }
+      state.withLock { $0.rest.renewals += flights }
+    }
+
+    func takeRest() -> Rest {
+      state.withLock { state in
+        let rest = state.rest
+        state.rest = Rest()
+        return rest
+      }
+    }
+
+    /// Marks the fetch as begun without the copies that are still being read, unless there are none.
+    func beginEarly() -> Bool {
+      state.withLock { state in
+        if !state.isOver { state.hasBegunEarly = true }
+        return !state.isOver
+      }
+    }
+
+    /// Returns whether the fetch has begun early, and prevents it from now on.
+    func hasBegunEarly() -> Bool {
+      state.withLock { state in
+        state.isOver = true
+        return state.hasBegunEarly
+      }
     }
   }
 }

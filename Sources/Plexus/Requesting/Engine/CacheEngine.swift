@@ -79,7 +79,7 @@ class CacheEngine: @unchecked Sendable {
   @usableFromInline final let time: TimeSource
   final let clock: any Clock<Duration>
   final let operations: Operations
-  private final let batching: BatchRules?
+  private final let batching: BatchWindow.Rules?
   private final let batchWindow: BatchWindow?
   /// The hub of the events, once there has been a listener.
   private final let events = Locked<BroadcastHub<CacheEvent>?>(nil)
@@ -92,7 +92,7 @@ class CacheEngine: @unchecked Sendable {
   init(
     source: Flight.Source,
     policy: CachePolicy,
-    batching: BatchRules?,
+    batching: BatchWindow.Rules?,
     clock: any Clock<Duration>,
     operations: Operations
   ) {
@@ -301,7 +301,7 @@ extension Outcome {
 extension CacheEngine {
   /// Launches flights, each of which ends exactly once.
   @usableFromInline
-  final func launch(_ flights: FlightList) {
+  final func launch(_ flights: Effects.FlightList) {
     if let flight = flights.only, batchWindow == nil {
       launch(flight)
     } else {
@@ -370,19 +370,6 @@ extension CacheEngine {
     } catch {
       return await failure(error, of: flight, copy: copy)
     }
-  }
-
-  /// Runs attempts until one succeeds, as often as the policy allows.
-  @usableFromInline
-  @inline(__always)
-  final func attempts(
-    of flight: Flight,
-    _ attempt: @escaping Operations.Fetch
-  ) async throws -> Outcome {
-    // A tick of the coarse clock would be too long for the duration of a fetch.
-    let start = time.exactNow()
-    defer { flight.duration = .nanoseconds(max(0, time.exactNow().subtractingSaturating(start))) }
-    return try await RetryLoop(engine: self, flight: flight).run(attempt)
   }
 
   /// Returns whether a stored copy answers a flight, and marks the copy if it does.

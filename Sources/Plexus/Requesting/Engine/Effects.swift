@@ -127,31 +127,33 @@ extension Effects {
   }
 }
 
-/// Flights in order; the first one needs no array.
-@usableFromInline
-struct FlightList: Sendable {
-  /// The flight, if there is only one.
-  @usableFromInline private(set) var only: Flight?
-  private var several: [Flight] = []
-
+extension Effects {
+  /// Flights in order; the first one needs no array.
   @usableFromInline
-  init() {}
+  struct FlightList: Sendable {
+    /// The flight, if there is only one.
+    @usableFromInline private(set) var only: Flight?
+    private var several: [Flight] = []
 
-  @inlinable var isEmpty: Bool { only == nil && !hasSeveral }
+    @usableFromInline
+    init() {}
 
-  @usableFromInline var hasSeveral: Bool { !several.isEmpty }
+    @inlinable var isEmpty: Bool { only == nil && !hasSeveral }
 
-  /// The flights.
-  @usableFromInline var array: [Flight] { only.map { [$0] } ?? several }
+    @usableFromInline var hasSeveral: Bool { !several.isEmpty }
 
-  @usableFromInline
-  mutating func append(_ flight: Flight) {
-    if let first = only.take() {
-      several = [first, flight]
-    } else if several.isEmpty {
-      only = flight
-    } else {
-      several.append(flight)
+    /// The flights.
+    @usableFromInline var array: [Flight] { only.map { [$0] } ?? several }
+
+    @usableFromInline
+    mutating func append(_ flight: Flight) {
+      if let first = only.take() {
+        several = [first, flight]
+      } else if several.isEmpty {
+        only = flight
+      } else {
+        several.append(flight)
+      }
     }
   }
 }

@@ -13,7 +13,7 @@ extension KeyedCache {
     let tags = tagging?(key)
     var effects = makeEffects()
     var old: Value?
-    var details: EntryDetails.Box?
+    var details: EntryState.Details.Box?
     var evicted = Shard<Key, Value>.Evicted()
     shards.withLock(hash: hash) { shard in
       let index = shard.place(of: key, hash: hash, tags: tags)
@@ -63,7 +63,7 @@ extension KeyedCache {
   func refresh(_ key: Key, hash: UInt64) -> RefreshTicket {
     let name = storage?.name(of: key)
     if link != nil, let name { outdateShared([name]) }
-    var details: EntryDetails.Box?
+    var details: EntryState.Details.Box?
     var live: LiveFetching<Key, Value>?
     let ticket = shards.withLock(hash: hash) { shard in
       let ticket = drawTicket()
@@ -84,7 +84,7 @@ extension KeyedCache {
   func refreshAll() -> RefreshTicket {
     let ticket = drawTicket()
     outdateAllShared()
-    var details: [EntryDetails.Box] = []
+    var details: [EntryState.Details.Box] = []
     var lives: [LiveFetching<Key, Value>] = []
     shards.withEachLock { shard in
       lives += shard.extras?.lives.entries.map(\.element) ?? []

@@ -28,7 +28,7 @@ extension KeyedCache {
     var effects = makeEffects()
     // Replaced objects are released after unlocking.
     var old: Value?
-    var details: EntryDetails.Box?
+    var details: EntryState.Details.Box?
     var evicted = Shard<Key, Value>.Evicted()
     let answer = shards.withLock(hash: flight.hash) { shard -> Outcome in
       if !isBulk { shard.countTime(of: flight) }

@@ -64,7 +64,7 @@ extension KeyedCache {
     let generation = storage?.generation
     var effects = makeEffects()
     var old: Value?
-    var details: EntryDetails.Box?
+    var details: EntryState.Details.Box?
     var evicted = Shard<Key, Value>.Evicted()
     let isCurrent = shards.withLock(hash: hash) { shard in
       guard shard.endEdit(of: key, hash: hash, version, &effects),

@@ -39,7 +39,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     tagging: (@Sendable (Key) -> [CacheTag])? = nil,
     clock: any Clock<Duration>,
     bulkFetch: BulkFetch? = nil,
-    batching: BatchRules? = nil,
+    batching: BatchWindow.Rules? = nil,
     fetch: @escaping Operations.Fetch
   ) {
     capacity.validate()

@@ -108,7 +108,7 @@ extension EntryState {
     // Subtracted from the deadline, because the sum with the present time could overflow.
     let isExpiring =
       mayWait && refreshAhead > 0 && now >= deadline.subtractingSaturating(refreshAhead)
-    let details: EntryDetails
+    let details: Details
     switch box {
     case .waiting(let flight), .running(let flight):
       if now < deadline { return .fresh }

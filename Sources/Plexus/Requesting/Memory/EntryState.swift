@@ -1,7 +1,7 @@
 /// The state of one key, apart from its value: the age of the value, the running flight, the last failure.
 ///
 /// Each event is one call, which takes flights and instants and returns the consequence. The state of a key
-/// at rest is stored inline; the rest is in ``EntryDetails``, which take one word while they are empty. Whether the value
+/// at rest is stored inline; the rest is in ``Details``, which take one word while they are empty. Whether the value
 /// answers a request is decided in `EntryState+Freshness.swift`.
 ///
 /// Invariants:
@@ -19,12 +19,12 @@ struct EntryState: Sendable {
   @usableFromInline private(set) var deadline = Nanoseconds.min
   /// The first refresh that the value does not satisfy and that no flight is about to serve.
   @usableFromInline private(set) var unserved = RefreshTicket.none
-  @usableFromInline private(set) var box = EntryDetails.Box.empty
+  @usableFromInline private(set) var box = Details.Box.empty
 
   @inlinable
   init() {}
 
-  private(set) var details: EntryDetails {
+  private(set) var details: Details {
     get { box.details }
     set { box = newValue.isEmpty ? .empty : .full(newValue) }
   }
@@ -77,7 +77,7 @@ struct EntryState: Sendable {
   @usableFromInline var allowsPrevious: Bool { details.running?.allowsPrevious == true }
 
   /// The remembered or last failure.
-  @usableFromInline var failure: EntryDetails.Failure? {
+  @usableFromInline var failure: Details.Failure? {
     if case .full(let details) = box { details.failure } else { nil }
   }
 
@@ -107,7 +107,7 @@ extension EntryState {
       box = flight.isDelayed ? .waiting(flight) : .running(flight)
       return
     }
-    details.running = EntryDetails.Running(
+    details.running = Details.Running(
       flight: flight,
       serves: unserved,
       isInBackground: inBackground
@@ -136,7 +136,7 @@ extension EntryState {
     if validator == nil, lifetime.terms.isEmpty {
       box = .empty
     } else {
-      details = EntryDetails(validator: validator, terms: lifetime.terms)
+      details = Details(validator: validator, terms: lifetime.terms)
     }
     unserved = refreshedSince
     return begin(queued: queued)
@@ -170,7 +170,7 @@ extension EntryState {
   ) -> Flight? {
     // A refresh while the flight was running means that its failure is not remembered.
     let isRemembered = memory > 0 && queued == nil
-    details.failure = EntryDetails.Failure(
+    details.failure = Details.Failure(
       error: error,
       grounds: grounds,
       until: isRemembered ? now.addingSaturating(memory) : .min,
@@ -222,7 +222,7 @@ extension EntryState {
     let (refreshedSince, queued) = (refreshedSince, queued)
     storedAt = copy.storedAt
     deadline = copy.deadline
-    details = EntryDetails(validator: copy.validator, terms: copy.terms)
+    details = Details(validator: copy.validator, terms: copy.terms)
     unserved = refreshedSince
     return begin(queued: queued)
   }
@@ -308,7 +308,7 @@ extension EntryState {
     if let running = details.running {
       unserved = .earlier(unserved, .earlier(running.serves, running.unserved))
     }
-    self.details = EntryDetails(terms: details.terms, ownDeadline: details.ownDeadline)
+    self.details = Details(terms: details.terms, ownDeadline: details.ownDeadline)
   }
 
   /// Makes the value stale from a moment on, because its time to idle is over.

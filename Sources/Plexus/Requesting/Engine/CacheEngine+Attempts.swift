@@ -1,28 +1,33 @@
-/// The attempts of one fetch: each under its time limit, with waits in between.
-struct RetryLoop: Sendable {
-  let engine: CacheEngine
-  let flight: Flight
+// The attempts of one fetch: each under its time limit, with waits in between.
 
-  /// Runs attempts until one succeeds, as often as the policy allows.
+extension CacheEngine {
+  /// Runs attempts until one succeeds, as often as the policy allows, and notes the time that they have taken.
   ///
   /// It gives up early when no caller needs another attempt, because a value was stored or the flight was
   /// cancelled, and when the origin asks for a longer wait than the policy accepts.
   ///
-  /// - Parameter attempt: The fetch; it is given the flight and the number of the attempt, beginning with 1.
+  /// - Parameters:
+  ///   - flight: The flight.
+  ///   - attempt: The fetch; it is given the flight and the number of the attempt, beginning with 1.
   /// - Returns: The outcome of the first successful attempt.
   /// - Throws: The error of the last attempt.
+  @usableFromInline
   @inline(__always)
-  func run(_ attempt: @escaping CacheEngine.Operations.Fetch) async throws -> Outcome {
+  final func attempts(
+    of flight: Flight,
+    _ attempt: @escaping Operations.Fetch
+  ) async throws -> Outcome {
+    // A tick of the coarse clock would be too long for the duration of a fetch.
+    let start = time.exactNow()
+    defer { flight.duration = .nanoseconds(max(0, time.exactNow().subtractingSaturating(start))) }
     var number = 1
     while true {
       if flight.isCancelled { throw CancellationError() }
       do {
-        guard let timeout = engine.policy.fetchTimeout else {
-          return try await attempt(flight, number)
-        }
-        return try await limited(to: timeout, attempt, number)
+        guard let timeout = policy.fetchTimeout else { return try await attempt(flight, number) }
+        return try await limited(to: timeout, flight, number, attempt)
       } catch {
-        guard await waits(after: number, error) else { throw error }
+        guard await waits(after: number, error, flight) else { throw error }
         number += 1
       }
     }
@@ -33,16 +38,16 @@ struct RetryLoop: Sendable {
   /// - Parameters:
   ///   - number: The number of the attempt that has failed.
   ///   - error: Its error.
+  ///   - flight: The flight.
   /// - Returns: Whether there is another attempt.
-  private func waits(after number: Int, _ error: any Error) async -> Bool {
+  private final func waits(after number: Int, _ error: any Error, _ flight: Flight) async -> Bool {
     guard !flight.isCancelled, !flight.isSettled, let wait = wait(after: number, error),
       await sleep(for: wait)
     else { return false }
     return !flight.isCancelled && !flight.isSettled
   }
 
-  private func wait(after number: Int, _ error: any Error) -> Duration? {
-    let policy = engine.policy
+  private final func wait(after number: Int, _ error: any Error) -> Duration? {
     let chance = policy.retry.jitter > 0 ? Double.random(in: -1...1) : 0
     let advice = (error as? any RetryAdvice)?.retryAfter
     if let advice, advice > policy.maximumRetryAfter { return nil }
@@ -50,9 +55,9 @@ struct RetryLoop: Sendable {
   }
 
   /// Waits, unless the fetch is cancelled before.
-  private func sleep(for duration: Duration) async -> Bool {
+  private final func sleep(for duration: Duration) async -> Bool {
     do {
-      try await engine.clock.wait(for: duration)
+      try await clock.wait(for: duration)
       return true
     } catch {
       return false
@@ -60,16 +65,17 @@ struct RetryLoop: Sendable {
   }
 
   /// Runs one attempt within its time limit, even if it ignores cancellation.
-  private func limited(
+  private final func limited(
     to timeout: Duration,
-    _ attempt: @escaping CacheEngine.Operations.Fetch,
-    _ number: Int
+    _ flight: Flight,
+    _ number: Int,
+    _ attempt: @escaping Operations.Fetch
   ) async throws -> Outcome {
     let first = OneShot<Result<Outcome, any Error>>()
-    let timer = engine.clock.timer(timeout) {
+    let timer = clock.timer(timeout) {
       first.set(.failure(MultiplexerError.fetchTimedOut(after: timeout)))
     }
-    let task = flight.start { [flight] in
+    let task = flight.start {
       do {
         first.set(.success(try await attempt(flight, number)))
       } catch {

@@ -1,0 +1,81 @@
+extension WaitGraph {
+  /// A directed graph of waits, which detects cycles.
+  ///
+  /// A node can wait for several others at the same time, and several times for the same one.
+  struct State<Node: Hashable & Sendable>: Sendable {
+    private var edges: [Node: [Node: Int]] = [:]
+
+    /// Whether no wait is recorded.
+    var isEmpty: Bool { edges.isEmpty }
+
+    /// Records that a node waits for another one, unless the wait closes a cycle.
+    ///
+    /// - Parameters:
+    ///   - node: The waiting node.
+    ///   - target: The node to wait for.
+    ///   - isSettled: Whether the outcome of a node is known, so that it no longer blocks, even if its waiters
+    ///     have not been resumed yet.
+    ///   - predecessor: The node that must end before the given one can begin, if any.
+    ///   - others: The nodes that the given one waits for without a record.
+    /// - Returns: If the wait closes a cycle, the path from the target to the node, including both. Nodes that
+    ///   only wait for their predecessor are left out.
+    mutating func wait(
+      _ node: Node,
+      for target: Node,
+      isSettled: (Node) -> Bool = { _ in false },
+      predecessor: (Node) -> Node?,
+      others: (Node) -> [Node] = { _ in [] }
+    ) -> [Node]? {
+      if let way = way(from: target, to: node, isSettled, predecessor, others) { return way }
+      edges[node, default: [:]][target, default: 0] += 1
+      return nil
+    }
+
+    /// Removes a wait that one call of ``wait(_:for:isSettled:predecessor:others:)`` has recorded.
+    mutating func stopWaiting(_ node: Node, for target: Node) {
+      guard let count = edges[node]?[target] else { return }
+      // Modified in place: a node can wait for very many others.
+      edges[node]?[target] = count > 1 ? count - 1 : nil
+      if edges[node]?.isEmpty == true { edges[node] = nil }
+    }
+
+    private func way(
+      from start: Node,
+      to goal: Node,
+      _ isSettled: (Node) -> Bool,
+      _ predecessor: (Node) -> Node?,
+      _ others: (Node) -> [Node]
+    ) -> [Node]? {
+      /// The node from which a node was reached, and whether it was reached as a predecessor.
+      var origins: [Node: (from: Node, asPredecessor: Bool)] = [:]
+      var visited: Set<Node> = [start]
+      var open = [start]
+      while let node = open.popLast() {
+        // A settled node does not block, not even the goal, which may have ended in the meantime.
+        if isSettled(node) { continue }
+        if node == goal {
+          var way = [goal]
+          var current = goal
+          while let origin = origins[current] {
+            if !origin.asPredecessor { way.append(origin.from) }
+            current = origin.from
+          }
+          return way.reversed()
+        }
+        if let previous = predecessor(node), visited.insert(previous).inserted {
+          origins[previous] = (node, true)
+          open.append(previous)
+        }
+        for next in (edges[node] ?? [:]).keys where visited.insert(next).inserted {
+          origins[next] = (node, false)
+          open.append(next)
+        }
+        for next in others(node) where visited.insert(next).inserted {
+          origins[next] = (node, false)
+          open.append(next)
+        }
+      }
+      return nil
+    }
+  }
+}
