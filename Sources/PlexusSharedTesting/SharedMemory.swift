@@ -89,10 +89,13 @@ public final class SharedMemory<Value: Sendable>: Sendable {
   ///
   /// - Parameter snapshot: The content; `nil` for none.
   public func restore(_ snapshot: Snapshot? = nil) {
+    let now = time()
     let (old, nodes) = state.withLock { state in
       let old = state.content
       state.content = snapshot?.state ?? SharedMemoryState(leaseTime: old.leaseTime)
       state.content.succeed(old, isEmpty: snapshot == nil)
+      // Nodes renew only the leases that they still hold.
+      for node in state.nodes.indices { state.content.disconnect(node, at: now) }
       return (old, state.nodes)
     }
     withExtendedLifetime(old) {}

@@ -28,6 +28,8 @@ public final class SharedMemoryNode<Value: Sendable>: SharedCacher {
     /// The end of the trust, if the node is cut off or deaf.
     var trustEnd: Duration?
     var lookCount = 0
+    /// The leases that are neither filled nor released.
+    var held: Set<FetchLease> = []
     var handlers: [@Sendable (SharedChange) -> Void] = []
   }
 
@@ -103,14 +105,15 @@ extension SharedMemoryNode {
   ///
   /// Announcements were lost: `SharedChange.everything` is announced.
   public func reconnect() {
-    state.withLock { state in
+    let held = state.withLock { state in
       state.isConnected = true
       state.isDeaf = false
       state.unheard = []
       state.trustEnd = nil
+      return state.held
     }
     engine.perform { content, now, _ in
-      content.reconnect(number, at: now)
+      content.reconnect(number, holding: held, at: now)
       return ((), [])
     }
     announce(.everything)
@@ -193,11 +196,16 @@ extension SharedMemoryNode {
     for wishes: [String: SharedWish]
   ) async throws -> [String: SharedFinding<Value>] {
     state.withLock { $0.lookCount += 1 }
-    return try await call { content, now, _ in
+    let findings = try await call { content, now, _ in
       var findings: [String: SharedFinding<Value>] = [:]
       for (key, wish) in wishes { findings[key] = content.look(key, wish, by: number, at: now) }
       return (findings, [])
     }
+    let leases = findings.values.compactMap { finding in
+      if case .granted(let lease, _) = finding { lease } else { nil }
+    }
+    state.withLock { $0.held.formUnion(leases) }
+    return findings
   }
 
   /// Stores a value that was fetched under a lease, and releases the lease.
@@ -211,7 +219,10 @@ extension SharedMemoryNode {
     _ entry: CacheEntry<Value>,
     under lease: FetchLease
   ) async throws -> SharedFill {
-    try await call { content, now, _ in content.fill(entry, under: lease, by: number, at: now) }
+    state.withLock { _ = $0.held.remove(lease) }
+    return try await call { content, now, _ in
+      content.fill(entry, under: lease, by: number, at: now)
+    }
   }
 
   /// Releases leases without a value.
@@ -220,6 +231,7 @@ extension SharedMemoryNode {
   ///   - leases: The leases.
   ///   - failure: The failure of the fetches, if any.
   public func release(_ leases: [FetchLease], because failure: SharedFailure?) async {
+    state.withLock { $0.held.subtract(leases) }
     try? await call { content, now, _ in
       ((), content.release(leases, because: failure, by: number, at: now))
     }

@@ -223,10 +223,12 @@ struct SharedMemoryState<Value: Sendable>: Sendable {
     for tag in interestedInTags.keys { interestedInTags[tag]?.remove(node) }
   }
 
-  /// Renews the leases of a node that have not expired.
-  mutating func reconnect(_ node: Int, at now: Duration) {
+  /// Renews the leases that a node holds, if they have not expired.
+  mutating func reconnect(_ node: Int, holding held: Set<FetchLease>, at now: Duration) {
     for key in records.keys {
-      guard let lease = records[key]?.lease, lease.node == node, now < lease.until else { continue }
+      guard let lease = records[key]?.lease, lease.node == node, now < lease.until,
+        held.contains(FetchLease(key: key, version: lease.version))
+      else { continue }
       records[key]?.lease?.until = .seconds(Int64.max / 4)
     }
   }

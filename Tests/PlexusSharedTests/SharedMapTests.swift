@@ -517,6 +517,94 @@ struct `Maps with a shared tier` {
     #expect(try await a.map.request("k") == "2")
   }
 
+  /// Returns the content of the engine between a lease and its fill, after which the first node has returned "2".
+  private func snapshotWithinFetch() async throws -> SharedMemory<String>.Snapshot {
+    #expect(try await a.map.request("k") == "1")
+    origin.set("2")
+    // The first value is still fresh for the other nodes.
+    let node = makeNode { $0.timeToLive = .zero }
+    node.gate.close()
+    let fetch = Task { try await node.map.request("k") }
+    await node.gate.arrivals(1)
+    let snapshot = engine.snapshot
+    node.gate.open()
+    #expect(try await fetch.value == "2")
+    #expect(try await a.map.request("k") == "2")
+    return snapshot
+  }
+
+  /// Lets the lease of a snapshot expire, which no node renews.
+  private func expireLease() -> Task<Void, Never> {
+    Task {
+      await clock.sleepers(1)
+      clock.advance(by: .seconds(3))
+    }
+  }
+
+  @Test func `D10: a snapshot from between a lease and its fill makes no node go back`()
+    async throws
+  {
+    let snapshot = try await snapshotWithinFetch()
+    #expect(try await b.map.request("k") == "2")
+    engine.restore(snapshot)
+    let expiry = expireLease()
+    defer { expiry.cancel() }
+    #expect(try await a.map.request("k") == "2")
+    #expect(try await b.map.request("k") == "2")
+    // One of them has fetched, and the engine has its value.
+    #expect(a.fetchCount + b.fetchCount == 2)
+    #expect(try await makeNode().map.request("k") == "2")
+  }
+
+  @Test func `D10: many keys at once do not go back either`() async throws {
+    let snapshot = try await snapshotWithinFetch()
+    let (node, origin) = (engine.node(), origin)
+    let bulk = MultiplexerMap<String, String>.bulk(id: "values", cacher: node, clock: clock) {
+      keys in
+      Dictionary(uniqueKeysWithValues: try keys.map { ($0, try origin.value($0)) })
+    }
+    #expect(try await bulk.request(["k"]).mapValues { try $0.get() } == ["k": "2"])
+    engine.restore(snapshot)
+    let expiry = expireLease()
+    defer { expiry.cancel() }
+    #expect(try await bulk.request(["k"]).mapValues { try $0.get() } == ["k": "2"])
+  }
+
+  @Test func `D10: an older value is no fallback for a fetch that fails`() async throws {
+    let snapshot = try await snapshotWithinFetch()
+    origin.fail()
+    engine.restore(snapshot)
+    let expiry = expireLease()
+    defer { expiry.cancel() }
+    await #expect(throws: Origin.Down.self) { try await a.map.request("k") }
+  }
+
+  @Test func `D10: a value that the engine missed leaves no older one as a fallback`() async throws
+  {
+    _ = try await a.map.request("k")
+    a.cacher.cutOff()
+    clock.advance(by: .seconds(2))
+    origin.set("2")
+    #expect(try await a.map.request("k") == "2")
+    a.cacher.reconnect()
+    origin.fail()
+    await #expect(throws: Origin.Down.self) { try await a.map.request("k") }
+  }
+
+  @Test func `an engine that repeats an older entry is not asked again`()
+    async throws
+  {
+    let cacher = RepeatingCacher(engine.node())
+    let map = MultiplexerMap(id: "values", cacher: cacher, clock: clock) { key in
+      try origin.value(key)
+    }
+    #expect(try await map.request("k") == "1")
+    origin.set("2")
+    cacher.repeats()
+    #expect(try await map.refresh("k").request("k") == "2")
+    #expect(cacher.repeatCount == 1)
+  }
+
   /// Returns the lease of a key for a node.
   private func lease(_ node: any SharedCacher<String>) async throws -> FetchLease {
     let finding = try await node.look(for: ["k": SharedWish()])["k"]

@@ -12,10 +12,15 @@ import Musl
 typealias Nanoseconds = Int64
 
 extension Nanoseconds {
-  /// The reading of the clock that no setting of the date changes.
+  /// The reading of the clock that no setting of the date changes, and that advances while the machine sleeps.
   static var now: Nanoseconds {
+    #if canImport(Darwin)
+    let clock = CLOCK_MONOTONIC
+    #else
+    let clock = CLOCK_BOOTTIME
+    #endif
     var time = timespec()
-    _ = unsafe clock_gettime(CLOCK_MONOTONIC, &time)
+    _ = unsafe clock_gettime(clock, &time)
     return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
   }
 

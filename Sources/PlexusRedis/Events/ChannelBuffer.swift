@@ -10,9 +10,13 @@ final class ChannelBuffer: Sendable {
     case foreign([UInt8])
   }
 
+  /// The memory that a message needs besides its bytes, roughly.
+  private static let overhead = 256
+
   private struct State: Sendable {
     var elements: [(element: Element, size: Int)] = []
     var taken = 0
+    /// The sizes of all elements that are not taken.
     var bytes = 0
     var isBroken = false
   }
@@ -22,7 +26,7 @@ final class ChannelBuffer: Sendable {
   private let state = Locked(State())
 
   /// - Parameters:
-  ///   - limit: The number of bytes beyond which the oldest messages are dropped.
+  ///   - limit: The number of bytes, 256 more for each message, beyond which the oldest messages are dropped.
   ///   - bell: Rings for each message, and when the connection is lost.
   init(limit: Int, _ bell: Bell) {
     self.limit = limit
@@ -34,10 +38,11 @@ final class ChannelBuffer: Sendable {
     let element =
       MessageFormat.published(bytes).map { Element.message($0.message, at: $0.position) }
       ?? .foreign(bytes)
+    let size = bytes.count + Self.overhead
     let dropped = state.withLock { state -> [(element: Element, size: Int)] in
       guard !state.isBroken else { return [] }
-      state.elements.append((element, bytes.count))
-      state.bytes += bytes.count
+      state.elements.append((element, size))
+      state.bytes += size
       guard state.bytes > limit else { return [] }
       var count = state.taken
       while state.bytes > limit / 2, count < state.elements.count - 1 {

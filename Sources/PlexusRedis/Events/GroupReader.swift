@@ -73,7 +73,7 @@ actor GroupReader {
     self.retryAfter = retryAfter
     self.pace = pace ?? min(retryAfter / 4, .seconds(1))
     id = events.makeReaderID()
-    consumer = "\(events.node).\(id)"
+    consumer = events.consumer(of: id)
     newest = events.recall(.group(group), of: names.stream)
     events.add(bell, for: names.stream, id)
     events.add(bell, for: names.released(by: group), id)
@@ -258,11 +258,11 @@ actor GroupReader {
     (readTime, renewTime) = (.now, .now)
     ahead.note(messages: entries.count, bytes: entries.reduce(0) { $0 + $1.size })
     items = entries.reversed().map { Item($0, attempt: 1) }
+    await noteRemoved(between: replies[1], and: first.position)
     // Replies of another server are compared with the message before them.
     guard generation == events.generation else { return true }
     newest?.position = latest.position
     newest?.id = latest.message.id
-    try await noteRemoved(between: replies[1], and: first.position)
     return true
   }
 
@@ -271,18 +271,19 @@ actor GroupReader {
   /// - Parameters:
   ///   - groups: The groups of the stream before the messages were read.
   ///   - first: The first message that was read.
-  /// - Throws: An error of the connection or of the server.
   private func noteRemoved(
     between groups: Result<RESPValue, any Error>,
     and first: LinkPosition
-  ) async throws {
-    let own = try groups.get().elements?.first { $0.value(of: "name")?.text == group }
+  ) async {
+    let own = try? groups.get().elements?.first { $0.value(of: "name")?.text == group }
     guard let last = own?.value(of: "last-delivered-id").flatMap({ LinkPosition($0) }),
       last != .start, !last.isFollowed(by: first)
     else { return }
-    // Streams are shortened at their beginning; other readers can have read what follows.
-    let oldest = try await events.range(names.stream, from: "\(last)", to: "+", count: 1).first
-    guard let next = oldest?.position, next > last, !last.isFollowed(by: next) else { return }
+    // Streams are shortened at their beginning; other readers can have read what follows. Without an answer, the
+    // messages in between count as removed.
+    let oldest = try? await events.range(names.stream, from: "\(last)", to: "+", count: 1).first
+    let next = oldest?.position ?? first
+    guard next > last, !last.isFollowed(by: next) else { return }
     lost = [last.positions(before: next)]
     if next == first, let index = items.indices.last { items[index].isAfterLoss = false }
   }

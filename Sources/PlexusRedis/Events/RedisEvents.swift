@@ -296,6 +296,7 @@ final class RedisEvents: EventLink {
     let arguments: [RedisCommand.Argument] = [
       .text(group), .text("\(position)"), .data(hand?.value.identity ?? []), .text(reason),
       .number(Int64(limit)), .text(letters.channel),
+      .text(hand.map { consumer(of: $0.key) } ?? ""),
     ]
     _ = try await retrying {
       try await run(TopicScripts.reject, [stream, letters.stream], arguments)
@@ -444,6 +445,9 @@ final class RedisEvents: EventLink {
   var largestEntry: Int { settings.maximumReplyBytes / 16 * 15 }
 
   // MARK: - Readers
+
+  /// Returns the name of a reader of a group, which no other has.
+  func consumer(of id: UInt64) -> String { "\(node).\(id)" }
 
   /// Returns a number that no other reader has.
   func makeReaderID() -> UInt64 {

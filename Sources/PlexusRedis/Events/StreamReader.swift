@@ -14,6 +14,10 @@ actor StreamReader {
   private var isConnected = false
   /// The connection over which the place was compared.
   private var generation: Int?
+  /// Whether it has to be compared again over the same connection.
+  private var mustCompare = false
+  /// Whether a loss of the end of the stream was reported that the next publisher reports as well.
+  private var hasReportedLoss = false
   /// The deliveries that are ready, the next one last.
   private var waiting: [LinkDelivery] = []
   private var ahead = ReadAhead(limit: 1_024)
@@ -65,7 +69,7 @@ actor StreamReader {
 
   private func read(after place: RedisEvents.Place) async throws {
     let current = events.generation
-    guard current == generation else { return try await resume(after: place) }
+    guard current == generation, !mustCompare else { return try await resume(after: place) }
     let position = place.position
     let entries = try await events.range(
       names.stream,
@@ -86,7 +90,7 @@ actor StreamReader {
         await bell.wait(atMost: nil)
       } else {
         // The messages after the place were removed, or came between the two commands: one script compares.
-        generation = nil
+        mustCompare = true
       }
       return
     }
@@ -116,7 +120,9 @@ actor StreamReader {
     guard let parts = reply.elements, parts.count >= 2, let latest = LinkPosition(parts[0]) else {
       throw TierError.unexpectedReply
     }
-    generation = current
+    // Only the loss that was reported over the connection before is the one that a publisher reports as well.
+    if generation != current { hasReportedLoss = false }
+    (generation, mustCompare) = (current, false)
     let id = RedisEvents.id(of: parts[1], at: place.position)
     guard !place.isLost(latest: latest, id: id) else {
       self.place?.id = id
@@ -147,8 +153,11 @@ actor StreamReader {
       deliveries.append(.gap(lost: position.positions(before: first)))
     }
     for entry in entries {
-      if entry.isAfterLoss, deliveries.last != .gap(lost: nil) {
-        deliveries.append(.gap(lost: nil))
+      if entry.isAfterLoss {
+        if !hasReportedLoss, deliveries.last != .gap(lost: nil) {
+          deliveries.append(.gap(lost: nil))
+        }
+        hasReportedLoss = false
       }
       deliveries.append(.message(entry.message, at: entry.position, attempt: 1))
       place?.position = entry.position
@@ -168,7 +177,8 @@ actor StreamReader {
   private func lose(_ latest: LinkPosition) {
     guard let position = place?.position else { return }
     waiting = [.gap(lost: nil)]
-    guard latest < position else { return }
+    hasReportedLoss = latest < position
+    guard hasReportedLoss else { return }
     place = RedisEvents.Place(.everyNode, of: names.stream, position: latest)
     // The next one is delivered first.
     waiting = [.connected(at: latest), .gap(lost: nil)]

@@ -198,12 +198,12 @@ enum TopicScripts {
   // belong to the consumer "released".
 
   private static let groups = """
-    -- Gives messages of a consumer to none: the one in hand has had its attempt. Messages that were removed stay, and
-    -- are reported when their time is over.
-    local function release(key, group, consumer, inHand, idle)
+    -- Gives messages of a consumer that it has not renewed for a time to none: the one in hand has had its attempt.
+    -- Messages that were removed stay, and are reported when their time is over.
+    local function release(key, group, consumer, inHand, idle, minimum)
       local start, count = '-', 0
       repeat
-        local pending = redis.call('XPENDING', key, group, start, '+', 1000, consumer)
+        local pending = redis.call('XPENDING', key, group, 'IDLE', minimum, start, '+', 1000, consumer)
         for _, message in ipairs(pending) do
           local id, attempt = message[1], message[4]
           if id == inHand then attempt = attempt + 1 end
@@ -242,7 +242,7 @@ enum TopicScripts {
           others[owner] = true
           if redis.call('XPENDING', key, group, '-', '+', 1, owner)[1][1] == id then
             attempt = attempt + 1
-            release(key, group, owner, id, ARGV[3])
+            release(key, group, owner, id, ARGV[3], ARGV[3])
           end
         end
         if found then
@@ -261,19 +261,22 @@ enum TopicScripts {
   ///
   /// ARGV: group, consumer, then the id of each message.
   ///
-  /// Returns the ids of the messages that the consumer still has.
+  /// Returns the ids of the messages that the consumer still has. One that was removed from the stream stays with the
+  /// consumer until its time is over, and is then reported, too: claiming it would remove it from the group.
   static let renew = RedisScript(
-    """
-    local kept = {}
-    for index = 3, #ARGV do
-      local id = ARGV[index]
-      if redis.call('XPENDING', KEYS[1], ARGV[1], id, id, 1, ARGV[2])[1] then
-        redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, id, 'JUSTID')
-        kept[#kept + 1] = id
+    entries + """
+      local kept = {}
+      for index = 3, #ARGV do
+        local id = ARGV[index]
+        if redis.call('XPENDING', KEYS[1], ARGV[1], id, id, 1, ARGV[2])[1] then
+          if entry(KEYS[1], id) then
+            redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, id, 'JUSTID')
+          end
+          kept[#kept + 1] = id
+        end
       end
-    end
-    return kept
-    """
+      return kept
+      """
   )
 
   /// KEYS: stream.
@@ -300,7 +303,7 @@ enum TopicScripts {
   static let leave = RedisScript(
     entries + groups + """
       if redis.pcall('XPENDING', KEYS[1], ARGV[1]).err then return 0 end
-      local count = release(KEYS[1], ARGV[1], ARGV[2], ARGV[4], ARGV[3])
+      local count = release(KEYS[1], ARGV[1], ARGV[2], ARGV[4], ARGV[3], 0)
       if #redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2]) == 0 then
         redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2])
       end
@@ -357,12 +360,19 @@ enum TopicScripts {
 
   /// KEYS: stream, stream of the dead letters.
   ///
-  /// ARGV: group, position, id of the message, reason, limit, channel of the dead letters; no id if it is not known.
+  /// ARGV: group, position, id of the message, reason, limit, channel of the dead letters, consumer; no id and no consumer
+  /// if they are not known.
+  ///
+  /// A message that another consumer has taken over is left to that one.
   static let reject = RedisScript(
     common + entries + """
       local found = entry(KEYS[1], ARGV[2])
       if found and ARGV[3] ~= '' and not isSame(found, ARGV[3]) then \(superseded) end
-      if not redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[2], ARGV[2], 1)[1] then return 0 end
+      local message = redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[2], ARGV[2], 1)[1]
+      if not message then return 0 end
+      if ARGV[7] ~= '' and message[2] ~= ARGV[7] then
+        return redis.error_reply('OVERTAKEN Another reader of the group has the message.')
+      end
       if found then
         local fields = {}
         if #found[2] <= 2000 then

@@ -204,6 +204,39 @@ struct `Caches over a Redis server` {
     for key in ["k", "a1"] { #expect(try await b.map.request(key) == "2") }
   }
 
+  @Test func `D10: a snapshot from between a lease and its fill makes no node go back`()
+    async throws
+  {
+    let server = try RedisServer()
+    let origin = Guarded("1")
+    let fetch: @Sendable (String) -> String = { _ in origin.withLock { $0 } }
+    let node = try await Node(server, fetchLease: .milliseconds(200), fetch: fetch)
+    #expect(try await node.map.request("k") == "1")
+    origin.withLock { $0 = "2" }
+    var policy = CachePolicy()
+    policy.timeToLive = .zero
+    let other = try await Node(
+      server,
+      policy: policy,
+      fetchLease: .milliseconds(200),
+      fetch: fetch
+    )
+    // The first value is still fresh for the first node.
+    other.gate.close()
+    let renewal = Task { try await other.map.request("k") }
+    await other.gate.arrivals(1)
+    #expect(try RedisShell.run("SAVE", on: server).hasPrefix("+OK"))
+    other.gate.open()
+    #expect(try await renewal.value == "2")
+    #expect(try await node.map.request("k") == "2")
+    server.kill()
+    for await health in node.engine.health() { if case .isolated = health { break } }
+    try server.start()
+    await RedisShell.waitUntilReady(server)
+    try await node.connected()
+    #expect(try await node.map.request("k") == "2")
+  }
+
   @Test func `a node that fails tells the others why`() async throws {
     let server = try RedisServer()
     struct Offline: ConnectivityFailure { var isConnectivityFailure: Bool { true } }

@@ -12,4 +12,13 @@ import Testing
       #expect(buffer.storedCount <= 2_100)
     }
   }
+
+  @Test func `D18: use bounded memory if they are many and tiny`() {
+    let buffer = ChannelBuffer(limit: 1 << 20, Bell())
+    let counts = (0..<50_000).map { _ in
+      buffer.append([1])
+      return buffer.storedCount
+    }
+    #expect((4_000...4_200).contains(counts.max() ?? 0))
+  }
 }

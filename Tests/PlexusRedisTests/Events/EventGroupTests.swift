@@ -133,6 +133,29 @@ struct `Groups over a Redis server` {
     #expect(try deadLetterCount() == 1)
   }
 
+  @Test func `D14: a rejection by a node that was overtaken is no dead letter`() async throws {
+    await sender.connect(.publishOnly)
+    try await sender.publish("0")
+    let node = try EventNode(server)
+    let link = node.engine.events
+    let mode = LinkMode.oneNode(group: "group", retryAfter: .seconds(60), attempts: 1)
+    var iterator = link.deliveries(of: "notes", mode).makeAsyncIterator()
+    var delivery = try await iterator.next()
+    while case .connected = delivery { delivery = try await iterator.next() }
+    guard case .message(_, let position, _) = delivery else {
+      Issue.record("The node gets the event.")
+      return
+    }
+    let claim = "XCLAIM {notes}:stream group other 0 \(position) RETRYCOUNT 2"
+    #expect(try RedisShell.run(claim, on: server) == "*1\r\n")
+    let error = await #expect(throws: (any Error).self) {
+      try await link.reject(position, of: "notes", group: "group", because: "reason")
+    }
+    #expect(error.map { "\($0)".contains("OVERTAKEN") } == true)
+    #expect(try deadLetterCount() == 0)
+    #expect(try pendingCount() == 1)
+  }
+
   // MARK: - Positions that were given again
 
   @Test(arguments: [false, true])

@@ -1,3 +1,4 @@
+import Foundation
 import Plexus
 import PlexusSupport
 import TestSupport
@@ -18,8 +19,11 @@ struct `The readers of events` {
   }
 
   /// Returns a link whose replies are limited.
-  private func link(largestReply: Int = 512 << 20) -> RedisEvents {
-    var settings = RedisConnection.Settings(server.address)
+  private func link(
+    at address: RedisAddress? = nil,
+    largestReply: Int = 512 << 20
+  ) -> RedisEvents {
+    var settings = RedisConnection.Settings(address ?? server.address)
     settings.maximumReplyBytes = largestReply
     settings.setup = [RedisCommand("CLIENT", ["TRACKING", "ON", "NOLOOP"])]
     var options = RedisOptions()
@@ -33,16 +37,6 @@ struct `The readers of events` {
 
   @Test func `D14: a node that leaves wakes the other ones for its events`() async throws {
     let (a, b) = (link(), link())
-    // Readers that look for such events by themselves only after hours.
-    func reader(_ link: RedisEvents) -> GroupReader {
-      GroupReader(
-        link,
-        TopicNames("topic"),
-        group: "group",
-        retryAfter: .seconds(100_000),
-        pace: .seconds(10_000)
-      )
-    }
     let heir = reader(b)
     for round in 1...3 {
       _ = try await a.publish(message("\(round)"), to: "topic")
@@ -68,6 +62,188 @@ struct `The readers of events` {
       #expect(try await next.value == "\(round) 2")
     }
     for link in [a, b] { await link.close() }
+  }
+
+  // MARK: - Readers of groups
+
+  /// Returns a reader that looks for the events of other nodes only once, unless they wake it.
+  private func reader(_ link: RedisEvents, pace: Duration = .seconds(10_000)) -> GroupReader {
+    GroupReader(
+      link,
+      TopicNames("topic"),
+      group: "group",
+      retryAfter: .seconds(100_000),
+      pace: pace
+    )
+  }
+
+  /// The deliveries of a reader up to its next message.
+  private struct Next: Sendable {
+    var gaps: [Int?] = []
+    let message: LinkMessage
+    let position: LinkPosition
+    let attempt: Int
+  }
+
+  /// Returns the next message, which is not acknowledged.
+  private func nextMessage(of reader: GroupReader) async throws -> Next? {
+    var gaps: [Int?] = []
+    while let delivery = try await reader.next() {
+      switch delivery {
+      case .connected: break
+      case .gap(let lost):
+        gaps.append(lost.map { Int($0.upperBound.number - $0.lowerBound.number) + 1 })
+      case .message(let message, let position, let attempt):
+        return Next(gaps: gaps, message: message, position: position, attempt: attempt)
+      }
+    }
+    return nil
+  }
+
+  /// Handles the next messages of a reader.
+  ///
+  /// - Returns: Their ids.
+  @discardableResult
+  private func handle(
+    _ count: Int,
+    of reader: GroupReader,
+    _ link: RedisEvents
+  ) async throws -> [String] {
+    var ids: [String] = []
+    for _ in 0..<count {
+      guard let next = try await nextMessage(of: reader) else { break }
+      try await link.acknowledge(next.position, of: "topic", group: "group")
+      ids.append(next.message.id)
+    }
+    return ids
+  }
+
+  /// Publishes messages with numbers for ids.
+  private func publish(_ numbers: Range<Int>, by link: RedisEvents) async throws {
+    for number in numbers { _ = try await link.publish(message("\(number)"), to: "topic") }
+  }
+
+  /// Polls until a condition is met.
+  private func wait(until isMet: @escaping @Sendable () -> Bool) async {
+    await withCheckedContinuation { continuation in
+      Thread.detachNewThread {
+        while !isMet() { poll(nil, 0, 5) }
+        continuation.resume()
+      }
+    }
+  }
+
+  @Test func `an event that was removed after it was read is delivered`() async throws {
+    let (sender, link) = (link(), link())
+    let reader = reader(link, pace: .milliseconds(5))
+    try await publish(0..<8, by: sender)
+    try await handle(3, of: reader, link)
+    // Read together with three others.
+    let current = try #require(try await nextMessage(of: reader))
+    #expect(current.message.id == "3")
+    let removed = LinkPosition(epoch: current.position.epoch, number: 5)
+    #expect(try RedisShell.run("XDEL {topic}:stream \(removed)", on: server) == ":1\r\n")
+    let monitor = try await RedisMonitor(server)
+    await monitor.commands(4, with: "\"XPENDING\"", "\"\(current.position)\"")
+    try await link.acknowledge(current.position, of: "topic", group: "group")
+    #expect(try await handle(4, of: reader, link) == ["4", "5", "6", "7"])
+    for link in [sender, link] { await link.close() }
+  }
+
+  @Test
+  func `D14: events that were removed are a gap, also if the connection is replaced meanwhile`()
+    async throws
+  {
+    let proxy = try RedisProxy(server)
+    let (sender, link) = (link(), link(at: proxy.address))
+    let reader = reader(link)
+    let executor = HoldingExecutor()
+    try await publish(0..<1, by: sender)
+    try await handle(1, of: reader, link)
+    try await publish(1..<3, by: sender)
+    let stream = try RedisShell.run("XTRIM {topic}:stream MAXLEN = 1", on: server)
+    #expect(stream == ":2\r\n")
+    proxy.stall()
+    let reading = Task(executorPreference: executor) { try await nextMessage(of: reader) }
+    await wait { link.load.commands == 3 }
+    executor.hold()
+    proxy.resume()
+    await wait { executor.heldCount == 1 }
+    let generation = link.generation
+    proxy.cut()
+    await wait { link.generation > generation }
+    executor.release()
+    let next = try #require(try await reading.value)
+    #expect(next.message.id == "2")
+    #expect(next.gaps == [1])
+    for link in [sender, link] { await link.close() }
+  }
+
+  /// Returns a reader behind a proxy in a process that has run all scripts of groups.
+  private func prepare(
+    _ proxy: RedisProxy
+  ) async throws -> (sender: RedisEvents, link: RedisEvents, reader: GroupReader) {
+    let (sender, first) = (link(), link())
+    try await publish(0..<2, by: sender)
+    let early = reader(first)
+    try await handle(1, of: early, first)
+    _ = try await nextMessage(of: early)
+    let ending = Task { try await early.next() }
+    await wait { first.status.unacknowledged == 0 }
+    await first.close()
+    _ = await ending.result
+    let link = link(at: proxy.address)
+    return (sender, link, reader(link))
+  }
+
+  /// The nodes that have messages of the group.
+  private func owners() throws -> String {
+    let script = """
+      EVAL "local owners = {} \
+      for _, info in ipairs(redis.call('XINFO', 'CONSUMERS', '{topic}:stream', 'group')) do \
+      owners[#owners + 1] = info[2] .. ':' .. info[4] end \
+      return redis.status_reply(table.concat(owners, ' '))" 0
+      """
+    return try RedisShell.run(script, on: server)
+  }
+
+  @Test func `D14: a reader that leaves while it takes over messages reads no more of them`()
+    async throws
+  {
+    let proxy = try RedisProxy(server)
+    let (sender, link, reader) = try await prepare(proxy)
+    guard case .connected = try await reader.next() else { return }
+    try await publish(2..<4, by: sender)
+    proxy.stall()
+    let reading = Task { try await reader.next() }
+    await wait { link.load.commands == 1 }
+    let closing = Task { await link.close() }
+    await wait { link.load.commands == 2 }
+    proxy.resume()
+    await closing.value
+    _ = await reading.result
+    #expect(try owners() == "+released:1\r\n")
+    await sender.close()
+  }
+
+  @Test func `D14: a reader that leaves while it gives a message back reads no more of them`()
+    async throws
+  {
+    let proxy = try RedisProxy(server)
+    let (sender, link, reader) = try await prepare(proxy)
+    try await publish(2..<3, by: sender)
+    _ = try await nextMessage(of: reader)
+    try await publish(3..<5, by: sender)
+    proxy.stall()
+    let reading = Task { try await reader.next() }
+    await wait { link.load.commands == 1 }
+    let closing = Task { await link.close() }
+    await wait { link.load.commands == 2 }
+    proxy.resume()
+    await closing.value
+    _ = await reading.result
+    #expect(try owners() == "+released:2\r\n")
+    await sender.close()
   }
 
   @Test(arguments: [LinkMode.everyNode(from: .start), .oneNode(group: "group")])

@@ -47,27 +47,9 @@ struct `The script that publishes events` {
       .map { String(decoding: $0.message.body, as: UTF8.self) }
   }
 
-  private func connect(
-    to server: RedisServer,
-    _ onPush: @escaping @Sendable ([RESPValue]) -> Void = { _ in }
-  ) async throws -> RedisConnection {
-    var settings = RedisConnection.Settings(server.address)
-    settings.commandTimeout = .seconds(60)
-    let connected = Log<Void>()
-    let connection = try RedisConnection(settings) { event in
-      switch event {
-      case .connected: connected.append(())
-      case .push(let elements): onPush(elements)
-      case .disconnected: break
-      }
-    }
-    await connected.first(1)
-    return connection
-  }
-
   @Test func `D16: appends a batch once, however often it is sent`() async throws {
     let server = try RedisServer()
-    let connection = try await connect(to: server)
+    let connection = try await RedisConnection.connected(to: server)
     let first = try await run(batch(1, ["a", "b", "c"]), on: connection).map { try $0.get() }
     #expect(first.map(\.number) == [0, 1, 2])
     #expect(Set(first.map(\.epoch)).count == 1)
@@ -81,7 +63,7 @@ struct `The script that publishes events` {
 
   @Test func `D16: refuses a batch that the engine no longer knows`() async throws {
     let server = try RedisServer()
-    let connection = try await connect(to: server)
+    let connection = try await RedisConnection.connected(to: server)
     _ = try await run(batch(1 + TopicNames.remembered, ["new"]), on: connection)
     let error = await #expect(throws: RedisError.self) {
       _ = try await run(batch(1, ["old"]), on: connection)
@@ -94,7 +76,7 @@ struct `The script that publishes events` {
     async throws
   {
     let server = try RedisServer()
-    let connection = try await connect(to: server)
+    let connection = try await RedisConnection.connected(to: server)
     var latest: PublishedState.Confirmed?
     func fill(_ number: UInt64, _ count: Int) async throws {
       let results = try await run(
@@ -124,7 +106,7 @@ struct `The script that publishes events` {
 
   @Test func `D15: a server with older data gets a new epoch for the whole batch`() async throws {
     let server = try RedisServer()
-    let connection = try await connect(to: server)
+    let connection = try await RedisConnection.connected(to: server)
     let old = try await run(batch(1, ["a", "b"]), on: connection).map { try $0.get() }
     let latest = PublishedState.Confirmed(number: 1, position: old[0], time: 0)
     _ = try await connection.send(RedisCommand("DEL", [.text(names.sent(by: "a"))]))
@@ -142,13 +124,34 @@ struct `The script that publishes events` {
   @Test func `announces each message of a batch to its listeners`() async throws {
     let server = try RedisServer()
     let pushes = Log<[RESPValue]>()
-    let listener = try await connect(to: server) { pushes.append($0) }
+    let listener = try await RedisConnection.connected(to: server) { pushes.append($0) }
     _ = try await listener.send(RedisCommand("SUBSCRIBE", [.text(names.channel)]))
-    let connection = try await connect(to: server)
+    let connection = try await RedisConnection.connected(to: server)
     let positions = try await run(batch(1, ["a", "b", "c"]), on: connection).map { try $0.get() }
     let heard = await pushes.first(3).map { MessageFormat.published($0.last?.bytes ?? []) }
     #expect(heard.map { $0?.position } == positions)
     let bodies = heard.map { String(decoding: $0?.message.body ?? [], as: UTF8.self) }
     #expect(bodies == ["a", "b", "c"])
+  }
+}
+
+extension RedisConnection {
+  /// Returns a connection whose commands have time, however busy the machine is.
+  static func connected(
+    to server: RedisServer,
+    _ onPush: @escaping @Sendable ([RESPValue]) -> Void = { _ in }
+  ) async throws -> RedisConnection {
+    var settings = Settings(server.address)
+    settings.commandTimeout = .seconds(60)
+    let connected = Log<Void>()
+    let connection = try RedisConnection(settings) { event in
+      switch event {
+      case .connected: connected.append(())
+      case .push(let elements): onPush(elements)
+      case .disconnected: break
+      }
+    }
+    await connected.first(1)
+    return connection
   }
 }

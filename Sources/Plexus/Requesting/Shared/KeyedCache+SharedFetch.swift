@@ -202,6 +202,13 @@ extension KeyedCache {
   ) -> SharedStep {
     switch finding {
     case .entry(let entry, let age, let version):
+      if let old = wish.newerThan, version <= old { return .isAlone }
+      if let known = link.version(of: name), version < known {
+        // The engine was restarted with older data: none of it is given to callers that had the newer value.
+        let now = time.now()
+        link.withDebts { $0.goAhead(name, at: now) }
+        return .looksAgain(newerThan: known)
+      }
       let copy = restored(entry, age: age)
       let isBehind = link.withDebts { debts in
         let isBehind = wish.newerThan == nil && debts.isBehind(name, storedAt: copy.storedAt)
@@ -223,13 +230,13 @@ extension KeyedCache {
       flight.note(readCopy: copy)
       return .looksAgain(newerThan: version)
     case .granted(let lease, let previous):
-      let copy = previous.map { restored($0) }
+      let copy = previous.flatMap { fallback($0, name, link) }
       flight.previous = copy
       if let copy { flight.note(readCopy: copy) }
       dropUnconfirmed(flight, isRemoved: copy == nil)
       return .fetches(lease, previous: copy)
     case .busy(let version, let previous, let limit):
-      if let previous { flight.note(readCopy: restored(previous)) }
+      if let copy = previous.flatMap({ fallback($0, name, link) }) { flight.note(readCopy: copy) }
       return .waits(for: version, atMost: limit)
     case .failedElsewhere(let failure):
       return .answers(
@@ -254,11 +261,16 @@ extension KeyedCache {
     return true
   }
 
-  /// Returns a copy of an entry that serves as a fallback only.
-  private func restored(_ entry: CacheEntry<Value>) -> ValueOutcome<Value> {
+  /// Returns a copy of an entry that serves as a fallback only; `nil` if callers were given a newer value.
+  private func fallback(
+    _ entry: CacheEntry<Value>,
+    _ name: String,
+    _ link: SharedLink<Key, Value>
+  ) -> ValueOutcome<Value>? {
     let copy = restored(entry, age: age(of: entry))
     copy.isOutdated = true
-    return copy
+    let isBehind = link.withDebts { $0.isBehind(name, storedAt: copy.storedAt) }
+    return isBehind ? nil : copy
   }
 
   /// Removes the value of a key that the tier does not confirm, so that it is not a fallback for a failed fetch.
