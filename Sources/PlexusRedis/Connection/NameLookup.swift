@@ -3,7 +3,8 @@ internal import PlexusSupport
 /// The lookup of a host's addresses, for which the system has no time limit.
 ///
 /// It runs on a thread of its own. An attempt to connect whose time is over leaves it behind, and the next attempt waits
-/// for the same lookup: a connection has at most one such thread.
+/// for the same lookup: a connection has at most one such thread. Addresses that come too late for their attempt serve
+/// the next one.
 final class NameLookup: Sendable {
   /// The reason why there is no address.
   struct Failure: Error {
@@ -17,6 +18,8 @@ final class NameLookup: Sendable {
   private struct State: Sendable {
     var isRunning = false
     var result: Result<[RedisSocket.Target], Failure>?
+    /// The addresses for the next attempt.
+    var kept: [RedisSocket.Target]?
   }
 
   private let resolve: Resolve
@@ -44,10 +47,12 @@ final class NameLookup: Sendable {
     deadline: Nanoseconds,
     isStopped: () -> Bool
   ) throws(Failure) -> [RedisSocket.Target] {
-    let wasRunning = state.withLock { state in
-      defer { state.isRunning = true }
-      return state.isRunning
+    let (kept, wasRunning) = state.withLock { state in
+      let kept = state.kept.take()
+      defer { if kept == nil { state.isRunning = true } }
+      return (kept, state.isRunning)
     }
+    if let kept { return kept }
     if !wasRunning { try start(host, port) }
     while !isStopped() {
       let result = state.withLock { state in
@@ -62,6 +67,25 @@ final class NameLookup: Sendable {
       wake.wait(atMost: remaining)
     }
     throw Failure(reason: "the connection is closed")
+  }
+
+  /// Keeps the addresses for the next attempt, if too little time was left to use them.
+  ///
+  /// That attempt has all of its time for them, and the one after it looks for others.
+  ///
+  /// - Parameters:
+  ///   - targets: The addresses, to none of which a connection was made.
+  ///   - duration: The time that the lookup took.
+  ///   - limit: The time of the attempt.
+  ///   - isRefused: Whether each of the addresses was refused in time.
+  func keep(
+    _ targets: [RedisSocket.Target],
+    after duration: Nanoseconds,
+    of limit: Nanoseconds,
+    isRefused: Bool
+  ) {
+    guard duration > limit / 2, !isRefused else { return }
+    state.withLock { $0.kept = targets }
   }
 
   private func start(_ host: String, _ port: UInt16) throws(Failure) {

@@ -51,12 +51,15 @@ final class RedisSocket: Sendable {
     isStopped: () -> Bool
   ) throws(RedisConnectionError) -> RedisSocket {
     var reason = "no address was found"
+    let start = Nanoseconds.now
     let targets: [Target]
     do throws(NameLookup.Failure) {
       targets = try Self.targets(of: address, lookup, deadline, isStopped)
     } catch {
       throw .unreachable(address: address, reason: error.reason)
     }
+    let lookupTime = Nanoseconds.now - start
+    var isRefused = true
     for (index, target) in targets.enumerated() {
       // An address that does not answer leaves time for the others.
       let now = Nanoseconds.now
@@ -72,7 +75,9 @@ final class RedisSocket: Sendable {
         }
       case .failure(let failure): reason = failure.reason
       }
+      if Nanoseconds.now >= deadline { isRefused = false }
     }
+    lookup.keep(targets, after: lookupTime, of: deadline - start, isRefused: isRefused)
     throw .unreachable(address: address, reason: reason)
   }
 

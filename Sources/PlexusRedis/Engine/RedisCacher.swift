@@ -3,16 +3,6 @@ internal import Plexus
 
 /// The cacher of one cache over a space of an engine.
 final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
-  /// The payload of an entry.
-  private struct Payload: Codable {
-    let value: Value
-    var validator: String?
-    var timeToLive: Duration?
-    var staleWhileRevalidate: Duration?
-    var staleIfError: Duration?
-    var requiresRevalidation: Bool?
-  }
-
   /// The payload of a failure.
   private struct FailurePayload: Codable {
     let description: String
@@ -80,17 +70,30 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   /// Reads entries, which needs no script.
   private func read(_ search: inout Search) async {
     // A caller that has a copy most likely needs the lease.
-    let asked = search.rest.filter { $0.value.newerThan == nil }.map { Tier.Wish($0.key, $0.value) }
+    let asked = search.rest.compactMap { key, wish in
+      wish.newerThan == nil ? Tier.Wish(key, wish) : nil
+    }
     guard !asked.isEmpty else { return }
-    for (wish, result) in zip(asked, await space.tier.read(for: asked)) {
+    let wishes = search.rest
+    search.rest = wishes.count == asked.count ? [:] : wishes.filter { $0.value.newerThan != nil }
+    search.findings.reserveCapacity(asked.count)
+    let results = await space.tier.read(for: asked) { [self] entry in
+      (finding: finding(.entry(entry)), version: entry.version)
+    }
+    for (wish, result) in zip(asked, results) {
       switch result {
       case .failure(let error):
         search.failure = error
-        search.rest[wish.key] = nil
-      case .success(let entry?):
-        note(.entry(entry), for: wish.key, in: &search)
-      case .success(nil):
-        break
+      case .success(let entry):
+        if let finding = entry?.finding {
+          search.findings[wish.key] = finding
+        } else {
+          search.rest[wish.key] = wishes[wish.key]
+          // An entry that cannot be decoded counts as missing.
+          if let version = entry?.version {
+            search.rest[wish.key]?.newerThan = SharedVersion(version)
+          }
+        }
       }
     }
   }
@@ -161,35 +164,19 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   }
 
   private func entry(_ entry: TierEntry) -> CacheEntry<Value>? {
-    guard let payload = try? RedisCoding.decoder.decode(Payload.self, from: Data(entry.payload))
-    else {
-      return nil
-    }
-    var directives = CacheDirectives(timeToLive: payload.timeToLive)
-    directives.staleWhileRevalidate = payload.staleWhileRevalidate
-    directives.staleIfError = payload.staleIfError
-    directives.requiresRevalidation = payload.requiresRevalidation ?? false
+    guard let payload = RedisPayload<Value>(entry.payload) else { return nil }
     // For readers of the time: the age is that of the engine's clock.
     let now = Duration.seconds(Date().timeIntervalSince1970)
     return CacheEntry(
       value: payload.value,
       storedAt: now - entry.age,
-      validator: payload.validator,
-      directives: directives
+      validator: payload.terms.validator,
+      directives: payload.terms.directives
     )
   }
 
   private func payload(_ entry: CacheEntry<Value>) throws -> [UInt8] {
-    let directives = entry.directives
-    let payload = Payload(
-      value: entry.value,
-      validator: entry.validator,
-      timeToLive: directives.timeToLive,
-      staleWhileRevalidate: directives.staleWhileRevalidate,
-      staleIfError: directives.staleIfError,
-      requiresRevalidation: directives.requiresRevalidation ? true : nil
-    )
-    return [UInt8](try RedisCoding.encoder.encode(payload))
+    try RedisPayload(entry).encoded()
   }
 
   // MARK: - Leases

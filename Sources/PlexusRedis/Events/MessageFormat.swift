@@ -10,18 +10,22 @@ enum MessageFormat {
   /// Returns the message with a header and a body.
   ///
   /// - Returns: `nil` if the header is not that of a message.
-  static func message(header: some Collection<UInt8>, body: [UInt8]) -> LinkMessage? {
-    let parts = header.split(
-      separator: UInt8(ascii: "\n"),
-      maxSplits: 3,
-      omittingEmptySubsequences: false
-    )
-    guard parts.count == 4, let version = Int(decimal: Array(parts[1])[...]) else { return nil }
+  static func message(header: ArraySlice<UInt8>, body: [UInt8]) -> LinkMessage? {
+    // The type, which is the rest, can have line ends.
+    var ends: [Int] = []
+    ends.reserveCapacity(3)
+    for index in header.indices where header[index] == UInt8(ascii: "\n") {
+      ends.append(index)
+      if ends.count == 3 { break }
+    }
+    guard ends.count == 3, let version = Int(decimal: header[(ends[0] + 1)..<ends[1]]) else {
+      return nil
+    }
     return LinkMessage(
-      id: unescaped(text(parts[0])),
-      type: text(parts[3]),
+      id: unescaped(header[..<ends[0]]),
+      type: text(header[(ends[2] + 1)...]),
       version: version,
-      origin: unescaped(text(parts[2])),
+      origin: unescaped(header[(ends[1] + 1)..<ends[2]]),
       body: body
     )
   }
@@ -61,27 +65,23 @@ enum MessageFormat {
           continue
         }
         size += content.count
-        switch name {
-        case [UInt8(ascii: "h")]: header = content
-        case [UInt8(ascii: "d")]: body = content
-        case [UInt8(ascii: "l")]: isAfterLoss = true
+        guard name.count == 1 else { continue }
+        switch name[0] {
+        case UInt8(ascii: "h"): header = content
+        case UInt8(ascii: "d"): body = content
+        case UInt8(ascii: "l"): isAfterLoss = true
         default: break
         }
       }
       self.position = position
       self.size = size
       self.isAfterLoss = isAfterLoss
-      // A message that another program has written has no type, so that it is reported.
-      let foreign = LinkMessage(
-        id: "\(position)",
-        type: "",
-        version: 0,
-        origin: "",
-        body: body ?? []
-      )
-      let own = header.flatMap { MessageFormat.message(header: $0, body: body ?? []) }
+      let own = header.flatMap { MessageFormat.message(header: $0[...], body: body ?? []) }
       self.header = own == nil ? nil : header
-      var message = own ?? foreign
+      // A message that another program has written has no type, so that it is reported.
+      var message =
+        own
+        ?? LinkMessage(id: "\(position)", type: "", version: 0, origin: "", body: body ?? [])
       if isTooLarge { message.type = "" }
       self.message = message
     }
@@ -125,9 +125,9 @@ enum MessageFormat {
     .joined()
   }
 
-  private static func unescaped(_ text: String) -> String {
-    guard text.utf8.contains(UInt8(ascii: "%")) else { return text }
-    return text.split(separator: "%25", omittingEmptySubsequences: false)
+  private static func unescaped(_ bytes: ArraySlice<UInt8>) -> String {
+    guard bytes.contains(UInt8(ascii: "%")) else { return text(bytes) }
+    return text(bytes).split(separator: "%25", omittingEmptySubsequences: false)
       .map { $0.split(separator: "%0A", omittingEmptySubsequences: false).joined(separator: "\n") }
       .joined(separator: "%")
   }

@@ -21,6 +21,16 @@ actor StreamReader {
   /// The deliveries that are ready, the next one last.
   private var waiting: [LinkDelivery] = []
   private var ahead = ReadAhead(limit: 1_024)
+  /// The reading of the messages behind the ones that wait, which arrive while these are handled.
+  private var following: Reading?
+
+  /// The reading of the messages after a position.
+  private struct Reading: Sendable {
+    let position: LinkPosition
+    /// The connection over which they are read, or an earlier one.
+    let generation: Int
+    let entries: Task<[MessageFormat.Entry], any Error>
+  }
 
   init(_ events: RedisEvents, _ names: TopicNames, after position: LinkPosition?) {
     self.events = events
@@ -34,6 +44,7 @@ actor StreamReader {
   }
 
   deinit {
+    following?.entries.cancel()
     events.removeBell(for: names.stream, id)
   }
 
@@ -71,12 +82,7 @@ actor StreamReader {
     let current = events.generation
     guard current == generation, !mustCompare else { return try await resume(after: place) }
     let position = place.position
-    let entries = try await events.range(
-      names.stream,
-      from: "(\(position)",
-      to: "+",
-      count: ahead.count
-    )
+    let entries = try await entries(after: position, over: current)
     var latest = entries.last?.position
     if entries.isEmpty { latest = try await events.survey(names.stream, at: nil).latest }
     // The replies can be those of another server.
@@ -103,8 +109,34 @@ actor StreamReader {
         count: 1
       ).isEmpty
     }
+    let isFull = entries.count >= ahead.count
     ahead.note(messages: entries.count, bytes: entries.reduce(0) { $0 + $1.size })
     deliver(entries, after: position, isTrimmed: isTrimmed)
+    guard isFull, let latest else { return }
+    // It does not run on the actor of the reader, which hands out messages meanwhile.
+    let task = Task.detached { [events, names, count = ahead.count] in
+      try await events.range(names.stream, from: "(\(latest)", to: "+", count: count)
+    }
+    following = Reading(position: latest, generation: current, entries: task)
+  }
+
+  /// Returns the messages after a position, which may be on their way already.
+  private func entries(
+    after position: LinkPosition,
+    over generation: Int
+  ) async throws -> [MessageFormat.Entry] {
+    if let reading = following.take(), reading.position == position,
+      reading.generation == generation
+    {
+      let known = try await withTaskCancellationHandler {
+        try await reading.entries.value
+      } onCancel: {
+        reading.entries.cancel()
+      }
+      // Meanwhile there can be some.
+      if !known.isEmpty { return known }
+    }
+    return try await events.range(names.stream, from: "(\(position)", to: "+", count: ahead.count)
   }
 
   /// Compares the place over a new connection, and reads the next message, which can be too large for a reply.

@@ -27,15 +27,16 @@ extension FixedWidthInteger {
 
 extension [UInt8] {
   /// Appends the decimal digits of a number.
-  mutating func append(decimal number: some FixedWidthInteger) {
+  mutating func append<Number: FixedWidthInteger>(decimal number: Number) {
     if number < 0 { append(UInt8(ascii: "-")) }
     var rest = number.magnitude
-    let start = count
-    repeat {
-      let (quotient, digit) = rest.quotientAndRemainder(dividingBy: 10)
-      append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: digit))
-      rest = quotient
-    } while rest > 0
-    self[start...].reverse()
+    guard rest >= 10 else { return append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest)) }
+    var unit = 1 as Number.Magnitude
+    while rest / unit >= 10 { unit *= 10 }
+    while unit > 0 {
+      append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest / unit))
+      rest %= unit
+      unit /= 10
+    }
   }
 }

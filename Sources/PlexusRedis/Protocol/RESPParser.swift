@@ -13,7 +13,16 @@ struct RESPParser: Sendable {
     /// The number of elements that have not arrived yet.
     var missing: Int
     var elements: [RESPValue] = []
+
+    init(type: UInt8, missing: Int) {
+      self.type = type
+      self.missing = missing
+      elements.reserveCapacity(min(missing, 16))
+    }
   }
+
+  /// Strings of one byte, such as the names of fields, which need no memory of their own.
+  private static let singleBytes = (UInt8.min...UInt8.max).map { RESPValue.string([$0]) }
 
   /// The content that a header line announces.
   private enum Header {
@@ -29,7 +38,9 @@ struct RESPParser: Sendable {
   private var scanned = 0
   /// The type and length of a string whose header is parsed.
   private var string: (type: UInt8, length: Int)?
-  private var aggregates: [Aggregate] = []
+  /// The innermost aggregate, and those around it.
+  private var aggregate: Aggregate?
+  private var outer: [Aggregate] = []
   /// The memory of the current value so far, in bytes.
   private var size = 0
   private let maximumSize: Int
@@ -70,97 +81,103 @@ struct RESPParser: Sendable {
   private mutating func nextPart() throws(RESPError) -> RESPValue? {
     while true {
       if let (type, length) = string {
-        guard let bytes = try takeString(length) else { return nil }
+        guard let value = try takeString(length, type: type) else { return nil }
         string = nil
-        return Self.stringValue(bytes, type: type)
+        return value
       }
       guard let line = try takeLine() else { return nil }
-      let type = buffer[line.lowerBound]
-      switch try header(type, buffer[(line.lowerBound + 1)..<line.upperBound]) {
+      let header = try Self.header(in: buffer, line, limit: maximumSize)
+      switch header {
       case .value(let value):
         try count(line.count)
         return value
       case .string(let length):
         try count(length)
-        string = (type, length)
+        string = (buffer[line.lowerBound], length)
       case .aggregate(let count):
-        if let empty = try open(type, count) { return empty }
+        if let empty = try open(buffer[line.lowerBound], count) { return empty }
       }
     }
   }
 
   /// Takes the line at the position without its end.
   private mutating func takeLine() throws(RESPError) -> Range<Int>? {
-    guard let end = buffer[scanned...].firstIndex(of: UInt8(ascii: "\r")) else {
-      scanned = buffer.count
-      guard scanned - position <= Self.longestLine else { throw .lineTooLong }
-      return nil
-    }
+    var end = scanned
+    while end < buffer.count, buffer[end] != UInt8(ascii: "\r") { end += 1 }
+    scanned = end
     guard end - position <= Self.longestLine else { throw .lineTooLong }
-    guard end + 1 < buffer.count else {
-      scanned = end
-      return nil
-    }
+    guard end + 1 < buffer.count else { return nil }
     guard buffer[end + 1] == UInt8(ascii: "\n"), end > position else { throw .missingLineEnd }
-    defer {
-      position = end + 2
-      scanned = position
-    }
-    return position..<end
+    let line = position..<end
+    position = end + 2
+    scanned = position
+    return line
   }
 
-  private mutating func takeString(_ length: Int) throws(RESPError) -> [UInt8]? {
+  private mutating func takeString(
+    _ length: Int,
+    type: UInt8
+  ) throws(RESPError) -> RESPValue? {
     guard buffer.count - position >= length + 2 else { return nil }
-    let end = position + length
+    let start = position
+    let end = start + length
     guard buffer[end] == UInt8(ascii: "\r"), buffer[end + 1] == UInt8(ascii: "\n") else {
       throw .missingLineEnd
     }
-    defer {
-      position = end + 2
-      scanned = position
-    }
-    return Array(buffer[position..<end])
+    position = end + 2
+    scanned = position
+    if length == 1, type == UInt8(ascii: "$") { return Self.singleBytes[Int(buffer[start])] }
+    return Self.stringValue(Array(buffer[start..<end]), type: type)
   }
 
-  private func header(_ type: UInt8, _ line: ArraySlice<UInt8>) throws(RESPError) -> Header {
+  private static func header(
+    in buffer: [UInt8],
+    _ line: Range<Int>,
+    limit: Int
+  ) throws(RESPError) -> Header {
+    let content = buffer[(line.lowerBound + 1)..<line.upperBound]
+    let type = buffer[line.lowerBound]
     switch type {
-    case UInt8(ascii: "+"), UInt8(ascii: "("):
-      return .value(.string(Array(line)))
-    case UInt8(ascii: "-"):
-      return .value(.error(RedisError(line)))
+    case UInt8(ascii: "$"), UInt8(ascii: "!"), UInt8(ascii: "="):
+      return try length(content, limit: limit).map { .string(length: $0) } ?? .value(.null)
+    case UInt8(ascii: "*"), UInt8(ascii: "~"), UInt8(ascii: ">"), UInt8(ascii: "%"),
+      UInt8(ascii: "|"):
+      return try length(content, limit: limit).map { .aggregate(count: $0) } ?? .value(.null)
     case UInt8(ascii: ":"):
-      return .value(.integer(try Self.number(line)))
+      return .value(.integer(try number(content)))
+    case UInt8(ascii: "_"):
+      return .value(.null)
+    case UInt8(ascii: "+"), UInt8(ascii: "("):
+      return .value(.string(Array(content)))
+    case UInt8(ascii: "-"):
+      return .value(.error(RedisError(content)))
     case UInt8(ascii: ","):
-      guard let double = Double(String(decoding: line, as: UTF8.self)) else {
+      guard let double = Double(String(decoding: content, as: UTF8.self)) else {
         throw .malformedNumber
       }
       return .value(.double(double))
     case UInt8(ascii: "#"):
-      switch line.count == 1 ? line.first : nil {
+      switch content.count == 1 ? content.first : nil {
       case UInt8(ascii: "t"): return .value(.boolean(true))
       case UInt8(ascii: "f"): return .value(.boolean(false))
       default: throw .malformedBoolean
       }
-    case UInt8(ascii: "_"):
-      return .value(.null)
-    case UInt8(ascii: "$"), UInt8(ascii: "!"), UInt8(ascii: "="):
-      return try length(line).map { .string(length: $0) } ?? .value(.null)
-    case UInt8(ascii: "*"), UInt8(ascii: "~"), UInt8(ascii: ">"), UInt8(ascii: "%"),
-      UInt8(ascii: "|"):
-      return try length(line).map { .aggregate(count: $0) } ?? .value(.null)
     default:
       throw .unknownType(type)
     }
   }
 
   /// Reads a length; `nil` for -1, which is a null of RESP2.
-  private func length(_ line: ArraySlice<UInt8>) throws(RESPError) -> Int? {
-    let number = try Self.number(line)
+  private static func length(
+    _ line: ArraySlice<UInt8>,
+    limit: Int
+  ) throws(RESPError) -> Int? {
+    let number = try number(line)
     guard number >= 0 else {
       guard number == -1 else { throw .malformedNumber }
       return nil
     }
-    guard number <= Int64(maximumSize) else { throw .tooLarge }
+    guard number <= Int64(limit) else { throw .tooLarge }
     return Int(number)
   }
 
@@ -190,13 +207,16 @@ struct RESPParser: Sendable {
   private mutating func open(_ type: UInt8, _ count: Int) throws(RESPError) -> RESPValue? {
     try self.count(0)
     let hasPairs = type == UInt8(ascii: "%") || type == UInt8(ascii: "|")
-    let aggregate = Aggregate(type: type, missing: hasPairs ? 2 * count : count)
+    let missing = hasPairs ? 2 * count : count
     // A value follows its attributes: they are no level of their own, and empty ones are nothing.
-    guard aggregate.missing > 0 else {
-      return type == UInt8(ascii: "|") ? nil : Self.value(of: aggregate)
+    guard missing > 0 else {
+      return type == UInt8(ascii: "|") ? nil : Self.value(of: Aggregate(type: type, missing: 0))
     }
-    guard aggregates.count < Self.greatestDepth else { throw .nestedTooDeeply }
-    aggregates.append(aggregate)
+    if let around = aggregate.take() {
+      guard outer.count + 1 < Self.greatestDepth else { throw .nestedTooDeeply }
+      outer.append(around)
+    }
+    aggregate = Aggregate(type: type, missing: missing)
     return nil
   }
 
@@ -205,11 +225,11 @@ struct RESPParser: Sendable {
   /// - Returns: The outermost value, if it is complete.
   private mutating func add(_ value: RESPValue) -> RESPValue? {
     var value = value
-    while let last = aggregates.indices.last {
-      aggregates[last].elements.append(value)
-      aggregates[last].missing -= 1
-      guard aggregates[last].missing == 0 else { return nil }
-      let closed = aggregates.removeLast()
+    while let missing = aggregate?.missing {
+      aggregate?.elements.append(value)
+      aggregate?.missing = missing - 1
+      guard missing == 1, let closed = aggregate.take() else { return nil }
+      aggregate = outer.popLast()
       guard closed.type != UInt8(ascii: "|") else { return nil }
       value = Self.value(of: closed)
     }

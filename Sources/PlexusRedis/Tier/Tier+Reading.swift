@@ -10,26 +10,45 @@ extension Tier {
   /// only grow, so an entry that belongs to them then belonged to them when it was read. The time, read last, makes
   /// no entry younger than it is.
   ///
-  /// - Returns: The entry of each wish, in the same order; `nil` for the script, if there is anything but a valid entry,
+  /// Many entries are read in parts, all of which are sent before the first reply is awaited. While the replies to one part
+  /// are used, those to the next ones arrive.
+  ///
+  /// - Parameters:
+  ///   - wishes: The wishes for the entries.
+  ///   - use: Makes the result of an entry.
+  /// - Returns: The result of each wish, in the same order; `nil` for the script, if there is anything but a valid entry,
   ///   or what the reading has failed with.
-  func read(for wishes: [Wish]) async -> [Result<TierEntry?, any Error>] {
+  func read<Content: Sendable>(
+    for wishes: [Wish],
+    _ use: @escaping @Sendable (TierEntry) -> Content = { $0 }
+  ) async -> [Result<Content?, any Error>] {
+    guard wishes.count > Self.readSize else { return await readPart(wishes[...], use) }
+    let starts = stride(from: 0, to: wishes.count, by: Self.readSize)
+    return await withTaskGroup { group in
+      for (number, start) in starts.enumerated() {
+        group.addTask {
+          let part = wishes[start..<min(start + Self.readSize, wishes.count)]
+          return (number, await self.readPart(part, use))
+        }
+      }
+      var parts = starts.map { _ in [Result<Content?, any Error>]() }
+      for await (number, results) in group { parts[number] = results }
+      return parts.flatMap(\.self)
+    }
+  }
+
+  private func readPart<Content>(
+    _ wishes: ArraySlice<Wish>,
+    _ use: (TierEntry) -> Content
+  ) async -> [Result<Content?, any Error>] {
     let newest = newest
     // Before the first answer of a script, there is nothing to compare with.
     guard newest.epoch != nil else { return wishes.map { _ in .success(nil) } }
-    let parts = stride(from: 0, to: wishes.count, by: Self.readSize).map { start in
-      EntryReading(wishes[start..<min(start + Self.readSize, wishes.count)], names, epochReading)
-    }
-    let replies = await connection.send(parts.flatMap(\.commands))
-    var entries: [Result<TierEntry?, any Error>] = []
-    entries.reserveCapacity(wishes.count)
-    var start = 0
-    for part in parts {
-      let end = start + part.commands.count
-      entries += part.entries(from: replies[start..<end], asOf: newest, schema: schema)
-      start = end
-    }
-    for case .success(let entry?) in entries { note(token: entry.version.token) }
-    return entries
+    let reading = EntryReading(wishes, names, epochReading)
+    let replies = await connection.send(reading.commands)
+    let entries = reading.entries(from: replies[...], asOf: newest, schema: schema)
+    if let token = entries.compactMap({ try? $0.get()?.version.token }).max() { note(token: token) }
+    return entries.map { entry in entry.map { $0.map(use) } }
   }
 }
 

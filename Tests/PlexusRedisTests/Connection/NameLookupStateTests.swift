@@ -91,6 +91,63 @@ import Testing
     await connection.close()
   }
 
+  @Test func `serves the next attempt if it came too late, and no later one`() throws {
+    let calls = Log<String>()
+    let lookup = NameLookup(try WakePipe()) { host, port in
+      calls.append(host)
+      return RedisSocket.systemLookup("127.0.0.1", port)
+    }
+    func targets() throws -> [RedisSocket.Target] {
+      try lookup.targets(of: "redis.example", 1, deadline: .now + 60_000_000_000) { false }
+    }
+    let found = try targets()
+    // A lookup that took less than half of the time, and addresses that were refused in time, are not used again.
+    lookup.keep(found, after: 10, of: 20, isRefused: false)
+    _ = try targets()
+    lookup.keep(found, after: 20, of: 20, isRefused: true)
+    _ = try targets()
+    #expect(calls.count == 3)
+    lookup.keep(found, after: 11, of: 20, isRefused: false)
+    #expect(try targets().count == found.count)
+    #expect(calls.count == 3)
+    _ = try targets()
+    #expect(calls.count == 4)
+  }
+
+  @Test func `that leaves no time to connect is used by the next attempt`() throws {
+    let calls = Log<String>()
+    let lookup = NameLookup(try WakePipe()) { host, _ in
+      calls.append(host)
+      return RedisSocket.systemLookup("127.0.0.1", 1)
+    }
+    /// Returns why no connection was made, by addresses that are not used before the time is over.
+    func failure() -> String {
+      let deadline = Nanoseconds.now + 1_000_000
+      do throws(RedisConnectionError) {
+        _ = try RedisSocket.connect(
+          to: .tcp(host: "redis.example", port: 1),
+          by: lookup,
+          deadline: deadline
+        ) {
+          while Nanoseconds.now < deadline {}
+          return false
+        }
+        return ""
+      } catch {
+        return error.description
+      }
+    }
+    func waitForAddresses() {
+      while failure().contains("was not found in time") {}
+    }
+    waitForAddresses()
+    #expect(calls.count == 1)
+    #expect(!failure().contains("was not found in time"))
+    #expect(calls.count == 1)
+    waitForAddresses()
+    #expect(calls.count == 2)
+  }
+
   @Test func `is not needed for a numeric address`() async throws {
     let resolver = Resolver()
     for host in ["127.0.0.1", "::1"] {

@@ -118,6 +118,15 @@ struct `The readers of events` {
     return ids
   }
 
+  /// Takes messages from a reader.
+  private func ids(_ count: Int, from reader: StreamReader) async throws -> [String] {
+    var ids: [String] = []
+    while ids.count < count, let delivery = try await reader.next() {
+      if case .message(let message, _, _) = delivery { ids.append(message.id) }
+    }
+    return ids
+  }
+
   /// Publishes messages with numbers for ids.
   private func publish(_ numbers: Range<Int>, by link: RedisEvents) async throws {
     for number in numbers { _ = try await link.publish(message("\(number)"), to: "topic") }
@@ -244,6 +253,34 @@ struct `The readers of events` {
     _ = await reading.result
     #expect(try owners() == "+released:2\r\n")
     await sender.close()
+  }
+
+  @Test func `D15: events arrive while those before them are handled, each once`() async throws {
+    let link = link()
+    for number in 1...9 { _ = try await link.publish(message("\(number)"), to: "topic") }
+    let reader = StreamReader(link, TopicNames("topic"), after: .start)
+    let monitor = try await RedisMonitor(server)
+    // One is read with the place, then one after it, then two before they are requested.
+    #expect(try await ids(2, from: reader) == ["1", "2"])
+    await monitor.commands(1, with: "XRANGE", #""COUNT" "2""#)
+    #expect(try await ids(2, from: reader) == ["3", "4"])
+    await monitor.commands(1, with: "XRANGE", #""COUNT" "4""#)
+    #expect(try await ids(5, from: reader) == ["5", "6", "7", "8", "9"])
+    await link.close()
+  }
+
+  @Test func `D15: an event that is published after its reader has looked ahead is posted`()
+    async throws
+  {
+    let link = link()
+    for number in 1...2 { _ = try await link.publish(message("\(number)"), to: "topic") }
+    let reader = StreamReader(link, TopicNames("topic"), after: .start)
+    let monitor = try await RedisMonitor(server)
+    #expect(try await ids(2, from: reader) == ["1", "2"])
+    await monitor.commands(1, with: "XRANGE", #""COUNT" "2""#)
+    _ = try await link.publish(message("3"), to: "topic")
+    #expect(try await ids(1, from: reader) == ["3"])
+    await link.close()
   }
 
   @Test(arguments: [LinkMode.everyNode(from: .start), .oneNode(group: "group")])

@@ -138,6 +138,14 @@ import Testing
     }
   }
 
+  @Test(arguments: [0, 7, 9, 10, 11, 99, 100, 101, 999, 1_000, 10_203_040, .max, -1, -10, .min])
+  func `a number is written in decimal digits`(number: Int64) {
+    var bytes: [UInt8] = []
+    bytes.append(decimal: number)
+    #expect(String(decoding: bytes, as: UTF8.self) == "\(number)")
+    #expect(Int64(decimal: bytes[...]) == number)
+  }
+
   @Test func `a command is an array of strings, counted in bytes`() throws {
     let command = RedisCommand("SET", ["ä", .data([0, 13, 10]), -12])
     #expect(
