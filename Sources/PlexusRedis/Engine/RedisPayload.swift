@@ -29,7 +29,7 @@ struct RedisPayload<Value: Codable & Sendable>: Codable, Sendable {
   }
 }
 
-/// The terms under which a value may be used; those that an entry does not have are not written.
+/// The terms under which a value may be used; only what an entry has is written.
 struct RedisPayloadTerms: Hashable, Codable, Sendable {
   var validator: String?
   var timeToLive: Duration?
