@@ -173,42 +173,44 @@ extension KeyedCache {
   /// Removes all values and all stored copies, and detaches all flights.
   ///
   /// - Throws: The error because of which copies can remain.
-  @usableFromInline
+  @inlinable
   func clear() async throws {
     invalidate()
-    try await removeStored(named: nil)
+    if storage != nil { try await removeStored(named: nil) }
   }
 
   /// Removes all values and detaches all flights.
-  @usableFromInline
+  @inlinable
   func invalidate() {
     invalidateAll(pauses: 0)
   }
 
   /// Removes all values, and stores no result of work that starts before ``resume()``.
-  @usableFromInline
+  @inlinable
   func pause() {
     invalidateAll(pauses: 1)
   }
 
-  private func invalidateAll(pauses: Int) {
+  @inlinable
+  func invalidateAll(pauses: Int) {
     var effects = makeEffects()
     var removed: [ContiguousArray<Shard<Key, Value>.Table.Entry>] = []
     // One change for all shards: otherwise the removal of the stored copies could begin for the first shards, and
     // remove once more, for the last ones, what has been stored and flushed in the meantime.
     shards.withAllLocks { shard in
       shard.pauseCount += pauses
-      for hub in shard.extras?.hubs.entries ?? [] {
-        shard.publishReset(hub.key, hub.hash, &effects)
-      }
-      removed.append(shard.removeAll())
-      shard.sweepEdits(&effects)
+      if shard.hasHubs { shard.publishResets(&effects) }
+      let entries = shard.removeAll()
+      if !entries.isEmpty { removed.append(entries) }
+      if shard.hasEdits { shard.sweepEdits(&effects) }
       shard.extras?.pendingWrites?.removeAll(&effects)
-      shard.noteAllCleared(isSignedOut: pauses > 0, &effects)
+      if shard.hasLives { shard.noteAllCleared(isSignedOut: pauses > 0, &effects) }
     }
-    for entry in removed.joined() { invalidate(entry.element.state, &effects) }
-    effects.release(removed)
+    for entries in removed {
+      for entry in entries { invalidate(entry.element.state, &effects) }
+    }
     effects.perform(in: self)
+    withExtendedLifetime(removed) {}
     tell(.removed(key: nil, cause: .cleared))
   }
 
@@ -219,24 +221,30 @@ extension KeyedCache {
   }
 
   /// Removes all values from memory; flights continue.
-  @usableFromInline
+  @inlinable
   func clearMemory() {
     var effects = makeEffects()
+    // Removed objects are released after unlocking.
+    var removed: [ContiguousArray<Shard<Key, Value>.Table.Entry>] = []
+    var edits: [KeyTable<Key, Shard<Key, Value>.Edits>] = []
     shards.withEachLock { shard in
       let index = shard.extras?.tagIndex
-      let edits = shard.extras?.edits
+      let changed = shard.hasEdits ? shard.extras?.edits : nil
       let old = shard.removeAll()
       let limit = shard.isBounded ? max(1024, 4 * old.count) : nil
       for entry in old {
         let tags = index?.tags(of: entry.key, hash: entry.hash)
-        clearMemory(of: entry, edits, tags: tags, limit: limit, &shard, &effects)
+        clearMemory(of: entry, changed, tags: tags, limit: limit, &shard, &effects)
       }
-      shard.sweepEdits(&effects)
-      effects.release(edits)
-      effects.release(old)
-      shard.noteAllCleared(isSignedOut: false, &effects)
+      if !old.isEmpty { removed.append(old) }
+      if let changed {
+        shard.sweepEdits(&effects)
+        edits.append(changed)
+      }
+      if shard.hasLives { shard.noteAllCleared(isSignedOut: false, &effects) }
     }
     effects.perform(in: self)
+    withExtendedLifetime((removed, edits)) {}
     tell(.removed(key: nil, cause: .memoryCleared))
   }
 
@@ -262,7 +270,8 @@ extension KeyedCache {
   }
 
   /// Completes the removal of an entry from memory: its value is written, and its flight stays.
-  private func clearMemory(
+  @inlinable
+  func clearMemory(
     of entry: Shard<Key, Value>.Table.Entry,
     _ edits: KeyTable<Key, Shard<Key, Value>.Edits>?,
     tags: [CacheTag]?,

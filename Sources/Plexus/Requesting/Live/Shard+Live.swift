@@ -31,6 +31,8 @@ extension Shard {
   /// - Parameters:
   ///   - isSignedOut: Whether nothing is fetched until a value is requested.
   ///   - effects: The effects to be performed later.
+  @usableFromInline
+  @inline(never)
   func noteAllCleared(isSignedOut: Bool, _ effects: inout Effects) {
     for entry in extras?.lives.entries ?? [] {
       let live = entry.element

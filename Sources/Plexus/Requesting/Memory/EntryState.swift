@@ -318,6 +318,7 @@ extension EntryState {
   }
 
   /// Removes the state of the value, because memory is cleared; the running flight continues.
+  @usableFromInline
   mutating func clearMemory() {
     dropValue()
     if details.running != nil { details.running?.allowsPrevious = false }

@@ -79,6 +79,9 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Whether keys have subscribers.
   @inlinable var hasHubs: Bool { extras.map { !$0.hubs.isEmpty } ?? false }
 
+  /// Whether keys have live subscriptions.
+  @inlinable var hasLives: Bool { extras.map { !$0.lives.isEmpty } ?? false }
+
   /// Whether values are being updated.
   @inlinable var hasEdits: Bool { extras.map { !$0.edits.isEmpty } ?? false }
 
@@ -549,6 +552,13 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
     guard let delivery = hub.prepareReset(.unknown) else { return }
     effects.deliver { delivery.deliver() }
+  }
+
+  /// Publishes `.unknown` to the subscribers of all keys.
+  @usableFromInline
+  @inline(never)
+  func publishResets(_ effects: inout Effects) {
+    for hub in extras?.hubs.entries ?? [] { publishReset(hub.key, hub.hash, &effects) }
   }
 
   /// Returns the state for the subscribers of a key.

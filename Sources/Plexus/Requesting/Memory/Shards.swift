@@ -49,7 +49,7 @@ struct Shards<Shard: Sendable>: ~Copyable, @unchecked Sendable {
   }
 
   /// Takes the locks in the same order in every call, so that two tasks cannot deadlock.
-  @usableFromInline
+  @inlinable
   static func withLocks(
     _ base: UnsafeMutablePointer<Locked<Shard>>,
     _ count: Int,

@@ -227,6 +227,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// Records that all values of the cache are cleared.
+  @usableFromInline
   mutating func removeAll(_ effects: inout Effects) {
     effects.release(dirty.removeAll())
     effects.release(departures)
