@@ -121,13 +121,19 @@ final class LogRun<Element: Sendable>: @unchecked Sendable {
   @inlinable
   init(start: Int) {
     self.start = start
-    unsafe slots = .allocate(capacity: Self.capacity)
+    let memory = unsafe UnsafeMutableRawPointer.allocatePlain(
+      byteCount: Self.capacity * MemoryLayout<Element>.stride,
+      alignment: MemoryLayout<Element>.alignment
+    )
+    unsafe slots = memory.bindMemory(to: Element.self, capacity: Self.capacity)
   }
 
   @inlinable
   deinit {
     unsafe (slots + first).deinitialize(count: published.load(ordering: .acquiring) &- first)
-    unsafe slots.deallocate()
+    unsafe UnsafeMutableRawPointer(slots).deallocatePlain(
+      alignment: MemoryLayout<Element>.alignment
+    )
   }
 
   /// The sequence number after the last published element.
