@@ -56,7 +56,7 @@ import Testing
     var queue = ChunkedQueue<Int>()
     for number in 0..<count { queue.append(number) }
     #expect(queue.popFirst() == (count > 0 ? 0 : nil))
-    #expect(Array(queue.popAll()) == Array(0..<count).dropFirst())
+    #expect(Array(queue.popAll()) == Array((0..<count).dropFirst()))
     #expect(queue.isEmpty)
     queue.append(-1)
     #expect(queue.popFirst() == -1)
