@@ -27,7 +27,7 @@ class HubCore: @unchecked Sendable {
     /// The handlers, created with the first of them.
     @usableFromInline var handlers: HandlerTable?
     /// The hub that announces the number of subscribers, created with its first subscriber.
-    @usableFromInline var counts: SubscriberCountHub?
+    @usableFromInline var counts: CountHub?
     /// The tasks that forward other sequences to the hub, by number.
     @usableFromInline var feeders: [UInt64: SourceTask] = [:]
 
