@@ -67,9 +67,6 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
     return unsafe (MemoryLayout<pthread_mutex_t>.size &+ mask) & ~mask
   }
 
-  /// Whether `malloc` aligns sufficiently; what `allocate` does in any case costs twice as much.
-  @inlinable static var needsPlainMemory: Bool { MemoryLayout<Value>.alignment <= 16 }
-
   @inlinable var mutex: UnsafeMutablePointer<pthread_mutex_t> {
     unsafe storage.assumingMemoryBound(to: pthread_mutex_t.self)
   }
@@ -83,12 +80,7 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
   init(_ value: consuming Value) {
     // The stride, since a value without a size needs an address of its own, too.
     let size = Self.valueOffset &+ MemoryLayout<Value>.stride
-    if Self.needsPlainMemory, let memory = unsafe malloc(size) {
-      unsafe storage = memory
-    } else {
-      // Ends the program if there is no memory.
-      unsafe storage = .allocate(byteCount: size, alignment: MemoryLayout<Value>.alignment)
-    }
+    unsafe storage = .allocatePlain(byteCount: size, alignment: MemoryLayout<Value>.alignment)
     // `initialize` moves the value; `initializeMemory` would copy it.
     unsafe (storage + Self.valueOffset).bindMemory(to: Value.self, capacity: 1).initialize(
       to: value
@@ -102,7 +94,7 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
   deinit {
     unsafe pthread_mutex_destroy(mutex)
     unsafe value.deinitialize(count: 1)
-    if Self.needsPlainMemory { unsafe free(storage) } else { unsafe storage.deallocate() }
+    unsafe storage.deallocatePlain(alignment: MemoryLayout<Value>.alignment)
   }
 
   /// Calls the body with exclusive access to the value.

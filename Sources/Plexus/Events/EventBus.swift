@@ -106,14 +106,14 @@ public final actor EventBus {
   /// Prefer passing a bus to components, so that tests can use a separate one.
   public static let shared = EventBus()
 
-  @usableFromInline nonisolated let core: EventBusCore
+  @usableFromInline nonisolated let core: Core
 
   /// Creates a bus without subscribers.
   ///
   /// - Parameter clock: The clock that measures the age of retained events. It also limits the time for which a
   ///   persistent event waits for a handler that has removed itself.
   public init(clock: any Clock<Duration> = ContinuousClock()) {
-    core = EventBusCore(clock: clock)
+    core = Core(clock: clock)
   }
 
   deinit {

@@ -10,7 +10,7 @@ internal import Synchronization
 @usableFromInline
 final class EventChannel: Handler.Source {
   struct State: Sendable {
-    var schedule = EventChannelState<AnyBox, EventChannel.Member>()
+    var schedule = Schedule<AnyBox, EventChannel.Member>()
     /// The outlets, in order of the first subscriber of each.
     var outlets: ContiguousArray<EventChannel.Outlet> = []
     /// The queues of synchronous handlers, by actor.
@@ -44,14 +44,14 @@ final class EventChannel: Handler.Source {
   /// The event type.
   let type: ObjectIdentifier
   let scope: EventScope?
-  private weak let core: EventBusCore?
+  private weak let core: EventBus.Core?
   private let clock: any Clock<Duration>
   let time: TimeSource
   /// The priority that all handlers have at least; set under the lock, together with the outlets.
   let raisedPriority = Atomic<UInt8>(0)
   let state = Locked(State())
 
-  init(type: ObjectIdentifier, scope: EventScope?, core: EventBusCore) {
+  init(type: ObjectIdentifier, scope: EventScope?, core: EventBus.Core) {
     self.type = type
     self.scope = scope
     self.core = core

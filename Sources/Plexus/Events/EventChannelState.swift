@@ -1,324 +1,328 @@
-/// The scheduling state of a channel: its subscribers, its retained events and the next step.
-///
-/// Posts and replays are processed one after the other. An event that is not retained goes to all subscribers in
-/// one step. A retained event is offered to one subscriber at a time, and the next step waits for the result of
-/// the offer.
-///
-/// Invariants:
-///
-/// - At most one offer is open.
-/// - A subscriber is offered an event at most once: live if it was registered when the event was posted,
-///   in a replay if it was registered later. Its replay is queued after all posts before its registration and
-///   before all posts after it.
-/// - An event is retained from its post until a success under a clearing rule, a limit, its deadline or a
-///   request removes it.
-/// - All removed elements go through ``released``, so that they are released without a lock.
-struct EventChannelState<Element: Sendable, Member: Sendable>: Sendable {
-  /// An event for one subscriber.
-  struct Offer: Sendable {
-    let number: Int
-    let element: Element
-    let member: Member
-  }
-
-  /// The next step.
-  enum Step: Sendable {
-    /// Deliver an event to one subscriber and report the result with ``finish(_:as:)``.
-    case offer(Offer)
-    /// Deliver an event to every subscriber up to the last.
-    case fanOut(Element, post: Int, last: Int)
-    /// End the post with that number.
-    case end(post: Int, PostOutcome)
-  }
-
-  private struct Place: Sendable {
-    let id: Int
-    let member: Member
-  }
-
-  private enum Job: Sendable {
-    case fanOut(Element, post: Int, last: Int)
-    case delivery(Delivery)
-    /// Replays retained events up to the last post to one subscriber; `done` is its latest post.
-    case replay(receiver: Int, last: Int, done: Int)
-  }
-
-  private struct Delivery: Sendable {
-    let element: Element
-    let post: Int
-    let rule: PersistenceRule
-    /// The last subscriber at the time of the post.
-    let last: Int
-    /// The subscriber that was offered the event last.
-    var cursor = 0
-    var notified = 0
-    var handled = 0
-  }
-
-  private var places: ContiguousArray<Place> = []
-  private var lastID = 0
-  private var lastPost = 0
-  private var lastOffer = 0
-  /// The events retained for later subscribers.
-  private(set) var retained = RetainedEventsState<Element>()
-  private var jobs = Ring<Job>()
-  /// The number of replays that have not begun.
-  private var replayCount = 0
-  private var current: Job?
-  private var openOffer: (number: Int, receiver: Int, isStarted: Bool)?
-  /// The removed elements, to be released without a lock.
-  private(set) var released: ContiguousArray<Element> = []
-
-  /// Whether no post or replay is running or waiting.
-  var isIdle: Bool { current == nil && jobs.isEmpty }
-
-  /// Whether the channel can be dropped without a loss.
-  var isEmpty: Bool { places.isEmpty && retained.count == 0 && isIdle }
-
-  /// The number of waiting posts and replays.
-  var waitingCount: Int { jobs.count }
-
-  /// The number of subscribers.
-  var memberCount: Int { places.count }
-
-  /// The subscribers in subscription order.
-  var members: [Member] { places.map(\.member) }
-
-  /// The place in subscription order of the next subscriber.
-  var nextID: Int { lastID + 1 }
-
-  /// Adds a subscriber at the end; the retained events will be replayed to it.
-  mutating func add(_ member: Member) {
-    lastID += 1
-    places.append(Place(id: lastID, member: member))
-    guard retained.count > 0 else { return }
-    jobs.append(.replay(receiver: lastID, last: lastPost, done: 0))
-    replayCount += 1
-  }
-
-  /// Removes a subscriber.
+extension EventChannel {
+  /// The scheduling state of a channel: its subscribers, its retained events and the next step.
   ///
-  /// Its open offer is withdrawn if the subscriber has not begun to handle it, and otherwise counts as failed.
+  /// Posts and replays are processed one after the other. An event that is not retained goes to all subscribers in
+  /// one step. A retained event is offered to one subscriber at a time, and the next step waits for the result of
+  /// the offer.
   ///
-  /// - Parameters:
-  ///   - id: The place of the subscriber.
-  ///   - answers: Whether the subscriber still reports the result of an offer that it has begun to handle.
-  /// - Returns: The subscriber, to be released without a lock, or `nil` if it was not registered.
-  mutating func remove(_ id: Int, answers: Bool = false) -> Member? {
-    let index = firstPlace(from: id)
-    guard index < places.count, places[index].id == id else { return nil }
-    if let offer = openOffer, offer.receiver == id, !(answers && offer.isStarted) {
-      finish(offer.number, as: offer.isStarted ? .failed : .unreached)
+  /// Invariants:
+  ///
+  /// - At most one offer is open.
+  /// - A subscriber is offered an event at most once: live if it was registered when the event was posted,
+  ///   in a replay if it was registered later. Its replay is queued after all posts before its registration and
+  ///   before all posts after it.
+  /// - An event is retained from its post until a success under a clearing rule, a limit, its deadline or a
+  ///   request removes it.
+  /// - All removed elements go through ``released``, so that they are released without a lock.
+  struct Schedule<Element: Sendable, Member: Sendable>: Sendable {
+    /// An event for one subscriber.
+    struct Offer: Sendable {
+      let number: Int
+      let element: Element
+      let member: Member
     }
-    let member = places.remove(at: index).member
-    // During a slow handler, other subscribers can be added and removed many times.
-    if replayCount > 2 * places.count + 32 { dropVainReplays() }
-    return member
-  }
 
-  /// Removes all subscribers of an idle channel.
-  ///
-  /// - Returns: The subscribers, to be released without a lock.
-  mutating func removeMembers() -> [Member] {
-    defer { places = [] }
-    return members
-  }
+    /// The next step.
+    enum Step: Sendable {
+      /// Deliver an event to one subscriber and report the result with ``finish(_:as:)``.
+      case offer(Offer)
+      /// Deliver an event to every subscriber up to the last.
+      case fanOut(Element, post: Int, last: Int)
+      /// End the post with that number.
+      case end(post: Int, PostOutcome)
+    }
 
-  /// Enqueues an event, and retains it according to its persistence.
-  ///
-  /// - Parameters:
-  ///   - element: The event.
-  ///   - persistence: Its persistence.
-  ///   - isAwaited: Whether a caller waits for the end of the post.
-  ///   - now: The time.
-  /// - Returns: The number of the post.
-  mutating func post(
-    _ element: Element,
-    _ persistence: EventPersistence,
-    isAwaited: Bool = true,
-    at now: Nanoseconds
-  ) -> Int {
-    lastPost += 1
-    guard let rule = persistence.rule else {
-      jobs.append(.fanOut(element, post: lastPost, last: lastID))
+    private struct Place: Sendable {
+      let id: Int
+      let member: Member
+    }
+
+    private enum Job: Sendable {
+      case fanOut(Element, post: Int, last: Int)
+      case delivery(Delivery)
+      /// Replays retained events up to the last post to one subscriber; `done` is its latest post.
+      case replay(receiver: Int, last: Int, done: Int)
+    }
+
+    private struct Delivery: Sendable {
+      let element: Element
+      let post: Int
+      let rule: PersistenceRule
+      /// The last subscriber at the time of the post.
+      let last: Int
+      /// The subscriber that was offered the event last.
+      var cursor = 0
+      var notified = 0
+      var handled = 0
+    }
+
+    private var places: ContiguousArray<Place> = []
+    private var lastID = 0
+    private var lastPost = 0
+    private var lastOffer = 0
+    /// The events retained for later subscribers.
+    private(set) var retained = RetainedEvents<Element>()
+    private var jobs = Ring<Job>()
+    /// The number of replays that have not begun.
+    private var replayCount = 0
+    private var current: Job?
+    private var openOffer: (number: Int, receiver: Int, isStarted: Bool)?
+    /// The removed elements, to be released without a lock.
+    private(set) var released: ContiguousArray<Element> = []
+
+    /// Whether no post or replay is running or waiting.
+    var isIdle: Bool { current == nil && jobs.isEmpty }
+
+    /// Whether the channel can be dropped without a loss.
+    var isEmpty: Bool { places.isEmpty && retained.count == 0 && isIdle }
+
+    /// The number of waiting posts and replays.
+    var waitingCount: Int { jobs.count }
+
+    /// The number of subscribers.
+    var memberCount: Int { places.count }
+
+    /// The subscribers in subscription order.
+    var members: [Member] { places.map(\.member) }
+
+    /// The place in subscription order of the next subscriber.
+    var nextID: Int { lastID + 1 }
+
+    /// Adds a subscriber at the end; the retained events will be replayed to it.
+    mutating func add(_ member: Member) {
+      lastID += 1
+      places.append(Place(id: lastID, member: member))
+      guard retained.count > 0 else { return }
+      jobs.append(.replay(receiver: lastID, last: lastPost, done: 0))
+      replayCount += 1
+    }
+
+    /// Removes a subscriber.
+    ///
+    /// Its open offer is withdrawn if the subscriber has not begun to handle it, and otherwise counts as failed.
+    ///
+    /// - Parameters:
+    ///   - id: The place of the subscriber.
+    ///   - answers: Whether the subscriber still reports the result of an offer that it has begun to handle.
+    /// - Returns: The subscriber, to be released without a lock, or `nil` if it was not registered.
+    mutating func remove(_ id: Int, answers: Bool = false) -> Member? {
+      let index = firstPlace(from: id)
+      guard index < places.count, places[index].id == id else { return nil }
+      if let offer = openOffer, offer.receiver == id, !(answers && offer.isStarted) {
+        finish(offer.number, as: offer.isStarted ? .failed : .unreached)
+      }
+      let member = places.remove(at: index).member
+      // During a slow handler, other subscribers can be added and removed many times.
+      if replayCount > 2 * places.count + 32 { dropVainReplays() }
+      return member
+    }
+
+    /// Removes all subscribers of an idle channel.
+    ///
+    /// - Returns: The subscribers, to be released without a lock.
+    mutating func removeMembers() -> [Member] {
+      defer { places = [] }
+      return members
+    }
+
+    /// Enqueues an event, and retains it according to its persistence.
+    ///
+    /// - Parameters:
+    ///   - element: The event.
+    ///   - persistence: Its persistence.
+    ///   - isAwaited: Whether a caller waits for the end of the post.
+    ///   - now: The time.
+    /// - Returns: The number of the post.
+    mutating func post(
+      _ element: Element,
+      _ persistence: EventPersistence,
+      isAwaited: Bool = true,
+      at now: Nanoseconds
+    ) -> Int {
+      lastPost += 1
+      guard let rule = persistence.rule else {
+        jobs.append(.fanOut(element, post: lastPost, last: lastID))
+        return lastPost
+      }
+      let deadline = persistence.timeToLive.map {
+        now.addingSaturating(Nanoseconds(saturating: $0))
+      }
+      if deadline ?? .max > now {
+        retained.append(element, of: lastPost, rule: rule, deadline: deadline)
+      }
+      dropExpired(at: now)
+      if let limit = persistence.limit { retained.limit(to: limit, into: &released) }
+      // Without subscribers, nothing is to be delivered.
+      if !isAwaited, places.isEmpty, isIdle, retained.contains(post: lastPost, at: now) {
+        return lastPost
+      }
+      let delivery = Delivery(element: element, post: lastPost, rule: rule, last: lastID)
+      if isIdle { current = .delivery(delivery) } else { jobs.append(.delivery(delivery)) }
       return lastPost
     }
-    let deadline = persistence.timeToLive.map {
-      now.addingSaturating(Nanoseconds(saturating: $0))
-    }
-    if deadline ?? .max > now {
-      retained.append(element, of: lastPost, rule: rule, deadline: deadline)
-    }
-    dropExpired(at: now)
-    if let limit = persistence.limit { retained.limit(to: limit, into: &released) }
-    // Without subscribers, nothing is to be delivered.
-    if !isAwaited, places.isEmpty, isIdle, retained.contains(post: lastPost, at: now) {
-      return lastPost
-    }
-    let delivery = Delivery(element: element, post: lastPost, rule: rule, last: lastID)
-    if isIdle { current = .delivery(delivery) } else { jobs.append(.delivery(delivery)) }
-    return lastPost
-  }
 
-  /// Returns the next step, or `nil` if an offer is open or nothing is queued.
-  mutating func next(at now: Nanoseconds) -> Step? {
-    guard openOffer == nil else { return nil }
-    while let job = current ?? jobs.popFirst() {
-      current = nil
-      switch job {
-      case .fanOut(let element, let post, let last):
-        released.append(element)
-        return .fanOut(element, post: post, last: last)
-      case .delivery(let delivery):
-        return step(of: delivery, at: now)
-      case .replay(let receiver, let last, let done):
-        if done == 0 { replayCount -= 1 }
-        if let step = replay(to: receiver, after: done, upTo: last, at: now) { return step }
-      }
-    }
-    return nil
-  }
-
-  /// Marks an offer as being handled.
-  ///
-  /// - Returns: Whether the offer is still valid.
-  mutating func start(_ offer: Int) -> Bool {
-    guard openOffer?.number == offer else { return false }
-    openOffer?.isStarted = true
-    return true
-  }
-
-  /// Returns the number of the open offer that a subscriber has begun to handle, if there is one.
-  func startedOffer(of id: Int) -> Int? {
-    openOffer.flatMap { $0.receiver == id && $0.isStarted ? $0.number : nil }
-  }
-
-  /// Returns whether the result of an offer is awaited.
-  func isOpen(_ offer: Int) -> Bool {
-    openOffer?.number == offer
-  }
-
-  /// Ends an offer; ignores one that was withdrawn.
-  mutating func finish(_ offer: Int, as ending: Handler.Ending) {
-    guard openOffer?.number == offer else { return }
-    openOffer = nil
-    switch current {
-    case .delivery(var delivery):
-      if ending != .unreached { delivery.notified += 1 }
-      if ending == .succeeded {
-        delivery.handled += 1
-        if delivery.rule == .clearImmediately { clear(post: delivery.post) }
-      }
-      current = .delivery(delivery)
-    case .replay(_, _, let post):
-      if ending == .succeeded { clear(post: post) }
-    case .fanOut, nil:
-      break
-    }
-  }
-
-  /// Returns whether the event of a post is retained.
-  func isKept(post: Int, at now: Nanoseconds) -> Bool {
-    retained.contains(post: post, at: now)
-  }
-
-  /// Returns the progress of the post of a persistent event.
-  func progress(of post: Int, at now: Nanoseconds) -> PostOutcome {
-    var (notified, handled) = (0, 0)
-    if case .delivery(let delivery) = current, delivery.post == post {
-      (notified, handled) = (delivery.notified, delivery.handled)
-    }
-    return PostOutcome(
-      notified: notified,
-      handled: handled,
-      isPersisted: isKept(post: post, at: now)
-    )
-  }
-
-  /// Returns the retained events in posting order.
-  mutating func pending(at now: Nanoseconds) -> [Element] {
-    dropExpired(at: now)
-    return retained.elements
-  }
-
-  /// Discards the retained events.
-  mutating func removePending() {
-    retained.removeAll(into: &released)
-  }
-
-  /// Discards expired events.
-  mutating func dropExpired(at now: Nanoseconds) {
-    retained.dropExpired(at: now, into: &released)
-  }
-
-  /// Returns the removed elements, to be released without a lock.
-  mutating func takeReleased() -> ContiguousArray<Element> {
-    guard !released.isEmpty else { return [] }
-    defer { released = [] }
-    return released
-  }
-
-  private mutating func step(of delivery: Delivery, at now: Nanoseconds) -> Step {
-    let isDone = delivery.rule == .clearImmediately && delivery.handled > 0
-    let index = firstPlace(from: delivery.cursor + 1)
-    if !isDone, index < places.count, places[index].id <= delivery.last {
-      var delivery = delivery
-      delivery.cursor = places[index].id
-      current = .delivery(delivery)
-      return offer(delivery.element, to: places[index])
-    }
-    if delivery.handled > 0 { clear(post: delivery.post) }
-    let isPersisted = isKept(post: delivery.post, at: now)
-    if !isPersisted { released.append(delivery.element) }
-    return .end(
-      post: delivery.post,
-      PostOutcome(
-        notified: delivery.notified,
-        handled: delivery.handled,
-        isPersisted: isPersisted
-      )
-    )
-  }
-
-  private mutating func replay(
-    to receiver: Int,
-    after done: Int,
-    upTo last: Int,
-    at now: Nanoseconds
-  ) -> Step? {
-    let place = firstPlace(from: receiver)
-    guard place < places.count, places[place].id == receiver else { return nil }
-    guard let (post, element) = retained.first(after: done, upTo: last, at: now) else { return nil }
-    current = .replay(receiver: receiver, last: last, done: post)
-    return offer(element, to: places[place])
-  }
-
-  /// Removes the replays for subscribers that have been removed.
-  private mutating func dropVainReplays() {
-    for job in jobs.popFirst(atMost: jobs.count) {
-      if case .replay(let receiver, _, _) = job {
-        let place = firstPlace(from: receiver)
-        guard place < places.count, places[place].id == receiver else {
-          replayCount -= 1
-          continue
+    /// Returns the next step, or `nil` if an offer is open or nothing is queued.
+    mutating func next(at now: Nanoseconds) -> Step? {
+      guard openOffer == nil else { return nil }
+      while let job = current ?? jobs.popFirst() {
+        current = nil
+        switch job {
+        case .fanOut(let element, let post, let last):
+          released.append(element)
+          return .fanOut(element, post: post, last: last)
+        case .delivery(let delivery):
+          return step(of: delivery, at: now)
+        case .replay(let receiver, let last, let done):
+          if done == 0 { replayCount -= 1 }
+          if let step = replay(to: receiver, after: done, upTo: last, at: now) { return step }
         }
       }
-      jobs.append(job)
+      return nil
     }
-  }
 
-  private mutating func offer(_ element: Element, to place: Place) -> Step {
-    lastOffer += 1
-    openOffer = (lastOffer, place.id, false)
-    return .offer(Offer(number: lastOffer, element: element, member: place.member))
-  }
+    /// Marks an offer as being handled.
+    ///
+    /// - Returns: Whether the offer is still valid.
+    mutating func start(_ offer: Int) -> Bool {
+      guard openOffer?.number == offer else { return false }
+      openOffer?.isStarted = true
+      return true
+    }
 
-  /// Returns the index of the first subscriber at or after a place.
-  private func firstPlace(from id: Int) -> Int {
-    places.firstSortedIndex { $0.id >= id }
-  }
+    /// Returns the number of the open offer that a subscriber has begun to handle, if there is one.
+    func startedOffer(of id: Int) -> Int? {
+      openOffer.flatMap { $0.receiver == id && $0.isStarted ? $0.number : nil }
+    }
 
-  private mutating func clear(post: Int) {
-    retained.clear(post: post, into: &released)
+    /// Returns whether the result of an offer is awaited.
+    func isOpen(_ offer: Int) -> Bool {
+      openOffer?.number == offer
+    }
+
+    /// Ends an offer; ignores one that was withdrawn.
+    mutating func finish(_ offer: Int, as ending: Handler.Ending) {
+      guard openOffer?.number == offer else { return }
+      openOffer = nil
+      switch current {
+      case .delivery(var delivery):
+        if ending != .unreached { delivery.notified += 1 }
+        if ending == .succeeded {
+          delivery.handled += 1
+          if delivery.rule == .clearImmediately { clear(post: delivery.post) }
+        }
+        current = .delivery(delivery)
+      case .replay(_, _, let post):
+        if ending == .succeeded { clear(post: post) }
+      case .fanOut, nil:
+        break
+      }
+    }
+
+    /// Returns whether the event of a post is retained.
+    func isKept(post: Int, at now: Nanoseconds) -> Bool {
+      retained.contains(post: post, at: now)
+    }
+
+    /// Returns the progress of the post of a persistent event.
+    func progress(of post: Int, at now: Nanoseconds) -> PostOutcome {
+      var (notified, handled) = (0, 0)
+      if case .delivery(let delivery) = current, delivery.post == post {
+        (notified, handled) = (delivery.notified, delivery.handled)
+      }
+      return PostOutcome(
+        notified: notified,
+        handled: handled,
+        isPersisted: isKept(post: post, at: now)
+      )
+    }
+
+    /// Returns the retained events in posting order.
+    mutating func pending(at now: Nanoseconds) -> [Element] {
+      dropExpired(at: now)
+      return retained.elements
+    }
+
+    /// Discards the retained events.
+    mutating func removePending() {
+      retained.removeAll(into: &released)
+    }
+
+    /// Discards expired events.
+    mutating func dropExpired(at now: Nanoseconds) {
+      retained.dropExpired(at: now, into: &released)
+    }
+
+    /// Returns the removed elements, to be released without a lock.
+    mutating func takeReleased() -> ContiguousArray<Element> {
+      guard !released.isEmpty else { return [] }
+      defer { released = [] }
+      return released
+    }
+
+    private mutating func step(of delivery: Delivery, at now: Nanoseconds) -> Step {
+      let isDone = delivery.rule == .clearImmediately && delivery.handled > 0
+      let index = firstPlace(from: delivery.cursor + 1)
+      if !isDone, index < places.count, places[index].id <= delivery.last {
+        var delivery = delivery
+        delivery.cursor = places[index].id
+        current = .delivery(delivery)
+        return offer(delivery.element, to: places[index])
+      }
+      if delivery.handled > 0 { clear(post: delivery.post) }
+      let isPersisted = isKept(post: delivery.post, at: now)
+      if !isPersisted { released.append(delivery.element) }
+      return .end(
+        post: delivery.post,
+        PostOutcome(
+          notified: delivery.notified,
+          handled: delivery.handled,
+          isPersisted: isPersisted
+        )
+      )
+    }
+
+    private mutating func replay(
+      to receiver: Int,
+      after done: Int,
+      upTo last: Int,
+      at now: Nanoseconds
+    ) -> Step? {
+      let place = firstPlace(from: receiver)
+      guard place < places.count, places[place].id == receiver else { return nil }
+      guard let (post, element) = retained.first(after: done, upTo: last, at: now) else {
+        return nil
+      }
+      current = .replay(receiver: receiver, last: last, done: post)
+      return offer(element, to: places[place])
+    }
+
+    /// Removes the replays for subscribers that have been removed.
+    private mutating func dropVainReplays() {
+      for job in jobs.popFirst(atMost: jobs.count) {
+        if case .replay(let receiver, _, _) = job {
+          let place = firstPlace(from: receiver)
+          guard place < places.count, places[place].id == receiver else {
+            replayCount -= 1
+            continue
+          }
+        }
+        jobs.append(job)
+      }
+    }
+
+    private mutating func offer(_ element: Element, to place: Place) -> Step {
+      lastOffer += 1
+      openOffer = (lastOffer, place.id, false)
+      return .offer(Offer(number: lastOffer, element: element, member: place.member))
+    }
+
+    /// Returns the index of the first subscriber at or after a place.
+    private func firstPlace(from id: Int) -> Int {
+      places.firstSortedIndex { $0.id >= id }
+    }
+
+    private mutating func clear(post: Int) {
+      retained.clear(post: post, into: &released)
+    }
   }
 }

@@ -110,8 +110,6 @@ extension EventChannel {
     /// The first task to resume, which needs no array, and its place in subscription order.
     @usableFromInline var first: SuspendedTask?
     @usableFromInline var firstID = 0
-    /// The other tasks to resume, in subscription order.
-    @usableFromInline var woken: ContiguousArray<Waiter.ParkedTask> = []
     /// The effects that most posts do not have.
     @usableFromInline var rest: Rest?
     /// The effects on handlers, apart from resuming their tasks.
@@ -128,9 +126,15 @@ extension EventChannel {
     /// The effects that most posts do not have, used by one thread at a time.
     @usableFromInline
     final class Rest: @unchecked Sendable {
-      /// The filled chunks of logs.
+      /// The tasks to resume after the first one, in subscription order.
       @exclusivity(unchecked) @safe
-      @usableFromInline var filled: ContiguousArray<LogLink> = []
+      @usableFromInline var woken: ContiguousArray<Waiter.ParkedTask> = []
+      /// The filled chunk of a log, which needs no array.
+      @exclusivity(unchecked) @safe
+      @usableFromInline var filled: LogLink?
+      /// The filled chunks of other logs.
+      @exclusivity(unchecked) @safe
+      @usableFromInline var otherFilled: ContiguousArray<LogLink> = []
       /// The events to release.
       @exclusivity(unchecked) @safe
       @usableFromInline var released: ContiguousArray<AnyBox> = []
@@ -165,7 +169,11 @@ extension EventChannel {
       for parked in delivery.woken { wake(parked.task, id: id) }
       if delivery.filled == nil, delivery.displaced.isEmpty { return }
       let rest = more()
-      if let chunk = delivery.filled { rest.filled.append(chunk) }
+      if rest.filled == nil {
+        rest.filled = delivery.filled
+      } else if let chunk = delivery.filled {
+        rest.otherFilled.append(chunk)
+      }
       for element in delivery.displaced { rest.released.append(Box(element)) }
     }
 
@@ -175,7 +183,7 @@ extension EventChannel {
       if first == nil {
         (first, firstID) = (task, id)
       } else {
-        woken.append(Waiter.ParkedTask(id: id, task: task))
+        more().woken.append(Waiter.ParkedTask(id: id, task: task))
       }
     }
 
@@ -196,12 +204,12 @@ extension EventChannel {
     func perform() {
       if let handlers {
         let first = first.map { Waiter.ParkedTask(id: firstID, task: $0) }
-        handlers.perform(resuming: (first.map { [$0] } ?? []) + woken)
+        handlers.perform(resuming: (first.map { [$0] } ?? []) + (rest?.woken ?? []))
       } else {
         first?.resume()
-        for task in woken { task.resume() }
       }
       guard let rest else { return }
+      if handlers == nil { for task in rest.woken { task.resume() } }
       for (completion, part) in rest.parts {
         completion.end(notified: part.notified, handled: part.handled)
       }

@@ -15,9 +15,9 @@ final class ChangeNotice: Handler.DirectCalls {
   var isOrdered: Bool { false }
 
   func note() {
-    if MainActorTurns.isOnMainActor { return MainActor.assumeIsolated(act) }
+    if ActorQueue.isOnMainActor { return MainActor.assumeIsolated(act) }
     guard !isScheduled.exchange(true, ordering: .acquiringAndReleasing) else { return }
-    MainActorTurns.shared.append { [self] in
+    ActorQueue.ofMainActor.append { [self] in
       isScheduled.store(false, ordering: .releasing)
       await act()
     }

@@ -52,7 +52,7 @@ final class EffectPool: Sendable {
   ///   - effect: The effect.
   @usableFromInline
   func run(
-    in scope: EffectScope?,
+    in scope: Scope?,
     priority: TaskPriority? = nil,
     _ effect: @escaping @concurrent @Sendable () async -> Void
   ) {
@@ -64,7 +64,7 @@ final class EffectPool: Sendable {
   func run(
     id: AnyID,
     cancelsInFlight: Bool,
-    in scope: EffectScope?,
+    in scope: Scope?,
     priority: TaskPriority?,
     _ effect: @escaping @concurrent @Sendable () async -> Void
   ) {
@@ -92,7 +92,7 @@ final class EffectPool: Sendable {
 
   private func start(
     _ number: Int,
-    in scope: EffectScope?,
+    in scope: Scope?,
     priority: TaskPriority?,
     _ effect: @escaping @concurrent @Sendable () async -> Void
   ) {

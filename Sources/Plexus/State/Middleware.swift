@@ -74,10 +74,10 @@ public struct Middleware<State: Sendable, Action: Sendable>: Sendable {
   /// - ``cancel(id:)``
   public struct Context: Sendable {
     @usableFromInline let engine: StoreEngine<State, Action>
-    @usableFromInline let scope: EffectScope?
+    @usableFromInline let scope: EffectPool.Scope?
 
     @inlinable
-    init(engine: StoreEngine<State, Action>, scope: EffectScope?) {
+    init(engine: StoreEngine<State, Action>, scope: EffectPool.Scope?) {
       self.engine = engine
       self.scope = scope
     }

@@ -43,11 +43,10 @@ struct SelectorTable<State: Sendable> {
       evaluations.removeAll { $0 == nil }
       for block in blocks.indices { blocks[block] = nil }
     } else {
-      // Gaps at the end are closed at once.
-      evaluations.removeLast(evaluations.count - index.slotCount)
+      // Gaps at the end are closed at once: one by one, since there is rarely more than one.
+      while evaluations.count > index.slotCount { evaluations.removeLast() }
     }
-    let capacity = Block.capacity
-    blocks.removeLast(blocks.count - (evaluations.count + capacity - 1) / capacity)
+    while (blocks.count - 1) * Block.capacity >= evaluations.count { blocks.removeLast() }
   }
 
   /// Discards the block that a selector belongs to.

@@ -7,7 +7,7 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
 
   @usableFromInline
   enum Item: Sendable {
-    case action(Action, EffectScope?)
+    case action(Action, EffectPool.Scope?)
     case job(Job)
     /// Removes a subscriber to changes.
     case removal(ChangeSubscriptions.ID)
@@ -79,14 +79,14 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
   ///   - action: The action.
   ///   - scope: The action that it is part of, which counts it already.
   @inlinable
-  func dispatch(_ action: Action, in scope: EffectScope?) {
+  func dispatch(_ action: Action, in scope: EffectPool.Scope?) {
     if !queue.add(.action(action, scope), handOver: handOver, perform) { scope?.leave() }
   }
 
   /// Dispatches an action and waits until it, its effects, and the actions that these dispatch have ended.
   @usableFromInline
   func dispatchAndWait(_ action: Action) async {
-    let scope = EffectScope()
+    let scope = EffectPool.Scope()
     dispatch(action, in: scope)
     await scope.wait()
   }

@@ -8,7 +8,7 @@ extension FiringCore {
 
     var deliveries: [Delivery<Value>] = []
     /// The runs that have ended or been cancelled.
-    var endedRuns: [ActionQueueState<Value, ActionRun>.Run] = []
+    var endedRuns: [ActionRun.Queue<Value, ActionRun>.Run] = []
     var cancelledTasks: [Task<Void, Never>] = []
     var startedTimer: Timer?
     var startedRunner: Runner?

@@ -26,7 +26,7 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
     var revision = 0
     /// The timer for the pending firing.
     var timer: Timer?
-    var actions = ActionQueueState<Value, ActionRun>()
+    var actions = ActionRun.Queue<Value, ActionRun>()
     var action: Action?
     var runner: Runner?
     var isReleased = false

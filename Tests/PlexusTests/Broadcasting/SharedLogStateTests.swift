@@ -5,9 +5,9 @@ import Testing
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Shared log state` {
   @Test func `a run holds its elements by their numbers and says where it ends`() {
-    let run = LogRun<Int>(start: 100)
+    let run = LogLink.Run<Int>(start: 100)
     #expect(run.end == 100)
-    #expect(run.limit == 100 + LogRun<Int>.capacity)
+    #expect(run.limit == 100 + LogLink.Run<Int>.capacity)
     for number in 100..<run.limit {
       #expect(run.fillsUpNext == (number == run.limit - 1))
       run.append(number)
@@ -17,21 +17,21 @@ import Testing
   }
 
   @Test func `a chunk is followed by the next from its last element on`() {
-    let chunk = LogChunk<Int>(start: 0)
-    for number in 0..<LogRun<Int>.capacity - 1 {
+    let chunk = LogLink.Chunk<Int>(start: 0)
+    for number in 0..<LogLink.Run<Int>.capacity - 1 {
       #expect(chunk.append(number) == nil)
       #expect(chunk.follower == nil)
     }
-    let follower = chunk.append(LogRun<Int>.capacity - 1)
+    let follower = chunk.append(LogLink.Run<Int>.capacity - 1)
     #expect(follower != nil)
     #expect(chunk.follower === follower)
-    #expect(follower?.run.start == LogRun<Int>.capacity)
+    #expect(follower?.run.start == LogLink.Run<Int>.capacity)
     #expect(follower?.run.end == follower?.run.start)
   }
 
   @Test func `a chain of chunks is released one after the other`() {
     let census = Census()
-    var first: LogChunk<Parcel>? = LogChunk(start: 0)
+    var first: LogLink.Chunk<Parcel>? = LogLink.Chunk(start: 0)
     var tail = first
     for number in 0..<100_000 {
       if let follower = tail?.append(census.parcel(number)) { tail = follower }
@@ -44,7 +44,7 @@ import Testing
 
   @Test func `a chunk held in the middle keeps what follows, and nothing before`() {
     let census = Census()
-    var first: LogChunk<Parcel>? = LogChunk(start: 0)
+    var first: LogLink.Chunk<Parcel>? = LogLink.Chunk(start: 0)
     var tail = first
     for number in 0..<160 {
       if let follower = tail?.append(census.parcel(number)) { tail = follower }

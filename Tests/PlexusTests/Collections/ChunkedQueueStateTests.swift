@@ -17,6 +17,7 @@ import Testing
         #expect(queue.popFirst() == list.popFirst())
       }
       #expect(queue.isEmpty == list.isEmpty)
+      #expect(queue.count == list.count)
       #expect(queue.oldest == list.first)
     }
     while let expected = list.popFirst() { #expect(queue.popFirst() == expected) }
@@ -24,7 +25,7 @@ import Testing
     #expect(queue.isEmpty)
   }
 
-  @Test(arguments: [1, 511, 512, 513, 1_024, 1_025, 1_537])
+  @Test(arguments: [1, 63, 64, 65, 128, 129, 193])
   func `returns elements in order at the limits of its chunks`(count: Int) {
     var queue = ChunkedQueue<Int>()
     for number in 0..<count { queue.append(number) }
@@ -32,12 +33,41 @@ import Testing
     #expect(queue.popFirst() == nil)
   }
 
+  @Test(arguments: [0, 1, 64, 65, 128, 129], [0, 1, 64, 65])
+  func `returns chunks in order, also after single elements`(count: Int, popped: Int) {
+    var queue = ChunkedQueue<Int>()
+    for number in 0..<count { queue.append(number) }
+    var taken: [Int] = []
+    for _ in 0..<popped { if let number = queue.popFirst() { taken.append(number) } }
+    var chunk: ContiguousArray<Int> = []
+    while !queue.isEmpty {
+      chunk.removeAll(keepingCapacity: true)
+      queue.popChunk(into: &chunk)
+      #expect(1...64 ~= chunk.count)
+      taken += chunk
+      // A chunk that was taken out does not change the order of later elements.
+      if taken.last == count - 1, taken.count == count { queue.append(count) }
+    }
+    #expect(taken == Array(0..<count) + (count > popped ? [count] : []))
+  }
+
+  @Test(arguments: [0, 1, 64, 65, 193])
+  func `returns all elements in order, also after single elements`(count: Int) {
+    var queue = ChunkedQueue<Int>()
+    for number in 0..<count { queue.append(number) }
+    #expect(queue.popFirst() == (count > 0 ? 0 : nil))
+    #expect(Array(queue.popAll()) == Array((0..<count).dropFirst()))
+    #expect(queue.isEmpty)
+    queue.append(-1)
+    #expect(queue.popFirst() == -1)
+  }
+
   @Test func `keeps elements in chunks of limited size`() {
     var queue = ChunkedQueue<Int>()
     for number in 0..<100_000 { queue.append(number) }
-    #expect(queue.first.count <= 512)
-    #expect(queue.last.count <= 512)
-    #expect(queue.middle.count <= 200)
+    #expect(queue.first.count <= 64)
+    #expect(queue.last.count <= 64)
+    #expect(queue.middle.count <= 1_563)
   }
 
   @Test func `releases an element when it is removed`() {

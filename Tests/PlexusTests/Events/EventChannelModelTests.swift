@@ -31,7 +31,7 @@ import Testing
       }
     }
 
-    var state = EventChannelState<Int, Int>()
+    var state = EventChannel.Schedule<Int, Int>()
     var members: [Int] = []
     var posts: [Posted] = []
     var lastMember = 0
@@ -106,7 +106,7 @@ import Testing
       check()
     }
 
-    private mutating func take(_ step: EventChannelState<Int, Int>.Step) {
+    private mutating func take(_ step: EventChannel.Schedule<Int, Int>.Step) {
       switch step {
       case .fanOut(let post, let number, let last):
         expect(number == post + 1 && posts[post].rule == nil, "the wrong event went to all")

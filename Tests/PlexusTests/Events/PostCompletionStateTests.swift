@@ -4,8 +4,8 @@ import Testing
 @testable import Plexus
 
 @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The completion of a post` {
-  private let core = EventBusCore(clock: ContinuousClock())
-  private let completion = PostCompletion()
+  private let core = EventBus.Core(clock: ContinuousClock())
+  private let completion = EventChannel.PostCompletion()
 
   private var channel: EventChannel { core.makeChannel(of: ObjectIdentifier(Int.self), in: nil) }
 
@@ -54,7 +54,7 @@ import Testing
 
   @Test func `counts every part of many threads, and resumes the caller once`() async {
     for _ in 0..<500 {
-      let completion = PostCompletion()
+      let completion = EventChannel.PostCompletion()
       completion.fanOut(0)
       for _ in 0..<4 { completion.addPart() }
       let outcome = await withTaskGroup { group in

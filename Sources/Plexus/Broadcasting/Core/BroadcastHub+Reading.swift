@@ -53,14 +53,14 @@ extension BroadcastHub {
   func logReader(replaying replay: [Element]) -> Subscriber<Element> {
     state.withLock { state in
       let isOpen = state.register()
-      var chunk: LogChunk<Element>?
+      var chunk: LogLink.Chunk<Element>?
       if isOpen {
         state.logReaders &+= 1
         // A chunk that was left over is empty, but elements can have been sent since without the log.
-        if let tail = state.tail, LogChunk<Element>.of(tail).run.end == state.sequence {
+        if let tail = state.tail, LogLink.Chunk<Element>.of(tail).run.end == state.sequence {
           chunk = .of(tail)
         } else {
-          chunk = LogChunk(start: state.sequence)
+          chunk = LogLink.Chunk(start: state.sequence)
           state.tail = chunk
           state.tailStart = state.sequence
         }
@@ -133,7 +133,7 @@ extension BroadcastHub {
   ///   - task: Its task.
   @inlinable
   func park(_ subscriber: Subscriber<Element>, task: SuspendedTask) {
-    var retired: LogRun<Element>.Retired?
+    var retired: LogLink.Run<Element>.Retired?
     var read: ContiguousArray<Element> = []
     let isParked = state.withLock { state in
       guard !subscriber.isCancelled.load(ordering: .relaxed), !state.isFinished else {
@@ -148,7 +148,7 @@ extension BroadcastHub {
       // The last reader to park releases the elements that all have read, unless their type is trivial.
       if !_isPOD(Element.self), state.hasOnlyParkedReaders {
         if state.logReaders > 0, let tail = state.tail {
-          retired = LogChunk<Element>.of(tail).retired()
+          retired = LogLink.Chunk<Element>.of(tail).retired()
         }
         if state.windowReaders > 0, let others = state.others {
           readers(others).emptyWindow(&read)

@@ -153,7 +153,7 @@ extension BroadcastHub {
     _ delivery: inout Delivery<Element>
   ) {
     if state.logReaders > 0, let tail = state.tail {
-      if let follower = LogChunk<Element>.of(tail).append(element) {
+      if let follower = LogLink.Chunk<Element>.of(tail).append(element) {
         delivery.filled = tail
         state.tail = follower
         state.tailStart = follower.run.start
@@ -270,7 +270,7 @@ extension BroadcastHub {
   /// The objects that were taken out under the lock, to be released without it.
   private struct Garbage {
     var handlers: HandlerTable?
-    var counts: SubscriberCountHub?
+    var counts: CountHub?
     var feeders: [UInt64: SourceTask] = [:]
   }
 }

@@ -72,7 +72,11 @@ extension HandlerQueue {
       items.removeAll(keepingCapacity: true)
       // A handler that can suspend takes one element at a time: it can be removed before the next one.
       let (entries, end, isClosed) = state.withLock { state in
-        state.items.popFirst(atMost: suspends ? 1 : 64, into: &items)
+        if !suspends {
+          state.items.popChunk(into: &items)
+        } else if let item = state.items.popFirst() {
+          items.append(item)
+        }
         state.isCalling = !items.isEmpty
         return (items.isEmpty ? [] : state.entries, self.end, state.isClosed)
       }

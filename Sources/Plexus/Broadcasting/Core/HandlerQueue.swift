@@ -34,7 +34,7 @@ final class HandlerQueue: Sendable {
   }
 
   struct State {
-    var items = Ring<Item>()
+    var items = ChunkedQueue<Item>()
     /// In subscription order; handlers that were removed leave gaps for a while.
     var entries: ContiguousArray<Entry> = []
     /// The number of entries that are not gaps.
@@ -214,7 +214,7 @@ final class HandlerQueue: Sendable {
       if state.count < state.entries.count / 2 { state.entries.removeAll { $0.call == nil } }
       guard state.count == 0 else { return removal }
       removal.isLast = true
-      removal.items = state.items.popFirst(atMost: state.items.count)
+      removal.items = state.items.popAll()
       removal.parked = state.parked.take()
       if suspends { removal.task = state.task }
       // Without a task, only this call releases the handler.
@@ -314,6 +314,7 @@ final class HandlerQueue: Sendable {
   }
 
   /// Takes out the parked task, to be resumed with no lock held; without a task, leaves the work to the effects.
+  @inline(__always)
   private func wake(_ state: inout State, _ effects: inout Effects?) -> SuspendedTask? {
     if let task = state.parked.take() { return task }
     if state.stage == .isIdle { Effects.of(&effects).queues.append(self) }
@@ -324,8 +325,8 @@ final class HandlerQueue: Sendable {
   private func discardUnwanted(_ state: inout State, _ effects: inout Effects?) {
     let first = latest.load(ordering: .relaxed) - state.newest
     guard state.accepted > 0 else {
-      while state.items.count > 0, let oldest = state.items[0], oldest.sequence < first,
-        !oldest.isOffer, let item = state.items.popFirst()
+      while let oldest = state.items.oldest, oldest.sequence < first, !oldest.isOffer,
+        let item = state.items.popFirst()
       {
         Effects.of(&effects).discarded.append(item)
       }
@@ -333,7 +334,7 @@ final class HandlerQueue: Sendable {
     }
     let most = bounded(state.newest) + state.accepted
     guard state.items.count / 2 > most else { return }
-    for item in state.items.popFirst(atMost: state.items.count) {
+    for item in state.items.popAll() {
       let isWanted =
         item.sequence >= first || item.isOffer
         || state.entries.contains { $0.handler.accepted?.contains(item.sequence) == true }
@@ -354,7 +355,7 @@ final class HandlerQueue: Sendable {
   ) {
     state.withLock { state in
       floor.store(sequence, ordering: .releasing)
-      while state.items.count > 0, let oldest = state.items[0], oldest.sequence < sequence,
+      while let oldest = state.items.oldest, oldest.sequence < sequence,
         let item = state.items.popFirst()
       {
         discarded.append(item)

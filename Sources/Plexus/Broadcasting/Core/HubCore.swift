@@ -27,7 +27,7 @@ class HubCore: @unchecked Sendable {
     /// The handlers, created with the first of them.
     @usableFromInline var handlers: HandlerTable?
     /// The hub that announces the number of subscribers, created with its first subscriber.
-    @usableFromInline var counts: SubscriberCountHub?
+    @usableFromInline var counts: CountHub?
     /// The tasks that forward other sequences to the hub, by number.
     @usableFromInline var feeders: [UInt64: SourceTask] = [:]
 
@@ -57,8 +57,8 @@ class HubCore: @unchecked Sendable {
       var read = ReadElements()
       // With an empty chunk and without a window, nothing is kept that has been read.
       guard hasOnlyParkedReaders, windowReaders > 0 || tailStart != sequence else { return read }
-      if logReaders > 0 { read.log = tail?.retire() }
-      if windowReaders > 0 { read.window = others?.takeWindow() }
+      if logReaders > 0, let log = tail?.retire() { read.parts.append(log) }
+      if windowReaders > 0, let window = others?.takeWindow() { read.parts.append(window) }
       return read
     }
 
@@ -209,8 +209,10 @@ extension HubCore {
   /// The elements of a hub that every reader has read.
   @usableFromInline
   struct ReadElements: Sendable {
-    @usableFromInline var log: (any LogLink.Retired)?
-    @usableFromInline var window: (any LogLink.Retired)?
+    /// Those of the log and of the window.
+    ///
+    /// Usually there are none, and an empty array costs less than optionals of a protocol type.
+    @usableFromInline var parts: ContiguousArray<any LogLink.Retired> = []
 
     @inlinable
     init() {}
@@ -218,8 +220,7 @@ extension HubCore {
     /// Releases the elements; called once, with no lock held.
     @usableFromInline
     func release() {
-      log?.release()
-      window?.release()
+      for part in parts { part.release() }
     }
   }
 }

@@ -12,7 +12,7 @@ public import Synchronization
 /// window under the hub's lock. Every other subscriber has a buffer of its own.
 @usableFromInline
 @safe
-final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
+final class Subscriber<Element: Sendable>: HubCore.Reader, @unchecked Sendable {
   /// The storage that a subscriber reads.
   @usableFromInline
   enum Source: Sendable {
@@ -30,7 +30,7 @@ final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
     /// The next element, already consumed.
     case element(Element)
     /// A run of elements up to the given sequence number, not consumed yet.
-    case run(LogRun<Element>, end: Int)
+    case run(LogLink.Run<Element>, end: Int)
     /// No element is available yet.
     case empty
     /// The subscription has ended: no element follows.
@@ -46,7 +46,7 @@ final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
   @usableFromInline let claimed = Atomic<Bool>(false)
   /// The chunk of the log that holds the next element; `nil` when the end has been reached.
   @exclusivity(unchecked) @safe
-  @usableFromInline var chunk: LogChunk<Element>?
+  @usableFromInline var chunk: LogLink.Chunk<Element>?
   /// The replayed elements, which are read before all sent ones, newest first.
   @exclusivity(unchecked) @safe
   @usableFromInline var replay: [Element]
@@ -65,7 +65,7 @@ final class Subscriber<Element: Sendable>: Reader, @unchecked Sendable {
     hub: BroadcastHub<Element>,
     source: Source,
     position: Int,
-    chunk: LogChunk<Element>?,
+    chunk: LogLink.Chunk<Element>?,
     replay: [Element]
   ) {
     self.source = source

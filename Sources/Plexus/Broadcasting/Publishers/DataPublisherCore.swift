@@ -193,7 +193,7 @@ extension DataPublisherCore {
         return .ready(value)
       }
       if let load = state.load { return .waits(load, load.join(), isNew: false) }
-      effects.former = state.published
+      // The load keeps the state that it replaces.
       let load = PublisherLoad(id: state.published.beginLoad())
       state.load = load
       effects.delivery = hub.prepare(state.published.current)
@@ -228,7 +228,7 @@ extension DataPublisherCore {
 
   @inlinable
   func finish(_ load: PublisherLoad, with result: Result<Value, any Error>) {
-    load.end()
+    load.noteOutcome()
     let now = now
     var effects = Effects()
     state.withLock { state in

@@ -129,7 +129,7 @@ extension PagedPublisherCore {
   }
 
   private func finish(_ load: PublisherLoad, with result: Result<Page<Item, Cursor>, any Error>) {
-    load.end()
+    load.noteOutcome()
     perform { state, effects in
       guard state.published.finishLoad(load.id, with: result) else { return }
       state.load = nil

@@ -85,12 +85,12 @@ final class PublisherLoad: Flight, @unchecked Sendable {
     return PublisherLoad.Departure(departure: departure, flight: self)
   }
 
-  /// Passes the outcome to every caller; called with no lock held, after ``Flight/end()``.
+  /// Ends the load, and passes the outcome to every caller; called with no lock held, after ``Flight/noteOutcome()``.
   @inlinable
   func finish<Value: Sendable>(_ result: Result<Value, any Error>) {
     switch result {
-    case .success(let value): finish(ValueOutcome(value))
-    case .failure(let error): finish(Outcome(.failure, error: error))
+    case .success(let value): end(with: ValueOutcome(value))
+    case .failure(let error): end(with: Outcome(.failure, error: error))
     }
   }
 }

@@ -123,7 +123,7 @@ extension EventBus {
   }
 }
 
-extension EventBusCore {
+extension EventBus.Core {
   /// Posts an event that came over a link.
   ///
   /// - Parameters:

@@ -1,4 +1,4 @@
-extension EventBusCore {
+extension EventBus.Core {
   /// Posts an event.
   ///
   /// - Parameters:
@@ -30,9 +30,9 @@ extension EventBusCore {
     // The wait is recorded for the channel that receives the event, even if subscribers change
     // concurrently.
     while let channel = channel(of: type, persistence, in: scope) {
-      let completion = PostCompletion()
+      let completion = EventChannel.PostCompletion()
       // Recorded before the post, so that a request by a handler is detected as recursive.
-      let wait = waiting.map { ($0, PostCompletion.Node(completion, in: channel)) }
+      let wait = waiting.map { ($0, EventChannel.PostCompletion.Node(completion, in: channel)) }
       if let (node, post) = wait, WaitGraph.wait(node, for: post) != nil {
         guard case .isDone(let isKept) = channel.post(box, persistence, completion: nil) else {
           continue

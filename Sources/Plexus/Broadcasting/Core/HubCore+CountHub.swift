@@ -2,26 +2,28 @@
 
 internal import Synchronization
 
-/// Announces the number of subscribers of a hub.
-@usableFromInline
-final class SubscriberCountHub: @unchecked Sendable {
-  /// The hub that publishes the numbers.
-  let hub = BroadcastHub<Int>()
-  /// The parked tasks that can read now, to be resumed without the lock.
-  private var woken: ContiguousArray<Waiter.ParkedTask> = []
-
-  init() {}
-
-  /// Publishes a new number; called under the lock of the counted hub.
+extension HubCore {
+  /// Announces the number of subscribers of a hub.
   @usableFromInline
-  func record(_ count: Int) {
-    if let delivery = hub.prepare(count) { woken += delivery.woken }
-  }
+  final class CountHub: @unchecked Sendable {
+    /// The hub that publishes the numbers.
+    let hub = BroadcastHub<Int>()
+    /// The parked tasks that can read now, to be resumed without the lock.
+    private var woken: ContiguousArray<Waiter.ParkedTask> = []
 
-  /// Removes and returns the tasks to resume; called under the lock of the counted hub.
-  func takeWoken() -> ContiguousArray<Waiter.ParkedTask> {
-    defer { woken = [] }
-    return woken
+    init() {}
+
+    /// Publishes a new number; called under the lock of the counted hub.
+    @usableFromInline
+    func record(_ count: Int) {
+      if let delivery = hub.prepare(count) { woken += delivery.woken }
+    }
+
+    /// Removes and returns the tasks to resume; called under the lock of the counted hub.
+    func takeWoken() -> ContiguousArray<Waiter.ParkedTask> {
+      defer { woken = [] }
+      return woken
+    }
   }
 }
 
@@ -39,7 +41,7 @@ extension HubCore {
   /// - Returns: A subscription that begins with the current number and misses no later one.
   final func countSubscription(bufferingPolicy: BufferingPolicy<Int>) -> Subscription<Int> {
     state.withLock { state in
-      let feed = state.counts ?? SubscriberCountHub()
+      let feed = state.counts ?? HubCore.CountHub()
       if state.counts == nil {
         // A new hub has no parked readers: there is nothing to resume.
         if state.isFinished { feed.hub.finish() }

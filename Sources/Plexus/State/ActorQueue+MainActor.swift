@@ -2,9 +2,9 @@
 internal import Dispatch
 #endif
 
-/// The calls that wait for the next turn of the main actor, in one queue for the whole process.
-enum MainActorTurns {
-  static let shared: ActorQueue = {
+extension ActorQueue {
+  /// The calls that wait for the next turn of the main actor, in one queue for the whole process.
+  static let ofMainActor: ActorQueue = {
     let queue = ActorQueue(isolation: MainActor.shared)
     queue.start()
     return queue
