@@ -73,7 +73,7 @@ actor GroupReader {
     self.retryAfter = retryAfter
     self.pace = pace ?? min(retryAfter / 4, .seconds(1))
     id = events.makeReaderID()
-    consumer = "\(events.node).\(id)"
+    consumer = events.consumer(of: id)
     newest = events.recall(.group(group), of: names.stream)
     events.add(bell, for: names.stream, id)
     events.add(bell, for: names.released(by: group), id)

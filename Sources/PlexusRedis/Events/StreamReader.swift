@@ -109,7 +109,7 @@ actor StreamReader {
     ahead.note(messages: entries.count, bytes: entries.reduce(0) { $0 + $1.size })
     deliver(entries, after: position, isTrimmed: isTrimmed)
     guard isFull, let latest else { return }
-    // It does not run on the actor of the reader, which hands out messages meanwhile.
+    // It does not run on the actor of the reader, which delivers messages meanwhile.
     let task = Task.detached { [events, names, count = ahead.count] in
       try await events.range(names.stream, from: "(\(latest)", to: "+", count: count)
     }
