@@ -571,10 +571,14 @@ public protocol EventLink : AnyObject, Sendable {
 
     func acknowledge(_ position: Plexus.LinkPosition, of topic: String, group: String) async throws
 
+    func acknowledge(_ position: Plexus.LinkPosition, of topic: String, group: String, onFailure: @escaping @Sendable (any Error) -> Void) async
+
     func reject(_ position: Plexus.LinkPosition, of topic: String, group: String, because reason: String) async throws
 }
 
 extension EventLink {
+
+    public func acknowledge(_ position: Plexus.LinkPosition, of topic: String, group: String, onFailure: @escaping @Sendable (any Error) -> Void) async
 
     public func deadLetterTopic(of topic: String, group: String) -> String
 }

@@ -9,15 +9,28 @@ final class ConnectionLoop: Sendable {
     let index: Int
   }
 
+  /// The action when all commands of a caller are answered.
+  fileprivate enum Listener: Sendable {
+    case task(CheckedContinuation<Void, Never>)
+    case handler(@Sendable () -> Void)
+
+    func notify() {
+      switch self {
+      case .task(let continuation): continuation.resume()
+      case .handler(let handler): handler()
+      }
+    }
+  }
+
   /// The commands of a caller, which are sent together.
-  private struct Batch: Sendable {
+  fileprivate struct Batch: Sendable {
     let commands: [RedisCommand]
-    var continuation: CheckedContinuation<Void, Never>?
+    var listener: Listener?
     /// The numbers of the commands, once they have some.
     var numbers: [Int] = []
     var isCancelled = false
     private(set) var results: [Result<RESPValue, any Error>?]
-    private var openCount: Int
+    private(set) var openCount: Int
 
     init(_ commands: [RedisCommand]) {
       self.commands = commands
@@ -35,14 +48,11 @@ final class ConnectionLoop: Sendable {
 
     /// Notes the result of a command.
     ///
-    /// - Returns: The caller, if it was the last one.
-    mutating func note(
-      _ result: Result<RESPValue, any Error>,
-      at index: Int
-    ) -> CheckedContinuation<Void, Never>? {
+    /// - Returns: The listener, if it was the last one.
+    mutating func note(_ result: Result<RESPValue, any Error>, at index: Int) -> Listener? {
       results[index] = result
       openCount -= 1
-      return openCount == 0 ? continuation.take() : nil
+      return openCount == 0 ? listener.take() : nil
     }
   }
 
@@ -120,8 +130,8 @@ extension ConnectionLoop {
     let batch = Locked(Batch(commands))
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        batch.withLock { $0.continuation = continuation }
-        let numbers = add(commands, of: batch)
+        batch.withLock { $0.listener = .task(continuation) }
+        let (numbers, _) = add(commands, of: batch)
         if batch.withLock({ $0.take(numbers) }) { leave(numbers) }
       }
     } onCancel: {
@@ -134,13 +144,46 @@ extension ConnectionLoop {
     return batch.withLock { $0.results }.map { $0 ?? .failure(CancellationError()) }
   }
 
+  /// A command that was sent without waiting for its reply.
+  struct Posted: Sendable {
+    fileprivate let batch: Locked<Batch>
+    /// Whether the system has all of its bytes: the server gets them although this process ends.
+    let isWritten: Bool
+
+    /// Calls a handler with the result, on this thread or on that of the connection.
+    ///
+    /// The handler must not block.
+    ///
+    /// - Parameter handler: The handler, of which a command has one.
+    func onResult(_ handler: @escaping @Sendable (Result<RESPValue, any Error>) -> Void) {
+      let listener = Listener.handler { [batch] in
+        handler(batch.withLock { $0.results[0] } ?? .failure(CancellationError()))
+      }
+      let isAnswered = batch.withLock { content in
+        if content.openCount > 0 { content.listener = listener }
+        return content.openCount == 0
+      }
+      if isAnswered { listener.notify() }
+    }
+  }
+
+  /// Sends a command without waiting for its reply.
+  func post(_ command: RedisCommand) -> Posted {
+    let batch = Locked(Batch([command]))
+    return Posted(batch: batch, isWritten: add([command], of: batch).isWritten)
+  }
+
   /// Queues commands with one deadline, and writes them if no other thread does.
   ///
   /// - Parameters:
   ///   - commands: The commands.
   ///   - batch: Their batch.
-  /// - Returns: The numbers of the commands that were not refused; the batch has the errors of the others.
-  private func add(_ commands: [RedisCommand], of batch: Locked<Batch>) -> [Int] {
+  /// - Returns: The numbers of the commands that were not refused, the batch having the errors of the others, and whether
+  ///   the system has the bytes of all commands.
+  private func add(
+    _ commands: [RedisCommand],
+    of batch: Locked<Batch>
+  ) -> (numbers: [Int], isWritten: Bool) {
     let deadline = Nanoseconds.now + commandTimeout
     var numbers: [Int] = []
     numbers.reserveCapacity(commands.count)
@@ -164,9 +207,10 @@ extension ConnectionLoop {
       return (state.socket, state.isIdle)
     }
     if wasIdle { wake.wake() }
-    if let own, let socket { write(own, to: socket) }
+    var isWritten = false
+    if let own, let socket { isWritten = write(own, to: socket) }
     for (wait, error) in refused { end([wait], with: [.failure(error)]) }
-    return numbers
+    return (numbers, isWritten)
   }
 
   private func leave(_ numbers: [Int]) {
@@ -183,20 +227,23 @@ extension ConnectionLoop {
         continue
       }
       // The replies to commands that were sent together mostly come together.
-      let caller = batch.withLock { content in
-        var caller: CheckedContinuation<Void, Never>?
+      let listener = batch.withLock { content in
+        var listener: Listener?
         while index < waits.count, let wait = waits[index], wait.batch === batch {
-          caller = content.note(results[index], at: wait.index) ?? caller
+          listener = content.note(results[index], at: wait.index) ?? listener
           index += 1
         }
-        return caller
+        return listener
       }
-      caller?.resume()
+      listener?.notify()
     }
   }
 
   /// Writes bytes, and those of commands that are queued meanwhile; after some of these the thread takes over.
-  private func write(_ turn: PipelineState<Wait>.Turn, to socket: RedisSocket) {
+  ///
+  /// - Returns: Whether the system has the bytes of the turn.
+  @discardableResult
+  private func write(_ turn: PipelineState<Wait>.Turn, to socket: RedisSocket) -> Bool {
     var next: PipelineState<Wait>.Turn? = turn
     var turns = 0
     while let turn = next {
@@ -206,16 +253,22 @@ extension ConnectionLoop {
         case .bytes(let count):
           sent += count
         case .wouldBlock:
-          return postpone(turn, sent)
+          postpone(turn, sent)
+          return turns > 0
         case .ended:
           // The thread detects the failure, and resumes the callers.
-          return socket.shutDown()
+          socket.shutDown()
+          return turns > 0
         }
       }
       turns += 1
-      guard turns < 8 else { return postpone(turn, sent) }
+      guard turns < 8 else {
+        postpone(turn, sent)
+        return true
+      }
       next = state.withLock { $0.pipeline.written(turn) }
     }
+    return true
   }
 
   private func postpone(_ turn: PipelineState<Wait>.Turn, _ sent: Int) {

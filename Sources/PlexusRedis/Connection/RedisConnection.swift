@@ -76,6 +76,11 @@ final class RedisConnection: Sendable {
     await loop.send(commands)
   }
 
+  /// Sends a command without waiting for its reply.
+  func post(_ command: RedisCommand) -> ConnectionLoop.Posted {
+    loop.post(command)
+  }
+
   /// The commands without a reply, and the bytes that wait to be sent.
   var load: (commands: Int, bytes: Int) { loop.load }
 

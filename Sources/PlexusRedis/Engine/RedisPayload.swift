@@ -29,7 +29,9 @@ struct RedisPayload<Value: Codable & Sendable>: Codable, Sendable {
   }
 }
 
-/// The terms under which a value may be used; only what an entry has is written.
+/// The terms under which a value may be used.
+///
+/// Absent terms are not written.
 struct RedisPayloadTerms: Hashable, Codable, Sendable {
   var validator: String?
   var timeToLive: Duration?

@@ -53,7 +53,7 @@ final class RedisEvents: EventLink {
   }
 
   /// The message in progress of a reader of a group.
-  private struct Hand: Sendable {
+  struct Hand: Sendable {
     let stream: String
     let group: String
     let position: LinkPosition
@@ -104,6 +104,8 @@ final class RedisEvents: EventLink {
   /// Held while a connection is made.
   private let making = Locked(())
   private let state = Locked(State())
+  /// The acknowledgements that the engine has not confirmed.
+  let acknowledgements = Locked(AcknowledgementState())
 
   /// - Parameters:
   ///   - settings: The settings of the engine's connections.
@@ -128,7 +130,7 @@ final class RedisEvents: EventLink {
   /// The connection, which is begun by the first call.
   ///
   /// - Throws: An error if the link was closed, or the process has no thread or file descriptor left.
-  private func connection() throws -> RedisConnection {
+  func connection() throws -> RedisConnection {
     let (known, isClosed) = state.withLock { ($0.connection, $0.isClosed) }
     // Readers use it until they have released their messages.
     if let known { return known }
@@ -160,7 +162,8 @@ final class RedisEvents: EventLink {
 
   /// The state and the load of the link.
   var status: (connection: EngineStatus.Connection, unconfirmed: Int, unacknowledged: Int) {
-    let held = state.withLock { $0.held.values.reduce(0, +) }
+    let held =
+      state.withLock { $0.held.values.reduce(0, +) } + acknowledgements.withLock { $0.count }
     let (unconfirmed, waiting) = outbox.withLock { ($0.count, $0.bytes) }
     let load = load
     let connection = EngineStatus.Connection(
@@ -274,12 +277,9 @@ final class RedisEvents: EventLink {
     of topic: String,
     group: String
   ) async throws {
-    let stream = TopicNames(topic).stream
-    let hand = hand(at: position, of: stream, group)
-    let arguments: [RedisCommand.Argument] = [
-      .text(group), .text("\(position)"), .data(hand?.value.identity ?? []),
-    ]
-    _ = try await retrying { try await run(TopicScripts.acknowledge, [stream], arguments) }
+    let hand = hand(at: position, of: TopicNames(topic).stream, group)
+    let call = acknowledgement(of: position, in: topic, group, hand)
+    try await acknowledge(call)
     settle(hand)
   }
 
@@ -305,7 +305,7 @@ final class RedisEvents: EventLink {
   }
 
   /// Returns a message in progress and its reader.
-  private func hand(
+  func hand(
     at position: LinkPosition,
     of stream: String,
     _ group: String
@@ -317,7 +317,7 @@ final class RedisEvents: EventLink {
     }
   }
 
-  private func settle(_ hand: (key: UInt64, value: Hand)?) {
+  func settle(_ hand: (key: UInt64, value: Hand)?) {
     guard let (id, settled) = hand else { return }
     state.withLock { state in
       if state.hands[id]?.position == settled.position { state.hands[id]?.isSettled = true }

@@ -63,6 +63,13 @@ final class RedisScript: Sendable {
     return results
   }
 
+  /// Sends one call without waiting for its result.
+  ///
+  /// - Returns: `nil` if the digest of the script is not known yet.
+  func post(_ call: Call, on connection: RedisConnection) -> ConnectionLoop.Posted? {
+    digest.withLock { $0 }.map { connection.post(call.command("EVALSHA", $0)) }
+  }
+
   private func digest(on connection: RedisConnection) async throws -> String {
     if let known = digest.withLock({ $0 }) { return known }
     let reply = try await connection.send(RedisCommand("SCRIPT", ["LOAD", .text(source)]))

@@ -27,6 +27,29 @@ struct `Processes that share events over a Redis server` {
     await heir.answers("handled 1")
   }
 
+  @Test(arguments: [1, 7, 40, 99])
+  func `D14: of the events that a killed process has handled, at most one is handled again`(
+    count: Int
+  ) async throws {
+    let server = try RedisServer()
+    let (doomed, heir) = (try await NodeProcess(server), try await NodeProcess(server))
+    for number in 0..<200 {
+      #expect(try await heir.ask("publish \(number)") == "published \(number)")
+    }
+    try doomed.send("join 500")
+    await doomed.answers("handled \(count)")
+    doomed.die()
+    await doomed.answers("ended")
+    try heir.send("join 500")
+    // Events of a killed process are taken over in order: the last one comes after all that are handled again.
+    func handled(_ process: NodeProcess) -> Set<String> {
+      Set(process.allAnswers.filter { $0.hasPrefix("handled") })
+    }
+    let missing = (0..<200).map { "handled \($0)" }.filter { !handled(doomed).contains($0) }
+    for answer in missing { await heir.answers(answer) }
+    #expect(handled(doomed).intersection(handled(heir)).count <= 1)
+  }
+
   @Test func `D14: what was published before the first process of a group is handled`() async throws
   {
     let server = try RedisServer()

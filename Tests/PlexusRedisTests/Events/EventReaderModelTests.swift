@@ -283,6 +283,76 @@ struct `The readers of events` {
     await link.close()
   }
 
+  // MARK: - Acknowledgements
+
+  private let failures = Log<String>()
+
+  /// Acknowledges a message that was handled.
+  private func acknowledge(
+    _ position: LinkPosition,
+    as identity: String,
+    _ link: RedisEvents
+  ) async {
+    let stream = TopicNames("topic").stream
+    link.hand(position, identity: Array(identity.utf8), of: stream, "group", by: 7)
+    await link.acknowledge(position, of: "topic", group: "group") { [failures] error in
+      failures.append("\(error)")
+    }
+  }
+
+  @Test func `D14: acknowledgements are not waited for, up to a limit`() async throws {
+    let proxy = try RedisProxy(server)
+    let link = link(at: proxy.address)
+    var positions: [LinkPosition] = []
+    for number in 0..<(AcknowledgementState.limit + 2) {
+      positions.append(try await link.publish(message("\(number)"), to: "topic"))
+    }
+    await acknowledge(positions[0], as: "0", link)
+    proxy.stall()
+    for number in 1...AcknowledgementState.limit {
+      await acknowledge(positions[number], as: "\(number)", link)
+    }
+    #expect(link.acknowledgements.withLock { $0.count } == AcknowledgementState.limit)
+    #expect(link.status.unacknowledged == AcknowledgementState.limit)
+    let last = Task { [positions] in
+      await acknowledge(positions[positions.count - 1], as: "\(positions.count - 1)", link)
+    }
+    proxy.resume()
+    await last.value
+    // The replies come in order.
+    #expect(link.acknowledgements.withLock { $0.count } == 0)
+    #expect(failures.entries == [])
+    await link.close()
+  }
+
+  @Test
+  func `D14: an event is given back if its acknowledgement fails after its handler has ended`()
+    async throws
+  {
+    let link = link()
+    let stream = RedisCommand.Argument.text(TopicNames("topic").stream)
+    var positions: [LinkPosition] = []
+    for number in 0..<3 {
+      positions.append(try await link.publish(message("\(number)"), to: "topic"))
+    }
+    _ = try await link.send(RedisCommand("XGROUP", ["CREATE", stream, "group", "0"]))
+    let consumer = RedisCommand.Argument.text(link.consumer(of: 7))
+    let reading: [RedisCommand.Argument] = ["GROUP", "group", consumer, "STREAMS", stream, ">"]
+    _ = try await link.send(RedisCommand("XREADGROUP", reading))
+    await acknowledge(positions[0], as: "0", link)
+    // The server has another message at the position than the one that was handled.
+    await acknowledge(positions[1], as: "another", link)
+    #expect(await failures.first(1).first?.contains("SUPERSEDED") == true)
+    await acknowledge(positions[2], as: "2", link)
+    let pending = try await link.send(
+      RedisCommand("XPENDING", [stream, "group", "-", "+", 9])
+    )
+    let owners = pending.elements?.compactMap { $0.elements?.prefix(2).compactMap(\.text) }
+    #expect(owners == [["\(positions[1])", "released"]])
+    #expect(failures.count == 1)
+    await link.close()
+  }
+
   @Test(arguments: [LinkMode.everyNode(from: .start), .oneNode(group: "group")])
   func `an event that is larger than a reply is reported, and harms no later one`(
     mode: LinkMode

@@ -40,6 +40,7 @@ final class NodeProcess: Sendable {
       let data = handle.availableData
       guard !data.isEmpty else {
         handle.readabilityHandler = nil
+        answers.append("ended")
         return
       }
       let lines = rest.withLock { rest -> [String] in

@@ -57,6 +57,25 @@ public protocol EventLink: AnyObject, Sendable {
   /// - Throws: An error if the engine did not confirm the call; the message can then be delivered again.
   func acknowledge(_ position: LinkPosition, of topic: String, group: String) async throws
 
+  /// Marks a message as handled by a group, without waiting for the engine if the link can do that.
+  ///
+  /// The next message is handled when the call returns. A link may return before the engine has confirmed the call if
+  /// the engine receives it although this process ends, and for a bounded number of messages at a time: if the
+  /// connection breaks, the engine delivers them again. The default implementation waits for the confirmation.
+  ///
+  /// - Parameters:
+  ///   - position: The position of the message.
+  ///   - topic: The topic.
+  ///   - group: The group.
+  ///   - onFailure: Called with the error if the engine did not confirm the call, possibly after it has returned. The
+  ///     message can then be delivered again.
+  func acknowledge(
+    _ position: LinkPosition,
+    of topic: String,
+    group: String,
+    onFailure: @escaping @Sendable (any Error) -> Void
+  ) async
+
   /// Moves a message to the dead letters of a group and acknowledges it, in one step.
   ///
   /// - Parameters:
@@ -74,6 +93,26 @@ public protocol EventLink: AnyObject, Sendable {
 }
 
 extension EventLink {
+  /// Marks a message as handled by a group, and waits for the engine to confirm it.
+  ///
+  /// - Parameters:
+  ///   - position: The position of the message.
+  ///   - topic: The topic.
+  ///   - group: The group.
+  ///   - onFailure: Called with the error if the engine did not confirm the call.
+  public func acknowledge(
+    _ position: LinkPosition,
+    of topic: String,
+    group: String,
+    onFailure: @escaping @Sendable (any Error) -> Void
+  ) async {
+    do {
+      try await acknowledge(position, of: topic, group: group)
+    } catch {
+      onFailure(error)
+    }
+  }
+
   /// Returns the topic with the messages that a group could not handle.
   ///
   /// ```swift

@@ -149,9 +149,7 @@ extension LinkConnection.Parts {
 
   private func acknowledge(_ message: LinkMessage, at position: LinkPosition) async {
     guard let group = mode.group else { return }
-    do {
-      try await link.acknowledge(position, of: topic, group: group)
-    } catch {
+    await link.acknowledge(position, of: topic, group: group) { [report] error in
       report(.unconfirmed(message, at: position, error))
     }
   }

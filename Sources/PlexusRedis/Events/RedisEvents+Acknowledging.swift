@@ -1,0 +1,114 @@
+internal import Plexus
+internal import PlexusSupport
+
+// A node that waited for the confirmation of each event would handle one event in each round trip. The acknowledgement is
+// therefore only given to the system before the next event is handled: it comes before anything that the process sends
+// later, and reaches the server although the process ends. Of a process that has ended, the first event without an
+// acknowledgement is the one that was in its handler.
+
+extension RedisEvents {
+  func acknowledge(
+    _ position: LinkPosition,
+    of topic: String,
+    group: String,
+    onFailure: @escaping @Sendable (any Error) -> Void
+  ) async {
+    let hand = hand(at: position, of: TopicNames(topic).stream, group)
+    let call = acknowledgement(of: position, in: topic, group, hand)
+    let deadline = Nanoseconds.now + Nanoseconds(timeout)
+    guard let hand, let posted = post(call) else {
+      let current = generation
+      do {
+        try await acknowledge(call, until: deadline)
+        settle(hand)
+        if current == generation { acknowledgements.withLock { $0.confirm(over: current) } }
+      } catch {
+        onFailure(error)
+      }
+      return
+    }
+    guard posted.isWritten else {
+      let result = await withCheckedContinuation { waiting in
+        posted.onResult { waiting.resume(returning: $0) }
+      }
+      do {
+        try await confirm(result, call, until: deadline)
+        settle(hand)
+      } catch {
+        onFailure(error)
+      }
+      return
+    }
+    settle(hand)
+    posted.onResult { [self] result in
+      guard case .failure = result else { return acknowledgements.withLock { $0.end() } }
+      Task.detached { [self] in
+        do {
+          try await confirm(result, call, until: deadline)
+        } catch {
+          // The reader has not kept it back, because it counted as acknowledged.
+          await postpone(position, hand)
+          onFailure(error)
+        }
+      }
+    }
+  }
+
+  /// Sends an acknowledgement that is not waited for, if it may be sent in this way.
+  private func post(_ call: RedisScript.Call) -> ConnectionLoop.Posted? {
+    let current = generation
+    guard acknowledgements.withLock({ $0.begin(over: current) }) else { return nil }
+    if let posted = (try? connection()).flatMap({ TopicScripts.acknowledge.post(call, on: $0) }) {
+      return posted
+    }
+    acknowledgements.withLock { $0.end() }
+    return nil
+  }
+
+  /// Sends an acknowledgement again if its result is a failure, and time is left.
+  private func confirm(
+    _ result: Result<RESPValue, any Error>,
+    _ call: RedisScript.Call,
+    until deadline: Nanoseconds
+  ) async throws {
+    do {
+      _ = try result.get()
+      acknowledgements.withLock { $0.end() }
+    } catch {
+      acknowledgements.withLock { $0.fail() }
+      defer { acknowledgements.withLock { $0.endFailed() } }
+      guard .now < deadline else { throw error }
+      try await acknowledge(call, until: deadline)
+    }
+  }
+
+  /// Gives a message back for its next attempt.
+  private func postpone(_ position: LinkPosition, _ hand: (key: UInt64, value: Hand)) async {
+    // Without an answer, the message is taken over when its time is over.
+    _ = try? await run(
+      TopicScripts.postpone,
+      [hand.value.stream],
+      [.text(hand.value.group), .text(consumer(of: hand.key)), .text("\(position)")]
+    )
+  }
+
+  /// Sends an acknowledgement until the engine has confirmed it, or its time is over.
+  func acknowledge(_ call: RedisScript.Call, until deadline: Nanoseconds? = nil) async throws {
+    _ = try await retrying(until: deadline) {
+      try await run(TopicScripts.acknowledge, call.keys, call.arguments)
+    }
+  }
+
+  /// Returns the input of ``TopicScripts/acknowledge``.
+  func acknowledgement(
+    of position: LinkPosition,
+    in topic: String,
+    _ group: String,
+    _ hand: (key: UInt64, value: Hand)?
+  ) -> RedisScript.Call {
+    RedisScript.Call(
+      keys: [TopicNames(topic).stream],
+      arguments: [.text(group), .text("\(position)"), .data(hand?.value.identity ?? [])]
+    )
+  }
+}
