@@ -28,6 +28,8 @@ public struct EngineStatus : Hashable, Sendable {
     public let unconfirmedEvents: Int
 
     public let unacknowledgedEvents: Int
+
+    public let unannouncedEvents: Int
 }
 
 public enum RedisAddress : Sendable, Hashable {

@@ -1,7 +1,7 @@
 /// A value that any thread can read and set, and that publishes its changes.
 ///
-/// A new subscriber receives the current value first, and then every new one. By default, a slow subscriber skips to
-/// the newest value. Other libraries call this a `CurrentValueSubject`, a `StateFlow` or a `watch` channel.
+/// A new subscriber receives the current value first, and then every new one. By default, a slow stream skips to
+/// the newest value, and a handler is called for every value. Other libraries call this a `CurrentValueSubject`, a `StateFlow` or a `watch` channel.
 ///
 /// ```swift
 /// let volume = CurrentValue(3)

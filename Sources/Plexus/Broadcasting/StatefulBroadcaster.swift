@@ -9,7 +9,7 @@
 /// print(stateful.current)  // Prints "3"
 /// ```
 ///
-/// By default, a slow subscriber skips to the newest state: ``Broadcaster/subscribe()`` buffers one element.
+/// By default, a slow stream skips to the newest state, and a handler is called for every state: ``Broadcaster/subscribe()`` buffers one element.
 ///
 /// ## Topics
 ///

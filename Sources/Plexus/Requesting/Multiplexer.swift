@@ -16,7 +16,8 @@
 /// ## Fetching
 ///
 /// The closure runs in its own task, outside any actor, at the highest priority of its callers. It inherits task-local
-/// values only if the policy sets ``CachePolicy/inheritsTaskLocals``. A request during the fetch joins it.
+/// values only if the policy sets ``CachePolicy/inheritsTaskLocals``. A request during the fetch joins it. A fetch can take
+/// as long as it needs, unless the policy sets ``CachePolicy/fetchTimeout``.
 ///
 /// ## Failures
 ///
@@ -38,9 +39,9 @@
 ///
 /// ## Subscribing
 ///
-/// A subscriber receives the current loading state first, and then every change. By default, a slow subscriber skips to
-/// the newest state. Subscribing does not fetch, except for a live subscription: see
-/// ``subscribe(refetching:bufferingPolicy:)``.
+/// A subscriber receives the current loading state first, and then every change. By default, a slow stream skips to
+/// the newest state, and a handler is called for every state. Subscribing does not fetch, except for a live
+/// subscription: see ``subscribe(refetching:bufferingPolicy:)``.
 ///
 /// ## Release
 ///

@@ -16,9 +16,13 @@
 /// ## Subscribing
 ///
 /// A subscriber of a key receives the current loading state of its value first, and then every change. By default, a
-/// slow subscriber skips to the newest state. Subscribing does not fetch, except for a live subscription: see
+/// slow stream skips to the newest state, and a handler is called for every state. Subscribing does not fetch, except for a live subscription: see
 /// ``Entry/subscribe(refetching:bufferingPolicy:)``. The failed state of a key that has neither a value nor subscribers
 /// is not kept indefinitely: it eventually becomes `.unknown`.
+///
+/// ## Memory
+///
+/// Without a ``CacheCapacity``, every value stays in memory until it is cleared, even after its time to live.
 ///
 /// ## Keys
 ///

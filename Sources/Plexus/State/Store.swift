@@ -35,7 +35,8 @@
 /// ## States and changes
 ///
 /// ``subscribe(bufferingPolicy:)`` delivers the current state, and then the state after every action that reached the
-/// reducer, even if it is unchanged. By default, a slow subscriber skips to the newest state.
+/// reducer, even if it is unchanged. By default, a slow stream skips to the newest state, and a
+/// handler is called for every state.
 /// ``changes(of:bufferingPolicy:)-(KeyPath<State,V>Sendable,_)`` delivers only changes of a part of the state, each
 /// with the exact previous value.
 ///

@@ -29,8 +29,8 @@
 ///
 /// Elements are sent first: when an action begins, its element is in the buffer of every subscriber. Runs of the
 /// action never overlap, even if one takes longer than the interval: any number of firings during a run
-/// cause one further run after it. The action runs in a separate task, outside any actor. It cannot throw, and must
-/// handle its errors.
+/// cause one further run after it. If a run never ends, the action is not called again, but subscribers still receive
+/// elements. The action runs in a separate task, outside any actor. It cannot throw, and must handle its errors.
 ///
 /// An action that uses its throttler must capture it weakly; a strong capture is a reference cycle.
 ///

@@ -117,7 +117,8 @@ final class EngineCore: Sendable {
       caches: EngineStatus.Connection(connection, health.value),
       events: events.connection,
       unconfirmedEvents: events.unconfirmed,
-      unacknowledgedEvents: events.unacknowledged
+      unacknowledgedEvents: events.unacknowledged,
+      unannouncedEvents: events.unannounced
     )
   }
 

@@ -6,8 +6,9 @@ public enum EngineHealth: Hashable, Sendable {
   case connected
   /// The server cannot be reached, for a reason.
   ///
-  /// Each process fetches by itself, and stores nothing. Publishing an event fails, and events of other processes follow
-  /// after the reconnection.
+  /// Copies in memory are used for at most ``RedisOptions/nearLease``. Then each process fetches for its current callers,
+  /// and stores nothing. Publishing an event fails unless a connection is restored within ``RedisOptions/eventTimeout``,
+  /// and events of other processes follow after the reconnection.
   case isolated(reason: String)
   /// The engine was closed.
   case closed

@@ -10,6 +10,7 @@
 /// ### Events
 /// - ``unconfirmedEvents``
 /// - ``unacknowledgedEvents``
+/// - ``unannouncedEvents``
 public struct EngineStatus: Hashable, Sendable {
   /// The state and the load of a connection.
   public struct Connection: Hashable, Sendable {
@@ -31,6 +32,10 @@ public struct EngineStatus: Hashable, Sendable {
   ///
   /// Other processes of the group get them if this one dies.
   public let unacknowledgedEvents: Int
+  /// The number of events of this process that the server has stored, and that ephemeral connections did not receive.
+  ///
+  /// The user of the engine has no permission for the channel of their topic. All other connections receive them.
+  public let unannouncedEvents: Int
 }
 
 extension EngineStatus.Connection {

@@ -46,7 +46,7 @@ public final actor RedisEngine {
   ///   - options: The settings.
   /// - Throws: An error if the process has no thread or file descriptor left, or if the address needs TLS and the trait
   ///   `TLS` of the package is not enabled.
-  /// - Precondition: The leases last at least 200 milliseconds.
+  /// - Precondition: The leases last at least 200 milliseconds, and ``RedisOptions/eventLimit`` is at least 1,000.
   public init(_ address: RedisAddress, options: RedisOptions = RedisOptions()) throws {
     core = try EngineCore(address, options)
   }
@@ -103,7 +103,8 @@ public final actor RedisEngine {
   /// Releases the leases, the registration and the unacknowledged events of this process, and ends its connections.
   ///
   /// Call this method before the process ends. Otherwise, other processes wait for its leases, and the next clear with
-  /// the reach `.everywhere` waits until its near lease has expired. Caches continue without the server.
+  /// the reach `.everywhere` waits until its near lease has expired. Caches continue without the server. Publishing an event
+  /// throws, and connected buses report that their link has ended. The call is not ended by cancellation.
   public func close() async {
     await core.close()
   }

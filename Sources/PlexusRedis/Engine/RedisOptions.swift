@@ -29,7 +29,10 @@ public struct RedisOptions: Sendable {
   ///
   /// If the server takes longer, the request continues without it.
   public var commandTimeout: Duration = .milliseconds(250)
-  /// The time for which copies in memory are used without an answer from the server; at least 200 milliseconds.
+  /// The longest time for which copies in memory are used without an answer from the server; at least 200 milliseconds.
+  ///
+  /// It is counted from the last heartbeat that was answered, of which there are four in this time: usually, two thirds to
+  /// nine tenths of it are left when a connection breaks.
   ///
   /// A clear with the reach `.everywhere` waits this long for a node that does not react.
   public var nearLease: Duration = .seconds(2)

@@ -17,6 +17,8 @@ struct EventOutboxState<Publisher: Sendable>: Sendable {
     let body: [UInt8]
     /// The time at which it is no longer sent.
     let deadline: Nanoseconds
+    /// The raw value of the priority of its publisher.
+    var priority = TaskPriority.medium.rawValue
 
     /// The number of bytes.
     var size: Int { header.utf8.count + body.count }
@@ -31,6 +33,11 @@ struct EventOutboxState<Publisher: Sendable>: Sendable {
     let messages: [Message]
     /// A batch that was confirmed before.
     let latest: PublishedState.Confirmed?
+
+    /// The priority of the most urgent message.
+    var priority: TaskPriority {
+      messages.map(\.priority).max().map { TaskPriority(rawValue: $0) } ?? .medium
+    }
   }
 
   /// The consequence of a new message.

@@ -13,7 +13,8 @@ extension RedisEvents {
         id: outbox.makeID(),
         header: header,
         body: message.body,
-        deadline: deadline
+        deadline: deadline,
+        priority: Task.currentPriority.rawValue
       )
       return (outgoing, outbox.begin(outgoing, to: topic))
     }
@@ -67,9 +68,11 @@ extension RedisEvents {
 
   /// Sends a batch, and its successors, in a task that no publisher can cancel.
   private func sendInTask(_ first: EventOutboxState<Publisher>.Batch) {
-    Task.detached { [self] in
+    let priority = first.priority
+    Task.detached(priority: priority) { [self] in
       var next: EventOutboxState<Publisher>.Batch? = first
       while let batch = next {
+        if batch.priority > priority { return sendInTask(batch) }
         let (results, confirmed) = await send(batch)
         next = finish(batch, confirmed: confirmed)
         let publishers = outbox.withLock { outbox in
@@ -107,19 +110,54 @@ extension RedisEvents {
     // The server does not announce the own messages to their sender.
     defer { ring(names.stream) }
     let start = Nanoseconds.now
-    let deadline = batch.messages.map(\.deadline).max() ?? start
     let call = TopicScripts.publish(batch, names, node: node, limit: limit, at: start)
     do {
-      let reply = try await retrying(until: deadline) {
-        try await run(TopicScripts.publish, call.keys, call.arguments)
-      }
+      let reply = try await run(call, for: batch)
       let (results, first) = try TopicScripts.results(of: batch, in: reply)
+      if !TopicScripts.isAnnounced(reply) {
+        noteUnannounced(results.count { (try? $0.get()) != nil })
+      }
       let confirmed = first.map {
         PublishedState.Confirmed(number: batch.number, position: $0, time: start)
       }
       return (results, confirmed)
     } catch {
       return (batch.messages.map { _ in .failure(error) }, nil)
+    }
+  }
+
+  /// Runs the script for a batch until the engine has answered it, or the time of its messages is over.
+  private func run(
+    _ call: RedisScript.Call,
+    for batch: EventOutboxState<Publisher>.Batch
+  ) async throws -> RESPValue {
+    let script = TopicScripts.publish
+    let deadlines = batch.messages.map(\.deadline).sorted()
+    let last = deadlines.last ?? .now
+    let time = Nanoseconds(timeout)
+    // The time limit of the command is that of new messages, and costs no timer.
+    if script.isKnown, let first = deadlines.first, first - .now > time / 16 * 15 {
+      do {
+        return try await run(script, call.keys, call.arguments)
+      } catch {
+        guard Self.isTemporary(error), .now < last else { throw error }
+      }
+    }
+    return try await withThrowingTaskGroup { group in
+      group.addTask { [self] in
+        try await retrying(until: last) { try await run(script, call.keys, call.arguments) }
+      }
+      group.addTask { [self] in
+        let error = RedisConnectionError.timedOut(command: "EVALSHA", after: timeout)
+        for message in batch.messages.sorted(by: { $0.deadline < $1.deadline }) {
+          try await Task.sleep(for: .nanoseconds(max(0, message.deadline - .now)))
+          outbox.withLock { $0.takePublisher(of: message.id) }?.resume(throwing: error)
+        }
+        throw error
+      }
+      defer { group.cancelAll() }
+      guard let reply = try await group.next() else { throw CancellationError() }
+      return reply
     }
   }
 }
@@ -168,7 +206,7 @@ extension TopicScripts {
       guard let parts = element.elements, parts.count == 2, let number = parts[0].integer,
         case .error(let error) = parts[1]
       else { throw TierError.unexpectedReply }
-      refused[Int(clamping: number) - 1] = error
+      if number > 0 { refused[Int(clamping: number) - 1] = error }
     }
     let first = LinkPosition(head)
     guard first != nil || batch.messages.indices.allSatisfy({ refused[$0] != nil }) else {
@@ -184,5 +222,10 @@ extension TopicScripts {
       return .success(position)
     }
     return (results, first)
+  }
+
+  /// Returns whether the messages in a reply to ``publish`` were announced on the channel.
+  static func isAnnounced(_ reply: RESPValue) -> Bool {
+    !(reply.elements ?? []).contains { $0.elements?.first?.integer == 0 }
   }
 }

@@ -52,6 +52,14 @@ final class RedisEvents: EventLink {
     }
   }
 
+  /// The state and the load of the link.
+  struct Status: Sendable {
+    let connection: EngineStatus.Connection
+    let unconfirmed: Int
+    let unacknowledged: Int
+    let unannounced: Int
+  }
+
   /// The message in progress of a reader of a group.
   struct Hand: Sendable {
     let stream: String
@@ -78,6 +86,8 @@ final class RedisEvents: EventLink {
     var hands: [UInt64: Hand] = [:]
     /// The calls by which readers give messages back that have failed, by the key that they change.
     var owed: [String: [RedisScript.Call]] = [:]
+    /// The number of messages that were stored and not announced.
+    var unannounced = 0
     /// The number of connections so far.
     var generation = 0
     var heart: Task<Void, Never>?
@@ -161,9 +171,9 @@ final class RedisEvents: EventLink {
   }
 
   /// The state and the load of the link.
-  var status: (connection: EngineStatus.Connection, unconfirmed: Int, unacknowledged: Int) {
-    let held =
-      state.withLock { $0.held.values.reduce(0, +) } + acknowledgements.withLock { $0.count }
+  var status: Status {
+    let (held, unannounced) = state.withLock { ($0.held.values.reduce(0, +), $0.unannounced) }
+    let acknowledged = acknowledgements.withLock { $0.count }
     let (unconfirmed, waiting) = outbox.withLock { ($0.count, $0.bytes) }
     let load = load
     let connection = EngineStatus.Connection(
@@ -171,7 +181,17 @@ final class RedisEvents: EventLink {
       outboxBytes: load.bytes + waiting,
       unansweredCommands: load.commands
     )
-    return (connection, unconfirmed, held)
+    return Status(
+      connection: connection,
+      unconfirmed: unconfirmed,
+      unacknowledged: held + acknowledged,
+      unannounced: unannounced
+    )
+  }
+
+  /// Records that messages were stored and not announced.
+  func noteUnannounced(_ count: Int) {
+    state.withLock { $0.unannounced += count }
   }
 
   /// The commands without a reply, and the bytes that wait to be sent.
@@ -240,7 +260,7 @@ final class RedisEvents: EventLink {
   }
 
   /// Returns whether an operation can succeed when it is repeated.
-  private static func isTemporary(_ error: any Error) -> Bool {
+  static func isTemporary(_ error: any Error) -> Bool {
     switch error {
     case let error as RedisConnectionError:
       switch error {

@@ -43,8 +43,9 @@ enum TopicScripts {
       if type(id) == 'table' and redis.call('EXISTS', key) == 1 then id = add(epoch(last(key))) end
       return id
     end
+    -- Without the permission for the channel, it returns an error.
     local function announce(channel, id, header, body)
-      return redis.call('PUBLISH', channel, table.concat({id, '\\n', #header, '\\n', header, body}))
+      return redis.pcall('PUBLISH', channel, table.concat({id, '\\n', #header, '\\n', header, body}))
     end
 
     """
@@ -101,11 +102,10 @@ enum TopicScripts {
   /// header and body of each message.
   ///
   /// Returns the first position, those of the further messages following it, then the number and the error of each message
-  /// that was refused.
+  /// that was refused; the number is 0 for the announcement, which the stream does not depend on.
   ///
   /// A batch whose number the engine remembers is not appended again. Entries beyond the limit are removed,
-  /// unless a group still needs them: beyond twice the limit, messages are refused. After the first message, only the
-  /// announcement can fail as a whole, without the permission for the channel; the stream then has the messages.
+  /// unless a group still needs them: beyond twice the limit, messages are refused.
   static let publish = RedisScript(
     common + """
       local own, earlier = unpack(redis.call('HMGET', KEYS[2], ARGV[2], ARGV[6]))
@@ -183,8 +183,12 @@ enum TopicScripts {
       redis.call('HSET', KEYS[2], ARGV[2], ARGV[1] .. ' ' .. reply[1] .. refused)
       redis.call('PEXPIRE', KEYS[2], ARGV[9])
       for index = 1, count do
-        -- If nothing receives the first one, nothing receives the others.
-        if ids[index] and announce(ARGV[5], ids[index], ARGV[8 + 2 * index], ARGV[9 + 2 * index]) == 0 then break end
+        if ids[index] then
+          local heard = announce(ARGV[5], ids[index], ARGV[8 + 2 * index], ARGV[9 + 2 * index])
+          if type(heard) == 'table' then reply[#reply + 1] = {0, heard} end
+          -- If nothing receives the first one, nothing receives the others.
+          if type(heard) == 'table' or heard == 0 then break end
+        end
       end
       return reply
       """

@@ -10,6 +10,9 @@ final class RedisScript: Sendable {
     self.source = source
   }
 
+  /// Whether the digest is known.
+  var isKnown: Bool { digest.withLock { $0 != nil } }
+
   /// Runs the script.
   ///
   /// - Parameters:

@@ -11,6 +11,13 @@ extension Tier {
     struct Read: Sendable {
       let id: UInt64
       let wish: Wish
+      /// The priority of the caller.
+      let priority: TaskPriority
+    }
+
+    /// Returns the priority of the most urgent caller.
+    static func priority(of batch: [Read]) -> TaskPriority {
+      batch.map(\.priority).max() ?? .medium
     }
 
     var queue = BatchQueueState<Read>()
@@ -55,7 +62,7 @@ extension Tier {
       if !next.isEmpty { readInTask(next) }
       return try result.get()
     }
-    let read = Readers.Read(id: id, wish: wish)
+    let read = Readers.Read(id: id, wish: wish, priority: Task.currentPriority)
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { reader in
         let batch = readers.withLock { $0.add(read, reader) }
@@ -73,9 +80,11 @@ extension Tier {
 
   /// Reads a batch, and its successors, in a task that no caller can cancel.
   private func readInTask(_ first: [Readers.Read]) {
-    Task.detached { [self] in
+    let priority = Readers.priority(of: first)
+    Task.detached(priority: priority) { [self] in
       var batch = first
       while !batch.isEmpty {
+        if Readers.priority(of: batch) > priority { return readInTask(batch) }
         let results = await read(for: batch.map(\.wish))
         let next = endBatch(with: results)
         let callers = readers.withLock { readers in

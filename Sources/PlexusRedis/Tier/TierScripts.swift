@@ -261,7 +261,7 @@ enum TierScripts {
   ///
   /// ARGV: nonce, known epoch and token, ms of retention.
   ///
-  /// A tombstone tells nodes that have a copy that the entry was removed, and not evicted by the engine.
+  /// The entry becomes a tombstone with the version of the removal, which is kept for a while.
   static let remove = RedisScript(
     common + """
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])

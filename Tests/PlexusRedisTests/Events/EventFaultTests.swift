@@ -232,6 +232,38 @@ struct `Events over a server that refuses commands` {
     await Self.arrival(of: "1", at: node, mode)
   }
 
+  @Test
+  func `events are stored without the permission to announce them, and the status counts them`()
+    async throws
+  {
+    struct Failure: Error {}
+    let server = try RedisServer()
+    await RedisShell.waitUntilReady(server)
+    try run("ACL SETUSER app on >secret ~* +@all resetchannels", on: server)
+    func limited() throws -> EventNode {
+      try EventNode(server) { ($0.user, $0.password) = ("app", "secret") }
+    }
+    let (sender, worker) = (try limited(), try limited())
+    let (receiver, listener) = (try EventNode(server), try EventNode(server))
+    await sender.connect(.publishOnly)
+    await receiver.receive(.everyNode())
+    await listener.receive(.ephemeral)
+    worker.observe { note in if note.text == "bad" { throw Failure() } }
+    await worker.connect(.oneNode(group: "group", retryAfter: .seconds(60), attempts: 1))
+    try await sender.publish("good", "bad")
+    for node in [receiver, worker] { #expect(await node.notes.first(2) == ["good", "bad"]) }
+    #expect(sender.engine.status.unannouncedEvents == 2)
+    // A dead letter is not announced either.
+    await worker.reports.wait { $0.contains { $0.hasPrefix("rejected") } }
+    #expect(try RedisShell.run("XLEN {notes.dead.group}:stream", on: server) == ":1\r\n")
+    // The next one shows what the listener has missed.
+    try run("ACL SETUSER app allchannels", on: server)
+    try await sender.publish("end")
+    #expect(await listener.notes.first(1) == ["end"])
+    await listener.reports.contains("gap")
+    #expect(sender.engine.status.unannouncedEvents == 2)
+  }
+
   @Test func `a server without connections is reported, and loses no event`() async throws {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)

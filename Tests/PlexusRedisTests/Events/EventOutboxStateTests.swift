@@ -166,6 +166,21 @@ import Testing
     #expect(try begin("other", to: "u").latest == nil)
   }
 
+  @Test func `go with the priority of the most urgent publisher`() {
+    let priorities: [TaskPriority] = [.low, .high, .background]
+    let messages = priorities.enumerated().map { number, priority in
+      Outbox.Message(
+        id: UInt64(number),
+        header: "",
+        body: [],
+        deadline: 0,
+        priority: priority.rawValue
+      )
+    }
+    let batch = Outbox.Batch(topic: "t", number: 1, messages: messages, latest: nil)
+    #expect(batch.priority == .high)
+  }
+
   // MARK: - Replies
 
   private func results(of count: Int, in reply: RESPValue) throws -> [String] {
@@ -194,6 +209,14 @@ import Testing
     #expect(
       try results(of: 2, in: .array([.null, refusal(1, "A"), refusal(2, "B")])) == ["A", "B"]
     )
+  }
+
+  @Test func `are stored without an announcement, which the reply names`() throws {
+    let first = RESPValue.string(Array("7-3".utf8))
+    let reply = RESPValue.array([first, refusal(2, "FULL x"), refusal(0, "NOPERM")])
+    #expect(try results(of: 3, in: reply) == ["7-3", "FULL x", "7-4"])
+    #expect(!TopicScripts.isAnnounced(reply))
+    #expect(TopicScripts.isAnnounced(.array([first, refusal(2, "FULL x")])))
   }
 
   @Test(arguments: [

@@ -186,6 +186,27 @@ struct `Events that are published at once` {
     #expect(others.count == Set(others).count)
   }
 
+  @Test func `D14: the time of an event that waits begins with its publish`() async throws {
+    let (server, other) = (try RedisServer(), try RedisServer())
+    let node = try await node(on: server) { $0.eventTimeout = .seconds(2) }
+    let slower = try await self.node(on: other) { $0.eventTimeout = .seconds(3) }
+    let failures = Log<String>()
+    func fail(_ text: String, by node: EventNode) async {
+      let tasks = await publish([text], by: node)
+      Task {
+        await #expect(throws: LinkPublishError.self) { try await tasks[0].value }
+        failures.append(text)
+      }
+    }
+    // The first two are sent, and the third one waits until they have failed.
+    for text in ["0", "1", "2"] { await fail(text, by: node) }
+    await fail("slower", by: slower)
+    #expect(Set(await failures.first(3)) == ["0", "1", "2"])
+    await failures.contains("slower")
+    for server in [server, other] { server.resume() }
+    #expect(node.engine.status.unconfirmedEvents == 0)
+  }
+
   @Test func `D14: a closed engine ends the events that wait`() async throws {
     let server = try RedisServer()
     let node = try await node(on: server)

@@ -89,6 +89,12 @@ struct `A space of the shared tier` {
     }
   }
 
+  @Test func `callers are read for with the priority of the most urgent one`() {
+    let priorities: [TaskPriority] = [.low, .high, .background]
+    let reads = priorities.map { Tier.Readers.Read(id: 0, wish: Tier.Wish("k"), priority: $0) }
+    #expect(Tier.Readers.priority(of: reads) == .high)
+  }
+
   @Test func `one node gets the lease, the others its value`() async throws {
     let server = try RedisServer()
     let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))

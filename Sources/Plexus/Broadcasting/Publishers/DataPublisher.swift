@@ -1,7 +1,7 @@
 /// A publisher of the loading state of one piece of data.
 ///
 /// A new subscriber receives the current state first, even if it is `.unknown`, and then every change. By default, a
-/// slow subscriber skips to the newest state.
+/// slow stream skips to the newest state, and a handler is called for every state.
 ///
 /// ```swift
 /// let profile = DataPublisher<String>(staleAfter: .seconds(300))
@@ -21,7 +21,8 @@
 /// ## Loading
 ///
 /// ``load(_:)`` publishes `.loading`, then `.loaded` or `.failed`. A second call joins the load in flight. A result
-/// that arrives after a reset, or after a newer update or failure, is returned to the callers but not published.
+/// that arrives after a reset, or after a newer update or failure, is returned to the callers but not published. A load has no time
+/// limit of its own.
 ///
 /// ## Staleness
 ///

@@ -1,7 +1,8 @@
 /// A publisher of the loading state of a list that is loaded page by page.
 ///
 /// The publisher fetches one page at a time and stores all pages. A new subscriber receives the current state first,
-/// `.unknown` included, and then every change. By default, a slow subscriber skips to the newest state.
+/// `.unknown` included, and then every change. By default, a slow stream skips to the newest state, and a
+/// handler is called for every state.
 ///
 /// ```swift
 /// let letters = PagedPublisher<String, Int> { cursor in

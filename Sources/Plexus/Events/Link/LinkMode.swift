@@ -19,8 +19,8 @@ public enum LinkMode: Hashable, Sendable {
   case everyNode(from: LinkPosition? = nil)
   /// One node of a group handles each message.
   ///
-  /// A message is acknowledged once all handlers on the node have succeeded. If one throws, if there are none, or if
-  /// the node dies, a node of the group receives the message again after `retryAfter`, up to `attempts` times in total.
+  /// A message is acknowledged once all handlers on the node have succeeded, or one handler if the event is persistent.
+  /// If one throws, if there are none, or if the node dies, a node of the group receives the message again after `retryAfter`, up to `attempts` times in total.
   /// Afterwards, it is moved to the dead letters of the group: ``EventLink/deadLetterTopic(of:group:)``.
   ///
   /// A group begins with the oldest message that the engine has. Use a separate group for each purpose, such as
