@@ -9,6 +9,9 @@ final class Bell: Sendable {
 
   private let state = Locked(State())
 
+  /// Whether tasks wait.
+  var isAwaited: Bool { state.withLock { !$0.waiting.isEmpty } }
+
   /// Resumes all waiting tasks, or the next task that waits if there is none.
   func ring() {
     let waiting = state.withLock { state in

@@ -18,40 +18,6 @@ final class RedisEvents: EventLink {
     }
   }
 
-  /// The latest message of a reader.
-  struct Place: Hashable, Sendable {
-    /// The kind of a reader.
-    enum Reading: Hashable, Sendable {
-      case ephemeral, everyNode
-      case group(String)
-    }
-
-    let reading: Reading
-    let stream: String
-    var position: LinkPosition
-    /// The id of the message, if it is known.
-    var id: String?
-
-    init(_ reading: Reading, of stream: String, position: LinkPosition, id: String? = nil) {
-      self.reading = reading
-      self.stream = stream
-      self.position = position
-      self.id = id
-    }
-
-    /// Returns whether a server has lost the message, or given its position again.
-    ///
-    /// - Parameters:
-    ///   - latest: The last position that the stream has had.
-    ///   - id: The id of the message at the position; `nil` if it was trimmed.
-    /// - Returns: Whether the message is lost.
-    func isLost(latest: LinkPosition, id: String?) -> Bool {
-      if latest < position { return true }
-      guard let id, let known = self.id else { return false }
-      return known != id
-    }
-  }
-
   /// The state and the load of the link.
   struct Status: Sendable {
     let connection: EngineStatus.Connection
@@ -91,8 +57,7 @@ final class RedisEvents: EventLink {
     /// The number of connections so far.
     var generation = 0
     var heart: Task<Void, Never>?
-    /// The latest messages of readers that have ended, by which their successors recognize a server with old data.
-    var places: [(place: Place, time: Nanoseconds)] = []
+    var places = ReaderPlaces()
 
     var allBells: [Bell] {
       bells.values.flatMap(\.values)
@@ -499,33 +464,16 @@ final class RedisEvents: EventLink {
   /// Records the latest message of a reader that ends, for its successor.
   func remember(_ place: Place) {
     let now = Nanoseconds.now
-    state.withLock { state in
-      // Some readers have no successor.
-      let old = state.places.firstIndex { now - $0.time < TopicNames.memory }
-      state.places.removeFirst(old ?? state.places.count)
-      state.places.append((place, now))
-    }
+    state.withLock { $0.places.remember(place, at: now) }
   }
 
-  /// Returns the latest message of an earlier reader.
-  ///
-  /// - Parameters:
-  ///   - reading: The kind of the reader.
-  ///   - stream: The stream.
-  ///   - position: The position up to which the reader has read; `nil` for any.
-  /// - Returns: The message, if it is known.
+  /// Returns the latest message of an earlier reader, as ``ReaderPlaces/recall(_:of:at:)`` does.
   func recall(
     _ reading: Place.Reading,
     of stream: String,
     at position: LinkPosition? = nil
   ) -> Place? {
-    state.withLock { state in
-      let index = state.places.lastIndex { place, _ in
-        place.stream == stream && place.reading == reading
-          && (position == nil || place.position == position)
-      }
-      return index.map { state.places.remove(at: $0).place }
-    }
+    state.withLock { $0.places.recall(reading, of: stream, at: position) }
   }
 
   /// Returns whether the server has lost the latest message of a reader, or given its position again, and the id of the
@@ -567,6 +515,11 @@ final class RedisEvents: EventLink {
       let others = state.withLock { $0.channels[channel]?.values.map(\.self) ?? [] }
       for buffer in others { buffer.break() }
     }
+  }
+
+  /// Whether a reader of a stream has read everything, and waits.
+  func hasIdleReader(of key: String) -> Bool {
+    state.withLock { $0.bells[key]?.values.contains(where: \.isAwaited) ?? false }
   }
 
   /// Wakes the readers of a stream.

@@ -1,54 +1,61 @@
 /// The changes of a topic, each carried out by the engine as a whole.
 enum TopicScripts {
-  /// The functions that the scripts share.
-  private static let common = """
-    local function milliseconds()
-      local time = redis.call('TIME')
-      return time[1] * 1000 + math.floor(time[2] / 1000)
-    end
-    -- The id of the last entry that a stream has had.
-    local function last(key)
-      local info = redis.call('XINFO', 'STREAM', key)
-      for index = 1, #info, 2 do
-        if info[index] == 'last-generated-id' then return info[index + 1] end
-      end
-    end
-    local function epoch(id) return string.match(id, '^%d+') end
-    -- Appends an entry with the next number. A stream that was lost, or that is older than the node knows, gets
-    -- a new epoch that is higher than all before, whose first entry reports the loss.
-    local function append(key, length, known, isBehind, fields)
-      local function add(epoch) return redis.pcall('XADD', key, epoch .. '-*', unpack(fields)) end
-      local function fresh()
-        local latest = redis.call('EXISTS', key) == 1 and epoch(last(key)) or 0
-        if known ~= '' then
-          fields[#fields + 1] = 'l'
-          fields[#fields + 1] = '1'
-        end
-        return string.format('%.0f',
-          math.max(milliseconds(), (tonumber(known) or 0) + 1, tonumber(latest) + 1))
-      end
-      local id
-      if length == 0 or isBehind then
-        id = add(fresh())
-      elseif known == '' then
-        id = add(epoch(last(key)))
-      else
-        id = add(known)
-        if type(id) == 'string' and string.match(id, '-(%d+)$') == '0' then
-          redis.call('XDEL', key, id)
-          id = add(fresh())
-        end
-      end
-      -- Another program has appended an entry with a higher id.
-      if type(id) == 'table' and redis.call('EXISTS', key) == 1 then id = add(epoch(last(key))) end
-      return id
-    end
-    -- Without the permission for the channel, it returns an error.
-    local function announce(channel, id, header, body)
-      return redis.pcall('PUBLISH', channel, table.concat({id, '\\n', #header, '\\n', header, body}))
+  /// Reads information about streams.
+  private static let information = """
+    -- A table of the fields and values of a reply.
+    local function asTable(reply)
+      local result = {}
+      for index = 1, #reply, 2 do result[reply[index]] = reply[index + 1] end
+      return result
     end
 
     """
+
+  /// The functions that append entries.
+  private static let common =
+    information + """
+      local function milliseconds()
+        local time = redis.call('TIME')
+        return time[1] * 1000 + math.floor(time[2] / 1000)
+      end
+      -- The id of the last entry that a stream has had.
+      local function last(key) return asTable(redis.call('XINFO', 'STREAM', key))['last-generated-id'] end
+      local function epoch(id) return string.match(id, '^%d+') end
+      -- Appends an entry with the next number. A stream that was lost, or that is older than the node knows, gets
+      -- a new epoch that is higher than all before, whose first entry reports the loss.
+      local function append(key, length, known, isBehind, fields)
+        local function add(epoch) return redis.pcall('XADD', key, epoch .. '-*', unpack(fields)) end
+        local function fresh()
+          local latest = redis.call('EXISTS', key) == 1 and epoch(last(key)) or 0
+          if known ~= '' then
+            fields[#fields + 1] = 'l'
+            fields[#fields + 1] = '1'
+          end
+          return string.format('%.0f',
+            math.max(milliseconds(), (tonumber(known) or 0) + 1, tonumber(latest) + 1))
+        end
+        local id
+        if length == 0 or isBehind then
+          id = add(fresh())
+        elseif known == '' then
+          id = add(epoch(last(key)))
+        else
+          id = add(known)
+          if type(id) == 'string' and string.match(id, '-(%d+)$') == '0' then
+            redis.call('XDEL', key, id)
+            id = add(fresh())
+          end
+        end
+        -- Another program has appended an entry with a higher id.
+        if type(id) == 'table' and redis.call('EXISTS', key) == 1 then id = add(epoch(last(key))) end
+        return id
+      end
+      -- Without the permission for the channel, it returns an error.
+      local function announce(channel, id, header, body)
+        return redis.pcall('PUBLISH', channel, table.concat({id, '\\n', #header, '\\n', header, body}))
+      end
+
+      """
 
   /// The functions that read entries.
   private static let entries = """
@@ -142,8 +149,7 @@ enum TopicScripts {
         end
         local needed, slowest
         for _, info in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do
-          local group = {}
-          for index = 1, #info, 2 do group[info[index]] = info[index + 1] end
+          local group = asTable(info)
           local oldest = group['last-delivered-id']
           if group['pending'] > 0 then
             oldest = redis.call('XPENDING', KEYS[1], group['name'])[2]
@@ -326,17 +332,15 @@ enum TopicScripts {
   /// Creates the group from the oldest message, removes consumers that were not heard of for an hour, and returns the id and
   /// the header of the message that was delivered last.
   static let join = RedisScript(
-    entries + """
+    information + entries + """
       local created = redis.pcall('XGROUP', 'CREATE', KEYS[1], ARGV[1], '0', 'MKSTREAM')
       local groups = redis.pcall('XINFO', 'GROUPS', KEYS[1])
       if groups.err then return created end
       for _, info in ipairs(groups) do
-        local group = {}
-        for index = 1, #info, 2 do group[info[index]] = info[index + 1] end
+        local group = asTable(info)
         if group['name'] == ARGV[1] then
           for _, info in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
-            local consumer = {}
-            for index = 1, #info, 2 do consumer[info[index]] = info[index + 1] end
+            local consumer = asTable(info)
             if consumer['pending'] == 0 and consumer['idle'] > 3600000 then
               redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], consumer['name'])
             end

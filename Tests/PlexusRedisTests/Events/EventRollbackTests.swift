@@ -125,35 +125,6 @@ struct `Events over a server that restarts with old data` {
     #expect(receiver.reports.entries.count { $0.hasSuffix("gap") } == 2)
   }
 
-  @Test(arguments: [LinkMode.everyNode(), EventNode.group])
-  func `D15: a reader reports a loss of others after one that it has reported itself`(
-    mode: LinkMode
-  ) async throws {
-    let proxy = try RedisProxy(server)
-    let (receiver, other) = (try EventNode(at: proxy.address), try EventNode(server))
-    for node in [sender, other] { await node.connect(.publishOnly) }
-    await receiver.receive(mode)
-    try await publish(0..<3)
-    await receiver.notes.first(3)
-    await receiver.acknowledgedAll()
-    try save()
-    try await publish(3..<6)
-    await receiver.notes.first(6)
-    await receiver.acknowledgedAll()
-    try restart()
-    await receiver.reports.contains("gap")
-    await receiver.reports.wait { $0.count { $0 == "connected" } >= 2 }
-    // It does not receive what is lost.
-    proxy.stall(later: true)
-    try await publish(6..<8, by: other)
-    try restart()
-    proxy.cut()
-    try await publish(8..<9, by: other)
-    await receiver.notes.contains("8")
-    #expect(receiver.notes.entries == (0..<6).map { "\($0)" } + ["8"])
-    await receiver.reports.wait { $0.count { $0.hasSuffix("gap") } == 2 }
-  }
-
   @Test
   func `D14: a group that is behind what its node has handled reports it, and repeats nothing`()
     async throws

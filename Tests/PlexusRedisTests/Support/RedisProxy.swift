@@ -77,10 +77,11 @@ final class RedisProxy: Sendable {
       var buffer = [UInt8](repeating: 0, count: 16_384)
       while true {
         let count = read(source, &buffer, buffer.count)
-        guard count > 0 else { break }
+        // The end of a connection is held back as well.
         change.lock()
         while state.withLock({ $0.stalled.contains(id) }) { change.wait() }
         change.unlock()
+        guard count > 0 else { break }
         let allowed = limit.withLock { limit -> Int in
           defer { limit -= min(limit, count) }
           return min(limit, count)
