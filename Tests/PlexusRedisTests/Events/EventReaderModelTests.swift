@@ -385,7 +385,8 @@ struct `The readers of events` {
     }
     proxy.resume()
     await last.value
-    // The replies come in order.
+    // Replies come in order.
+    _ = try await link.send(RedisCommand("PING"))
     #expect(link.acknowledgements.withLock { $0.count } == 0)
     #expect(failures.entries == [])
     await link.close()

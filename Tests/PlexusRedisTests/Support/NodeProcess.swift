@@ -40,7 +40,6 @@ final class NodeProcess: Sendable {
       let data = handle.availableData
       guard !data.isEmpty else {
         handle.readabilityHandler = nil
-        answers.append("ended")
         return
       }
       let lines = rest.withLock { rest -> [String] in

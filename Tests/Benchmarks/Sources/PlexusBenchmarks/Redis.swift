@@ -15,6 +15,8 @@ func redisComparisons() -> [Comparison] {
     publishing(),
     appending(),
     consuming(),
+    decoding(),
+    consumingInGroup(),
     coldKey(),
     clearingEverywhere(),
   ]
@@ -234,27 +236,67 @@ private func publishTicks(over engine: RedisEngine) async throws -> Double {
 /// A limit of 200,000 handled events per second, for a node that catches up.
 private func consuming() -> Comparison {
   .limit("redis/consume", atMost: 5_000, unit: .nanoseconds) {
-    let server = try server()
-    let publisher = try await connectedEngine(server.socket)
-    _ = try await publishTicks(over: publisher)
-    await publisher.close()
-    let engine = try await connectedEngine(server.socket)
-    let bus = EventBus()
-    let count = Atomic(0)
-    let (ends, end) = AsyncStream.makeStream(of: Void.self)
-    let observation = bus.observe(Tick.self) { _ in
-      if count.add(1, ordering: .relaxed).newValue == eventCount { end.finish() }
-    }
-    let time = await nanoseconds(per: eventCount) {
-      let token = bus.connect(Tick.self, as: "ticks", over: engine.events, .everyNode(from: .start))
-      for await _ in ends {}
-      token.cancel()
-    }
-    observation.cancel()
-    await engine.close()
-    withExtendedLifetime(server) {}
-    return time
+    try await timeConsuming(.everyNode(from: .start))
   }
+}
+
+/// The same beside the decoding of the events alone, which a node does for each of them.
+private func decoding() -> Comparison {
+  Comparison(
+    name: "redis/consume, JSON",
+    peer: "JSONDecoder",
+    goal: 0,
+    ours: { try await timeConsuming(.everyNode(from: .start)) },
+    theirs: {
+      let coders = (JSONEncoder(), JSONDecoder())
+      let bodies = try (0..<eventCount).map { [UInt8](try coders.0.encode(Tick(number: $0))) }
+      return try await nanoseconds(per: eventCount) {
+        for (number, body) in bodies.enumerated() {
+          let tick = try coders.1.decode(Tick.self, from: Data(body))
+          guard tick.number == number else { throw NotMeasurable("an event was damaged") }
+        }
+      }
+    }
+  )
+}
+
+/// A node of a group, which handles and acknowledges each event before the next one, beside a node that gets every event.
+private func consumingInGroup() -> Comparison {
+  Comparison(
+    name: "redis/consume/group",
+    peer: "every node",
+    goal: 0,
+    ours: { try await timeConsuming(.oneNode(group: "group")) },
+    theirs: { try await timeConsuming(.everyNode(from: .start)) }
+  )
+}
+
+private func timeConsuming(_ mode: LinkMode) async throws -> Double {
+  let server = try server()
+  let publisher = try await connectedEngine(server.socket)
+  _ = try await publishTicks(over: publisher)
+  await publisher.close()
+  let time = try await timeConsuming(mode, at: server.socket)
+  withExtendedLifetime(server) {}
+  return time
+}
+
+private func timeConsuming(_ mode: LinkMode, at socket: String) async throws -> Double {
+  let engine = try await connectedEngine(socket)
+  let bus = EventBus()
+  let count = Atomic(0)
+  let (ends, end) = AsyncStream.makeStream(of: Void.self)
+  let observation = bus.observe(Tick.self) { _ in
+    if count.add(1, ordering: .relaxed).newValue == eventCount { end.finish() }
+  }
+  let time = await nanoseconds(per: eventCount) {
+    let token = bus.connect(Tick.self, as: "ticks", over: engine.events, mode)
+    for await _ in ends {}
+    token.cancel()
+  }
+  observation.cancel()
+  await engine.close()
+  return time
 }
 
 // MARK: - Processes
