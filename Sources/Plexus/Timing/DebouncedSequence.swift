@@ -9,7 +9,7 @@ where Base.Element: Sendable {
   /// The error type of the base sequence.
   public typealias Failure = Base.Failure
 
-  let makeSource: @Sendable () -> TimedSource<Base, DebounceState>
+  let makeSource: @Sendable () -> TimedSource<Base, Debouncer.Schedule>
 
   /// Creates an iterator, which starts a new iteration of the base sequence at its first `next()`.
   public func makeAsyncIterator() -> Iterator {
@@ -18,7 +18,7 @@ where Base.Element: Sendable {
 
   /// The iterator of a debounced sequence.
   public struct Iterator: AsyncIteratorProtocol {
-    fileprivate var timed: TimedSource<Base, DebounceState>.Iterator
+    fileprivate var timed: TimedSource<Base, Debouncer.Schedule>.Iterator
 
     /// Waits for the next element that is followed by a quiet period.
     ///
@@ -79,7 +79,7 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
     maximumDelay: Duration? = nil,
     clock: any Clock<Duration> = ContinuousClock()
   ) -> DebouncedSequence<Self> {
-    let schedule = DebounceState(delay: delay, maximumDelay: maximumDelay, leading: leading)
+    let schedule = Debouncer.Schedule(delay: delay, maximumDelay: maximumDelay, leading: leading)
     return DebouncedSequence { TimedSource(self, schedule, clock: clock) }
   }
 }

@@ -63,7 +63,7 @@ public final actor Debouncer: Broadcaster {
   /// The type of the elements: a firing has no value.
   public typealias Element = Void
 
-  let core: FiringCore<DebounceState, Void>
+  let core: FiringCore<Schedule, Void>
 
   /// Creates a debouncer without a pending firing.
   ///
@@ -82,7 +82,7 @@ public final actor Debouncer: Broadcaster {
     action: (@concurrent @Sendable () async -> Void)? = nil
   ) {
     core = FiringCore(
-      DebounceState(delay: delay, maximumDelay: maximumDelay, leading: leading),
+      Schedule(delay: delay, maximumDelay: maximumDelay, leading: leading),
       clock: clock,
       action: action
     )

@@ -64,7 +64,7 @@ public final actor Throttler: Broadcaster {
   /// The element type: a firing carries no value.
   public typealias Element = Void
 
-  let core: FiringCore<ThrottleState, Void>
+  let core: FiringCore<Schedule, Void>
 
   /// Creates a throttler without a pending firing.
   ///
@@ -82,7 +82,7 @@ public final actor Throttler: Broadcaster {
     action: (@concurrent @Sendable () async -> Void)? = nil
   ) {
     core = FiringCore(
-      ThrottleState(interval: interval, leading: leading, trailing: trailing),
+      Schedule(interval: interval, leading: leading, trailing: trailing),
       clock: clock,
       action: action
     )

@@ -184,7 +184,7 @@ import Testing
   }
 
   @Test func `the window is as wide as the largest limit of a reader`() {
-    var limits = BoundedBuffersBase.WindowLimits()
+    var limits = HubCore.WindowLimits()
     #expect(limits.largest == 0)
     for limit in [3, 5, 5, 1] { limits.insert(limit) }
     #expect(limits.largest == 5)
@@ -228,14 +228,14 @@ import Testing
   }
 
   @Test func `a buffer counts dropped elements, and passes one element to a waiting reader`() {
-    let newest = PrivateBuffer<Int>(overflow: .dropsOldest(beyond: 2), ignoredSender: 7)
+    let newest = HubCore.PrivateBuffer<Int>(overflow: .dropsOldest(beyond: 2), ignoredSender: 7)
     #expect([1, 2, 3].map { newest.deliver($0, from: 0) } == [nil, nil, 1])
     #expect(newest.deliver(9, from: 7) == nil)
     #expect(Array(newest.elements.popFirst(atMost: 9)) == [2, 3])
-    let oldest = PrivateBuffer<Int>(overflow: .dropsNewest(beyond: 2), ignoredSender: 0)
+    let oldest = HubCore.PrivateBuffer<Int>(overflow: .dropsNewest(beyond: 2), ignoredSender: 0)
     #expect([1, 2, 3].map { oldest.deliver($0, from: 0) } == [nil, nil, 3])
     #expect(oldest.droppedCount == 1)
-    let none = PrivateBuffer<Int>(overflow: .dropsNewest(beyond: 0), ignoredSender: 0)
+    let none = HubCore.PrivateBuffer<Int>(overflow: .dropsNewest(beyond: 0), ignoredSender: 0)
     none.parkedReader = Waiter(id: 1)
     #expect(none.takeReader() == nil)
     #expect(none.deliver(1, from: 0) == nil)

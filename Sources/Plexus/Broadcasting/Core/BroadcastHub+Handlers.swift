@@ -328,7 +328,7 @@ extension BroadcastHub {
   }
 }
 
-extension PrivateBuffer {
+extension HubCore.PrivateBuffer {
   /// The limits of a handler that gets what the buffer would have got.
   fileprivate var handlerLimits: Handler.Limits {
     var limits: Handler.Limits

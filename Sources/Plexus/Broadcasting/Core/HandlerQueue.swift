@@ -42,7 +42,7 @@ final class HandlerQueue: Sendable {
     /// The number of handlers without a limit.
     var unlimited = 0
     /// The limits of the handlers that keep the newest elements.
-    var limits = BoundedBuffersBase.WindowLimits()
+    var limits = HubCore.WindowLimits()
     /// The sum of the limits of the handlers whose accepted elements are counted.
     var accepted = 0
     var parked: SuspendedTask?
@@ -92,7 +92,7 @@ final class HandlerQueue: Sendable {
     mutating func takeEntries() -> ContiguousArray<Entry> {
       defer {
         (entries, count, unlimited, limits, accepted) = (
-          [], 0, 0, BoundedBuffersBase.WindowLimits(), 0
+          [], 0, 0, HubCore.WindowLimits(), 0
         )
       }
       return entries

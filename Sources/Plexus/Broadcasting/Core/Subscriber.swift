@@ -21,7 +21,7 @@ final class Subscriber<Element: Sendable>: HubCore.Reader, @unchecked Sendable {
     /// The newest elements, as many as given.
     case window(Int)
     /// Its own buffer.
-    case buffer(PrivateBuffer<Element>)
+    case buffer(HubCore.PrivateBuffer<Element>)
   }
 
   /// The result of an attempt to read.
