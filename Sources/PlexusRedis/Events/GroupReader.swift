@@ -45,6 +45,8 @@ actor GroupReader {
   private var lost: [ClosedRange<LinkPosition>?] = []
   /// The message that is in progress.
   private var current: LinkPosition?
+  /// The time at which it was delivered.
+  private var deliveryTime: Nanoseconds = 0
   /// The latest message that the group had not delivered before.
   private var newest: RedisEvents.Place?
   /// The connection over which it was compared.
@@ -143,6 +145,7 @@ actor GroupReader {
       return hasReportedLoss ? nil : .gap(lost: nil)
     }
     current = item.position
+    deliveryTime = .now
     events.hand(item.position, identity: item.identity, of: names.stream, group, by: id)
     return .message(item.message, at: item.position, attempt: item.attempt)
   }
@@ -334,8 +337,26 @@ actor GroupReader {
 
   private func renew() async {
     guard current != nil || !items.isEmpty else { return }
+    if current != nil, .now - deliveryTime > Nanoseconds(retryAfter) { await giveBack() }
     // Without an answer the messages are taken over when their time is over.
     try? await renewAll()
+  }
+
+  /// Gives back the messages that were read ahead, because the one in progress takes long.
+  ///
+  /// Otherwise, a handler that hangs would keep them from the other nodes.
+  private func giveBack() async {
+    guard !items.isEmpty else { return }
+    let positions = items.reversed().map { RedisCommand.Argument.text("\($0.position)") }
+    items = []
+    ahead.shrink()
+    // Without an answer the messages are taken over when their time is over.
+    _ = try? await events.run(
+      TopicScripts.giveBack,
+      [names.stream, names.released(by: group)],
+      [.text(group), .text(consumer), milliseconds] + positions
+    )
+    events.note(held: items.count + (current == nil ? 0 : 1), by: id)
   }
 
   private func renewAll() async throws {

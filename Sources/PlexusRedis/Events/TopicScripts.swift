@@ -226,6 +226,10 @@ enum TopicScripts {
       until #pending < 1000
       return count
     end
+    -- Wakes the readers of the group. A server without memory refuses it: the messages are found by the next look.
+    local function wake(key, consumer)
+      redis.pcall('SET', key, consumer .. ' ' .. table.concat(redis.call('TIME'), '.'), 'PX', 3600000)
+    end
 
     """
 
@@ -307,6 +311,27 @@ enum TopicScripts {
 
   /// KEYS: stream, key that is tracked by the group.
   ///
+  /// ARGV: group, consumer, ms without an answer, then the id of each message.
+  ///
+  /// Gives back messages that were read ahead. Other consumers can claim them at once, and are woken.
+  static let giveBack = RedisScript(
+    entries + groups + """
+      local count = 0
+      for index = 4, #ARGV do
+        local id = ARGV[index]
+        local message = redis.call('XPENDING', KEYS[1], ARGV[1], id, id, 1, ARGV[2])[1]
+        if message and entry(KEYS[1], id) then
+          redis.call('XCLAIM', KEYS[1], ARGV[1], 'released', 0, id, 'IDLE', ARGV[3], 'RETRYCOUNT', message[4], 'JUSTID')
+          count = count + 1
+        end
+      end
+      if count > 0 then wake(KEYS[2], ARGV[2]) end
+      return count
+      """
+  )
+
+  /// KEYS: stream, key that is tracked by the group.
+  ///
   /// ARGV: group, consumer, ms without an answer, id of the message in hand or nothing.
   ///
   /// Other consumers can claim the messages at once, and are woken.
@@ -317,10 +342,7 @@ enum TopicScripts {
       if #redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2]) == 0 then
         redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2])
       end
-      -- A server without memory refuses it: the messages are found by the next look.
-      if count > 0 then
-        redis.pcall('SET', KEYS[2], ARGV[2] .. ' ' .. table.concat(redis.call('TIME'), '.'), 'PX', 3600000)
-      end
+      if count > 0 then wake(KEYS[2], ARGV[2]) end
       return count
       """
   )

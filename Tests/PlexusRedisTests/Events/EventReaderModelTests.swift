@@ -321,6 +321,34 @@ struct `The readers of events` {
     await sender.close()
   }
 
+  @Test func `D14: events behind a handler that takes long go to the other nodes`() async throws {
+    let (sender, slow, quick) = (link(), link(), link())
+    let readers = [slow, quick].map { link in
+      GroupReader(
+        link,
+        TopicNames("topic"),
+        group: "group",
+        retryAfter: .seconds(2),
+        pace: .milliseconds(10)
+      )
+    }
+    try await publish(0..<7, by: sender)
+    #expect(try await handle(3, of: readers[0], slow) == ["0", "1", "2"])
+    // Read together with three others.
+    let current = try #require(try await nextMessage(of: readers[0]))
+    #expect(current.message.id == "3")
+    for number in 4..<7 {
+      let next = try #require(try await nextMessage(of: readers[1]))
+      #expect(next.message.id == "\(number)")
+      #expect(next.attempt == 1)
+      try await quick.acknowledge(next.position, of: "topic", group: "group")
+    }
+    try await slow.acknowledge(current.position, of: "topic", group: "group")
+    let script = "return redis.call('XPENDING', '{topic}:stream', 'group')[1]"
+    #expect(try RedisShell.run("EVAL \"\(script)\" 0", on: server) == ":0\r\n")
+    for link in [sender, slow, quick] { await link.close() }
+  }
+
   @Test func `D15: events arrive while those before them are handled, each once`() async throws {
     let link = link()
     for number in 1...9 { _ = try await link.publish(message("\(number)"), to: "topic") }

@@ -50,12 +50,19 @@ struct EntryState: Sendable {
   }
 
   /// The running flight.
-  @usableFromInline var running: Flight? {
+  @inlinable
+  @inline(__always)
+  var running: Flight? {
     switch box {
     case .empty: nil
     case .waiting(let flight), .running(let flight): flight
-    case .full(let details): details.running?.flight
+    case .full: detailed
     }
+  }
+
+  /// The running flight, if it is in the details.
+  @usableFromInline var detailed: Flight? {
+    if case .full(let details) = box { details.running?.flight } else { nil }
   }
 
   /// The flight that begins when the running one has ended.

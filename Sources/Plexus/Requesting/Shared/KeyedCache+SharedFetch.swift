@@ -205,8 +205,7 @@ extension KeyedCache {
       if let old = wish.newerThan, version <= old { return .isAlone }
       if let known = link.version(of: name), version < known {
         // The engine was restarted with older data: none of it is given to callers that had the newer value.
-        let now = time.now()
-        link.withDebts { $0.goAhead(name, at: now) }
+        goAhead(name, link)
         return .looksAgain(newerThan: known)
       }
       let copy = restored(entry, age: age)
@@ -259,6 +258,12 @@ extension KeyedCache {
     }
     copy.kind = .restored
     return true
+  }
+
+  /// Records that callers have values of a key that are newer than those of the tier.
+  private func goAhead(_ name: String, _ link: SharedLink<Key, Value>) {
+    let now = time.now()
+    link.withDebts { $0.goAhead(name, at: now) }
   }
 
   /// Returns a copy of an entry that serves as a fallback only; `nil` if callers were given a newer value.
@@ -315,8 +320,7 @@ extension KeyedCache {
     do {
       let outcome = try await attempts(of: flight, operations.fetch)
       guard let error = outcome.kind == .failure ? outcome.error : nil else {
-        let now = time.now()
-        link.withDebts { $0.goAhead(name, at: now) }
+        goAhead(name, link)
         link.note(nil, of: name)
         forgetChange(flight)
         return outcome
