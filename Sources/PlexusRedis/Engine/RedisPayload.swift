@@ -81,8 +81,8 @@ extension RedisPayload {
   /// Returns the value of an object that has nothing else: what is between its ends is one value of JSON.
   private static func onlyMember(of bytes: [UInt8]) -> Value? {
     guard bytes.last == UInt8(ascii: "}"), bytes.starts(with: head),
-      // The decoder would take a part with zeros for another encoding.
-      !bytes.contains(0)
+      // The decoder would take a part with zeros for another encoding, and skip a mark of the encoding at its beginning.
+      bytes[head.count] < 0x80, !bytes.contains(0)
     else { return nil }
     let content = Data(bytes[head.count..<(bytes.count - 1)])
     return try? RedisCoding.decoder.decode(Value.self, from: content)

@@ -42,16 +42,29 @@ extension RedisEvents {
     settle(hand)
     posted.onResult { [self] result in
       guard case .failure = result else { return acknowledgements.withLock { $0.end() } }
-      Task.detached { [self] in
-        do {
-          try await confirm(result, call, until: deadline)
-        } catch {
-          // The reader has not kept it back, because it counted as acknowledged.
-          await postpone(position, hand)
-          onFailure(error)
+      let id = makeReaderID()
+      repeated.withLock { tasks in
+        tasks[id] = Task.detached { [self] in
+          var failure: (any Error)?
+          do {
+            try await confirm(result, call, until: deadline)
+          } catch {
+            // The reader has not kept it back, because it counted as acknowledged.
+            await postpone(position, hand)
+            failure = error
+          }
+          repeated.withLock { $0[id] = nil }
+          if let failure { onFailure(failure) }
         }
       }
     }
+  }
+
+  /// Waits until no acknowledgement that was not waited for is sent again.
+  ///
+  /// A message that is given back before would be handled again by another node.
+  func endRepeated() async {
+    for task in repeated.withLock({ Array($0.values) }) { await task.value }
   }
 
   /// Sends an acknowledgement that is not waited for, if it may be sent in this way.

@@ -81,6 +81,8 @@ final class RedisEvents: EventLink {
   private let state = Locked(State())
   /// The acknowledgements that the engine has not confirmed.
   let acknowledgements = Locked(AcknowledgementState())
+  /// The tasks that send acknowledgements again which were not waited for.
+  let repeated = Locked<[UInt64: Task<Void, Never>]>([:])
 
   /// - Parameters:
   ///   - settings: The settings of the engine's connections.
@@ -349,6 +351,7 @@ final class RedisEvents: EventLink {
   }
 
   private func give(back call: RedisScript.Call) async throws {
+    await endRepeated()
     do {
       _ = try await run(TopicScripts.leave, call.keys, call.arguments)
     } catch {

@@ -72,8 +72,52 @@ import Testing
   @Test(arguments: [
     "", "{", "{}", "garbage", #"{"value":}"#, #"{"value":"1"}"#, #"{"value":1"#, #"{"value":1}}"#,
     #"{"value":1 2}"#, "{\"value\":1\0}", "{\"value\":\01}", #"{"value":1,"validator":2}"#,
+    "{\"value\":\u{FEFF}1}", #"{"value":1},{"value":1}"#, #"{"value":1}}}"#, #"{"value":null}"#,
   ])
   func `is none if it is damaged or of another type`(text: String) {
     #expect(value(text, Int.self) == nil)
+  }
+
+  /// Texts of objects that any decoder of JSON reads, and of some that none does.
+  private static let texts = [
+    #"{"value":1,"value":2}"#, #"{"value":{"value":1},"value":{"value":2}}"#,
+    #"{"value":"}","validator":"{\"value\":1}"}"#, #"{"value":"\"}"}"#, #"{"value":"\\"}"#,
+    #"{"value":"\u007d"}"#, #"{"v\u0061lue":1}"#, #"{"value":1,"v\u0061lue":2}"#,
+    #"{"value":{"value":1}}"#, #"{"value":[{"value":1}]}"#, #"{"value":1e400}"#,
+    #"{"value":123456789012345678901234567890}"#, #"{"value":-0}"#, #"{"value":01}"#,
+    #"{"value":null}"#, #"{"value":null,"value":1}"#, #"{"value":true}"#, #"{"value": 1 }"#,
+    #"{"value":"2001-01-01T00:00:00Z"}"#, #"{"value":"QUJD"}"#, #"{"value":1.5}"#,
+    #"{"value":1},{}"#, #"{"value":1}{}"#, #"{"value":}"#, #"{"value":{}"#, #"{"value":{}}}"#,
+    "{\"value\":\u{FEFF}1}", "{\"value\":1\u{FEFF}}", "{\"value\":\"\u{FEFF}\"}",
+    "{\"value\":// 1\n1}", "{\"value\":1,}", "{\"value\":'1'}", "{\"value\":NaN}",
+  ]
+
+  private struct Part: Codable, Hashable {
+    var value: Int?
+  }
+
+  @Test(arguments: texts)
+  func `has the value that the whole object has for any decoder`(text: String) {
+    check(text, Int.self)
+    check(text, Int?.self)
+    check(text, Double.self)
+    check(text, Decimal.self)
+    check(text, String.self)
+    check(text, String?.self)
+    check(text, Date.self)
+    check(text, Data.self)
+    check(text, Bool.self)
+    check(text, Part.self)
+    check(text, [Part].self)
+    check(text, [String: Int].self)
+    check(text, [String: Int?].self)
+    check(text, Nothing.self)
+  }
+
+  private func check<Value: Codable & Sendable & Equatable>(_ text: String, _: Value.Type) {
+    let whole = try? RedisCoding.decoder.decode(RedisPayload<Value>.self, from: Data(text.utf8))
+    let payload = RedisPayload<Value>(Array(text.utf8))
+    #expect(payload?.value == whole?.value, "\(Value.self)")
+    #expect(payload?.terms == whole?.terms, "\(Value.self)")
   }
 }

@@ -420,6 +420,45 @@ struct `The readers of events` {
     await link.close()
   }
 
+  @Test func `D14: an event whose acknowledgement is sent again is not given to another node`()
+    async throws
+  {
+    let proxy = try RedisProxy(server)
+    let (a, b) = (link(at: proxy.address), link())
+    try await publish(0..<2, by: b)
+    var first: GroupReader? = reader(a)
+    for _ in 0..<2 {
+      guard let reader = first, let next = try await nextMessage(of: reader) else {
+        Issue.record("The reader gets both messages.")
+        return
+      }
+      if next.message.id == "1" { proxy.stall() }
+      await a.acknowledge(next.position, of: "topic", group: "group") { [failures] error in
+        failures.append("\(error)")
+      }
+    }
+    let heir = reader(b)
+    let monitor = try await RedisMonitor(server)
+    let last = Task { try await nextMessage(of: heir)?.message.id }
+    await monitor.commands(1, with: "XREADGROUP", b.node)
+    // The acknowledgement does not arrive, and neither does what the reader sends when it leaves.
+    proxy.refuse()
+    first = nil
+    await wait { proxy.refusedCount >= 6 }
+    proxy.endRefusal()
+    await wait { a.health.value == .connected }
+    try await a.leaveOwed(TopicNames("topic").released(by: "group"))
+    let stream = RedisCommand.Argument.text(TopicNames("topic").stream)
+    let pending = try await b.send(RedisCommand("XPENDING", [stream, "group", "-", "+", 9]))
+    let owners = try #require(pending.elements).map { $0.elements?[1].text }
+    #expect(owners.allSatisfy { $0?.hasPrefix(a.node) == true })
+    try await publish(2..<3, by: b)
+    #expect(try await last.value == "2")
+    await a.close()
+    await b.close()
+    #expect(failures.entries == [])
+  }
+
   @Test
   func `D14: an event is given back if its acknowledgement fails after its handler has ended`()
     async throws

@@ -35,6 +35,9 @@ final class RedisProxy: Sendable {
     /// The numbers of bytes after which connections break, in turn.
     var limits: [Int] = []
     var connectionCount = 0
+    /// Whether later connections end at once.
+    var refuses = false
+    var refusedCount = 0
   }
 
   private let folder: URL
@@ -53,6 +56,14 @@ final class RedisProxy: Sendable {
     }
 
     func serve(_ client: Int32) {
+      let isRefused = state.withLock { state in
+        state.refusedCount += state.refuses ? 1 : 0
+        return state.refuses
+      }
+      guard !isRefused else {
+        close(client)
+        return
+      }
       guard let server = try? RedisShell.connect(to: server) else {
         close(client)
         return
@@ -148,6 +159,20 @@ final class RedisProxy: Sendable {
     let pairs = shared.state.withLock { Array($0.pairs.values) }
     for pair in pairs { pair.cut() }
     resume()
+  }
+
+  /// Breaks all connections, and ends later ones at once until ``endRefusal()``.
+  func refuse() {
+    shared.update { $0.refuses = true }
+    cut()
+  }
+
+  /// The number of connections that were ended at once.
+  var refusedCount: Int { shared.state.withLock { $0.refusedCount } }
+
+  /// Accepts connections again.
+  func endRefusal() {
+    shared.update { $0.refuses = false }
   }
 
   /// Stalls the connections so far.
