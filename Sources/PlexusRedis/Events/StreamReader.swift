@@ -128,13 +128,13 @@ actor StreamReader {
     if let reading = following.take(), reading.position == position,
       reading.generation == generation
     {
-      let known = try await withTaskCancellationHandler {
-        try await reading.entries.value
+      let known = await withTaskCancellationHandler {
+        try? await reading.entries.value
       } onCancel: {
         reading.entries.cancel()
       }
-      // Meanwhile there can be some.
-      if !known.isEmpty { return known }
+      // Meanwhile there can be some, or the server can have recovered.
+      if let known, !known.isEmpty { return known }
     }
     return try await events.range(names.stream, from: "(\(position)", to: "+", count: ahead.count)
   }
