@@ -208,6 +208,12 @@ enum TopicScripts {
   // belong to the consumer "released".
 
   private static let groups = """
+    -- Gives a message to none, unless it was removed. Returns the number of messages given.
+    local function free(key, group, id, attempt, idle)
+      if not entry(key, id) then return 0 end
+      redis.call('XCLAIM', key, group, 'released', 0, id, 'IDLE', idle, 'RETRYCOUNT', attempt, 'JUSTID')
+      return 1
+    end
     -- Gives messages of a consumer that it has not renewed for a time to none: the one in hand has had its attempt.
     -- Messages that were removed stay, and are reported when their time is over.
     local function release(key, group, consumer, inHand, idle, minimum)
@@ -217,10 +223,7 @@ enum TopicScripts {
         for _, message in ipairs(pending) do
           local id, attempt = message[1], message[4]
           if id == inHand then attempt = attempt + 1 end
-          if entry(key, id) then
-            redis.call('XCLAIM', key, group, 'released', 0, id, 'IDLE', idle, 'RETRYCOUNT', attempt, 'JUSTID')
-            count = count + 1
-          end
+          count = count + free(key, group, id, attempt, idle)
           start = '(' .. id
         end
       until #pending < 1000
@@ -302,9 +305,7 @@ enum TopicScripts {
     entries + groups + """
       local pending = redis.pcall('XPENDING', KEYS[1], ARGV[1], ARGV[3], ARGV[3], 1, ARGV[2])
       local message = not pending.err and pending[1]
-      if message and entry(KEYS[1], ARGV[3]) then
-        redis.call('XCLAIM', KEYS[1], ARGV[1], 'released', 0, ARGV[3], 'RETRYCOUNT', message[4] + 1, 'JUSTID')
-      end
+      if message then free(KEYS[1], ARGV[1], ARGV[3], message[4] + 1, 0) end
       return 1
       """
   )
@@ -320,10 +321,7 @@ enum TopicScripts {
       for index = 4, #ARGV do
         local id = ARGV[index]
         local message = redis.call('XPENDING', KEYS[1], ARGV[1], id, id, 1, ARGV[2])[1]
-        if message and entry(KEYS[1], id) then
-          redis.call('XCLAIM', KEYS[1], ARGV[1], 'released', 0, id, 'IDLE', ARGV[3], 'RETRYCOUNT', message[4], 'JUSTID')
-          count = count + 1
-        end
+        if message then count = count + free(KEYS[1], ARGV[1], id, message[4], ARGV[3]) end
       end
       if count > 0 then wake(KEYS[2], ARGV[2]) end
       return count

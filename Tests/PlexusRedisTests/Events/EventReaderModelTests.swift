@@ -67,14 +67,12 @@ struct `The readers of events` {
   // MARK: - Readers of groups
 
   /// Returns a reader that looks for the events of other nodes only once, unless they wake it.
-  private func reader(_ link: RedisEvents, pace: Duration = .seconds(10_000)) -> GroupReader {
-    GroupReader(
-      link,
-      TopicNames("topic"),
-      group: "group",
-      retryAfter: .seconds(100_000),
-      pace: pace
-    )
+  private func reader(
+    _ link: RedisEvents,
+    retryAfter: Duration = .seconds(100_000),
+    pace: Duration = .seconds(10_000)
+  ) -> GroupReader {
+    GroupReader(link, TopicNames("topic"), group: "group", retryAfter: retryAfter, pace: pace)
   }
 
   /// The deliveries of a reader up to its next message.
@@ -280,13 +278,12 @@ struct `The readers of events` {
     return try RedisShell.run(script, on: server)
   }
 
-  @Test func `D14: a reader that leaves while it takes over messages reads no more of them`()
-    async throws
-  {
-    let proxy = try RedisProxy(server)
-    let (sender, link, reader) = try await prepare(proxy)
-    guard case .connected = try await reader.next() else { return }
-    try await publish(2..<4, by: sender)
+  /// Closes a link while a command of its reader has no answer yet.
+  private func close(
+    _ link: RedisEvents,
+    while reader: GroupReader,
+    through proxy: RedisProxy
+  ) async {
     proxy.stall()
     let reading = Task { try await reader.next() }
     await wait { link.load.commands == 1 }
@@ -295,6 +292,16 @@ struct `The readers of events` {
     proxy.resume()
     await closing.value
     _ = await reading.result
+  }
+
+  @Test func `D14: a reader that leaves while it takes over messages reads no more of them`()
+    async throws
+  {
+    let proxy = try RedisProxy(server)
+    let (sender, link, reader) = try await prepare(proxy)
+    guard case .connected = try await reader.next() else { return }
+    try await publish(2..<4, by: sender)
+    await close(link, while: reader, through: proxy)
     let owners = try findOwners()
     #expect(owners == "+released:1\r\n")
     await sender.close()
@@ -308,14 +315,7 @@ struct `The readers of events` {
     try await publish(2..<3, by: sender)
     _ = try await nextMessage(of: reader)
     try await publish(3..<5, by: sender)
-    proxy.stall()
-    let reading = Task { try await reader.next() }
-    await wait { link.load.commands == 1 }
-    let closing = Task { await link.close() }
-    await wait { link.load.commands == 2 }
-    proxy.resume()
-    await closing.value
-    _ = await reading.result
+    await close(link, while: reader, through: proxy)
     let owners = try findOwners()
     #expect(owners == "+released:2\r\n")
     await sender.close()
@@ -323,14 +323,8 @@ struct `The readers of events` {
 
   @Test func `D14: events behind a handler that takes long go to the other nodes`() async throws {
     let (sender, slow, quick) = (link(), link(), link())
-    let readers = [slow, quick].map { link in
-      GroupReader(
-        link,
-        TopicNames("topic"),
-        group: "group",
-        retryAfter: .seconds(2),
-        pace: .milliseconds(10)
-      )
+    let readers = [slow, quick].map {
+      reader($0, retryAfter: .seconds(2), pace: .milliseconds(10))
     }
     try await publish(0..<7, by: sender)
     #expect(try await handle(3, of: readers[0], slow) == ["0", "1", "2"])
@@ -351,7 +345,7 @@ struct `The readers of events` {
 
   @Test func `D15: events arrive while those before them are handled, each once`() async throws {
     let link = link()
-    for number in 1...9 { _ = try await link.publish(message("\(number)"), to: "topic") }
+    try await publish(1..<10, by: link)
     let reader = StreamReader(link, TopicNames("topic"), after: .start)
     let monitor = try await RedisMonitor(server)
     // One is read with the place, then one after it, then two before they are requested.
@@ -367,7 +361,7 @@ struct `The readers of events` {
     async throws
   {
     let link = link()
-    for number in 1...2 { _ = try await link.publish(message("\(number)"), to: "topic") }
+    try await publish(1..<3, by: link)
     let reader = StreamReader(link, TopicNames("topic"), after: .start)
     let monitor = try await RedisMonitor(server)
     #expect(try await ids(2, from: reader) == ["1", "2"])
