@@ -9,16 +9,12 @@ public import Android
 #endif
 
 extension UnsafeMutableRawPointer {
+  #if !canImport(Darwin)
   /// Whether `malloc` aligns sufficiently; what `allocate` does in any case costs twice as much.
   @inlinable
   @inline(__always)
-  static func needsPlainMemory(alignment: Int) -> Bool {
-    #if canImport(Darwin)
-    false
-    #else
-    alignment <= 16
-    #endif
-  }
+  static func needsPlainMemory(alignment: Int) -> Bool { alignment <= 16 }
+  #endif
 
   /// Allocates memory that ``deallocatePlain(alignment:)`` releases.
   @inlinable
