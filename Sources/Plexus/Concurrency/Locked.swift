@@ -85,9 +85,8 @@ struct Locked<Value: Sendable>: ~Copyable, @unchecked Sendable {
     unsafe (storage + Self.valueOffset).bindMemory(to: Value.self, capacity: 1).initialize(
       to: value
     )
-    let mutex = unsafe storage.initializeMemory(as: pthread_mutex_t.self, to: pthread_mutex_t())
-    let status = unsafe pthread_mutex_init(mutex, nil)
-    precondition(status == 0, "The system could not initialize a mutex")
+    // As `PTHREAD_MUTEX_INITIALIZER`, whose bytes are zero.
+    unsafe storage.initializeMemory(as: pthread_mutex_t.self, to: pthread_mutex_t())
   }
 
   @inlinable

@@ -179,21 +179,24 @@ extension Flight {
   final func wait(in place: WaitPlace, onCancel: @Sendable () -> Void) async -> Outcome? {
     // The async frame exists once per waiting caller: keep the nesting shallow and suspend in one place only, to
     // keep it small.
-    await withTaskCancellationHandler(
-      operation: {
-        guard #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) else {
-          raise(to: Task.currentPriority)
-          return await park(in: place)
-        }
-        return await withTaskPriorityEscalationHandler(
-          operation: {
-            // Later escalations call `onPriorityEscalated`.
-            raise(to: Task.currentPriority)
-            return await park(in: place)
-          },
-          onPriorityEscalated: { _, priority in self.raise(to: priority) }
-        )
-      },
+    guard #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) else {
+      return await park(in: place, onCancel: onCancel)
+    }
+    return await withTaskPriorityEscalationHandler(
+      operation: { await park(in: place, onCancel: onCancel) },
+      onPriorityEscalated: { _, priority in self.raise(to: priority) }
+    )
+  }
+
+  /// Waits for the outcome, and raises the priority of the flight to the present one of the caller.
+  @inline(__always)
+  nonisolated(nonsending) private final func park(
+    in place: WaitPlace,
+    onCancel: @Sendable () -> Void
+  ) async -> Outcome? {
+    raise(to: Task.currentPriority)
+    return await withTaskCancellationHandler(
+      operation: { await park(in: place) },
       onCancel: onCancel,
       isolation: #isolation
     )
@@ -201,7 +204,7 @@ extension Flight {
 
   /// Waits for the outcome without handling cancellation.
   @inline(__always)
-  final func park(in place: WaitPlace) async -> Outcome? {
+  nonisolated(nonsending) final func park(in place: WaitPlace) async -> Outcome? {
     if isFinished, let outcome = takeOutcome(in: place) { return outcome }
     let outcome = await unsafe withUnsafeContinuation(isolation: #isolation) { continuation in
       unsafe park(ParkedCaller(continuation: continuation), in: place)

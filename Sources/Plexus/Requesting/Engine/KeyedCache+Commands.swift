@@ -81,13 +81,14 @@ extension KeyedCache {
   }
 
   /// Marks every value as changed at its origin.
+  @inlinable
   func refreshAll() -> RefreshTicket {
     let ticket = drawTicket()
-    outdateAllShared()
+    if link != nil { outdateAllShared() }
     var details: [EntryState.Details.Box] = []
     var lives: [LiveFetching<Key, Value>] = []
     shards.withEachLock { shard in
-      lives += shard.extras?.lives.entries.map(\.element) ?? []
+      if shard.hasLives { lives += shard.allLives }
       shard.extras?.pendingWrites?.refreshAll(at: wallClockTime())
       for index in shard.keys.entries.indices {
         if !shard[index].state.hasNoDetails { details.append(shard[index].state.box) }

@@ -300,14 +300,8 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       self.scope = scope
       self.isBulk = isBulk
       self.now = now
-      // One access to the current task for both.
-      var task: (priority: PriorityLevel, isCancelled: Bool)?
-      unsafe withUnsafeCurrentTask { current in
-        guard let current = unsafe current else { return }
-        task = unsafe (PriorityLevel(current.priority), current.isCancelled)
-      }
-      priority = task?.priority ?? .current
-      isCancelled = task?.isCancelled ?? false
+      priority = .current
+      isCancelled = Task.isCancelled
     }
   }
 

@@ -6,10 +6,23 @@ extension Shard {
     return extras.lives.index(of: key, hash: hash).map { extras.lives.entries[$0].element }
   }
 
+  /// The objects that keep keys up to date.
+  @usableFromInline var allLives: [LiveFetching<Key, Value>] {
+    extras?.lives.entries.map { $0.element } ?? []
+  }
+
   /// Whether the key at a place has live subscriptions.
   @inlinable
   func isLive(_ index: Int) -> Bool {
     live(keys.entries[index].key, keys.entries[index].hash) != nil
+  }
+
+  /// Notifies the live subscriptions of a key of a new state.
+  @usableFromInline
+  @inline(never)
+  func noteLive(_ key: Key, _ hash: UInt64, _ effects: inout Effects) {
+    guard let live = live(key, hash) else { return }
+    effects.deliver { live.note() }
   }
 
   /// Notifies the live subscriptions of a key that its value was removed.
@@ -34,8 +47,7 @@ extension Shard {
   @usableFromInline
   @inline(never)
   func noteAllCleared(isSignedOut: Bool, _ effects: inout Effects) {
-    for entry in extras?.lives.entries ?? [] {
-      let live = entry.element
+    for live in allLives {
       effects.deliver { live.clear(isSignedOut: isSignedOut) }
     }
   }

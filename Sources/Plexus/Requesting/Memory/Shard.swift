@@ -526,7 +526,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// Publishes a state to the subscribers of a key.
-  @usableFromInline
+  @inlinable
   @inline(never)
   mutating func publish(
     _ state: LoadState<Value>,
@@ -536,7 +536,7 @@ struct Shard<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ) {
     guard let hub = hub(of: key, hash: hash) else { return }
     if let delivery = hub.prepare(state) { effects.deliver { delivery.deliver() } }
-    if let live = live(key, hash) { effects.deliver { live.note() } }
+    if hasLives { noteLive(key, hash, &effects) }
   }
 
   /// Publishes `.unknown` to the subscribers of a key, in place of the states that they have not read.

@@ -8,6 +8,7 @@ extension KeyedCache {
   }
 
   /// Marks all values as changed at their origin, and in the shared tier the values of the known keys.
+  @usableFromInline
   func outdateAllShared() {
     guard let link else { return }
     let names = link.knownKeys.map(\.name)

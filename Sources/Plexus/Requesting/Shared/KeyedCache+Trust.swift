@@ -72,7 +72,7 @@ extension KeyedCache {
     var effects = makeEffects()
     var lives: [LiveFetching<Key, Value>] = []
     shards.withEachLock { shard in
-      lives += shard.extras?.lives.entries.map(\.element) ?? []
+      lives += shard.allLives
       // From the end, because a removal moves the last entry.
       for index in shard.keys.entries.indices.reversed() {
         distrust(index, &shard, &effects)

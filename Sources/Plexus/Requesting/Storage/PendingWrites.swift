@@ -273,6 +273,7 @@ struct PendingWrites<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// Marks all values as changed at their origin.
+  @usableFromInline
   mutating func refreshAll(at time: Duration) {
     guard isReadFirst, !isShared else { return }
     refreshes = [:]
