@@ -383,17 +383,16 @@ final class RedisEvents: EventLink {
     }
   }
 
-  /// Returns messages of a stream, the oldest first.
+  /// Returns messages of a stream from a position on, the oldest first.
   func range(
     _ stream: String,
-    from start: String,
-    to end: String,
+    from start: LinkPosition,
     count: Int
   ) async throws -> [MessageFormat.Entry] {
     let reply = try await send(
       RedisCommand(
         "XRANGE",
-        [.text(stream), .text(start), .text(end), "COUNT", .number(Int64(count))]
+        [.text(stream), .text("\(start)"), "+", "COUNT", .number(Int64(count))]
       )
     )
     guard let elements = reply.elements else { throw TierError.unexpectedReply }
