@@ -88,10 +88,10 @@ actor GroupReader {
     events.removeBell(for: names.released(by: group), id)
     events.removeLeaving(id)
     events.note(held: 0, by: id)
-    let isSettled = events.isSettled(id)
+    let hand = events.unsettledHand(of: id)
     events.removeHand(id)
     guard isConnected, !hasLeft else { return }
-    events.leave(leaveCall(inHand: isSettled ? nil : current))
+    events.leave(leaveCall(inHand: hand?.position))
   }
 
   func next() async throws -> LinkDelivery? {
@@ -113,14 +113,8 @@ actor GroupReader {
 
   /// Gives back a message that was neither acknowledged nor rejected.
   private func finish() async throws {
-    guard let position = current else { return }
-    if !events.isSettled(id) {
-      _ = try await events.run(
-        TopicScripts.postpone,
-        [names.stream],
-        [.text(group), .text(consumer), .text("\(position)")]
-      )
-    }
+    guard current != nil else { return }
+    if let hand = events.unsettledHand(of: id) { try await events.postpone(hand, of: id) }
     events.removeHand(id)
     current = nil
     events.note(held: items.count, by: id)
@@ -382,7 +376,7 @@ actor GroupReader {
     guard isConnected, !hasLeft else { return }
     hasLeft = true
     items = []
-    let call = leaveCall(inHand: events.isSettled(id) ? nil : current)
+    let call = leaveCall(inHand: events.unsettledHand(of: id)?.position)
     // Also for a task that is cancelled.
     await events.leave(call).value
   }

@@ -49,8 +49,9 @@ extension RedisEvents {
           do {
             try await confirm(result, call, until: deadline)
           } catch {
-            // The reader has not kept it back, because it counted as acknowledged.
-            await postpone(position, hand)
+            // The reader has not given it back, because it counted as acknowledged. Without an answer, it is taken over when
+            // its time is over.
+            try? await postpone(hand.value, of: hand.key)
             failure = error
           }
           repeated.withLock { $0[id] = nil }
@@ -95,13 +96,15 @@ extension RedisEvents {
     }
   }
 
-  /// Gives a message back for its next attempt.
-  private func postpone(_ position: LinkPosition, _ hand: (key: UInt64, value: Hand)) async {
-    // Without an answer, the message is taken over when its time is over.
-    _ = try? await run(
+  /// Gives the message in progress of a reader back for its next attempt.
+  func postpone(_ hand: Hand, of id: UInt64) async throws {
+    _ = try await run(
       TopicScripts.postpone,
-      [hand.value.stream],
-      [.text(hand.value.group), .text(consumer(of: hand.key)), .text("\(position)")]
+      [hand.stream],
+      [
+        .text(hand.group), .text(consumer(of: id)), .text("\(hand.position)"),
+        .data(hand.identity),
+      ]
     )
   }
 

@@ -323,9 +323,9 @@ final class RedisEvents: EventLink {
     state.withLock { $0.hands[id] = hand }
   }
 
-  /// Returns whether the message in progress of a reader was acknowledged or rejected.
-  func isSettled(_ id: UInt64) -> Bool {
-    state.withLock { $0.hands[id]?.isSettled ?? true }
+  /// Returns the message in progress of a reader, unless it was acknowledged or rejected.
+  func unsettledHand(of id: UInt64) -> Hand? {
+    state.withLock { $0.hands[id] }.flatMap { $0.isSettled ? nil : $0 }
   }
 
   /// Removes the message in progress of a reader.

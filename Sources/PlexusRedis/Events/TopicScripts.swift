@@ -329,15 +329,17 @@ enum TopicScripts {
 
   /// KEYS: stream.
   ///
-  /// ARGV: group, consumer, id.
+  /// ARGV: group, consumer, position, id of the message.
   ///
-  /// A message in progress that is neither acknowledged nor rejected waits for its next attempt.
+  /// A message in progress that is neither acknowledged nor rejected waits for its next attempt. After a restart with old
+  /// data, the consumer can have received another one at the position.
   static let postpone = RedisScript(
     entries + groups + """
       local pending = redis.pcall('XPENDING', KEYS[1], ARGV[1], ARGV[3], ARGV[3], 1, ARGV[2])
       local message = not pending.err and pending[1]
-      if message then free(KEYS[1], ARGV[1], ARGV[3], message[4] + 1, 0) end
-      return 1
+      local found = message and entry(KEYS[1], ARGV[3])
+      if not found or not isSame(found, ARGV[4]) then return 0 end
+      return free(KEYS[1], ARGV[1], ARGV[3], message[4] + 1, 0)
       """
   )
 

@@ -524,11 +524,18 @@ struct `The readers of events` {
     #expect(failures.entries == [])
   }
 
-  @Test
-  func `D14: an event is given back if its acknowledgement fails after its handler has ended`()
-    async throws
-  {
-    let link = link()
+  /// Publishes three messages, reads them by a group, and acknowledges them in turn without waiting, but for the first one.
+  ///
+  /// - Parameters:
+  ///   - link: The link.
+  ///   - identity: The id of the second message as its handler knows it.
+  ///   - failing: Called before the acknowledgement of the second message, and with `false` when it has failed.
+  /// - Returns: The messages that are not acknowledged: their numbers, and the readers that have them.
+  private func acknowledgeThree(
+    _ link: RedisEvents,
+    secondAs identity: String = "1",
+    failing: (Bool) throws -> Void = { _ in }
+  ) async throws -> [[String]] {
     let stream = RedisCommand.Argument.text(TopicNames("topic").stream)
     var positions: [LinkPosition] = []
     for number in 0..<3 {
@@ -539,15 +546,44 @@ struct `The readers of events` {
     let reading: [RedisCommand.Argument] = ["GROUP", "group", consumer, "STREAMS", stream, ">"]
     _ = try await link.send(RedisCommand("XREADGROUP", reading))
     await acknowledge(positions[0], as: "0", link)
-    // The server has another message at the position than the one that was handled.
-    await acknowledge(positions[1], as: "another", link)
-    #expect(await failures.first(1).first?.contains("SUPERSEDED") == true)
+    try failing(true)
+    await acknowledge(positions[1], as: identity, link)
+    await failures.first(1)
+    try failing(false)
     await acknowledge(positions[2], as: "2", link)
     let pending = try await link.send(
       RedisCommand("XPENDING", [stream, "group", "-", "+", 9])
     )
-    let owners = pending.elements?.compactMap { $0.elements?.prefix(2).compactMap(\.text) }
-    #expect(owners == [["\(positions[1])", "released"]])
+    return (pending.elements ?? []).map { entry in
+      let parts = entry.elements?.prefix(2).compactMap(\.text) ?? []
+      let number = positions.firstIndex { "\($0)" == parts.first }
+      return [number.map { "\($0)" } ?? "", parts.last ?? ""]
+    }
+  }
+
+  @Test
+  func `D14: an event is given back if its acknowledgement fails after its handler has ended`()
+    async throws
+  {
+    let link = link()
+    let pending = try await acknowledgeThree(link) { isFailing in
+      let rule = "ACL SETUSER default \(isFailing ? "-" : "+")xack"
+      let reply = try RedisShell.run(rule, on: server)
+      #expect(reply.hasPrefix("+OK"))
+    }
+    #expect(pending == [["1", "released"]])
+    #expect(failures.count == 1)
+    await link.close()
+  }
+
+  @Test
+  func `D14: a late answer for a lost event does not give back the one in its place`()
+    async throws
+  {
+    let link = link()
+    let pending = try await acknowledgeThree(link, secondAs: "lost")
+    #expect(pending == [["1", link.consumer(of: 7)]])
+    #expect(failures.entries.first?.contains("SUPERSEDED") == true)
     #expect(failures.count == 1)
     await link.close()
   }
