@@ -81,8 +81,8 @@ final class RedisEvents: EventLink {
   private let state = Locked(State())
   /// The acknowledgements that the engine has not confirmed.
   let acknowledgements = Locked(AcknowledgementState())
-  /// The tasks that send acknowledgements again which were not waited for.
-  let repeated = Locked<[UInt64: Task<Void, Never>]>([:])
+  /// The acknowledgements that are waited for, or sent again.
+  let acknowledging = Locked<[UInt64: Task<Void, any Error>]>([:])
 
   /// - Parameters:
   ///   - settings: The settings of the engine's connections.
@@ -266,7 +266,7 @@ final class RedisEvents: EventLink {
   ) async throws {
     let hand = hand(at: position, of: TopicNames(topic).stream, group)
     let call = acknowledgement(of: position, in: topic, group, hand)
-    try await acknowledge(call)
+    try await track { [self] in try await acknowledge(call) }.value
     settle(hand)
   }
 
@@ -351,7 +351,7 @@ final class RedisEvents: EventLink {
   }
 
   private func give(back call: RedisScript.Call) async throws {
-    await endRepeated()
+    await endAcknowledging()
     do {
       _ = try await run(TopicScripts.leave, call.keys, call.arguments)
     } catch {

@@ -524,6 +524,39 @@ struct `The readers of events` {
     #expect(failures.entries == [])
   }
 
+  @Test(arguments: [false, true])
+  func `D14: a link that is closed while an acknowledgement is waited for gives nothing back`(
+    throwing: Bool
+  ) async throws {
+    let proxy = try RedisProxy(server)
+    let (sender, link) = (link(), link(at: proxy.address))
+    let reader = reader(link)
+    try await publish(0..<2, by: sender)
+    try await handle(1, of: reader, link)
+    let next = try #require(try await nextMessage(of: reader))
+    proxy.refuse()
+    let answering = Task { [failures] in
+      if throwing {
+        try await link.acknowledge(next.position, of: "topic", group: "group")
+      } else {
+        await link.acknowledge(next.position, of: "topic", group: "group") { error in
+          failures.append("\(error)")
+        }
+      }
+    }
+    await wait { link.acknowledging.withLock { $0.count } == 1 }
+    // The pauses between the attempts are long by now.
+    await wait { proxy.refusedCount >= 6 }
+    proxy.endRefusal()
+    await wait { link.health.value == .connected }
+    await link.close()
+    try await answering.value
+    #expect(try findOwners() == "+\r\n")
+    #expect(failures.entries == [])
+    withExtendedLifetime(reader) {}
+    await sender.close()
+  }
+
   /// Publishes three messages, reads them by a group, and acknowledges them in turn without waiting, but for the first one.
   ///
   /// - Parameters:
