@@ -54,10 +54,11 @@ actor GroupReader {
   /// Whether a loss was reported that the next publisher reports as well.
   private var hasReportedLoss = false
   private var ahead = ReadAhead(limit: 256)
-  /// The times of the last reading, renewal and claim.
+  /// The times of the last reading and renewal.
   private var readTime: Nanoseconds = 0
   private var renewTime: Nanoseconds = 0
-  private var claimTime: Nanoseconds = 0
+  /// The time of the last claim; `nil` if there can be more messages to claim.
+  private var claimTime: Nanoseconds?
   /// The content of the key that changes when a reader gives messages back.
   private var released: [UInt8]?
 
@@ -87,10 +88,10 @@ actor GroupReader {
     events.removeBell(for: names.released(by: group), id)
     events.removeLeaving(id)
     events.note(held: 0, by: id)
-    let isSettled = events.isSettled(id)
+    let hand = events.unsettledHand(of: id)
     events.removeHand(id)
     guard isConnected, !hasLeft else { return }
-    events.leave(leaveCall(inHand: isSettled ? nil : current))
+    events.leave(leaveCall(inHand: hand?.position))
   }
 
   func next() async throws -> LinkDelivery? {
@@ -112,14 +113,8 @@ actor GroupReader {
 
   /// Gives back a message that was neither acknowledged nor rejected.
   private func finish() async throws {
-    guard let position = current else { return }
-    if !events.isSettled(id) {
-      _ = try await events.run(
-        TopicScripts.postpone,
-        [names.stream],
-        [.text(group), .text(consumer), .text("\(position)")]
-      )
-    }
+    guard current != nil else { return }
+    if let hand = events.unsettledHand(of: id) { try await events.postpone(hand, of: id) }
     events.removeHand(id)
     current = nil
     events.note(held: items.count, by: id)
@@ -208,7 +203,7 @@ actor GroupReader {
     let call = leaveCall(inHand: nil)
     _ = try await events.run(TopicScripts.leave, call.keys, call.arguments)
     (items, lost, newest) = ([], [], nil)
-    (isConnected, hasReportedLoss, claimTime) = (false, isBehind, 0)
+    (isConnected, hasReportedLoss, claimTime) = (false, isBehind, nil)
     return .gap(lost: nil)
   }
 
@@ -223,45 +218,38 @@ actor GroupReader {
     let start = Nanoseconds.now
     // The last ones took so long that other nodes could have handled some.
     if readTime > 0, start - readTime > 100_000_000 { ahead.shrink() }
-    if start - claimTime >= Nanoseconds(pace) {
+    if claimTime.map({ start - $0 >= Nanoseconds(pace) }) ?? true {
       try await claim()
       // There can be more of them.
       guard items.isEmpty, lost.isEmpty, !hasLeft else { return true }
       claimTime = .now
     }
-    let key = RedisCommand.Argument.text(names.stream)
-    let replies = try await events.send([
-      RedisCommand("GET", [.text(names.released(by: group))]),
-      // Reading by a group counts as a change. This makes the server announce the next one.
-      RedisCommand("XINFO", ["GROUPS", key]),
-      RedisCommand(
-        "XREADGROUP",
-        [
-          "GROUP", .text(group), .text(consumer), "COUNT", .number(Int64(ahead.count)), "STREAMS",
-          key, ">",
-        ]
-      ),
-    ])
     let reply: RESPValue
     do {
-      reply = try replies[2].get()
+      reply = try await events.run(
+        TopicScripts.read,
+        [names.stream, names.released(by: group)],
+        [.text(group), .text(consumer), .number(Int64(ahead.count))]
+      )
     } catch let error as RedisError where error.code == "NOGROUP" {
       return false
     }
+    guard let parts = reply.elements, parts.count == 4, let last = LinkPosition(parts[1]),
+      let elements = parts[3].elements
+    else { throw TierError.unexpectedReply }
     let known = released
-    released = try replies[0].get().bytes
-    if released != known { claimTime = 0 }
-    // A map from the stream to its entries, or nothing.
-    let entries = (reply.elements?.last?.elements ?? []).compactMap { MessageFormat.Entry($0) }
+    released = parts[0].bytes
+    if released != known { claimTime = nil }
+    let entries = elements.compactMap { MessageFormat.Entry($0) }
     guard let first = entries.first, let latest = entries.last else {
       readTime = 0
-      if claimTime > 0 { await bell.wait(atMost: pace) }
+      if claimTime != nil { await bell.wait(atMost: pace) }
       return true
     }
     (readTime, renewTime) = (.now, .now)
     ahead.note(messages: entries.count, bytes: entries.reduce(0) { $0 + $1.size })
     items = entries.reversed().map { Item($0, attempt: 1) }
-    await noteRemoved(between: replies[1], and: first.position)
+    noteRemoved(between: last, and: first.position, oldest: LinkPosition(parts[2]))
     // Replies of another server are compared with the message before them.
     guard generation == events.generation else { return true }
     newest?.position = latest.position
@@ -272,23 +260,18 @@ actor GroupReader {
   /// Records messages that were removed before the group has read them.
   ///
   /// - Parameters:
-  ///   - groups: The groups of the stream before the messages were read.
+  ///   - last: The last position that the group had read before.
   ///   - first: The first message that was read.
+  ///   - oldest: The first position from the last one on that the stream had; `nil` if it was not looked at.
   private func noteRemoved(
-    between groups: Result<RESPValue, any Error>,
-    and first: LinkPosition
-  ) async {
-    let own = try? groups.get().elements?.first { $0.value(of: "name")?.text == group }
-    guard let last = own?.value(of: "last-delivered-id").flatMap({ LinkPosition($0) }),
-      last != .start, !last.isFollowed(by: first)
-    else { return }
-    // Streams are shortened at their beginning; other readers can have read what follows. Without an answer, the
-    // messages in between count as removed.
-    let oldest = try? await events.range(names.stream, from: "\(last)", to: "+", count: 1).first
-    let next = oldest?.position ?? first
-    guard next > last, !last.isFollowed(by: next) else { return }
-    lost = [last.positions(before: next)]
-    if next == first, let index = items.indices.last { items[index].isAfterLoss = false }
+    between last: LinkPosition,
+    and first: LinkPosition,
+    oldest: LinkPosition?
+  ) {
+    // Streams are shortened at their beginning.
+    guard last != .start, let oldest, oldest > last, !last.isFollowed(by: oldest) else { return }
+    lost = [last.positions(before: oldest)]
+    if oldest == first, let index = items.indices.last { items[index].isAfterLoss = false }
   }
 
   /// Takes over messages that were not answered in time.
@@ -393,17 +376,8 @@ actor GroupReader {
     guard isConnected, !hasLeft else { return }
     hasLeft = true
     items = []
-    let call = leaveCall(inHand: events.isSettled(id) ? nil : current)
+    let call = leaveCall(inHand: events.unsettledHand(of: id)?.position)
     // Also for a task that is cancelled.
     await events.leave(call).value
-  }
-}
-
-extension RESPValue {
-  /// Returns the value of a key of a map.
-  fileprivate func value(of key: String) -> RESPValue? {
-    guard case .map(let parts) = self else { return nil }
-    let index = stride(from: 0, to: parts.count - 1, by: 2).first { parts[$0].text == key }
-    return index.map { parts[$0 + 1] }
   }
 }

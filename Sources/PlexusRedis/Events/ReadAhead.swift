@@ -1,6 +1,7 @@
 /// The number of messages that are read at once: few at first, and more as long as they are small and handled quickly.
 struct ReadAhead: Sendable {
-  private static let targetBytes = 1 << 20
+  /// The number of bytes that are read at once, unless one message has more.
+  static let targetBytes = 1 << 20
 
   private let limit: Int
   private(set) var count = 1

@@ -18,53 +18,68 @@ extension RedisEvents {
     let deadline = Nanoseconds.now + Nanoseconds(timeout)
     guard let hand, let posted = post(call) else {
       let current = generation
-      do {
+      return await finish(hand, onFailure) { [self] in
         try await acknowledge(call, until: deadline)
-        settle(hand)
         if current == generation { acknowledgements.withLock { $0.confirm(over: current) } }
-      } catch {
-        onFailure(error)
       }
-      return
     }
     guard posted.isWritten else {
-      let result = await withCheckedContinuation { waiting in
-        posted.onResult { waiting.resume(returning: $0) }
-      }
-      do {
+      return await finish(hand, onFailure) { [self] in
+        let result = await withCheckedContinuation { waiting in
+          posted.onResult { waiting.resume(returning: $0) }
+        }
         try await confirm(result, call, until: deadline)
-        settle(hand)
-      } catch {
-        onFailure(error)
       }
-      return
     }
     settle(hand)
     posted.onResult { [self] result in
       guard case .failure = result else { return acknowledgements.withLock { $0.end() } }
-      let id = makeReaderID()
-      repeated.withLock { tasks in
-        tasks[id] = Task.detached { [self] in
-          var failure: (any Error)?
-          do {
-            try await confirm(result, call, until: deadline)
-          } catch {
-            // The reader has not kept it back, because it counted as acknowledged.
-            await postpone(position, hand)
-            failure = error
-          }
-          repeated.withLock { $0[id] = nil }
-          if let failure { onFailure(failure) }
+      track { [self] in
+        do {
+          try await confirm(result, call, until: deadline)
+        } catch {
+          // The reader has not given it back, because it counted as acknowledged. Without an answer, it is taken over when
+          // its time is over.
+          try? await postpone(hand.value, of: hand.key)
+          onFailure(error)
         }
       }
     }
   }
 
-  /// Waits until no acknowledgement that was not waited for is sent again.
+  /// Waits for an acknowledgement, and settles the message in progress.
+  private func finish(
+    _ hand: (key: UInt64, value: Hand)?,
+    _ onFailure: @Sendable (any Error) -> Void,
+    by acknowledge: @escaping @Sendable () async throws -> Void
+  ) async {
+    do {
+      try await track(acknowledge).value
+      settle(hand)
+    } catch {
+      onFailure(error)
+    }
+  }
+
+  /// Runs an acknowledgement to its end, also if the calling task is cancelled.
+  @discardableResult
+  func track(_ acknowledge: @escaping @Sendable () async throws -> Void) -> Task<Void, any Error> {
+    let id = makeReaderID()
+    return acknowledging.withLock { tasks in
+      let task = Task.detached { [self] in
+        defer { acknowledging.withLock { $0[id] = nil } }
+        try await acknowledge()
+      }
+      tasks[id] = task
+      return task
+    }
+  }
+
+  /// Waits for the acknowledgements that are waited for, or sent again.
   ///
   /// A message that is given back before would be handled again by another node.
-  func endRepeated() async {
-    for task in repeated.withLock({ Array($0.values) }) { await task.value }
+  func endAcknowledging() async {
+    for task in acknowledging.withLock({ Array($0.values) }) { _ = await task.result }
   }
 
   /// Sends an acknowledgement that is not waited for, if it may be sent in this way.
@@ -95,13 +110,15 @@ extension RedisEvents {
     }
   }
 
-  /// Gives a message back for its next attempt.
-  private func postpone(_ position: LinkPosition, _ hand: (key: UInt64, value: Hand)) async {
-    // Without an answer, the message is taken over when its time is over.
-    _ = try? await run(
+  /// Gives the message in progress of a reader back for its next attempt.
+  func postpone(_ hand: Hand, of id: UInt64) async throws {
+    _ = try await run(
       TopicScripts.postpone,
-      [hand.value.stream],
-      [.text(hand.value.group), .text(consumer(of: hand.key)), .text("\(position)")]
+      [hand.stream],
+      [
+        .text(hand.group), .text(consumer(of: id)), .text("\(hand.position)"),
+        .data(hand.identity),
+      ]
     )
   }
 

@@ -81,8 +81,8 @@ final class RedisEvents: EventLink {
   private let state = Locked(State())
   /// The acknowledgements that the engine has not confirmed.
   let acknowledgements = Locked(AcknowledgementState())
-  /// The tasks that send acknowledgements again which were not waited for.
-  let repeated = Locked<[UInt64: Task<Void, Never>]>([:])
+  /// The acknowledgements that are waited for, or sent again.
+  let acknowledging = Locked<[UInt64: Task<Void, any Error>]>([:])
 
   /// - Parameters:
   ///   - settings: The settings of the engine's connections.
@@ -266,7 +266,7 @@ final class RedisEvents: EventLink {
   ) async throws {
     let hand = hand(at: position, of: TopicNames(topic).stream, group)
     let call = acknowledgement(of: position, in: topic, group, hand)
-    try await acknowledge(call)
+    try await track { [self] in try await acknowledge(call) }.value
     settle(hand)
   }
 
@@ -323,9 +323,9 @@ final class RedisEvents: EventLink {
     state.withLock { $0.hands[id] = hand }
   }
 
-  /// Returns whether the message in progress of a reader was acknowledged or rejected.
-  func isSettled(_ id: UInt64) -> Bool {
-    state.withLock { $0.hands[id]?.isSettled ?? true }
+  /// Returns the message in progress of a reader, unless it was acknowledged or rejected.
+  func unsettledHand(of id: UInt64) -> Hand? {
+    state.withLock { $0.hands[id] }.flatMap { $0.isSettled ? nil : $0 }
   }
 
   /// Removes the message in progress of a reader.
@@ -351,7 +351,7 @@ final class RedisEvents: EventLink {
   }
 
   private func give(back call: RedisScript.Call) async throws {
-    await endRepeated()
+    await endAcknowledging()
     do {
       _ = try await run(TopicScripts.leave, call.keys, call.arguments)
     } catch {
@@ -383,17 +383,16 @@ final class RedisEvents: EventLink {
     }
   }
 
-  /// Returns messages of a stream, the oldest first.
+  /// Returns messages of a stream from a position on, the oldest first.
   func range(
     _ stream: String,
-    from start: String,
-    to end: String,
+    from start: LinkPosition,
     count: Int
   ) async throws -> [MessageFormat.Entry] {
     let reply = try await send(
       RedisCommand(
         "XRANGE",
-        [.text(stream), .text(start), .text(end), "COUNT", .number(Int64(count))]
+        [.text(stream), .text("\(start)"), "+", "COUNT", .number(Int64(count))]
       )
     )
     guard let elements = reply.elements else { throw TierError.unexpectedReply }

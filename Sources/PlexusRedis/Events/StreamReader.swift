@@ -2,8 +2,9 @@ internal import Plexus
 
 /// The reading of a topic by a node that gets every message.
 ///
-/// A server that was restarted with old data can give positions again. The messages of a connection are therefore used
-/// only after the one at the own position was compared with the one that was read.
+/// A server that was restarted with old data can give positions again, and messages can be removed before they are read.
+/// The messages after the own position are therefore read together with the one at it: if this is the one that was read,
+/// nothing is missing. Otherwise, a script compares.
 actor StreamReader {
   private let events: RedisEvents
   private nonisolated let names: TopicNames
@@ -14,8 +15,8 @@ actor StreamReader {
   private var isConnected = false
   /// The connection over which the place was compared.
   private var generation: Int?
-  /// Whether it has to be compared again over the same connection.
-  private var mustCompare = false
+  /// Whether the latest message is known to be small enough to be read again with the ones after it.
+  private var isSmall = false
   /// Whether a loss of the end of the stream was reported that the next publisher reports as well.
   private var hasReportedLoss = false
   /// The deliveries that are ready, the next one last.
@@ -80,49 +81,32 @@ actor StreamReader {
 
   private func read(after place: RedisEvents.Place) async throws {
     let current = events.generation
-    guard current == generation, !mustCompare else { return try await resume(after: place) }
-    let position = place.position
-    let entries = try await entries(after: position, over: current)
-    var latest = entries.last?.position
-    if entries.isEmpty { latest = try await events.survey(names.stream, at: nil).latest }
-    // The replies can be those of another server.
+    guard current == generation, isSmall else { return try await resume(after: place) }
+    let entries = try await entries(from: place.position, over: current)
+    // The reply can be that of another server.
     guard current == events.generation else { return }
-    guard let first = entries.first?.position else {
-      if let latest, latest < position {
-        // The stream was removed.
-        lose(latest)
-      } else if latest == position {
-        // The reading of the stream makes the server announce its next change.
-        await bell.wait(atMost: nil)
-      } else {
-        // The messages after the place were removed, or came between the two commands: one script compares.
-        mustCompare = true
-      }
-      return
+    guard let first = entries.first, first.position == place.position,
+      first.message.id == place.id
+    else { return try await resume(after: place) }
+    let new = entries.dropFirst()
+    guard let latest = new.last else {
+      // The reading of the stream makes the server announce its next change.
+      return await bell.wait(atMost: nil)
     }
-    var isTrimmed = false
-    if !position.isFollowed(by: first) {
-      isTrimmed = try await events.range(
-        names.stream,
-        from: "\(position)",
-        to: "\(position)",
-        count: 1
-      ).isEmpty
-    }
-    let isFull = entries.count >= ahead.count
-    ahead.note(messages: entries.count, bytes: entries.reduce(0) { $0 + $1.size })
-    deliver(entries, after: position, isTrimmed: isTrimmed)
-    guard isFull, let latest else { return }
+    let isFull = new.count >= ahead.count
+    ahead.note(messages: new.count, bytes: new.reduce(0) { $0 + $1.size })
+    deliver(new)
+    guard isFull, isSmall else { return }
     // It does not run on the actor of the reader, which delivers messages meanwhile.
     let task = Task.detached { [events, names, count = ahead.count] in
-      try await events.range(names.stream, from: "(\(latest)", to: "+", count: count)
+      try await events.range(names.stream, from: latest.position, count: count + 1)
     }
-    following = Reading(position: latest, generation: current, entries: task)
+    following = Reading(position: latest.position, generation: current, entries: task)
   }
 
-  /// Returns the messages after a position, which may be on their way already.
+  /// Returns the message at a position and the ones after it, which may be on their way already.
   private func entries(
-    after position: LinkPosition,
+    from position: LinkPosition,
     over generation: Int
   ) async throws -> [MessageFormat.Entry] {
     if let reading = following.take(), reading.position == position,
@@ -134,12 +118,12 @@ actor StreamReader {
         reading.entries.cancel()
       }
       // Meanwhile there can be some, or the server can have recovered.
-      if let known, !known.isEmpty { return known }
+      if let known, known.count > 1 { return known }
     }
-    return try await events.range(names.stream, from: "(\(position)", to: "+", count: ahead.count)
+    return try await events.range(names.stream, from: position, count: ahead.count + 1)
   }
 
-  /// Compares the place over a new connection, and reads the next message, which can be too large for a reply.
+  /// Compares the place, and reads the next message, which can be too large for a reply.
   private func resume(after place: RedisEvents.Place) async throws {
     let current = events.generation
     let reply = try await events.run(
@@ -154,7 +138,7 @@ actor StreamReader {
     }
     // Only the loss that was reported over the connection before is the one that a publisher reports as well.
     if generation != current { hasReportedLoss = false }
-    (generation, mustCompare) = (current, false)
+    generation = current
     let id = RedisEvents.id(of: parts[1], at: place.position)
     guard !place.isLost(latest: latest, id: id) else {
       self.place?.id = id
@@ -162,8 +146,8 @@ actor StreamReader {
     }
     if let id { self.place?.id = id }
     guard parts.count == 3 else {
-      if latest > place.position { skip(to: latest, from: place.position) }
-      return
+      if latest > place.position { return skip(to: latest, from: place.position) }
+      return await bell.wait(atMost: nil)
     }
     guard let next = parts[2].elements, next.count == 3,
       let entry = MessageFormat.Entry(
@@ -171,19 +155,22 @@ actor StreamReader {
         fields: next[1],
         isTooLarge: next[2].integer == 1
       )
-    else { return }
-    deliver([entry], after: place.position, isTrimmed: id == nil)
+    else { throw TierError.unexpectedReply }
+    let isAfterGap = id == nil && !place.position.isFollowed(by: entry.position)
+    deliver(
+      [entry],
+      after: isAfterGap ? .gap(lost: place.position.positions(before: entry.position)) : nil
+    )
+    if next[2].integer == 1 { isSmall = false }
   }
 
+  /// Makes messages ready to be delivered.
   private func deliver(
-    _ entries: [MessageFormat.Entry],
-    after position: LinkPosition,
-    isTrimmed: Bool
+    _ entries: some Collection<MessageFormat.Entry>,
+    after gap: LinkDelivery? = nil
   ) {
     var deliveries: [LinkDelivery] = []
-    if let first = entries.first?.position, isTrimmed, !position.isFollowed(by: first) {
-      deliveries.append(.gap(lost: position.positions(before: first)))
-    }
+    if let gap { deliveries.append(gap) }
     for entry in entries {
       if entry.isAfterLoss {
         if !hasReportedLoss, deliveries.last != .gap(lost: nil) {
@@ -194,6 +181,7 @@ actor StreamReader {
       deliveries.append(.message(entry.message, at: entry.position, attempt: 1))
       place?.position = entry.position
       place?.id = entry.message.id
+      isSmall = entry.size <= ReadAhead.targetBytes
     }
     waiting = deliveries.reversed()
   }
@@ -202,7 +190,7 @@ actor StreamReader {
   private func skip(to latest: LinkPosition, from position: LinkPosition) {
     let end = LinkPosition(epoch: latest.epoch, number: latest.number &+ 1)
     waiting = [.gap(lost: position.positions(before: end))]
-    place = RedisEvents.Place(.everyNode, of: names.stream, position: latest)
+    (place, isSmall) = (RedisEvents.Place(.everyNode, of: names.stream, position: latest), false)
   }
 
   /// Reports that the server has lost messages, and continues behind the ones that were read, or at its end.
@@ -211,7 +199,7 @@ actor StreamReader {
     waiting = [.gap(lost: nil)]
     hasReportedLoss = latest < position
     guard hasReportedLoss else { return }
-    place = RedisEvents.Place(.everyNode, of: names.stream, position: latest)
+    (place, isSmall) = (RedisEvents.Place(.everyNode, of: names.stream, position: latest), false)
     // The next one is delivered first.
     waiting = [.connected(at: latest), .gap(lost: nil)]
   }

@@ -236,6 +236,37 @@ enum TopicScripts {
 
     """
 
+  /// KEYS: stream, key that is tracked by the group.
+  ///
+  /// ARGV: group, consumer, number of messages.
+  ///
+  /// Reads the next messages. Returns the content of the tracked key, the last position that the group had read, the first
+  /// position after it that the stream has, unless the first message read follows it directly, and the messages.
+  ///
+  /// One script, because other programs can append and remove messages between two commands.
+  static let read = RedisScript(
+    information + """
+      local key, group, last = KEYS[1], ARGV[1], '0-0'
+      -- Reading by a group counts as a change. This makes the server announce the next one.
+      local groups = redis.pcall('XINFO', 'GROUPS', key)
+      for _, info in ipairs(groups) do
+        local found = asTable(info)
+        if found['name'] == group then last = found['last-delivered-id'] end
+      end
+      local reply = redis.pcall('XREADGROUP', 'GROUP', group, ARGV[2], 'COUNT', ARGV[3], 'STREAMS', key, '>')
+      if reply and reply.err then return reply end
+      local entries = reply and reply[1][2] or {}
+      local oldest = false
+      if entries[1] then
+        local epoch, number = string.match(last, '(%d+)-(%d+)')
+        if entries[1][1] ~= epoch .. '-' .. string.format('%.0f', number + 1) then
+          oldest = redis.call('XRANGE', key, last, '+', 'COUNT', 1)[1][1]
+        end
+      end
+      return {redis.call('GET', KEYS[2]), last, oldest, entries}
+      """
+  )
+
   /// KEYS: stream.
   ///
   /// ARGV: group, consumer, ms without an answer, number of messages, number of bytes of all; number of bytes that a
@@ -298,15 +329,17 @@ enum TopicScripts {
 
   /// KEYS: stream.
   ///
-  /// ARGV: group, consumer, id.
+  /// ARGV: group, consumer, position, id of the message.
   ///
-  /// A message in progress that is neither acknowledged nor rejected waits for its next attempt.
+  /// A message in progress that is neither acknowledged nor rejected waits for its next attempt. After a restart with old
+  /// data, the consumer can have received another one at the position.
   static let postpone = RedisScript(
     entries + groups + """
       local pending = redis.pcall('XPENDING', KEYS[1], ARGV[1], ARGV[3], ARGV[3], 1, ARGV[2])
       local message = not pending.err and pending[1]
-      if message then free(KEYS[1], ARGV[1], ARGV[3], message[4] + 1, 0) end
-      return 1
+      local found = message and entry(KEYS[1], ARGV[3])
+      if not found or not isSame(found, ARGV[4]) then return 0 end
+      return free(KEYS[1], ARGV[1], ARGV[3], message[4] + 1, 0)
       """
   )
 

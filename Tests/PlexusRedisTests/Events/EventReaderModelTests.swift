@@ -168,14 +168,8 @@ struct `The readers of events` {
     try await publish(0..<1, by: sender)
     try await handle(1, of: reader, link)
     try await publish(1..<3, by: sender)
-    let stream = try RedisShell.run("XTRIM {topic}:stream MAXLEN = 1", on: server)
-    #expect(stream == ":2\r\n")
-    proxy.stall()
-    let reading = Task(executorPreference: executor) { try await nextMessage(of: reader) }
-    await wait { link.load.commands == 3 }
-    executor.hold()
-    proxy.resume()
-    await wait { executor.heldCount == 1 }
+    try keepLatestEvent()
+    let reading = try await hold(executor, proxy, link) { try await nextMessage(of: reader) }
     let generation = link.generation
     proxy.cut()
     await wait { link.generation > generation }
@@ -184,6 +178,83 @@ struct `The readers of events` {
     #expect(next.message.id == "2")
     #expect(next.gaps == [1])
     for link in [sender, link] { await link.close() }
+  }
+
+  /// Begins to read, and holds the reader back when it gets the first reply.
+  private func hold<Value: Sendable>(
+    _ executor: HoldingExecutor,
+    _ proxy: RedisProxy,
+    _ link: RedisEvents,
+    while read: @escaping @Sendable () async throws -> Value
+  ) async throws -> Task<Value, any Error> {
+    proxy.stall()
+    let reading = Task(executorPreference: executor) { try await read() }
+    await wait { link.load.commands > 0 }
+    executor.hold()
+    proxy.resume()
+    await wait { executor.heldCount == 1 }
+    return reading
+  }
+
+  @Test func `D14: events that others remove while a group reads the next ones are no gap`()
+    async throws
+  {
+    let proxy = try RedisProxy(server)
+    let (sender, link) = (link(), link(at: proxy.address))
+    let reader = reader(link)
+    let executor = HoldingExecutor()
+    try await publish(0..<1, by: sender)
+    try await handle(1, of: reader, link)
+    try appendForeignEvent()
+    let reading = try await hold(executor, proxy, link) { try await nextMessage(of: reader) }
+    try keepLatestEvent()
+    executor.release()
+    let next = try #require(try await reading.value)
+    #expect(next.message.type == "")
+    #expect(next.gaps == [])
+    for link in [sender, link] { await link.close() }
+  }
+
+  @Test(arguments: [false, true])
+  func `D15: events that others remove while a node reads the next ones are no gap`(
+    isAhead: Bool
+  ) async throws {
+    let proxy = try RedisProxy(server)
+    let (sender, link) = (link(), link(at: proxy.address))
+    let reader = StreamReader(link, TopicNames("topic"), after: .start)
+    let executor = HoldingExecutor()
+    try await publish(0..<(isAhead ? 2 : 1), by: sender)
+    try appendForeignEvent()
+    let monitor = try await RedisMonitor(server)
+    // The first one is read with the place.
+    #expect(try await ids(1, from: reader) == ["0"])
+    let reading: Task<LinkDelivery?, any Error>
+    if isAhead {
+      // The other program's is read in advance.
+      #expect(try await ids(1, from: reader) == ["1"])
+      await monitor.commands(1, with: "XRANGE", #""COUNT" "3""#)
+      try keepLatestEvent()
+      reading = Task { try await reader.next() }
+    } else {
+      reading = try await hold(executor, proxy, link) { try await reader.next() }
+      try keepLatestEvent()
+      executor.release()
+    }
+    guard case .message(let message, _, _) = try await reading.value else {
+      Issue.record("The node gets the event.")
+      return
+    }
+    #expect(message.type == "")
+    for link in [sender, link] { await link.close() }
+  }
+
+  /// Appends an event of another program, whose position does not follow the one before.
+  private func appendForeignEvent() throws {
+    #expect(try RedisShell.run("XADD {topic}:stream * field 1", on: server).hasPrefix("$"))
+  }
+
+  private func keepLatestEvent() throws {
+    #expect(try RedisShell.run("XTRIM {topic}:stream MAXLEN = 1", on: server).hasPrefix(":"))
   }
 
   /// Collects deliveries until the connection is closed.
@@ -348,11 +419,11 @@ struct `The readers of events` {
     try await publish(1..<10, by: link)
     let reader = StreamReader(link, TopicNames("topic"), after: .start)
     let monitor = try await RedisMonitor(server)
-    // One is read with the place, then one after it, then two before they are requested.
+    // One is read with the place, then one after it, then two before they are requested, each time after the latest one.
     #expect(try await ids(2, from: reader) == ["1", "2"])
-    await monitor.commands(1, with: "XRANGE", #""COUNT" "2""#)
+    await monitor.commands(1, with: "XRANGE", #""COUNT" "3""#)
     #expect(try await ids(2, from: reader) == ["3", "4"])
-    await monitor.commands(1, with: "XRANGE", #""COUNT" "4""#)
+    await monitor.commands(1, with: "XRANGE", #""COUNT" "5""#)
     #expect(try await ids(5, from: reader) == ["5", "6", "7", "8", "9"])
     await link.close()
   }
@@ -365,7 +436,7 @@ struct `The readers of events` {
     let reader = StreamReader(link, TopicNames("topic"), after: .start)
     let monitor = try await RedisMonitor(server)
     #expect(try await ids(2, from: reader) == ["1", "2"])
-    await monitor.commands(1, with: "XRANGE", #""COUNT" "2""#)
+    await monitor.commands(1, with: "XRANGE", #""COUNT" "3""#)
     _ = try await link.publish(message("3"), to: "topic")
     #expect(try await ids(1, from: reader) == ["3"])
     await link.close()
@@ -453,11 +524,51 @@ struct `The readers of events` {
     #expect(failures.entries == [])
   }
 
-  @Test
-  func `D14: an event is given back if its acknowledgement fails after its handler has ended`()
-    async throws
-  {
-    let link = link()
+  @Test(arguments: [false, true])
+  func `D14: a link that is closed while an acknowledgement is waited for gives nothing back`(
+    throwing: Bool
+  ) async throws {
+    let proxy = try RedisProxy(server)
+    let (sender, link) = (link(), link(at: proxy.address))
+    let reader = reader(link)
+    try await publish(0..<2, by: sender)
+    try await handle(1, of: reader, link)
+    let next = try #require(try await nextMessage(of: reader))
+    proxy.refuse()
+    let answering = Task { [failures] in
+      if throwing {
+        try await link.acknowledge(next.position, of: "topic", group: "group")
+      } else {
+        await link.acknowledge(next.position, of: "topic", group: "group") { error in
+          failures.append("\(error)")
+        }
+      }
+    }
+    await wait { link.acknowledging.withLock { $0.count } == 1 }
+    // The pauses between the attempts are long by now.
+    await wait { proxy.refusedCount >= 6 }
+    proxy.endRefusal()
+    await wait { link.health.value == .connected }
+    await link.close()
+    try await answering.value
+    #expect(try findOwners() == "+\r\n")
+    #expect(failures.entries == [])
+    withExtendedLifetime(reader) {}
+    await sender.close()
+  }
+
+  /// Publishes three messages, reads them by a group, and acknowledges them in turn without waiting, but for the first one.
+  ///
+  /// - Parameters:
+  ///   - link: The link.
+  ///   - identity: The id of the second message as its handler knows it.
+  ///   - failing: Called before the acknowledgement of the second message, and with `false` when it has failed.
+  /// - Returns: The messages that are not acknowledged: their numbers, and the readers that have them.
+  private func acknowledgeThree(
+    _ link: RedisEvents,
+    secondAs identity: String = "1",
+    failing: (Bool) throws -> Void = { _ in }
+  ) async throws -> [[String]] {
     let stream = RedisCommand.Argument.text(TopicNames("topic").stream)
     var positions: [LinkPosition] = []
     for number in 0..<3 {
@@ -468,15 +579,44 @@ struct `The readers of events` {
     let reading: [RedisCommand.Argument] = ["GROUP", "group", consumer, "STREAMS", stream, ">"]
     _ = try await link.send(RedisCommand("XREADGROUP", reading))
     await acknowledge(positions[0], as: "0", link)
-    // The server has another message at the position than the one that was handled.
-    await acknowledge(positions[1], as: "another", link)
-    #expect(await failures.first(1).first?.contains("SUPERSEDED") == true)
+    try failing(true)
+    await acknowledge(positions[1], as: identity, link)
+    await failures.first(1)
+    try failing(false)
     await acknowledge(positions[2], as: "2", link)
     let pending = try await link.send(
       RedisCommand("XPENDING", [stream, "group", "-", "+", 9])
     )
-    let owners = pending.elements?.compactMap { $0.elements?.prefix(2).compactMap(\.text) }
-    #expect(owners == [["\(positions[1])", "released"]])
+    return (pending.elements ?? []).map { entry in
+      let parts = entry.elements?.prefix(2).compactMap(\.text) ?? []
+      let number = positions.firstIndex { "\($0)" == parts.first }
+      return [number.map { "\($0)" } ?? "", parts.last ?? ""]
+    }
+  }
+
+  @Test
+  func `D14: an event is given back if its acknowledgement fails after its handler has ended`()
+    async throws
+  {
+    let link = link()
+    let pending = try await acknowledgeThree(link) { isFailing in
+      let rule = "ACL SETUSER default \(isFailing ? "-" : "+")xack"
+      let reply = try RedisShell.run(rule, on: server)
+      #expect(reply.hasPrefix("+OK"))
+    }
+    #expect(pending == [["1", "released"]])
+    #expect(failures.count == 1)
+    await link.close()
+  }
+
+  @Test
+  func `D14: a late answer for a lost event does not give back the one in its place`()
+    async throws
+  {
+    let link = link()
+    let pending = try await acknowledgeThree(link, secondAs: "lost")
+    #expect(pending == [["1", link.consumer(of: 7)]])
+    #expect(failures.entries.first?.contains("SUPERSEDED") == true)
     #expect(failures.count == 1)
     await link.close()
   }
