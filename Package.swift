@@ -106,7 +106,7 @@ let package = Package(
     ),
     .executableTarget(
       name: "SharedNode",
-      dependencies: ["Plexus", "PlexusRedis"],
+      dependencies: ["Plexus", "PlexusRedis", "PlexusTesting"],
       path: "Tests/SharedNode",
       swiftSettings: settings
     ),

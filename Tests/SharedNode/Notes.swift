@@ -1,4 +1,3 @@
-import Foundation
 import Plexus
 
 /// The events of the process: notes that it publishes and handles.
@@ -11,12 +10,12 @@ final class Notes: Sendable {
 
   private let bus = EventBus()
   private let link: any EventLink
-  private let folder: URL
+  private let origin: Origin
   private let tokens = ObservationBag()
 
-  init(over link: any EventLink, _ folder: URL) {
+  init(over link: any EventLink, _ origin: Origin) {
     self.link = link
-    self.folder = folder
+    self.origin = origin
     bus.observe(LinkReport.self) { report in
       switch report.content {
       case .connected: SharedNodeProgram.answer("connected")
@@ -36,12 +35,10 @@ final class Notes: Sendable {
 
   /// Handles the notes together with the other processes of a group.
   func join(retryAfter: Duration) {
-    bus.observe(Note.self) { [folder] note in
-      let isHeld = FileManager.default.fileExists(atPath: folder.appending(path: "hold").path)
+    bus.observe(Note.self) { [origin] note in
+      let isHeld = origin.isHeld
       SharedNodeProgram.answer("handling \(note.text)")
-      if isHeld {
-        await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
-      }
+      if isHeld { try await origin.wait() }
       SharedNodeProgram.answer("handled \(note.text)")
     }
     .store(in: tokens)
@@ -50,16 +47,32 @@ final class Notes: Sendable {
   }
 
   func publish(_ text: String) {
-    if bus.subscriberCount(for: Note.self) == 0, tokens.count == 1 {
-      bus.connect(Note.self, as: "notes", over: link, .publishOnly).store(in: tokens)
+    connectToPublish()
+    Task.detached { [self] in
+      await publish(Note(text: text), answering: "published \(text)")
     }
-    Task.detached { [bus] in
-      do {
-        try await bus.publish(Note(text: text))
-        SharedNodeProgram.answer("published \(text)")
-      } catch {
-        SharedNodeProgram.answer("error: \(error)")
-      }
+  }
+
+  /// Publishes a number of large notes at once.
+  func flood(_ count: Int) {
+    connectToPublish()
+    let text = String(repeating: "x", count: 64 << 10)
+    for _ in 0..<count {
+      Task.detached { [self] in await publish(Note(text: text), answering: "published") }
     }
+  }
+
+  private func publish(_ note: Note, answering answer: String) async {
+    do {
+      try await bus.publish(note)
+      SharedNodeProgram.answer(answer)
+    } catch {
+      SharedNodeProgram.answer(error)
+    }
+  }
+
+  private func connectToPublish() {
+    guard bus.subscriberCount(for: Note.self) == 0, tokens.count == 1 else { return }
+    bus.connect(Note.self, as: "notes", over: link, .publishOnly).store(in: tokens)
   }
 }

@@ -4,7 +4,7 @@ import Foundation
 ///
 /// Foundation makes a run loop for a thread that does that, and releases it when the thread ends. The thread sanitizer
 /// does not survive this, so this thread never ends.
-enum ProcessThread {
+public enum ProcessThread: Sendable {
   private static let pending = Pending()
 
   private final class Pending: Sendable {
@@ -22,7 +22,7 @@ enum ProcessThread {
   }
 
   /// Runs a closure on the thread, and waits for its result.
-  static func run<Success: Sendable>(
+  public static func run<Success: Sendable>(
     _ body: @escaping @Sendable () throws -> Success
   ) throws -> Success {
     let result = Guarded<Result<Success, any Error>?>(nil)

@@ -83,7 +83,7 @@ struct `Processes that share a Redis server` {
   {
     let server = try RedisServer()
     let origin = try OriginFiles(server)
-    let node = try await NodeProcess(server, nearLease: 500)
+    let node = try await NodeProcess(server, nearLease: 500, commandTimeout: 250)
     #expect(try await node.ask("get k") == "1")
     server.suspend()
     try origin.set("2")

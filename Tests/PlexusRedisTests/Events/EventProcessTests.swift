@@ -103,4 +103,80 @@ struct `Processes that share events over a Redis server` {
     let notes = listener.allAnswers.filter { $0.hasPrefix("got") }
     #expect(notes.count == 50 && Set(notes).count == 50)
   }
+
+  @Test func `D16: an event whose answer is lost is stored once, with an id, and not echoed`()
+    async throws
+  {
+    let server = try RedisServer()
+    let proxy = try RedisProxy(server)
+    let monitor = try await RedisMonitor(server)
+    let sender = try await NodeProcess(server, through: proxy)
+    let listener = try await NodeProcess(server)
+    for node in [sender, listener] {
+      try node.send("listen")
+      await node.answers("connected")
+    }
+    #expect(try await sender.ask("publish 0", for: "published ") == "0")
+    for round in 1...10 {
+      proxy.holdReplies()
+      try sender.send("publish \(round)")
+      // The server has stored the event, and its answer is on the way.
+      await monitor.commands(round + 1, with: "lua", "\"XADD\"")
+      proxy.cut()
+      await sender.answers("published \(round)")
+      await listener.answers("got \(round)")
+    }
+    #expect(try await sender.ask("publish last", for: "published ") == "last")
+    for node in [sender, listener] {
+      await node.answers("got last")
+      let notes = node.allAnswers.filter { $0.hasPrefix("got") }
+      #expect(notes == (0...10).map { "got \($0)" } + ["got last"])
+    }
+    // The first line of each header is the id.
+    let script = """
+      local ids, count = {}, 0
+      for _, entry in ipairs(redis.call('XRANGE', '{notes}:stream', '-', '+')) do
+        for index = 1, #entry[2], 2 do
+          local id = entry[2][index] == 'h' and string.match(entry[2][index + 1], '^%C+')
+          if id and not ids[id] then
+            ids[id] = true
+            count = count + 1
+          end
+        end
+      end
+      return {ok = redis.call('XLEN', '{notes}:stream') .. ' ' .. count}
+      """
+    let line = script.replacing("\n", with: " ")
+    #expect(try RedisShell.run("EVAL \"\(line)\" 0", on: server) == "+12 12\r\n")
+  }
+
+  @Test func `D18: the events that wait for a stopped server have a limit, and others fail`()
+    async throws
+  {
+    let server = try RedisServer()
+    let node = try await NodeProcess(server, outboxBytes: 256 << 10)
+    #expect(try await node.ask("publish 1") == "published 1")
+    server.suspend()
+    let memory = node.peakMemory
+    func failures() -> Int { node.allAnswers.count { $0.hasPrefix("error: ") } }
+    // 64 MB, of which those that are published at the same time need memory anyway.
+    for wave in 1...20 {
+      try node.send("flood 50")
+      while true {
+        let status = try await node.ask("status", for: "status ").split(separator: " ")
+          .compactMap { Int($0) }
+        #expect(status[1] <= 256 << 10)
+        if status[2] + failures() == 50 * wave { break }
+      }
+    }
+    let error = "bytes are waiting to be sent to the Redis server, which is the limit."
+    #expect(node.allAnswers.count { $0.hasSuffix(error) } == failures())
+    if let memory, let peak = node.peakMemory { #expect(peak - memory < 24 << 20) }
+    server.resume()
+    // Events that were accepted are stored, the others are not.
+    let accepted = 1_000 - failures()
+    await node.answers(accepted) { $0 == "published" }
+    #expect(failures() + accepted == 1_000)
+    #expect(try RedisShell.run("XLEN {notes}:stream", on: server) == ":\(accepted + 1)\r\n")
+  }
 }

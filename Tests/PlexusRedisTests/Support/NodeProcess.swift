@@ -20,17 +20,38 @@ final class NodeProcess: Sendable {
 
   /// Starts the process, and waits until it is connected.
   ///
+  /// Commands have a minute: tests do not depend on how busy the machine is.
+  ///
   /// - Parameters:
   ///   - server: The server.
+  ///   - proxy: The proxy by which it connects, if any.
   ///   - nearLease: The time for which it trusts its copies, in milliseconds.
   ///   - fetchLease: The time for which its leases last, in milliseconds.
-  init(_ server: RedisServer, nearLease: Int = 60_000, fetchLease: Int = 60_000) async throws {
+  ///   - commandTimeout: The time that it waits for the server, in milliseconds.
+  ///   - outboxBytes: The number of bytes that can wait to be sent.
+  ///   - schema: The version of its values.
+  ///   - clock: Its wall clock, if it has one of its own.
+  init(
+    _ server: RedisServer,
+    through proxy: RedisProxy? = nil,
+    nearLease: Int = 60_000,
+    fetchLease: Int = 60_000,
+    commandTimeout: Int = 60_000,
+    outboxBytes: Int = 16 << 20,
+    schema: String = "1",
+    clock: SkewedClock? = nil
+  ) async throws {
     let executable: URL = try #require(Self.executable, "SharedNode is not built")
     process.executableURL = executable
     process.arguments = [
-      server.folder.appending(path: "socket").path, server.folder.path, "\(nearLease)",
-      "\(fetchLease)",
+      "socket=\(proxy?.socket ?? server.socket)", "folder=\(server.folder.path)",
+      "nearLease=\(nearLease)", "fetchLease=\(fetchLease)", "commandTimeout=\(commandTimeout)",
+      "outboxBytes=\(outboxBytes)", "schema=\(schema)",
     ]
+    if let clock {
+      process.environment = ProcessInfo.processInfo.environment
+        .merging(clock.environment) { $1 }
+    }
     // The process ends with its input, of which the other processes have no end.
     _ = fcntl(input.fileHandleForWriting.fileDescriptor, F_SETFD, FD_CLOEXEC)
     process.standardInput = input
@@ -71,6 +92,23 @@ final class NodeProcess: Sendable {
     return await nextAnswer(after: count)
   }
 
+  /// Sends a command and waits for the next answer that begins with some text.
+  ///
+  /// - Returns: The rest of the answer.
+  func ask(_ command: String, for prefix: String) async throws -> String {
+    let count = answerCount
+    try send(command)
+    let matches: @Sendable (String) -> Bool = { $0.hasPrefix(prefix) }
+    await answers.wait { $0.dropFirst(count).contains(where: matches) }
+    let answer = answers.entries.dropFirst(count).first(where: matches) ?? ""
+    return String(answer.dropFirst(prefix.count))
+  }
+
+  /// Waits until the process has ended a number of commands with an answer that satisfies a condition.
+  func answers(_ count: Int, where matches: @escaping @Sendable (String) -> Bool) async {
+    await answers.wait { $0.count(where: matches) >= count }
+  }
+
   /// The number of answers so far.
   var answerCount: Int { answers.count }
 
@@ -90,6 +128,15 @@ final class NodeProcess: Sendable {
   /// The last answer.
   var lastAnswer: String? { answers.entries.last }
 
+  /// The largest number of bytes that the process has had in memory so far, where the system tells.
+  var peakMemory: Int? {
+    let path = "/proc/\(process.processIdentifier)/status"
+    guard let status = try? String(contentsOfFile: path, encoding: .utf8),
+      let match = status.firstMatch(of: /VmHWM:\s+(\d+) kB/)
+    else { return nil }
+    return Int(match.1).map { $0 << 10 }
+  }
+
   func die() {
     kill(process.processIdentifier, SIGKILL)
   }
@@ -103,7 +150,7 @@ final class NodeProcess: Sendable {
   }
 }
 
-/// The files by which the processes of a test share an origin.
+/// The files by which the processes of a test share an origin, as the program describes them.
 struct OriginFiles: Sendable {
   private let folder: URL
 
@@ -117,7 +164,7 @@ struct OriginFiles: Sendable {
     try Data(value.utf8).write(to: folder.appending(path: "origin"), options: .atomic)
   }
 
-  /// Lets fetches that begin from now on hang, or not.
+  /// Lets fetches that begin from now on hang until they are admitted, or not.
   func hold(_ isHeld: Bool) throws {
     let file = folder.appending(path: "hold")
     if isHeld { try Data().write(to: file) } else { try FileManager.default.removeItem(at: file) }

@@ -10,6 +10,7 @@ final class RedisMonitor: Sendable {
 
   /// Connects, and waits until the server reports its commands.
   init(_ server: RedisServer) async throws {
+    await RedisShell.waitUntilReady(server)
     let descriptor = try RedisShell.connect(to: server)
     try RedisShell.send("MONITOR", to: descriptor)
     let lines = Log<String>()
@@ -49,6 +50,16 @@ final class RedisMonitor: Sendable {
   func commands(_ count: Int, with parts: String...) async {
     await lines.wait { lines in
       lines.count { line in parts.allSatisfy { line.contains($0) } } >= count
+    }
+  }
+
+  /// Waits until a number of processes have acknowledged the epoch of their caches: later heartbeats announce nothing.
+  func acknowledgements(_ count: Int) async {
+    await lines.wait { lines in
+      let nodes = lines.compactMap { line in
+        line.firstMatch(of: /"HSET" "\{values\}:acks" ("[^"]+") "[^"]+"/)?.1
+      }
+      return Set(nodes).count >= count
     }
   }
 }

@@ -32,6 +32,8 @@ final class RedisProxy: Sendable {
     var stalled: Set<ObjectIdentifier> = []
     /// Whether later connections stall as well.
     var stallsAll = false
+    /// Whether replies are held back, while commands are passed on.
+    var holdsReplies = false
     /// The numbers of bytes after which connections break, in turn.
     var limits: [Int] = []
     var connectionCount = 0
@@ -90,7 +92,10 @@ final class RedisProxy: Sendable {
         let count = read(source, &buffer, buffer.count)
         // The end of a connection is held back as well.
         change.lock()
-        while state.withLock({ $0.stalled.contains(id) }) { change.wait() }
+        let isReply = source == pair.server
+        while state.withLock({ $0.stalled.contains(id) || isReply && $0.holdsReplies }) {
+          change.wait()
+        }
         change.unlock()
         guard count > 0 else { break }
         let allowed = limit.withLock { limit -> Int in
@@ -152,7 +157,10 @@ final class RedisProxy: Sendable {
     try? FileManager.default.removeItem(at: folder)
   }
 
-  var address: RedisAddress { .unix(path: folder.appending(path: "socket").path) }
+  /// The path of its socket.
+  var socket: String { folder.appending(path: "socket").path }
+
+  var address: RedisAddress { .unix(path: socket) }
 
   /// Breaks all connections.
   func cut() {
@@ -185,11 +193,17 @@ final class RedisProxy: Sendable {
     }
   }
 
+  /// Holds replies back, while commands are passed on.
+  func holdReplies() {
+    shared.update { $0.holdsReplies = true }
+  }
+
   /// Passes on what was held back.
   func resume() {
     shared.update { state in
       state.stalled = []
       state.stallsAll = false
+      state.holdsReplies = false
     }
   }
 

@@ -1,0 +1,109 @@
+import TestSupport
+import Testing
+
+@Suite(
+  .fewAtOnce,
+  .timeLimit(.minutes(5)),
+  .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
+)
+struct `Processes that fetch over a Redis server` {
+  @Test func `D2: processes that wait for a fetch ask nothing until its value is announced`()
+    async throws
+  {
+    let server = try RedisServer()
+    let origin = try OriginFiles(server)
+    let monitor = try await RedisMonitor(server)
+    var nodes: [NodeProcess] = []
+    // The lease lasts longer than the test: a process that nothing wakes does not answer.
+    for _ in 0..<4 {
+      nodes.append(try await NodeProcess(server, nearLease: 400, fetchLease: 1_000_000))
+    }
+    await monitor.acknowledgements(4)
+    try origin.hold(true)
+    try nodes[0].send("get k")
+    await nodes[0].answers("fetching")
+    for node in nodes[1...] { try node.send("get k") }
+    // Each of them has found the lease.
+    await monitor.commands(3, with: "lua", "\"PTTL\"", ":l:values/k")
+    // Those of the heartbeats, which renew the lease, do not name the entry.
+    func commands() async throws -> Int {
+      try await monitor.count(with: "unix:", ":e:values/k", on: server)
+    }
+    let before = try await commands()
+    // Time passes: the heartbeats of half a second.
+    let beats = try await monitor.count(with: "lua", "\"ZADD\"", on: server)
+    await monitor.commands(beats + 20, with: "lua", "\"ZADD\"")
+    #expect(try await commands() == before)
+    let counts = nodes.map(\.answerCount)
+    try nodes[0].send("admit")
+    for (node, count) in zip(nodes, counts) { #expect(await node.nextAnswer(after: count) == "1") }
+    // One fill, and at most two round trips of each process that has waited.
+    #expect(try await commands() <= before + 1 + 3 * 2)
+    #expect(try origin.fetchCount == 1)
+  }
+
+  @Test(arguments: ["clear k", "clear", "refresh k", "get k"])
+  func `D4: a fetch of a process that was stopped stores nothing over a later change`(
+    change: String
+  ) async throws {
+    let server = try RedisServer()
+    let origin = try OriginFiles(server)
+    let monitor = try await RedisMonitor(server)
+    // Only a lease that is lost lets another process fetch.
+    let lease = change == "get k" ? 500 : 60_000
+    let stopped = try await NodeProcess(server, nearLease: 500, fetchLease: lease)
+    let other = try await NodeProcess(server)
+    try origin.hold(true)
+    try stopped.send("get k")
+    await stopped.answers("fetching")
+    stopped.stop()
+    try origin.hold(false)
+    try origin.set("2")
+    switch change {
+    case "refresh k":
+      try other.send(change)
+      await monitor.commands(1, with: "lua", "\"HSET\"", ":e:values/k", "\"o\"")
+    case "get k": #expect(try await other.ask(change) == "2")
+    default: #expect(try await other.ask(change) == "cleared")
+    }
+    // The value is on its way before the process hears of anything.
+    try stopped.send("admit")
+    stopped.goOn()
+    await stopped.answers("1")
+    let newcomer = try await NodeProcess(server)
+    for node in [newcomer, other, stopped] { #expect(try await node.ask("get k") == "2") }
+    #expect(try origin.fetchCount == 2)
+  }
+
+  @Test(arguments: [
+    ("offline", "error: offline, no connection"),
+    ("missing", "error: missing, no failure of the origin"),
+  ])
+  func `D5: a failed fetch fails once for all processes that wait, with its kind`(
+    failure: String,
+    answer: String
+  ) async throws {
+    let server = try RedisServer()
+    let origin = try OriginFiles(server)
+    let monitor = try await RedisMonitor(server)
+    var nodes: [NodeProcess] = []
+    for _ in 0..<4 { nodes.append(try await NodeProcess(server)) }
+    try origin.set(failure)
+    try origin.hold(true)
+    try nodes[0].send("get k")
+    await nodes[0].answers("fetching")
+    // From now on, a process that fetches does not wait.
+    try origin.hold(false)
+    for node in nodes[1...] { try node.send("get k") }
+    await monitor.commands(3, with: "lua", "\"PTTL\"", ":l:values/k")
+    let counts = nodes.map(\.answerCount)
+    try nodes[0].send("admit")
+    for (node, count) in zip(nodes, counts) {
+      #expect(await node.nextAnswer(after: count) == answer)
+    }
+    #expect(try origin.fetchCount == 1)
+    try origin.set("2")
+    for node in nodes { #expect(try await node.ask("get k") == "2") }
+    #expect(try origin.fetchCount == 2)
+  }
+}
