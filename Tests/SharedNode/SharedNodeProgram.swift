@@ -11,7 +11,7 @@ import PlexusRedis
 /// | `get KEY` | the value, or the error with its kinds |
 /// | `clear` | `cleared`, once no process uses older values |
 /// | `clear KEY` | `cleared`, once the server has removed the key, or the error |
-/// | `refresh KEY` | none: the server is told in the background |
+/// | `refresh KEY` | none: the server receives it in the background |
 /// | `admit` | none: a fetch or a handler that hangs continues |
 /// | `status` | `status` and the bytes of the caches' outbox, those of the events' outbox, and the unconfirmed events |
 /// | `clock` | the seconds of the wall clock |

@@ -72,7 +72,7 @@ struct `Processes whose Redis server or clock has a fault` {
     repeat {
       #expect(["2", "error: offline, no connection"].contains(try await node.ask("get k")))
     } while try await looks() < before + 3
-    // A process that has handed out nothing newer uses it.
+    // A process that has returned nothing newer uses it.
     let newcomer = try await NodeProcess(server)
     #expect(["1", "error: offline, no connection"].contains(try await newcomer.ask("get k")))
     try origin.set("3")

@@ -159,7 +159,7 @@ struct `Processes that share events over a Redis server` {
     server.suspend()
     let memory = node.peakMemory
     func failures() -> Int { node.allAnswers.count { $0.hasPrefix("error: ") } }
-    // 64 MB, of which those that are published at the same time need memory anyway.
+    // 64 MB: events need memory anyway while they are published at the same time.
     for wave in 1...20 {
       try node.send("flood 50")
       while true {
