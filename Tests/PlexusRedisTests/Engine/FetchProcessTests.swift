@@ -24,7 +24,7 @@ struct `Processes that fetch over a Redis server` {
     await nodes[0].answers("fetching")
     for node in nodes[1...] { try node.send("get k") }
     // Each of them has found the lease.
-    await monitor.commands(3, with: "lua", "\"PTTL\"", ":l:values/k")
+    await monitor.commands(4, with: "lua", "\"HMGET\"", ":e:values/k")
     // Those of the heartbeats, which renew the lease, do not name the entry.
     func commands() async throws -> Int {
       try await monitor.count(with: "unix:", ":e:values/k", on: server)
@@ -95,7 +95,7 @@ struct `Processes that fetch over a Redis server` {
     // From now on, a process that fetches does not wait.
     try origin.hold(false)
     for node in nodes[1...] { try node.send("get k") }
-    await monitor.commands(3, with: "lua", "\"PTTL\"", ":l:values/k")
+    await monitor.commands(4, with: "lua", "\"HMGET\"", ":e:values/k")
     let counts = nodes.map(\.answerCount)
     try nodes[0].send("admit")
     for (node, count) in zip(nodes, counts) {

@@ -251,7 +251,7 @@ struct `Caches over a Redis server` {
     let monitor = try await RedisMonitor(server)
     let second = Task { try await b.map.request("k") }
     // The look of the second node, which finds the lease of the first.
-    await monitor.commands(1, with: "lua", "\"PTTL\"", ":l:")
+    await monitor.commands(1, with: "lua", "\"HMGET\"", ":e:")
     a.gate.open()
     await #expect(throws: Offline.self) { try await first.value }
     let failure = await #expect(throws: SharedFailure.self) { try await second.value }

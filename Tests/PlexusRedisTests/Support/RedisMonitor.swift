@@ -48,18 +48,43 @@ final class RedisMonitor: Sendable {
 
   /// Waits until the server has executed a number of commands whose line has all of some parts.
   func commands(_ count: Int, with parts: String...) async {
-    await lines.wait { lines in
-      lines.count { line in parts.allSatisfy { line.contains($0) } } >= count
+    let found = Guarded(0)
+    await wait { line in
+      guard parts.allSatisfy({ line.contains($0) }) else { return false }
+      return found.withLock { found in
+        found += 1
+        return found >= count
+      }
     }
   }
 
   /// Waits until a number of processes have acknowledged the epoch of their caches: later heartbeats announce nothing.
   func acknowledgements(_ count: Int) async {
-    await lines.wait { lines in
-      let nodes = lines.compactMap { line in
-        line.firstMatch(of: /"HSET" "\{values\}:acks" ("[^"]+") "[^"]+"/)?.1
+    let nodes = Guarded<Set<Substring>>([])
+    await wait { line in
+      guard let match = line.firstMatch(of: /"HSET" "\{values\}:acks" ("[^"]+") "[^"]+"/) else {
+        return false
       }
-      return Set(nodes).count >= count
+      return nodes.withLock { nodes in
+        nodes.insert(match.1)
+        return nodes.count >= count
+      }
+    }
+  }
+
+  /// Waits until a condition is satisfied, which gets each line once.
+  ///
+  /// Otherwise, a busy server would send lines faster than all of those before them are searched.
+  private func wait(until isSatisfied: @escaping @Sendable (String) -> Bool) async {
+    let seen = Guarded(0)
+    await lines.wait { lines in
+      seen.withLock { seen in
+        while seen < lines.count {
+          seen += 1
+          if isSatisfied(lines[seen - 1]) { return true }
+        }
+        return false
+      }
     }
   }
 }
