@@ -1,6 +1,6 @@
 // Copies the package, as far as git tracks it, with the bugs of .ci/mutations.txt planted in it, each behind a switch.
 // Usage: swift .ci/mutations.swift FOLDER ONLY, where FOLDER is empty or a copy that it has made before, and ONLY is
-// empty or numbers with commas in between.
+// empty or numbers with commas in between. Without arguments it checks the entries, and copies nothing.
 //
 // The environment variable PLEXUS_PLANTED has the number of the bug that is planted while a program runs. Prints the
 // number, the file, the bug and the tests of each entry on one line, with tabs in between.
@@ -107,8 +107,8 @@ func output(of arguments: [String]) throws -> String {
   return String(decoding: data, as: UTF8.self)
 }
 
-let folder = URL(filePath: CommandLine.arguments[1], directoryHint: .isDirectory)
-let only = Set(CommandLine.arguments[2].split(separator: ",").compactMap { Int($0) })
+let arguments = CommandLine.arguments.dropFirst()
+let only = Set(arguments.dropFirst().joined().split(separator: ",").compactMap { Int($0) })
 let all = try entries(in: ".ci/mutations.txt")
 for number in only.sorted() where !all.contains(where: { $0.number == number }) {
   problems.append("there is no entry \(number)")
@@ -141,8 +141,10 @@ guard problems.isEmpty else {
   print(problems.joined(separator: "\n"))
   exit(1)
 }
+guard let path = arguments.first else { exit(0) }
 
 // What has not changed is left alone, so that it is not compiled again. Only files of an earlier copy are removed.
+let folder = URL(filePath: path, directoryHint: .isDirectory)
 let list = folder.appending(path: ".planted")
 try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
 let isEmpty = try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty

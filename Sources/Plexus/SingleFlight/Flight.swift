@@ -194,6 +194,7 @@ extension Flight {
     in place: WaitPlace,
     onCancel: @Sendable () -> Void
   ) async -> Outcome? {
+    // Later escalations call `onPriorityEscalated`.
     raise(to: Task.currentPriority)
     return await withTaskCancellationHandler(
       operation: { await park(in: place) },
