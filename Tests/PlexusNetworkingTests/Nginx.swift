@@ -7,12 +7,10 @@ import TestSupport
 /// It ends with the last reference, and with this process however that ends.
 final class Nginx: Sendable {
   /// Where nginx is, if this machine has one.
-  static let executable: String? = {
-    let folders = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":") ?? []
-    return (folders.map(String.init) + ["/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin"])
-      .map { $0 + "/nginx" }
-      .first { FileManager.default.isExecutableFile(atPath: $0) }
-  }()
+  static let executable = SystemProgram.path(
+    of: "nginx",
+    alsoIn: ["/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin"]
+  )
 
   let port: UInt16
   private let folder: URL

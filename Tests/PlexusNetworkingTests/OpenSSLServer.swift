@@ -6,11 +6,7 @@ import TestSupport
 /// It ends with the last reference, and with this process however that ends.
 final class OpenSSLServer: Sendable {
   /// Where openssl is, if this machine has it.
-  static let executable: String? = {
-    let folders = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":") ?? []
-    return folders.map { $0 + "/openssl" }
-      .first { FileManager.default.isExecutableFile(atPath: $0) }
-  }()
+  static let executable = SystemProgram.path(of: "openssl")
 
   let port: UInt16
   private let folder: URL

@@ -5,12 +5,11 @@ public import Foundation
 /// It ends with the last reference, and with this process however that ends.
 public final class RedisServer: Sendable {
   /// The server's program, if this machine has one.
-  public static let executable: String? = {
-    let folders = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":") ?? []
-    return (folders.map(String.init) + ["/usr/local/bin", "/opt/homebrew/bin"])
-      .flatMap { ["\($0)/redis-server", "\($0)/valkey-server"] }
-      .first { FileManager.default.isExecutableFile(atPath: $0) }
-  }()
+  public static let executable = SystemProgram.path(
+    of: "redis-server",
+    "valkey-server",
+    alsoIn: ["/usr/local/bin", "/opt/homebrew/bin"]
+  )
 
   /// Ends the server when there is something to read, or when the process that could write has ended.
   private static let script = """

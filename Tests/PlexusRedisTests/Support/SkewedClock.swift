@@ -9,9 +9,7 @@ final class SkewedClock: Sendable {
   /// The compiler of the library, if this machine has one and can load such libraries.
   static let compiler: String? = {
     #if os(Linux)
-    let folders = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":") ?? []
-    return folders.flatMap { ["\($0)/cc", "\($0)/clang", "\($0)/gcc"] }
-      .first { FileManager.default.isExecutableFile(atPath: $0) }
+    return SystemProgram.path(of: "cc", "clang", "gcc")
     #else
     return nil
     #endif

@@ -18,11 +18,7 @@ final class TLSServer: Sendable {
     let log: String
   }
 
-  private static let openSSL: String? = {
-    let folders = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":") ?? []
-    return folders.map { $0 + "/openssl" }
-      .first { FileManager.default.isExecutableFile(atPath: $0) }
-  }()
+  private static let openSSL = SystemProgram.path(of: "openssl")
 
   /// Whether this machine has openssl, and a Redis server that was built with TLS.
   static let isAvailable: Bool = {
