@@ -53,18 +53,11 @@ struct `Processes whose Redis server or clock has a fault` {
   }
 
   @Test func `D10: a process does not go back to what the server had when it hung`() async throws {
-    let server = try RedisServer()
-    let origin = try OriginFiles(server)
-    let monitor = try await RedisMonitor(server)
-    let node = try await NodeProcess(server, nearLease: 500, commandTimeout: 250)
-    #expect(try await node.ask("get k") == "1")
-    server.suspend()
-    try origin.set("2")
-    while try await node.ask("get k") == "1" {}
-    #expect(node.lastAnswer == "2")
+    let (server, origin, node) = try await NodeProcess.behindHangingServer()
     // What the server has is not even used instead of an error.
     try origin.set("offline")
     server.resume()
+    let monitor = try await RedisMonitor(server)
     func looks() async throws -> Int {
       try await monitor.count(with: "lua", "\"HMGET\"", ":e:values/k", on: server)
     }

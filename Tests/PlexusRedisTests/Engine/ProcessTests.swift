@@ -81,15 +81,7 @@ struct `Processes that share a Redis server` {
   func `D8 and D13: a server that stands still makes no request fail, and ends the use of copies`()
     async throws
   {
-    let server = try RedisServer()
-    let origin = try OriginFiles(server)
-    let node = try await NodeProcess(server, nearLease: 500, commandTimeout: 250)
-    #expect(try await node.ask("get k") == "1")
-    server.suspend()
-    try origin.set("2")
-    // A copy is used until the end of the lease, and no longer.
-    while try await node.ask("get k") == "1" {}
-    #expect(node.lastAnswer == "2")
+    let (server, origin, node) = try await NodeProcess.behindHangingServer()
     try origin.set("3")
     #expect(try await node.ask("get k") == "3")
     server.resume()

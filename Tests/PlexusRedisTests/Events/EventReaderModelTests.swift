@@ -162,11 +162,8 @@ struct `The readers of events` {
     async throws
   {
     let proxy = try RedisProxy(server)
-    let (sender, link) = (link(), link(at: proxy.address))
-    let reader = reader(link)
+    let (sender, link, reader) = try await begin(proxy)
     let executor = HoldingExecutor()
-    try await publish(0..<1, by: sender)
-    try await handle(1, of: reader, link)
     try await publish(1..<3, by: sender)
     try keepLatestEvent()
     let reading = try await hold(executor, proxy, link) { try await nextMessage(of: reader) }
@@ -178,6 +175,18 @@ struct `The readers of events` {
     #expect(next.message.id == "2")
     #expect(next.gaps == [1])
     for link in [sender, link] { await link.close() }
+  }
+
+  /// Returns a reader behind a proxy that has handled the first of some messages.
+  private func begin(
+    _ proxy: RedisProxy,
+    messages: Int = 1
+  ) async throws -> (sender: RedisEvents, link: RedisEvents, reader: GroupReader) {
+    let (sender, link) = (link(), link(at: proxy.address))
+    let reader = reader(link)
+    try await publish(0..<messages, by: sender)
+    try await handle(1, of: reader, link)
+    return (sender, link, reader)
   }
 
   /// Begins to read, and holds the reader back when it gets the first reply.
@@ -200,11 +209,8 @@ struct `The readers of events` {
     async throws
   {
     let proxy = try RedisProxy(server)
-    let (sender, link) = (link(), link(at: proxy.address))
-    let reader = reader(link)
+    let (sender, link, reader) = try await begin(proxy)
     let executor = HoldingExecutor()
-    try await publish(0..<1, by: sender)
-    try await handle(1, of: reader, link)
     try appendForeignEvent()
     let reading = try await hold(executor, proxy, link) { try await nextMessage(of: reader) }
     try keepLatestEvent()
@@ -529,10 +535,7 @@ struct `The readers of events` {
     throwing: Bool
   ) async throws {
     let proxy = try RedisProxy(server)
-    let (sender, link) = (link(), link(at: proxy.address))
-    let reader = reader(link)
-    try await publish(0..<2, by: sender)
-    try await handle(1, of: reader, link)
+    let (sender, link, reader) = try await begin(proxy, messages: 2)
     let next = try #require(try await nextMessage(of: reader))
     proxy.refuse()
     let answering = Task { [failures] in

@@ -75,6 +75,22 @@ final class NodeProcess: Sendable {
     await answers.first(1)
   }
 
+  /// Returns a process that has fetched `2` by itself, after its server has stopped with `1`.
+  static func behindHangingServer() async throws -> (
+    server: RedisServer, origin: OriginFiles, node: NodeProcess
+  ) {
+    let server = try RedisServer()
+    let origin = try OriginFiles(server)
+    let node = try await NodeProcess(server, nearLease: 500, commandTimeout: 250)
+    #expect(try await node.ask("get k") == "1")
+    server.suspend()
+    try origin.set("2")
+    // A copy is used until the end of the lease, and no longer.
+    while try await node.ask("get k") == "1" {}
+    #expect(node.lastAnswer == "2")
+    return (server, origin, node)
+  }
+
   deinit {
     // Also if it is stopped.
     if process.isRunning { kill(process.processIdentifier, SIGKILL) }
