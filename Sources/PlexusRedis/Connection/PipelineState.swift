@@ -68,6 +68,12 @@ struct PipelineState<Caller: Sendable>: Sendable {
     freeCount < places.count ? places[freeCount]?.deadline : nil
   }
 
+  /// Returns why a number of bytes is refused; `nil` if it is not.
+  func refusal(ofBytes count: Int) -> RedisConnectionError? {
+    if case .disconnected(let error) = phase { return error }
+    return count <= outboxLimit - outbox.count ? nil : .outboxFull(bytes: outbox.count)
+  }
+
   /// Adds a command.
   ///
   /// - Parameters:
@@ -80,10 +86,7 @@ struct PipelineState<Caller: Sendable>: Sendable {
     deadline: Nanoseconds,
     caller: (_ number: Int) -> Caller
   ) -> Admission {
-    if case .disconnected(let error) = phase { return .refused(error) }
-    guard bytes.count <= outboxLimit - outbox.count else {
-      return .refused(.outboxFull(bytes: outbox.count))
-    }
+    if let error = refusal(ofBytes: bytes.count) { return .refused(error) }
     places.append(Place(caller: caller(first + places.count), deadline: deadline))
     guard phase == .connected, !isWriting else {
       outbox += bytes
