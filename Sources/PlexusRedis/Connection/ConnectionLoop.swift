@@ -120,16 +120,10 @@ final class ConnectionLoop: Sendable {
 // MARK: - Callers
 
 extension ConnectionLoop {
-  /// Sends commands and waits for their replies.
+  /// Sends commands together and waits for their replies.
   ///
-  /// - Parameters:
-  ///   - commands: The commands.
-  ///   - together: Whether all of them are refused if there is no room for one.
   /// - Returns: A result for each command, in the same order.
-  func send(
-    _ commands: [RedisCommand],
-    together: Bool = false
-  ) async -> [Result<RESPValue, any Error>] {
+  func send(_ commands: [RedisCommand]) async -> [Result<RESPValue, any Error>] {
     guard !commands.isEmpty, !Task.isCancelled else {
       return commands.map { _ in .failure(CancellationError()) }
     }
@@ -137,7 +131,7 @@ extension ConnectionLoop {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         batch.withLock { $0.listener = .task(continuation) }
-        let (numbers, _) = add(commands, of: batch, together: together)
+        let (numbers, _) = add(commands, of: batch)
         if batch.withLock({ $0.take(numbers) }) { leave(numbers) }
       }
     } onCancel: {
@@ -184,13 +178,11 @@ extension ConnectionLoop {
   /// - Parameters:
   ///   - commands: The commands.
   ///   - batch: Their batch.
-  ///   - together: Whether all of them are refused if there is no room for one.
   /// - Returns: The numbers of the commands that were not refused, the batch having the errors of the others, and whether
   ///   the system has the bytes of all commands.
   private func add(
     _ commands: [RedisCommand],
-    of batch: Locked<Batch>,
-    together: Bool = false
+    of batch: Locked<Batch>
   ) -> (numbers: [Int], isWritten: Bool) {
     let deadline = Nanoseconds.now + commandTimeout
     var numbers: [Int] = []
@@ -198,14 +190,8 @@ extension ConnectionLoop {
     var refused: [(Wait, RedisConnectionError)] = []
     var own: PipelineState<Wait>.Turn?
     let (socket, wasIdle) = state.withLock { state in
-      let size = together ? commands.reduce(0) { $0 + $1.encoded.count } : 0
-      let refusal = state.pipeline.refusal(ofBytes: size)
       for (index, command) in commands.enumerated() {
         let wait = Wait(batch: batch, index: index)
-        if let refusal {
-          refused.append((wait, refusal))
-          continue
-        }
         let admission = state.pipeline.add(command.encoded, deadline: deadline) {
           numbers.append($0)
           return wait

@@ -68,12 +68,6 @@ struct PipelineState<Caller: Sendable>: Sendable {
     freeCount < places.count ? places[freeCount]?.deadline : nil
   }
 
-  /// Returns why a number of bytes is refused; `nil` if it is not.
-  func refusal(ofBytes count: Int) -> RedisConnectionError? {
-    if case .disconnected(let error) = phase { return error }
-    return count <= outboxLimit - outbox.count ? nil : .outboxFull(bytes: outbox.count)
-  }
-
   /// Adds a command.
   ///
   /// - Parameters:
@@ -86,7 +80,10 @@ struct PipelineState<Caller: Sendable>: Sendable {
     deadline: Nanoseconds,
     caller: (_ number: Int) -> Caller
   ) -> Admission {
-    if let error = refusal(ofBytes: bytes.count) { return .refused(error) }
+    if case .disconnected(let error) = phase { return .refused(error) }
+    guard bytes.count <= outboxLimit - outbox.count else {
+      return .refused(.outboxFull(bytes: outbox.count))
+    }
     places.append(Place(caller: caller(first + places.count), deadline: deadline))
     guard phase == .connected, !isWriting else {
       outbox += bytes

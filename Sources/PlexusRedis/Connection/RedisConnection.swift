@@ -76,25 +76,6 @@ final class RedisConnection: Sendable {
     await loop.send(commands)
   }
 
-  /// Sends commands that the server carries out without commands of other clients between them.
-  ///
-  /// They are sent together, or none of them is. One that fails does not undo the others.
-  ///
-  /// - Returns: The reply to each command, in the same order; an error reply is one of them.
-  /// - Throws: What a command that the server has not accepted has failed with, so that it has carried out none of them;
-  ///   an error as in ``send(_:)``.
-  func transaction(_ commands: [RedisCommand]) async throws -> [RESPValue] {
-    let all = [RedisCommand("MULTI")] + commands + [RedisCommand("EXEC")]
-    let results = await loop.send(all, together: true)
-    // The last one is the reply to all of them.
-    var reply = RESPValue.null
-    for result in results { reply = try result.get() }
-    guard let replies = reply.elements, replies.count == commands.count else {
-      throw TierError.unexpectedReply
-    }
-    return replies
-  }
-
   /// Sends a command without waiting for its reply.
   func post(_ command: RedisCommand) -> ConnectionLoop.Posted {
     loop.post(command)

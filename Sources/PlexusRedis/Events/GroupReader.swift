@@ -224,30 +224,23 @@ actor GroupReader {
       guard items.isEmpty, lost.isEmpty, !hasLeft else { return true }
       claimTime = .now
     }
-    // Other programs can append and remove messages between two commands.
-    let survey = RedisScript.Call(
-      keys: [names.stream, names.released(by: group)],
-      arguments: [.text(group)]
-    )
-    let reading: [RedisCommand.Argument] = [
-      "GROUP", .text(group), .text(consumer), "COUNT", .number(Int64(ahead.count)),
-      "STREAMS", .text(names.stream), ">",
-    ]
-    let replies = try await events.transaction([
-      TopicScripts.surveyGroup.command(survey), RedisCommand("XREADGROUP", reading),
-    ])
-    for case .error(let error) in replies.reversed() {
-      if error.code == "NOGROUP" { return false }
-      throw error
+    let reply: RESPValue
+    do {
+      reply = try await events.run(
+        TopicScripts.read,
+        [names.stream, names.released(by: group)],
+        [.text(group), .text(consumer), .number(Int64(ahead.count))]
+      )
+    } catch let error as RedisError where error.code == "NOGROUP" {
+      return false
     }
-    guard let parts = replies[0].elements, parts.count == 3, let last = LinkPosition(parts[1]) else {
-      throw TierError.unexpectedReply
-    }
+    guard let parts = reply.elements, parts.count == 4, let last = LinkPosition(parts[1]),
+      let elements = parts[3].elements
+    else { throw TierError.unexpectedReply }
     let known = released
     released = parts[0].bytes
     if released != known { claimTime = nil }
-    // A map from the stream to its entries, or nothing.
-    let entries = (replies[1].elements?.last?.elements ?? []).compactMap { MessageFormat.Entry($0) }
+    let entries = elements.compactMap { MessageFormat.Entry($0) }
     guard let first = entries.first, let latest = entries.last else {
       readTime = 0
       if claimTime != nil { await bell.wait(atMost: pace) }
@@ -256,8 +249,7 @@ actor GroupReader {
     (readTime, renewTime) = (.now, .now)
     ahead.note(messages: entries.count, bytes: entries.reduce(0) { $0 + $1.size })
     items = entries.reversed().map { Item($0, attempt: 1) }
-    // Streams are shortened at their beginning.
-    if parts[2].integer == 0 { noteRemoved(between: last, and: first.position) }
+    noteRemoved(between: last, and: first.position, oldest: LinkPosition(parts[2]))
     // Replies of another server are compared with the message before them.
     guard generation == events.generation else { return true }
     newest?.position = latest.position
@@ -270,10 +262,16 @@ actor GroupReader {
   /// - Parameters:
   ///   - last: The last position that the group had read before.
   ///   - first: The first message that was read.
-  private func noteRemoved(between last: LinkPosition, and first: LinkPosition) {
-    guard last != .start, !last.isFollowed(by: first), let index = items.indices.last else { return }
-    lost = [last.positions(before: first)]
-    items[index].isAfterLoss = false
+  ///   - oldest: The first position from the last one on that the stream had; `nil` if it was not looked at.
+  private func noteRemoved(
+    between last: LinkPosition,
+    and first: LinkPosition,
+    oldest: LinkPosition?
+  ) {
+    // Streams are shortened at their beginning.
+    guard last != .start, let oldest, oldest > last, !last.isFollowed(by: oldest) else { return }
+    lost = [last.positions(before: oldest)]
+    if oldest == first, let index = items.indices.last { items[index].isAfterLoss = false }
   }
 
   /// Takes over messages that were not answered in time.

@@ -193,10 +193,6 @@ final class RedisEvents: EventLink {
     try await connection().send(commands)
   }
 
-  func transaction(_ commands: [RedisCommand]) async throws -> [RESPValue] {
-    try await connection().transaction(commands)
-  }
-
   func run(
     _ script: RedisScript,
     _ keys: [String],

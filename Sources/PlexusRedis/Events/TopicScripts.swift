@@ -238,20 +238,33 @@ enum TopicScripts {
 
   /// KEYS: stream, key that is tracked by the group.
   ///
-  /// ARGV: group.
+  /// ARGV: group, consumer, number of messages.
   ///
-  /// Returns the content of the tracked key, the last position that the group has read, and whether the stream still has
-  /// the message at that position.
+  /// Reads the next messages. Returns the content of the tracked key, the last position that the group had read, the first
+  /// position after it that the stream has, unless the first message read follows it directly, and the messages.
   ///
-  /// Reading by a group counts as a change. Asking for the group makes the server announce the next one.
-  static let surveyGroup = RedisScript(
+  /// One script, because other programs can append and remove messages between two commands.
+  /// A transaction would cost the server less, but one without memory accepts none, and the group could not free any.
+  static let read = RedisScript(
     information + """
-      local released, last = redis.call('GET', KEYS[2]), '0-0'
-      for _, info in ipairs(redis.pcall('XINFO', 'GROUPS', KEYS[1])) do
-        local group = asTable(info)
-        if group['name'] == ARGV[1] then last = group['last-delivered-id'] end
+      local key, group, last = KEYS[1], ARGV[1], '0-0'
+      -- Reading by a group counts as a change. This makes the server announce the next one.
+      local groups = redis.pcall('XINFO', 'GROUPS', key)
+      for _, info in ipairs(groups) do
+        local found = asTable(info)
+        if found['name'] == group then last = found['last-delivered-id'] end
       end
-      return {released, last, last ~= '0-0' and redis.call('XRANGE', KEYS[1], last, last)[1] and 1 or 0}
+      local reply = redis.pcall('XREADGROUP', 'GROUP', group, ARGV[2], 'COUNT', ARGV[3], 'STREAMS', key, '>')
+      if reply and reply.err then return reply end
+      local entries = reply and reply[1][2] or {}
+      local oldest = false
+      if entries[1] then
+        local epoch, number = string.match(last, '(%d+)-(%d+)')
+        if entries[1][1] ~= epoch .. '-' .. string.format('%.0f', number + 1) then
+          oldest = redis.call('XRANGE', key, last, '+', 'COUNT', 1)[1][1]
+        end
+      end
+      return {redis.call('GET', KEYS[2]), last, oldest, entries}
       """
   )
 

@@ -66,10 +66,6 @@ final class RedisScript: Sendable {
     return results
   }
 
-  /// Returns the command for one call, with the source of the script: it does not fail on a server that has lost its
-  /// scripts.
-  func command(_ call: Call) -> RedisCommand { call.command("EVAL", source) }
-
   /// Sends one call without waiting for its result.
   ///
   /// - Returns: `nil` if the digest of the script is not known yet.
