@@ -244,7 +244,7 @@ enum TopicScripts {
   /// position after it that the stream has, unless the first message read follows it directly, and the messages.
   ///
   /// One script, because other programs can append and remove messages between two commands.
-  /// A transaction would cost the server less, but one without memory accepts none, and the group could not free any.
+  /// Not a transaction: a server without memory refuses those, even to read, so that the group could acknowledge nothing.
   static let read = RedisScript(
     information + """
       local key, group, last = KEYS[1], ARGV[1], '0-0'
