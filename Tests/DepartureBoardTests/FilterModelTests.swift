@@ -1,5 +1,6 @@
 import Plexus
 import PlexusTesting
+import Synchronization
 import TestSupport
 import Testing
 
@@ -130,7 +131,27 @@ import Testing
     clock.advance(by: FilterInput.pause)
     #expect(await texts.next()?.new == "d")
     input.take([0x1B])
+    // The thread that has just published "d" can keep the page busy, and processes the action then.
+    #expect(await texts.next()?.new == "")
     #expect(page.state == FilterState())
+  }
+
+  @Test func `applies a letter that is typed while the page is busy`() async {
+    let input = FilterInput(nil, page, clock: clock)
+    let isTyped = Mutex(false)
+    let text = page.select { board in
+      if board.page.text == "x", !isTyped.withLock({ exchange(&$0, with: true) }) {
+        MainActor.assumeIsolated { input.take(Array("d".utf8)) }
+      }
+      return board.page.text
+    }
+    var texts = text.subscription(bufferingPolicy: .unbounded).makeAsyncIterator()
+    #expect(await texts.next() == "")
+    page.dispatch(.apply("x"))
+    #expect(await texts.next() == "x")
+    await clock.sleepers(1)
+    clock.advance(by: FilterInput.pause)
+    #expect(await texts.next() == "d")
   }
 
   @Test func `begins with the filter that the page has`() {

@@ -10,8 +10,10 @@ final class FilterInput {
   static let pause = Duration.milliseconds(250)
 
   private let page: BoardPage
-  /// The text in the field, from the page.
-  private let typed: ObservedValue<String>
+  /// The filter after all keys.
+  ///
+  /// While another thread keeps the page busy, the page has yet to follow.
+  private var filter: FilterState
   private let query: DebouncerVar<String>
   private let keyboard: Keyboard?
   private var decoder = KeyDecoder()
@@ -25,8 +27,8 @@ final class FilterInput {
   init(_ keyboard: Keyboard?, _ page: BoardPage, clock: any Clock<Duration> = ContinuousClock()) {
     self.keyboard = keyboard
     self.page = page
-    typed = ObservedValue(page.select { $0.page.typed })
-    query = DebouncerVar(page.state.text, delay: Self.pause, clock: clock) { text in
+    filter = page.state
+    query = DebouncerVar(filter.text, delay: Self.pause, clock: clock) { text in
       page.dispatch(.apply(text))
     }
     keyboard?.typed.observe(as: self) { input, bytes in input.take(bytes) }
@@ -38,11 +40,14 @@ final class FilterInput {
   }
 
   private func press(_ key: Key) {
-    switch key {
-    case .text(let text): page.dispatch(.type(text))
-    case .backspace: page.dispatch(.erase)
-    case .escape: page.dispatch(.clear)
-    }
-    query.value = typed.value
+    let action: FilterAction =
+      switch key {
+      case .text(let text): .type(text)
+      case .backspace: .erase
+      case .escape: .clear
+      }
+    filter.apply(action)
+    page.dispatch(action)
+    query.value = filter.typed
   }
 }
