@@ -1,3 +1,5 @@
+internal import Foundation
+
 /// The keys of a space in the engine.
 ///
 /// | Key | Type | Content |
@@ -12,7 +14,8 @@
 /// | `{space}:acks` | hash | the epoch and fence that each node has acknowledged |
 /// | `{space}:fence` | string | the token of the last removal of keys or tags that all nodes acknowledge |
 ///
-/// All of them have one hash tag, so that a cluster keeps a space in one slot.
+/// All of them have one hash tag, so that a cluster keeps a space in one slot. Keys and tags are composed (NFC): texts that
+/// are equal in Swift are one key of the engine, however their characters are encoded.
 struct TierNames: Sendable, Hashable {
   let space: String
   private let prefix: String
@@ -20,7 +23,7 @@ struct TierNames: Sendable, Hashable {
   /// - Precondition: The name of the space is not empty, and contains no brace, which would change the hash tag.
   init(space: String) {
     precondition(
-      !space.isEmpty && !space.contains { $0 == "{" || $0 == "}" },
+      !space.isEmpty && !space.unicodeScalars.contains { $0 == "{" || $0 == "}" },
       "The name of a space must not be empty or contain braces"
     )
     self.space = space
@@ -33,15 +36,22 @@ struct TierNames: Sendable, Hashable {
   var acknowledgements: String { prefix + "acks" }
   var fence: String { prefix + "fence" }
 
-  func entry(_ key: String) -> String { prefix + "e:" + key }
-  func lease(_ key: String) -> String { prefix + "l:" + key }
-  func fetch(_ key: String) -> String { prefix + "f:" + key }
-  func tag(_ name: String) -> String { prefix + "t:" + name }
+  func entry(_ key: String) -> String { name("e:", key) }
+  func lease(_ key: String) -> String { name("l:", key) }
+  func fetch(_ key: String) -> String { name("f:", key) }
+  func tag(_ name: String) -> String { self.name("t:", name) }
+
+  private func name(_ kind: String, _ key: String) -> String {
+    let isComposed = key.utf8.allSatisfy { $0 < 0x80 }
+    return prefix + kind + (isComposed ? key : key.precomposedStringWithCanonicalMapping)
+  }
 
   /// Returns the space that a key of the engine belongs to.
   static func space(of name: String) -> Substring? {
-    guard name.first == "{", let end = name.firstIndex(of: "}") else { return nil }
-    return name[name.index(after: name.startIndex)..<end]
+    guard name.utf8.first == UInt8(ascii: "{"),
+      let end = name.utf8.firstIndex(of: UInt8(ascii: "}"))
+    else { return nil }
+    return name[name.utf8.index(after: name.startIndex)..<end]
   }
 
   /// The meaning of a key of the engine.
@@ -57,14 +67,16 @@ struct TierNames: Sendable, Hashable {
 
   /// Returns the meaning of a key of the engine, if it belongs to the space and its changes are announced.
   func subject(of name: String) -> Subject? {
+    // A key can begin with a scalar that forms a character with the one before it.
     guard name.utf8.starts(with: prefix.utf8) else { return nil }
-    let rest = String(name.dropFirst(prefix.count))
-    if rest == "epoch" { return .epoch }
-    if rest == "fence" { return .fence }
-    if rest == "acks" { return .acknowledgements }
-    if rest.hasPrefix("e:") { return .entry(String(rest.dropFirst(2))) }
-    if rest.hasPrefix("l:") { return .lease(String(rest.dropFirst(2))) }
-    if rest.hasPrefix("t:") { return .tag(String(rest.dropFirst(2))) }
+    let rest = name.utf8.dropFirst(prefix.utf8.count)
+    if rest.elementsEqual("epoch".utf8) { return .epoch }
+    if rest.elementsEqual("fence".utf8) { return .fence }
+    if rest.elementsEqual("acks".utf8) { return .acknowledgements }
+    let key = String(Substring(rest.dropFirst(2)))
+    if rest.starts(with: "e:".utf8) { return .entry(key) }
+    if rest.starts(with: "l:".utf8) { return .lease(key) }
+    if rest.starts(with: "t:".utf8) { return .tag(key) }
     return nil
   }
 }

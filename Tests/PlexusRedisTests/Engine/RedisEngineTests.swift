@@ -137,33 +137,58 @@ struct `Caches over a Redis server` {
     }
   }
 
-  @Test(arguments: [ClearReach.shared, .everywhere])
+  // The accent is a tag that would form a character with the separator before it.
+  @Test(arguments: [ClearReach.shared, .everywhere], ["a", "\u{301}"])
   func `a cleared tag is gone on every node, also where no node has its values in memory`(
-    reach: ClearReach
+    reach: ClearReach,
+    tag: String
   ) async throws {
     let server = try RedisServer()
     let origin = Guarded("1")
     let fetch: @Sendable (String) -> String = { _ in origin.withLock { $0 } }
     do {
       let filler = try await Node(server, fetch: fetch)
-      for key in ["a1", "b1"] { _ = try await filler.map.request(key) }
+      for key in ["\(tag)1", "b1"] { _ = try await filler.map.request(key) }
       await filler.engine.close()
     }
     let (a, b) = (try await Node(server, fetch: fetch), try await Node(server, fetch: fetch))
     let repository = MuxRepository()
     a.map.register(in: repository)
     for round in 2..<6 {
-      _ = try await b.map.request("a2")
+      _ = try await b.map.request("\(tag)2")
       origin.withLock { $0 = "\(round)" }
-      try await repository.clear(tags: ["a"], reach)
+      try await repository.clear(tags: [CacheTag(tag)], reach)
       // With the reach of the engine, a node follows as soon as it hears of it.
-      while reach == .shared, try await b.map.request("a2") != "\(round)" {}
-      #expect(try await b.map.request("a2") == "\(round)")
-      #expect(try await b.map.request("a1") == "\(round)")
-      #expect(try await a.map.request("a1") == "\(round)")
+      while reach == .shared, try await b.map.request("\(tag)2") != "\(round)" {}
+      #expect(try await b.map.request("\(tag)2") == "\(round)")
+      #expect(try await b.map.request("\(tag)1") == "\(round)")
+      #expect(try await a.map.request("\(tag)1") == "\(round)")
       // Another tag.
       #expect(try await a.map.request("b1") == "1")
     }
+  }
+
+  @Test func `keys and tags that are equal are the same on every node, however they are encoded`()
+    async throws
+  {
+    let server = try RedisServer()
+    let origin = Guarded("1")
+    let fetch: @Sendable (String) -> String = { _ in origin.withLock { $0 } }
+    let (a, b) = (try await Node(server, fetch: fetch), try await Node(server, fetch: fetch))
+    let (composed, decomposed) = ("\u{E9}", "e\u{301}")
+    #expect(try await a.map.request(composed) == "1")
+    #expect(try await b.map.request(decomposed) == "1")
+    #expect(a.fetchCount + b.fetchCount == 1)
+    let repository = MuxRepository()
+    a.map.register(in: repository)
+    origin.withLock { $0 = "2" }
+    try await a.map.clear(composed)
+    while try await b.map.request(decomposed) == "1" {}
+    #expect(try await b.map.request(decomposed) == "2")
+    origin.withLock { $0 = "3" }
+    try await repository.clear(tags: [CacheTag(decomposed)], .everywhere)
+    for node in [a, b] { #expect(try await node.map.request(composed) == "3") }
+    #expect(a.fetchCount + b.fetchCount == 3)
   }
 
   @Test func `D4: a value that was fetched before its tag was cleared is stored nowhere`()
