@@ -224,23 +224,20 @@ actor GroupReader {
       guard items.isEmpty, lost.isEmpty, !hasLeft else { return true }
       claimTime = .now
     }
+    let results = try await events.send(readCommands)
     let reply: RESPValue
     do {
-      reply = try await events.run(
-        TopicScripts.read,
-        [names.stream, names.released(by: group)],
-        [.text(group), .text(consumer), .number(Int64(ahead.count))]
-      )
+      reply = try results[1].get()
     } catch let error as RedisError where error.code == "NOGROUP" {
       return false
     }
-    guard let parts = reply.elements, parts.count == 4, let last = LinkPosition(parts[1]),
-      let elements = parts[3].elements
-    else { throw TierError.unexpectedReply }
+    let entries = try Self.entries(in: reply)
+    guard let survey = try results[0].get().elements, survey.count == 3 else {
+      throw TierError.unexpectedReply
+    }
     let known = released
-    released = parts[0].bytes
+    released = survey[0].bytes
     if released != known { claimTime = nil }
-    let entries = elements.compactMap { MessageFormat.Entry($0) }
     guard let first = entries.first, let latest = entries.last else {
       readTime = 0
       if claimTime != nil { await bell.wait(atMost: pace) }
@@ -249,29 +246,76 @@ actor GroupReader {
     (readTime, renewTime) = (.now, .now)
     ahead.note(messages: entries.count, bytes: entries.reduce(0) { $0 + $1.size })
     items = entries.reversed().map { Item($0, attempt: 1) }
-    noteRemoved(between: last, and: first.position, oldest: LinkPosition(parts[2]))
     // Replies of another server are compared with the message before them.
-    guard generation == events.generation else { return true }
-    newest?.position = latest.position
-    newest?.id = latest.message.id
+    if generation == events.generation {
+      newest?.position = latest.position
+      newest?.id = latest.message.id
+    }
+    if let last = LinkPosition(survey[1]), last != .start {
+      try await noteRemoved(after: last, before: first.position, oldest: LinkPosition(survey[2]))
+    }
     return true
+  }
+
+  /// The commands that look at the group and read the next messages.
+  ///
+  /// A script that also reads would cost the server more than twice as much for each message. In a transaction, a server
+  /// without memory refuses even to read, so that the group could acknowledge nothing.
+  private var readCommands: [RedisCommand] {
+    let survey = RedisScript.Call(
+      keys: [names.stream, names.released(by: group)],
+      arguments: [.text(group)]
+    )
+    let reading: [RedisCommand.Argument] = [
+      "GROUP", .text(group), .text(consumer), "COUNT", .number(Int64(ahead.count)),
+      "STREAMS", .text(names.stream), ">",
+    ]
+    return [TopicScripts.surveyGroup.command(survey), RedisCommand("XREADGROUP", reading)]
+  }
+
+  /// Returns the messages in a reply, which is a map from the stream to its entries, or nothing.
+  private static func entries(in reply: RESPValue) throws -> [MessageFormat.Entry] {
+    if case .null = reply { return [] }
+    guard let streams = reply.elements, streams.count == 2, let entries = streams[1].elements else {
+      throw TierError.unexpectedReply
+    }
+    return entries.compactMap { MessageFormat.Entry($0) }
   }
 
   /// Records messages that were removed before the group has read them.
   ///
   /// - Parameters:
-  ///   - last: The last position that the group had read before.
-  ///   - first: The first message that was read.
-  ///   - oldest: The first position from the last one on that the stream had; `nil` if it was not looked at.
+  ///   - last: The last position that the group had read when the reader looked at it.
+  ///   - first: The first message that was read then.
+  ///   - oldest: The first position from the last one on that the stream had at the look; `nil` if there was none.
+  /// - Throws: An error of the connection.
   private func noteRemoved(
-    between last: LinkPosition,
-    and first: LinkPosition,
+    after last: LinkPosition,
+    before first: LinkPosition,
     oldest: LinkPosition?
-  ) {
-    // Streams are shortened at their beginning.
-    guard last != .start, let oldest, oldest > last, !last.isFollowed(by: oldest) else { return }
-    lost = [last.positions(before: oldest)]
-    if oldest == first, let index = items.indices.last { items[index].isAfterLoss = false }
+  ) async throws {
+    var end = oldest ?? first
+    let isNext = end > last ? end == first : last.isFollowed(by: first)
+    // Other readers have read messages since the look, or they were removed. Positions of different epochs do not tell
+    // whether there were any.
+    if !isNext, end.epoch == first.epoch {
+      let start = end > last ? "\(end)" : "(\(last)"
+      if try await !hasMessage(from: start, before: first) { end = first }
+    }
+    guard end > last, !last.isFollowed(by: end) else { return }
+    lost = [last.positions(before: end)]
+    if end == first, items.last?.position == first {
+      items[items.count - 1].isAfterLoss = false
+    }
+  }
+
+  private func hasMessage(from start: String, before end: LinkPosition) async throws -> Bool {
+    let range: [RedisCommand.Argument] = [
+      .text(names.stream), .text(start), .text("(\(end)"), "COUNT", "1",
+    ]
+    let reply = try await events.send(RedisCommand("XRANGE", range))
+    guard let found = reply.elements else { throw TierError.unexpectedReply }
+    return !found.isEmpty
   }
 
   /// Takes over messages that were not answered in time.

@@ -238,34 +238,30 @@ enum TopicScripts {
 
   /// KEYS: stream, key that is tracked by the group.
   ///
-  /// ARGV: group, consumer, number of messages.
+  /// ARGV: group.
   ///
-  /// Reads the next messages. Returns the content of the tracked key, the last position that the group had read, the first
-  /// position after it that the stream has, unless the first message read follows it directly, and the messages.
+  /// Returns the content of the tracked key, the last position that the group has read, and the first position from that one
+  /// on that the stream has.
   ///
-  /// One script, because other programs can append and remove messages between two commands.
-  /// Not a transaction: a server without memory refuses those, even to read, so that the group could acknowledge nothing.
-  static let read = RedisScript(
-    information + """
-      local key, group, last = KEYS[1], ARGV[1], '0-0'
-      -- Reading by a group counts as a change. This makes the server announce the next one.
-      local groups = redis.pcall('XINFO', 'GROUPS', key)
-      for _, info in ipairs(groups) do
-        local found = asTable(info)
-        if found['name'] == group then last = found['last-delivered-id'] end
+  /// Reading by a group counts as a change, but not as reading. It is this look that makes the server announce the next
+  /// message.
+  static let surveyGroup = RedisScript(
+    """
+    local function value(info, name)
+      for index = 1, #info, 2 do
+        if info[index] == name then return info[index + 1] end
       end
-      local reply = redis.pcall('XREADGROUP', 'GROUP', group, ARGV[2], 'COUNT', ARGV[3], 'STREAMS', key, '>')
-      if reply and reply.err then return reply end
-      local entries = reply and reply[1][2] or {}
-      local oldest = false
-      if entries[1] then
-        local epoch, number = string.match(last, '(%d+)-(%d+)')
-        if entries[1][1] ~= epoch .. '-' .. string.format('%.0f', number + 1) then
-          oldest = redis.call('XRANGE', key, last, '+', 'COUNT', 1)[1][1]
-        end
-      end
-      return {redis.call('GET', KEYS[2]), last, oldest, entries}
-      """
+    end
+    local last, oldest = '0-0', false
+    for _, info in ipairs(redis.pcall('XINFO', 'GROUPS', KEYS[1])) do
+      if value(info, 'name') == ARGV[1] then last = value(info, 'last-delivered-id') end
+    end
+    if last ~= '0-0' then
+      local next = redis.call('XRANGE', KEYS[1], last, '+', 'COUNT', 1)[1]
+      oldest = next and next[1] or false
+    end
+    return {redis.call('GET', KEYS[2]), last, oldest}
+    """
   )
 
   /// KEYS: stream.

@@ -66,6 +66,9 @@ final class RedisScript: Sendable {
     return results
   }
 
+  /// Returns the command for one call that no server refuses because it has lost its scripts.
+  func command(_ call: Call) -> RedisCommand { call.command("EVAL", source) }
+
   /// Sends one call without waiting for its result.
   ///
   /// - Returns: `nil` if the digest of the script is not known yet.

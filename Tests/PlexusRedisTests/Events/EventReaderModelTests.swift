@@ -221,6 +221,38 @@ struct `The readers of events` {
     for link in [sender, link] { await link.close() }
   }
 
+  /// Reads the last of three messages, whose reading the server carries out after some command of another program.
+  private func readLast(after command: String) async throws -> Next? {
+    let proxy = try RedisProxy(server)
+    let (sender, link, reader) = try await begin(proxy)
+    try await publish(1..<4, by: sender)
+    proxy.hold(before: "XREADGROUP")
+    let reading = Task { try await nextMessage(of: reader) }
+    await wait { proxy.isHeld }
+    _ = try RedisShell.run(command, on: server)
+    proxy.resume()
+    let next = try await reading.value
+    for link in [sender, link] { await link.close() }
+    return next
+  }
+
+  @Test func `D14: events that others remove between a look and its reading are a gap`()
+    async throws
+  {
+    let next = try await readLast(after: "XTRIM {topic}:stream MAXLEN = 1")
+    #expect(next?.gaps == [2])
+    #expect(next?.message.id == "3")
+  }
+
+  @Test func `D14: events that others read between a look and its reading are no gap`()
+    async throws
+  {
+    let reading = "XREADGROUP GROUP group other COUNT 2 STREAMS {topic}:stream >"
+    let next = try await readLast(after: reading)
+    #expect(next?.gaps == [])
+    #expect(next?.message.id == "3")
+  }
+
   @Test(arguments: [false, true])
   func `D15: events that others remove while a node reads the next ones are no gap`(
     isAhead: Bool

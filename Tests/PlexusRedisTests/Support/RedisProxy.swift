@@ -34,6 +34,10 @@ final class RedisProxy: Sendable {
     var stallsAll = false
     /// Whether replies are held back, while commands are passed on.
     var holdsReplies = false
+    /// The text in a command before which the next connection that sends it is held.
+    var heldText: String?
+    /// Whether a connection is held before the text.
+    var isHeld = false
     /// The numbers of bytes after which connections break, in turn.
     var limits: [Int] = []
     var connectionCount = 0
@@ -103,20 +107,49 @@ final class RedisProxy: Sendable {
           return min(limit, count)
         }
         var rest = buffer[..<allowed]
-        while !rest.isEmpty {
-          let sent = rest.withUnsafeBytes {
-            send(target, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-          }
-          guard sent > 0 else { break }
-          rest = rest.dropFirst(sent)
+        if !isReply, let start = hold(before: rest) {
+          guard pass(rest[..<start], to: target) else { break }
+          rest = rest[start...]
+          waitUntilReleased()
         }
-        guard rest.isEmpty, allowed == count else { break }
+        guard pass(rest, to: target), allowed == count else { break }
       }
       pair.cut()
       state.withLock { state in
         state.pairs[id] = nil
         state.stalled.remove(id)
       }
+    }
+
+    /// Returns whether the target has received all bytes.
+    private func pass(_ bytes: ArraySlice<UInt8>, to target: Int32) -> Bool {
+      var rest = bytes
+      while !rest.isEmpty {
+        let sent = rest.withUnsafeBytes {
+          send(target, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+        }
+        guard sent > 0 else { return false }
+        rest = rest.dropFirst(sent)
+      }
+      return true
+    }
+
+    /// Returns where the text is before which a connection is held.
+    private func hold(before bytes: ArraySlice<UInt8>) -> Int? {
+      guard let text = state.withLock({ $0.heldText }),
+        let range = Data(bytes).range(of: Data(text.utf8))
+      else { return nil }
+      return bytes.startIndex + range.lowerBound
+    }
+
+    private func waitUntilReleased() {
+      update { state in
+        state.heldText = nil
+        state.isHeld = true
+      }
+      change.lock()
+      while state.withLock({ $0.isHeld }) { change.wait() }
+      change.unlock()
     }
 
     func update(_ body: (inout State) -> Void) {
@@ -198,9 +231,19 @@ final class RedisProxy: Sendable {
     shared.update { $0.holdsReplies = true }
   }
 
+  /// Holds the next connection that sends a text in a command, and all that it sends from the text on.
+  func hold(before text: String) {
+    shared.update { $0.heldText = text }
+  }
+
+  /// Whether a connection is held before a text.
+  var isHeld: Bool { shared.state.withLock { $0.isHeld } }
+
   /// Passes on what was held back.
   func resume() {
     shared.update { state in
+      state.heldText = nil
+      state.isHeld = false
       state.stalled = []
       state.stallsAll = false
       state.holdsReplies = false
