@@ -295,27 +295,19 @@ actor GroupReader {
     oldest: LinkPosition?
   ) async throws {
     var end = oldest ?? first
-    let isNext = end > last ? end == first : last.isFollowed(by: first)
+    // The message that the group would have read at the look.
+    let next = end > last ? end : LinkPosition(epoch: last.epoch, number: last.number &+ 1)
     // Other readers have read messages since the look, or they were removed. Positions of different epochs do not tell
     // whether there were any.
-    if !isNext, end.epoch == first.epoch {
-      let start = end > last ? "\(end)" : "(\(last)"
-      if try await !hasMessage(from: start, before: first) { end = first }
+    if next < first, next.epoch == first.epoch {
+      let found = try await events.range(names.stream, from: next, count: 1).first?.position
+      if (found ?? first) >= first { end = first }
     }
     guard end > last, !last.isFollowed(by: end) else { return }
     lost = [last.positions(before: end)]
     if end == first, items.last?.position == first {
       items[items.count - 1].isAfterLoss = false
     }
-  }
-
-  private func hasMessage(from start: String, before end: LinkPosition) async throws -> Bool {
-    let range: [RedisCommand.Argument] = [
-      .text(names.stream), .text(start), .text("(\(end)"), "COUNT", "1",
-    ]
-    let reply = try await events.send(RedisCommand("XRANGE", range))
-    guard let found = reply.elements else { throw TierError.unexpectedReply }
-    return !found.isEmpty
   }
 
   /// Takes over messages that were not answered in time.

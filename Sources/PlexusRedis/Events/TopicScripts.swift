@@ -246,22 +246,18 @@ enum TopicScripts {
   /// Reading by a group counts as a change, but not as reading. It is this look that makes the server announce the next
   /// message.
   static let surveyGroup = RedisScript(
-    """
-    local function value(info, name)
-      for index = 1, #info, 2 do
-        if info[index] == name then return info[index + 1] end
+    information + """
+      local last, oldest = '0-0', false
+      for _, info in ipairs(redis.pcall('XINFO', 'GROUPS', KEYS[1])) do
+        local group = asTable(info)
+        if group['name'] == ARGV[1] then last = group['last-delivered-id'] end
       end
-    end
-    local last, oldest = '0-0', false
-    for _, info in ipairs(redis.pcall('XINFO', 'GROUPS', KEYS[1])) do
-      if value(info, 'name') == ARGV[1] then last = value(info, 'last-delivered-id') end
-    end
-    if last ~= '0-0' then
-      local next = redis.call('XRANGE', KEYS[1], last, '+', 'COUNT', 1)[1]
-      oldest = next and next[1] or false
-    end
-    return {redis.call('GET', KEYS[2]), last, oldest}
-    """
+      if last ~= '0-0' then
+        local next = redis.call('XRANGE', KEYS[1], last, '+', 'COUNT', 1)[1]
+        oldest = next and next[1] or false
+      end
+      return {redis.call('GET', KEYS[2]), last, oldest}
+      """
   )
 
   /// KEYS: stream.

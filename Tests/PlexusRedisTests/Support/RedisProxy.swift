@@ -95,12 +95,8 @@ final class RedisProxy: Sendable {
       while true {
         let count = read(source, &buffer, buffer.count)
         // The end of a connection is held back as well.
-        change.lock()
         let isReply = source == pair.server
-        while state.withLock({ $0.stalled.contains(id) || isReply && $0.holdsReplies }) {
-          change.wait()
-        }
-        change.unlock()
+        wait { $0.stalled.contains(id) || isReply && $0.holdsReplies }
         guard count > 0 else { break }
         let allowed = limit.withLock { limit -> Int in
           defer { limit -= min(limit, count) }
@@ -108,30 +104,21 @@ final class RedisProxy: Sendable {
         }
         var rest = buffer[..<allowed]
         if !isReply, let start = hold(before: rest) {
-          guard pass(rest[..<start], to: target) else { break }
+          guard RedisShell.send(rest[..<start], to: target) else { break }
           rest = rest[start...]
-          waitUntilReleased()
+          update { state in
+            state.heldText = nil
+            state.isHeld = true
+          }
+          wait { $0.isHeld }
         }
-        guard pass(rest, to: target), allowed == count else { break }
+        guard RedisShell.send(rest, to: target), allowed == count else { break }
       }
       pair.cut()
       state.withLock { state in
         state.pairs[id] = nil
         state.stalled.remove(id)
       }
-    }
-
-    /// Returns whether the target has received all bytes.
-    private func pass(_ bytes: ArraySlice<UInt8>, to target: Int32) -> Bool {
-      var rest = bytes
-      while !rest.isEmpty {
-        let sent = rest.withUnsafeBytes {
-          send(target, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-        }
-        guard sent > 0 else { return false }
-        rest = rest.dropFirst(sent)
-      }
-      return true
     }
 
     /// Returns where the text is before which a connection is held.
@@ -142,13 +129,10 @@ final class RedisProxy: Sendable {
       return bytes.startIndex + range.lowerBound
     }
 
-    private func waitUntilReleased() {
-      update { state in
-        state.heldText = nil
-        state.isHeld = true
-      }
+    /// Waits while a condition is met.
+    private func wait(while isMet: (State) -> Bool) {
       change.lock()
-      while state.withLock({ $0.isHeld }) { change.wait() }
+      while state.withLock({ isMet($0) }) { change.wait() }
       change.unlock()
     }
 

@@ -50,6 +50,21 @@ enum RedisShell {
     return (descriptor, status)
   }
 
+  /// Sends bytes to a peer that can have gone.
+  ///
+  /// - Returns: Whether all of them were sent.
+  static func send(_ bytes: ArraySlice<UInt8>, to descriptor: Int32) -> Bool {
+    var rest = bytes
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes {
+        Foundation.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+      }
+      guard count > 0 else { return false }
+      rest = rest.dropFirst(count)
+    }
+    return true
+  }
+
   /// Sends a command.
   static func send(_ command: String, to descriptor: Int32) throws {
     let bytes = Array("\(command)\r\n".utf8)

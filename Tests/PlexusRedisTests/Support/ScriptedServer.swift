@@ -22,14 +22,7 @@ final class ScriptedServer: Sendable {
       while true {
         let client = accept(listener.descriptor, nil, nil)
         guard client >= 0 else { return }
-        var rest = bytes[...]
-        while !rest.isEmpty {
-          let count = rest.withUnsafeBytes {
-            send(client, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-          }
-          guard count > 0 else { break }
-          rest = rest.dropFirst(count)
-        }
+        _ = RedisShell.send(bytes[...], to: client)
         // What the client has sent is read first: closing would take away the bytes above otherwise.
         if hangsUp { shutdown(client, Int32(SHUT_WR)) }
         var received = [UInt8](repeating: 0, count: 4096)
