@@ -79,6 +79,8 @@ public struct RedisOptions : Sendable {
 
     public var retention: Duration
 
+    public var clearReplicas: Int
+
     public var eventTimeout: Duration
 
     public var eventLimit: Int

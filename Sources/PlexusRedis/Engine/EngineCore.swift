@@ -41,11 +41,15 @@ final class EngineCore: Sendable {
     var spaces: [String: [RedisSpace]] = [:]
     var heart: Task<Void, Never>?
     var isClosed = false
+    /// Whether the server has answered before.
+    var hasConnected = false
 
     var all: [RedisSpace] { spaces.values.flatMap(\.self) }
   }
 
   let connection: RedisConnection
+  /// The connection of the clears, if they wait for replicas.
+  private let clears: RedisConnection?
   let events: RedisEvents
   let health = CurrentValue(EngineHealth.connecting)
   private let options: RedisOptions
@@ -58,6 +62,10 @@ final class EngineCore: Sendable {
       options.nearLease >= .milliseconds(200) && options.fetchLease >= .milliseconds(200),
       "The leases of a Redis engine must be at least 200 milliseconds"
     )
+    precondition(
+      options.clearReplicas >= 0,
+      "The number of replicas that acknowledge a clear must not be negative"
+    )
     #if !TLS
     if case .tls = address { throw RedisConnectionError.noEncryption(address: address) }
     #endif
@@ -68,6 +76,9 @@ final class EngineCore: Sendable {
     settings.database = options.database
     settings.commandTimeout = options.commandTimeout
     settings.outboxBytes = options.outboxBytes
+    var clearSettings = settings
+    clearSettings.name = "plexus-clears"
+    clears = options.clearReplicas > 0 ? try RedisConnection(clearSettings) { _ in } : nil
     settings.setup = [RedisCommand("CLIENT", ["TRACKING", "ON", "NOLOOP"])]
     events = RedisEvents(settings, options)
     let router = Router()
@@ -101,7 +112,14 @@ final class EngineCore: Sendable {
         schema: schema,
         node: "\(node).\(known.count)",
         connection: connection,
-        times: times
+        times: times,
+        replicas: clears.map { clears in
+          Tier.Replicas(
+            connection: clears,
+            count: options.clearReplicas,
+            timeout: options.commandTimeout
+          )
+        }
       )
       let space = RedisSpace(tier, nearLease: options.nearLease) { [bell] in bell.ring() }
       state.spaces[name] = known + [space]
@@ -143,6 +161,7 @@ final class EngineCore: Sendable {
     await heart?.value
     for space in spaces { await space.leave() }
     await events.close()
+    await clears?.close()
     await connection.close()
     health.value = .closed
   }
@@ -153,14 +172,24 @@ final class EngineCore: Sendable {
     switch event {
     case .connected:
       health.value = .connected
-      // Announcements since the last connection were lost.
-      for space in state.withLock({ $0.all }) { space.loseTrack() }
+      let (spaces, isFirst) = state.withLock { state in
+        defer { state.hasConnected = true }
+        return (state.all, !state.hasConnected)
+      }
+      // Announcements since the last connection were lost, and so can be the data of the server.
+      for space in spaces {
+        if !isFirst { space.loseRegistrations() }
+        space.loseTrack()
+      }
     case .disconnected(let error):
       health.value = .isolated(reason: error.description)
     case .push(let elements):
       guard elements.first?.text == "invalidate", elements.count == 2 else { return }
       guard let names = elements[1].elements else {
-        for space in state.withLock({ $0.all }) { space.loseTrack() }
+        for space in state.withLock({ $0.all }) {
+          space.loseRegistrations()
+          space.loseTrack()
+        }
         return
       }
       for name in names { hear(name.text ?? "") }

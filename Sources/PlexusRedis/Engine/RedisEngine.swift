@@ -46,7 +46,8 @@ public final actor RedisEngine {
   ///   - options: The settings.
   /// - Throws: An error if the process has no thread or file descriptor left, or if the address needs TLS and the trait
   ///   `TLS` of the package is not enabled.
-  /// - Precondition: The leases last at least 200 milliseconds, and ``RedisOptions/eventLimit`` is at least 1,000.
+  /// - Precondition: The leases last at least 200 milliseconds, ``RedisOptions/clearReplicas`` is not negative, and
+  ///   ``RedisOptions/eventLimit`` is at least 1,000.
   public init(_ address: RedisAddress, options: RedisOptions = RedisOptions()) throws {
     core = try EngineCore(address, options)
   }

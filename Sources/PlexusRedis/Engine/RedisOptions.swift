@@ -16,6 +16,9 @@
 /// - ``fetchLease``
 /// - ``retention``
 ///
+/// ### Durability
+/// - ``clearReplicas``
+///
 /// ### Memory
 /// - ``outboxBytes``
 public struct RedisOptions: Sendable {
@@ -40,6 +43,16 @@ public struct RedisOptions: Sendable {
   public var fetchLease: Duration = .seconds(3)
   /// The time after which the server removes an entry that was not replaced.
   public var retention: Duration = .seconds(7 * 86_400)
+  /// The number of replicas that have to acknowledge a clear before it returns.
+  ///
+  /// If fewer replicas acknowledge the clear within ``commandTimeout``, it throws, and is repeated before the key is used
+  /// again, although the server has executed it. A clear that returns is lost only together with the server and all of
+  /// these replicas. With a number above zero, an engine has another connection, on which clears wait for the replicas and
+  /// delay no other command, and its user needs the permission for `WAIT`.
+  ///
+  /// The number applies to every clear that reaches other processes: of keys, of tags and of everything. A refresh does not
+  /// wait.
+  public var clearReplicas: Int = 0
   /// The time for which publishing an event is attempted, also over another connection.
   ///
   /// The connection of the events is tested as often, and replaced if the server does not answer for twice this time.

@@ -7,6 +7,8 @@ final class RedisSpace: Sendable {
     var handlers: [@Sendable (SharedChange) -> Void] = []
     /// The mark: copies from before it are not trusted.
     var acknowledged: TierMark?
+    /// The time until which nodes can trust their copies although the engine has lost their registrations.
+    var unregisteredUntil: ContinuousClock.Instant?
   }
 
   let tier: Tier
@@ -46,6 +48,11 @@ final class RedisSpace: Sendable {
     trust.end()
     announce(.everything)
     hurry()
+  }
+
+  /// Handles that the engine can have lost the registrations of nodes that do not hear it.
+  func loseRegistrations() {
+    state.withLock { $0.unregisteredUntil = .now + nearLease }
   }
 
   private func announce(_ change: SharedChange) {
@@ -89,7 +96,9 @@ final class RedisSpace: Sendable {
     // This node acknowledges it first.
     try await beat()
     while true {
-      let remaining = try await tier.trust(beyond: mark)
+      let registered = try await tier.trust(beyond: mark)
+      let unregistered = state.withLock { $0.unregisteredUntil }.map { $0 - .now } ?? .zero
+      let remaining = max(registered, unregistered)
       guard remaining > .zero else { return }
       // A heartbeat of this node ends the tracking of the acknowledgements.
       await acknowledgements.wait(atMost: min(remaining, .milliseconds(20)))

@@ -36,10 +36,27 @@ final class Tier: Sendable {
     }
   }
 
+  /// The replicas that have to acknowledge a removal.
+  struct Replicas: Sendable {
+    /// The connection of the removals: no other command waits behind them.
+    let connection: RedisConnection
+    let count: Int
+    /// The time that they have.
+    let timeout: Duration
+
+    /// Waits until the replicas have the changes of the commands before it on the connection.
+    fileprivate var wait: RedisCommand {
+      // The reply has to arrive in time, too. Zero would have no limit.
+      let milliseconds = max(1, Nanoseconds(timeout) / 1_000_000 * 9 / 10)
+      return RedisCommand("WAIT", [.number(Int64(count)), .number(milliseconds)])
+    }
+  }
+
   let names: TierNames
   private let node: String
   let schema: String
   private let times: Times
+  private let replicas: Replicas?
   let connection: RedisConnection
   let readers = Locked(Readers())
   /// The command that reads the epoch and the number of tokens.
@@ -72,12 +89,14 @@ final class Tier: Sendable {
   ///   - node: The name of this node, which no other has.
   ///   - connection: The connection.
   ///   - times: The lengths of time.
+  ///   - replicas: The replicas that have to acknowledge a removal, if any.
   init(
     space: String,
     schema: String,
     node: String,
     connection: RedisConnection,
-    times: Times = Times()
+    times: Times = Times(),
+    replicas: Replicas? = nil
   ) {
     names = TierNames(space: space)
     epochReading = RedisCommand("MGET", [.text(names.epoch), .text(names.tokens)])
@@ -85,6 +104,7 @@ final class Tier: Sendable {
     self.node = node
     self.connection = connection
     self.times = times
+    self.replicas = replicas
   }
 
   /// The highest epoch that this node has seen.
@@ -235,7 +255,7 @@ final class Tier: Sendable {
     let key = lease.key
     let reply = try await TierScripts.fill.run(
       on: connection,
-      keys: [names.epoch, names.entry(key), names.lease(key), names.fetch(key)]
+      keys: [names.epoch, names.tokens, names.entry(key), names.lease(key), names.fetch(key)]
         + tags.map { names.tag($0) },
       [
         .text(lease.version.epoch.description), number(lease.version.token), .text(node),
@@ -338,18 +358,18 @@ final class Tier: Sendable {
   func outdate(_ keys: some Collection<String>) async throws {
     let parts = await run(TierScripts.outdate, inPartsOf: Array(keys)) { keys in
       RedisScript.Call(
-        keys: [names.tokens] + keys.flatMap { [names.entry($0), names.lease($0)] },
-        arguments: [milliseconds(times.tombstone)]
+        keys: [names.epoch, names.tokens] + keys.flatMap { [names.entry($0), names.lease($0)] },
+        arguments: knowledge + [milliseconds(times.tombstone)]
       )
     }
-    try check(parts, \.self) { note(token: $0) }
+    try check(parts, \.self) { _ = try change($0) }
   }
 
   /// Removes entries; a fetch in flight stores nothing.
   ///
   /// - Throws: ``TierFailures`` with the keys whose entries may still be there.
   func remove(_ keys: some Collection<String>) async throws {
-    let parts = await run(TierScripts.remove, inPartsOf: Array(keys)) { keys in
+    let parts = await runRemoval(TierScripts.remove, inPartsOf: Array(keys)) { keys in
       RedisScript.Call(
         keys: [names.epoch, names.tokens]
           + keys.flatMap { [names.entry($0), names.lease($0), names.fetch($0)] },
@@ -363,7 +383,7 @@ final class Tier: Sendable {
   ///
   /// - Throws: An error of the connection.
   func remove(tags: some Collection<String>) async throws {
-    let parts = await run(TierScripts.removeTags, inPartsOf: Array(tags)) { tags in
+    let parts = await runRemoval(TierScripts.removeTags, inPartsOf: Array(tags)) { tags in
       RedisScript.Call(
         keys: [names.epoch, names.tokens] + tags.map { names.tag($0) },
         arguments: knowledge
@@ -377,11 +397,8 @@ final class Tier: Sendable {
   /// - Returns: The new epoch.
   @discardableResult
   func removeAll() async throws -> TierEpoch {
-    let reply = try await TierScripts.removeAll.run(
-      on: connection,
-      keys: [names.epoch, names.tokens],
-      knowledge
-    )
+    let call = RedisScript.Call(keys: [names.epoch, names.tokens], arguments: knowledge)
+    let reply = try await runRemoval(TierScripts.removeAll, [call])[0].get()
     guard let epoch = note(reply) else { throw TierError.unexpectedReply }
     return epoch
   }
@@ -420,7 +437,7 @@ final class Tier: Sendable {
   func trust(beyond mark: TierMark) async throws -> Duration {
     let reply = try await TierScripts.laggards.run(
       on: connection,
-      keys: [names.nodes, names.acknowledgements],
+      keys: [names.nodes, names.acknowledgements, names.fence],
       [.text(mark.epoch.description), number(mark.fence)]
     )
     guard let longest = reply.integer else { throw TierError.unexpectedReply }
@@ -447,6 +464,12 @@ final class Tier: Sendable {
 
   private typealias Parts<Element> = [(ArraySlice<Element>, Result<RESPValue, any Error>)]
 
+  private func parts<Element>(of list: [Element]) -> [ArraySlice<Element>] {
+    stride(from: 0, to: list.count, by: Self.partSize).map {
+      list[$0..<min($0 + Self.partSize, list.count)]
+    }
+  }
+
   /// Runs a script for the parts of a list; all of them are sent before the first result is awaited.
   ///
   /// - Returns: The parts, in order, with their results.
@@ -455,10 +478,45 @@ final class Tier: Sendable {
     inPartsOf list: [Element],
     _ makeCall: (ArraySlice<Element>) -> RedisScript.Call
   ) async -> Parts<Element> {
-    let parts = stride(from: 0, to: list.count, by: Self.partSize).map {
-      list[$0..<min($0 + Self.partSize, list.count)]
-    }
+    let parts = parts(of: list)
     return Array(zip(parts, await script.run(parts.map(makeCall), on: connection)))
+  }
+
+  /// Runs a script that removes something for the parts of a list.
+  ///
+  /// - Returns: The parts, in order, with their results, as ``runRemoval(_:_:)`` returns them.
+  private func runRemoval<Element>(
+    _ script: RedisScript,
+    inPartsOf list: [Element],
+    _ makeCall: (ArraySlice<Element>) -> RedisScript.Call
+  ) async -> Parts<Element> {
+    let parts = parts(of: list)
+    return Array(zip(parts, await runRemoval(script, parts.map(makeCall))))
+  }
+
+  /// Runs a script that removes something, and waits until the replicas have acknowledged it.
+  ///
+  /// - Returns: The result of each call, in the same order; an error if too few replicas have acknowledged it.
+  private func runRemoval(
+    _ script: RedisScript,
+    _ calls: [RedisScript.Call]
+  ) async -> [Result<RESPValue, any Error>] {
+    guard let replicas else { return await script.run(calls, on: connection) }
+    // All of them are sent over one connection or fail: on a later connection, there would be nothing to wait for.
+    let replies = await replicas.connection.send(calls.map(script.command) + [replicas.wait])
+    let acknowledged = Result { () throws -> Void in
+      let count = try replies[calls.count].get().integer ?? 0
+      guard count >= replicas.count else {
+        throw TierError.notReplicated(acknowledged: Int(clamping: count), of: replicas.count)
+      }
+    }
+    return replies.dropLast().map { reply in
+      Result {
+        let reply = try reply.get()
+        try acknowledged.get()
+        return reply
+      }
+    }
   }
 
   /// Checks the results of all parts.
@@ -533,7 +591,18 @@ struct TierFailures: Error {
   let errors: [String: any Error]
 }
 
-/// A reply of the engine that no script of this version gives.
-enum TierError: Error {
+/// The reason why the tier did not carry out an operation.
+enum TierError: Error, Hashable, CustomStringConvertible {
+  /// A reply of the engine that no script of this version gives.
   case unexpectedReply
+  /// Too few replicas have acknowledged a removal in time, which the server has executed.
+  case notReplicated(acknowledged: Int, of: Int)
+
+  var description: String {
+    switch self {
+    case .unexpectedReply: "The Redis server gave a reply that does not belong to the script."
+    case .notReplicated(let acknowledged, let required):
+      "\(acknowledged) replicas of the Redis server have acknowledged the removal in time; \(required) are required."
+    }
+  }
 }

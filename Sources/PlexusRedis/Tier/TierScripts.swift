@@ -4,22 +4,49 @@ enum TierScripts {
   ///
   /// Scripts that use `current` have the epoch and the tokens as their first two keys.
   private static let common = """
-    local function count(epoch) return epoch and tonumber(string.match(epoch, '^%d+')) or 0 end
-    -- The epoch and the last token. An engine that has lost it, or has less than the node knows, gets a new epoch that
-    -- is higher.
+    -- Runs a command on a key. A key to which another program has given another type is removed before.
+    local function run(command, key, ...)
+      local reply = redis.pcall(command, key, ...)
+      if type(reply) ~= 'table' or not reply.err then return reply end
+      if string.find(reply.err, 'WRONGTYPE', 1, true) then redis.call('DEL', key) end
+      return redis.call(command, key, ...)
+    end
+    -- A number of another form or size is damage.
+    local function number(text, limit)
+      local number = tonumber(string.match(text or '', '^%d+$'))
+      return number and number <= limit and number or false
+    end
+    -- The number of an epoch, which has 64 bits for the nonce; 0 for damage.
+    local function count(epoch)
+      local counter, nonce = string.match(epoch or '', '^(%d+)%-([%da-z]+)$')
+      if not counter or #nonce > 13 or #nonce == 13 and nonce > '3w5e11264sgsf' then return 0 end
+      return number(counter, 2 ^ 53) or 0
+    end
+    -- The last token.
+    local latest
+    local function nextToken()
+      latest = redis.call('INCR', KEYS[2])
+      return latest
+    end
+    -- The epoch, and the last token. An engine that has lost them, or has less than the node knows, gets a new epoch
+    -- that is higher.
     local function current(known, token, nonce)
       local values = redis.call('MGET', KEYS[1], KEYS[2])
       local epoch = values[1]
-      local latest = tonumber(values[2] or '0')
-      local isBehind = latest < tonumber(token)
-      if epoch == known and not isBehind then return epoch, latest end
+      token = tonumber(token)
+      latest = number(values[2], 2 ^ 53)
+      local isBehind = not latest or latest < token
+      if epoch == known and epoch ~= '' and not isBehind then return epoch end
       local here, there = count(epoch), count(known)
-      if isBehind then redis.call('SET', KEYS[2], token) end
-      if isBehind or not epoch or here < there or (here == there and epoch ~= known and there > 0) then
+      if isBehind then
+        latest = token
+        redis.call('SET', KEYS[2], string.format('%.0f', token))
+      end
+      if isBehind or here == 0 or here < there or (here == there and epoch ~= known) then
         epoch = string.format('%.0f-%s', math.max(here, there) + 1, nonce)
         redis.call('SET', KEYS[1], epoch)
       end
-      return epoch, math.max(latest, tonumber(token))
+      return epoch
     end
     local function now()
       local time = redis.call('TIME')
@@ -29,20 +56,19 @@ enum TierScripts {
     local hold = 3600000
     local function remaining(leaseKey, fetchKey, token, time)
       local rest = redis.call('PTTL', leaseKey) - hold
-      local renewal = redis.call('HMGET', fetchKey, 'l', 'u')
-      if renewal[1] == token then rest = math.max(rest, tonumber(renewal[2]) - time) end
+      local renewal = run('HMGET', fetchKey, 'l', 'u')
+      if renewal[1] == token then rest = math.max(rest, (number(renewal[2], 1e15) or 0) - time) end
       return rest
     end
     -- The token of the last removal by a tag, or of the first use of the tag after it; nothing if it is not known.
     local function mark(key, epoch)
-      local ofEpoch, token = string.match(redis.call('GET', key) or '', '^([^ ]+) (%d+)$')
-      return ofEpoch == epoch and tonumber(token) or nil
+      local ofEpoch, token = string.match(run('GET', key) or '', '^([^ ]+) (%d+)$')
+      return ofEpoch == epoch and number(token, latest) or nil
     end
     -- Marks a tag that is not known: entries and leases from before are not valid.
     local function use(key, epoch, retention)
       if mark(key, epoch) then return end
-      local token = redis.call('INCR', KEYS[2])
-      redis.call('SET', key, string.format('%s %.0f', epoch, token), 'PX', string.format('%.0f', 2 * retention))
+      redis.call('SET', key, string.format('%s %.0f', epoch, nextToken()), 'PX', string.format('%.0f', 2 * retention))
       -- The change has ended the tracking for this node, too. It begins again with the next reading.
       redis.call('GET', key)
     end
@@ -58,16 +84,11 @@ enum TierScripts {
   /// An entry is a text, since it is the most frequent finding: its token, its age in ms and the payload.
   static let look = RedisScript(
     common + """
-      local epoch, latest = current(ARGV[2], ARGV[3], ARGV[1])
+      local epoch = current(ARGV[2], ARGV[3], ARGV[1])
       local time = now()
       local findings = {epoch}
       local keyCount = tonumber(ARGV[5])
       local firstTag = 2 + 3 * keyCount
-      -- A number of another form or size is damage.
-      local function number(text, limit)
-        local number = tonumber(string.match(text or '', '^%d+$'))
-        return number and number <= limit and number or false
-      end
       -- Whether something with a token is newer than the last removals by its tags.
       local function isValid(token, tags)
         if tags == '' then return true end
@@ -85,7 +106,7 @@ enum TierScripts {
             string.match(takesLease, '^(%d) (%S*) (%d+) (%d+) (.*)$')
           oldToken, awaited = tonumber(oldToken), tonumber(awaited)
         end
-        local e = redis.call('HMGET', entryKey, 'e', 'v', 't', 's', 'd', 'o')
+        local e = run('HMGET', entryKey, 'e', 'v', 't', 's', 'd', 'o')
         local token, payload, outdated = e[2], e[5], e[6]
         local stored = number(token, latest) and number(e[3], 1e15)
         local isThere = e[1] == epoch and payload and stored and e[4] == ARGV[4] and isValid(token, tags)
@@ -95,12 +116,12 @@ enum TierScripts {
           findings[#findings + 1] = token .. ' ' .. age .. ' ' .. payload
         else
           local previous = isThere and {token, age, payload}
-          local lease = redis.call('GET', leaseKey)
+          local lease = run('GET', leaseKey)
           local token = lease and string.match(lease, ':(%d+)$')
-          if lease and (string.match(lease, '^[^ ]+') ~= epoch or not isValid(token, tags)) then lease = false end
+          if not token or string.match(lease, '^[^ ]+') ~= epoch or not isValid(token, tags) then lease = false end
           local rest = lease and remaining(leaseKey, fetchKey, token, time) or 0
-          local failure = awaited > 0 and redis.call('HMGET', fetchKey, 'v', 'd')
-          if failure and failure[1] and tonumber(failure[1]) >= awaited then
+          local failure = awaited > 0 and run('HMGET', fetchKey, 'v', 'd')
+          if failure and (number(failure[1], latest) or 0) >= awaited then
             findings[#findings + 1] = {'failed', failure[2]}
           elseif rest > 0 then
             findings[#findings + 1] = {'busy', token, rest, previous}
@@ -108,7 +129,7 @@ enum TierScripts {
             for number in string.gmatch(tags, '%d+') do
               use(KEYS[firstTag + number], epoch, tonumber(ARGV[8]))
             end
-            token = redis.call('INCR', KEYS[2])
+            token = nextToken()
             redis.call('SET', leaseKey, string.format('%s %s:%.0f', epoch, ARGV[6], token), 'PX', hold + ARGV[7])
             findings[#findings + 1] = {'granted', token, previous}
           else
@@ -120,41 +141,43 @@ enum TierScripts {
       """
   )
 
-  /// KEYS: epoch, entry, lease, fetch, then the tags.
+  /// KEYS: epoch, tokens, entry, lease, fetch, then the tags.
   ///
   /// ARGV: epoch and token of the lease, node, schema, payload, ms of retention.
   static let fill = RedisScript(
     common + """
       local own = string.format('%s %s:%s', ARGV[1], ARGV[3], ARGV[2])
       local time = now()
-      local holds = redis.call('GET', KEYS[3]) == own
+      local holds = run('GET', KEYS[4]) == own
       if holds then
-        holds = remaining(KEYS[3], KEYS[4], ARGV[2], time) > 0
-        redis.call('DEL', KEYS[3])
+        holds = remaining(KEYS[4], KEYS[5], ARGV[2], time) > 0
+        redis.call('DEL', KEYS[4])
       end
-      if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'cleared' end
-      local e = redis.call('HMGET', KEYS[2], 'e', 'v', 'o')
+      local values = redis.call('MGET', KEYS[1], KEYS[2])
+      if values[1] ~= ARGV[1] then return 'cleared' end
+      local e = run('HMGET', KEYS[3], 'e', 'v', 'o')
       local token = tonumber(ARGV[2])
-      if not holds or (e[1] == ARGV[1] and e[2] and tonumber(e[2]) >= token)
-        or (e[3] and tonumber(e[3]) >= token) then
+      latest = number(values[2], 2 ^ 53) or token
+      if not holds or e[1] == ARGV[1] and (number(e[2], latest) or 0) >= token
+        or (number(e[3], latest) or 0) >= token then
         return 'superseded'
       end
-      for index = 5, #KEYS do
+      for index = 6, #KEYS do
         local removal = mark(KEYS[index], ARGV[1])
         if not removal or removal >= token then return 'superseded' end
       end
-      for index = 5, #KEYS do
+      for index = 6, #KEYS do
         -- A mark lasts longer than the entries that it judges.
         if redis.call('PTTL', KEYS[index]) < tonumber(ARGV[6]) then
           redis.call('PEXPIRE', KEYS[index], string.format('%.0f', 2 * ARGV[6]))
           redis.call('GET', KEYS[index])
         end
       end
-      redis.call('DEL', KEYS[2], KEYS[4])
-      redis.call('HSET', KEYS[2], 'e', ARGV[1], 'v', ARGV[2], 't', time, 's', ARGV[4], 'd', ARGV[5])
-      redis.call('PEXPIRE', KEYS[2], ARGV[6])
+      redis.call('DEL', KEYS[3], KEYS[5])
+      redis.call('HSET', KEYS[3], 'e', ARGV[1], 'v', ARGV[2], 't', time, 's', ARGV[4], 'd', ARGV[5])
+      redis.call('PEXPIRE', KEYS[3], ARGV[6])
       -- The change has ended the tracking for this node, too. It begins again with the next reading.
-      redis.call('HGET', KEYS[2], 'v')
+      redis.call('HGET', KEYS[3], 'v')
       return 'stored'
       """
   )
@@ -177,7 +200,7 @@ enum TierScripts {
         for number in string.gmatch(ARGV[9 + 2 * index], '%d+') do
           use(KEYS[2 + 2 * keyCount + number], epoch, tonumber(ARGV[5]))
         end
-        local token = redis.call('INCR', KEYS[2])
+        local token = nextToken()
         redis.call('DEL', entryKey, leaseKey)
         redis.call('HSET', entryKey, 'e', epoch, 'v', token, 't', time, 's', ARGV[4], 'd', ARGV[8 + 2 * index])
         redis.call('PEXPIRE', entryKey, ARGV[5])
@@ -194,22 +217,22 @@ enum TierScripts {
   /// ARGV: node, payload of the failure or nothing, ms of its retention, then
   /// epoch and token of each lease.
   static let release = RedisScript(
-    """
-    local released = 0
-    for index = 0, #KEYS / 2 - 1 do
-      local leaseKey, fetchKey = KEYS[1 + 2 * index], KEYS[2 + 2 * index]
-      local epoch, token = ARGV[4 + 2 * index], ARGV[5 + 2 * index]
-      if redis.call('GET', leaseKey) == string.format('%s %s:%s', epoch, ARGV[1], token) then
-        if ARGV[2] ~= '' then
-          redis.call('HSET', fetchKey, 'v', token, 'd', ARGV[2])
-          redis.call('PEXPIRE', fetchKey, ARGV[3])
+    common + """
+      local released = 0
+      for index = 0, #KEYS / 2 - 1 do
+        local leaseKey, fetchKey = KEYS[1 + 2 * index], KEYS[2 + 2 * index]
+        local epoch, token = ARGV[4 + 2 * index], ARGV[5 + 2 * index]
+        if run('GET', leaseKey) == string.format('%s %s:%s', epoch, ARGV[1], token) then
+          if ARGV[2] ~= '' then
+            run('HSET', fetchKey, 'v', token, 'd', ARGV[2])
+            redis.call('PEXPIRE', fetchKey, ARGV[3])
+          end
+          redis.call('DEL', leaseKey)
+          released = released + 1
         end
-        redis.call('DEL', leaseKey)
-        released = released + 1
       end
-    end
-    return released
-    """
+      return released
+      """
   )
 
   /// KEYS: lease and fetch of each key.
@@ -224,9 +247,9 @@ enum TierScripts {
       for index = 1, #KEYS / 2 do
         local leaseKey, fetchKey = KEYS[2 * index - 1], KEYS[2 * index]
         local epoch, token = ARGV[1 + 2 * index], ARGV[2 + 2 * index]
-        if redis.call('GET', leaseKey) == string.format('%s %s:%s', epoch, ARGV[1], token)
+        if run('GET', leaseKey) == string.format('%s %s:%s', epoch, ARGV[1], token)
           and remaining(leaseKey, fetchKey, token, time) > 0 then
-          redis.call('HSET', fetchKey, 'l', token, 'u', string.format('%.0f', time + ARGV[2]))
+          run('HSET', fetchKey, 'l', token, 'u', string.format('%.0f', time + ARGV[2]))
           redis.call('PEXPIRE', fetchKey, ARGV[2])
           if redis.call('PTTL', leaseKey) < hold / 2 then
             redis.call('PEXPIRE', leaseKey, hold + ARGV[2])
@@ -239,22 +262,23 @@ enum TierScripts {
       """
   )
 
-  /// KEYS: tokens, then entry and lease of each key.
+  /// KEYS: epoch, tokens, then entry and lease of each key.
   ///
-  /// ARGV: ms of retention.
+  /// ARGV: nonce, known epoch and token, ms of retention.
   ///
   /// Entries stay as fallbacks. A lease that is held ends, since its fetch may have begun before the change.
   static let outdate = RedisScript(
-    """
-    local token = redis.call('INCR', KEYS[1])
-    for index = 0, (#KEYS - 1) / 2 - 1 do
-      local entryKey, leaseKey = KEYS[2 + 2 * index], KEYS[3 + 2 * index]
-      redis.call('HSET', entryKey, 'o', token)
-      if redis.call('PTTL', entryKey) < 0 then redis.call('PEXPIRE', entryKey, ARGV[1]) end
-      redis.call('DEL', leaseKey)
-    end
-    return token
-    """
+    common + """
+      local epoch = current(ARGV[2], ARGV[3], ARGV[1])
+      local token = nextToken()
+      for index = 0, (#KEYS - 2) / 2 - 1 do
+        local entryKey, leaseKey = KEYS[3 + 2 * index], KEYS[4 + 2 * index]
+        run('HSET', entryKey, 'o', token)
+        if redis.call('PTTL', entryKey) < 0 then redis.call('PEXPIRE', entryKey, ARGV[4]) end
+        redis.call('DEL', leaseKey)
+      end
+      return {epoch, token}
+      """
   )
 
   /// KEYS: epoch, tokens, then entry, lease and fetch of each key.
@@ -265,7 +289,7 @@ enum TierScripts {
   static let remove = RedisScript(
     common + """
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])
-      local token = redis.call('INCR', KEYS[2])
+      local token = nextToken()
       for index = 0, (#KEYS - 2) / 3 - 1 do
         local entryKey = KEYS[3 + 3 * index]
         redis.call('DEL', entryKey, KEYS[4 + 3 * index], KEYS[5 + 3 * index])
@@ -284,7 +308,7 @@ enum TierScripts {
   static let removeTags = RedisScript(
     common + """
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])
-      local token = redis.call('INCR', KEYS[2])
+      local token = nextToken()
       for index = 3, #KEYS do redis.call('DEL', KEYS[index]) end
       return {epoch, token}
       """
@@ -312,7 +336,7 @@ enum TierScripts {
   static let fence = RedisScript(
     common + """
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])
-      local token = redis.call('INCR', KEYS[2])
+      local token = nextToken()
       redis.call('SET', KEYS[3], token)
       return {epoch, token}
       """
@@ -327,31 +351,32 @@ enum TierScripts {
     common + """
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])
       local time = now()
-      local gone = redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', time - 60000)
+      local gone = run('ZRANGEBYSCORE', KEYS[3], '-inf', time - 60000)
       for _, node in ipairs(gone) do
         redis.call('ZREM', KEYS[3], node)
-        redis.call('HDEL', KEYS[4], node)
+        run('HDEL', KEYS[4], node)
       end
-      local fence = redis.call('GET', KEYS[5]) or '0'
+      local fence = number(run('GET', KEYS[5]), 2 ^ 53) or 0
       -- At the end: a change of these keys ends their tracking, which nodes need only while they wait for others.
       redis.call('ZADD', KEYS[3], time + ARGV[5], ARGV[4])
-      redis.call('HSET', KEYS[4], ARGV[4], ARGV[6])
+      run('HSET', KEYS[4], ARGV[4], ARGV[6])
       return {epoch, fence}
       """
   )
 
-  /// KEYS: nodes, acknowledgements.
+  /// KEYS: nodes, acknowledgements, fence.
   ///
   /// ARGV: epoch and fence.
   ///
-  /// Returns how long the nodes that have not acknowledged them can still trust their copies, in ms.
+  /// A fence that was lost is set again. Returns how long the nodes that have not acknowledged them can still trust their copies, in ms.
   static let laggards = RedisScript(
     common + """
       local time = now()
       local longest = 0
-      local nodes = redis.call('ZRANGEBYSCORE', KEYS[1], time, '+inf', 'WITHSCORES')
+      if (number(run('GET', KEYS[3]), 2 ^ 53) or 0) < tonumber(ARGV[2]) then redis.call('SET', KEYS[3], ARGV[2]) end
+      local nodes = run('ZRANGEBYSCORE', KEYS[1], time, '+inf', 'WITHSCORES')
       for index = 1, #nodes, 2 do
-        local acknowledged = redis.call('HGET', KEYS[2], nodes[index]) or ''
+        local acknowledged = run('HGET', KEYS[2], nodes[index]) or ''
         local epoch, fence = string.match(acknowledged, '^([^ ]+) (%d+)$')
         local hasPassed = epoch
           and (count(epoch) > count(ARGV[1]) or epoch == ARGV[1] and tonumber(fence) >= tonumber(ARGV[2]))
@@ -365,10 +390,10 @@ enum TierScripts {
   ///
   /// ARGV: node.
   static let leave = RedisScript(
-    """
-    redis.call('ZREM', KEYS[1], ARGV[1])
-    redis.call('HDEL', KEYS[2], ARGV[1])
-    return 1
-    """
+    common + """
+      run('ZREM', KEYS[1], ARGV[1])
+      run('HDEL', KEYS[2], ARGV[1])
+      return 1
+      """
   )
 }

@@ -52,6 +52,33 @@ struct `Processes whose Redis server or clock has a fault` {
     #expect(try await remote.ask("get k") == "2")
   }
 
+  @Test func `D7: a clear waits for a process whose registration the server has lost`()
+    async throws
+  {
+    let server = try RedisServer()
+    let origin = try OriginFiles(server)
+    let monitor = try await RedisMonitor(server)
+    let proxy = try RedisProxy(server)
+    let node = try await NodeProcess(server, nearLease: 3_000)
+    let deaf = try await NodeProcess(
+      server,
+      through: proxy,
+      nearLease: 3_000,
+      commandTimeout: 250
+    )
+    await monitor.acknowledgements(2)
+    for node in [node, deaf] { #expect(try await node.ask("get k") == "1") }
+    proxy.stall()
+    #expect(try await deaf.ask("get k") == "1")
+    _ = try RedisShell.run("FLUSHALL", on: server)
+    try origin.set("2")
+    // Another key, for which the node has to ask: it has heard of the loss.
+    _ = try await node.ask("get other")
+    #expect(try await node.ask("clear") == "cleared")
+    #expect(try await deaf.ask("get k") == "2")
+    proxy.resume()
+  }
+
   @Test func `D10: a process does not go back to what the server had when it hung`() async throws {
     let (server, origin, node) = try await NodeProcess.behindHangingServer()
     // What the server has is not even used instead of an error.

@@ -361,8 +361,13 @@ struct `A space of the shared tier` {
     let node = try await Node("a", on: server)
     let keys = (0..<100).map { "key \($0)" }
     try await node.tier.store(keys.map { ($0, [1], []) })
-    let name = node.tier.names.entry("key 40")
-    _ = try await node.connection.send(RedisCommand("SET", [.text(name), "no entry"]))
+    // One of the keys is not permitted.
+    let rules: [RedisCommand.Argument] = [
+      "SETUSER", "app", "on", ">secret", "+@all", "~{s}:[^e]*", "~{s}:epoch",
+      "~{s}:e:key?[^4]*", "~{s}:e:key?4", "~{s}:e:key?4[^0]",
+    ]
+    _ = try await node.connection.send(RedisCommand("ACL", rules))
+    _ = try await node.connection.send(RedisCommand("AUTH", ["app", "secret"]))
     for (index, result) in await node.tier.look(for: keys.map { Tier.Wish($0) }).enumerated() {
       switch result {
       case .success(.entry(let entry)):
@@ -407,6 +412,34 @@ struct `A space of the shared tier` {
     #expect(try await b.tier.fill([1], under: third) == .superseded)
     #expect(try await a.entry("k")?.payload == [9])
     #expect(try await a.entry("other") == nil)
+  }
+
+  @Test func `an entry is outdated although the number of tokens was lost`() async throws {
+    let server = try RedisServer()
+    let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
+    try await a.tier.store((0..<10).map { ("\($0)", [1], []) })
+    _ = try await b.tier.beat(acknowledging: nil, trust: .seconds(60))
+    _ = try await a.connection.send(RedisCommand("DEL", [.text(a.tier.names.tokens)]))
+    try await b.tier.outdate(["9"])
+    for _ in 0..<20 { _ = try await a.connection.send(RedisCommand("INCR", ["{s}:tokens"])) }
+    #expect(try await (Node("c", on: server)).entry("9") == nil)
+    try await b.tier.store([("9", [2], [])])
+    #expect(try await a.entry("9")?.payload == [2])
+  }
+
+  @Test func `a fence that was lost is set again while its clear waits`() async throws {
+    let server = try RedisServer()
+    let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
+    let first = try await b.tier.beat(acknowledging: nil, trust: .seconds(60))
+    _ = try await b.tier.beat(acknowledging: first, trust: .seconds(60))
+    let fence = try await a.tier.fence()
+    for damage in [RedisCommand("DEL", ["{s}:fence"]), RedisCommand("SET", ["{s}:fence", "x"])] {
+      _ = try await a.connection.send(damage)
+      #expect(try await a.tier.trust(beyond: fence) > .seconds(30))
+      #expect(try await b.tier.beat(acknowledging: first, trust: .seconds(60)) == fence)
+    }
+    _ = try await b.tier.beat(acknowledging: fence, trust: .seconds(60))
+    #expect(try await a.tier.trust(beyond: fence) == .zero)
   }
 
   @Test func `an outdated entry is a fallback, and not an answer`() async throws {

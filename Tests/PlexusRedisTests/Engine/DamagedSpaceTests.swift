@@ -1,0 +1,179 @@
+import Plexus
+import PlexusRedis
+import PlexusTesting
+import TestSupport
+import Testing
+
+@Suite(
+  .fewAtOnce,
+  .timeLimit(.minutes(5)),
+  .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
+)
+struct `Caches whose keys another program has changed` {
+  /// A process, as far as the server can tell.
+  private struct Node: Sendable {
+    let engine: RedisEngine
+    let map: MultiplexerMap<String, String>
+    let fetches = Log<String>()
+    let errors = Log<String>()
+    private let observation: Task<Void, Never>
+
+    init(_ server: RedisServer) async throws {
+      var options = RedisOptions()
+      options.commandTimeout = .seconds(60)
+      options.nearLease = .seconds(60)
+      options.fetchLease = .seconds(60)
+      engine = try RedisEngine(server.address, options: options)
+      let (fetches, errors) = (fetches, errors)
+      let cacher = engine.cacher(String.self, space: "values", schema: "1")
+      map = MultiplexerMap(id: "values", cacher: cacher, tagging: Self.tags) { key in
+        fetches.append(key)
+        return "new"
+      }
+      let events = map.events()
+      observation = Task {
+        for await event in events { if case .cacherFailed = event { errors.append("\(event)") } }
+      }
+      for await health in engine.health() where health == .connected { break }
+    }
+
+    /// Keys have tags by their first letters.
+    @Sendable
+    private static func tags(of key: String) -> [CacheTag] {
+      [CacheTag(String(key.prefix(1)))]
+    }
+
+    func close() async {
+      await engine.close()
+      observation.cancel()
+    }
+  }
+
+  private func run(_ commands: [String], on server: RedisServer) throws {
+    for command in commands {
+      let reply = try RedisShell.run(command, on: server)
+      #expect(!reply.hasPrefix("-"), "\(command): \(reply)")
+    }
+  }
+
+  private static let entry = "{values}:e:values/bad"
+  private static let lease = "{values}:l:values/bad"
+  private static let fetch = "{values}:f:values/bad"
+  private static let tag = "{values}:t:b"
+
+  /// Commands of other programs on the keys of one entry.
+  private static let damages: [[String]] = [
+    ["SET \(entry) text"], ["DEL \(entry)", "RPUSH \(entry) x"],
+    ["DEL \(entry)", "ZADD \(entry) 1 x"],
+    ["HDEL \(entry) d", "HSET \(entry) v 99999999999999999999"], ["HSET \(entry) v x"],
+    ["HSET \(entry) v 1000000"], ["HSET \(entry) o 99999999999999999999"], ["HSET \(entry) o x"],
+    ["HSET \(entry) o 1000000"],
+    ["DEL \(entry)", "RPUSH \(lease) x"], ["DEL \(entry)", "HSET \(lease) x x"],
+    ["DEL \(entry)", "SET \(lease) text PX 86400000"],
+    [
+      "DEL \(entry)",
+      #"EVAL "redis.call('SET', '\#(lease)', redis.call('GET', '{values}:epoch') .. ' x', 'PX', 86400000)" 0"#,
+    ],
+    ["DEL \(entry)", "SET \(fetch) text"], ["DEL \(entry)", "RPUSH \(fetch) x"],
+    ["DEL \(tag)", "RPUSH \(tag) x"], ["HSET \(tag).x x x", "RENAME \(tag).x \(tag)"],
+    ["SET \(tag) x"],
+    [#"EVAL "redis.call('SET', '\#(tag)', redis.call('GET', '{values}:epoch') .. ' 1000000')" 0"#],
+    [
+      #"EVAL "redis.call('SET', '\#(tag)', redis.call('GET', '{values}:epoch') .. ' 99999999999999999999')" 0"#
+    ],
+  ]
+
+  @Test(arguments: damages)
+  func `D1 and D12: a damaged key is fetched once, and delays no other key`(
+    damage: [String]
+  ) async throws {
+    let server = try RedisServer()
+    let filler = try await Node(server)
+    let keys = (0..<63).map { "\($0)" } + ["bad"]
+    for key in keys { #expect(try await filler.map.request(key) == "new") }
+    try run(damage, on: server)
+    let node = try await Node(server)
+    // The look of a key that is there: the node reads the next ones together.
+    _ = try await node.map.request("0")
+    try await withThrowingTaskGroup { group in
+      for key in keys { group.addTask { try await node.map.request(key) } }
+      for try await value in group { #expect(value == "new") }
+    }
+    #expect(node.fetches.entries == ["bad"])
+    let other = try await Node(server)
+    for key in keys { #expect(try await other.map.request(key) == "new") }
+    #expect(other.fetches.entries == [])
+    #expect(node.errors.entries + other.errors.entries == [])
+  }
+
+  @Test(arguments: damages)
+  func `D6: a damaged key can be cleared and refreshed`(damage: [String]) async throws {
+    let server = try RedisServer()
+    let node = try await Node(server)
+    _ = try await node.map.request("bad")
+    try run(damage, on: server)
+    try await node.map.clear("bad")
+    #expect(try await node.map.request("bad") == "new")
+    try run(damage, on: server)
+    let cacher = node.engine.cacher(String.self, space: "values", schema: "1")
+    try await cacher.outdate(["values/bad", "values/other"])
+    #expect(try await (Node(server)).map.request("bad") == "new")
+    #expect(node.errors.entries == [])
+  }
+
+  @Test(
+    arguments: [
+      "DEL {values}:epoch", "DEL {values}:tokens", "SET {values}:epoch text",
+      "SET {values}:epoch ''",
+      "SET {values}:epoch 99999999999999999999-a", "SET {values}:epoch 9-zzzzzzzzzzzzz",
+      "SET {values}:epoch 9-a-b", "SET {values}:epoch -9-a", "SET {values}:epoch 9-A",
+      "SET {values}:tokens text", "SET {values}:tokens ''", "SET {values}:tokens -5",
+      "SET {values}:tokens 9223372036854775807", "SET {values}:tokens 99999999999999999999",
+      "SET {values}:tokens 0x10", "RENAME list {values}:epoch", "RENAME list {values}:tokens",
+      "RENAME list {values}:nodes", "RENAME list {values}:acks", "RENAME list {values}:fence",
+      "SET {values}:fence text", "SET {values}:fence 99999999999999999999",
+      "HSET {values}:acks gone x", "ZADD {values}:nodes -1 gone", "DEL {values}:nodes", "FLUSHALL",
+    ],
+    [true, false]
+  )
+  func `D12: a damaged space is used again, whether or not a process was there before`(
+    damage: String,
+    survives: Bool
+  ) async throws {
+    let server = try RedisServer()
+    let old = try await Node(server)
+    for key in ["a", "b"] { _ = try await old.map.request(key) }
+    if !survives { await old.close() }
+    try run(["RPUSH list x", damage], on: server)
+    let (a, b) = (try await Node(server), try await Node(server))
+    for key in ["a", "c"] { #expect(try await a.map.request(key) == "new") }
+    let fetched = a.fetches.entries
+    for key in ["a", "c"] { #expect(try await b.map.request(key) == "new") }
+    // A process that was there before can raise the epoch once more, when it hears of the loss.
+    #expect(survives || b.fetches.entries == [], "after \(fetched)")
+    let repository = MuxRepository()
+    a.map.register(in: repository)
+    try await repository.clear(tags: ["a"], .everywhere)
+    #expect(try await b.map.request("a") == "new")
+    #expect(a.errors.entries + b.errors.entries == [])
+    for node in [a, b, old] { await node.close() }
+  }
+
+  @Test func `D4: the server loses everything, or its scripts, between a look and its fill`()
+    async throws
+  {
+    let server = try RedisServer()
+    let node = try await Node(server)
+    let cacher = node.engine.cacher(String.self, space: "other", schema: "1")
+    for command in ["FLUSHALL", "SCRIPT FLUSH"] {
+      guard case .granted(let lease, _)? = try await cacher.look(for: ["k": SharedWish()])["k"]
+      else {
+        return #expect(Bool(false), "There is no lease")
+      }
+      try run([command], on: server)
+      let fill = try await cacher.fill(CacheEntry(value: "1", storedAt: .zero), under: lease)
+      #expect(fill == (command == "FLUSHALL" ? .cleared : .stored))
+      try await cacher.remove(.keys(["k"]), reach: .shared)
+    }
+  }
+}

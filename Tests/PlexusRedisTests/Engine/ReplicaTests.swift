@@ -1,0 +1,149 @@
+import Foundation
+import Plexus
+import TestSupport
+import Testing
+
+@testable import PlexusRedis
+
+@Suite(
+  .fewAtOnce,
+  .timeLimit(.minutes(5)),
+  .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
+)
+struct `Clears that replicas acknowledge` {
+  private static let commandTimeout = Duration.seconds(2)
+
+  /// A server with replicas that have its data.
+  private struct Servers: Sendable {
+    let server: RedisServer
+    let replicas: [RedisServer]
+
+    init(replicas count: Int) async throws {
+      let port = try LoopbackSocket().port
+      let server = try RedisServer(
+        "--port",
+        "\(port)",
+        "--bind",
+        "127.0.0.1",
+        "--repl-diskless-sync-delay",
+        "0"
+      )
+      await RedisShell.waitUntilReady(server)
+      var replicas: [RedisServer] = []
+      for _ in 0..<count {
+        replicas.append(try RedisServer("--replicaof", "127.0.0.1", "\(port)"))
+      }
+      // Replicas that have just begun to follow acknowledge nothing before.
+      while try RedisShell.run("WAIT \(count) 100", on: server) != ":\(count)\r\n" {}
+      (self.server, self.replicas) = (server, replicas)
+    }
+  }
+
+  private func engine(
+    _ server: RedisServer,
+    replicas: Int,
+    _ change: (inout RedisOptions) -> Void = { _ in }
+  ) async throws -> RedisEngine {
+    var options = RedisOptions()
+    options.commandTimeout = Self.commandTimeout
+    options.nearLease = .seconds(60)
+    options.fetchLease = .seconds(60)
+    options.clearReplicas = replicas
+    change(&options)
+    let engine = try RedisEngine(server.address, options: options)
+    for await health in engine.health() where health == .connected { break }
+    return engine
+  }
+
+  private static let removals: [SharedRemoval] = [.keys(["k"]), .tags(["t"]), .all]
+
+  @Test(arguments: removals, [ClearReach.shared, .everywhere])
+  func `D6: a clear throws while a replica is missing, and returns once it is there`(
+    removal: SharedRemoval,
+    reach: ClearReach
+  ) async throws {
+    let servers = try await Servers(replicas: 2)
+    let engine = try await engine(servers.server, replicas: 2)
+    let cacher = engine.cacher(String.self, space: "values", schema: "1")
+    let entry = CacheEntry(value: "1", storedAt: .zero)
+    try await cacher.store(["k": entry])
+    try await cacher.remove(removal, reach: reach)
+    servers.replicas[1].suspend()
+    do {
+      try await cacher.remove(removal, reach: reach)
+      Issue.record("A replica has not acknowledged the clear.")
+    } catch {
+      let errors = (error as? CacherError).map { Array($0.failures.values) } ?? [error]
+      #expect(errors.first as? TierError == .notReplicated(acknowledged: 1, of: 2))
+    }
+    // Neither a store nor a look needs the replicas.
+    try await cacher.store(["k": entry])
+    _ = try await cacher.look(for: ["k": SharedWish()])
+    servers.replicas[1].resume()
+    try await cacher.remove(removal, reach: reach)
+    await engine.close()
+  }
+
+  @Test func `D6: a clear that a replica has not acknowledged stays owed`() async throws {
+    let servers = try await Servers(replicas: 1)
+    let engine = try await engine(servers.server, replicas: 1)
+    let map = MultiplexerMap<String, String>(
+      id: "values",
+      cacher: engine.cacher(String.self, space: "values", schema: "1")
+    ) { _ in "1" }
+    _ = try await map.request("k")
+    let monitor = try await RedisMonitor(servers.server)
+    func waits() async throws -> Int {
+      try await monitor.count(with: "\"WAIT\"", on: servers.server)
+    }
+    servers.replicas[0].suspend()
+    await #expect(throws: (any Error).self) { try await map.clear("k") }
+    let first = try await waits()
+    #expect(first > 0)
+    // No request fails, but each of them makes up for the clear before it uses an entry.
+    #expect(try await map.request("k") == "1")
+    let second = try await waits()
+    #expect(second > first)
+    servers.replicas[0].resume()
+    try await map.flush()
+    #expect(try await waits() > second)
+    let settled = try await waits()
+    #expect(try await map.request("k") == "1")
+    #expect(try await waits() == settled)
+    await engine.close()
+  }
+
+  @Test func `other commands do not wait behind a clear that waits for a replica`() async throws {
+    let servers = try await Servers(replicas: 1)
+    let engine = try await engine(servers.server, replicas: 1) { $0.commandTimeout = .seconds(60) }
+    let cacher = engine.cacher(String.self, space: "values", schema: "1")
+    servers.replicas[0].suspend()
+    let monitor = try await RedisMonitor(servers.server)
+    let clear = Task { try await cacher.remove(.keys(["k"]), reach: .shared) }
+    await monitor.commands(1, with: "\"WAIT\"")
+    try await cacher.store(["k": CacheEntry(value: "1", storedAt: .zero)])
+    guard case .entry? = try await cacher.look(for: ["k": SharedWish()])["k"] else {
+      return #expect(Bool(false), "The value was not stored.")
+    }
+    servers.replicas[0].resume()
+    try await clear.value
+    await engine.close()
+  }
+
+  @Test func `a clear throws without replicas, and after the end of its engine`() async throws {
+    let server = try RedisServer()
+    let engine = try await engine(server, replicas: 1) { $0.commandTimeout = .milliseconds(250) }
+    let cacher = engine.cacher(String.self, space: "values", schema: "1")
+    await #expect(throws: (any Error).self) { try await cacher.remove(.all, reach: .shared) }
+    await engine.close()
+    await #expect(throws: (any Error).self) { try await cacher.remove(.all, reach: .shared) }
+  }
+
+  @Test func `a negative number of replicas is a programming error`() async {
+    await #expect(processExitsWith: .failure) {
+      var options = RedisOptions()
+      options.clearReplicas = -1
+      _ = try RedisEngine(.unix(path: "/nowhere"), options: options)
+    }
+  }
+}

@@ -1,0 +1,170 @@
+import Foundation
+import Plexus
+import PlexusSupport
+import PlexusTesting
+import TestSupport
+import Testing
+
+@testable import PlexusRedis
+
+@Suite(
+  .fewAtOnce,
+  .timeLimit(.minutes(5)),
+  .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
+)
+struct `The user of an engine` {
+  /// The rules of a user in the article for operators: what follows `ACL SETUSER` and its name.
+  private static func rules(of user: String) throws -> [String] {
+    let article = URL(filePath: #filePath).deletingLastPathComponent()
+      .appending(path: "../../../Sources/PlexusRedis/PlexusRedis.docc/operating-a-server.md")
+    let text = try String(contentsOf: article.standardized, encoding: .utf8)
+    let blocks = text.split(separator: "```").map { $0.replacing("\\\n", with: " ") }
+    let prefix = "text\nACL SETUSER \(user) "
+    let block = try #require(blocks.first { $0.hasPrefix(prefix) }, "The article names no user")
+    return block.dropFirst(prefix.count).split(whereSeparator: \.isWhitespace).map(String.init)
+  }
+
+  private func run(_ command: String, on server: RedisServer) throws {
+    let reply = try RedisShell.run(command, on: server)
+    #expect(!reply.hasPrefix("-"), "\(command): \(reply)")
+  }
+
+  /// Uses every operation of a space.
+  ///
+  /// - Returns: The operations that have failed.
+  private func failures(of tier: Tier) async -> [String] {
+    var failures: [String] = []
+    func check(_ name: String, _ operation: () async throws -> Bool) async {
+      let isDone = (try? await operation()) ?? false
+      if !isDone { failures.append(name) }
+    }
+    var tagged = Tier.Wish("k")
+    tagged.tags = ["t"]
+    let wish = tagged
+    func lease() async throws -> TierLease? {
+      guard case .granted(let lease, _) = try await tier.look(for: [wish])[0].get() else {
+        return nil
+      }
+      return lease
+    }
+    await check("fill") {
+      guard let lease = try await lease() else { return false }
+      guard try await tier.renew([lease]).isEmpty else { return false }
+      return try await tier.fill([1], under: lease, tags: ["t"]) == .stored
+    }
+    await check("read") { try await tier.read(for: [wish])[0].get()?.payload == [1] }
+    await check("look") {
+      guard case .entry = try await tier.look(for: [wish])[0].get() else { return false }
+      return true
+    }
+    await check("outdate") {
+      try await tier.outdate(["k", "none"])
+      guard let lease = try await lease() else { return false }
+      try await tier.release([lease], because: [7])
+      return true
+    }
+    await check("store") {
+      try await tier.store([("k", [2], ["t", "u"])])
+      return try await tier.read(for: [wish])[0].get()?.payload == [2]
+    }
+    await check("remove") {
+      try await tier.remove(["k"])
+      try await tier.remove(tags: ["t"])
+      try await tier.removeAll()
+      return true
+    }
+    await check("beat") {
+      let mark = try await tier.fence()
+      _ = try await tier.beat(acknowledging: mark, trust: .seconds(60))
+      return try await tier.trust(beyond: mark) == .zero
+    }
+    await check("leave") {
+      try await tier.leave()
+      return true
+    }
+    return failures
+  }
+
+  /// Connects as an engine does.
+  private func connect(
+    to server: RedisServer,
+    replicas: Int = 0
+  ) async throws -> (RedisConnection, Tier) {
+    var settings = RedisConnection.Settings(server.address)
+    (settings.user, settings.password) = ("cache", "secret")
+    settings.commandTimeout = .seconds(60)
+    settings.setup = [RedisCommand("CLIENT", ["TRACKING", "ON", "NOLOOP"])]
+    let ended = Log<Void>()
+    let connection = try RedisConnection(settings) { event in
+      if case .push = event { return }
+      ended.append(())
+    }
+    await ended.first(1)
+    return (connection, Tier(space: "users", schema: "1", node: "a", connection: connection))
+  }
+
+  /// Gives the server a node that is gone, and forgets the scripts that were loaded.
+  private func prepare(_ server: RedisServer, _ rules: [String]) throws {
+    try run("FLUSHALL", on: server)
+    try run("SCRIPT FLUSH", on: server)
+    try run("ZADD {users}:nodes 1 gone", on: server)
+    try run("HSET {users}:acks gone x", on: server)
+    try run("ACL SETUSER cache reset \(rules.joined(separator: " "))", on: server)
+  }
+
+  @Test func `needs exactly the commands and keys of the article for caches`() async throws {
+    let server = try RedisServer()
+    await RedisShell.waitUntilReady(server)
+    let rules = try Self.rules(of: "cache")
+    try prepare(server, rules)
+    let (connection, tier) = try await connect(to: server)
+    #expect(await failures(of: tier) == [])
+    await connection.close()
+    for rule in rules where rule.hasPrefix("+") || rule.hasPrefix("~") {
+      try prepare(server, rules.filter { $0 != rule })
+      let (connection, tier) = try await connect(to: server)
+      // The digests of scripts can be known from another connection.
+      let failures = await failures(of: tier)
+      #expect(rule == "+script|load" || !failures.isEmpty, "\(rule) is not needed")
+      await connection.close()
+    }
+  }
+
+  @Test(arguments: ["+script|load", "+eval", ""])
+  func `needs the commands for scripts that a server does not have`(missing: String) async throws {
+    let server = try RedisServer()
+    await RedisShell.waitUntilReady(server)
+    let rules = try Self.rules(of: "cache").filter { $0 != missing }
+    try prepare(server, rules)
+    let (connection, tier) = try await connect(to: server)
+    let script = RedisScript("return redis.call('GET', KEYS[1])")
+    let isLoaded = (try? await script.run(on: connection, keys: [tier.names.epoch], [])) != nil
+    #expect(isLoaded == (missing != "+script|load"))
+    try run("SCRIPT FLUSH", on: server)
+    let isSent = (try? await script.run(on: connection, keys: [tier.names.epoch], [])) != nil
+    #expect(isSent == missing.isEmpty)
+    await connection.close()
+  }
+
+  @Test func `can use another space or database only with the rules for it`() async throws {
+    let server = try RedisServer()
+    await RedisShell.waitUntilReady(server)
+    try prepare(server, try Self.rules(of: "cache"))
+    var options = RedisOptions()
+    (options.user, options.password) = ("cache", "secret")
+    options.database = 1
+    let engine = try RedisEngine(server.address, options: options)
+    for await health in engine.health() {
+      guard case .isolated(let reason) = health else { continue }
+      #expect(reason.contains("select"))
+      break
+    }
+    try run("ACL SETUSER cache +select", on: server)
+    for await health in engine.health() where health == .connected { break }
+    await engine.close()
+    let (connection, _) = try await connect(to: server)
+    let foreign = Tier(space: "other", schema: "1", node: "a", connection: connection)
+    await #expect(throws: (any Error).self) { try await foreign.removeAll() }
+    await connection.close()
+  }
+}
