@@ -93,7 +93,7 @@ struct `Caches whose keys another program has changed` {
     for key in keys { #expect(try await filler.map.request(key) == "new") }
     try run(damage, on: server)
     let node = try await Node(server)
-    // The look of a key that is there: the node reads the next ones together.
+    // The look of a key that the server has: the node reads the next ones together.
     _ = try await node.map.request("0")
     try await withThrowingTaskGroup { group in
       for key in keys { group.addTask { try await node.map.request(key) } }
