@@ -102,7 +102,8 @@ private struct EntryReading {
       context = try (replies[last - 1].present()?.elements).flatMap { marks in
         guard marks.count == places.count + 2,
           marks[0].bytes?.elementsEqual(newest.text.utf8) == true,
-          let latest = UInt64(marks[1]), latest >= newest.token, latest <= 1 << 53,
+          let latest = UInt64(marks[1]), latest >= newest.token,
+          latest <= TierScripts.largestNumber,
           let time = try replies[last].present()?.elements, time.count == 2,
           let seconds = time[0].integer, let microseconds = time[1].integer
         else { return nil }

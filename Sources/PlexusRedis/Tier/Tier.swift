@@ -369,7 +369,7 @@ final class Tier: Sendable {
   ///
   /// - Throws: ``TierFailures`` with the keys whose entries may still be there.
   func remove(_ keys: some Collection<String>) async throws {
-    let parts = await runRemoval(TierScripts.remove, inPartsOf: Array(keys)) { keys in
+    let parts = await run(TierScripts.remove, inPartsOf: Array(keys), isRemoval: true) { keys in
       RedisScript.Call(
         keys: [names.epoch, names.tokens]
           + keys.flatMap { [names.entry($0), names.lease($0), names.fetch($0)] },
@@ -383,7 +383,7 @@ final class Tier: Sendable {
   ///
   /// - Throws: An error of the connection.
   func remove(tags: some Collection<String>) async throws {
-    let parts = await runRemoval(TierScripts.removeTags, inPartsOf: Array(tags)) { tags in
+    let parts = await run(TierScripts.removeTags, inPartsOf: Array(tags), isRemoval: true) { tags in
       RedisScript.Call(
         keys: [names.epoch, names.tokens] + tags.map { names.tag($0) },
         arguments: knowledge
@@ -464,34 +464,27 @@ final class Tier: Sendable {
 
   private typealias Parts<Element> = [(ArraySlice<Element>, Result<RESPValue, any Error>)]
 
-  private func parts<Element>(of list: [Element]) -> [ArraySlice<Element>] {
-    stride(from: 0, to: list.count, by: Self.partSize).map {
-      list[$0..<min($0 + Self.partSize, list.count)]
-    }
-  }
-
   /// Runs a script for the parts of a list; all of them are sent before the first result is awaited.
   ///
+  /// - Parameters:
+  ///   - script: The script.
+  ///   - list: The list.
+  ///   - isRemoval: Whether the replicas have to acknowledge it.
+  ///   - makeCall: Returns the input for a part.
   /// - Returns: The parts, in order, with their results.
   private func run<Element>(
     _ script: RedisScript,
     inPartsOf list: [Element],
+    isRemoval: Bool = false,
     _ makeCall: (ArraySlice<Element>) -> RedisScript.Call
   ) async -> Parts<Element> {
-    let parts = parts(of: list)
-    return Array(zip(parts, await script.run(parts.map(makeCall), on: connection)))
-  }
-
-  /// Runs a script that removes something for the parts of a list.
-  ///
-  /// - Returns: The parts, in order, with their results, as ``runRemoval(_:_:)`` returns them.
-  private func runRemoval<Element>(
-    _ script: RedisScript,
-    inPartsOf list: [Element],
-    _ makeCall: (ArraySlice<Element>) -> RedisScript.Call
-  ) async -> Parts<Element> {
-    let parts = parts(of: list)
-    return Array(zip(parts, await runRemoval(script, parts.map(makeCall))))
+    let parts = stride(from: 0, to: list.count, by: Self.partSize).map {
+      list[$0..<min($0 + Self.partSize, list.count)]
+    }
+    let calls = parts.map(makeCall)
+    let results =
+      isRemoval ? await runRemoval(script, calls) : await script.run(calls, on: connection)
+    return Array(zip(parts, results))
   }
 
   /// Runs a script that removes something, and waits until the replicas have acknowledged it.

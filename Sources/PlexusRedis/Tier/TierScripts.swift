@@ -1,5 +1,8 @@
 /// The changes of a space, each carried out by the engine as a whole.
 enum TierScripts {
+  /// The largest number of an engine that is no damage: up to it, scripts count exactly.
+  static let largestNumber: UInt64 = 1 << 53
+
   /// The functions that the scripts share.
   ///
   /// Scripts that use `current` have the epoch and the tokens as their first two keys.
@@ -11,6 +14,7 @@ enum TierScripts {
       if string.find(reply.err, 'WRONGTYPE', 1, true) then redis.call('DEL', key) end
       return redis.call(command, key, ...)
     end
+    local largest = \(largestNumber)
     -- A number of another form or size is damage.
     local function number(text, limit)
       local number = tonumber(string.match(text or '', '^%d+$'))
@@ -20,8 +24,10 @@ enum TierScripts {
     local function count(epoch)
       local counter, nonce = string.match(epoch or '', '^(%d+)%-([%da-z]+)$')
       if not counter or #nonce > 13 or #nonce == 13 and nonce > '3w5e11264sgsf' then return 0 end
-      return number(counter, 2 ^ 53) or 0
+      return number(counter, largest) or 0
     end
+    -- The token of the last fence; 0 for none.
+    local function lastFence(key) return number(run('GET', key), largest) or 0 end
     -- The last token.
     local latest
     local function nextToken()
@@ -34,7 +40,7 @@ enum TierScripts {
       local values = redis.call('MGET', KEYS[1], KEYS[2])
       local epoch = values[1]
       token = tonumber(token)
-      latest = number(values[2], 2 ^ 53)
+      latest = number(values[2], largest)
       local isBehind = not latest or latest < token
       if epoch == known and epoch ~= '' and not isBehind then return epoch end
       local here, there = count(epoch), count(known)
@@ -157,7 +163,7 @@ enum TierScripts {
       if values[1] ~= ARGV[1] then return 'cleared' end
       local e = run('HMGET', KEYS[3], 'e', 'v', 'o')
       local token = tonumber(ARGV[2])
-      latest = number(values[2], 2 ^ 53) or token
+      latest = number(values[2], largest) or token
       if not holds or e[1] == ARGV[1] and (number(e[2], latest) or 0) >= token
         or (number(e[3], latest) or 0) >= token then
         return 'superseded'
@@ -356,7 +362,7 @@ enum TierScripts {
         redis.call('ZREM', KEYS[3], node)
         run('HDEL', KEYS[4], node)
       end
-      local fence = number(run('GET', KEYS[5]), 2 ^ 53) or 0
+      local fence = lastFence(KEYS[5])
       -- At the end: a change of these keys ends their tracking, which nodes need only while they wait for others.
       redis.call('ZADD', KEYS[3], time + ARGV[5], ARGV[4])
       run('HSET', KEYS[4], ARGV[4], ARGV[6])
@@ -368,12 +374,13 @@ enum TierScripts {
   ///
   /// ARGV: epoch and fence.
   ///
-  /// A fence that was lost is set again. Returns how long the nodes that have not acknowledged them can still trust their copies, in ms.
+  /// A fence that was lost is set again. Returns how long the nodes that have not acknowledged them can still trust their
+  /// copies, in ms.
   static let laggards = RedisScript(
     common + """
       local time = now()
       local longest = 0
-      if (number(run('GET', KEYS[3]), 2 ^ 53) or 0) < tonumber(ARGV[2]) then redis.call('SET', KEYS[3], ARGV[2]) end
+      if lastFence(KEYS[3]) < tonumber(ARGV[2]) then redis.call('SET', KEYS[3], ARGV[2]) end
       local nodes = run('ZRANGEBYSCORE', KEYS[1], time, '+inf', 'WITHSCORES')
       for index = 1, #nodes, 2 do
         local acknowledged = run('HGET', KEYS[2], nodes[index]) or ''

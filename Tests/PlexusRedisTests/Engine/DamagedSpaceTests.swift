@@ -49,13 +49,6 @@ struct `Caches whose keys another program has changed` {
     }
   }
 
-  private func run(_ commands: [String], on server: RedisServer) throws {
-    for command in commands {
-      let reply = try RedisShell.run(command, on: server)
-      #expect(!reply.hasPrefix("-"), "\(command): \(reply)")
-    }
-  }
-
   private static let entry = "{values}:e:values/bad"
   private static let lease = "{values}:l:values/bad"
   private static let fetch = "{values}:f:values/bad"
@@ -91,7 +84,7 @@ struct `Caches whose keys another program has changed` {
     let filler = try await Node(server)
     let keys = (0..<63).map { "\($0)" } + ["bad"]
     for key in keys { #expect(try await filler.map.request(key) == "new") }
-    try run(damage, on: server)
+    try RedisShell.perform(damage, on: server)
     let node = try await Node(server)
     // The look of a key that the server has: the node reads the next ones together.
     _ = try await node.map.request("0")
@@ -111,10 +104,10 @@ struct `Caches whose keys another program has changed` {
     let server = try RedisServer()
     let node = try await Node(server)
     _ = try await node.map.request("bad")
-    try run(damage, on: server)
+    try RedisShell.perform(damage, on: server)
     try await node.map.clear("bad")
     #expect(try await node.map.request("bad") == "new")
-    try run(damage, on: server)
+    try RedisShell.perform(damage, on: server)
     let cacher = node.engine.cacher(String.self, space: "values", schema: "1")
     try await cacher.outdate(["values/bad", "values/other"])
     #expect(try await (Node(server)).map.request("bad") == "new")
@@ -144,7 +137,7 @@ struct `Caches whose keys another program has changed` {
     let old = try await Node(server)
     for key in ["a", "b"] { _ = try await old.map.request(key) }
     if !survives { await old.close() }
-    try run(["RPUSH list x", damage], on: server)
+    try RedisShell.perform(["RPUSH list x", damage], on: server)
     let (a, b) = (try await Node(server), try await Node(server))
     for key in ["a", "c"] { #expect(try await a.map.request(key) == "new") }
     let fetched = a.fetches.entries
@@ -170,7 +163,7 @@ struct `Caches whose keys another program has changed` {
       else {
         return #expect(Bool(false), "There is no lease")
       }
-      try run([command], on: server)
+      try RedisShell.perform([command], on: server)
       let fill = try await cacher.fill(CacheEntry(value: "1", storedAt: .zero), under: lease)
       #expect(fill == (command == "FLUSHALL" ? .cleared : .stored))
       try await cacher.remove(.keys(["k"]), reach: .shared)

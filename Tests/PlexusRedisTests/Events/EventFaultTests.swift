@@ -49,13 +49,6 @@ struct `Events over a server that refuses commands` {
     }
   }
 
-  private func run(_ commands: String..., on server: RedisServer) throws {
-    for command in commands {
-      let reply = try RedisShell.run(command, on: server)
-      #expect(!reply.hasPrefix("-"), "\(command): \(reply)")
-    }
-  }
-
   @Test func `a group that an operator removes is reported, and begins again`() async throws {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
@@ -66,7 +59,7 @@ struct `Events over a server that refuses commands` {
       try await sender.publish("\(round)")
       await worker.notes.contains("\(round)")
       await worker.acknowledgedAll()
-      try run("XGROUP DESTROY {notes}:stream group", on: server)
+      try RedisShell.perform(["XGROUP DESTROY {notes}:stream group"], on: server)
     }
     try await sender.publish("end")
     await worker.notes.contains("end")
@@ -87,7 +80,7 @@ struct `Events over a server that refuses commands` {
       try await sender.publish("\(round)")
       for node in [worker, receiver] { await node.notes.contains("\(round)") }
       await worker.acknowledgedAll()
-      try run("DEL {notes}:stream", on: server)
+      try RedisShell.perform(["DEL {notes}:stream"], on: server)
       for node in [worker, receiver] {
         await node.reports.wait { $0.count { $0 == "gap" } > round }
       }
@@ -107,7 +100,7 @@ struct `Events over a server that refuses commands` {
     let (sender, receiver) = (try EventNode(server), try EventNode(server))
     await sender.connect(.publishOnly)
     try await sender.publish("1", "2", "3")
-    try run("XTRIM {notes}:stream MAXLEN 0", on: server)
+    try RedisShell.perform(["XTRIM {notes}:stream MAXLEN 0"], on: server)
     await receiver.receive(.everyNode(from: .start))
     await receiver.reports.contains("gap")
     try await sender.publish("4")
@@ -124,21 +117,21 @@ struct `Events over a server that refuses commands` {
     let (errors, token) = Self.errors(of: node)
     defer { token.cancel() }
     await sender.connect(.publishOnly)
-    try run("SET {notes}:stream text", on: server)
+    try RedisShell.perform(["SET {notes}:stream text"], on: server)
     node.observe()
     let connection = node.bus.connect(Note.self, as: "notes", over: node.engine.events, mode)
     defer { connection.cancel() }
     await errors.wait { $0.contains { $0.contains("WRONGTYPE") } }
     await Self.expectFailure(of: sender, naming: "WRONGTYPE")
-    try run("DEL {notes}:stream", on: server)
+    try RedisShell.perform(["DEL {notes}:stream"], on: server)
     await node.reports.contains("connected")
     try await sender.publish("1")
     await Self.arrival(of: "1", at: node, mode)
     // Under a reader that waits.
-    try run("DEL {notes}:stream", "SET {notes}:stream text", on: server)
+    try RedisShell.perform(["DEL {notes}:stream", "SET {notes}:stream text"], on: server)
     guard mode != .ephemeral else { return }
     await errors.wait { $0.count { $0.contains("WRONGTYPE") } >= 2 }
-    try run("DEL {notes}:stream", on: server)
+    try RedisShell.perform(["DEL {notes}:stream"], on: server)
     await node.reports.wait { $0.count { $0 == "connected" } >= 2 }
     try await sender.publish("2")
     await node.notes.contains("2")
@@ -157,12 +150,12 @@ struct `Events over a server that refuses commands` {
     await worker.connect(Self.mode)
     try await sender.publish("0", "1")
     await worker.notes.first(1)
-    try run("REPLICAOF 127.0.0.1 1", on: server)
+    try RedisShell.perform(["REPLICAOF 127.0.0.1 1"], on: server)
     await Self.expectFailure(of: sender, naming: "READONLY")
     gate.open()
     await errors.wait { $0.contains { $0.hasPrefix("unconfirmed: READONLY") } }
     await errors.wait { $0.contains { $0.hasPrefix("interrupted: READONLY") } }
-    try run("REPLICAOF NO ONE", on: server)
+    try RedisShell.perform(["REPLICAOF NO ONE"], on: server)
     try await sender.publish("2")
     await worker.notes.wait { Set($0) == ["0", "1", "2"] }
     await worker.acknowledgedAll()
@@ -188,7 +181,7 @@ struct `Events over a server that refuses commands` {
     await worker.connect(mode)
     try await sender.publish("bad", "good")
     await worker.notes.first(1)
-    try run("CONFIG SET maxmemory 1", on: server)
+    try RedisShell.perform(["CONFIG SET maxmemory 1"], on: server)
     await Self.expectFailure(of: sender, naming: "OOM")
     gate.open()
     await errors.wait { $0.contains { $0.hasPrefix("unconfirmed: OOM") } }
@@ -201,7 +194,7 @@ struct `Events over a server that refuses commands` {
     let connection = late.bus.connect(Note.self, as: "notes", over: late.engine.events, other)
     defer { connection.cancel() }
     await reasons.wait { $0.contains { $0.contains("OOM") } }
-    try run("CONFIG SET maxmemory 0", on: server)
+    try RedisShell.perform(["CONFIG SET maxmemory 0"], on: server)
     await late.reports.contains("connected")
     await worker.reports.wait { $0.contains { $0.hasPrefix("rejected") } }
     #expect(try RedisShell.run("XLEN {notes.dead.group}:stream", on: server) == ":1\r\n")
@@ -213,7 +206,7 @@ struct `Events over a server that refuses commands` {
   ) async throws {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
-    try run("ACL SETUSER app on >secret ~* &* +@all -@stream", on: server)
+    try RedisShell.perform(["ACL SETUSER app on >secret ~* &* +@all -@stream"], on: server)
     let sender = try EventNode(server)
     let node = try EventNode(server) { ($0.user, $0.password) = ("app", "secret") }
     let (errors, token) = Self.errors(of: node)
@@ -226,7 +219,7 @@ struct `Events over a server that refuses commands` {
     // The server's words for a command, and for a command of a script.
     await errors.wait { $0.contains { $0.contains("permission") || $0.contains("can't run") } }
     await Self.expectFailure(of: node, naming: "can't run")
-    try run("ACL SETUSER app +@stream", on: server)
+    try RedisShell.perform(["ACL SETUSER app +@stream"], on: server)
     await node.reports.contains("connected")
     try await sender.publish("1")
     await Self.arrival(of: "1", at: node, mode)
@@ -239,7 +232,7 @@ struct `Events over a server that refuses commands` {
     struct Failure: Error {}
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
-    try run("ACL SETUSER app on >secret ~* +@all resetchannels", on: server)
+    try RedisShell.perform(["ACL SETUSER app on >secret ~* +@all resetchannels"], on: server)
     func limited() throws -> EventNode {
       try EventNode(server) { ($0.user, $0.password) = ("app", "secret") }
     }
@@ -257,7 +250,7 @@ struct `Events over a server that refuses commands` {
     await worker.reports.wait { $0.contains { $0.hasPrefix("rejected") } }
     #expect(try RedisShell.run("XLEN {notes.dead.group}:stream", on: server) == ":1\r\n")
     // The next one shows what the listener has missed.
-    try run("ACL SETUSER app allchannels", on: server)
+    try RedisShell.perform(["ACL SETUSER app allchannels"], on: server)
     try await sender.publish("end")
     #expect(await listener.notes.first(1) == ["end"])
     await listener.reports.contains("gap")
@@ -305,9 +298,11 @@ struct `Events over a server that refuses commands` {
     try await sender.publish("0")
     for node in [receiver, worker] { await node.notes.first(1) }
     await worker.acknowledgedAll()
-    try run(
-      #"EVAL "for i = 1, 2000 do redis.call('SET', 'key' .. i, redis.sha1hex(i)) end" 0"#,
-      "SAVE",
+    try RedisShell.perform(
+      [
+        #"EVAL "for i = 1, 2000 do redis.call('SET', 'key' .. i, redis.sha1hex(i)) end" 0"#,
+        "SAVE",
+      ],
       on: server
     )
     server.kill()

@@ -680,7 +680,7 @@ struct `The readers of events` {
     let header = #""'huge\\n1\\norigin\\nnotes'""#.dropFirst().dropLast()
     for fields in ["'h', \(header), 'd', \(large)", "'foreign', \(large)"] {
       let script = "EVAL \"redis.call('XADD', '{notes}:stream', '*', \(fields))\" 0"
-      #expect(!(try RedisShell.run(script, on: server)).hasPrefix("-"))
+      try RedisShell.perform([script], on: server)
     }
     for number in 5..<10 { try await sender.publish("\(number)") }
     bus.connect(Note.self, as: "notes", over: link, mode).store(in: tokens)

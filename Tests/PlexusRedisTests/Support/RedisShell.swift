@@ -1,6 +1,7 @@
 import Foundation
 import PlexusSupport
 import TestSupport
+import Testing
 
 /// Sends commands to a server as an operator does.
 enum RedisShell {
@@ -92,5 +93,17 @@ enum RedisShell {
     var byte: [UInt8] = [0]
     while reply.last != UInt8(ascii: "\n"), read(descriptor, &byte, 1) == 1 { reply += byte }
     return String(decoding: reply, as: UTF8.self)
+  }
+
+  /// Sends commands, each on a connection of its own, and expects that none of them fails.
+  static func perform(
+    _ commands: [String],
+    on server: RedisServer,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) throws {
+    for command in commands {
+      let reply = try run(command, on: server)
+      #expect(!reply.hasPrefix("-"), "\(command): \(reply)", sourceLocation: sourceLocation)
+    }
   }
 }

@@ -24,11 +24,6 @@ struct `The user of an engine` {
     return block.dropFirst(prefix.count).split(whereSeparator: \.isWhitespace).map(String.init)
   }
 
-  private func run(_ command: String, on server: RedisServer) throws {
-    let reply = try RedisShell.run(command, on: server)
-    #expect(!reply.hasPrefix("-"), "\(command): \(reply)")
-  }
-
   /// Uses every operation of a space.
   ///
   /// - Returns: The operations that have failed.
@@ -105,11 +100,11 @@ struct `The user of an engine` {
 
   /// Gives the server a node that is gone, and forgets the scripts that were loaded.
   private func prepare(_ server: RedisServer, _ rules: [String]) throws {
-    try run("FLUSHALL", on: server)
-    try run("SCRIPT FLUSH", on: server)
-    try run("ZADD {users}:nodes 1 gone", on: server)
-    try run("HSET {users}:acks gone x", on: server)
-    try run("ACL SETUSER cache reset \(rules.joined(separator: " "))", on: server)
+    let commands = [
+      "FLUSHALL", "SCRIPT FLUSH", "ZADD {users}:nodes 1 gone", "HSET {users}:acks gone x",
+      "ACL SETUSER cache reset \(rules.joined(separator: " "))",
+    ]
+    try RedisShell.perform(commands, on: server)
   }
 
   @Test func `needs exactly the commands and keys of the article for caches`() async throws {
@@ -140,7 +135,7 @@ struct `The user of an engine` {
     let script = RedisScript("return redis.call('GET', KEYS[1])")
     let isLoaded = (try? await script.run(on: connection, keys: [tier.names.epoch], [])) != nil
     #expect(isLoaded == (missing != "+script|load"))
-    try run("SCRIPT FLUSH", on: server)
+    try RedisShell.perform(["SCRIPT FLUSH"], on: server)
     let isSent = (try? await script.run(on: connection, keys: [tier.names.epoch], [])) != nil
     #expect(isSent == missing.isEmpty)
     await connection.close()
@@ -159,7 +154,7 @@ struct `The user of an engine` {
       #expect(reason.contains("select"))
       break
     }
-    try run("ACL SETUSER cache +select", on: server)
+    try RedisShell.perform(["ACL SETUSER cache +select"], on: server)
     for await health in engine.health() where health == .connected { break }
     await engine.close()
     let (connection, _) = try await connect(to: server)
