@@ -569,6 +569,8 @@ public protocol EventLink : AnyObject, Sendable {
 
     func deliveries(of topic: String, _ mode: Plexus.LinkMode) -> AsyncThrowingStream<Plexus.LinkDelivery, any Error>
 
+    func batches(of topic: String, _ mode: Plexus.LinkMode) -> AsyncThrowingStream<[Plexus.LinkDelivery], any Error>?
+
     func acknowledge(_ position: Plexus.LinkPosition, of topic: String, group: String) async throws
 
     func acknowledge(_ position: Plexus.LinkPosition, of topic: String, group: String, onFailure: @escaping @Sendable (any Error) -> Void) async
@@ -577,6 +579,8 @@ public protocol EventLink : AnyObject, Sendable {
 }
 
 extension EventLink {
+
+    public func batches(of topic: String, _ mode: Plexus.LinkMode) -> AsyncThrowingStream<[Plexus.LinkDelivery], any Error>?
 
     public func acknowledge(_ position: Plexus.LinkPosition, of topic: String, group: String, onFailure: @escaping @Sendable (any Error) -> Void) async
 

@@ -3,6 +3,8 @@ internal import Plexus
 /// The checks of the conformance suite of links, with two nodes over one engine.
 struct EventLinkChecks: Sendable {
   let rule: EventLinkConformance.Rule
+  /// Whether messages are read in batches, where the link offers them.
+  var readsBatches = false
   let a: any EventLink
   let b: any EventLink
 
@@ -18,18 +20,23 @@ struct EventLinkChecks: Sendable {
     typealias Message = (message: LinkMessage, position: LinkPosition, attempt: Int)
 
     let rule: EventLinkConformance.Rule
-    var iterator: AsyncThrowingStream<LinkDelivery, any Error>.Iterator
+    private var deliveries: AsyncThrowingStream<LinkDelivery, any Error>.Iterator?
+    private var batches: AsyncThrowingStream<[LinkDelivery], any Error>.Iterator?
+    /// The deliveries of the latest batch that are not read.
+    private var rest: ArraySlice<LinkDelivery> = []
     var start = LinkPosition.start
 
     init(
       _ rule: EventLinkConformance.Rule,
       _ link: any EventLink,
       _ mode: LinkMode,
-      topic: String = "topic"
+      topic: String,
+      inBatches: Bool
     ) async throws {
       self.rule = rule
-      iterator = link.deliveries(of: topic, mode).makeAsyncIterator()
-      guard case .connected(let position) = try await iterator.next(isolation: #isolation) else {
+      if inBatches { batches = link.batches(of: topic, mode)?.makeAsyncIterator() }
+      if batches == nil { deliveries = link.deliveries(of: topic, mode).makeAsyncIterator() }
+      guard case .connected(let position) = try await nextDelivery() else {
         throw EventLinkConformance.Violation(
           rule: rule,
           description: "The first delivery is that of the connection."
@@ -38,8 +45,23 @@ struct EventLinkChecks: Sendable {
       start = position
     }
 
+    private mutating func nextDelivery() async throws -> LinkDelivery? {
+      guard batches != nil else { return try await deliveries?.next(isolation: #isolation) }
+      if rest.isEmpty {
+        guard let batch = try await batches?.next(isolation: #isolation) else { return nil }
+        guard !batch.isEmpty else {
+          throw EventLinkConformance.Violation(
+            rule: rule,
+            description: "A batch is not empty."
+          )
+        }
+        rest = batch[...]
+      }
+      return rest.popFirst()
+    }
+
     mutating func next() async throws -> Message {
-      switch try await iterator.next(isolation: #isolation) {
+      switch try await nextDelivery() {
       case .message(let message, let position, let attempt): return (message, position, attempt)
       case let other:
         throw EventLinkConformance.Violation(
@@ -48,6 +70,15 @@ struct EventLinkChecks: Sendable {
         )
       }
     }
+  }
+
+  /// Connects to a topic.
+  private func read(
+    from link: any EventLink,
+    _ mode: LinkMode,
+    topic: String = "topic"
+  ) async throws -> Reading {
+    try await Reading(rule, link, mode, topic: topic, inBatches: readsBatches)
   }
 
   private func require(_ condition: Bool, _ expectation: String) throws {
@@ -84,8 +115,8 @@ struct EventLinkChecks: Sendable {
   }
 
   func everyNode() async throws {
-    var first = try await Reading(rule, a, .everyNode())
-    var second = try await Reading(rule, b, .everyNode())
+    var first = try await read(from: a, .everyNode())
+    var second = try await read(from: b, .everyNode())
     for round in 0..<20 {
       try await publish("a\(round)", by: a)
       try await publish("b\(round)", by: b)
@@ -99,7 +130,7 @@ struct EventLinkChecks: Sendable {
   }
 
   func positions() async throws {
-    var reading = try await Reading(rule, b, .everyNode())
+    var reading = try await read(from: b, .everyNode())
     let positions = try await publish("1", "2", "3", by: a)
     try require(reading.start < positions[0], "Messages come after the start of a reading.")
     for (position, next) in zip(positions, positions.dropFirst()) {
@@ -114,8 +145,8 @@ struct EventLinkChecks: Sendable {
   }
 
   func wholeMessages() async throws {
-    var reading = try await Reading(rule, b, .everyNode())
-    var live = try await Reading(rule, b, .ephemeral)
+    var reading = try await read(from: b, .everyNode())
+    var live = try await read(from: b, .ephemeral)
     let messages = [
       LinkMessage(id: "1", type: "", version: 0, origin: "", body: []),
       LinkMessage(
@@ -143,7 +174,7 @@ struct EventLinkChecks: Sendable {
   func anyTopic() async throws {
     let topics = ["x", "{x}", "x:y", "ä ö", "a\nb", "*", "}{", "%7B"]
     var readings: [Reading] = []
-    for topic in topics { readings.append(try await Reading(rule, b, .everyNode(), topic: topic)) }
+    for topic in topics { readings.append(try await read(from: b, .everyNode(), topic: topic)) }
     for topic in topics { try await publish(topic, by: a, to: topic) }
     for index in topics.indices {
       try require(
@@ -155,19 +186,19 @@ struct EventLinkChecks: Sendable {
 
   func replay() async throws {
     let positions = try await publish("1", "2", "3", by: a)
-    var reading = try await Reading(rule, b, .everyNode(from: positions[0]))
+    var reading = try await read(from: b, .everyNode(from: positions[0]))
     try require(reading.start == positions[0], "A reading begins at the position it asks for.")
     try require(try await reading.next().message.id == "2", "The next message is the first.")
     try require(try await reading.next().message.id == "3", "All earlier messages follow.")
     try await publish("4", by: a)
     try require(try await reading.next().message.id == "4", "New messages follow earlier ones.")
-    var complete = try await Reading(rule, b, .everyNode(from: .start))
+    var complete = try await read(from: b, .everyNode(from: .start))
     try require(try await complete.next().message.id == "1", "The start is before all messages.")
   }
 
   func ephemeral() async throws {
     let earlier = try await publish("1", by: a)
-    var reading = try await Reading(rule, b, .ephemeral)
+    var reading = try await read(from: b, .ephemeral)
     try require(reading.start == earlier[0], "A reading begins behind the latest message.")
     let later = try await publish("2", "3", by: a)
     let (first, second) = (try await reading.next(), try await reading.next())
@@ -215,7 +246,7 @@ struct EventLinkChecks: Sendable {
 
   func groupFromOldest() async throws {
     try await publish("1", "2", by: a)
-    var reading = try await Reading(rule, b, Self.patient)
+    var reading = try await read(from: b, Self.patient)
     try require(try await reading.next().message.id == "1", "A group begins with the oldest one.")
   }
 
@@ -223,14 +254,14 @@ struct EventLinkChecks: Sendable {
     try await publish("1", by: a)
     for group in ["x", "y"] {
       let mode = LinkMode.oneNode(group: group, retryAfter: .seconds(60), attempts: 3)
-      var reading = try await Reading(rule, b, mode)
+      var reading = try await read(from: b, mode)
       try require(try await reading.next().message.id == "1", "Each group gets the message.")
     }
   }
 
   func redelivery() async throws {
     let mode = LinkMode.oneNode(group: "group", retryAfter: .milliseconds(200), attempts: 3)
-    var reading = try await Reading(rule, a, mode)
+    var reading = try await read(from: a, mode)
     try await publish("1", "2", by: a)
     try require(try await reading.next().message.id == "1", "The first message comes first.")
     let second = try await reading.next()
@@ -245,7 +276,7 @@ struct EventLinkChecks: Sendable {
 
   func acknowledgement() async throws {
     let mode = LinkMode.oneNode(group: "group", retryAfter: .milliseconds(100), attempts: 9)
-    var reading = try await Reading(rule, a, mode)
+    var reading = try await read(from: a, mode)
     try await publish("1", "2", "3", by: a)
     let first = try await reading.next()
     try await a.acknowledge(first.position, of: "topic", group: "group")
@@ -264,12 +295,12 @@ struct EventLinkChecks: Sendable {
     // Longer than a busy machine lets a process stand still.
     let mode = LinkMode.oneNode(group: "group", retryAfter: .seconds(2), attempts: 9)
     let pace = LinkMode.oneNode(group: "pace", retryAfter: .seconds(2), attempts: 9)
-    var first = try await Reading(rule, a, mode)
+    var first = try await read(from: a, mode)
     try await publish("1", by: a)
     let message = try await first.next()
     // Another group measures the time by which the message would have been delivered again.
-    var clock = try await Reading(rule, b, pace)
-    var second = try await Reading(rule, b, mode)
+    var clock = try await read(from: b, pace)
+    var second = try await read(from: b, mode)
     for _ in 1...2 { _ = try await clock.next() }
     try await publish("2", by: a)
     let next = try await second.next()
@@ -280,10 +311,10 @@ struct EventLinkChecks: Sendable {
   func release() async throws {
     try await publish("1", by: a)
     do {
-      var first = try await Reading(rule, a, Self.patient)
+      var first = try await read(from: a, Self.patient)
       try require(try await first.next().message.id == "1", "The first reader gets the message.")
     }
-    var second = try await Reading(rule, b, Self.patient)
+    var second = try await read(from: b, Self.patient)
     let again = try await second.next()
     try require(again.message.id == "1", "The second reader gets it when the first one ends.")
     try require(again.attempt == 2, "It is the second attempt.")
@@ -291,12 +322,12 @@ struct EventLinkChecks: Sendable {
 
   func rejection() async throws {
     let mode = LinkMode.oneNode(group: "group", retryAfter: .milliseconds(100), attempts: 9)
-    var reading = try await Reading(rule, a, mode)
+    var reading = try await read(from: a, mode)
     try await publish("1", "2", by: a)
     let first = try await reading.next()
     try await a.reject(first.position, of: "topic", group: "group", because: "a reason")
     let topic = b.deadLetterTopic(of: "topic", group: "group")
-    var letters = try await Reading(rule, b, .everyNode(from: .start), topic: topic)
+    var letters = try await read(from: b, .everyNode(from: .start), topic: topic)
     try require(try await letters.next().message == first.message, "It is a dead letter.")
     for _ in 1...3 {
       try require(try await reading.next().message.id == "2", "It is not delivered again.")
@@ -307,10 +338,11 @@ struct EventLinkChecks: Sendable {
 
   func cancellation() async throws {
     for mode in [.ephemeral, .everyNode(), Self.patient] as [LinkMode] {
-      let stream = a.deliveries(of: "topic", mode)
       let (connections, connected) = AsyncStream.makeStream(of: Void.self)
       let task = Task {
-        for try await _ in stream { connected.yield() }
+        var reading = try await read(from: a, mode)
+        connected.yield()
+        _ = try await reading.next()
       }
       for await _ in connections { break }
       task.cancel()

@@ -77,7 +77,22 @@ public struct EventLinkConformance: Sendable {
   /// - Throws: A ``Violation``, or an error of the link.
   public func check(_ rule: Rule) async throws {
     let nodes = try await nodes(2)
-    let checks = EventLinkChecks(rule: rule, a: nodes[0], b: nodes[1])
+    try await check(rule, EventLinkChecks(rule: rule, a: nodes[0], b: nodes[1]))
+    guard Self.batchRules.contains(rule), nodes[0].batches(of: "topic", .everyNode()) != nil
+    else { return }
+    let others = try await self.nodes(2)
+    try await check(
+      rule,
+      EventLinkChecks(rule: rule, readsBatches: true, a: others[0], b: others[1])
+    )
+  }
+
+  /// The rules for reading without a group, which hold for batches as well.
+  private static let batchRules: Set<Rule> = [
+    .everyNode, .positions, .wholeMessages, .anyTopic, .replay, .ephemeral, .cancellation,
+  ]
+
+  private func check(_ rule: Rule, _ checks: EventLinkChecks) async throws {
     switch rule {
     case .codec: try checks.codec()
     case .everyNode: try await checks.everyNode()

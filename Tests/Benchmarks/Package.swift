@@ -51,8 +51,10 @@ let package = Package(
     .executableTarget(
       name: "CostSheet",
       dependencies: [
+        "BenchmarkRedis",
         .product(name: "Plexus", package: "plexus"),
         .product(name: "PlexusNetworking", package: "plexus"),
+        .product(name: "PlexusRedis", package: "plexus"),
         .product(name: "PlexusSharedTesting", package: "plexus"),
         .product(name: "PlexusStorage", package: "plexus"),
         .product(name: "PlexusTesting", package: "plexus"),

@@ -2,6 +2,8 @@ internal import Plexus
 
 /// The reading of a topic by an ephemeral connection: messages arrive on a channel.
 actor ChannelReader {
+  private static let largestBatch = 256
+
   private let events: RedisEvents
   private nonisolated let names: TopicNames
   private nonisolated let id: UInt64
@@ -12,6 +14,8 @@ actor ChannelReader {
   /// A message behind a gap, or a gap behind the beginning.
   private var waiting: LinkDelivery?
   private var foreignCount = 0
+  /// The error that ends the reading behind the deliveries before it.
+  private var failure: (any Error)?
 
   init(_ events: RedisEvents, _ names: TopicNames) {
     self.events = events
@@ -28,22 +32,43 @@ actor ChannelReader {
   }
 
   func next() async throws -> LinkDelivery? {
+    try await batch(limit: 1)?.first
+  }
+
+  /// Returns the deliveries that are ready, once there are some.
+  func nextBatch() async throws -> [LinkDelivery]? {
+    try await batch(limit: Self.largestBatch)
+  }
+
+  private func batch(limit: Int) async throws -> [LinkDelivery]? {
+    if let failure = failure.take() { throw failure }
+    var deliveries: [LinkDelivery] = []
     do {
-      return try await nextDelivery()
+      guard place != nil else { return try await connect().map { [.connected(at: $0)] } }
+      while !Task.isCancelled, !events.isClosed {
+        if deliveries.count < limit, let delivery = try await nextReady() {
+          deliveries.append(delivery)
+        } else if deliveries.isEmpty {
+          await bell.wait(atMost: nil)
+        } else {
+          return deliveries
+        }
+      }
+      return nil
     } catch {
       // The next reader recognizes a server with old data.
       if let place { events.remember(place) }
-      throw error
+      guard !deliveries.isEmpty else { throw error }
+      failure = error
+      return deliveries
     }
   }
 
-  private func nextDelivery() async throws -> LinkDelivery? {
-    guard let position = place?.position else {
-      return try await connect().map { .connected(at: $0) }
-    }
+  /// Returns the next delivery; `nil` if none is ready.
+  private func nextReady() async throws -> LinkDelivery? {
     if let delivery = waiting.take() { return delivery }
-    while !Task.isCancelled, !events.isClosed {
-      switch try buffer.take() {
+    while let position = place?.position, let element = try buffer.take() {
+      switch element {
       case .message(let message, let next):
         // A message that was published twice, or before the connection.
         guard next > position else { continue }
@@ -66,8 +91,6 @@ actor ChannelReader {
         let name = "\(position).\(foreignCount)"
         let message = LinkMessage(id: name, type: "", version: 0, origin: "", body: bytes)
         return .message(message, at: position, attempt: 1)
-      case nil:
-        await bell.wait(atMost: nil)
       }
     }
     return nil

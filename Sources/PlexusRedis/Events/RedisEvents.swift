@@ -383,6 +383,22 @@ final class RedisEvents: EventLink {
     }
   }
 
+  func batches(
+    of topic: String,
+    _ mode: LinkMode
+  ) -> AsyncThrowingStream<[LinkDelivery], any Error>? {
+    switch mode {
+    case .ephemeral:
+      let reader = ChannelReader(self, TopicNames(topic))
+      return AsyncThrowingStream { try await reader.nextBatch() }
+    case .everyNode(let position):
+      let reader = StreamReader(self, TopicNames(topic), after: position)
+      return AsyncThrowingStream { try await reader.nextBatch() }
+    case .oneNode, .publishOnly:
+      return nil
+    }
+  }
+
   /// Returns messages of a stream from a position on, the oldest first.
   func range(
     _ stream: String,

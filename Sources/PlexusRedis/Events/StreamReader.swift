@@ -19,8 +19,8 @@ actor StreamReader {
   private var isSmall = false
   /// Whether a loss of the end of the stream was reported that the next publisher reports as well.
   private var hasReportedLoss = false
-  /// The deliveries that are ready, the next one last.
-  private var waiting: [LinkDelivery] = []
+  /// The deliveries that are ready.
+  private var waiting: ArraySlice<LinkDelivery> = []
   private var ahead = ReadAhead(limit: 1_024)
   /// The reading of the messages behind the ones that wait, which arrive while these are handled.
   private var following: Reading?
@@ -50,13 +50,30 @@ actor StreamReader {
   }
 
   func next() async throws -> LinkDelivery? {
+    try await fill() ? waiting.popFirst() : nil
+  }
+
+  /// Returns all deliveries that are ready, once there are some.
+  func nextBatch() async throws -> [LinkDelivery]? {
+    guard try await fill() else { return nil }
+    defer { waiting = [] }
+    return Array(waiting)
+  }
+
+  /// Waits until a delivery is ready.
+  ///
+  /// - Returns: Whether there is one; if not, the reading has ended.
+  private func fill() async throws -> Bool {
     do {
       while !Task.isCancelled, !events.isClosed {
-        if let delivery = waiting.popLast() { return delivery }
-        guard isConnected, let place else { return try await connect() }
-        try await read(after: place)
+        guard waiting.isEmpty else { return true }
+        if isConnected, let place {
+          try await read(after: place)
+        } else if let position = try await connect() {
+          waiting = [.connected(at: position)]
+        }
       }
-      return nil
+      return false
     } catch {
       // The next reader continues here.
       if let place { events.remember(place) }
@@ -64,7 +81,10 @@ actor StreamReader {
     }
   }
 
-  private func connect() async throws -> LinkDelivery? {
+  /// Connects to the server.
+  ///
+  /// - Returns: The position after which messages are read; `nil` if the reading has ended.
+  private func connect() async throws -> LinkPosition? {
     try await events.waitForConnection(bell)
     guard !Task.isCancelled, !events.isClosed else { return nil }
     let start: LinkPosition
@@ -76,7 +96,7 @@ actor StreamReader {
       place = RedisEvents.Place(.everyNode, of: names.stream, position: start, id: id)
     }
     isConnected = true
-    return .connected(at: start)
+    return start
   }
 
   private func read(after place: RedisEvents.Place) async throws {
@@ -170,6 +190,7 @@ actor StreamReader {
     after gap: LinkDelivery? = nil
   ) {
     var deliveries: [LinkDelivery] = []
+    deliveries.reserveCapacity(entries.count + 1)
     if let gap { deliveries.append(gap) }
     for entry in entries {
       if entry.isAfterLoss {
@@ -183,7 +204,7 @@ actor StreamReader {
       place?.id = entry.message.id
       isSmall = entry.size <= ReadAhead.targetBytes
     }
-    waiting = deliveries.reversed()
+    waiting = deliveries[...]
   }
 
   /// Reports that all messages after a position were removed, and continues at the end of the stream.
@@ -200,7 +221,6 @@ actor StreamReader {
     hasReportedLoss = latest < position
     guard hasReportedLoss else { return }
     (place, isSmall) = (RedisEvents.Place(.everyNode, of: names.stream, position: latest), false)
-    // The next one is delivered first.
-    waiting = [.connected(at: latest), .gap(lost: nil)]
+    waiting = [.gap(lost: nil), .connected(at: latest)]
   }
 }

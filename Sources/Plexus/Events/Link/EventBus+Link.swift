@@ -64,9 +64,8 @@ extension EventBus {
         mode: mode,
         origin: links.origin,
         clock: core.time.clock ?? ContinuousClock().erased(),
-        receive: { [weak core] (event: E) in
-          await core?.hand(event, in: scope, waits: mode.group != nil) ?? .abandoned
-        },
+        post: { [weak core] (event: E) in core?.hand(over: event, in: scope) },
+        handle: { [weak core] (event: E) in await core?.handle(event, in: scope) ?? .abandoned },
         report: { [weak core] content in core?.report(content, topic: name) }
       )
     )
@@ -125,22 +124,16 @@ extension EventBus {
 
 extension EventBus.Core {
   /// Posts an event that came over a link.
-  ///
-  /// - Parameters:
-  ///   - event: The event.
-  ///   - scope: The scope.
-  ///   - waits: Whether to wait for the handlers.
-  /// - Returns: The result, which is a success if it is not waited for.
-  fileprivate func hand<E: Event>(
+  fileprivate func hand<E: Event>(over event: E, in scope: EventScope?) {
+    post(Box(event), of: ObjectIdentifier(E.self), event.persistence, in: scope)
+  }
+
+  /// Posts an event that came over a link, and waits for the handlers.
+  fileprivate func handle<E: Event>(
     _ event: E,
-    in scope: EventScope?,
-    waits: Bool
+    in scope: EventScope?
   ) async -> LinkConnection.Handling {
     let (type, persistence) = (ObjectIdentifier(E.self), event.persistence)
-    guard waits else {
-      post(Box(event), of: type, persistence, in: scope)
-      return .handled
-    }
     let outcome = await postAndWait(Box(event), of: type, persistence, in: scope)
     guard !outcome.isIncomplete else { return .abandoned }
     // One success is enough for a persistent event, which is then offered to no other subscriber.

@@ -48,6 +48,21 @@ public protocol EventLink: AnyObject, Sendable {
     _ mode: LinkMode
   ) -> AsyncThrowingStream<LinkDelivery, any Error>
 
+  /// Returns the messages of a topic in batches, if the link reads several messages together.
+  ///
+  /// A batch has the deliveries that are available at the same time, in order, and is not empty. Its events are decoded
+  /// together, and wake their handlers once. Otherwise, the batches follow the rules of ``deliveries(of:_:)``. The
+  /// default implementation returns `nil`.
+  ///
+  /// - Parameters:
+  ///   - topic: The topic.
+  ///   - mode: The mode: ``LinkMode/ephemeral`` or ``LinkMode/everyNode(from:)``.
+  /// - Returns: The batches; `nil` if the deliveries of the mode are read one by one.
+  func batches(
+    of topic: String,
+    _ mode: LinkMode
+  ) -> AsyncThrowingStream<[LinkDelivery], any Error>?
+
   /// Marks a message as handled by a group.
   ///
   /// - Parameters:
@@ -93,6 +108,19 @@ public protocol EventLink: AnyObject, Sendable {
 }
 
 extension EventLink {
+  /// Returns `nil`, since the deliveries are read one by one.
+  ///
+  /// - Parameters:
+  ///   - topic: The topic.
+  ///   - mode: The mode.
+  /// - Returns: `nil`.
+  public func batches(
+    of topic: String,
+    _ mode: LinkMode
+  ) -> AsyncThrowingStream<[LinkDelivery], any Error>? {
+    nil
+  }
+
   /// Marks a message as handled by a group, and waits for the engine to confirm it.
   ///
   /// - Parameters:

@@ -23,6 +23,9 @@ final class LinkConnection: Sendable {
     /// Whether messages of this node that its group hands back to it count as handled.
     var ownsAreHandled = false
     let clock: any ErasedClock
+    /// Decodes a message, and returns the closure that hands it to the handlers.
+    let decode: @Sendable (LinkMessage) throws(LinkRejection) -> @Sendable () -> Void
+    /// Hands a message to the handlers, and waits for them.
     let handle: @Sendable (LinkMessage) async -> Handling
     let report: @Sendable (LinkReport.Content) -> Void
   }
@@ -68,7 +71,8 @@ final class LinkConnection: Sendable {
 
   // MARK: - Receiving
 
-  private static func run(_ parts: Parts) async {
+  /// Receives messages until the link ends, or the task is cancelled.
+  static func run(_ parts: Parts) async {
     var state = LinkConnectionState(
       mode: parts.mode,
       type: parts.topic,
@@ -79,11 +83,9 @@ final class LinkConnection: Sendable {
     while !Task.isCancelled {
       let start = parts.clock.now()
       do {
-        for try await delivery in parts.link.deliveries(of: parts.topic, state.resumption) {
-          guard !Task.isCancelled else { return }
-          await parts.receive(delivery, &state)
-        }
-        if !Task.isCancelled { parts.report(.ended) }
+        try await parts.read(&state)
+        guard !Task.isCancelled else { return }
+        parts.report(.ended)
         return
       } catch {
         guard !Task.isCancelled else { return }
@@ -96,59 +98,121 @@ final class LinkConnection: Sendable {
 }
 
 extension LinkConnection.Parts {
-  fileprivate func receive(_ delivery: LinkDelivery, _ state: inout LinkConnectionState) async {
+  /// The number of events of a batch that are decoded before the handlers get them.
+  ///
+  /// Handlers that wait are then woken once for all of them: waking takes longer than decoding an event.
+  private static let decodedTogether = 32
+
+  /// Receives the messages of a stream until it ends, or the task is cancelled.
+  fileprivate func read(_ state: inout LinkConnectionState) async throws {
+    if let group = mode.group {
+      for try await delivery in link.deliveries(of: topic, state.resumption) {
+        guard !Task.isCancelled else { return }
+        await receive(delivery, for: group, &state)
+      }
+    } else if let batches = link.batches(of: topic, state.resumption) {
+      for try await batch in batches {
+        guard !Task.isCancelled else { return }
+        receive(batch, &state)
+      }
+    } else {
+      for try await delivery in link.deliveries(of: topic, state.resumption) {
+        guard !Task.isCancelled else { return }
+        receive(CollectionOfOne(delivery), &state)
+      }
+    }
+  }
+
+  /// Reports the beginning of a stream, or a loss.
+  private func note(_ delivery: LinkDelivery, _ state: inout LinkConnectionState) {
     switch delivery {
     case .connected(let position):
       if let gap = state.connect(at: position) { report(.gap(lost: gap.lost)) }
       report(.connected(at: position))
     case .gap(let lost):
       if state.lose(lost) { report(.gap(lost: lost)) }
-    case .message(let message, let position, let attempt):
-      await receive(message, at: position, attempt: attempt, &state)
+    case .message:
+      break
     }
   }
 
+  // MARK: - Every node
+
+  /// Hands messages to the handlers, which are not waited for.
+  private func receive(_ batch: some Collection<LinkDelivery>, _ state: inout LinkConnectionState) {
+    var decoded: [@Sendable () -> Void] = []
+    for delivery in batch {
+      guard case .message(let message, let position, let attempt) = delivery else {
+        hand(over: &decoded)
+        note(delivery, &state)
+        continue
+      }
+      switch state.receive(message, at: position, attempt: attempt) {
+      case .ignore, .acknowledge, .reject:
+        break
+      case .skip(let rejection):
+        hand(over: &decoded)
+        report(.skipped(message, at: position, rejection))
+      case .handle:
+        do throws(LinkRejection) {
+          decoded.append(try decode(message))
+          if decoded.count == Self.decodedTogether { hand(over: &decoded) }
+        } catch {
+          hand(over: &decoded)
+          report(.skipped(message, at: position, error))
+        }
+      }
+    }
+    hand(over: &decoded)
+  }
+
+  /// Hands decoded messages to the handlers, unless the connection has ended.
+  private func hand(over decoded: inout [@Sendable () -> Void]) {
+    for hand in decoded where !Task.isCancelled { hand() }
+    decoded.removeAll(keepingCapacity: true)
+  }
+
+  // MARK: - One node of a group
+
   private func receive(
-    _ message: LinkMessage,
-    at position: LinkPosition,
-    attempt: Int,
+    _ delivery: LinkDelivery,
+    for group: String,
     _ state: inout LinkConnectionState
   ) async {
+    guard case .message(let message, let position, let attempt) = delivery else {
+      return note(delivery, &state)
+    }
     switch state.receive(message, at: position, attempt: attempt) {
-    case .ignore:
+    case .ignore, .skip:
       break
     case .acknowledge:
-      await acknowledge(message, at: position)
-    case .skip(let rejection):
-      report(.skipped(message, at: position, rejection))
+      await acknowledge(message, at: position, for: group)
     case .reject(let rejection):
-      await reject(message, at: position, attempt: attempt, rejection)
+      await reject(message, at: position, attempt: attempt, for: group, rejection)
     case .handle:
       switch await handle(message) {
       case .abandoned:
         break
       case .handled:
-        guard mode.group != nil else { break }
         state.settle(message)
-        await acknowledge(message, at: position)
+        await acknowledge(message, at: position, for: group)
       case .unreadable(let rejection):
-        if mode.group == nil {
-          report(.skipped(message, at: position, rejection))
-        } else {
-          await reject(message, at: position, attempt: attempt, rejection)
-        }
+        await reject(message, at: position, attempt: attempt, for: group, rejection)
       case .failed(let rejection):
         if state.isRetried(attempt: attempt) {
           report(.postponed(message, at: position, attempt: attempt, rejection))
         } else {
-          await reject(message, at: position, attempt: attempt, rejection)
+          await reject(message, at: position, attempt: attempt, for: group, rejection)
         }
       }
     }
   }
 
-  private func acknowledge(_ message: LinkMessage, at position: LinkPosition) async {
-    guard let group = mode.group else { return }
+  private func acknowledge(
+    _ message: LinkMessage,
+    at position: LinkPosition,
+    for group: String
+  ) async {
     await link.acknowledge(position, of: topic, group: group) { [report] error in
       report(.unconfirmed(message, at: position, error))
     }
@@ -158,9 +222,9 @@ extension LinkConnection.Parts {
     _ message: LinkMessage,
     at position: LinkPosition,
     attempt: Int,
+    for group: String,
     _ rejection: LinkRejection
   ) async {
-    guard let group = mode.group else { return }
     do {
       let reason = rejection.description
       try await link.reject(position, of: topic, group: group, because: reason)
@@ -184,7 +248,8 @@ extension LinkConnection.Parts {
   ///   - origin: The name of this node in messages.
   ///   - ownsAreHandled: Whether messages of this node that its group hands back to it count as handled.
   ///   - clock: The clock for the pauses between attempts to connect.
-  ///   - receive: Hands the content of a message to the handlers.
+  ///   - post: Hands the content of a message to the handlers.
+  ///   - handle: The same, and waits for them.
   ///   - report: Reports what happens to the connection and its messages.
   init<Content: Decodable & Sendable>(
     link: any EventLink,
@@ -194,9 +259,18 @@ extension LinkConnection.Parts {
     origin: String,
     ownsAreHandled: Bool = false,
     clock: any ErasedClock,
-    receive: @escaping @Sendable (Content) async -> LinkConnection.Handling,
+    post: @escaping @Sendable (Content) -> Void,
+    handle: @escaping @Sendable (Content) async -> LinkConnection.Handling,
     report: @escaping @Sendable (LinkReport.Content) -> Void
   ) {
+    let decode: @Sendable (LinkMessage) throws(LinkRejection) -> Content = {
+      [codec = link.codec] message throws(LinkRejection) in
+      do {
+        return try codec.decode(Content.self, from: message.body)
+      } catch {
+        throw .undecodable(reason: "\(error)")
+      }
+    }
     self.init(
       link: link,
       topic: topic,
@@ -205,14 +279,17 @@ extension LinkConnection.Parts {
       origin: origin,
       ownsAreHandled: ownsAreHandled,
       clock: clock,
-      handle: { [codec = link.codec] message in
-        let content: Content
-        do {
-          content = try codec.decode(Content.self, from: message.body)
+      decode: { message throws(LinkRejection) in
+        let content = try decode(message)
+        return { post(content) }
+      },
+      handle: { message in
+        do throws(LinkRejection) {
+          let content = try decode(message)
+          return Task.isCancelled ? .abandoned : await handle(content)
         } catch {
-          return .unreadable(.undecodable(reason: "\(error)"))
+          return .unreadable(error)
         }
-        return Task.isCancelled ? .abandoned : await receive(content)
       },
       report: report
     )

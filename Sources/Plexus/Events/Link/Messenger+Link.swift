@@ -52,7 +52,8 @@ extension Messenger where Message: Codable {
         origin: LinkConnection.Parts.makeOrigin(),
         ownsAreHandled: true,
         clock: ContinuousClock().erased(),
-        receive: { [weak hub] (message: Message) in
+        post: { [weak hub] (message: Message) in hub?.send(message, from: author.rawValue) },
+        handle: { [weak hub] (message: Message) in
           guard let hub else { return .abandoned }
           hub.send(message, from: author.rawValue)
           return .handled

@@ -1,3 +1,4 @@
+import BenchmarkRedis
 import Dispatch
 import Foundation
 
@@ -88,8 +89,12 @@ struct Callgrind {
     process.arguments =
       command.dropFirst() + ["--tool=callgrind", "--callgrind-out-file=\(file.path)"]
       + [program.path, "--operation", operation.name, "\(count)"]
-    process.environment = ProcessInfo.processInfo.environment
-      .merging(["SWIFT_DETERMINISTIC_HASHING": "1"]) { $1 }
+    var environment = ProcessInfo.processInfo.environment
+    environment["SWIFT_DETERMINISTIC_HASHING"] = "1"
+    let server = try operation.usesRedis ? Self.startServer() : nil
+    defer { withExtendedLifetime(server) {} }
+    environment[Self.socketVariable] = server?.socket
+    process.environment = environment
     let (output, errors) = (Pipe(), Pipe())
     process.standardOutput = output
     process.standardError = errors
@@ -113,6 +118,17 @@ struct Callgrind {
     let text = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
     total.threads = Int(text.trimmingCharacters(in: .whitespacesAndNewlines)) ?? 0
     return total
+  }
+
+  /// The variable of the counted process's environment with the socket of the Redis server.
+  static let socketVariable = "PLEXUS_COSTS_SOCKET"
+
+  /// Starts a server for one run; valgrind cannot start one.
+  private static func startServer() throws -> RedisServer {
+    guard RedisServer.executable != nil else {
+      throw CostError("redis-server or valkey-server is not installed")
+    }
+    return try RedisServer()
   }
 
   /// The number of threads of this process, reported to the counting process; 0 if it is unknown.

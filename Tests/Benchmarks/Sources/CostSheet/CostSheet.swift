@@ -202,4 +202,4 @@ private let allOperations: [Operation] =
   + publishingOperations
   + eventOperations
   + stateOperations + timingOperations + storageOperations + networkingOperations
-  + testingOperations
+  + testingOperations + redisOperations

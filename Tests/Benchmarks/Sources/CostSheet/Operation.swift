@@ -10,6 +10,8 @@ struct Operation: Sendable {
   let goal: Int?
   /// The number of operations in the longer of the two runs; the shorter one has a third of it.
   let count: Int
+  /// Whether the operation needs a Redis server.
+  let usesRedis: Bool
   let body: Body
 
   /// Creates an operation.
@@ -18,8 +20,15 @@ struct Operation: Sendable {
   ///   - name: The name of its row.
   ///   - goal: The highest acceptable number of instructions.
   ///   - count: The number of operations in the longer run, divisible by 3.
+  ///   - usesRedis: Whether the operation needs a Redis server, whose instructions are not counted.
   ///   - body: Runs the operation a number of times, with a set-up that does not depend on that number.
-  init(_ name: String, goal: Int? = nil, count: Int = 3_000, _ body: @escaping Body) {
+  init(
+    _ name: String,
+    goal: Int? = nil,
+    count: Int = 3_000,
+    usesRedis: Bool = false,
+    _ body: @escaping Body
+  ) {
     precondition(
       count.isMultiple(of: 3),
       "The shorter run of \(name) has a third of \(count) operations"
@@ -27,6 +36,7 @@ struct Operation: Sendable {
     self.name = name
     self.goal = goal
     self.count = count
+    self.usesRedis = usesRedis
     self.body = body
   }
 }
