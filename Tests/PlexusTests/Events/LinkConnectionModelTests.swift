@@ -111,7 +111,7 @@ struct `The receiving side of a link` {
   }
 
   @Test(arguments: [true, false])
-  func `hands over events and reports in the order of the link`(hasBatches: Bool) async {
+  func `delivers events and reports in the order of the link`(hasBatches: Bool) async {
     let start = LinkDelivery.connected(at: .start)
     let script = [
       [start, message(1), .gap(lost: nil), message(2), message(3, version: 2), message(0)],
@@ -136,7 +136,7 @@ struct `The receiving side of a link` {
   }
 
   @Test(arguments: [true, false])
-  func `hands over nothing after it was cancelled, also of what is decoded`(
+  func `delivers nothing after it was cancelled, also of what is decoded`(
     hasBatches: Bool
   ) async {
     let script = [[.connected(at: .start)] + (1...3).map { message($0) }, [message(4)]]
