@@ -72,7 +72,7 @@ actor GroupReader {
   ) {
     self.events = events
     self.names = names
-    self.group = group
+    self.group = group.composed
     self.retryAfter = retryAfter
     self.pace = pace ?? min(retryAfter / 4, .seconds(1))
     id = events.makeReaderID()
