@@ -132,7 +132,7 @@ final class RedisEvents: EventLink {
   /// Asks for an answer, so that a connection that was lost without a notice is replaced.
   ///
   /// A reader sends nothing while it waits for an announcement.
-  private func beat() async {
+  func beat() async {
     guard state.withLock({ $0.isConnected && !$0.bells.isEmpty }) else { return }
     _ = try? await send(RedisCommand("PING"))
   }
