@@ -53,6 +53,8 @@ actor GroupReader {
   private var generation: Int?
   /// Whether a loss was reported that the next publisher reports as well.
   private var hasReportedLoss = false
+  /// Whether the group was lost, and has had no message since.
+  private var isWithoutMessage = false
   private var ahead = ReadAhead(limit: 256)
   /// The times of the last reading and renewal.
   private var readTime: Nanoseconds = 0
@@ -127,7 +129,15 @@ actor GroupReader {
     if let range = lost.popLast() { return .gap(lost: range) }
     if !items.isEmpty { try await confirm() }
     guard var item = items.popLast() else {
-      if try await read() { return nil }
+      if try await read() {
+        if !items.isEmpty { isWithoutMessage = false }
+        return nil
+      }
+      // Each further attempt to read has a pause.
+      guard !isWithoutMessage else {
+        throw RedisError("NOGROUP The group \(group) was removed again.".utf8)
+      }
+      isWithoutMessage = true
       // The group was lost, perhaps with its stream.
       var isBehind = false
       if let newest { isBehind = try await events.look(at: newest).isBehind }
@@ -279,7 +289,7 @@ actor GroupReader {
     guard let streams = reply.elements, streams.count == 2, let entries = streams[1].elements else {
       throw TierError.unexpectedReply
     }
-    return entries.compactMap { MessageFormat.Entry($0) }
+    return try entries.map { try MessageFormat.Entry.read($0) }
   }
 
   /// Records messages that were removed before the group has read them.

@@ -47,6 +47,14 @@ enum MessageFormat {
       self.init(id: parts[0], fields: parts[1])
     }
 
+    /// Reads an entry of a reply.
+    ///
+    /// - Throws: An error if it is none: without it, the message would be left out silently.
+    static func read(_ value: RESPValue) throws -> Entry {
+      guard let entry = Entry(value) else { throw TierError.unexpectedReply }
+      return entry
+    }
+
     /// Reads an entry.
     ///
     /// - Parameters:

@@ -396,7 +396,7 @@ final class RedisEvents: EventLink {
       )
     )
     guard let elements = reply.elements else { throw TierError.unexpectedReply }
-    return elements.compactMap { MessageFormat.Entry($0) }
+    return try elements.map { try MessageFormat.Entry.read($0) }
   }
 
   /// Looks at the end of a stream, and at a message.
