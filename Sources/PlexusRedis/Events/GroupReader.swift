@@ -88,12 +88,11 @@ actor GroupReader {
     renewal?.cancel()
     events.removeBell(for: names.stream, id)
     events.removeBell(for: names.released(by: group), id)
-    events.removeLeaving(id)
     events.note(held: 0, by: id)
     let hand = events.unsettledHand(of: id)
     events.removeHand(id)
-    guard isConnected, !hasLeft else { return }
-    events.leave(leaveCall(inHand: hand?.position))
+    if isConnected, !hasLeft { events.leave(leaveCall(inHand: hand?.position)) }
+    events.removeLeaving(id)
   }
 
   func next() async throws -> LinkDelivery? {
@@ -177,7 +176,7 @@ actor GroupReader {
     }
     if isBehind == true { (lost, hasReportedLoss) = ([nil], true) }
     isConnected = true
-    events.add({ [weak self] in await self?.leave() }, id)
+    events.add({ [weak self] in await self?.leave() != nil }, id)
     if renewal == nil {
       renewal = Task.detached { [weak self, pace] in
         while (try? await Task.sleep(for: pace)) != nil {
