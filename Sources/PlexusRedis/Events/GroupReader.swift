@@ -76,7 +76,7 @@ actor GroupReader {
     self.names = names
     self.group = group.composed
     self.retryAfter = retryAfter
-    self.pace = pace ?? min(retryAfter / 4, .seconds(1))
+    self.pace = pace ?? min(max(retryAfter / 4, .milliseconds(1)), .seconds(1))
     id = events.makeReaderID()
     consumer = events.consumer(of: id)
     newest = events.recall(.group(group), of: names.stream)
@@ -255,6 +255,8 @@ actor GroupReader {
     (readTime, renewTime) = (.now, .now)
     ahead.note(messages: entries.count, bytes: entries.reduce(0) { $0 + $1.size })
     items = entries.reversed().map { Item($0, attempt: 1) }
+    // The group was set back, perhaps with a stream that has replaced the one before.
+    if let newest, first.position <= newest.position { generation = nil }
     // Replies of another server are compared with the message before them.
     if generation == events.generation {
       newest?.position = latest.position
@@ -263,6 +265,11 @@ actor GroupReader {
     if let last = LinkPosition(survey[1]), last != .start {
       try await noteRemoved(after: last, before: first.position, oldest: LinkPosition(survey[2]))
     }
+    // Of messages that are read together, all that are missing were removed.
+    let holes = zip(entries, entries.dropFirst()).compactMap {
+      $0.position.positions(before: $1.position)
+    }
+    lost = holes.reversed() + lost
     return true
   }
 
@@ -352,7 +359,8 @@ actor GroupReader {
   }
 
   private nonisolated var milliseconds: RedisCommand.Argument {
-    .number(max(1, Nanoseconds(retryAfter) / 1_000_000))
+    // The server ignores an idle time from before 1970, and takes it for none.
+    .number(min(max(1, Nanoseconds(retryAfter) / 1_000_000), 1 << 40))
   }
 
   // MARK: - Renewal

@@ -21,6 +21,11 @@ enum TopicScripts {
       -- The id of the last entry that a stream has had.
       local function last(key) return asTable(redis.call('XINFO', 'STREAM', key))['last-generated-id'] end
       local function epoch(id) return string.match(id, '^%d+') end
+      -- A higher epoch. Another program can choose one for which the numbers of scripts are not exact.
+      local function after(epoch)
+        local number = tonumber(epoch) or 0
+        return number + (number < 2 ^ 53 and 1 or 4096)
+      end
       -- Appends an entry with the next number. A stream that was lost, or that is older than the node knows, gets
       -- a new epoch that is higher than all before, whose first entry reports the loss.
       local function append(key, length, known, isBehind, fields)
@@ -31,8 +36,7 @@ enum TopicScripts {
             fields[#fields + 1] = 'l'
             fields[#fields + 1] = '1'
           end
-          return string.format('%.0f',
-            math.max(milliseconds(), (tonumber(known) or 0) + 1, tonumber(latest) + 1))
+          return string.format('%.0f', math.max(milliseconds(), after(known), after(latest)))
         end
         local id
         if length == 0 or isBehind then
