@@ -252,7 +252,7 @@ actor GroupReader {
       if claimTime != nil { await bell.wait(atMost: pace) }
       return true
     }
-    (readTime, renewTime) = (.now, .now)
+    (readTime, renewTime) = (.now, start)
     ahead.note(messages: entries.count, bytes: entries.reduce(0) { $0 + $1.size })
     items = entries.reversed().map { Item($0, attempt: 1) }
     // The group was set back, perhaps with a stream that has replaced the one before.
@@ -328,6 +328,7 @@ actor GroupReader {
 
   /// Takes over messages that were not answered in time.
   private func claim() async throws {
+    let start = Nanoseconds.now
     let reply = try await events.run(
       TopicScripts.claim,
       [names.stream],
@@ -355,7 +356,7 @@ actor GroupReader {
         lost.append(entry.position...entry.position)
       }
     }
-    if !items.isEmpty { (readTime, renewTime) = (.now, .now) }
+    if !items.isEmpty { (readTime, renewTime) = (.now, start) }
   }
 
   private nonisolated var milliseconds: RedisCommand.Argument {
@@ -397,11 +398,13 @@ actor GroupReader {
 
   private func renewAll() async throws {
     let start = Nanoseconds.now
+    // Otherwise, another node can have handled the messages that are no longer pending.
+    let isInTime = start - renewTime < Nanoseconds(retryAfter) / 2
     let positions = items.map(\.position) + (current.map { [$0] } ?? [])
     let reply = try await events.run(
       TopicScripts.renew,
       [names.stream],
-      [.text(group), .text(consumer)] + positions.map { .text("\($0)") }
+      [.text(group), .text(consumer), isInTime ? 1 : 0] + positions.map { .text("\($0)") }
     )
     let kept = Set((reply.elements ?? []).compactMap { LinkPosition($0) })
     let asked = Set(positions)

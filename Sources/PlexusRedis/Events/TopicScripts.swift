@@ -304,16 +304,20 @@ enum TopicScripts {
 
   /// KEYS: stream.
   ///
-  /// ARGV: group, consumer, then the id of each message.
+  /// ARGV: group, consumer, 1 if no other node can have taken messages over, then the id of each message.
   ///
-  /// Returns the ids of the messages that the consumer still has. One that was removed from the stream stays with the
+  /// Returns the ids of the messages that the consumer still has, and the ids that no consumer has
+  /// although no other node can have handled them. One that was removed from the stream stays with the
   /// consumer until its time is over, and is then reported, too: claiming it would remove it from the group.
   static let renew = RedisScript(
     entries + """
       local kept = {}
-      for index = 3, #ARGV do
+      for index = 4, #ARGV do
         local id = ARGV[index]
-        if redis.call('XPENDING', KEYS[1], ARGV[1], id, id, 1, ARGV[2])[1] then
+        local message = redis.call('XPENDING', KEYS[1], ARGV[1], id, id, 1)[1]
+        if not message then
+          if ARGV[3] == '1' then kept[#kept + 1] = id end
+        elseif message[2] == ARGV[2] then
           if entry(KEYS[1], id) then
             redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, id, 'JUSTID')
           end
