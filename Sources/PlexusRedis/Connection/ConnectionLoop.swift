@@ -357,7 +357,13 @@ extension ConnectionLoop {
       return isStopped
     }
     for command in introduction {
-      try exchange(command, on: socket, &parser, deadline)
+      let reply = try exchange(command, on: socket, &parser, deadline)
+      guard command.name != "HELLO" || Self.isVersion3(reply) else {
+        throw .unreachable(
+          address: settings.address,
+          reason: "the server does not answer HELLO as one that speaks RESP3"
+        )
+      }
     }
     return socket
   }
@@ -376,13 +382,22 @@ extension ConnectionLoop {
     return commands + settings.setup
   }
 
+  /// Returns whether a reply to `HELLO` says that the server speaks RESP3 from now on.
+  ///
+  /// Otherwise, its announcements would count as replies to commands.
+  private static func isVersion3(_ reply: RESPValue) -> Bool {
+    guard case .map(let content) = reply else { return false }
+    let name = content.firstIndex { $0.text == "proto" }
+    return name.map { $0 + 1 < content.count && content[$0 + 1].integer == 3 } ?? false
+  }
+
   /// Sends one command and waits for its reply, before any other command is sent.
   private func exchange(
     _ command: RedisCommand,
     on socket: RedisSocket,
     _ parser: inout RESPParser,
     _ deadline: Nanoseconds
-  ) throws(RedisConnectionError) {
+  ) throws(RedisConnectionError) -> RESPValue {
     func failure(_ reason: String) -> RedisConnectionError {
       .unreachable(address: settings.address, reason: reason)
     }
@@ -405,7 +420,7 @@ extension ConnectionLoop {
             case .push: continue
             case .error(let error):
               throw RedisConnectionError.refused(address: settings.address, error)
-            default: return
+            default: return reply
             }
           }
         } catch let error as RESPError {
@@ -495,16 +510,21 @@ extension ConnectionLoop {
   /// Passes the values that have arrived to their callers, in order.
   private func receive(from parser: inout RESPParser) throws(RESPError) {
     var replies: [RESPValue] = []
-    defer { hand(out: replies) }
-    while let value = try parser.next() {
-      guard case .push(let elements) = value, !isReply(elements) else {
-        replies.append(value)
-        continue
+    do throws(RESPError) {
+      while let value = try parser.next() {
+        guard case .push(let elements) = value, !isReply(elements) else {
+          replies.append(value)
+          continue
+        }
+        try hand(out: replies)
+        replies = []
+        onEvent(.push(elements))
       }
-      hand(out: replies)
-      replies = []
-      onEvent(.push(elements))
+    } catch {
+      try hand(out: replies)
+      throw error
     }
+    try hand(out: replies)
   }
 
   /// Returns whether a push answers a command: each command for a channel has one.
@@ -513,12 +533,14 @@ extension ConnectionLoop {
     return kind.elementsEqual("subscribe".utf8) || kind.elementsEqual("unsubscribe".utf8)
   }
 
-  private func hand(out replies: [RESPValue]) {
+  /// Gives replies to the callers of their commands.
+  ///
+  /// - Throws: An error if one answers no command: later replies would be given to the wrong callers.
+  private func hand(out replies: [RESPValue]) throws(RESPError) {
     guard !replies.isEmpty else { return }
-    let waits = state.withLock { state in
-      replies.map { _ in state.pipeline.takeReply() ?? nil }
-    }
-    end(waits, with: replies.map { Self.result(of: $0) })
+    let waits = state.withLock { state in replies.map { _ in state.pipeline.takeReply() } }
+    end(waits.map { $0 ?? nil }, with: replies.map { Self.result(of: $0) })
+    guard waits.allSatisfy({ $0 != nil }) else { throw .unrequested }
   }
 
   /// The result of a command: an error reply is a failure.

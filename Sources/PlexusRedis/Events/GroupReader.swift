@@ -53,6 +53,8 @@ actor GroupReader {
   private var generation: Int?
   /// Whether a loss was reported that the next publisher reports as well.
   private var hasReportedLoss = false
+  /// Whether the group was lost, and has had no message since.
+  private var isWithoutMessage = false
   private var ahead = ReadAhead(limit: 256)
   /// The times of the last reading and renewal.
   private var readTime: Nanoseconds = 0
@@ -72,9 +74,9 @@ actor GroupReader {
   ) {
     self.events = events
     self.names = names
-    self.group = group
+    self.group = group.composed
     self.retryAfter = retryAfter
-    self.pace = pace ?? min(retryAfter / 4, .seconds(1))
+    self.pace = pace ?? min(max(retryAfter / 4, .milliseconds(1)), .seconds(1))
     id = events.makeReaderID()
     consumer = events.consumer(of: id)
     newest = events.recall(.group(group), of: names.stream)
@@ -86,12 +88,11 @@ actor GroupReader {
     renewal?.cancel()
     events.removeBell(for: names.stream, id)
     events.removeBell(for: names.released(by: group), id)
-    events.removeLeaving(id)
     events.note(held: 0, by: id)
     let hand = events.unsettledHand(of: id)
     events.removeHand(id)
-    guard isConnected, !hasLeft else { return }
-    events.leave(leaveCall(inHand: hand?.position))
+    if isConnected, !hasLeft { events.leave(leaveCall(inHand: hand?.position)) }
+    events.removeLeaving(id)
   }
 
   func next() async throws -> LinkDelivery? {
@@ -127,7 +128,15 @@ actor GroupReader {
     if let range = lost.popLast() { return .gap(lost: range) }
     if !items.isEmpty { try await confirm() }
     guard var item = items.popLast() else {
-      if try await read() { return nil }
+      if try await read() {
+        if !items.isEmpty { isWithoutMessage = false }
+        return nil
+      }
+      // Each further attempt to read has a pause.
+      guard !isWithoutMessage else {
+        throw RedisError("NOGROUP The group \(group) was removed again.".utf8)
+      }
+      isWithoutMessage = true
       // The group was lost, perhaps with its stream.
       var isBehind = false
       if let newest { isBehind = try await events.look(at: newest).isBehind }
@@ -167,7 +176,7 @@ actor GroupReader {
     }
     if isBehind == true { (lost, hasReportedLoss) = ([nil], true) }
     isConnected = true
-    events.add({ [weak self] in await self?.leave() }, id)
+    events.add({ [weak self] in await self?.leave() != nil }, id)
     if renewal == nil {
       renewal = Task.detached { [weak self, pace] in
         while (try? await Task.sleep(for: pace)) != nil {
@@ -243,9 +252,11 @@ actor GroupReader {
       if claimTime != nil { await bell.wait(atMost: pace) }
       return true
     }
-    (readTime, renewTime) = (.now, .now)
+    (readTime, renewTime) = (.now, start)
     ahead.note(messages: entries.count, bytes: entries.reduce(0) { $0 + $1.size })
     items = entries.reversed().map { Item($0, attempt: 1) }
+    // The group was set back, perhaps with a stream that has replaced the one before.
+    if let newest, first.position <= newest.position { generation = nil }
     // Replies of another server are compared with the message before them.
     if generation == events.generation {
       newest?.position = latest.position
@@ -254,6 +265,11 @@ actor GroupReader {
     if let last = LinkPosition(survey[1]), last != .start {
       try await noteRemoved(after: last, before: first.position, oldest: LinkPosition(survey[2]))
     }
+    // Of messages that are read together, all that are missing were removed.
+    let holes = zip(entries, entries.dropFirst()).compactMap {
+      $0.position.positions(before: $1.position)
+    }
+    lost = holes.reversed() + lost
     return true
   }
 
@@ -279,7 +295,7 @@ actor GroupReader {
     guard let streams = reply.elements, streams.count == 2, let entries = streams[1].elements else {
       throw TierError.unexpectedReply
     }
-    return entries.compactMap { MessageFormat.Entry($0) }
+    return try entries.map { try MessageFormat.Entry.read($0) }
   }
 
   /// Records messages that were removed before the group has read them.
@@ -312,6 +328,7 @@ actor GroupReader {
 
   /// Takes over messages that were not answered in time.
   private func claim() async throws {
+    let start = Nanoseconds.now
     let reply = try await events.run(
       TopicScripts.claim,
       [names.stream],
@@ -339,11 +356,12 @@ actor GroupReader {
         lost.append(entry.position...entry.position)
       }
     }
-    if !items.isEmpty { (readTime, renewTime) = (.now, .now) }
+    if !items.isEmpty { (readTime, renewTime) = (.now, start) }
   }
 
   private nonisolated var milliseconds: RedisCommand.Argument {
-    .number(max(1, Nanoseconds(retryAfter) / 1_000_000))
+    // The server ignores an idle time from before 1970, and takes it for none.
+    .number(min(max(1, Nanoseconds(retryAfter) / 1_000_000), 1 << 40))
   }
 
   // MARK: - Renewal
@@ -380,11 +398,13 @@ actor GroupReader {
 
   private func renewAll() async throws {
     let start = Nanoseconds.now
+    // Otherwise, another node can have handled the messages that are no longer pending.
+    let isInTime = start - renewTime < Nanoseconds(retryAfter) / 2
     let positions = items.map(\.position) + (current.map { [$0] } ?? [])
     let reply = try await events.run(
       TopicScripts.renew,
       [names.stream],
-      [.text(group), .text(consumer)] + positions.map { .text("\($0)") }
+      [.text(group), .text(consumer), isInTime ? 1 : 0] + positions.map { .text("\($0)") }
     )
     let kept = Set((reply.elements ?? []).compactMap { LinkPosition($0) })
     let asked = Set(positions)

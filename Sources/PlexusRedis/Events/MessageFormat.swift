@@ -47,6 +47,14 @@ enum MessageFormat {
       self.init(id: parts[0], fields: parts[1])
     }
 
+    /// Reads an entry of a reply.
+    ///
+    /// - Throws: An error if it is none: without it, the message would be left out silently.
+    static func read(_ value: RESPValue) throws -> Entry {
+      guard let entry = Entry(value) else { throw TierError.unexpectedReply }
+      return entry
+    }
+
     /// Reads an entry.
     ///
     /// - Parameters:
@@ -127,9 +135,22 @@ enum MessageFormat {
 
   private static func unescaped(_ bytes: ArraySlice<UInt8>) -> String {
     guard bytes.contains(UInt8(ascii: "%")) else { return text(bytes) }
-    return text(bytes).split(separator: "%25", omittingEmptySubsequences: false)
-      .map { $0.split(separator: "%0A", omittingEmptySubsequences: false).joined(separator: "\n") }
-      .joined(separator: "%")
+    // An escape can be followed by a scalar that forms a character with its last digit.
+    var result: [UInt8] = []
+    result.reserveCapacity(bytes.count)
+    var rest = bytes
+    while let byte = rest.popFirst() {
+      if byte == UInt8(ascii: "%"), rest.starts(with: "25".utf8) {
+        result.append(UInt8(ascii: "%"))
+        rest.removeFirst(2)
+      } else if byte == UInt8(ascii: "%"), rest.starts(with: "0A".utf8) {
+        result.append(UInt8(ascii: "\n"))
+        rest.removeFirst(2)
+      } else {
+        result.append(byte)
+      }
+    }
+    return text(result)
   }
 }
 

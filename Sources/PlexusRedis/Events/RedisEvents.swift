@@ -45,7 +45,9 @@ final class RedisEvents: EventLink {
     var bells: [String: [UInt64: Bell]] = [:]
     var channels: [String: [UInt64: ChannelBuffer]] = [:]
     /// The ends of groups' readers when the link is closed.
-    var leaving: [UInt64: @Sendable () async -> Void] = [:]
+    var leaving: [UInt64: @Sendable () async -> Bool] = [:]
+    /// The calls that close the link, while they wait for a reader that is being released.
+    var closing: [UInt64: [CheckedContinuation<Void, Never>]] = [:]
     /// The number of messages that each reader of a group has received and not finished.
     var held: [UInt64: Int] = [:]
     /// The messages in progress, by reader.
@@ -83,6 +85,8 @@ final class RedisEvents: EventLink {
   let acknowledgements = Locked(AcknowledgementState())
   /// The acknowledgements that are waited for, or sent again.
   let acknowledging = Locked<[UInt64: Task<Void, any Error>]>([:])
+  /// The calls by which readers that have ended give their messages back.
+  private let departures = Locked<[UInt64: Task<Void, Never>]>([:])
 
   /// - Parameters:
   ///   - settings: The settings of the engine's connections.
@@ -132,7 +136,7 @@ final class RedisEvents: EventLink {
   /// Asks for an answer, so that a connection that was lost without a notice is replaced.
   ///
   /// A reader sends nothing while it waits for an announcement.
-  private func beat() async {
+  func beat() async {
     guard state.withLock({ $0.isConnected && !$0.bells.isEmpty }) else { return }
     _ = try? await send(RedisCommand("PING"))
   }
@@ -246,12 +250,13 @@ final class RedisEvents: EventLink {
     let (leaving, bells, heart) = making.withLock { _ in
       state.withLock { state in
         state.isClosed = true
-        return (state.leaving.values, state.allBells, state.heart)
+        return (state.leaving, state.allBells, state.heart)
       }
     }
     heart?.cancel()
     for bell in bells { bell.ring() }
-    for leave in leaving { await leave() }
+    for (id, leave) in leaving where await !leave() { await release(of: id) }
+    for departure in departures.withLock({ Array($0.values) }) { await departure.value }
     let connection = state.withLock { $0.connection.take() }
     await connection?.close()
     health.value = .closed
@@ -281,7 +286,7 @@ final class RedisEvents: EventLink {
     let hand = hand(at: position, of: stream, group)
     defer { ring(letters.stream) }
     let arguments: [RedisCommand.Argument] = [
-      .text(group), .text("\(position)"), .data(hand?.value.identity ?? []), .text(reason),
+      .text(group.composed), .text("\(position)"), .data(hand?.value.identity ?? []), .text(reason),
       .number(Int64(limit)), .text(letters.channel),
       .text(hand.map { consumer(of: $0.key) } ?? ""),
     ]
@@ -339,7 +344,15 @@ final class RedisEvents: EventLink {
   /// over when their time is over.
   @discardableResult
   func leave(_ call: RedisScript.Call) -> Task<Void, Never> {
-    Task.detached { [self] in try? await give(back: call) }
+    let id = makeReaderID()
+    return departures.withLock { tasks in
+      let task = Task.detached { [self] in
+        try? await give(back: call)
+        departures.withLock { $0[id] = nil }
+      }
+      tasks[id] = task
+      return task
+    }
   }
 
   /// Gives back the messages of earlier readers of a group for which it has failed.
@@ -412,7 +425,7 @@ final class RedisEvents: EventLink {
       )
     )
     guard let elements = reply.elements else { throw TierError.unexpectedReply }
-    return elements.compactMap { MessageFormat.Entry($0) }
+    return try elements.map { try MessageFormat.Entry.read($0) }
   }
 
   /// Looks at the end of a stream, and at a message.
@@ -501,14 +514,30 @@ final class RedisEvents: EventLink {
     return (place.isLost(latest: latest, id: id), id)
   }
 
-  /// Calls a closure when the link is closed.
-  func add(_ leave: @escaping @Sendable () async -> Void, _ id: UInt64) {
+  /// Calls a closure when the link is closed, which returns whether the reader still exists.
+  func add(_ leave: @escaping @Sendable () async -> Bool, _ id: UInt64) {
     state.withLock { $0.leaving[id] = leave }
   }
 
+  /// Removes the closure of a reader that has given its messages back, or has begun to.
   func removeLeaving(_ id: UInt64) {
-    let removed = state.withLock { $0.leaving.removeValue(forKey: id) }
+    let (removed, closing) = state.withLock { state in
+      (state.leaving.removeValue(forKey: id), state.closing.removeValue(forKey: id))
+    }
     withExtendedLifetime(removed) {}
+    for call in closing ?? [] { call.resume() }
+  }
+
+  /// Waits for a reader that another thread is releasing.
+  private func release(of id: UInt64) async {
+    await withCheckedContinuation { continuation in
+      let isReleased = state.withLock { state in
+        guard state.leaving[id] != nil else { return true }
+        state.closing[id, default: []].append(continuation)
+        return false
+      }
+      if isReleased { continuation.resume() }
+    }
   }
 
   /// Adds a buffer for the messages of a channel.

@@ -176,11 +176,11 @@ actor StreamReader {
         isTooLarge: next[2].integer == 1
       )
     else { throw TierError.unexpectedReply }
-    let isAfterGap = id == nil && !place.position.isFollowed(by: entry.position)
-    deliver(
-      [entry],
-      after: isAfterGap ? .gap(lost: place.position.positions(before: entry.position)) : nil
-    )
+    // Between positions of different epochs, only messages that were removed tell that there were any.
+    let isAfterGap =
+      id == nil && !place.position.isFollowed(by: entry.position)
+      && place.position.positions(before: entry.position) == nil
+    deliver([entry], after: isAfterGap ? .gap(lost: nil) : nil)
     if next[2].integer == 1 { isSmall = false }
   }
 
@@ -193,6 +193,9 @@ actor StreamReader {
     deliveries.reserveCapacity(entries.count + 1)
     if let gap { deliveries.append(gap) }
     for entry in entries {
+      if let lost = place?.position.positions(before: entry.position) {
+        deliveries.append(.gap(lost: lost))
+      }
       if entry.isAfterLoss {
         if !hasReportedLoss, deliveries.last != .gap(lost: nil) {
           deliveries.append(.gap(lost: nil))

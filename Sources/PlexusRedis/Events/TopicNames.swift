@@ -6,6 +6,9 @@
 /// | `{topic}:sent:node` | hash | the first positions of the latest batches of a node, by their number modulo 16,384 |
 /// | `{topic}:released:group` | string | changes when a reader of the group gives messages back |
 /// | `{topic}:channel` | channel | messages for ephemeral readers, as they are published |
+///
+/// Topics and groups are composed (NFC): texts that are equal in Swift are one topic or group of the engine, however their
+/// characters are encoded.
 struct TopicNames: Hashable, Sendable {
   /// The number of batches of a node whose positions the engine remembers.
   static let remembered: UInt64 = 16_384
@@ -17,7 +20,7 @@ struct TopicNames: Hashable, Sendable {
   /// - Parameter topic: Any text. Braces are escaped, because they would change the hash tag.
   init(_ topic: String) {
     var text = ""
-    for scalar in topic.unicodeScalars {
+    for scalar in topic.composed.unicodeScalars {
       switch scalar {
       case "%": text += "%25"
       case "{": text += "%7B"
@@ -31,7 +34,7 @@ struct TopicNames: Hashable, Sendable {
   var stream: String { prefix + "stream" }
   var channel: String { prefix + "channel" }
 
-  func released(by group: String) -> String { prefix + "released:" + group }
+  func released(by group: String) -> String { prefix + "released:" + group.composed }
 
   func sent(by node: String) -> String { prefix + "sent:" + node }
 }

@@ -21,6 +21,11 @@ enum TopicScripts {
       -- The id of the last entry that a stream has had.
       local function last(key) return asTable(redis.call('XINFO', 'STREAM', key))['last-generated-id'] end
       local function epoch(id) return string.match(id, '^%d+') end
+      -- A higher epoch. Another program can choose one for which the numbers of scripts are not exact.
+      local function after(epoch)
+        local number = tonumber(epoch) or 0
+        return number + (number < 2 ^ 53 and 1 or 4096)
+      end
       -- Appends an entry with the next number. A stream that was lost, or that is older than the node knows, gets
       -- a new epoch that is higher than all before, whose first entry reports the loss.
       local function append(key, length, known, isBehind, fields)
@@ -31,8 +36,7 @@ enum TopicScripts {
             fields[#fields + 1] = 'l'
             fields[#fields + 1] = '1'
           end
-          return string.format('%.0f',
-            math.max(milliseconds(), (tonumber(known) or 0) + 1, tonumber(latest) + 1))
+          return string.format('%.0f', math.max(milliseconds(), after(known), after(latest)))
         end
         local id
         if length == 0 or isBehind then
@@ -300,16 +304,20 @@ enum TopicScripts {
 
   /// KEYS: stream.
   ///
-  /// ARGV: group, consumer, then the id of each message.
+  /// ARGV: group, consumer, 1 if no other node can have taken messages over, then the id of each message.
   ///
-  /// Returns the ids of the messages that the consumer still has. One that was removed from the stream stays with the
+  /// Returns the ids of the messages that the consumer still has, and the ids that no consumer has
+  /// although no other node can have handled them. One that was removed from the stream stays with the
   /// consumer until its time is over, and is then reported, too: claiming it would remove it from the group.
   static let renew = RedisScript(
     entries + """
       local kept = {}
-      for index = 3, #ARGV do
+      for index = 4, #ARGV do
         local id = ARGV[index]
-        if redis.call('XPENDING', KEYS[1], ARGV[1], id, id, 1, ARGV[2])[1] then
+        local message = redis.call('XPENDING', KEYS[1], ARGV[1], id, id, 1)[1]
+        if not message then
+          if ARGV[3] == '1' then kept[#kept + 1] = id end
+        elseif message[2] == ARGV[2] then
           if entry(KEYS[1], id) then
             redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, id, 'JUSTID')
           end

@@ -9,6 +9,7 @@ enum RESPError: Error, Hashable, CustomStringConvertible {
   case lineTooLong
   case nestedTooDeeply
   case tooLarge
+  case unrequested
 
   var description: String {
     switch self {
@@ -20,6 +21,8 @@ enum RESPError: Error, Hashable, CustomStringConvertible {
     case .lineTooLong: "A line of a reply is longer than \(RESPParser.longestLine) bytes."
     case .nestedTooDeeply: "A reply is nested more than \(RESPParser.greatestDepth) levels deep."
     case .tooLarge: "A reply needs more memory than the connection allows."
+    case .unrequested:
+      "A reply answers no command, so that earlier ones can be those to other commands."
     }
   }
 }

@@ -157,6 +157,36 @@ struct `The readers of events` {
     for link in [sender, link] { await link.close() }
   }
 
+  /// Changes of other programs after which the events that a reader has read ahead belong to no reader.
+  private static let removals = [
+    "redis.call('XGROUP', 'DELCONSUMER', key, 'group', pending[1][2])",
+    "for index = 2, #pending do redis.call('XACK', key, 'group', pending[index][1]) end",
+  ]
+
+  @Test(arguments: removals)
+  func `D14: events that were read and are no longer pending are delivered`(
+    removal: String
+  ) async throws {
+    let (sender, link) = (link(), link())
+    let reader = reader(link, pace: .milliseconds(5))
+    try await publish(0..<8, by: sender)
+    try await handle(3, of: reader, link)
+    // Read together with three others.
+    let current = try #require(try await nextMessage(of: reader))
+    #expect(current.message.id == "3")
+    let script = """
+      EVAL "local key = '{topic}:stream' \
+      local pending = redis.call('XPENDING', key, 'group', '-', '+', 10) \
+      \(removal) return #pending" 0
+      """
+    #expect(try RedisShell.run(script, on: server) == ":4\r\n")
+    let monitor = try await RedisMonitor(server)
+    await monitor.commands(4, with: "\"XPENDING\"", "\"\(current.position)\"")
+    try await link.acknowledge(current.position, of: "topic", group: "group")
+    #expect(try await handle(4, of: reader, link) == ["4", "5", "6", "7"])
+    for link in [sender, link] { await link.close() }
+  }
+
   @Test
   func `D14: events that were removed are a gap, also if the connection is replaced meanwhile`()
     async throws

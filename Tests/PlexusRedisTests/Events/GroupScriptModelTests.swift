@@ -91,6 +91,22 @@ struct `The scripts of groups` {
     #expect(try await claim(by: "b", over: connection) == ["1-0 2", "1-1 1", "1-2 1"])
   }
 
+  @Test(arguments: [true, false])
+  func `an event that is no longer pending stays with its node while no other can have handled it`(
+    isInTime: Bool
+  ) async throws {
+    let connection = try await connect(reading: 4)
+    try await send("XACK KEY group 1-1", over: connection)
+    // Another node has this one.
+    try await send("XCLAIM KEY group b 0 1-2 JUSTID", over: connection)
+    let reply = try await TopicScripts.renew.run(
+      on: connection,
+      keys: [names.stream],
+      [.text("group"), .text("a"), isInTime ? 1 : 0, .text("1-0"), .text("1-1"), .text("1-2")]
+    )
+    #expect(reply.elements?.map(\.text) == (isInTime ? ["1-0", "1-1"] : ["1-0"]))
+  }
+
   @Test func `an event that was removed after it was read stays with its node`() async throws {
     let connection = try await connect(reading: 3)
     try await send("XDEL KEY 1-1", over: connection)
@@ -98,7 +114,7 @@ struct `The scripts of groups` {
       let reply = try await TopicScripts.renew.run(
         on: connection,
         keys: [names.stream],
-        [.text("group"), .text("a"), .text("1-0"), .text("1-1"), .text("1-2")]
+        [.text("group"), .text("a"), 0, .text("1-0"), .text("1-1"), .text("1-2")]
       )
       #expect(reply.elements?.map(\.text) == ["1-0", "1-1", "1-2"])
     }

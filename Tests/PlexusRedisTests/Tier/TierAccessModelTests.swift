@@ -1,4 +1,3 @@
-import Foundation
 import Plexus
 import PlexusSupport
 import PlexusTesting
@@ -13,17 +12,6 @@ import Testing
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `The user of an engine` {
-  /// The rules of a user in the article for operators: what follows `ACL SETUSER` and its name.
-  private static func rules(of user: String) throws -> [String] {
-    let article = URL(filePath: #filePath).deletingLastPathComponent()
-      .appending(path: "../../../Sources/PlexusRedis/PlexusRedis.docc/operating-a-server.md")
-    let text = try String(contentsOf: article.standardized, encoding: .utf8)
-    let blocks = text.split(separator: "```").map { $0.replacing("\\\n", with: " ") }
-    let prefix = "text\nACL SETUSER \(user) "
-    let block = try #require(blocks.first { $0.hasPrefix(prefix) }, "The article names no user")
-    return block.dropFirst(prefix.count).split(whereSeparator: \.isWhitespace).map(String.init)
-  }
-
   /// Uses every operation of a space.
   ///
   /// - Returns: The operations that have failed.
@@ -110,7 +98,7 @@ struct `The user of an engine` {
   @Test func `needs exactly the commands and keys of the article for caches`() async throws {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
-    let rules = try Self.rules(of: "cache")
+    let rules = try AccessRules.rules(of: "cache")
     try prepare(server, rules)
     let (connection, tier) = try await connect(to: server)
     #expect(await failures(of: tier) == [])
@@ -129,7 +117,7 @@ struct `The user of an engine` {
   func `needs the commands for scripts that a server does not have`(missing: String) async throws {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
-    let rules = try Self.rules(of: "cache").filter { $0 != missing }
+    let rules = try AccessRules.rules(of: "cache").filter { $0 != missing }
     try prepare(server, rules)
     let (connection, tier) = try await connect(to: server)
     let script = RedisScript("return redis.call('GET', KEYS[1])")
@@ -144,7 +132,7 @@ struct `The user of an engine` {
   @Test func `can use another space or database only with the rules for it`() async throws {
     let server = try RedisServer()
     await RedisShell.waitUntilReady(server)
-    try prepare(server, try Self.rules(of: "cache"))
+    try prepare(server, try AccessRules.rules(of: "cache"))
     var options = RedisOptions()
     (options.user, options.password) = ("cache", "secret")
     options.database = 1

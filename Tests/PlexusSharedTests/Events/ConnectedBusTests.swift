@@ -428,6 +428,54 @@ struct `Messengers that are connected` {
     token.cancel()
   }
 
+  /// A link that publishes each message only when a gate lets it through.
+  private final class SlowLink: EventLink {
+    let gate = Gate()
+    let published = Log<String>()
+    let codec: any LinkCodec = EventMemory().node().codec
+
+    func publish(_ message: LinkMessage, to topic: String) async throws -> LinkPosition {
+      try await gate.wait()
+      published.append(try codec.decode(String.self, from: message.body))
+      return .start
+    }
+
+    func deliveries(
+      of topic: String,
+      _ mode: LinkMode
+    ) -> AsyncThrowingStream<LinkDelivery, any Error> {
+      AsyncThrowingStream { nil }
+    }
+
+    func acknowledge(_ position: LinkPosition, of topic: String, group: String) async throws {}
+
+    func reject(
+      _ position: LinkPosition,
+      of topic: String,
+      group: String,
+      because reason: String
+    ) async throws {}
+  }
+
+  @Test func `keep 1,024 messages for a slow link, and report how many they drop`() async throws {
+    let (bus, link, messenger) = (EventBus(), SlowLink(), Messenger<String>())
+    let reports = Log<String>()
+    let observation = bus.observe(LinkReport.self) { reports.append("\($0.content)") }
+    let token = messenger.connect(as: "chat", over: link, .publishOnly, reportingTo: bus)
+    messenger.send("first")
+    await link.gate.arrivals(1)
+    // The first message is being published, and does not wait.
+    for number in 0..<1_030 { messenger.send("\(number)") }
+    link.gate.open()
+    await link.published.first(1_025)
+    messenger.send("last")
+    await link.published.contains("last")
+    let kept = (0..<1_024).map { "\($0)" }
+    #expect(link.published.entries == ["first"] + kept + ["last"])
+    #expect(reports.entries == ["dropped(count: 6)"])
+    withExtendedLifetime((token, observation)) {}
+  }
+
   @Test func `are not kept alive, and end the connection`() async throws {
     let engine = EventMemory()
     let bus = EventBus()

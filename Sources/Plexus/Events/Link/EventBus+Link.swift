@@ -36,6 +36,7 @@ extension EventBus {
   ///
   /// Cancelling or releasing the token ends the connection: nothing is posted afterwards, and unacknowledged events are
   /// delivered to other nodes. The same applies when the bus is released. The connection does not keep the bus alive.
+  /// An event whose handler runs at that time is not acknowledged, even if the handler itself cancels the token.
   ///
   /// - Parameters:
   ///   - type: The exact type of the events.
