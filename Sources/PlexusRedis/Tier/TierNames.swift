@@ -1,4 +1,4 @@
-internal import Foundation
+internal import Plexus
 
 /// The keys of a space in the engine.
 ///
@@ -42,8 +42,7 @@ struct TierNames: Sendable, Hashable {
   func tag(_ name: String) -> String { self.name("t:", name) }
 
   private func name(_ kind: String, _ key: String) -> String {
-    let isComposed = key.utf8.allSatisfy { $0 < 0x80 }
-    return prefix + kind + (isComposed ? key : key.precomposedStringWithCanonicalMapping)
+    prefix + kind + key.canonicalSpelling
   }
 
   /// Returns the space that a key of the engine belongs to.
