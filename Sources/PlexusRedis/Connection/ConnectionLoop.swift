@@ -399,23 +399,20 @@ extension ConnectionLoop {
       switch socket.read(into: &buffer) {
       case .bytes(let count):
         parser.append(buffer[..<count])
-        do {
-          while let reply = try parser.next() {
-            switch reply {
-            case .push: continue
-            case .error(let error):
-              throw RedisConnectionError.refused(address: settings.address, error)
-            default: return
-            }
-          }
-        } catch let error as RESPError {
-          throw failure(error.description)
-        } catch let error as RedisConnectionError {
-          throw error
+        let replies: [RESPValue]
+        do throws(RESPError) {
+          replies = try Self.replies(from: &parser)
         } catch {
-          throw failure("\(error)")
+          throw failure(error.description)
         }
-        continue
+        guard let reply = replies.first else { continue }
+        if case .error(let error) = reply {
+          throw .refused(address: settings.address, error)
+        }
+        guard replies.count == 1, Self.isExpected(reply, to: command) else {
+          throw failure("the server answered \(command.name) with something else")
+        }
+        return
       case .wouldBlock: break
       case .ended(let reason): throw failure(reason)
       }
@@ -431,6 +428,25 @@ extension ConnectionLoop {
         for: sent < command.encoded.count ? [.readable, .writable] : .readable
       )
       readiness.wait(milliseconds: Int32(min(remaining / 1_000_000 + 1, 50)))
+    }
+  }
+
+  /// Returns the values that have arrived, without messages.
+  private static func replies(from parser: inout RESPParser) throws(RESPError) -> [RESPValue] {
+    var replies: [RESPValue] = []
+    while let value = try parser.next() {
+      if case .push = value { continue }
+      replies.append(value)
+    }
+    return replies
+  }
+
+  /// Returns whether a server has understood a command of the introduction.
+  private static func isExpected(_ reply: RESPValue, to command: RedisCommand) -> Bool {
+    guard command.name == "HELLO" else { return reply.text == "OK" }
+    guard case .map(let fields) = reply else { return false }
+    return stride(from: 0, to: fields.count - 1, by: 2).contains { index in
+      fields[index].text == "proto" && fields[index + 1].integer == 3
     }
   }
 
@@ -495,15 +511,38 @@ extension ConnectionLoop {
   /// Passes the values that have arrived to their callers, in order.
   private func receive(from parser: inout RESPParser) throws(RESPError) {
     var replies: [RESPValue] = []
-    defer { hand(out: replies) }
-    while let value = try parser.next() {
+    func handOut() throws(RESPError) {
+      let ready = replies
+      replies = []
+      try hand(out: ready)
+    }
+    while let value = try next(of: &parser, orElse: handOut) {
       guard case .push(let elements) = value, !isReply(elements) else {
         replies.append(value)
         continue
       }
-      hand(out: replies)
-      replies = []
+      try handOut()
       onEvent(.push(elements))
+    }
+    try handOut()
+  }
+
+  /// Takes out the next value.
+  ///
+  /// - Parameters:
+  ///   - parser: The parser.
+  ///   - handOut: Called if the bytes cannot be parsed: the replies before them are valid.
+  /// - Returns: The value; `nil` if more bytes are needed.
+  /// - Throws: The error of the parser.
+  private func next(
+    of parser: inout RESPParser,
+    orElse handOut: () throws(RESPError) -> Void
+  ) throws(RESPError) -> RESPValue? {
+    do throws(RESPError) {
+      return try parser.next()
+    } catch {
+      try handOut()
+      throw error
     }
   }
 
@@ -513,11 +552,16 @@ extension ConnectionLoop {
     return kind.elementsEqual("subscribe".utf8) || kind.elementsEqual("unsubscribe".utf8)
   }
 
-  private func hand(out replies: [RESPValue]) {
+  /// Passes replies to the callers of their commands.
+  ///
+  /// If there are more replies than commands, none is passed on: each of them can belong to another command.
+  private func hand(out replies: [RESPValue]) throws(RESPError) {
     guard !replies.isEmpty else { return }
-    let waits = state.withLock { state in
-      replies.map { _ in state.pipeline.takeReply() ?? nil }
+    let waits = state.withLock { state -> [Wait?]? in
+      guard replies.count <= state.pipeline.count else { return nil }
+      return replies.map { _ in state.pipeline.takeReply() ?? nil }
     }
+    guard let waits else { throw .unrequestedReply }
     end(waits, with: replies.map { Self.result(of: $0) })
   }
 

@@ -81,7 +81,7 @@ import Testing
   }
 
   @Test func `is used by the attempt after the one that has begun it`() async throws {
-    let server = try ScriptedServer(sending: Array("%0\r\n".utf8), hangsUp: false)
+    let server = try ScriptedServer(sending: Array("%1\r\n+proto\r\n:3\r\n".utf8), hangsUp: false)
     let resolver = Resolver(port: server.port)
     let connection = try connect(resolver.settings { $0.connectTimeout = .milliseconds(500) })
     await failures.first(1)

@@ -365,6 +365,47 @@ struct `A connection to Redis` {
     await connection.close()
   }
 
+  @Test func `a reply that answers no command ends the connection`() async throws {
+    let server = try AnsweringServer(digest: ScriptDigest.text) { command in
+      guard command.words[0] == "ECHO" else { return command.usual }
+      return "+\(command.words[1])\r\n" + (command.connection == 1 ? "+too much\r\n" : "")
+    }
+    let connection = try connect(to: server.address)
+    await connections(1)
+    // Any of the two replies can belong to another command.
+    await #expect(throws: RedisConnectionError.self) {
+      try await connection.send(RedisCommand("ECHO", ["a"]))
+    }
+    await disconnection { "\($0)".contains("answers no command") }
+    await connections(2)
+    #expect(try await connection.send(RedisCommand("ECHO", ["b"])).text == "b")
+  }
+
+  @Test(arguments: [
+    ("HELLO", "+OK"), ("HELLO", "_"), ("HELLO", "*0"), ("HELLO", ":3"), ("HELLO", "%0"),
+    ("HELLO", "%1\r\n$5\r\nproto\r\n:2"), ("HELLO", "%1\r\n$5\r\nproto\r\n:3\r\n+OK"),
+    ("SELECT", "_"), ("SELECT", ":1"), ("SELECT", "+OK\r\n+OK"), ("CLIENT", "+QUEUED"),
+    ("CLIENT", "*0"), ("CLIENT", "+OK\r\n:1"),
+  ])
+  func `is made only if its introduction is answered as it should be`(
+    command: String,
+    reply: String
+  ) async throws {
+    let server = try AnsweringServer(digest: ScriptDigest.text) {
+      $0.words[0] == command ? reply + "\r\n" : $0.usual
+    }
+    let connection = try connect(to: server.address) {
+      $0.database = 1
+      $0.setup = [RedisCommand("CLIENT", ["TRACKING", "ON", "NOLOOP"])]
+    }
+    await changes.first(1)
+    #expect(!changes.entries.contains(.connected))
+    await #expect(throws: RedisConnectionError.self) {
+      try await connection.send(RedisCommand("GET", ["k"]))
+    }
+    await connection.close()
+  }
+
   @Test func `speaks TCP`() async throws {
     let taken = try LoopbackOrigin()
     taken.stop()
