@@ -184,14 +184,21 @@ extension ConnectionLoop {
     _ commands: [RedisCommand],
     of batch: Locked<Batch>
   ) -> (numbers: [Int], isWritten: Bool) {
-    let deadline = Nanoseconds.now + commandTimeout
+    let now = Nanoseconds.now
+    let deadline = now + commandTimeout
     var numbers: [Int] = []
     numbers.reserveCapacity(commands.count)
     var refused: [(Wait, RedisConnectionError)] = []
     var own: PipelineState<Wait>.Turn?
     let (socket, wasIdle) = state.withLock { state in
+      let isOverdue = state.pipeline.isOverdue(at: now)
       for (index, command) in commands.enumerated() {
         let wait = Wait(batch: batch, index: index)
+        guard !isOverdue else {
+          let reason = "it does not answer"
+          refused.append((wait, .unreachable(address: settings.address, reason: reason)))
+          continue
+        }
         let admission = state.pipeline.add(command.encoded, deadline: deadline) {
           numbers.append($0)
           return wait
@@ -288,15 +295,17 @@ extension ConnectionLoop {
       do throws(RedisConnectionError) {
         var parser = RESPParser(maximumSize: settings.maximumReplyBytes)
         let socket = try connect(&parser)
-        backoff.reset()
         let turn = state.withLock { state in
           state.socket = socket
           return state.pipeline.connect()
         }
         onEvent(.connected)
         if let turn { write(turn, to: socket) }
-        let error = RedisConnectionError.lost(reason: serve(socket, &parser))
-        disconnect(error, refuses: false)
+        let end = serve(socket, &parser)
+        // A server that answers nothing but the introduction is not asked again and again.
+        if end.hasAnswered { backoff.reset() }
+        let error = RedisConnectionError.lost(reason: end.reason)
+        disconnect(error, refuses: end.isHang)
         onEvent(.disconnected(error))
       } catch {
         disconnect(error, refuses: true)
@@ -450,10 +459,18 @@ extension ConnectionLoop {
     }
   }
 
+  /// The end of a connection.
+  private struct End {
+    let reason: String
+    /// Whether the server has answered a command.
+    var hasAnswered = false
+    /// Whether the server did not answer in time.
+    var isHang = false
+  }
+
   /// Reads replies and pushes until the connection breaks.
-  ///
-  /// - Returns: The reason.
-  private func serve(_ socket: RedisSocket, _ parser: inout RESPParser) -> String {
+  private func serve(_ socket: RedisSocket, _ parser: inout RESPParser) -> End {
+    var hasAnswered = false
     var buffer = [UInt8](repeating: 0, count: 64 << 10)
     var readiness = Readiness()
     var lastActivity = Nanoseconds.now
@@ -465,10 +482,13 @@ extension ConnectionLoop {
         state.isIdle = oldest == nil && now - lastActivity > commandTimeout
         return (state.pipeline.isPostponed, oldest, state.pipeline.nextDeadline, state.isStopped)
       }
-      if isStopped { return "it was closed" }
+      if isStopped { return End(reason: "it was closed", hasAnswered: hasAnswered) }
       // The server hangs if it has answered neither a command whose caller has left nor anything after it.
       let end = oldest.map { max($0, lastActivity) + commandTimeout }
-      if let end, now >= end { return "the server has not answered for twice the command timeout" }
+      if let end, now >= end {
+        let reason = "the server has not answered for twice the command timeout"
+        return End(reason: reason, hasAnswered: hasAnswered, isHang: true)
+      }
       readiness.removeAll()
       readiness.watch(socket.descriptor, for: isPostponed ? [.readable, .writable] : .readable)
       readiness.watch(wake.readEnd, for: .readable)
@@ -484,14 +504,15 @@ extension ConnectionLoop {
         lastActivity = .now
         parser.append(buffer[..<count])
         do throws(RESPError) {
-          try receive(from: &parser)
+          hasAnswered = try receive(from: &parser) || hasAnswered
         } catch {
-          return error.description
+          // Such a server is asked less and less often, although it has answered.
+          return End(reason: error.description)
         }
       case .wouldBlock:
         break
       case .ended(let reason):
-        return reason
+        return End(reason: reason, hasAnswered: hasAnswered)
       }
     }
   }
@@ -509,11 +530,15 @@ extension ConnectionLoop {
   }
 
   /// Passes the values that have arrived to their callers, in order.
-  private func receive(from parser: inout RESPParser) throws(RESPError) {
+  ///
+  /// - Returns: Whether a reply was among them.
+  private func receive(from parser: inout RESPParser) throws(RESPError) -> Bool {
     var replies: [RESPValue] = []
+    var hasReplies = false
     func handOut() throws(RESPError) {
       let ready = replies
       replies = []
+      hasReplies = hasReplies || !ready.isEmpty
       try hand(out: ready)
     }
     while let value = try next(of: &parser, orElse: handOut) {
@@ -525,6 +550,7 @@ extension ConnectionLoop {
       onEvent(.push(elements))
     }
     try handOut()
+    return hasReplies
   }
 
   /// Takes out the next value.

@@ -318,6 +318,32 @@ struct `Caches over a Redis server` {
     #expect(try await lost.value == "1")
   }
 
+  @Test func `D13 and D18: many keys are requested while the server stands still`() async throws {
+    let server = try RedisServer()
+    var options = RedisOptions()
+    options.outboxBytes = 1 << 20
+    let engine = try RedisEngine(server.address, options: options)
+    for await health in engine.health() where health == .connected { break }
+    let map = MultiplexerMap<Int, Int>(
+      cacher: engine.cacher(Int.self, space: "values", schema: "1")
+    ) { $0 }
+    _ = try await map.request(-1)
+    server.suspend()
+    let count = 20_000
+    try await withThrowingTaskGroup { group in
+      for key in 0..<count { group.addTask { try await map.request(key) } }
+      var sum = 0
+      for try await value in group {
+        sum += value
+        #expect(engine.status.caches.outboxBytes <= 2 << 20)
+      }
+      #expect(sum == count * (count - 1) / 2)
+    }
+    #expect(engine.status.caches.unansweredCommands < count)
+    server.resume()
+    await engine.close()
+  }
+
   @Test func `a lease is renewed as long as the fetch takes`() async throws {
     let server = try RedisServer()
     let a = try await Node(server, fetchLease: .seconds(2)) { _ in "1" }
