@@ -1551,6 +1551,8 @@ public enum SharedChange : Hashable, Sendable {
     case tagged(Set<Plexus.CacheTag>)
 
     case everything
+
+    case interrupted
 }
 
 public struct SharedFailure : Hashable, Plexus.ConnectivityFailure, Plexus.OriginFailure, CustomStringConvertible {

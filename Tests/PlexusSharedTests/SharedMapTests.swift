@@ -485,6 +485,25 @@ struct `Maps with a shared tier` {
     #expect(a.map.statistics.cacherErrors > 0)
   }
 
+  @Test func `D13: a request that waits for another node fetches when the engine is gone`()
+    async throws
+  {
+    a.gate.close()
+    let first = Task { try await a.map.request("k") }
+    await a.gate.arrivals(1)
+    origin.set("2")
+    async let second = b.map.request("k")
+    async let third = b.map.request(["k", "other"])
+    // The lease of the first node is waited for.
+    await clock.sleepers(1)
+    b.cacher.cutOff()
+    // The clock has not moved.
+    #expect(try await second == "2")
+    #expect(try await third["k"]?.get() == "2")
+    a.gate.open()
+    _ = await first.result
+  }
+
   /// Makes a node fetch a newer value than the engine has, and connects it again.
   private func fetchWithoutEngine() async throws {
     _ = try await a.map.request("k")

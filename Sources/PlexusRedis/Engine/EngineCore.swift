@@ -183,6 +183,7 @@ final class EngineCore: Sendable {
       }
     case .disconnected(let error):
       health.value = .isolated(reason: error.description)
+      for space in state.withLock({ $0.all }) { space.loseConnection() }
     case .push(let elements):
       guard elements.first?.text == "invalidate", elements.count == 2 else { return }
       guard let names = elements[1].elements else {

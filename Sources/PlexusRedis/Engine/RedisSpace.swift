@@ -50,6 +50,11 @@ final class RedisSpace: Sendable {
     hurry()
   }
 
+  /// Handles that nothing is announced until the connection is restored.
+  func loseConnection() {
+    announce(.interrupted)
+  }
+
   /// Handles that the engine can have lost the registrations of nodes that do not hear it.
   func loseRegistrations() {
     state.withLock { $0.unregisteredUntil = .now + nearLease }

@@ -284,6 +284,25 @@ struct `Caches over a Redis server` {
     #expect(b.fetchCount == 0)
   }
 
+  @Test func `D13: a request that waits for another node fetches when the server is gone`()
+    async throws
+  {
+    let server = try RedisServer()
+    let a = try await Node(server, fetchLease: .seconds(3_600)) { _ in "1" }
+    let b = try await Node(server) { _ in "2" }
+    a.gate.close()
+    let first = Task { try await a.map.request("k") }
+    await a.gate.arrivals(1)
+    let monitor = try await RedisMonitor(server)
+    let second = Task { try await b.map.request("k") }
+    await monitor.commands(1, with: "lua", "\"HMGET\"", ":e:")
+    server.kill()
+    // Otherwise, this would take as long as the lease, which is an hour.
+    #expect(try await second.value == "2")
+    a.gate.open()
+    #expect(try await first.value == "1")
+  }
+
   @Test func `a server that is away costs a fetch, and nothing is served from before it came back`()
     async throws
   {
