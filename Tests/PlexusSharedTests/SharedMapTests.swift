@@ -624,6 +624,21 @@ struct `Maps with a shared tier` {
     #expect(cacher.repeatCount == 1)
   }
 
+  @Test func `D13: an engine whose entries never suffice is left alone after a few looks`()
+    async throws
+  {
+    let cacher = RisingCacher(engine.node())
+    var policy = CachePolicy()
+    policy.timeToLive = .seconds(60)
+    let map = MultiplexerMap(id: "values", policy: policy, cacher: cacher, clock: clock) { key in
+      try origin.value(key)
+    }
+    #expect(try await map.request("k") == "1")
+    #expect(try await map.request("k") == "1")
+    #expect(await map.request(["a", "b"]).values.allSatisfy { (try? $0.get()) == "1" })
+    #expect(cacher.lookCount <= 40)
+  }
+
   /// Returns the lease of a key for a node.
   private func lease(_ node: any SharedCacher<String>) async throws -> FetchLease {
     let finding = try await node.look(for: ["k": SharedWish()])["k"]
