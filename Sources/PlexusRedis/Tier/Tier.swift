@@ -145,7 +145,7 @@ final class Tier: Sendable {
           throw TierError.unexpectedReply
         }
         return zip(wishes, elements.dropFirst()).map { wish, element in
-          Result { try finding(element, of: wish.key, in: epoch) }
+          Result { try finding(element, of: wish, in: epoch) }
         }
       } catch {
         return wishes.map { _ in .failure(error) }
@@ -182,7 +182,7 @@ final class Tier: Sendable {
 
   private func finding(
     _ value: RESPValue,
-    of key: String,
+    of wish: Wish,
     in epoch: TierEpoch
   ) throws -> TierFinding {
     if let bytes = value.bytes { return .entry(try foundEntry(bytes, in: epoch)) }
@@ -191,11 +191,10 @@ final class Tier: Sendable {
     }
     func entry(_ index: Int) -> TierEntry? {
       guard index < parts.count, let fields = parts[index].elements, fields.count == 3,
-        let token = fields[0].integer, let age = fields[1].integer, let payload = fields[2].bytes
+        let token = token(fields[0]), let age = fields[1].integer, let payload = fields[2].bytes
       else { return nil }
-      note(token: UInt64(clamping: token))
       return TierEntry(
-        version: TierVersion(epoch: epoch, token: UInt64(clamping: token)),
+        version: TierVersion(epoch: epoch, token: token),
         age: .milliseconds(age),
         payload: payload
       )
@@ -204,20 +203,20 @@ final class Tier: Sendable {
     case ("nothing", 2):
       return .nothing(previous: entry(1))
     case ("granted", 3):
-      guard let token = parts[1].integer else { throw TierError.unexpectedReply }
-      let version = TierVersion(epoch: epoch, token: UInt64(clamping: token))
-      note(token: version.token)
-      return .granted(TierLease(key: key, version: version), previous: entry(2))
+      guard let token = token(parts[1]) else { throw TierError.unexpectedReply }
+      let version = TierVersion(epoch: epoch, token: token)
+      return .granted(TierLease(key: wish.key, version: version), previous: entry(2))
     case ("busy", 4):
-      guard let token = parts[1].integer, let remaining = parts[2].integer else {
+      // A lease that has ended would be looked for without a pause.
+      guard let token = token(parts[1]), let remaining = parts[2].integer, remaining > 0 else {
         throw TierError.unexpectedReply
       }
       return .busy(
-        TierVersion(epoch: epoch, token: UInt64(clamping: token)),
-        remaining: .milliseconds(max(0, remaining)),
+        TierVersion(epoch: epoch, token: token),
+        remaining: .milliseconds(remaining),
         previous: entry(3)
       )
-    case ("failed", 2):
+    case ("failed", 2) where wish.awaited > 0:
       return .failedElsewhere(payload: parts[1].bytes ?? [])
     default:
       throw TierError.unexpectedReply
@@ -228,10 +227,9 @@ final class Tier: Sendable {
   private func foundEntry(_ bytes: [UInt8], in epoch: TierEpoch) throws -> TierEntry {
     guard let first = bytes.firstIndex(of: UInt8(ascii: " ")),
       let second = bytes[(first + 1)...].firstIndex(of: UInt8(ascii: " ")),
-      let token = UInt64(decimal: bytes[..<first]),
+      let token = token(.string(Array(bytes[..<first]))),
       let age = UInt64(decimal: bytes[(first + 1)..<second])
     else { throw TierError.unexpectedReply }
-    note(token: token)
     return TierEntry(
       version: TierVersion(epoch: epoch, token: token),
       age: .milliseconds(age),
@@ -299,7 +297,7 @@ final class Tier: Sendable {
       guard let elements = reply.elements, let first = elements.first, note(first) != nil else {
         throw TierError.unexpectedReply
       }
-      note(token: elements.dropFirst().last)
+      _ = elements.dropFirst().last.flatMap { token($0) }
     }
   }
 
@@ -565,17 +563,23 @@ final class Tier: Sendable {
     known.withLock { $0.token = max($0.token, token) }
   }
 
-  private func note(token: RESPValue?) {
-    if let token = token?.integer { note(token: UInt64(clamping: token)) }
+  /// Reads and records a token of the engine.
+  ///
+  /// - Returns: `nil` for a number that no engine gives. It would be sent back as one that an engine has at least.
+  private func token(_ value: RESPValue) -> UInt64? {
+    guard let number = value.integer, (0...Int64(TierScripts.largestNumber)).contains(number) else {
+      return nil
+    }
+    note(token: UInt64(number))
+    return UInt64(number)
   }
 
   /// Records an epoch and a token of the engine.
   private func change(_ value: RESPValue) throws -> TierMark {
     guard let elements = value.elements, elements.count == 2, let epoch = note(elements[0]),
-      let token = elements[1].integer
+      let token = token(elements[1])
     else { throw TierError.unexpectedReply }
-    note(token: elements[1])
-    return TierMark(epoch: epoch, fence: UInt64(clamping: token))
+    return TierMark(epoch: epoch, fence: token)
   }
 }
 
