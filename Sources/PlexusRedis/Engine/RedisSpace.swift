@@ -55,6 +55,13 @@ final class RedisSpace: Sendable {
     announce(.interrupted)
   }
 
+  /// Handles that the server can have leases of this process of which it does not know.
+  func lose(_ keys: [String], because error: any Error) {
+    leases.lose(keys)
+    // After a connection error, there is a heartbeat in any case.
+    if !(error is RedisConnectionError) { hurry() }
+  }
+
   /// Handles that the engine can have lost the registrations of nodes that do not hear it.
   func loseRegistrations() {
     state.withLock { $0.unregisteredUntil = .now + nearLease }

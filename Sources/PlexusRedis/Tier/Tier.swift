@@ -341,6 +341,22 @@ final class Tier: Sendable {
     }
   }
 
+  /// Returns the leases of some keys that this node has.
+  ///
+  /// - Throws: An error of the connection.
+  func ownLeases(of keys: some Collection<String>) async throws -> [TierLease] {
+    let replies = await connection.send(keys.map { RedisCommand("GET", [.text(names.lease($0))]) })
+    return try zip(keys, replies).compactMap { key, reply in
+      // A key of another type is an error that the scripts repair.
+      guard let text = try reply.present()?.text else { return nil }
+      let parts = text.split(separator: " ", maxSplits: 1)
+      guard parts.count == 2, let epoch = TierEpoch(parts[0]), parts[1].hasPrefix("\(node):"),
+        let token = UInt64(parts[1].dropFirst(node.count + 1))
+      else { return nil }
+      return TierLease(key: key, version: TierVersion(epoch: epoch, token: token))
+    }
+  }
+
   private func arguments(of leases: ArraySlice<TierLease>) -> [RedisCommand.Argument] {
     leases.flatMap { lease in
       [.text(lease.version.epoch.description), number(lease.version.token)]

@@ -229,8 +229,9 @@ enum TierScripts {
         local leaseKey, fetchKey = KEYS[1 + 2 * index], KEYS[2 + 2 * index]
         local epoch, token = ARGV[4 + 2 * index], ARGV[5 + 2 * index]
         if run('GET', leaseKey) == string.format('%s %s:%s', epoch, ARGV[1], token) then
-          if ARGV[2] ~= '' then
-            run('HSET', fetchKey, 'v', token, 'd', ARGV[2])
+          -- The failure comes before the end of the lease, which wakes the nodes that wait. A server without memory
+          -- takes no failure: one of these nodes fetches.
+          if ARGV[2] ~= '' and pcall(run, 'HSET', fetchKey, 'v', token, 'd', ARGV[2]) then
             redis.call('PEXPIRE', fetchKey, ARGV[3])
           end
           redis.call('DEL', leaseKey)

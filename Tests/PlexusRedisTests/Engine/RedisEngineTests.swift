@@ -284,6 +284,78 @@ struct `Caches over a Redis server` {
     #expect(b.fetchCount == 0)
   }
 
+  @Test func `D5: a failure with a long description reaches the nodes that wait`() async throws {
+    let server = try RedisServer()
+    struct Long: Error, CustomStringConvertible {
+      let description = String(repeating: "x", count: 20 << 20)
+    }
+    let a = try await Node(server, fetchLease: .seconds(3_600)) { _ in throw Long() }
+    let b = try await Node(server) { _ in "2" }
+    a.gate.close()
+    let first = Task { try await a.map.request("k") }
+    await a.gate.arrivals(1)
+    let monitor = try await RedisMonitor(server)
+    let second = Task { try await b.map.request("k") }
+    await monitor.commands(1, with: "lua", "\"HMGET\"", ":e:")
+    a.gate.open()
+    await #expect(throws: Long.self) { try await first.value }
+    // Otherwise, this would take as long as the lease, which is an hour.
+    let failure = await #expect(throws: SharedFailure.self) { try await second.value }
+    #expect(failure?.description.hasPrefix("xxx") == true)
+    #expect(b.fetchCount == 0)
+  }
+
+  @Test(arguments: [Double.nan, 1]) func `D3: a value that cannot be stored delays no other node`(
+    value: Double
+  ) async throws {
+    let server = try RedisServer()
+    var maps: [MultiplexerMap<String, [Double]>] = []
+    var engines: [RedisEngine] = []
+    for _ in 0..<3 {
+      var options = RedisOptions()
+      (options.commandTimeout, options.fetchLease) = (.seconds(60), .seconds(3_600))
+      options.outboxBytes = 256 << 10
+      let engine = try RedisEngine(server.address, options: options)
+      for await health in engine.health() where health == .connected { break }
+      let cacher = engine.cacher([Double].self, space: "values", schema: "1")
+      // It cannot be encoded, or is larger than the outbox.
+      maps.append(MultiplexerMap(cacher: cacher) { _ in .init(repeating: value, count: 1 << 17) })
+      engines.append(engine)
+    }
+    // Otherwise, each node would wait as long as the lease of the one before, which is an hour.
+    for map in maps { #expect(try await map.request("k").count == 1 << 17) }
+    for engine in engines { await engine.close() }
+  }
+
+  @Test func `D13: a lease that was granted by a late reply delays no node`() async throws {
+    let server = try RedisServer()
+    var options = RedisOptions()
+    (options.commandTimeout, options.fetchLease) = (.milliseconds(300), .seconds(3_600))
+    let engine = try RedisEngine(server.address, options: options)
+    for await health in engine.health() where health == .connected { break }
+    // Every request needs a newer value than the one before, and the lease for it.
+    let policy = CachePolicy(timeToLive: .zero)
+    let map = MultiplexerMap<String, String>(
+      id: "values",
+      policy: policy,
+      cacher: engine.cacher(space: "values", schema: "1")
+    ) { _ in "1" }
+    let b = try await Node(server, policy: policy) { _ in "2" }
+    let monitor = try await RedisMonitor(server)
+    func leases() async throws -> Int {
+      try await monitor.count(with: "lua", "\"SET\"", "{values}:l:values/k", on: server)
+    }
+    while try await leases() == 0 { #expect(try await map.request("k") == "1") }
+    let count = try await leases()
+    server.suspend()
+    #expect(try await map.request("k") == "1")
+    server.resume()
+    // The server grants the lease to a request that has ended.
+    while try await leases() == count {}
+    #expect(try await b.map.request("k") == "2")
+    await engine.close()
+  }
+
   @Test func `D13: a request that waits for another node fetches when the server is gone`()
     async throws
   {

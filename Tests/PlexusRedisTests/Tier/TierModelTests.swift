@@ -502,6 +502,20 @@ struct `A space of the shared tier` {
     guard case .busy = try await a.look("k") else { return #expect(Bool(false)) }
   }
 
+  @Test func `a lease is given back to a server without memory, also without its failure`()
+    async throws
+  {
+    let server = try RedisServer()
+    let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
+    let lease = try await a.lease("k")
+    try RedisShell.perform(["CONFIG SET maxmemory 1"], on: server)
+    _ = try? await a.tier.release([lease], because: [1])
+    try RedisShell.perform(["CONFIG SET maxmemory 0"], on: server)
+    guard case .granted = try await b.look("k") else {
+      return #expect(Bool(false), "The lease is still held")
+    }
+  }
+
   @Test func `a lease lasts as long as it is renewed, and is taken over afterwards`() async throws {
     let server = try RedisServer()
     let (a, b) = (
