@@ -159,7 +159,9 @@ final class EngineCore: Sendable {
     }
     heart?.cancel()
     await heart?.value
-    for space in spaces { await space.leave() }
+    await withTaskGroup { group in
+      for space in spaces { group.addTask { await space.leave() } }
+    }
     await events.close()
     await clears?.close()
     await connection.close()

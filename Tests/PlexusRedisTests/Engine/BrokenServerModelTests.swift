@@ -167,6 +167,36 @@ struct `A server that breaks its protocol` {
     await engine.close()
   }
 
+  @Test
+  func `a heartbeat whose answer differs each time is repeated with pauses, and renews leases`()
+    async throws
+  {
+    let (beats, renewals) = (Log<Void>(), Log<Void>())
+    let server = try makeServer { purpose, _ in
+      if purpose == .renew { renewals.append(()) }
+      guard purpose == .beat else { return nil }
+      beats.append(())
+      return "*2\r\n$3\r\n1-a\r\n:\(beats.count)\r\n"
+    }
+    let engine = try await connected(to: server)
+    let gate = Gate()
+    let map = MultiplexerMap<String, String>(
+      cacher: engine.cacher(String.self, space: "values", schema: "1")
+    ) { key in
+      try await gate.wait()
+      return key
+    }
+    let begin = ContinuousClock.now
+    async let value = map.request("k")
+    await beats.first(200)
+    // A hundredth of a second after each eight of them.
+    #expect(begin.duration(to: .now) >= .milliseconds(200))
+    await renewals.first(1)
+    gate.open()
+    #expect(try await value == "k")
+    await engine.close()
+  }
+
   @Test func `a lease of any length can be waited for`() async throws {
     let looks = Guarded(0)
     let server = try makeServer { purpose, _ in
@@ -210,5 +240,29 @@ struct `A server that breaks its protocol` {
       }
       await engine.close()
     }
+  }
+
+  @Test func `an engine is closed without waiting for one cache after the other`() async throws {
+    let isStopped = Guarded(false)
+    let server = try AnsweringServer(digest: ScriptDigest.text) { command in
+      guard isStopped.withLock({ !$0 }) else { return nil }
+      return Purpose(command)?.usual == "+\r\n"
+        ? command.usual : Purpose(command)?.usual ?? command.usual
+    }
+    let engine = try await connected(to: server)
+    let cachers = (0..<40).map { engine.cacher(String.self, space: "\($0)", schema: "1") }
+    await server.commands.wait { commands in
+      Set(commands.filter { Purpose($0) == .beat }.map { $0.words[3] }).count == 40
+    }
+    isStopped.withLock { $0 = true }
+    let closed = Task { await engine.close() }
+    await server.commands.wait { commands in
+      Set(
+        commands.filter { $0.words[0].hasPrefix("EVAL") && $0.words[2] == "2" }.map { $0.words[3] }
+      )
+      .count == 40
+    }
+    withExtendedLifetime(cachers) {}
+    closed.cancel()
   }
 }

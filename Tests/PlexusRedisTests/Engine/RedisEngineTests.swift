@@ -409,6 +409,25 @@ struct `Caches over a Redis server` {
     #expect(try await lost.value == "1")
   }
 
+  @Test func `a node gives its leases and its registration back in a task that is cancelled`()
+    async throws
+  {
+    let server = try RedisServer()
+    let a = try await Node(server, fetchLease: .seconds(3_600)) { _ in "1" }
+    let b = try await Node(server) { _ in "2" }
+    a.gate.close()
+    let lost = Task { try await a.map.request("k") }
+    await a.gate.arrivals(1)
+    await Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      await a.engine.close()
+    }.value
+    // Otherwise this would take as long as the lease, which is an hour.
+    #expect(try await b.map.request("k") == "2")
+    a.gate.open()
+    #expect(try await lost.value == "1")
+  }
+
   @Test func `D13 and D18: many keys are requested while the server stands still`() async throws {
     let server = try RedisServer()
     var options = RedisOptions()
