@@ -375,6 +375,53 @@ struct `Caches over a Redis server` {
     #expect(try await first.value == "1")
   }
 
+  /// Texts that are keys and tags, and names of spaces without braces.
+  static let texts = [
+    "", "a}b{c", "{}", "{values}:e:k", "new\r\nline", "\0", "a\0b", "\u{301}", "\u{301}x",
+    "\u{FFFD}",
+    "\u{200D}", "🇩🇪", "*1\r\n$4\r\nPING\r\n", " ", "%s%d", String(repeating: "k", count: 512),
+    String(repeating: "é", count: 1 << 19),
+  ]
+
+  @Test(arguments: texts)
+  func `D1 and D6: every text can be a key, a tag, both at once, and the name of a space`(
+    text: String
+  ) async throws {
+    let server = try RedisServer()
+    let origin = Guarded("1")
+    // The outbox is not larger than several times a name.
+    let isLong = text.utf8.count > 1_000
+    let space = "s" + (isLong ? "" : text.filter { !"{}".contains($0) })
+    var nodes: [(engine: RedisEngine, map: MultiplexerMap<String, String>)] = []
+    let fetches = Log<String>()
+    for _ in 0..<2 {
+      let engine = try await connected(to: server)
+      let cacher = engine.cacher(String.self, space: space, schema: isLong ? "1" : text)
+      let tags: @Sendable (String) -> [CacheTag] = { [CacheTag($0)] }
+      let map = MultiplexerMap<String, String>(id: "m", cacher: cacher, tagging: tags) { key in
+        fetches.append(key)
+        return origin.withLock { $0 }
+      }
+      nodes.append((engine, map))
+    }
+    let (a, b) = (nodes[0].map, nodes[1].map)
+    for map in [a, b] { #expect(try await map.request(text) == "1") }
+    #expect(fetches.count == 1)
+    origin.withLock { $0 = "2" }
+    try await a.clear(text)
+    while try await b.request(text) == "1" {}
+    origin.withLock { $0 = "3" }
+    let repository = MuxRepository()
+    a.register(in: repository)
+    try await repository.clear(tags: [CacheTag(text)], .everywhere)
+    for map in [b, a] { #expect(try await map.request(text) == "3") }
+    origin.withLock { $0 = "4" }
+    #expect(try await a.refresh(text).request(text) == "4")
+    while try await b.request(text) == "3" {}
+    #expect(fetches.count == 4)
+    for node in nodes { await node.engine.close() }
+  }
+
   @Test func `a server that is away costs a fetch, and nothing is served from before it came back`()
     async throws
   {
