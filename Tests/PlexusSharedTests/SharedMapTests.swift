@@ -91,6 +91,49 @@ struct `Maps with a shared tier` {
     #expect(b.fetchCount == 1)
   }
 
+  @Test func `a fetch of several keys that is cancelled gives its leases back`() async throws {
+    let node = makeNode { $0.whenUnobserved = .cancel }
+    node.gate.close()
+    let cancelled = Task { await node.map.request(["k", "l"]) }
+    await node.gate.arrivals(2)
+    async let values = b.map.request(["k", "l"])
+    cancelled.cancel()
+    for (_, value) in await values { #expect(try value.get() == "1") }
+    #expect(Set(b.fetches.entries) == ["k", "l"])
+  }
+
+  @Test func `a request that is cancelled during its look, or while it waits, keeps no lease`()
+    async throws
+  {
+    let node = makeNode { $0.whenUnobserved = .cancel }
+    // Before its first look.
+    let early = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      return try await node.map.request("k")
+    }
+    _ = await early.result
+    // During its look.
+    node.cacher.delayCalls(by: .seconds(1))
+    let looking = Task { try await node.map.request("k") }
+    await clock.sleepers(1)
+    looking.cancel()
+    _ = await looking.result
+    node.cacher.delayCalls(by: .zero)
+    clock.advance(by: .seconds(1))
+    a.gate.close()
+    async let value = a.map.request("k")
+    await a.gate.arrivals(1)
+    // While it waits for the lease of another node.
+    let waiting = Task { try await node.map.request("k") }
+    await clock.sleepers(1)
+    waiting.cancel()
+    _ = await waiting.result
+    a.gate.open()
+    #expect(try await value == "1")
+    #expect(try await node.map.request("k") == "1")
+    #expect(node.fetchCount == 0)
+  }
+
   @Test func `a failure fails for all that wait, and the next request fetches`() async throws {
     origin.fail()
     a.gate.close()

@@ -114,7 +114,7 @@ final class RedisSpace: Sendable {
     // This node acknowledges it first.
     try await beat()
     while true {
-      let registered = try await tier.trust(beyond: mark)
+      let registered = try await tier.trust(beyond: mark, lasting: nearLease)
       let unregistered = state.withLock { $0.unregisteredUntil }.map { $0 - .now } ?? .zero
       let remaining = max(registered, unregistered)
       guard remaining > .zero else { return }

@@ -448,11 +448,17 @@ final class Tier: Sendable {
   }
 
   /// Returns the time for which nodes can still trust copies without having acknowledged a mark; zero if all have.
-  func trust(beyond mark: TierMark) async throws -> Duration {
+  ///
+  /// - Parameters:
+  ///   - mark: The mark.
+  ///   - trust: The time for which nodes trust their copies whose registrations were lost.
+  /// - Returns: The time.
+  /// - Throws: An error of the connection.
+  func trust(beyond mark: TierMark, lasting trust: Duration) async throws -> Duration {
     let reply = try await TierScripts.laggards.run(
       on: connection,
       keys: [names.nodes, names.acknowledgements, names.fence],
-      [.text(mark.epoch.description), number(mark.fence)]
+      [.text(mark.epoch.description), number(mark.fence), milliseconds(trust)]
     )
     guard let longest = reply.integer else { throw TierError.unexpectedReply }
     return .milliseconds(max(0, longest))

@@ -71,6 +71,17 @@ enum TierScripts {
       local ofEpoch, token = string.match(run('GET', key) or '', '^([^ ]+) (%d+)$')
       return ofEpoch == epoch and number(token, latest) or nil
     end
+    -- The time at which the set of nodes was found to be lost; 0 for never. A member without a name is in a set that is
+    -- complete since that time, which the acknowledgements have under the same name.
+    local function lastLoss(nodes, acknowledgements, time)
+      local loss = run('HGET', acknowledgements, '')
+      local isComplete = #run('ZRANGEBYSCORE', nodes, -2, -2) > 0
+      if loss and isComplete then return number(loss, 1e15) or time end
+      loss = loss and string.format('%.0f', time) or '0'
+      redis.call('ZADD', nodes, -2, '')
+      redis.call('HSET', acknowledgements, '', loss)
+      return tonumber(loss)
+    end
     -- Marks a tag that is not known: entries and leases from before are not valid.
     local function use(key, epoch, retention)
       if mark(key, epoch) then return end
@@ -358,7 +369,8 @@ enum TierScripts {
     common + """
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])
       local time = now()
-      local gone = run('ZRANGEBYSCORE', KEYS[3], '-inf', time - 60000)
+      lastLoss(KEYS[3], KEYS[4], time)
+      local gone = run('ZRANGEBYSCORE', KEYS[3], '(-2', time - 60000)
       for _, node in ipairs(gone) do
         redis.call('ZREM', KEYS[3], node)
         run('HDEL', KEYS[4], node)
@@ -373,14 +385,14 @@ enum TierScripts {
 
   /// KEYS: nodes, acknowledgements, fence.
   ///
-  /// ARGV: epoch and fence.
+  /// ARGV: epoch and fence, ms of trust.
   ///
   /// A fence that was lost is set again. Returns how long the nodes that have not acknowledged them can still trust their
-  /// copies, in ms.
+  /// copies, in ms. Nodes whose registrations were lost can trust theirs for the whole time since then.
   static let laggards = RedisScript(
     common + """
       local time = now()
-      local longest = 0
+      local longest = math.max(0, lastLoss(KEYS[1], KEYS[2], time) + ARGV[3] - time)
       if lastFence(KEYS[3]) < tonumber(ARGV[2]) then redis.call('SET', KEYS[3], ARGV[2]) end
       local nodes = run('ZRANGEBYSCORE', KEYS[1], time, '+inf', 'WITHSCORES')
       for index = 1, #nodes, 2 do

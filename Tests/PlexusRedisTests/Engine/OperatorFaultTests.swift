@@ -17,8 +17,16 @@ struct `Caches over a server whose operator interferes` {
     let repository = MuxRepository()
     var newest: [String: Int] = [:]
 
-    init(_ server: RedisServer, _ options: RedisOptions, _ origin: Guarded<Int>) async throws {
-      engine = try RedisEngine(server.address, options: options)
+    convenience init(
+      _ server: RedisServer,
+      _ options: RedisOptions,
+      _ origin: Guarded<Int>
+    ) async throws {
+      try await self.init(server.address, options, origin)
+    }
+
+    init(_ address: RedisAddress, _ options: RedisOptions, _ origin: Guarded<Int>) async throws {
+      engine = try RedisEngine(address, options: options)
       let cacher = engine.cacher(Int.self, space: "s", schema: "1")
       map = MultiplexerMap(id: "m", cacher: cacher, tagging: Self.tags) { _ in
         origin.withLock { $0 }
@@ -40,8 +48,33 @@ struct `Caches over a server whose operator interferes` {
     "PERSIST {s}:l:m/a", "PEXPIRE {s}:e:m/b 1", "PEXPIRE {s}:t:b 1",
   ]
 
-  @Test(arguments: 0..<6)
-  func `D7, D8, D10 and D13: no request fails, goes back, or returns what was cleared`(
+  @Test func `D7: a clear waits for a process whose registration was deleted`() async throws {
+    let server = try RedisServer()
+    let origin = Guarded(1)
+    var options = RedisOptions()
+    options.commandTimeout = .milliseconds(500)
+    options.nearLease = .seconds(4)
+    let a = try await Node(server, options, origin)
+    let proxy = try RedisProxy(server)
+    let b = try await Node(proxy.address, options, origin)
+    let monitor = try await RedisMonitor(server)
+    for node in [a, b] { #expect(try await node.map.request("k") == 1) }
+    // Both have acknowledged the epoch, and trust their copies.
+    await monitor.commands(6, with: "lua", "\"ZADD\"")
+    #expect(try await b.map.request("k") == 1)
+    proxy.stall(later: true)
+    try RedisShell.perform(["DEL {s}:nodes"], on: server)
+    origin.withLock { $0 = 2 }
+    // The registration of the first process is made again first, and tells nothing of the other one.
+    await monitor.commands(1, with: "lua", "\"ZADD\"")
+    try await a.repository.clearAll(.everywhere)
+    #expect(try await b.map.request("k") == 2)
+    proxy.cut()
+    for node in [a, b] { await node.engine.close() }
+  }
+
+  @Test(arguments: 0..<8)
+  func `D7, D10 and D13: no request fails, goes back, or returns what was cleared`(
     seed: UInt64
   ) async throws {
     let server = try RedisServer()
@@ -51,22 +84,28 @@ struct `Caches over a server whose operator interferes` {
     options.fetchLease = .milliseconds(400)
     let origin = Guarded(1)
     var nodes: [Node] = []
-    for _ in 0..<3 { nodes.append(try await Node(server, options, origin)) }
+    let proxy = try RedisProxy(server)
+    for address in [server.address, server.address, proxy.address] {
+      nodes.append(try await Node(address, options, origin))
+    }
     // The value before the last clear of each key.
     var cleared: [String: Int] = [:]
     var history: [String] = []
+    func request(_ key: String, of number: Int) async throws {
+      let value = try await nodes[number].map.request(key)
+      history.append("\(number) gets \(key) = \(value)")
+      #expect(value >= nodes[number].newest[key] ?? 0, "\(history.suffix(30))")
+      #expect(value >= cleared[key] ?? 0, "\(history.suffix(30))")
+      #expect(value <= origin.withLock { $0 })
+      nodes[number].newest[key] = value
+    }
     for _ in 0..<300 {
       let number = Int.random(in: 0..<3, using: &random)
       let node = nodes[number]
       let key = ["a", "b"].randomElement(using: &random) ?? ""
       switch Int.random(in: 0..<100, using: &random) {
       case ..<60:
-        let value = try await node.map.request(key)
-        history.append("\(number) gets \(key) = \(value)")
-        #expect(value >= node.newest[key] ?? 0, "\(history.suffix(30))")
-        #expect(value >= cleared[key] ?? 0, "\(history.suffix(30))")
-        #expect(value <= origin.withLock { $0 })
-        node.newest[key] = value
+        try await request(key, of: number)
       case ..<70:
         origin.withLock { $0 += 1 }
       case ..<74:
@@ -77,6 +116,7 @@ struct `Caches over a server whose operator interferes` {
         }
         history.append("\(number) clears all before \(value)")
         for key in ["a", "b"] { cleared[key] = value }
+        for other in [2, 1, 0] { try await request(key, of: other) }
       case ..<78:
         let value = origin.withLock { $0 }
         guard (try? await node.repository.clear(tags: [CacheTag(key)], .everywhere)) != nil else {
@@ -85,16 +125,24 @@ struct `Caches over a server whose operator interferes` {
         }
         history.append("\(number) clears \(key) before \(value)")
         cleared[key] = value
+        for other in [2, 1, 0] { try await request(key, of: other) }
       case ..<80:
         try? await node.map.clear(key)
       case ..<82:
         _ = try await node.map.refresh(key).request(key)
+      case ..<84:
+        proxy.stall(later: Bool.random(using: &random))
+        history.append("2 is cut off")
+      case ..<87:
+        if Bool.random(using: &random) { proxy.resume() } else { proxy.cut() }
+        history.append("2 is back")
       default:
         let command = Self.commands.randomElement(using: &random) ?? ""
         _ = try RedisShell.run(command, on: server)
         history.append(command)
       }
     }
+    proxy.cut()
     for node in nodes { await node.engine.close() }
   }
 }
