@@ -121,7 +121,10 @@ final class Tier: Sendable {
   ///
   /// - Returns: A finding for each wish, in the same order, or what the look for it has failed with.
   func look(for wishes: [Wish]) async -> [Result<TierFinding, any Error>] {
+    var nonces: [String] = []
     let parts = await run(TierScripts.look, inPartsOf: wishes) { wishes in
+      let (nonce, knowledge) = knowledgeWithNonce
+      nonces.append(nonce)
       var tags = TagNumbers()
       var call = RedisScript.Call(
         keys: [names.epoch, names.tokens],
@@ -137,14 +140,15 @@ final class Tier: Sendable {
       call.keys += tags.names.map { names.tag($0) }
       return call
     }
-    return parts.flatMap { wishes, reply in
+    return zip(parts, nonces).flatMap { part, nonce in
+      let (wishes, reply) = part
       do {
-        guard let elements = try reply.get().elements, elements.count == wishes.count + 1,
-          let epoch = note(elements[0])
+        guard let elements = try reply.get().elements, elements.count == wishes.count + 2,
+          elements[1].bytes?.elementsEqual(nonce.utf8) == true, let epoch = note(elements[0])
         else {
           throw TierError.unexpectedReply
         }
-        return zip(wishes, elements.dropFirst()).map { wish, element in
+        return zip(wishes, elements.dropFirst(2)).map { wish, element in
           Result { try finding(element, of: wish, in: epoch) }
         }
       } catch {
@@ -554,9 +558,12 @@ final class Tier: Sendable {
   // MARK: - Arguments
 
   /// A nonce for a new epoch, and the epoch and token that the engine has at least, unless it has lost data.
-  private var knowledge: [RedisCommand.Argument] {
-    let (nonce, epoch, token) = known.withLock { ($0.nonce(), $0.text, $0.token) }
-    return [.text(String(nonce, radix: 36)), .text(epoch), number(token)]
+  private var knowledge: [RedisCommand.Argument] { knowledgeWithNonce.arguments }
+
+  private var knowledgeWithNonce: (nonce: String, arguments: [RedisCommand.Argument]) {
+    let (number, epoch, token) = known.withLock { ($0.nonce(), $0.text, $0.token) }
+    let nonce = String(number, radix: 36)
+    return (nonce, [.text(nonce), .text(epoch), self.number(token)])
   }
 
   private func milliseconds(_ duration: Duration) -> RedisCommand.Argument {

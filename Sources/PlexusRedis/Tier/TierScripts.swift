@@ -98,12 +98,13 @@ enum TierScripts {
   /// each key: whether a lease is wanted, and if there is more, the epoch and token of the version that is not new
   /// enough, the token of the lease that the node waits for, and the numbers of its tags.
   ///
-  /// An entry is a text, since it is the most frequent finding: its token, its age in ms and the payload.
+  /// The findings come after the epoch and the nonce, which tells the replies to two looks apart. An entry is a text, since
+  /// it is the most frequent finding: its token, its age in ms and the payload.
   static let look = RedisScript(
     common + """
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])
       local time = now()
-      local findings = {epoch}
+      local findings = {epoch, ARGV[1]}
       local keyCount = tonumber(ARGV[5])
       local firstTag = 2 + 3 * keyCount
       -- Whether something with a token is newer than the last removals by its tags.

@@ -1,3 +1,4 @@
+import Foundation
 import Plexus
 import PlexusTesting
 import TestSupport
@@ -57,8 +58,14 @@ struct `A server that breaks its protocol` {
   ) throws -> AnsweringServer {
     try AnsweringServer(digest: ScriptDigest.text) { command in
       guard let purpose = Purpose(command) else { return command.usual }
-      if let reply = answer(purpose, command) { return reply }
-      return purpose == .load ? command.usual : purpose.usual
+      let reply = answer(purpose, command) ?? (purpose == .load ? command.usual : purpose.usual)
+      // A look is answered with its own nonce.
+      return purpose == .look
+        ? reply.replacingOccurrences(
+          of: "$3\r\n1-a\r\n",
+          with: "$3\r\n1-a\r\n+\(command.firstArgument)\r\n"
+        )
+        .replacingOccurrences(of: "*2\r\n$3", with: "*3\r\n$3") : reply
     }
   }
 
@@ -116,6 +123,42 @@ struct `A server that breaks its protocol` {
       #expect(try await map.request("a") == "new a", "\(reply.prefix(80))")
       await engine.close()
     }
+  }
+
+  @Test func `no key gets the value of another one if the replies are shifted`()
+    async throws
+  {
+    let shifted = Guarded("*2\r\n$3\r\n1-a\r\n:1\r\n")
+    let server = try makeServer { purpose, command in
+      guard purpose == .look else { return nil }
+      // Entry, lease and fetch of each key.
+      let count = (Int(command.words[2]) ?? 2) - 2
+      let entries = stride(from: 0, to: count, by: 3).map { index in
+        let name = command.words[5 + index].split(separator: ":").last ?? ""
+        let text = "1 0 {\"value\":\"\(name)\"}"
+        return "$\(text.utf8.count)\r\n\(text)\r\n"
+      }
+      let reply =
+        "*\(entries.count + 2)\r\n+1-a\r\n+\(command.firstArgument)\r\n\(entries.joined())"
+      return shifted.withLock { last in
+        defer { last = reply }
+        return last
+      }
+    }
+    let engine = try await connected(to: server)
+    let cacher = engine.cacher(String.self, space: "values", schema: "1")
+    var wish = SharedWish()
+    // Such a look needs no other commands.
+    wish.newerThan = SharedVersion(epoch: 1, nonce: 10, token: 0)
+    for _ in 0..<5 {
+      let wishes = (0..<64).map { ("\($0)", wish) }
+      let findings = try? await cacher.look(for: Dictionary(uniqueKeysWithValues: wishes))
+      for (key, finding) in findings ?? [:] {
+        guard case .entry(let entry, _, _) = finding else { continue }
+        #expect(entry.value == key)
+      }
+    }
+    await engine.close()
   }
 
   @Test func `the digest of another script is not used`() async throws {

@@ -13,6 +13,12 @@ final class AnsweringServer: Sendable {
     let words: [String]
     /// The reply of a server that works, if it does not depend on data.
     fileprivate(set) var usual: String
+
+    /// The first argument of a script after its keys.
+    var firstArgument: String {
+      let index = words.count > 2 ? Int(words[2]).map { 3 + $0 } : nil
+      return index.flatMap { words.indices.contains($0) ? words[$0] : nil } ?? ""
+    }
   }
 
   private struct State {
