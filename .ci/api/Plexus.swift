@@ -1555,6 +1555,8 @@ public enum SharedChange : Hashable, Sendable {
     case tagged(Set<Plexus.CacheTag>)
 
     case everything
+
+    case interrupted
 }
 
 public struct SharedFailure : Hashable, Plexus.ConnectivityFailure, Plexus.OriginFailure, CustomStringConvertible {

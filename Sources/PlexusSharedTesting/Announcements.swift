@@ -44,6 +44,7 @@ final class Announcements: Sendable {
       case .changed(let keys): state.keys.formUnion(keys)
       case .tagged(let tags): state.tags.formUnion(tags)
       case .everything: state.isComplete = true
+      case .interrupted: break
       }
       return state.takeSatisfied()
     }

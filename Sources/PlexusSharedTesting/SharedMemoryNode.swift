@@ -87,6 +87,8 @@ extension SharedMemoryNode {
   public var lookCount: Int { state.withLock { $0.lookCount } }
 
   /// Breaks the connection: all calls fail, and the trust ends after the near lease of the engine.
+  ///
+  /// `SharedChange.interrupted` is announced.
   public func cutOff() {
     let end = engine.now + engine.nearLease
     trust.extend(until: trust.now.advanced(by: engine.nearLease))
@@ -99,6 +101,7 @@ extension SharedMemoryNode {
       content.disconnect(number, at: now)
       return ((), [])
     }
+    announce(.interrupted)
   }
 
   /// Reconnects the node, even if it was not cut off.

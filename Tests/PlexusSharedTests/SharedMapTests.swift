@@ -91,6 +91,51 @@ struct `Maps with a shared tier` {
     #expect(b.fetchCount == 1)
   }
 
+  @Test func `a fetch of several keys that is cancelled gives its leases back`() async throws {
+    let gate = Gate()
+    var policy = CachePolicy()
+    policy.whenUnobserved = .cancel
+    let bulk = MultiplexerMap<String, String>.bulk(
+      id: "values",
+      policy: policy,
+      cacher: engine.node(),
+      clock: clock
+    ) { keys in
+      try await gate.wait()
+      return Dictionary(uniqueKeysWithValues: keys.map { ($0, "bulk") })
+    }
+    let cancelled = Task { await bulk.request(["k", "l"]) }
+    await gate.arrivals(1)
+    async let values = b.map.request(["k", "l"])
+    cancelled.cancel()
+    for (_, value) in await values { #expect(try value.get() == "1") }
+    #expect(Set(b.fetches.entries) == ["k", "l"])
+  }
+
+  @Test func `a request that is cancelled before its look, or while it waits, keeps no lease`()
+    async throws
+  {
+    let node = makeNode { $0.whenUnobserved = .cancel }
+    // Before its first look.
+    let early = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      return try await node.map.request("k")
+    }
+    _ = await early.result
+    a.gate.close()
+    async let value = a.map.request("k")
+    await a.gate.arrivals(1)
+    // While it waits for the lease of another node.
+    let waiting = Task { try await node.map.request("k") }
+    await clock.sleepers(1)
+    waiting.cancel()
+    _ = await waiting.result
+    a.gate.open()
+    #expect(try await value == "1")
+    #expect(try await node.map.request("k") == "1")
+    #expect(node.fetchCount == 0)
+  }
+
   @Test func `a failure fails for all that wait, and the next request fetches`() async throws {
     origin.fail()
     a.gate.close()
@@ -485,6 +530,25 @@ struct `Maps with a shared tier` {
     #expect(a.map.statistics.cacherErrors > 0)
   }
 
+  @Test func `D13: a request that waits for another node fetches when the engine is gone`()
+    async throws
+  {
+    a.gate.close()
+    let first = Task { try await a.map.request("k") }
+    await a.gate.arrivals(1)
+    origin.set("2")
+    async let second = b.map.request("k")
+    async let third = b.map.request(["k", "other"])
+    // The lease of the first node is waited for.
+    await clock.sleepers(1)
+    b.cacher.cutOff()
+    // The clock has not moved.
+    #expect(try await second == "2")
+    #expect(try await third["k"]?.get() == "2")
+    a.gate.open()
+    _ = await first.result
+  }
+
   /// Makes a node fetch a newer value than the engine has, and connects it again.
   private func fetchWithoutEngine() async throws {
     _ = try await a.map.request("k")
@@ -603,6 +667,21 @@ struct `Maps with a shared tier` {
     cacher.repeats()
     #expect(try await map.refresh("k").request("k") == "2")
     #expect(cacher.repeatCount == 1)
+  }
+
+  @Test func `D13: an engine whose entries never suffice is left alone after a few looks`()
+    async throws
+  {
+    let cacher = RisingCacher(engine.node())
+    var policy = CachePolicy()
+    policy.timeToLive = .seconds(60)
+    let map = MultiplexerMap(id: "values", policy: policy, cacher: cacher, clock: clock) { key in
+      try origin.value(key)
+    }
+    #expect(try await map.request("k") == "1")
+    #expect(try await map.request("k") == "1")
+    #expect(await map.request(["a", "b"]).values.allSatisfy { (try? $0.get()) == "1" })
+    #expect(cacher.lookCount <= 40)
   }
 
   /// Returns the lease of a key for a node.

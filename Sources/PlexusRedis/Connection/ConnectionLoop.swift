@@ -184,14 +184,21 @@ extension ConnectionLoop {
     _ commands: [RedisCommand],
     of batch: Locked<Batch>
   ) -> (numbers: [Int], isWritten: Bool) {
-    let deadline = Nanoseconds.now + commandTimeout
+    let now = Nanoseconds.now
+    let deadline = now + commandTimeout
     var numbers: [Int] = []
     numbers.reserveCapacity(commands.count)
     var refused: [(Wait, RedisConnectionError)] = []
     var own: PipelineState<Wait>.Turn?
     let (socket, wasIdle) = state.withLock { state in
+      let isOverdue = state.pipeline.isOverdue(at: now)
       for (index, command) in commands.enumerated() {
         let wait = Wait(batch: batch, index: index)
+        guard !isOverdue else {
+          let reason = "it does not answer"
+          refused.append((wait, .unreachable(address: settings.address, reason: reason)))
+          continue
+        }
         let admission = state.pipeline.add(command.encoded, deadline: deadline) {
           numbers.append($0)
           return wait
@@ -288,15 +295,17 @@ extension ConnectionLoop {
       do throws(RedisConnectionError) {
         var parser = RESPParser(maximumSize: settings.maximumReplyBytes)
         let socket = try connect(&parser)
-        backoff.reset()
         let turn = state.withLock { state in
           state.socket = socket
           return state.pipeline.connect()
         }
         onEvent(.connected)
         if let turn { write(turn, to: socket) }
-        let error = RedisConnectionError.lost(reason: serve(socket, &parser))
-        disconnect(error, refuses: false)
+        let end = serve(socket, &parser)
+        // A server that answers nothing but the introduction is not asked again and again.
+        if end.hasAnswered { backoff.reset() }
+        let error = RedisConnectionError.lost(reason: end.reason)
+        disconnect(error, refuses: end.isHang)
         onEvent(.disconnected(error))
       } catch {
         disconnect(error, refuses: true)
@@ -357,13 +366,7 @@ extension ConnectionLoop {
       return isStopped
     }
     for command in introduction {
-      let reply = try exchange(command, on: socket, &parser, deadline)
-      guard command.name != "HELLO" || Self.isVersion3(reply) else {
-        throw .unreachable(
-          address: settings.address,
-          reason: "the server does not answer HELLO as one that speaks RESP3"
-        )
-      }
+      try exchange(command, on: socket, &parser, deadline)
     }
     return socket
   }
@@ -382,22 +385,13 @@ extension ConnectionLoop {
     return commands + settings.setup
   }
 
-  /// Returns whether a reply to `HELLO` says that the server speaks RESP3 from now on.
-  ///
-  /// Otherwise, its announcements would count as replies to commands.
-  private static func isVersion3(_ reply: RESPValue) -> Bool {
-    guard case .map(let content) = reply else { return false }
-    let name = content.firstIndex { $0.text == "proto" }
-    return name.map { $0 + 1 < content.count && content[$0 + 1].integer == 3 } ?? false
-  }
-
   /// Sends one command and waits for its reply, before any other command is sent.
   private func exchange(
     _ command: RedisCommand,
     on socket: RedisSocket,
     _ parser: inout RESPParser,
     _ deadline: Nanoseconds
-  ) throws(RedisConnectionError) -> RESPValue {
+  ) throws(RedisConnectionError) {
     func failure(_ reason: String) -> RedisConnectionError {
       .unreachable(address: settings.address, reason: reason)
     }
@@ -414,23 +408,20 @@ extension ConnectionLoop {
       switch socket.read(into: &buffer) {
       case .bytes(let count):
         parser.append(buffer[..<count])
-        do {
-          while let reply = try parser.next() {
-            switch reply {
-            case .push: continue
-            case .error(let error):
-              throw RedisConnectionError.refused(address: settings.address, error)
-            default: return reply
-            }
-          }
-        } catch let error as RESPError {
-          throw failure(error.description)
-        } catch let error as RedisConnectionError {
-          throw error
+        let replies: [RESPValue]
+        do throws(RESPError) {
+          replies = try Self.replies(from: &parser)
         } catch {
-          throw failure("\(error)")
+          throw failure(error.description)
         }
-        continue
+        guard let reply = replies.first else { continue }
+        if case .error(let error) = reply {
+          throw .refused(address: settings.address, error)
+        }
+        guard replies.count == 1, Self.isExpected(reply, to: command) else {
+          throw failure("the server does not answer \(command.name) as one that speaks RESP3")
+        }
+        return
       case .wouldBlock: break
       case .ended(let reason): throw failure(reason)
       }
@@ -449,10 +440,37 @@ extension ConnectionLoop {
     }
   }
 
+  /// Returns the values that have arrived, without messages.
+  private static func replies(from parser: inout RESPParser) throws(RESPError) -> [RESPValue] {
+    var replies: [RESPValue] = []
+    while let value = try parser.next() {
+      if case .push = value { continue }
+      replies.append(value)
+    }
+    return replies
+  }
+
+  /// Returns whether a server has understood a command of the introduction.
+  private static func isExpected(_ reply: RESPValue, to command: RedisCommand) -> Bool {
+    guard command.name == "HELLO" else { return reply.text == "OK" }
+    guard case .map(let fields) = reply else { return false }
+    return stride(from: 0, to: fields.count - 1, by: 2).contains { index in
+      fields[index].text == "proto" && fields[index + 1].integer == 3
+    }
+  }
+
+  /// The end of a connection.
+  private struct End {
+    let reason: String
+    /// Whether the server has answered a command.
+    var hasAnswered = false
+    /// Whether the server did not answer in time.
+    var isHang = false
+  }
+
   /// Reads replies and pushes until the connection breaks.
-  ///
-  /// - Returns: The reason.
-  private func serve(_ socket: RedisSocket, _ parser: inout RESPParser) -> String {
+  private func serve(_ socket: RedisSocket, _ parser: inout RESPParser) -> End {
+    var hasAnswered = false
     var buffer = [UInt8](repeating: 0, count: 64 << 10)
     var readiness = Readiness()
     var lastActivity = Nanoseconds.now
@@ -464,10 +482,13 @@ extension ConnectionLoop {
         state.isIdle = oldest == nil && now - lastActivity > commandTimeout
         return (state.pipeline.isPostponed, oldest, state.pipeline.nextDeadline, state.isStopped)
       }
-      if isStopped { return "it was closed" }
+      if isStopped { return End(reason: "it was closed", hasAnswered: hasAnswered) }
       // The server hangs if it has answered neither a command whose caller has left nor anything after it.
       let end = oldest.map { max($0, lastActivity) + commandTimeout }
-      if let end, now >= end { return "the server has not answered for twice the command timeout" }
+      if let end, now >= end {
+        let reason = "the server has not answered for twice the command timeout"
+        return End(reason: reason, hasAnswered: hasAnswered, isHang: true)
+      }
       readiness.removeAll()
       readiness.watch(socket.descriptor, for: isPostponed ? [.readable, .writable] : .readable)
       readiness.watch(wake.readEnd, for: .readable)
@@ -477,20 +498,22 @@ extension ConnectionLoop {
         write(turn, to: socket)
       }
       expire()
-      guard !readiness[0].isDisjoint(with: [.readable, .gone]) else { continue }
+      let state = readiness[0]
+      guard state.contains(.readable) || state.contains(.gone) else { continue }
       switch socket.read(into: &buffer) {
       case .bytes(let count):
         lastActivity = .now
         parser.append(buffer[..<count])
         do throws(RESPError) {
-          try receive(from: &parser)
+          hasAnswered = try receive(from: &parser) || hasAnswered
         } catch {
-          return error.description
+          // Such a server is asked less and less often, although it has answered.
+          return End(reason: error.description)
         }
       case .wouldBlock:
         break
       case .ended(let reason):
-        return reason
+        return End(reason: reason, hasAnswered: hasAnswered)
       }
     }
   }
@@ -508,23 +531,46 @@ extension ConnectionLoop {
   }
 
   /// Passes the values that have arrived to their callers, in order.
-  private func receive(from parser: inout RESPParser) throws(RESPError) {
+  ///
+  /// - Returns: Whether a reply was among them.
+  private func receive(from parser: inout RESPParser) throws(RESPError) -> Bool {
     var replies: [RESPValue] = []
-    do throws(RESPError) {
-      while let value = try parser.next() {
-        guard case .push(let elements) = value, !isReply(elements) else {
-          replies.append(value)
-          continue
-        }
-        try hand(out: replies)
-        replies = []
-        onEvent(.push(elements))
+    var hasReplies = false
+    func handOut() throws(RESPError) {
+      let ready = replies
+      replies = []
+      hasReplies = hasReplies || !ready.isEmpty
+      try hand(out: ready)
+    }
+    while let value = try next(of: &parser, orElse: handOut) {
+      guard case .push(let elements) = value, !isReply(elements) else {
+        replies.append(value)
+        continue
       }
+      try handOut()
+      onEvent(.push(elements))
+    }
+    try handOut()
+    return hasReplies
+  }
+
+  /// Takes out the next value.
+  ///
+  /// - Parameters:
+  ///   - parser: The parser.
+  ///   - handOut: Called if the bytes cannot be parsed: the replies before them are valid.
+  /// - Returns: The value; `nil` if more bytes are needed.
+  /// - Throws: The error of the parser.
+  private func next(
+    of parser: inout RESPParser,
+    orElse handOut: () throws(RESPError) -> Void
+  ) throws(RESPError) -> RESPValue? {
+    do throws(RESPError) {
+      return try parser.next()
     } catch {
-      try hand(out: replies)
+      try handOut()
       throw error
     }
-    try hand(out: replies)
   }
 
   /// Returns whether a push answers a command: each command for a channel has one.
@@ -533,14 +579,17 @@ extension ConnectionLoop {
     return kind.elementsEqual("subscribe".utf8) || kind.elementsEqual("unsubscribe".utf8)
   }
 
-  /// Gives replies to the callers of their commands.
+  /// Passes replies to the callers of their commands.
   ///
-  /// - Throws: An error if one answers no command: later replies would be given to the wrong callers.
+  /// If there are more replies than commands, none is passed on: each of them can belong to another command.
   private func hand(out replies: [RESPValue]) throws(RESPError) {
     guard !replies.isEmpty else { return }
-    let waits = state.withLock { state in replies.map { _ in state.pipeline.takeReply() } }
-    end(waits.map { $0 ?? nil }, with: replies.map { Self.result(of: $0) })
-    guard waits.allSatisfy({ $0 != nil }) else { throw .unrequested }
+    let waits = state.withLock { state -> [Wait?]? in
+      guard replies.count <= state.pipeline.count else { return nil }
+      return replies.map { _ in state.pipeline.takeReply() ?? nil }
+    }
+    guard let waits else { throw .unrequestedReply }
+    end(waits, with: replies.map { Self.result(of: $0) })
   }
 
   /// The result of a command: an error reply is a failure.

@@ -68,6 +68,11 @@ struct PipelineState<Caller: Sendable>: Sendable {
     freeCount < places.count ? places[freeCount]?.deadline : nil
   }
 
+  /// Returns whether a command was not answered in time: further ones would wait behind it.
+  func isOverdue(at now: Nanoseconds) -> Bool {
+    oldestDeadline.map { $0 <= now } ?? false
+  }
+
   /// Adds a command.
   ///
   /// - Parameters:

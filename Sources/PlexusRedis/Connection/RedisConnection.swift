@@ -2,7 +2,8 @@
 ///
 /// Commands of all tasks share it: they are sent in the order of the calls, and none waits for the reply of another
 /// one. While the first connection is being made, or a broken one is replaced, commands wait for at most the command
-/// timeout; once an attempt to connect has failed, they fail at once until the server is back.
+/// timeout; once an attempt to connect has failed, they fail at once until the server is back. They also fail at once as
+/// long as a command was not answered in time.
 ///
 /// A thread of its own reads replies and pushes. Callers write to the socket themselves where they can. When the
 /// connection is released, its thread ends and unanswered commands fail.

@@ -159,7 +159,9 @@ final class EngineCore: Sendable {
     }
     heart?.cancel()
     await heart?.value
-    for space in spaces { await space.leave() }
+    await withTaskGroup { group in
+      for space in spaces { group.addTask { await space.leave() } }
+    }
     await events.close()
     await clears?.close()
     await connection.close()
@@ -183,6 +185,7 @@ final class EngineCore: Sendable {
       }
     case .disconnected(let error):
       health.value = .isolated(reason: error.description)
+      for space in state.withLock({ $0.all }) { space.loseConnection() }
     case .push(let elements):
       guard elements.first?.text == "invalidate", elements.count == 2 else { return }
       guard let names = elements[1].elements else {

@@ -103,15 +103,19 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
     // Entries that cannot be decoded count as missing: a second lookup returns only newer ones.
     for _ in 0..<3 where !search.rest.isEmpty {
       let asked = search.rest.map { Tier.Wish($0.key, $0.value) }
+      let wanted = asked.filter(\.takesLease).map(\.key)
+      space.leases.beginLook(for: wanted)
       for (wish, result) in zip(asked, await space.tier.look(for: asked)) {
         switch result {
         case .failure(let error):
           search.failure = error
           search.rest[wish.key] = nil
+          if wish.takesLease { space.lose([wish.key], because: error) }
         case .success(let finding):
           note(finding, for: wish.key, in: &search)
         }
       }
+      space.leases.endLook(for: wanted)
     }
     return search
   }
@@ -184,30 +188,40 @@ final class RedisCacher<Value: Codable & Sendable>: SharedCacher {
   func fill(_ entry: CacheEntry<Value>, under lease: FetchLease) async throws -> SharedFill {
     let lease = TierLease(lease)
     // Regardless of the result, the lease is no longer used.
-    space.leases.end([lease])
+    defer { space.leases.end([lease]) }
     let tags = entry.tags.map(\.name)
-    switch try await space.tier.fill(try payload(entry), under: lease, tags: tags) {
-    case .stored: return .stored
-    case .cleared: return .cleared
-    case .superseded: return .superseded
+    do {
+      switch try await space.tier.fill(try payload(entry), under: lease, tags: tags) {
+      case .stored: return .stored
+      case .cleared: return .cleared
+      case .superseded: return .superseded
+      }
+    } catch {
+      space.lose([lease.key], because: error)
+      throw error
     }
   }
 
   func release(_ leases: [FetchLease], because failure: SharedFailure?) async {
     let leases = leases.map { TierLease($0) }
-    space.leases.end(leases)
+    defer { space.leases.end(leases) }
     let payload = failure.flatMap { failure in
       try? RedisCoding.encoder.encode(
         FailurePayload(
-          description: failure.description,
+          // The whole text of a large answer would not fit into the outbox.
+          description: String(failure.description.prefix(4_096)),
           isConnectivityFailure: failure.isConnectivityFailure,
           isOriginFailure: failure.isOriginFailure
         )
       )
     }
-    // This must also work in a cancelled task. Without an answer, the leases expire.
-    try? await Task { [space] in
-      try await space.tier.release(leases, because: payload.map { [UInt8]($0) })
+    // This must also work in a cancelled task.
+    await Task { [space] in
+      do {
+        try await space.tier.release(leases, because: payload.map { [UInt8]($0) })
+      } catch {
+        space.lose(leases.map(\.key), because: error)
+      }
     }.value
   }
 

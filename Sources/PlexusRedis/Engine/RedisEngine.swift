@@ -107,6 +107,6 @@ public final actor RedisEngine {
   /// the reach `.everywhere` waits until its near lease has expired. Caches continue without the server. Publishing an event
   /// throws, and connected buses report that their link has ended. The call is not ended by cancellation.
   public func close() async {
-    await core.close()
+    await Task.detached { [core] in await core.close() }.value
   }
 }

@@ -15,6 +15,9 @@ final class RedisSpace: Sendable {
   let trust = NearTrust()
   let acknowledgements = Bell()
   let leases: LeaseRenewal
+  /// The number of heartbeats in a row with a changed mark after which there is a pause.
+  private static let roundLimit = 8
+  private static let pause = Duration.milliseconds(10)
   private let nearLease: Duration
   /// Requests a heartbeat of the engine soon.
   private let hurry: @Sendable () -> Void
@@ -50,6 +53,18 @@ final class RedisSpace: Sendable {
     hurry()
   }
 
+  /// Handles that nothing is announced until the connection is restored.
+  func loseConnection() {
+    announce(.interrupted)
+  }
+
+  /// Handles that the server can have leases of this process of which it does not know.
+  func lose(_ keys: [String], because error: any Error) {
+    leases.lose(keys)
+    // After a connection error, there is a heartbeat in any case.
+    if !(error is RedisConnectionError) { hurry() }
+  }
+
   /// Handles that the engine can have lost the registrations of nodes that do not hear it.
   func loseRegistrations() {
     state.withLock { $0.unregisteredUntil = .now + nearLease }
@@ -65,13 +80,13 @@ final class RedisSpace: Sendable {
   func beat() async throws {
     // The heartbeat is repeated if the mark has changed: it is acknowledged once older copies are no longer trusted.
     // Even if heartbeats overtake each other, the newest mark is acknowledged in the end.
-    while true {
+    for _ in 0..<Self.roundLimit {
       let acknowledged = state.withLock { $0.acknowledged }
       let sent = trust.now
       let mark = try await tier.beat(acknowledging: acknowledged, trust: nearLease)
       if let acknowledged, !mark.isNewer(than: acknowledged) {
         trust.extend(until: sent.advanced(by: nearLease * 9 / 10))
-        break
+        return try await leases.renew()
       }
       trust.end()
       announce(.everything)
@@ -79,7 +94,10 @@ final class RedisSpace: Sendable {
         if state.acknowledged.map({ mark.isNewer(than: $0) }) ?? true { state.acknowledged = mark }
       }
     }
+    // Other nodes clear all the time, or the server gives answers of another one.
     try await leases.renew()
+    try await Task.sleep(for: Self.pause)
+    hurry()
   }
 
   /// Ends the trust, and releases the leases and the registration.
@@ -96,7 +114,7 @@ final class RedisSpace: Sendable {
     // This node acknowledges it first.
     try await beat()
     while true {
-      let registered = try await tier.trust(beyond: mark)
+      let registered = try await tier.trust(beyond: mark, lasting: nearLease)
       let unregistered = state.withLock { $0.unregisteredUntil }.map { $0 - .now } ?? .zero
       let remaining = max(registered, unregistered)
       guard remaining > .zero else { return }

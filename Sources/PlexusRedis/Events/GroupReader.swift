@@ -74,7 +74,7 @@ actor GroupReader {
   ) {
     self.events = events
     self.names = names
-    self.group = group.composed
+    self.group = group.canonicalSpelling
     self.retryAfter = retryAfter
     self.pace = pace ?? min(max(retryAfter / 4, .milliseconds(1)), .seconds(1))
     id = events.makeReaderID()

@@ -138,7 +138,7 @@ extension RedisEvents {
   ) -> RedisScript.Call {
     RedisScript.Call(
       keys: [TopicNames(topic).stream],
-      arguments: [.text(group.composed), .text("\(position)"), .data(hand?.value.identity ?? [])]
+      arguments: [.text(group.canonicalSpelling), .text("\(position)"), .data(hand?.value.identity ?? [])]
     )
   }
 }

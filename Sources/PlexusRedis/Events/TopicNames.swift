@@ -1,3 +1,5 @@
+internal import Plexus
+
 /// The keys and the channel of a topic in the engine.
 ///
 /// | Key | Type | Content |
@@ -20,7 +22,7 @@ struct TopicNames: Hashable, Sendable {
   /// - Parameter topic: Any text. Braces are escaped, because they would change the hash tag.
   init(_ topic: String) {
     var text = ""
-    for scalar in topic.composed.unicodeScalars {
+    for scalar in topic.canonicalSpelling.unicodeScalars {
       switch scalar {
       case "%": text += "%25"
       case "{": text += "%7B"
@@ -34,7 +36,7 @@ struct TopicNames: Hashable, Sendable {
   var stream: String { prefix + "stream" }
   var channel: String { prefix + "channel" }
 
-  func released(by group: String) -> String { prefix + "released:" + group.composed }
+  func released(by group: String) -> String { prefix + "released:" + group.canonicalSpelling }
 
   func sent(by node: String) -> String { prefix + "sent:" + node }
 }

@@ -1,6 +1,6 @@
-/// Bytes of a server that are not RESP3, or exceed a limit.
+/// Bytes of a server that are not RESP3, exceed a limit, or answer no command.
 ///
-/// Nothing after such bytes can be parsed: the connection has to be closed.
+/// Nothing after such bytes can be used: the connection has to be closed.
 enum RESPError: Error, Hashable, CustomStringConvertible {
   case unknownType(UInt8)
   case malformedNumber
@@ -9,7 +9,7 @@ enum RESPError: Error, Hashable, CustomStringConvertible {
   case lineTooLong
   case nestedTooDeeply
   case tooLarge
-  case unrequested
+  case unrequestedReply
 
   var description: String {
     switch self {
@@ -21,8 +21,7 @@ enum RESPError: Error, Hashable, CustomStringConvertible {
     case .lineTooLong: "A line of a reply is longer than \(RESPParser.longestLine) bytes."
     case .nestedTooDeeply: "A reply is nested more than \(RESPParser.greatestDepth) levels deep."
     case .tooLarge: "A reply needs more memory than the connection allows."
-    case .unrequested:
-      "A reply answers no command, so that earlier ones can be those to other commands."
+    case .unrequestedReply: "The server sent a reply that answers no command."
     }
   }
 }

@@ -2,8 +2,8 @@ internal import PlexusSupport
 
 /// A Lua script that the engine runs as a whole, by its digest once the digest is known.
 final class RedisScript: Sendable {
-  private let source: String
-  /// The digest that the engine has computed, which is the same on every engine.
+  let source: String
+  /// The digest, which is the same on every engine, once an engine has the script.
   private let digest = Locked<String?>(nil)
 
   init(_ source: String) {
@@ -79,7 +79,10 @@ final class RedisScript: Sendable {
   private func digest(on connection: RedisConnection) async throws -> String {
     if let known = digest.withLock({ $0 }) { return known }
     let reply = try await connection.send(RedisCommand("SCRIPT", ["LOAD", .text(source)]))
-    guard let text = reply.text else { throw RedisError("ERR SCRIPT LOAD returned no digest".utf8) }
+    // The digest is used for all engines: that of another script would never be noticed.
+    guard let text = reply.text, text == ScriptDigest.text(of: source) else {
+      throw RedisError("ERR SCRIPT LOAD returned another digest".utf8)
+    }
     digest.withLock { $0 = text }
     return text
   }

@@ -176,7 +176,7 @@ extension UInt64 {
 
 extension Result<RESPValue, any Error> {
   /// Returns the reply; `nil` for an error of the server, which the script has as well.
-  fileprivate func present() throws -> RESPValue? {
+  func present() throws -> RESPValue? {
     do {
       return try get()
     } catch is RedisError {

@@ -121,7 +121,10 @@ final class Tier: Sendable {
   ///
   /// - Returns: A finding for each wish, in the same order, or what the look for it has failed with.
   func look(for wishes: [Wish]) async -> [Result<TierFinding, any Error>] {
+    var nonces: [String] = []
     let parts = await run(TierScripts.look, inPartsOf: wishes) { wishes in
+      let (nonce, knowledge) = knowledgeWithNonce
+      nonces.append(nonce)
       var tags = TagNumbers()
       var call = RedisScript.Call(
         keys: [names.epoch, names.tokens],
@@ -137,15 +140,16 @@ final class Tier: Sendable {
       call.keys += tags.names.map { names.tag($0) }
       return call
     }
-    return parts.flatMap { wishes, reply in
+    return zip(parts, nonces).flatMap { part, nonce in
+      let (wishes, reply) = part
       do {
-        guard let elements = try reply.get().elements, elements.count == wishes.count + 1,
-          let epoch = note(elements[0])
+        guard let elements = try reply.get().elements, elements.count == wishes.count + 2,
+          elements[1].bytes?.elementsEqual(nonce.utf8) == true, let epoch = note(elements[0])
         else {
           throw TierError.unexpectedReply
         }
-        return zip(wishes, elements.dropFirst()).map { wish, element in
-          Result { try finding(element, of: wish.key, in: epoch) }
+        return zip(wishes, elements.dropFirst(2)).map { wish, element in
+          Result { try finding(element, of: wish, in: epoch) }
         }
       } catch {
         return wishes.map { _ in .failure(error) }
@@ -182,7 +186,7 @@ final class Tier: Sendable {
 
   private func finding(
     _ value: RESPValue,
-    of key: String,
+    of wish: Wish,
     in epoch: TierEpoch
   ) throws -> TierFinding {
     if let bytes = value.bytes { return .entry(try foundEntry(bytes, in: epoch)) }
@@ -191,11 +195,10 @@ final class Tier: Sendable {
     }
     func entry(_ index: Int) -> TierEntry? {
       guard index < parts.count, let fields = parts[index].elements, fields.count == 3,
-        let token = fields[0].integer, let age = fields[1].integer, let payload = fields[2].bytes
+        let token = token(fields[0]), let age = fields[1].integer, let payload = fields[2].bytes
       else { return nil }
-      note(token: UInt64(clamping: token))
       return TierEntry(
-        version: TierVersion(epoch: epoch, token: UInt64(clamping: token)),
+        version: TierVersion(epoch: epoch, token: token),
         age: .milliseconds(age),
         payload: payload
       )
@@ -204,20 +207,20 @@ final class Tier: Sendable {
     case ("nothing", 2):
       return .nothing(previous: entry(1))
     case ("granted", 3):
-      guard let token = parts[1].integer else { throw TierError.unexpectedReply }
-      let version = TierVersion(epoch: epoch, token: UInt64(clamping: token))
-      note(token: version.token)
-      return .granted(TierLease(key: key, version: version), previous: entry(2))
+      guard let token = token(parts[1]) else { throw TierError.unexpectedReply }
+      let version = TierVersion(epoch: epoch, token: token)
+      return .granted(TierLease(key: wish.key, version: version), previous: entry(2))
     case ("busy", 4):
-      guard let token = parts[1].integer, let remaining = parts[2].integer else {
+      // A lease that has ended would be looked for without a pause.
+      guard let token = token(parts[1]), let remaining = parts[2].integer, remaining > 0 else {
         throw TierError.unexpectedReply
       }
       return .busy(
-        TierVersion(epoch: epoch, token: UInt64(clamping: token)),
-        remaining: .milliseconds(max(0, remaining)),
+        TierVersion(epoch: epoch, token: token),
+        remaining: .milliseconds(remaining),
         previous: entry(3)
       )
-    case ("failed", 2):
+    case ("failed", 2) where wish.awaited > 0:
       return .failedElsewhere(payload: parts[1].bytes ?? [])
     default:
       throw TierError.unexpectedReply
@@ -228,10 +231,9 @@ final class Tier: Sendable {
   private func foundEntry(_ bytes: [UInt8], in epoch: TierEpoch) throws -> TierEntry {
     guard let first = bytes.firstIndex(of: UInt8(ascii: " ")),
       let second = bytes[(first + 1)...].firstIndex(of: UInt8(ascii: " ")),
-      let token = UInt64(decimal: bytes[..<first]),
+      let token = token(.string(Array(bytes[..<first]))),
       let age = UInt64(decimal: bytes[(first + 1)..<second])
     else { throw TierError.unexpectedReply }
-    note(token: token)
     return TierEntry(
       version: TierVersion(epoch: epoch, token: token),
       age: .milliseconds(age),
@@ -299,7 +301,7 @@ final class Tier: Sendable {
       guard let elements = reply.elements, let first = elements.first, note(first) != nil else {
         throw TierError.unexpectedReply
       }
-      note(token: elements.dropFirst().last)
+      _ = elements.dropFirst().last.flatMap { token($0) }
     }
   }
 
@@ -340,6 +342,22 @@ final class Tier: Sendable {
         }
         return leases[leases.startIndex + Int(index) - 1]
       }
+    }
+  }
+
+  /// Returns the leases of some keys that this node has.
+  ///
+  /// - Throws: An error of the connection.
+  func ownLeases(of keys: some Collection<String>) async throws -> [TierLease] {
+    let replies = await connection.send(keys.map { RedisCommand("GET", [.text(names.lease($0))]) })
+    return try zip(keys, replies).compactMap { key, reply in
+      // A key of another type is an error that the scripts repair.
+      guard let text = try reply.present()?.text else { return nil }
+      let parts = text.split(separator: " ", maxSplits: 1)
+      guard parts.count == 2, let epoch = TierEpoch(parts[0]), parts[1].hasPrefix("\(node):"),
+        let token = UInt64(parts[1].dropFirst(node.count + 1))
+      else { return nil }
+      return TierLease(key: key, version: TierVersion(epoch: epoch, token: token))
     }
   }
 
@@ -434,11 +452,17 @@ final class Tier: Sendable {
   }
 
   /// Returns the time for which nodes can still trust copies without having acknowledged a mark; zero if all have.
-  func trust(beyond mark: TierMark) async throws -> Duration {
+  ///
+  /// - Parameters:
+  ///   - mark: The mark.
+  ///   - trust: The time for which nodes trust their copies whose registrations were lost.
+  /// - Returns: The time.
+  /// - Throws: An error of the connection.
+  func trust(beyond mark: TierMark, lasting trust: Duration) async throws -> Duration {
     let reply = try await TierScripts.laggards.run(
       on: connection,
       keys: [names.nodes, names.acknowledgements, names.fence],
-      [.text(mark.epoch.description), number(mark.fence)]
+      [.text(mark.epoch.description), number(mark.fence), milliseconds(trust)]
     )
     guard let longest = reply.integer else { throw TierError.unexpectedReply }
     return .milliseconds(max(0, longest))
@@ -534,9 +558,12 @@ final class Tier: Sendable {
   // MARK: - Arguments
 
   /// A nonce for a new epoch, and the epoch and token that the engine has at least, unless it has lost data.
-  private var knowledge: [RedisCommand.Argument] {
-    let (nonce, epoch, token) = known.withLock { ($0.nonce(), $0.text, $0.token) }
-    return [.text(String(nonce, radix: 36)), .text(epoch), number(token)]
+  private var knowledge: [RedisCommand.Argument] { knowledgeWithNonce.arguments }
+
+  private var knowledgeWithNonce: (nonce: String, arguments: [RedisCommand.Argument]) {
+    let (number, epoch, token) = known.withLock { ($0.nonce(), $0.text, $0.token) }
+    let nonce = String(number, radix: 36)
+    return (nonce, [.text(nonce), .text(epoch), self.number(token)])
   }
 
   private func milliseconds(_ duration: Duration) -> RedisCommand.Argument {
@@ -565,17 +592,23 @@ final class Tier: Sendable {
     known.withLock { $0.token = max($0.token, token) }
   }
 
-  private func note(token: RESPValue?) {
-    if let token = token?.integer { note(token: UInt64(clamping: token)) }
+  /// Reads and records a token of the engine.
+  ///
+  /// - Returns: `nil` for a number that no engine gives. It would be sent back as one that an engine has at least.
+  private func token(_ value: RESPValue) -> UInt64? {
+    guard let number = value.integer, (0...Int64(TierScripts.largestNumber)).contains(number) else {
+      return nil
+    }
+    note(token: UInt64(number))
+    return UInt64(number)
   }
 
   /// Records an epoch and a token of the engine.
   private func change(_ value: RESPValue) throws -> TierMark {
     guard let elements = value.elements, elements.count == 2, let epoch = note(elements[0]),
-      let token = elements[1].integer
+      let token = token(elements[1])
     else { throw TierError.unexpectedReply }
-    note(token: elements[1])
-    return TierMark(epoch: epoch, fence: UInt64(clamping: token))
+    return TierMark(epoch: epoch, fence: token)
   }
 }
 

@@ -1,3 +1,5 @@
+internal import Plexus
+
 /// The keys of a space in the engine.
 ///
 /// | Key | Type | Content |
@@ -8,8 +10,8 @@
 /// | `{space}:l:key` | string | a lease: `epoch node:token`; it ends an hour before the key expires, unless it was renewed |
 /// | `{space}:f:key` | hash | a fetch: `v` token and `d` payload of a failure, `l` token of a renewed lease and `u` its end in ms |
 /// | `{space}:t:tag` | string | a tag: `epoch token`; entries with smaller tokens are not valid |
-/// | `{space}:nodes` | sorted set | the nodes that can have copies, by the end of their trust in ms |
-/// | `{space}:acks` | hash | the epoch and fence that each node has acknowledged |
+/// | `{space}:nodes` | sorted set | the nodes that can have copies, by the end of their trust in ms; a member without a name at -2 |
+/// | `{space}:acks` | hash | the epoch and fence that each node has acknowledged; without a name the time at which the set of nodes was lost |
 /// | `{space}:fence` | string | the token of the last removal of keys or tags that all nodes acknowledge |
 ///
 /// All of them have one hash tag, so that a cluster keeps a space in one slot. Keys and tags are composed (NFC): texts that
@@ -40,7 +42,7 @@ struct TierNames: Sendable, Hashable {
   func tag(_ name: String) -> String { self.name("t:", name) }
 
   private func name(_ kind: String, _ key: String) -> String {
-    prefix + kind + key.composed
+    prefix + kind + key.canonicalSpelling
   }
 
   /// Returns the space that a key of the engine belongs to.

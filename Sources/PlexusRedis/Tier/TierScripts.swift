@@ -71,6 +71,17 @@ enum TierScripts {
       local ofEpoch, token = string.match(run('GET', key) or '', '^([^ ]+) (%d+)$')
       return ofEpoch == epoch and number(token, latest) or nil
     end
+    -- The time at which the set of nodes was found to be lost; 0 for never. A member without a name is in a set that is
+    -- complete since that time, which the acknowledgements have under the same name.
+    local function lastLoss(nodes, acknowledgements, time)
+      local loss = run('HGET', acknowledgements, '')
+      local isComplete = #run('ZRANGEBYSCORE', nodes, -2, -2) > 0
+      if loss and isComplete then return number(loss, 1e15) or time end
+      loss = loss and string.format('%.0f', time) or '0'
+      redis.call('ZADD', nodes, -2, '')
+      redis.call('HSET', acknowledgements, '', loss)
+      return tonumber(loss)
+    end
     -- Marks a tag that is not known: entries and leases from before are not valid.
     local function use(key, epoch, retention)
       if mark(key, epoch) then return end
@@ -87,12 +98,13 @@ enum TierScripts {
   /// each key: whether a lease is wanted, and if there is more, the epoch and token of the version that is not new
   /// enough, the token of the lease that the node waits for, and the numbers of its tags.
   ///
-  /// An entry is a text, since it is the most frequent finding: its token, its age in ms and the payload.
+  /// The findings come after the epoch and the nonce, which tells the replies to two looks apart. An entry is a text, since
+  /// it is the most frequent finding: its token, its age in ms and the payload.
   static let look = RedisScript(
     common + """
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])
       local time = now()
-      local findings = {epoch}
+      local findings = {epoch, ARGV[1]}
       local keyCount = tonumber(ARGV[5])
       local firstTag = 2 + 3 * keyCount
       -- Whether something with a token is newer than the last removals by its tags.
@@ -229,8 +241,9 @@ enum TierScripts {
         local leaseKey, fetchKey = KEYS[1 + 2 * index], KEYS[2 + 2 * index]
         local epoch, token = ARGV[4 + 2 * index], ARGV[5 + 2 * index]
         if run('GET', leaseKey) == string.format('%s %s:%s', epoch, ARGV[1], token) then
-          if ARGV[2] ~= '' then
-            run('HSET', fetchKey, 'v', token, 'd', ARGV[2])
+          -- The failure comes before the end of the lease, which wakes the nodes that wait. A server without memory
+          -- takes no failure: one of these nodes fetches.
+          if ARGV[2] ~= '' and pcall(run, 'HSET', fetchKey, 'v', token, 'd', ARGV[2]) then
             redis.call('PEXPIRE', fetchKey, ARGV[3])
           end
           redis.call('DEL', leaseKey)
@@ -357,7 +370,8 @@ enum TierScripts {
     common + """
       local epoch = current(ARGV[2], ARGV[3], ARGV[1])
       local time = now()
-      local gone = run('ZRANGEBYSCORE', KEYS[3], '-inf', time - 60000)
+      lastLoss(KEYS[3], KEYS[4], time)
+      local gone = run('ZRANGEBYSCORE', KEYS[3], '(-2', time - 60000)
       for _, node in ipairs(gone) do
         redis.call('ZREM', KEYS[3], node)
         run('HDEL', KEYS[4], node)
@@ -372,14 +386,14 @@ enum TierScripts {
 
   /// KEYS: nodes, acknowledgements, fence.
   ///
-  /// ARGV: epoch and fence.
+  /// ARGV: epoch and fence, ms of trust.
   ///
   /// A fence that was lost is set again. Returns how long the nodes that have not acknowledged them can still trust their
-  /// copies, in ms.
+  /// copies, in ms. Nodes whose registrations were lost can trust theirs for the whole time since then.
   static let laggards = RedisScript(
     common + """
       local time = now()
-      local longest = 0
+      local longest = math.max(0, lastLoss(KEYS[1], KEYS[2], time) + ARGV[3] - time)
       if lastFence(KEYS[3]) < tonumber(ARGV[2]) then redis.call('SET', KEYS[3], ARGV[2]) end
       local nodes = run('ZRANGEBYSCORE', KEYS[1], time, '+inf', 'WITHSCORES')
       for index = 1, #nodes, 2 do

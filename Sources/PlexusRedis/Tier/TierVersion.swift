@@ -14,10 +14,11 @@ struct TierEpoch: Hashable, Sendable, CustomStringConvertible {
     self.nonce = nonce
   }
 
-  /// Reads the text in the engine.
+  /// Reads the text in the engine; `nil` if it is damaged.
   init?(_ text: some StringProtocol) {
     let parts = text.split(separator: "-", omittingEmptySubsequences: false)
-    guard parts.count == 2, let counter = UInt64(parts[0]), let nonce = UInt64(parts[1], radix: 36)
+    guard parts.count == 2, let counter = UInt64(parts[0]), counter <= TierScripts.largestNumber,
+      let nonce = UInt64(parts[1], radix: 36)
     else {
       return nil
     }

@@ -261,6 +261,32 @@ struct `A connection to Redis` {
     await connections(2)
   }
 
+  @Test func `D13: only the first command waits for a server that stands still`() async throws {
+    let server = try RedisServer()
+    let connection = try connect(to: server.address) {
+      $0.commandTimeout = .milliseconds(50)
+      $0.connectTimeout = .milliseconds(400)
+    }
+    await connections(1)
+    server.suspend()
+    var errors: [RedisConnectionError] = []
+    for _ in 0..<20 {
+      // Before and after the connection is given up, and while another one is attempted.
+      if errors.count == 10 {
+        await disconnection { "\($0)".contains("twice the command timeout") }
+      }
+      do {
+        _ = try await connection.send(RedisCommand("PING"))
+      } catch let error as RedisConnectionError {
+        errors.append(error)
+      }
+    }
+    server.resume()
+    #expect(errors.first == .timedOut(command: "PING", after: .milliseconds(50)))
+    #expect(errors.count { if case .timedOut = $0 { true } else { false } } == 1)
+    await connections(2)
+  }
+
   @Test func `a caller that is cancelled leaves at once, and disturbs no other`() async throws {
     let server = try RedisServer()
     let connection = try connect(to: server.address)
@@ -363,6 +389,85 @@ struct `A connection to Redis` {
       while true { _ = try await connection.send(RedisCommand("GET", ["k"])) }
     }
     await connection.close()
+  }
+
+  @Test func `a reply that answers no command ends the connection`() async throws {
+    let server = try AnsweringServer(digest: ScriptDigest.text) { command in
+      guard command.words[0] == "ECHO" else { return command.usual }
+      return "+\(command.words[1])\r\n" + (command.connection == 1 ? "+too much\r\n" : "")
+    }
+    let connection = try connect(to: server.address)
+    await connections(1)
+    // Any of the two replies can belong to another command.
+    await #expect(throws: RedisConnectionError.self) {
+      try await connection.send(RedisCommand("ECHO", ["a"]))
+    }
+    await disconnection { "\($0)".contains("answers no command") }
+    await connections(2)
+    #expect(try await connection.send(RedisCommand("ECHO", ["b"])).text == "b")
+  }
+
+  @Test(arguments: [
+    ("HELLO", "+OK"), ("HELLO", "_"), ("HELLO", "*0"), ("HELLO", ":3"), ("HELLO", "%0"),
+    ("HELLO", "%1\r\n$5\r\nproto\r\n:2"), ("HELLO", "%1\r\n$5\r\nproto\r\n:3\r\n+OK"),
+    ("SELECT", "_"), ("SELECT", ":1"), ("SELECT", "+OK\r\n+OK"), ("CLIENT", "+QUEUED"),
+    ("CLIENT", "*0"), ("CLIENT", "+OK\r\n:1"),
+  ])
+  func `is made only if its introduction is answered as it should be`(
+    command: String,
+    reply: String
+  ) async throws {
+    let server = try AnsweringServer(digest: ScriptDigest.text) {
+      $0.words[0] == command ? reply + "\r\n" : $0.usual
+    }
+    let connection = try connect(to: server.address) {
+      $0.database = 1
+      $0.setup = [RedisCommand("CLIENT", ["TRACKING", "ON", "NOLOOP"])]
+    }
+    await changes.first(1)
+    #expect(!changes.entries.contains(.connected))
+    await #expect(throws: RedisConnectionError.self) {
+      try await connection.send(RedisCommand("GET", ["k"]))
+    }
+    await connection.close()
+  }
+
+  @Test func `a server that answers only the introduction is asked less and less often`()
+    async throws
+  {
+    let server = try AnsweringServer(digest: ScriptDigest.text) { command in
+      command.words[0] == "PING" ? nil : command.usual
+    }
+    let connection = Guarded<RedisConnection?>(nil)
+    let (failures, changes) = (Log<RedisConnectionError?>(), changes)
+    var settings = RedisConnection.Settings(server.address)
+    settings.commandTimeout = .milliseconds(20)
+    let made = try RedisConnection(settings) { event in
+      let current = connection.withLock { $0 }
+      switch event {
+      case .connected:
+        changes.append(.connected)
+        _ = current?.post(RedisCommand("PING"))
+      case .disconnected:
+        // Between two connections.
+        current?.post(RedisCommand("PING")).onResult { result in
+          if case .failure(let error) = result { failures.append(error as? RedisConnectionError) }
+        }
+      case .push: break
+      }
+    }
+    connection.withLock { $0 = made }
+    _ = try? await made.send(RedisCommand("PING"))
+    let begin = ContinuousClock.now
+    let count = changes.count
+    await changes.first(count + 8)
+    // 10 ms, and twice as long each time.
+    #expect(begin.duration(to: .now) >= .milliseconds(1_000))
+    for failure in failures.entries {
+      guard case .lost = failure else { return #expect(failure == nil) }
+    }
+    connection.withLock { $0 = nil }
+    await made.close()
   }
 
   @Test func `speaks TCP`() async throws {

@@ -284,6 +284,144 @@ struct `Caches over a Redis server` {
     #expect(b.fetchCount == 0)
   }
 
+  @Test func `D5: a failure with a long description reaches the nodes that wait`() async throws {
+    let server = try RedisServer()
+    struct Long: Error, CustomStringConvertible {
+      let description = String(repeating: "x", count: 20 << 20)
+    }
+    let a = try await Node(server, fetchLease: .seconds(3_600)) { _ in throw Long() }
+    let b = try await Node(server) { _ in "2" }
+    a.gate.close()
+    let first = Task { try await a.map.request("k") }
+    await a.gate.arrivals(1)
+    let monitor = try await RedisMonitor(server)
+    let second = Task { try await b.map.request("k") }
+    await monitor.commands(1, with: "lua", "\"HMGET\"", ":e:")
+    a.gate.open()
+    await #expect(throws: Long.self) { try await first.value }
+    // Otherwise, this would take as long as the lease, which is an hour.
+    let failure = await #expect(throws: SharedFailure.self) { try await second.value }
+    #expect(failure?.description.hasPrefix("xxx") == true)
+    #expect(b.fetchCount == 0)
+  }
+
+  @Test(arguments: [Double.nan, 1]) func `D3: a value that cannot be stored delays no other node`(
+    value: Double
+  ) async throws {
+    let server = try RedisServer()
+    var maps: [MultiplexerMap<String, [Double]>] = []
+    var engines: [RedisEngine] = []
+    for _ in 0..<3 {
+      var options = RedisOptions()
+      (options.commandTimeout, options.fetchLease) = (.seconds(60), .seconds(3_600))
+      options.outboxBytes = 256 << 10
+      let engine = try RedisEngine(server.address, options: options)
+      for await health in engine.health() where health == .connected { break }
+      let cacher = engine.cacher([Double].self, space: "values", schema: "1")
+      // It cannot be encoded, or is larger than the outbox.
+      maps.append(MultiplexerMap(cacher: cacher) { _ in .init(repeating: value, count: 1 << 17) })
+      engines.append(engine)
+    }
+    // Otherwise, each node would wait as long as the lease of the one before, which is an hour.
+    for map in maps { #expect(try await map.request("k").count == 1 << 17) }
+    for engine in engines { await engine.close() }
+  }
+
+  @Test func `D13: a lease that was granted by a late reply delays no node`() async throws {
+    let server = try RedisServer()
+    var options = RedisOptions()
+    (options.commandTimeout, options.fetchLease) = (.milliseconds(300), .seconds(3_600))
+    let engine = try RedisEngine(server.address, options: options)
+    for await health in engine.health() where health == .connected { break }
+    // Every request needs a newer value than the one before, and the lease for it.
+    let policy = CachePolicy(timeToLive: .zero)
+    let map = MultiplexerMap<String, String>(
+      id: "values",
+      policy: policy,
+      cacher: engine.cacher(space: "values", schema: "1")
+    ) { _ in "1" }
+    let b = try await Node(server, policy: policy) { _ in "2" }
+    let monitor = try await RedisMonitor(server)
+    func leases() async throws -> Int {
+      try await monitor.count(with: "lua", "\"SET\"", "{values}:l:values/k", on: server)
+    }
+    while try await leases() == 0 { #expect(try await map.request("k") == "1") }
+    let count = try await leases()
+    server.suspend()
+    #expect(try await map.request("k") == "1")
+    server.resume()
+    // The server grants the lease to a request that has ended.
+    while try await leases() == count {}
+    #expect(try await b.map.request("k") == "2")
+    await engine.close()
+  }
+
+  @Test func `D13: a request that waits for another node fetches when the server is gone`()
+    async throws
+  {
+    let server = try RedisServer()
+    let a = try await Node(server, fetchLease: .seconds(3_600)) { _ in "1" }
+    let b = try await Node(server) { _ in "2" }
+    a.gate.close()
+    let first = Task { try await a.map.request("k") }
+    await a.gate.arrivals(1)
+    let monitor = try await RedisMonitor(server)
+    let second = Task { try await b.map.request("k") }
+    await monitor.commands(1, with: "lua", "\"HMGET\"", ":e:")
+    server.kill()
+    // Otherwise, this would take as long as the lease, which is an hour.
+    #expect(try await second.value == "2")
+    a.gate.open()
+    #expect(try await first.value == "1")
+  }
+
+  /// Texts that are keys and tags, and names of spaces without braces.
+  static let texts = [
+    "", "a}b{c", "{}", "{values}:e:k", "new\r\nline", "\0", "a\0b", "\u{301}", "\u{301}x",
+    "\u{FFFD}",
+    "\u{200D}", "🇩🇪", "*1\r\n$4\r\nPING\r\n", " ", "%s%d", String(repeating: "k", count: 512),
+    String(repeating: "é", count: 1 << 19),
+  ]
+
+  @Test(arguments: texts)
+  func `D1 and D6: every text can be a key, a tag, both at once, and the name of a space`(
+    text: String
+  ) async throws {
+    let server = try RedisServer()
+    let origin = Guarded("1")
+    // The outbox is not larger than several times a name.
+    let isLong = text.utf8.count > 1_000
+    let space = "s" + (isLong ? "" : text.filter { !"{}".contains($0) })
+    var nodes: [(engine: RedisEngine, map: MultiplexerMap<String, String>)] = []
+    let fetches = Log<String>()
+    for _ in 0..<2 {
+      let engine = try await connected(to: server)
+      let cacher = engine.cacher(String.self, space: space, schema: isLong ? "1" : text)
+      let tags: @Sendable (String) -> [CacheTag] = { [CacheTag($0)] }
+      let map = MultiplexerMap<String, String>(id: "m", cacher: cacher, tagging: tags) { key in
+        fetches.append(key)
+        return origin.withLock { $0 }
+      }
+      nodes.append((engine, map))
+    }
+    let (a, b) = (nodes[0].map, nodes[1].map)
+    for map in [a, b] { #expect(try await map.request(text) == "1") }
+    #expect(fetches.count == 1)
+    origin.withLock { $0 = "2" }
+    try await a.clear(text)
+    while try await b.request(text) == "1" {}
+    origin.withLock { $0 = "3" }
+    let repository = MuxRepository()
+    a.register(in: repository)
+    try await repository.clear(tags: [CacheTag(text)], .everywhere)
+    for map in [b, a] { #expect(try await map.request(text) == "3") }
+    origin.withLock { $0 = "4" }
+    #expect(try await a.refresh(text).request(text) == "4")
+    while try await b.request(text) == "3" {}
+    #expect(fetches.count == 4)
+    for node in nodes { await node.engine.close() }
+  }
+
   @Test func `a server that is away costs a fetch, and nothing is served from before it came back`()
     async throws
   {
@@ -316,6 +454,51 @@ struct `Caches over a Redis server` {
     try await repository.clearAll(.everywhere)
     a.gate.open()
     #expect(try await lost.value == "1")
+  }
+
+  @Test func `a node gives its leases and its registration back in a task that is cancelled`()
+    async throws
+  {
+    let server = try RedisServer()
+    let a = try await Node(server, fetchLease: .seconds(3_600)) { _ in "1" }
+    let b = try await Node(server) { _ in "2" }
+    a.gate.close()
+    let lost = Task { try await a.map.request("k") }
+    await a.gate.arrivals(1)
+    await Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      await a.engine.close()
+    }.value
+    // Otherwise this would take as long as the lease, which is an hour.
+    #expect(try await b.map.request("k") == "2")
+    a.gate.open()
+    #expect(try await lost.value == "1")
+  }
+
+  @Test func `D13 and D18: many keys are requested while the server stands still`() async throws {
+    let server = try RedisServer()
+    var options = RedisOptions()
+    options.outboxBytes = 1 << 20
+    let engine = try RedisEngine(server.address, options: options)
+    for await health in engine.health() where health == .connected { break }
+    let map = MultiplexerMap<Int, Int>(
+      cacher: engine.cacher(Int.self, space: "values", schema: "1")
+    ) { $0 }
+    _ = try await map.request(-1)
+    server.suspend()
+    let count = 20_000
+    try await withThrowingTaskGroup { group in
+      for key in 0..<count { group.addTask { try await map.request(key) } }
+      var sum = 0
+      for try await value in group {
+        sum += value
+        #expect(engine.status.caches.outboxBytes <= 2 << 20)
+      }
+      #expect(sum == count * (count - 1) / 2)
+    }
+    #expect(engine.status.caches.unansweredCommands < count)
+    server.resume()
+    await engine.close()
   }
 
   @Test func `a lease is renewed as long as the fetch takes`() async throws {

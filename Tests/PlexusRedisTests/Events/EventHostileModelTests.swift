@@ -6,6 +6,26 @@ import Testing
 
 @testable import PlexusRedis
 
+extension AnsweringServer {
+  /// Starts a server that introduces itself and loads scripts as a working one does.
+  ///
+  /// - Parameters:
+  ///   - hello: The reply to `HELLO`.
+  ///   - answer: The replies to other commands than `CLIENT` and `SCRIPT`, whose names come first.
+  fileprivate convenience init(
+    hello: String = hello,
+    answer: @escaping @Sendable (_ command: [String]) -> String
+  ) throws {
+    try self.init(digest: ScriptDigest.text) { command in
+      switch command.words.first {
+      case "HELLO": hello
+      case "CLIENT", "SCRIPT": command.usual
+      default: answer(command.words)
+      }
+    }
+  }
+}
+
 @Suite(.fewAtOnce, .timeLimit(.minutes(5)))
 struct `Events over a server that answers wrongly` {
   private func link(to server: AnsweringServer, timeout: Duration = .seconds(60)) -> RedisEvents {
@@ -62,7 +82,7 @@ struct `Events over a server that answers wrongly` {
       .oneNode(group: "group", retryAfter: .seconds(1), attempts: 1),
     ]
     let closing = Task {
-      await server.commands.wait { $0.count { $0 == "PING" } > 1 }
+      await server.commands.wait { $0.count { $0.words.first == "PING" } > 1 }
       await link.close()
     }
     await withTaskGroup { group in

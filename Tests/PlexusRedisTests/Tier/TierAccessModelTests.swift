@@ -59,7 +59,7 @@ struct `The user of an engine` {
     await check("beat") {
       let mark = try await tier.fence()
       _ = try await tier.beat(acknowledging: mark, trust: .seconds(60))
-      return try await tier.trust(beyond: mark) == .zero
+      return try await tier.trust(beyond: mark, lasting: .seconds(60)) == .zero
     }
     await check("leave") {
       try await tier.leave()

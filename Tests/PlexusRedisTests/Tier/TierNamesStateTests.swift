@@ -33,4 +33,16 @@ import Testing
       #expect(names.subject(of: names.epoch) == .epoch)
     }
   }
+
+  @Test(arguments: [
+    ("\u{E9}", "e\u{301}"), ("\u{1E0B}\u{323}", "d\u{323}\u{307}"),
+    ("\u{AC01}", "\u{1100}\u{1161}\u{11A8}"),
+    // Marks of a later version of Unicode than that of some systems.
+    ("k\u{A92C}\u{1AD3}", "k\u{1AD3}\u{A92C}"), ("k\u{5B9}\u{1ACC}", "k\u{1ACC}\u{5B9}"),
+  ])
+  func `are the same for equal texts, however they are encoded`(text: String, other: String) {
+    #expect(text == other)
+    #expect(Array(names.tag(text).utf8) == Array(names.tag(other).utf8))
+    #expect(Array(names.entry(text).utf8) == Array(names.entry(other).utf8))
+  }
 }

@@ -1,6 +1,9 @@
 // MARK: - Flights
 
 extension KeyedCache {
+  /// The number of entries that do not suffice after which a flight fetches without the shared tier.
+  private static var lookLimit: Int { 8 }
+
   /// Does the work of a flight with the shared tier: the value of another process, or a fetch under the lease.
   @usableFromInline
   @concurrent
@@ -15,6 +18,7 @@ extension KeyedCache {
       return await fetchAlone(flight, name, link)
     }
     var wish = firstWish(of: flight, name, link)
+    var rest = Self.lookLimit
     while !flight.isCancelled {
       watch.begin()
       guard let findings = await look(for: [name: wish], on: flight, link, storage),
@@ -24,6 +28,8 @@ extension KeyedCache {
       case .answers(let outcome):
         return outcome
       case .looksAgain(let version):
+        rest -= 1
+        guard rest > 0 else { return await fetchAlone(flight, name, link) }
         wish = newWish(of: flight)
         wish.newerThan = version
       case .waits(let version, let limit):

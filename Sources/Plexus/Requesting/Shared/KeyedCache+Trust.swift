@@ -49,6 +49,8 @@ extension KeyedCache {
       _ = link.note(changesOf: nil)
       // The engine can be reachable again.
       share()
+    case .interrupted:
+      _ = link.note(changesOf: nil)
     }
   }
 

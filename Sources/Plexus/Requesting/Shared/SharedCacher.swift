@@ -105,7 +105,8 @@ public protocol SharedCacher<Value>: Cacher {
   /// announcement. The removal of the entries with a tag is announced to each cacher that has looked for a key with
   /// this tag, filled it or stored it, by ``SharedChange/tagged(_:)`` or by the keys. An announcement is handled before
   /// anything that arrives later extends the ``trust``. Every gap in the announcements is followed by
-  /// ``SharedChange/everything``, and the trust ends before that.
+  /// ``SharedChange/everything``, and the trust ends before that. A gap whose beginning is noticed begins with
+  /// ``SharedChange/interrupted``.
   ///
   /// - Parameter handler: The handler, which does not block and is kept as long as the cacher.
   func observeChanges(_ handler: @escaping @Sendable (SharedChange) -> Void)

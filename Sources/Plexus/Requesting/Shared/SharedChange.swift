@@ -6,4 +6,8 @@ public enum SharedChange: Hashable, Sendable {
   case tagged(Set<CacheTag>)
   /// Any entry can have changed.
   case everything
+  /// The engine cannot be reached: nothing is announced until ``everything``.
+  ///
+  /// Requests that wait for the fetch of another process look again, and fetch if the engine does not answer.
+  case interrupted
 }

@@ -1,0 +1,161 @@
+import Plexus
+import PlexusRedis
+import PlexusTesting
+import TestSupport
+import Testing
+
+@Suite(
+  .fewAtOnce,
+  .timeLimit(.minutes(5)),
+  .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
+)
+struct `Caches over a server whose operator interferes` {
+  /// A process, as far as the server can tell, and the newest value that it has returned for each key.
+  private final class Node {
+    let engine: RedisEngine
+    let map: MultiplexerMap<String, Int>
+    let repository = MuxRepository()
+    var newest: [String: Int] = [:]
+
+    convenience init(
+      _ server: RedisServer,
+      _ options: RedisOptions,
+      _ origin: Guarded<Int>
+    ) async throws {
+      try await self.init(server.address, options, origin)
+    }
+
+    init(_ address: RedisAddress, _ options: RedisOptions, _ origin: Guarded<Int>) async throws {
+      engine = try RedisEngine(address, options: options)
+      let cacher = engine.cacher(Int.self, space: "s", schema: "1")
+      map = MultiplexerMap(id: "m", cacher: cacher, tagging: Self.tags) { _ in
+        origin.withLock { $0 }
+      }
+      map.register(in: repository)
+      for await health in engine.health() where health == .connected { break }
+    }
+
+    @Sendable
+    private static func tags(of key: String) -> [CacheTag] { [CacheTag(key)] }
+  }
+
+  /// The commands of an operator, some of which a server refuses.
+  private static let commands = [
+    "CLIENT KILL TYPE normal", "CLIENT PAUSE 30 ALL", "CLIENT PAUSE 30 WRITE", "CLIENT UNPAUSE",
+    "FLUSHALL", "SCRIPT FLUSH", "CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0",
+    "REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", "DEL {s}:epoch", "DEL {s}:tokens", "DEL {s}:acks",
+    "DEL {s}:fence", "DEL {s}:t:a", "DEL {s}:e:m/a", "DEL {s}:l:m/a", "DEL {s}:f:m/a",
+    "PERSIST {s}:l:m/a", "PEXPIRE {s}:e:m/b 1", "PEXPIRE {s}:t:b 1",
+  ]
+
+  @Test func `D7: a clear waits for a process whose registration was deleted`() async throws {
+    let server = try RedisServer()
+    let origin = Guarded(1)
+    var options = RedisOptions()
+    options.commandTimeout = .milliseconds(500)
+    options.nearLease = .seconds(4)
+    let a = try await Node(server, options, origin)
+    let proxy = try RedisProxy(server)
+    let b = try await Node(proxy.address, options, origin)
+    let monitor = try await RedisMonitor(server)
+    for node in [a, b] { #expect(try await node.map.request("k") == 1) }
+    // Both have acknowledged the epoch, and trust their copies.
+    await monitor.commands(6, with: "lua", "\"ZADD\"")
+    #expect(try await b.map.request("k") == 1)
+    proxy.stall(later: true)
+    try RedisShell.perform(["DEL {s}:nodes"], on: server)
+    origin.withLock { $0 = 2 }
+    // The registration of the first process is made again first, and tells nothing of the other one.
+    await monitor.commands(1, with: "lua", "\"ZADD\"")
+    try await a.repository.clearAll(.everywhere)
+    #expect(try await b.map.request("k") == 2)
+    proxy.cut()
+    for node in [a, b] { await node.engine.close() }
+  }
+
+  @Test(arguments: 0..<8)
+  func `D7, D10 and D13: no request fails, goes back, or returns what was cleared`(
+    seed: UInt64
+  ) async throws {
+    let server = try RedisServer()
+    var random = Seeded(state: seed)
+    var options = RedisOptions()
+    options.nearLease = .milliseconds(400)
+    options.fetchLease = .milliseconds(400)
+    let origin = Guarded(1)
+    var nodes: [Node] = []
+    let proxy = try RedisProxy(server)
+    for address in [server.address, server.address, proxy.address] {
+      nodes.append(try await Node(address, options, origin))
+    }
+    // The value before the last clear of each key.
+    var cleared: [String: Int] = [:]
+    var history: [String] = []
+    func request(_ key: String, of number: Int) async throws {
+      let value = try await nodes[number].map.request(key)
+      history.append("\(number) gets \(key) = \(value)")
+      #expect(value >= nodes[number].newest[key] ?? 0, "\(history.suffix(30))")
+      #expect(value >= cleared[key] ?? 0, "\(history.suffix(30))")
+      #expect(value <= origin.withLock { $0 })
+      nodes[number].newest[key] = value
+    }
+    for _ in 0..<300 {
+      let number = Int.random(in: 0..<3, using: &random)
+      let node = nodes[number]
+      let key = ["a", "b"].randomElement(using: &random) ?? ""
+      switch Int.random(in: 0..<100, using: &random) {
+      case ..<60:
+        try await request(key, of: number)
+      case ..<70:
+        origin.withLock { $0 += 1 }
+      case ..<74:
+        let value = origin.withLock { $0 }
+        guard (try? await node.repository.clearAll(.everywhere)) != nil else {
+          history.append("\(number) fails to clear all")
+          continue
+        }
+        history.append("\(number) clears all before \(value)")
+        for key in ["a", "b"] { cleared[key] = value }
+        for other in [2, 1, 0] { try await request(key, of: other) }
+      case ..<78:
+        let value = origin.withLock { $0 }
+        guard (try? await node.repository.clear(tags: [CacheTag(key)], .everywhere)) != nil else {
+          history.append("\(number) fails to clear \(key)")
+          continue
+        }
+        history.append("\(number) clears \(key) before \(value)")
+        cleared[key] = value
+        for other in [2, 1, 0] { try await request(key, of: other) }
+      case ..<80:
+        try? await node.map.clear(key)
+      case ..<82:
+        _ = try await node.map.refresh(key).request(key)
+      case ..<84:
+        proxy.stall(later: Bool.random(using: &random))
+        history.append("2 is cut off")
+      case ..<87:
+        if Bool.random(using: &random) { proxy.resume() } else { proxy.cut() }
+        history.append("2 is back")
+      default:
+        let command = Self.commands.randomElement(using: &random) ?? ""
+        _ = try RedisShell.run(command, on: server)
+        history.append(command)
+      }
+    }
+    proxy.cut()
+    for node in nodes { await node.engine.close() }
+  }
+}
+
+/// A small generator whose sequence depends on its seed only.
+private struct Seeded: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
+  }
+}
