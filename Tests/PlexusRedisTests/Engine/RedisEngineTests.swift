@@ -345,13 +345,15 @@ struct `Caches over a Redis server` {
     func leases() async throws -> Int {
       try await monitor.count(with: "lua", "\"SET\"", "{values}:l:values/k", on: server)
     }
-    while try await leases() == 0 { #expect(try await map.request("k") == "1") }
-    let count = try await leases()
-    server.suspend()
-    #expect(try await map.request("k") == "1")
-    server.resume()
-    // The server grants the lease to a request that has ended.
-    while try await leases() == count {}
+    var count = 0
+    // Until the server grants the lease to a request that has ended: without a copy, it begins with plain commands.
+    repeat {
+      #expect(try await map.request("k") == "1")
+      count = try await leases()
+      server.suspend()
+      #expect(try await map.request("k") == "1")
+      server.resume()
+    } while try await leases() == count
     #expect(try await b.map.request("k") == "2")
     await engine.close()
   }
