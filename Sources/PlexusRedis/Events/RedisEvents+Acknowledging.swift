@@ -138,7 +138,9 @@ extension RedisEvents {
   ) -> RedisScript.Call {
     RedisScript.Call(
       keys: [TopicNames(topic).stream],
-      arguments: [.text(group.canonicalSpelling), .text("\(position)"), .data(hand?.value.identity ?? [])]
+      arguments: [
+        .text(group.canonicalSpelling), .text("\(position)"), .data(hand?.value.identity ?? []),
+      ]
     )
   }
 }

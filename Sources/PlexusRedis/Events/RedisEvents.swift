@@ -286,7 +286,8 @@ final class RedisEvents: EventLink {
     let hand = hand(at: position, of: stream, group)
     defer { ring(letters.stream) }
     let arguments: [RedisCommand.Argument] = [
-      .text(group.canonicalSpelling), .text("\(position)"), .data(hand?.value.identity ?? []), .text(reason),
+      .text(group.canonicalSpelling), .text("\(position)"), .data(hand?.value.identity ?? []),
+      .text(reason),
       .number(Int64(limit)), .text(letters.channel),
       .text(hand.map { consumer(of: $0.key) } ?? ""),
     ]
