@@ -61,6 +61,8 @@ final class ConnectionLoop: Sendable {
     var socket: RedisSocket?
     /// Whether the thread waits without a limit, so that a new command has to wake it.
     var isIdle = false
+    /// The time at which the server has sent something, or was connected.
+    var lastActivity: Nanoseconds = 0
     var isStopped = false
     var hasEnded = false
     /// The tasks that wait for the end of the thread.
@@ -191,7 +193,11 @@ extension ConnectionLoop {
     var refused: [(Wait, RedisConnectionError)] = []
     var own: PipelineState<Wait>.Turn?
     let (socket, wasIdle) = state.withLock { state in
-      let isOverdue = state.pipeline.isOverdue(at: now)
+      let isOverdue = state.pipeline.isOverdue(
+        at: now,
+        silence: now - state.lastActivity,
+        limit: commandTimeout
+      )
       for (index, command) in commands.enumerated() {
         let wait = Wait(batch: batch, index: index)
         guard !isOverdue else {
@@ -297,6 +303,7 @@ extension ConnectionLoop {
         let socket = try connect(&parser)
         let turn = state.withLock { state in
           state.socket = socket
+          state.lastActivity = .now
           return state.pipeline.connect()
         }
         onEvent(.connected)
@@ -498,11 +505,13 @@ extension ConnectionLoop {
         write(turn, to: socket)
       }
       expire()
-      let state = readiness[0]
-      guard state.contains(.readable) || state.contains(.gone) else { continue }
+      let flags = readiness[0]
+      guard flags.contains(.readable) || flags.contains(.gone) else { continue }
       switch socket.read(into: &buffer) {
       case .bytes(let count):
-        lastActivity = .now
+        let time = Nanoseconds.now
+        lastActivity = time
+        state.withLock { $0.lastActivity = time }
         parser.append(buffer[..<count])
         do throws(RESPError) {
           hasAnswered = try receive(from: &parser) || hasAnswered

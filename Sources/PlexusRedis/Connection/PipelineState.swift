@@ -68,9 +68,15 @@ struct PipelineState<Caller: Sendable>: Sendable {
     freeCount < places.count ? places[freeCount]?.deadline : nil
   }
 
-  /// Returns whether a command was not answered in time: further ones would wait behind it.
-  func isOverdue(at now: Nanoseconds) -> Bool {
-    oldestDeadline.map { $0 <= now } ?? false
+  /// Returns whether further commands would wait behind one that was not answered in time.
+  ///
+  /// - Parameters:
+  ///   - now: The present time.
+  ///   - silence: The time since the server has sent anything. A server that sends a large reply is not late.
+  ///   - limit: The longest time for which a server that answers is silent.
+  /// - Returns: Whether a command is late, and the server silent.
+  func isOverdue(at now: Nanoseconds, silence: Nanoseconds, limit: Nanoseconds) -> Bool {
+    silence >= limit && oldestDeadline.map { $0 <= now } ?? false
   }
 
   /// Adds a command.

@@ -11,17 +11,20 @@ enum RESPError: Error, Hashable, CustomStringConvertible {
   case tooLarge
   case unrequestedReply
 
+  /// A clause for the reason of a ``RedisConnectionError``, without a capital and a period.
   var description: String {
     switch self {
     case .unknownType(let byte):
-      "A reply begins with the byte \(byte), which RESP3 does not define. Is the port that of a Redis server?"
-    case .malformedNumber: "A number in a reply is not decimal, or does not fit into 64 bits."
-    case .malformedBoolean: "A boolean in a reply is neither t nor f."
-    case .missingLineEnd: "A line or a string in a reply does not end with CR LF."
-    case .lineTooLong: "A line of a reply is longer than \(RESPParser.longestLine) bytes."
-    case .nestedTooDeeply: "A reply is nested more than \(RESPParser.greatestDepth) levels deep."
-    case .tooLarge: "A reply needs more memory than the connection allows."
-    case .unrequestedReply: "The server sent a reply that answers no command."
+      """
+      a reply begins with the byte \(byte), which RESP3 does not define; the port may not be that of a Redis server
+      """
+    case .malformedNumber: "a number in a reply is not decimal, or does not fit into 64 bits"
+    case .malformedBoolean: "a boolean in a reply is neither t nor f"
+    case .missingLineEnd: "a line or a string in a reply does not end with CR LF"
+    case .lineTooLong: "a line of a reply is longer than \(RESPParser.longestLine) bytes"
+    case .nestedTooDeeply: "a reply is nested more than \(RESPParser.greatestDepth) levels deep"
+    case .tooLarge: "a reply needs more memory than the connection allows"
+    case .unrequestedReply: "the server sent a reply that answers no command"
     }
   }
 }

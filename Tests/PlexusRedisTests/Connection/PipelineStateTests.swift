@@ -55,6 +55,16 @@ import Testing
     guard case .writes = add("d") else { return #expect(Bool(false)) }
   }
 
+  @Test mutating func `D13: are late only while the server is silent`() {
+    #expect(connect() == nil)
+    _ = add("a", deadline: 100)
+    #expect(!pipeline.isOverdue(at: 99, silence: 1_000, limit: 50))
+    #expect(pipeline.isOverdue(at: 100, silence: 50, limit: 50))
+    #expect(!pipeline.isOverdue(at: 1_000, silence: 49, limit: 50))
+    #expect(reply() == .some("a0"))
+    #expect(!pipeline.isOverdue(at: 1_000, silence: 1_000, limit: 50))
+  }
+
   @Test mutating func `of one caller are written together`() {
     #expect(connect() == nil)
     guard case .writes(let turn) = add("a") else { return #expect(Bool(false)) }

@@ -391,6 +391,18 @@ struct `A connection to Redis` {
     await connection.close()
   }
 
+  @Test func `an error is a sentence, whatever the reason is`() {
+    let reasons = [
+      RESPError.unknownType(72), .malformedNumber, .malformedBoolean, .missingLineEnd, .lineTooLong,
+      .nestedTooDeeply, .tooLarge, .unrequestedReply,
+    ].map(\.description)
+    for reason in reasons {
+      let description = RedisConnectionError.lost(reason: reason).description
+      #expect(description == "The connection to the Redis server broke: \(reason).")
+      #expect(reason.first?.isLowercase == true && reason.last?.isPunctuation == false)
+    }
+  }
+
   @Test func `a reply that answers no command ends the connection`() async throws {
     let server = try AnsweringServer(digest: ScriptDigest.text) { command in
       guard command.words[0] == "ECHO" else { return command.usual }

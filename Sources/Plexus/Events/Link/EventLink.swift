@@ -143,6 +143,9 @@ extension EventLink {
 
   /// Returns the topic with the messages that a group could not handle.
   ///
+  /// The names of topics and groups should not contain `.dead.`: the topic `a` with the group `b.dead.c` has the same dead
+  /// letters as the topic `a.dead.b` with the group `c`.
+  ///
   /// ```swift
   /// import Plexus
   ///
