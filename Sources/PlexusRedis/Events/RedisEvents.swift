@@ -36,7 +36,7 @@ final class RedisEvents: EventLink {
     var isSettled = false
   }
 
-  private struct State: Sendable {
+  struct State: Sendable {
     var connection: RedisConnection?
     var isConnected = false
     var isClosed = false
@@ -80,13 +80,13 @@ final class RedisEvents: EventLink {
   let health = CurrentValue<EngineHealth?>(nil)
   /// Held while a connection is made.
   private let making = Locked(())
-  private let state = Locked(State())
+  let state = Locked(State())
   /// The acknowledgements that the engine has not confirmed.
   let acknowledgements = Locked(AcknowledgementState())
   /// The acknowledgements that are waited for, or sent again.
   let acknowledging = Locked<[UInt64: Task<Void, any Error>]>([:])
   /// The calls by which readers that have ended give their messages back.
-  private let departures = Locked<[UInt64: Task<Void, Never>]>([:])
+  let departures = Locked<[UInt64: Task<Void, Never>]>([:])
 
   /// - Parameters:
   ///   - settings: The settings of the engine's connections.
@@ -260,120 +260,6 @@ final class RedisEvents: EventLink {
     let connection = state.withLock { $0.connection.take() }
     await connection?.close()
     health.value = .closed
-  }
-
-  // MARK: - Groups
-
-  func acknowledge(
-    _ position: LinkPosition,
-    of topic: String,
-    group: String
-  ) async throws {
-    let hand = hand(at: position, of: TopicNames(topic).stream, group)
-    let call = acknowledgement(of: position, in: topic, group, hand)
-    try await track { [self] in try await acknowledge(call) }.value
-    settle(hand)
-  }
-
-  func reject(
-    _ position: LinkPosition,
-    of topic: String,
-    group: String,
-    because reason: String
-  ) async throws {
-    let stream = TopicNames(topic).stream
-    let letters = TopicNames(deadLetterTopic(of: topic, group: group))
-    let hand = hand(at: position, of: stream, group)
-    defer { ring(letters.stream) }
-    let arguments: [RedisCommand.Argument] = [
-      .text(group.canonicalSpelling), .text("\(position)"), .data(hand?.value.identity ?? []),
-      .text(reason),
-      .number(Int64(limit)), .text(letters.channel),
-      .text(hand.map { consumer(of: $0.key) } ?? ""),
-    ]
-    _ = try await retrying {
-      try await run(TopicScripts.reject, [stream, letters.stream], arguments)
-    }
-    settle(hand)
-  }
-
-  /// Returns a message in progress and its reader.
-  func hand(
-    at position: LinkPosition,
-    of stream: String,
-    _ group: String
-  ) -> (key: UInt64, value: Hand)? {
-    state.withLock { state in
-      state.hands.first { _, hand in
-        hand.position == position && hand.stream == stream && hand.group == group
-      }
-    }
-  }
-
-  func settle(_ hand: (key: UInt64, value: Hand)?) {
-    guard let (id, settled) = hand else { return }
-    state.withLock { state in
-      if state.hands[id]?.position == settled.position { state.hands[id]?.isSettled = true }
-    }
-  }
-
-  /// Records the message in progress of a reader.
-  func hand(
-    _ position: LinkPosition,
-    identity: [UInt8],
-    of stream: String,
-    _ group: String,
-    by id: UInt64
-  ) {
-    let hand = Hand(stream: stream, group: group, position: position, identity: identity)
-    state.withLock { $0.hands[id] = hand }
-  }
-
-  /// Returns the message in progress of a reader, unless it was acknowledged or rejected.
-  func unsettledHand(of id: UInt64) -> Hand? {
-    state.withLock { $0.hands[id] }.flatMap { $0.isSettled ? nil : $0 }
-  }
-
-  /// Removes the message in progress of a reader.
-  func removeHand(_ id: UInt64) {
-    state.withLock { $0.hands[id] = nil }
-  }
-
-  /// Gives back the messages of a reader, also if its task is cancelled.
-  ///
-  /// If the engine does not confirm it, the next reader of the group tries it again. Without one, the messages are taken
-  /// over when their time is over.
-  @discardableResult
-  func leave(_ call: RedisScript.Call) -> Task<Void, Never> {
-    let id = makeReaderID()
-    return departures.withLock { tasks in
-      let task = Task.detached { [self] in
-        try? await give(back: call)
-        departures.withLock { $0[id] = nil }
-      }
-      tasks[id] = task
-      return task
-    }
-  }
-
-  /// Gives back the messages of earlier readers of a group for which it has failed.
-  func leaveOwed(_ key: String) async throws {
-    while let call = state.withLock({ $0.owed[key]?.popLast() }) { try await give(back: call) }
-    state.withLock { state in
-      if state.owed[key]?.isEmpty == true { state.owed[key] = nil }
-    }
-  }
-
-  private func give(back call: RedisScript.Call) async throws {
-    await endAcknowledging()
-    do {
-      _ = try await run(TopicScripts.leave, call.keys, call.arguments)
-    } catch {
-      state.withLock { $0.owed[call.keys[1], default: []].append(call) }
-      throw error
-    }
-    // The server does not announce the change to its author.
-    ring(call.keys[1])
   }
 
   // MARK: - Reading
