@@ -265,10 +265,14 @@ struct `Caches over a Redis server` {
     #expect(node.fetchCount == 3)
   }
 
-  @Test func `a node that fails tells the others why`() async throws {
+  /// Lets a node fail while another one waits for its fetch.
+  ///
+  /// - Returns: The failure of the other one.
+  private func failure<Failure: Error>(ofAnotherWith error: Failure) async throws -> SharedFailure?
+  {
     let server = try RedisServer()
-    struct Offline: ConnectivityFailure { var isConnectivityFailure: Bool { true } }
-    let a = try await Node(server) { _ in throw Offline() }
+    // Without the failure, the other one would wait for an hour.
+    let a = try await Node(server, fetchLease: .seconds(3_600)) { _ in throw error }
     let b = try await Node(server) { _ in "2" }
     a.gate.close()
     let first = Task { try await a.map.request("k") }
@@ -278,31 +282,24 @@ struct `Caches over a Redis server` {
     // The look of the second node, which finds the lease of the first.
     await monitor.commands(1, with: "lua", "\"HMGET\"", ":e:")
     a.gate.open()
-    await #expect(throws: Offline.self) { try await first.value }
+    await #expect(throws: Failure.self) { try await first.value }
     let failure = await #expect(throws: SharedFailure.self) { try await second.value }
-    #expect(failure?.isConnectivityFailure == true)
     #expect(b.fetchCount == 0)
+    return failure
+  }
+
+  @Test func `a node that fails tells the others why`() async throws {
+    struct Offline: ConnectivityFailure { var isConnectivityFailure: Bool { true } }
+    let failure = try await failure(ofAnotherWith: Offline())
+    #expect(failure?.isConnectivityFailure == true)
   }
 
   @Test func `D5: a failure with a long description reaches the nodes that wait`() async throws {
-    let server = try RedisServer()
     struct Long: Error, CustomStringConvertible {
       let description = String(repeating: "x", count: 20 << 20)
     }
-    let a = try await Node(server, fetchLease: .seconds(3_600)) { _ in throw Long() }
-    let b = try await Node(server) { _ in "2" }
-    a.gate.close()
-    let first = Task { try await a.map.request("k") }
-    await a.gate.arrivals(1)
-    let monitor = try await RedisMonitor(server)
-    let second = Task { try await b.map.request("k") }
-    await monitor.commands(1, with: "lua", "\"HMGET\"", ":e:")
-    a.gate.open()
-    await #expect(throws: Long.self) { try await first.value }
-    // Otherwise, this would take as long as the lease, which is an hour.
-    let failure = await #expect(throws: SharedFailure.self) { try await second.value }
+    let failure = try await failure(ofAnotherWith: Long())
     #expect(failure?.description.hasPrefix("xxx") == true)
-    #expect(b.fetchCount == 0)
   }
 
   @Test(arguments: [Double.nan, 1]) func `D3: a value that cannot be stored delays no other node`(
