@@ -502,7 +502,7 @@ struct `Caches over a Redis server` {
 
   @Test func `a lease is renewed as long as the fetch takes`() async throws {
     let server = try RedisServer()
-    let a = try await Node(server, fetchLease: .seconds(2)) { _ in "1" }
+    let a = try await Node(server, fetchLease: .seconds(8)) { _ in "1" }
     let b = try await Node(server) { _ in "2" }
     a.gate.close()
     async let first = a.map.request("k")
