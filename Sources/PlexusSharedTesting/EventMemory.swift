@@ -38,9 +38,8 @@ public final class EventMemory: Sendable {
     var bells: [Int: EventMemoryBell] = [:]
   }
 
-  let clock: any Clock<Duration>
   let codec: any LinkCodec
-  private let time: @Sendable () -> Duration
+  let time: ElapsedTime
   private let state = Locked(State())
 
   /// Creates an engine without messages.
@@ -52,9 +51,8 @@ public final class EventMemory: Sendable {
     clock: any Clock<Duration> = ContinuousClock(),
     codec: any LinkCodec = JSONLinkCodec()
   ) {
-    self.clock = clock
     self.codec = codec
-    time = clock.stopwatch()
+    time = ElapsedTime(clock)
   }
 
   /// Returns the link of another node, which is connected.
@@ -106,15 +104,12 @@ public final class EventMemory: Sendable {
 
   // MARK: - For nodes
 
-  /// The present time.
-  var now: Duration { time() }
-
   /// Performs a change, and wakes the readers.
   @discardableResult
   func perform<Result: Sendable>(
     _ body: (inout EventMemoryState, Duration) throws -> Result
   ) rethrows -> Result {
-    let now = time()
+    let now = time.now
     let (result, bells) = try state.withLock { state in
       (try body(&state.content, now), state.bells)
     }
@@ -147,7 +142,7 @@ public final class EventMemory: Sendable {
 
   /// Returns the next step of a reader.
   func turn(of id: Int) -> EventMemoryState.Turn {
-    let now = time()
+    let now = time.now
     return state.withLock { $0.content.turn(of: id, at: now) }
   }
 }

@@ -139,7 +139,7 @@ final class EventMemoryReader: Sendable {
     while !Task.isCancelled {
       switch engine.turn(of: id) {
       case .deliver(let delivery): return delivery
-      case .wait(let end): await bell.wait(atMost: end.map { $0 - engine.now }, on: engine.clock)
+      case .wait(let end): await bell.wait(until: end, engine.time)
       case .interrupted: throw EventMemoryNode.Unreachable()
       case .ended: return nil
       }
@@ -167,10 +167,10 @@ final class EventMemoryBell: Sendable {
   }
 
   /// Waits until the bell rings, the time is over, or the task is cancelled.
-  func wait(atMost limit: Duration?, on clock: any Clock<Duration>) async {
-    let timer = limit.map { limit in
+  func wait(until end: Duration?, _ time: ElapsedTime) async {
+    let timer = end.map { end in
       Task.detached { [weak self] in
-        if (try? await clock.sleep(for: limit)) != nil { self?.ring() }
+        if (try? await time.sleep(until: end)) != nil { self?.ring() }
       }
     }
     await withTaskCancellationHandler {

@@ -45,7 +45,7 @@ public final class SharedMemory<Value: Sendable>: Sendable {
   let clock: any Clock<Duration>
   /// The time for which a node that is cut off trusts its copies.
   let nearLease: Duration
-  private let time: @Sendable () -> Duration
+  private let time: ElapsedTime
   private let state: Locked<State>
 
   /// Creates an empty engine.
@@ -63,7 +63,7 @@ public final class SharedMemory<Value: Sendable>: Sendable {
   ) {
     self.clock = clock
     self.nearLease = nearLease
-    time = clock.stopwatch()
+    time = ElapsedTime(clock)
     state = Locked(State(content: SharedMemoryState(leaseTime: fetchLease)))
   }
 
@@ -89,7 +89,7 @@ public final class SharedMemory<Value: Sendable>: Sendable {
   ///
   /// - Parameter snapshot: The content; `nil` for none.
   public func restore(_ snapshot: Snapshot? = nil) {
-    let now = time()
+    let now = time.now
     let (old, nodes) = state.withLock { state in
       let old = state.content
       state.content = snapshot?.state ?? SharedMemoryState(leaseTime: old.leaseTime)
@@ -110,7 +110,7 @@ public final class SharedMemory<Value: Sendable>: Sendable {
       Result, [SharedMemoryState<Value>.Announcement]
     )
   ) -> Result {
-    let now = time()
+    let now = time.now
     let (result, announcements, nodes) = state.withLock { state in
       let (result, announcements) = body(&state.content, now, Set(state.nodes.indices))
       return (result, announcements, state.nodes)
@@ -124,12 +124,12 @@ public final class SharedMemory<Value: Sendable>: Sendable {
   /// Waits until no other node trusts copies that it has made before.
   func waitForTrust(except number: Int) async throws {
     let nodes = state.withLock { $0.nodes }
-    let now = time()
+    let now = time.now
     let ends = nodes.compactMap { $0.number == number ? nil : $0.trustEnd }
     guard let end = ends.max(), end > now else { return }
-    try await clock.sleep(for: end - now)
+    try await time.sleep(until: end)
   }
 
   /// The present time.
-  var now: Duration { time() }
+  var now: Duration { time.now }
 }

@@ -364,7 +364,7 @@ struct `A connection to Redis` {
   @Test func `says what is wrong with an address`() async throws {
     let origin = try ScriptedServer(sending: Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8))
     let web = try connect(to: origin.address)
-    await disconnection { "\($0)".contains("Is the port that of a Redis server?") }
+    await disconnection { "\($0)".contains("the port may not be that of a Redis server") }
     let nowhere = try connect(to: .unix(path: "/nowhere/at/all"))
     await disconnection { "\($0)".contains("No Redis server can be reached at /nowhere/at/all") }
     let long = try connect(to: .unix(path: String(repeating: "x", count: 200)))

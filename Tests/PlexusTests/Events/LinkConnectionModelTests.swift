@@ -14,6 +14,7 @@ private final class ScriptedLink: EventLink {
   }
 
   let codec: any LinkCodec = Codec()
+  let acknowledged = Log<UInt64>()
   private let script: [[LinkDelivery]]
   private let hasBatches: Bool
 
@@ -45,7 +46,9 @@ private final class ScriptedLink: EventLink {
 
   func publish(_ message: LinkMessage, to topic: String) async throws -> LinkPosition { .start }
 
-  func acknowledge(_ position: LinkPosition, of topic: String, group: String) async throws {}
+  func acknowledge(_ position: LinkPosition, of topic: String, group: String) async throws {
+    acknowledged.append(position.number)
+  }
 
   func reject(
     _ position: LinkPosition,
@@ -77,8 +80,9 @@ struct `The receiving side of a link` {
     cancelsAt last: String? = nil
   ) async -> [String] {
     let log = Log<String>()
+    let link = ScriptedLink(script, hasBatches: hasBatches)
     let parts = LinkConnection.Parts(
-      link: ScriptedLink(script, hasBatches: hasBatches),
+      link: link,
       topic: "topic",
       version: 1,
       mode: mode,
@@ -94,6 +98,7 @@ struct `The receiving side of a link` {
       },
       handle: { message in
         log.append("handle \(message.id)")
+        if message.id == last { withUnsafeCurrentTask { $0?.cancel() } }
         return .handled
       },
       report: { content in
@@ -107,7 +112,7 @@ struct `The receiving side of a link` {
       }
     )
     await Task { await LinkConnection.run(parts) }.value
-    return log.entries
+    return log.entries + link.acknowledged.entries.map { "acknowledged \($0)" }
   }
 
   @Test(arguments: [true, false])
@@ -146,6 +151,16 @@ struct `The receiving side of a link` {
   @Test func `reads the messages of a group one by one`() async {
     let script = [[.connected(at: .start), message(1), message(2)]]
     let log = await log(script, hasBatches: true, mode: .oneNode(group: "group"))
-    #expect(log == ["connected", "handle 1", "handle 2", "ended"])
+    #expect(
+      log == [
+        "connected", "handle 1", "handle 2", "ended", "acknowledged 1", "acknowledged 2",
+      ]
+    )
+  }
+
+  @Test func `D14: acknowledges nothing after it was cancelled, even by the handler`() async {
+    let script = [[.connected(at: .start), message(1), message(2), message(3)]]
+    let log = await log(script, hasBatches: false, mode: .oneNode(group: "group"), cancelsAt: "2")
+    #expect(log == ["connected", "handle 1", "handle 2", "acknowledged 1"])
   }
 }

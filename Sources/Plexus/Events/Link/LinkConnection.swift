@@ -190,7 +190,10 @@ extension LinkConnection.Parts {
     case .reject(let rejection):
       await reject(message, at: position, attempt: attempt, for: group, rejection)
     case .handle:
-      switch await handle(message) {
+      let handling = await handle(message)
+      // Also if the handlers were faster than the cancellation: the message goes to another node.
+      guard !Task.isCancelled else { return }
+      switch handling {
       case .abandoned:
         break
       case .handled:
