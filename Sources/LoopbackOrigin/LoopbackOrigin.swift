@@ -34,15 +34,17 @@ public final class LoopbackOrigin: Sendable {
   ///   - port: The port, or 0 for any free port.
   ///   - limits: The limits on requests and connections.
   ///   - clock: The clock for latencies, pauses and the timeout of closing connections.
+  ///   - timeOfDay: A closure that returns the seconds since 1970 for the `Date` field; those of the system by default.
   /// - Throws: ``OriginError`` if the port is in use or the system cannot provide a socket or thread.
   public init(
     port: UInt16 = 0,
     limits: OriginLimits = OriginLimits(),
-    clock: any Clock<Duration> = ContinuousClock()
+    clock: any Clock<Duration> = ContinuousClock(),
+    timeOfDay: (@Sendable () -> Int)? = nil
   ) throws(OriginError) {
     let descriptors = try EventLoop.Descriptors(port: port)
     let mailbox = Mailbox(pipe: descriptors.pipe)
-    let core = OriginCore(limits: limits, clock: clock)
+    let core = OriginCore(limits: limits, clock: clock, timeOfDay: timeOfDay ?? secondsSince1970)
     self.port = descriptors.port
     self.core = core
     self.mailbox = mailbox

@@ -10,7 +10,7 @@ import FoundationNetworking
 #endif
 
 /// Requests that a cache must keep apart, and values that it must forget.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `A cache of HTTP under attack` {
   private typealias Answer = @Sendable (Int, URLRequest) -> (Int, [String: String], String)
 
@@ -31,9 +31,14 @@ struct `A cache of HTTP under attack` {
   ) -> HTTPCache<String> {
     var rules = HTTPRules.patient
     rules.cookies = cookies
-    return HTTPCache(capacity: capacity, transport: transport, rules: rules, clock: clock) {
-      String(decoding: $0.body, as: UTF8.self)
-    }
+    return HTTPCache(
+      capacity: capacity,
+      transport: transport,
+      rules: rules,
+      clock: clock,
+      now: { [clock] in clock.timeOfDay },
+      decode: { String(decoding: $0.body, as: UTF8.self) }
+    )
   }
 
   private func request(

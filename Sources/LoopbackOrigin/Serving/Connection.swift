@@ -160,7 +160,7 @@ final class Connection {
       to: request,
       fault: fault,
       keepsAlive: keepsAlive,
-      date: httpDate(secondsSince1970: secondsSince1970())
+      date: httpDate(secondsSince1970: core.timeOfDay())
     )
     return transmit()
   }

@@ -17,11 +17,17 @@ final class OriginCore: Sendable {
 
   let limits: OriginLimits
   let clock: any Clock<Duration>
+  let timeOfDay: @Sendable () -> Int
   private let state = Locked(State())
 
-  init(limits: OriginLimits, clock: any Clock<Duration>) {
+  init(
+    limits: OriginLimits,
+    clock: any Clock<Duration>,
+    timeOfDay: @escaping @Sendable () -> Int
+  ) {
     self.limits = limits
     self.clock = clock
+    self.timeOfDay = timeOfDay
   }
 
   var latency: Duration {

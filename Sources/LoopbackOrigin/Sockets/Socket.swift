@@ -211,7 +211,10 @@ private func loopbackAddress(port: UInt16) -> sockaddr_in {
   return address
 }
 
-/// Returns the current time for the `Date` field.
+/// Returns the time of day, in seconds since 1 January 1970.
 func secondsSince1970() -> Int {
-  time(nil)
+  // By the precise clock: time(_:) can be in the second before that of other clocks of the system.
+  var time = timespec()
+  unsafe clock_gettime(CLOCK_REALTIME, &time)
+  return Int(time.tv_sec)
 }

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Rule 0.6: nothing leaks.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An event bus leaks nothing` {
+@Suite(.fewAtOnce) struct `An event bus leaks nothing` {
   @Test func `a released bus ends its streams after their buffered events`() async {
     var bus: EventBus? = EventBus()
     let stream = bus?.subscribe(to: Ping.self)
@@ -121,12 +121,12 @@ import Testing
     case .owner: owner = nil
     case .bus: bus = nil
     }
-    if ending == .bus {
-      await census.falls(to: 0)
-    } else {
+    if ending != .bus {
       #expect(bus?.subscriberCount(for: Ping.self) == (ending == .replacement ? 1 : 0))
-      #expect(census.living == 0)
     }
+    // The task of an asynchronous handler ends after its post, and the bus can outlive its last reference for a moment.
+    if isAsync || ending == .bus { await census.falls(to: 0) }
+    #expect(census.living == 0)
     withExtendedLifetime(token) {}
   }
 
@@ -171,6 +171,7 @@ import Testing
     stream = nil
     bus.removePendingEvents(of: Load.self)
     await census.falls(to: 0)
+    #expect(census.living == 0)
     withExtendedLifetime((token, other, stream)) {}
   }
 
