@@ -5,7 +5,7 @@ import Testing
 @testable import PlexusNetworking
 
 @Suite(.fewAtOnce) struct `The freshness of an answer` {
-  private func freshness(_ fields: [String: String], delay: Int = 0) -> HTTPFreshness {
+  private func freshness(_ fields: [String: String], delay: Int64 = 0) -> HTTPFreshness {
     HTTPFreshness(now: 784_111_777, delay: delay) { fields[$0] }
   }
 
@@ -45,7 +45,7 @@ import Testing
   @Test func `a year of two digits is less than fifty years ahead`() {
     let text = { (year: Int) in "Sunday, 06-Nov-\(year) 08:49:37 GMT" }
     // The middle of 2026.
-    let now = 1_782_000_000
+    let now: Int64 = 1_782_000_000
     #expect(HTTPDate.seconds(text(94), now: now) == 784_111_777)
     #expect(HTTPDate.seconds(text(76), now: now) == 3_371_878_177)
     #expect(HTTPDate.seconds(text(77), now: now) == 247_654_177)
@@ -117,7 +117,9 @@ import Testing
     #expect(freshness(fields.merging(["Age": "10"]) { $1 }, delay: 5).lifetime == 30)
     let ahead = fields.merging(["Date": "Sun, 06 Nov 1994 09:49:07 GMT"]) { $1 }
     #expect(freshness(ahead).lifetime == 60, "A clock that is ahead makes nothing younger")
-    for (age, lifetime) in [("20, 5", 40), ("-5", 60), ("", 60), ("x", 60), ("1e3", 60)] {
+    for (age, lifetime) in [("20, 5", 40), ("-5", 60), ("", 60), ("x", 60), ("1e3", 60)]
+      as [(String, Int64)]
+    {
       #expect(freshness(["Cache-Control": "max-age=60", "Age": age]).lifetime == lifetime)
     }
     let huge = ["Cache-Control": "max-age=60", "Age": String(repeating: "9", count: 99)]
@@ -128,7 +130,7 @@ import Testing
     let directives = "max-age=10, stale-while-revalidate=20, stale-if-error=30"
     for (age, lifetime, revalidating, failing) in [
       (0, 10, 20, 30), (10, 0, 20, 30), (25, 0, 5, 15), (99, 0, 0, 0),
-    ] {
+    ] as [(Int64, Int64, Int64, Int64)] {
       let freshness = freshness(["Cache-Control": directives, "Age": "\(age)"])
       #expect(freshness.lifetime == lifetime)
       #expect(freshness.staleWhileRevalidate == revalidating)

@@ -14,11 +14,11 @@ extension Nanoseconds {
       return
     }
     // Beyond this limit, even the seconds may overflow the components.
-    guard duration < .seconds(9_223_372_036) else {
+    guard duration < .seconds(9_223_372_036 as Int64) else {
       self = .max
       return
     }
-    guard duration > .seconds(-9_223_372_036) else {
+    guard duration > .seconds(-9_223_372_036 as Int64) else {
       self = .min
       return
     }
@@ -51,7 +51,7 @@ extension Nanoseconds {
 
 extension Duration {
   /// A practically infinite duration, 126 years, because some clocks do not support longer ones.
-  static var longest: Duration { .seconds(4_000_000_000) }
+  static var longest: Duration { .seconds(4_000_000_000 as Int64) }
 
   /// The duration, clamped to the range from zero to 126 years.
   var limited: Duration {

@@ -7,7 +7,7 @@ enum HTTPDate {
   ///   - text: For instance `Sun, 06 Nov 1994 08:49:37 GMT`.
   ///   - now: The present time. A year of two digits is less than fifty years ahead of it.
   /// - Returns: The seconds; `nil` if it is no date, or not one of Greenwich time.
-  static func seconds(_ text: String, now: Int? = nil) -> Int? {
+  static func seconds(_ text: String, now: Int64? = nil) -> Int64? {
     let text = text.lowercased()
     return fixed(text) ?? obsolete(text, now: now) ?? asctime(text)
   }
@@ -15,7 +15,7 @@ enum HTTPDate {
   /// Returns the seconds of a date in a cookie, which is written in many ways (RFC 6265, 5.1.1).
   ///
   /// Its words count in any order: the first of each kind.
-  static func cookieSeconds(_ text: String) -> Int? {
+  static func cookieSeconds(_ text: String) -> Int64? {
     var (time, day, month, year) = ([Int]?.none, Int?.none, Int?.none, Int?.none)
     for word in text.lowercased().split(whereSeparator: { !isOfWord($0) }) {
       let digits = word.prefix { $0.isASCII && $0.isNumber }
@@ -41,7 +41,7 @@ enum HTTPDate {
   }
 
   /// Reads `sun, 06 nov 1994 08:49:37 gmt`.
-  private static func fixed(_ text: String) -> Int? {
+  private static func fixed(_ text: String) -> Int64? {
     let words = text.split(separator: " ", omittingEmptySubsequences: false)
     guard words.count == 6, words[0].last == ",", days.contains(words[0].dropLast()),
       words[5] == "gmt", let day = number(words[1], digits: 2), let month = month(words[2]),
@@ -51,7 +51,7 @@ enum HTTPDate {
   }
 
   /// Reads `sunday, 06-nov-94 08:49:37 gmt`.
-  private static func obsolete(_ text: String, now: Int?) -> Int? {
+  private static func obsolete(_ text: String, now: Int64?) -> Int64? {
     let words = text.split(separator: " ", omittingEmptySubsequences: false)
     guard words.count == 4, words[0].last == ",", longDays.contains(words[0].dropLast()),
       words[3] == "gmt"
@@ -61,14 +61,14 @@ enum HTTPDate {
       let short = number(date[2], digits: 2)
     else { return nil }
     // About: a year has 31,556,952 seconds.
-    let present = now.map { 1970 + $0 / 31_556_952 } ?? 2020
+    let present = now.map { 1970 + Int(clamping: $0 / 31_556_952) } ?? 2020
     var year = present / 100 * 100 + short
     if year > present + 50 { year -= 100 } else if year <= present - 50 { year += 100 }
     return seconds(year: year, month: month, day: day, time: time(words[2]))
   }
 
   /// Reads `sun nov  6 08:49:37 1994`.
-  private static func asctime(_ text: String) -> Int? {
+  private static func asctime(_ text: String) -> Int64? {
     var words = text.split(separator: " ", omittingEmptySubsequences: false)
     // A day of one digit has a second space before it.
     let isShort = words.count == 6 && words[2].isEmpty
@@ -103,15 +103,16 @@ enum HTTPDate {
       .compactMap { number($0, digits: 2) }
   }
 
-  private static func seconds(year: Int, month: Int, day: Int, time: [Int]) -> Int? {
+  private static func seconds(year: Int, month: Int, day: Int, time: [Int]) -> Int64? {
     let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
     let length = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1]
     guard
       (1...9999).contains(year), (1...length).contains(day), time.count == 3,
       (0...23).contains(time[0]), (0...59).contains(time[1]), (0...60).contains(time[2])
     else { return nil }
-    return daysSince1970(year: year, month: month, day: day) * 86_400
-      + time[0] * 3600 + time[1] * 60 + time[2]
+    // After 2038, more seconds than a number of 32 bits holds.
+    return Int64(daysSince1970(year: year, month: month, day: day)) * 86_400
+      + Int64(time[0] * 3600 + time[1] * 60 + time[2])
   }
 
   /// The days since 1970-01-01 in the Gregorian calendar, counted from March so that a leap day ends a year.

@@ -12,9 +12,9 @@ struct HTTPExchange {
   /// The redirects to the URL that has answered.
   var redirects: [HTTPRedirect] = []
   /// When the answer was there, in seconds since 1970-01-01T00:00Z.
-  let arrival: Int
+  let arrival: Int64
   /// The seconds that it took.
-  let delay: Int
+  let delay: Int64
 
   /// A header field of the answer.
   subscript(field: String) -> String? { response.headers[field] }

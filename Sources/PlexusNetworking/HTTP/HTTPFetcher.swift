@@ -272,13 +272,13 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
         request: request,
         response: try collector.answer(from: trail.url),
         redirects: trail.redirects,
-        arrival: Int(end.timeIntervalSince1970),
-        delay: Int(max(0, end.timeIntervalSince(begin)))
+        arrival: Int64(end.timeIntervalSince1970),
+        delay: Int64(max(0, end.timeIntervalSince(begin)))
       )
     } catch {
       guard
         (error as? any ConnectivityFailure)?.isConnectivityFailure == true,
-        known?.forbidsUse(now: Int(now().timeIntervalSince1970)) == true
+        known?.forbidsUse(now: Int64(now().timeIntervalSince1970)) == true
       else { throw error }
       throw HTTPRevalidationError(underlying: error)
     }

@@ -5,13 +5,13 @@ internal import Plexus
 /// All times are in seconds and count from the arrival on.
 struct HTTPFreshness: Hashable {
   /// The time that the response is fresh; `nil` if it names none.
-  var lifetime: Int?
+  var lifetime: Int64?
   /// The time since which it has been stale.
-  private(set) var overdue = 0
+  private(set) var overdue: Int64 = 0
   /// The time after its lifetime in which it can be used while it is revalidated; `nil` if it names none.
-  private(set) var staleWhileRevalidate: Int?
+  private(set) var staleWhileRevalidate: Int64?
   /// The time after its lifetime in which it can be used in place of an error; `nil` if it names none.
-  private(set) var staleIfError: Int?
+  private(set) var staleIfError: Int64?
   /// Whether it must not be used without revalidation once it is stale, or at all.
   var mustRevalidate = false
   /// Whether it must not be stored.
@@ -24,7 +24,7 @@ struct HTTPFreshness: Hashable {
   ///   - delay: The seconds between asking and arrival.
   ///   - status: The status of the response, as far as it is kept under that.
   ///   - field: Returns the value of the field of that name, if there is one.
-  init(now: Int, delay: Int = 0, status: Int = 200, _ field: (String) -> String?) {
+  init(now: Int64, delay: Int64 = 0, status: Int = 200, _ field: (String) -> String?) {
     let directives = Self.directives(field("Cache-Control") ?? "")
     let asksAlways =
       directives["no-cache"] != nil || Self.commaSeparated(field("Vary") ?? "").contains("*")
@@ -54,7 +54,7 @@ struct HTTPFreshness: Hashable {
   /// Shortens the lifetime to that of a redirect, which the server may change (RFC 9111, 4).
   ///
   /// A temporary one without a lifetime must be requested again each time.
-  mutating func limit(by redirect: HTTPRedirect, now: Int, delay: Int = 0) {
+  mutating func limit(by redirect: HTTPRedirect, now: Int64, delay: Int64 = 0) {
     let other = HTTPFreshness(now: now, delay: delay) { redirect.headers[$0] }
     if other.noStore || other.mustRevalidate { mustRevalidate = true }
     guard let lifetime else {
@@ -68,12 +68,12 @@ struct HTTPFreshness: Hashable {
     staleWhileRevalidate = other.staleWhileRevalidate ?? 0
   }
 
-  private mutating func count(_ total: Int, less age: Int) {
+  private mutating func count(_ total: Int64, less age: Int64) {
     lifetime = max(0, total - age)
     overdue = max(0, age - total)
   }
 
-  private func remainder(_ argument: String?) -> Int? {
+  private func remainder(_ argument: String?) -> Int64? {
     argument.flatMap(Self.seconds).map { max(0, $0 - overdue) }
   }
 
@@ -105,14 +105,14 @@ struct HTTPFreshness: Hashable {
   }
 
   /// The seconds of a number without sign; a number that is too large counts as about 68 years.
-  static func seconds(_ text: String) -> Int? {
+  static func seconds(_ text: String) -> Int64? {
     let digits = text.filter { $0 != " " && $0 != "\t" }
     guard !digits.isEmpty, digits.utf8.allSatisfy({ (48...57).contains($0) }) else { return nil }
-    return min(Int(digits) ?? .max, 2_147_483_648)
+    return min(Int64(digits) ?? .max, 2_147_483_648)
   }
 
   /// The seconds of the first of several numbers.
-  static func firstSeconds(_ text: String) -> Int? {
+  static func firstSeconds(_ text: String) -> Int64? {
     text.split(separator: ",").first.flatMap { seconds(String($0)) }
   }
 
@@ -122,7 +122,7 @@ struct HTTPFreshness: Hashable {
   ///   - text: Seconds, or a date.
   ///   - now: The time, in seconds since 1970-01-01T00:00Z.
   /// - Returns: The seconds; `nil` if it is neither.
-  static func retryAfter(_ text: String, now: Int) -> Int? {
+  static func retryAfter(_ text: String, now: Int64) -> Int64? {
     seconds(text) ?? HTTPDate.seconds(text, now: now).map { max(0, $0 - now) }
   }
 

@@ -68,7 +68,7 @@ public struct HTTPResponse: Sendable, Hashable, Codable {
   ///   - now: The present time.
   /// - Returns: The answer with an `Age` field.
   func reused(after time: Duration, now: Date) -> HTTPResponse {
-    let (stored, present) = (Int(time.components.seconds), Int(now.timeIntervalSince1970))
+    let (stored, present) = (time.components.seconds, Int64(now.timeIntervalSince1970))
     let sent = headers["Date"].flatMap { HTTPDate.seconds($0, now: present) }
     let age = max(
       sent.map { present - stored - $0 } ?? 0,

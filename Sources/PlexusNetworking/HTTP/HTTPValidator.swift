@@ -13,16 +13,16 @@ struct HTTPValidator: Hashable {
   /// The URL that the value came from, if it is not the requested one.
   var location: String?
   /// The time when the value becomes stale, in seconds since 1970-01-01T00:00Z; `nil` if it is unknown.
-  var staleFrom: Int?
+  var staleFrom: Int64?
   /// The seconds after that in which it can be used in place of an error.
-  var staleIfError: Int?
+  var staleIfError: Int64?
   /// Whether it must not be used in place of an error.
   var forbidsStale = false
   /// Whether the server has named no lifetime, so that the policy of the cache decides.
   var leavesLifetimeOpen = false
 
   /// Whether a value can be used after revalidation has failed with an error status.
-  func allowsStaleAfterError(now: Int) -> Bool {
+  func allowsStaleAfterError(now: Int64) -> Bool {
     guard !forbidsStale, let staleFrom, let staleIfError, staleIfError > 0 else { return false }
     // It can come from a file that another program has written.
     let (end, overflows) = staleFrom.addingReportingOverflow(staleIfError)
@@ -30,7 +30,7 @@ struct HTTPValidator: Hashable {
   }
 
   /// Whether a value must not be used, however revalidation has ended.
-  func forbidsUse(now: Int) -> Bool {
+  func forbidsUse(now: Int64) -> Bool {
     forbidsStale && !leavesLifetimeOpen && now >= staleFrom ?? .min
   }
 
@@ -83,8 +83,8 @@ struct HTTPValidator: Hashable {
       case "x=": expires = value
       case "v=": vary = value
       case "u=": location = value
-      case "s=": staleFrom = Int(value)
-      case "i=": staleIfError = Int(value)
+      case "s=": staleFrom = Int64(value)
+      case "i=": staleIfError = Int64(value)
       case "f=": forbidsStale = true
       case "o=": leavesLifetimeOpen = true
       default: break

@@ -186,7 +186,7 @@ public final actor ImageLoader<Image: Sendable> {
     _ capacity: CacheCapacity<Image>?
   ) -> CacheCapacity<DecodedImage<Image>> {
     switch capacity {
-    case nil: .cost(256 << 20) { 10 * $0.byteCount }
+    case nil: .cost(256 << 20) { 10 * min($0.byteCount, .max / 10) }
     case .unbounded: .unbounded
     case .count(let count): .count(count)
     case .cost(let limit, let cost): .cost(limit) { cost($0.image) }
@@ -360,8 +360,8 @@ extension ImageLoader where Image == UIImage {
   /// ``MediaLoader/main``.
   public static let main = ImageLoader(
     capacity: .cost(256 << 20) { image in
-      let scale = image.scale
-      return Int(image.size.width * scale) * Int(image.size.height * scale) * 4
+      let (size, scale) = (image.size, image.scale)
+      return Int(clamping: Int64(size.width * scale * size.height * scale * 4))
     }
   ) { data in
     guard let image = UIImage(data: data) else { throw URLError(.cannotDecodeContentData) }

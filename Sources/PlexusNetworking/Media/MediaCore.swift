@@ -411,7 +411,7 @@ struct MediaLimits: Sendable {
 
 extension MediaFolder {
   /// The time, in seconds since 1970-01-01T00:00Z.
-  static var now: Int { Int(Date().timeIntervalSince1970) }
+  static var now: Int64 { Int64(Date().timeIntervalSince1970) }
 }
 
 extension RetryPolicy {

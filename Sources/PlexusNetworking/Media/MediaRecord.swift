@@ -15,7 +15,7 @@ struct MediaRecord: Codable, Hashable, Sendable {
   var cacheControl: String?
   var expires: String?
   /// When the file becomes stale, in seconds since 1970-01-01T00:00Z.
-  var staleFrom = 0
+  var staleFrom: Int64 = 0
   /// Whether the file must not be used once it is stale unless the server confirms it.
   var mustRevalidate = false
   /// The SHA-256 digest, once it has been computed.
@@ -30,7 +30,7 @@ struct MediaRecord: Codable, Hashable, Sendable {
   ///   - field: Returns a header field of the answer.
   init(
     version: FileVersion,
-    now: Int,
+    now: Int64,
     redirects: [HTTPRedirect] = [],
     _ field: (String) -> String?
   ) {
@@ -40,7 +40,7 @@ struct MediaRecord: Codable, Hashable, Sendable {
 
   /// Takes over the header fields of an answer that brings or confirms the file.
   mutating func update(
-    now: Int,
+    now: Int64,
     redirects: [HTTPRedirect] = [],
     _ field: (String) -> String?
   ) {

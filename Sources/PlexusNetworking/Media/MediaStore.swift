@@ -37,7 +37,7 @@ final class MediaStore: Sendable {
       folder.removeDamagedFiles()
       folder.removeOrphanedRecords()
       for (name, length) in limit == nil ? [] : folder.contents() {
-        limit?.insert(name, length: Int(length), isHandedOut: false)
+        limit?.insert(name, length: Int(clamping: length), isHandedOut: false)
       }
       try? folder.removeAside()
       return true
@@ -86,7 +86,7 @@ final class MediaStore: Sendable {
       pin = await limit.pin(name)
       guard let properties = properties(of: name) else { return nil }
       // Another process may have stored it.
-      pin = pin ?? limit.insert(name, length: Int(properties.length))
+      pin = pin ?? limit.insert(name, length: Int(clamping: properties.length))
     }
     // It may have been removed until it was pinned.
     guard let properties = properties(of: name) else { return nil }

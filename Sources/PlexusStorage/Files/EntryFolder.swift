@@ -225,7 +225,7 @@ final actor EntryFolder {
     try fileSystem.write(file.bytes, to: descriptor, at: 0)
     // The modification time shows which entries are oldest without opening the files. File systems have a
     // limited range of times; two hundred years from 1970 are enough.
-    let latest = Duration.seconds(200 * 365 * 86_400)
+    let latest = Duration.seconds(200 * 365 * 86_400 as Int64)
     let time = min(max(file.storedAt, .zero), latest)
     try fileSystem.setModificationTime(of: descriptor, to: time)
     try fileSystem.synchronize(descriptor)

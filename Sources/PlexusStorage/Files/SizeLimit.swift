@@ -9,12 +9,12 @@ struct SizeLimit {
     let changed: Duration
   }
 
-  private let limit: Int
+  private let limit: Int64
   private let now: Duration
   /// The files, oldest last.
   private var files: [File]
   private var sizes: [String: Int]
-  private var total: Int
+  private var total: Int64
 
   /// Creates the limit for the files of a folder.
   ///
@@ -24,11 +24,11 @@ struct SizeLimit {
   ///   - now: The current wall-clock time. A file with a later time counts as the oldest, so that a wrong
   ///     clock cannot keep it forever.
   init(limit: Int, files: [File], now: Duration) {
-    self.limit = limit
+    self.limit = Int64(limit)
     self.now = now
     self.files = files.sorted { Self.order(of: $0, at: now) > Self.order(of: $1, at: now) }
     sizes = Dictionary(files.map { ($0.name, $0.size) }) { first, _ in first }
-    total = files.reduce(0) { $0 + $1.size }
+    total = files.reduce(0) { $0 + Int64($1.size) }
   }
 
   /// Returns the files to evict before a file is written, oldest first.
@@ -38,11 +38,11 @@ struct SizeLimit {
   ///   - name: Its name. An existing file of that name is replaced and not returned.
   /// - Returns: The names of the files to evict.
   func victims(for size: Int, replacing name: String) -> [String] {
-    var excess = total - (sizes[name] ?? 0) + size - limit
+    var excess = total - Int64(sizes[name] ?? 0) + Int64(size) - limit
     var victims: [String] = []
     for file in files.reversed() where file.name != name {
       guard excess > 0 else { break }
-      excess -= file.size
+      excess -= Int64(file.size)
       victims.append(file.name)
     }
     return victims
@@ -51,7 +51,7 @@ struct SizeLimit {
   /// Accounts for a removed file.
   mutating func remove(_ name: String) {
     guard let size = sizes.removeValue(forKey: name) else { return }
-    total -= size
+    total -= Int64(size)
     if let index = files.lastIndex(where: { $0.name == name }) { files.remove(at: index) }
   }
 
@@ -63,7 +63,7 @@ struct SizeLimit {
     let index = files.lastIndex { Self.order(of: $0, at: now) > order }
     files.insert(file, at: index.map { $0 + 1 } ?? 0)
     sizes[name] = size
-    total += size
+    total += Int64(size)
   }
 
   private static func order(of file: File, at now: Duration) -> (Duration, Duration, String) {

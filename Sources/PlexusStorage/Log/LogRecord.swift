@@ -31,7 +31,7 @@ struct LogRecord: Hashable, Sendable {
   var payload: [UInt8]
 
   /// The maximum size of one part of a record.
-  static var maximumPartCount: Int { Int(UInt32.max) - 1 }
+  static var maximumPartCount: Int { Int(clamping: UInt32.max - 1) }
 
   /// The number of label bytes before the key.
   fileprivate static var fixedCount: Int { 36 }
@@ -95,8 +95,8 @@ struct LogRecord: Hashable, Sendable {
       && bytes[bytes.startIndex + 3] == 0
   }
 
-  fileprivate static func validatorCount(_ number: UInt32) -> Int? {
-    number == noValidator ? nil : Int(number)
+  fileprivate static func validatorCount(_ number: UInt32) -> Int64? {
+    number == noValidator ? nil : Int64(number)
   }
 }
 
@@ -115,17 +115,22 @@ extension LogRecord.Label {
       LogRecord.hasMarker(fixed),
       let kind = LogRecord.Kind(rawValue: fixed[start + 2])
     else { return nil }
-    let keyCount = Int(fixed.number(at: start + 4, as: UInt32.self))
-    let validatorCount = LogRecord.validatorCount(fixed.number(at: start + 8, as: UInt32.self))
-    payloadCount = Int(fixed.number(at: start + 12, as: UInt32.self))
+    // The numbers of a damaged label can be larger than the file.
+    let (keySize, validatorSize, payloadSize) = (
+      Int64(fixed.number(at: start + 4, as: UInt32.self)),
+      LogRecord.validatorCount(fixed.number(at: start + 8, as: UInt32.self)),
+      Int64(fixed.number(at: start + 12, as: UInt32.self))
+    )
+    let size = Int64(fixedCount + 4) + keySize + (validatorSize ?? 0) + payloadSize
+    guard size <= Int64(rest) else { return nil }
+    let (keyCount, validatorCount) = (Int(keySize), validatorSize.map { Int($0) })
+    payloadCount = Int(payloadSize)
     storedAt = Duration(
       secondsComponent: fixed.number(at: start + 16, as: Int64.self),
       attosecondsComponent: fixed.number(at: start + 24, as: Int64.self)
     )
     payloadChecksum = fixed.number(at: start + 32, as: UInt32.self)
-    let textCount = keyCount + (validatorCount ?? 0)
-    byteCount = fixedCount + textCount + 4
-    guard byteCount + payloadCount <= rest else { return nil }
+    byteCount = fixedCount + keyCount + (validatorCount ?? 0) + 4
 
     let label = try window.bytes(at: offset, count: byteCount)
     guard

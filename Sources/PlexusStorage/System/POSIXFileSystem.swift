@@ -109,7 +109,10 @@ struct POSIXFileSystem: FileSystem {
 
   func setModificationTime(of descriptor: Descriptor, to time: Duration) throws {
     let (seconds, attoseconds) = time.components
-    let value = timespec(tv_sec: time_t(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
+    let value = timespec(
+      tv_sec: time_t(clamping: seconds),
+      tv_nsec: Int(attoseconds / 1_000_000_000)
+    )
     guard unsafe futimens(descriptor.number, [value, value]) == 0 else {
       throw failure("futimens", descriptor.path)
     }
@@ -231,7 +234,7 @@ extension FileStatus {
         number: UInt64(truncatingIfNeeded: status.st_ino)
       ),
       isRegular: status.st_mode & S_IFMT == S_IFREG,
-      size: Int(status.st_size),
+      size: Int(clamping: status.st_size),
       modified: Duration(modified),
       changed: Duration(changed)
     )

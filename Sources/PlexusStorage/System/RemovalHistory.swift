@@ -296,7 +296,7 @@ final class RemovalHistory: Sendable {
     let word = Self.number(bytes, 8)
     switch word >> 32 {
     case 1: return .key(digest)
-    case 2: return .prefix(digest, count: Int(word & 0xffff_ffff))
+    case 2: return .prefix(digest, count: Int(clamping: UInt32(truncatingIfNeeded: word)))
     default: return .everything
     }
   }

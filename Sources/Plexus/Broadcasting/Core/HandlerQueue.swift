@@ -44,7 +44,7 @@ final class HandlerQueue: Sendable {
     /// The limits of the handlers that keep the newest elements.
     var limits = HubCore.WindowLimits()
     /// The sum of the limits of the handlers whose accepted elements are counted.
-    var accepted = 0
+    var accepted: Int64 = 0
     var parked: SuspendedTask?
     /// Whether handlers are being called.
     var isCalling = false
@@ -333,7 +333,7 @@ final class HandlerQueue: Sendable {
       return
     }
     let most = bounded(state.newest) + state.accepted
-    guard state.items.count / 2 > most else { return }
+    guard Int64(state.items.count / 2) > most else { return }
     for item in state.items.popAll() {
       let isWanted =
         item.sequence >= first || item.isOffer
@@ -373,8 +373,8 @@ final class HandlerQueue: Sendable {
 }
 
 /// Returns a limit that can be summed up without overflow: no queue ever gets that long.
-private func bounded(_ limit: Int) -> Int {
-  min(max(limit, 1), 1 << 32)
+private func bounded(_ limit: Int) -> Int64 {
+  min(max(Int64(limit), 1), 1 << 32)
 }
 
 // MARK: - Queues without a source
