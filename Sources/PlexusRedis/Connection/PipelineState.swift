@@ -93,7 +93,9 @@ struct PipelineState<Caller: Sendable>: Sendable {
   ) -> Admission {
     if case .disconnected(let error) = phase { return .refused(error) }
     guard bytes.count <= outboxLimit - outbox.count else {
-      return .refused(.outboxFull(bytes: outbox.count))
+      return .refused(
+        .outboxFull(bytes: bytes.count, waiting: outbox.count, limit: outboxLimit)
+      )
     }
     places.append(Place(caller: caller(first + places.count), deadline: deadline))
     guard phase == .connected, !isWriting else {

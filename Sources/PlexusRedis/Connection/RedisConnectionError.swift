@@ -6,8 +6,8 @@ enum RedisConnectionError: Error, Hashable, CustomStringConvertible {
   case noEncryption(address: RedisAddress)
   /// The server refused the connection's credentials, protocol version or database: the command was not sent.
   case refused(address: RedisAddress, RedisError)
-  /// Too many bytes wait to be sent: the command was not sent.
-  case outboxFull(bytes: Int)
+  /// The outbox has no room for the bytes of the command: the command was not sent.
+  case outboxFull(bytes: Int, waiting: Int, limit: Int)
   /// Commands before it took too long: the command was not sent.
   case waitedTooLong(Duration)
   /// The reply did not come in time: the server can have executed the command.
@@ -36,8 +36,8 @@ enum RedisConnectionError: Error, Hashable, CustomStringConvertible {
       """
     case .refused(let address, let error):
       "The Redis server at \(address) refused the connection: \(error)"
-    case .outboxFull(let bytes):
-      "\(bytes) bytes are waiting to be sent to the Redis server, which is the limit."
+    case .outboxFull(let bytes, let waiting, let limit):
+      "\(bytes) bytes do not fit beside \(waiting) that wait to be sent to the Redis server: the limit is \(limit)."
     case .waitedTooLong(let limit):
       "The Redis server did not answer the commands before it within \(limit)."
     case .timedOut(let command, let limit):

@@ -47,7 +47,7 @@ struct EventOutboxState<Publisher: Sendable>: Sendable {
     /// A later batch will contain it.
     case waits
     /// There is no room for it beside the bytes that wait.
-    case refused(bytes: Int)
+    case refused(RedisConnectionError)
   }
 
   /// The messages of a topic that has a batch in flight.
@@ -104,7 +104,9 @@ struct EventOutboxState<Publisher: Sendable>: Sendable {
       return .sends(batch)
     }
     guard message.size <= limit - bytes - occupied else {
-      return .refused(bytes: bytes + occupied)
+      return .refused(
+        .outboxFull(bytes: message.size, waiting: bytes + occupied, limit: limit)
+      )
     }
     count += 1
     bytes += message.size

@@ -47,8 +47,8 @@ extension RedisEvents {
           outbox.add(message, to: topic, by: publisher, beside: occupied)
         }
         switch admission {
-        case .refused(let bytes):
-          publisher.resume(throwing: RedisConnectionError.outboxFull(bytes: bytes))
+        case .refused(let error):
+          publisher.resume(throwing: error)
         case .sends(let batch):
           sendInTask(batch)
         case .waits:

@@ -38,21 +38,22 @@ import Testing
   private mutating func resume() -> Pipeline.Turn? { pipeline.resume() }
 
   @Test mutating func `wait for the connection, and are sent together`() {
-    guard case .queued = add("a"), case .queued = add("b") else { return #expect(Bool(false)) }
+    for name in ["a", "b"] { #expect(add(name).isQueued) }
     #expect(connect()?.bytes == Array("ab".utf8))
     #expect(reply() == .some("a0"))
     #expect(reply() == .some("b1"))
     #expect(reply() == nil)
   }
 
-  @Test mutating func `are written by one thread at a time, which takes what has queued up`() {
+  @Test mutating func `are written by one thread at a time, which takes what has queued up`() throws
+  {
     #expect(connect() == nil)
-    guard case .writes(let turn) = add("a") else { return #expect(Bool(false)) }
-    guard case .queued = add("b"), case .queued = add("c") else { return #expect(Bool(false)) }
-    guard let next = written(turn) else { return #expect(Bool(false)) }
+    let turn = try #require(add("a").turn)
+    for name in ["b", "c"] { #expect(add(name).isQueued) }
+    let next = try #require(written(turn))
     #expect(next.bytes == Array("bc".utf8))
     #expect(written(next) == nil)
-    guard case .writes = add("d") else { return #expect(Bool(false)) }
+    #expect(add("d").turn != nil)
   }
 
   @Test mutating func `D13: are late only while the server is silent`() {
@@ -65,33 +66,33 @@ import Testing
     #expect(!pipeline.isOverdue(at: 1_000, silence: 1_000, limit: 50))
   }
 
-  @Test mutating func `of one caller are written together`() {
+  @Test mutating func `of one caller are written together`() throws {
     #expect(connect() == nil)
-    guard case .writes(let turn) = add("a") else { return #expect(Bool(false)) }
-    guard case .queued = add("b"), case .queued = add("c") else { return #expect(Bool(false)) }
+    let turn = try #require(add("a").turn)
+    for name in ["b", "c"] { #expect(add(name).isQueued) }
     let extended = extend(turn)
     #expect(extended.bytes == Array("abc".utf8))
     #expect(extend(extended).bytes == Array("abc".utf8))
     #expect(pipeline.outboxBytes == 0)
     #expect(written(extended) == nil)
-    guard case .writes = add("d") else { return #expect(Bool(false)) }
+    #expect(add("d").turn != nil)
   }
 
-  @Test mutating func `keep their order when the system takes only some bytes`() {
+  @Test mutating func `keep their order when the system takes only some bytes`() throws {
     _ = connect()
-    guard case .writes(let turn) = add("abc") else { return #expect(Bool(false)) }
-    guard case .queued = add("de") else { return #expect(Bool(false)) }
+    let turn = try #require(add("abc").turn)
+    #expect(add("de").isQueued)
     #expect(postpone(turn, sent: 1))
-    guard case .queued = add("f") else { return #expect(Bool(false)) }
-    guard let next = resume() else { return #expect(Bool(false)) }
+    #expect(add("f").isQueued)
+    let next = try #require(resume())
     #expect(next.bytes == Array("bcdef".utf8))
     #expect(resume() == nil)
     #expect(written(next) == nil)
   }
 
   @Test mutating func `are refused when too many bytes wait`() {
-    guard case .queued = add("1234567890") else { return #expect(Bool(false)) }
-    guard case .refused(.outboxFull(bytes: 10)) = add("x") else { return #expect(Bool(false)) }
+    #expect(add("1234567890").isQueued)
+    #expect(add("x").error == .outboxFull(bytes: 1, waiting: 10, limit: 10))
     #expect(pipeline.count == 1)
   }
 
@@ -121,25 +122,26 @@ import Testing
     #expect(pipeline.oldestDeadline == nil)
   }
 
-  @Test mutating func `fail when the connection breaks, and begin again with the next one`() {
+  @Test mutating func `fail when the connection breaks, and begin again with the next one`() throws
+  {
     _ = connect()
-    guard case .writes(let turn) = add("a") else { return #expect(Bool(false)) }
+    let turn = try #require(add("a").turn)
     _ = add("b")
     #expect(disconnect(nil) == ["a0", "b1"])
     // The thread that was writing has no effect.
     #expect(!postpone(turn, sent: 0))
     #expect(written(turn) == nil)
     #expect(reply() == nil)
-    guard case .queued = add("c") else { return #expect(Bool(false)) }
+    #expect(add("c").isQueued)
     #expect(connect()?.bytes == Array("c".utf8))
     #expect(reply() == .some("c2"))
   }
 
   @Test mutating func `are refused while the server cannot be reached`() {
     #expect(disconnect(error) == [])
-    guard case .refused(error) = add("a") else { return #expect(Bool(false)) }
+    #expect(add("a").error == error)
     _ = connect()
-    guard case .writes = add("b") else { return #expect(Bool(false)) }
+    #expect(add("b").turn != nil)
   }
 
   @Test mutating func `leave no memory behind, however many there are`() {
@@ -150,5 +152,17 @@ import Testing
       #expect(reply() == .some("x\(number)"))
     }
     #expect(pipeline.count == 0)
+  }
+}
+
+extension PipelineState.Admission {
+  fileprivate var isQueued: Bool { if case .queued = self { true } else { false } }
+
+  fileprivate var turn: PipelineState.Turn? {
+    if case .writes(let turn) = self { turn } else { nil }
+  }
+
+  fileprivate var error: RedisConnectionError? {
+    if case .refused(let error) = self { error } else { nil }
   }
 }

@@ -7,7 +7,6 @@ import Testing
 
 @Suite(
   .fewAtOnce,
-  .timeLimit(.minutes(5)),
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `A connection to Redis` {
@@ -51,6 +50,10 @@ struct `A connection to Redis` {
         if case .disconnected(let error) = $0 { isExpected(error) } else { false }
       }
     }
+    let errors = changes.entries.compactMap { change in
+      if case .disconnected(let error) = change { error } else { nil }
+    }
+    #expect(errors.contains(where: isExpected), "\(errors)")
   }
 
   @Test func `gives every caller the reply to its own command`() async throws {
@@ -104,8 +107,14 @@ struct `A connection to Redis` {
       if case .failure(let error as RedisConnectionError) = result { error } else { nil }
     }
     let late = RedisConnectionError.timedOut(command: "ECHO", after: .milliseconds(50))
-    let refused = RedisConnectionError.outboxFull(bytes: 2 * command.encoded.count)
-    #expect(errors == [late, late, refused, refused])
+    let refused: [RedisConnectionError?] = [command, RedisCommand("PING")].map {
+      .outboxFull(
+        bytes: $0.encoded.count,
+        waiting: 2 * command.encoded.count,
+        limit: 2 * command.encoded.count + 1
+      )
+    }
+    #expect(errors == [late, late] + refused)
     await first.close()
   }
 
@@ -199,9 +208,16 @@ struct `A connection to Redis` {
     let server = try RedisServer()
     let connection = try connect(to: server.address) { $0.outboxBytes = 100 }
     await connections(1)
-    await #expect(throws: RedisConnectionError.outboxFull(bytes: 0)) {
-      try await connection.send(RedisCommand("ECHO", [.data(.init(repeating: 0, count: 101))]))
-    }
+    let command = RedisCommand("ECHO", [.data(.init(repeating: 0, count: 101))])
+    let error = RedisConnectionError.outboxFull(
+      bytes: command.encoded.count,
+      waiting: 0,
+      limit: 100
+    )
+    await #expect(throws: error) { try await connection.send(command) }
+    let text =
+      "\(command.encoded.count) bytes do not fit beside 0 that wait to be sent to the Redis server"
+    #expect("\(error)" == text + ": the limit is 100.")
     #expect(try await connection.send(RedisCommand("PING")).text == "PONG")
   }
 
