@@ -5,7 +5,7 @@ import Testing
 
 @testable import DepartureBoard
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The badges` {
+@Suite(.fewAtOnce) struct `The badges` {
   private let origin: LoopbackOrigin
   private let folder: TemporaryFolder
   private let picture = Pixmap(width: 2, height: 1) { x, _ in Colour(hue: 120 * x, brightness: 255)

@@ -7,7 +7,7 @@ import Testing
 @testable import DepartureBoard
 
 @MainActor
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The board` {
+@Suite(.fewAtOnce) struct `The board` {
   private let bus = EventBus()
   private let gate = Gate()
 
@@ -156,7 +156,7 @@ import Testing
 }
 
 @MainActor
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A replay` {
+@Suite(.fewAtOnce) struct `A replay` {
   /// The state changes of an origin during a day.
   @MainActor
   private final class Log {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import DepartureBoard
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The directory` {
+@Suite(.fewAtOnce) struct `The directory` {
   private let origin: DayOrigin
   private let clock = DayClock(at: .at("09:00"))
   private let directory: Directory
@@ -193,7 +193,7 @@ import Testing
   }
 }
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The client of the origin` {
+@Suite(.fewAtOnce) struct `The client of the origin` {
   private let origin: LoopbackOrigin
   private let client: OriginClient
 

@@ -100,7 +100,7 @@ import Testing
 }
 
 @MainActor
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The input of the filter` {
+@Suite(.fewAtOnce) struct `The input of the filter` {
   private let clock = ManualClock()
   private let page = Board(waitsForAnswers: false) { _ in RowDetails() }.page()
 

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20))) struct `The program in a hostile world` {
+@Suite(.fewAtOnce, .serialized) struct `The program in a hostile world` {
   private let folder: TemporaryFolder
 
   init() throws {

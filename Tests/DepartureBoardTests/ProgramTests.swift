@@ -3,7 +3,7 @@ import LoopbackOrigin
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20))) struct `The program` {
+@Suite(.fewAtOnce, .serialized) struct `The program` {
   @Test func `replays the whole day and counts it`() async throws {
     let ending = try await Program.run("--plain", "--speed", "max")
     #expect(ending.status == 0)

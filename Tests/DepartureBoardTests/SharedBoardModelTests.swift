@@ -10,7 +10,6 @@ import Testing
 @Suite(
   .fewAtOnce,
   .serialized,
-  .timeLimit(.minutes(20)),
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `Several boards over one Redis server` {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import DepartureBoard
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(5))) struct `Flight changes of several boards` {
+@Suite(.fewAtOnce) struct `Flight changes of several boards` {
   /// One board: its bus, and the changes that it has heard.
   private final class Board: Sendable {
     let bus = EventBus()

@@ -7,7 +7,7 @@ import Testing
 @testable import DepartureBoard
 
 @MainActor
-@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20))) struct `The signals` {
+@Suite(.fewAtOnce, .serialized) struct `The signals` {
   @Test func `that arrive before the iteration are not lost`() async {
     // By default, both signals have no effect.
     let arrivals = Messenger<Int32>()

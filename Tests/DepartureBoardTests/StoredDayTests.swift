@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20))) struct `The cache of the program` {
+@Suite(.fewAtOnce, .serialized) struct `The cache of the program` {
   private let folder: TemporaryFolder
 
   init() throws {
@@ -147,7 +147,7 @@ extension String {
   }
 }
 
-@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20))) struct `The filter of the program` {
+@Suite(.fewAtOnce, .serialized) struct `The filter of the program` {
   @Test func `selects matching lines, and keeps the totals of the whole day`() async throws {
     let ending = try await Program.run(
       "--plain",

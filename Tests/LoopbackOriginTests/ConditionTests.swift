@@ -2,7 +2,7 @@ import LoopbackOrigin
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `An origin with conditional requests` {
   let origin: LoopbackOrigin
 

@@ -4,7 +4,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `The life of an origin` {
   @Test func `has its own port and an address`() throws {
     let (one, other) = (try LoopbackOrigin(), try LoopbackOrigin())

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `An origin that refuses` {
   let origin: LoopbackOrigin
   let clock = ManualClock()

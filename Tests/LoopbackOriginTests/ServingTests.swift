@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `An origin that serves` {
   let origin: LoopbackOrigin
 
@@ -269,6 +269,7 @@ struct `An origin that serves` {
     let waiting = Task { await origin.requests(1, for: "/hello") }
     waiting.cancel()
     await waiting.value
+    #expect(origin.statistics.requestCount == 0)
   }
 
   @Test func `waits for its latency before it answers`() async throws {

@@ -8,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `An origin and a URL session` {
   let origin: LoopbackOrigin
   let session: URLSession

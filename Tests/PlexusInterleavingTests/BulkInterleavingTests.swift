@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension `Every order of jobs` {
-  @Suite(.serialized, .timeLimit(.minutes(20)))
+  @Suite(.serialized)
   struct `Requests of several keys, in every order` {
     private struct Wrong: Error {
       let what: String

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension `Every order of jobs` {
-  @Suite(.serialized, .timeLimit(.minutes(20)))
+  @Suite(.serialized)
   struct `Events, in every order` {
     struct Wrong: Error {
       let what: String

@@ -1,4 +1,5 @@
 import Dispatch
+import TestSupport
 import Testing
 
 /// The suites that run scenarios in every order of their jobs.
@@ -17,7 +18,13 @@ struct OnThreadOfItsOwn: SuiteTrait, TestTrait, TestScoping {
     testCase: Test.Case?,
     performing function: @concurrent @Sendable () async throws -> Void
   ) async throws {
-    try await withTaskExecutorPreference(SerialTaskExecutor.shared) { try await function() }
+    try await withTaskExecutorPreference(SerialTaskExecutor.shared) {
+      if testCase == nil {
+        try await function()
+      } else {
+        try await HangWatch.observe(test, function)
+      }
+    }
   }
 }
 

@@ -34,7 +34,7 @@ private final class EchoTransport: HTTPTransport {
 }
 
 extension `Every order of jobs` {
-  @Suite(.serialized, .timeLimit(.minutes(20)))
+  @Suite(.serialized)
   struct `Requests of a cache of HTTP, in every order` {
     private struct Wrong: Error {}
 

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 extension `Every order of jobs` {
-  @Suite(.serialized, .timeLimit(.minutes(20)))
+  @Suite(.serialized)
   struct `What the interleaving harness reports` {
     @Test func `finds the lost update of a read, a suspension and a write`() throws {
       let failure = try failure { try forEveryInterleaving(lostUpdate) }

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension `Every order of jobs` {
-  @Suite(.serialized, .timeLimit(.minutes(20)))
+  @Suite(.serialized)
   struct `The interleaving harness` {
     @Test func `tries every outcome of two tasks of two steps, and no other`() throws {
       let outcomes = Journal()

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension `Every order of jobs` {
-  @Suite(.serialized, .timeLimit(.minutes(20)))
+  @Suite(.serialized)
   struct `Loading a data publisher, in every order` {
     struct Wrong: Error {
       let what: String

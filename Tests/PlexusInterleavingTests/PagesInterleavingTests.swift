@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension `Every order of jobs` {
-  @Suite(.serialized, .timeLimit(.minutes(20)))
+  @Suite(.serialized)
   struct `Loading pages, in every order` {
     struct Wrong: Error {
       let what: String
@@ -168,7 +168,7 @@ extension `Every order of jobs` {
     }
   }
 
-  @Suite(.serialized, .timeLimit(.minutes(20)))
+  @Suite(.serialized)
   struct `Sharing a sequence, in every order` {
     typealias Wrong = `Loading pages, in every order`.Wrong
 

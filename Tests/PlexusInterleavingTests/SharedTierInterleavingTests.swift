@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 extension `Every order of jobs` {
-  @Suite(.serialized, .timeLimit(.minutes(20)))
+  @Suite(.serialized)
   struct `The shared tier, in every order` {
     private struct Wrong: Error {
       let what: String

@@ -6,7 +6,7 @@ import Testing
 extension `Every order of jobs` {
   /// A thousand of each are sent, and the scenario is limited to 300 jobs: a task for each of them would take a
   /// thousand.
-  @Suite(.serialized, .timeLimit(.minutes(20)))
+  @Suite(.serialized)
   struct `No task is started` {
     struct Wrong: Error {}
 

@@ -5,7 +5,7 @@ import Testing
 @testable import PlexusNetworking
 
 #if canImport(FoundationNetworking)
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `A queue of callbacks` {
   @Test func `has no more than a number of callbacks waiting, in order`() async {
     let queue = DeliveryQueue()

@@ -37,7 +37,7 @@ private final class CountingTransport: HTTPTransport {
 }
 
 /// The limits of rules that are created without arguments.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `The defaults of HTTP rules` {
   let origin: LoopbackOrigin
   let clock = ManualClock()

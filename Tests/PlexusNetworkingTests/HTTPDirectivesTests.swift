@@ -10,7 +10,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `What a server says about keeping a value` {
   let origin: LoopbackOrigin
   let clock = ManualClock()

@@ -11,7 +11,7 @@ import FoundationNetworking
 #endif
 
 /// The rules above any transport.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `Rules of HTTP` {
   let url: URL
   let clock = ManualClock()

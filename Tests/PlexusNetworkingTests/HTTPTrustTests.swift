@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// With servers that cannot be trusted.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `Trust in a server` {
   private func fetch(_ address: String) async throws {
     let url = try #require(URL(string: address))

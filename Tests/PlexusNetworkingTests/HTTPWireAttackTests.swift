@@ -11,7 +11,7 @@ import FoundationNetworking
 #endif
 
 /// Answers on the wire that are after the credentials, the memory or the time of a client.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `A fetch under attack` {
   private let origin: LoopbackOrigin
   private let other: LoopbackOrigin

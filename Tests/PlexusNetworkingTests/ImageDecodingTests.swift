@@ -9,7 +9,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `Decoding images` {
   /// The error of the decoder of the tests.
   private struct Undecodable: Error {}

@@ -6,7 +6,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `An image loader` {
   /// The error of the decoder of the tests.
   private struct Undecodable: Error {}

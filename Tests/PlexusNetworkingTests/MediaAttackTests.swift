@@ -11,7 +11,7 @@ import FoundationNetworking
 #endif
 
 /// URLs, servers, decoders and file systems that a media loader must survive.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `A media loader under attack` {
   private struct Undecodable: Error {}
 

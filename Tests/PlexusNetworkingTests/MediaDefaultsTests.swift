@@ -42,7 +42,7 @@ private final class PathTransport: HTTPTransport {
   }
 }
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `The defaults of media loaders` {
   let folder = MediaTestFolder()
 

@@ -50,8 +50,7 @@ private func loader(_ folder: URL) -> MediaLoader {
 
 @Suite(
   .fewAtOnce,
-  .enabled(if: SmallDisk.isAvailable, "only the superuser can mount a file system"),
-  .timeLimit(.minutes(20))
+  .enabled(if: SmallDisk.isAvailable, "only the superuser can mount a file system")
 )
 struct `Media and a real disk that is full or read-only` {
   let origin: LoopbackOrigin

@@ -10,7 +10,7 @@ import FoundationNetworking
 #endif
 
 /// Servers, transports, URLs and file systems that break their rules.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `A media loader in bad company` {
   let folder = MediaTestFolder()
   let url: URL

@@ -6,7 +6,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `The limits of a media loader` {
   let origin: LoopbackOrigin
   let folder = MediaTestFolder()

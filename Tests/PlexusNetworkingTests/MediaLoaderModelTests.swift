@@ -23,7 +23,7 @@ extension MediaLoader {
   }
 }
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `The line of downloads` {
   let folder = MediaTestFolder()
 

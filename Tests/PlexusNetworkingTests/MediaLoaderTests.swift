@@ -6,7 +6,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `A media loader` {
   let origin: LoopbackOrigin
   let folder = MediaTestFolder()

@@ -11,7 +11,7 @@ import FoundationNetworking
 #endif
 
 /// Real servers that are hostile or slow.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `A media loader and hostile origins` {
   let origin: LoopbackOrigin
   let folder = MediaTestFolder()

@@ -44,7 +44,7 @@ private func limitFiles(to bytes: rlim_t) {
   #endif
 }
 
-@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce, .serialized)
 struct `Processes that share media` {
   let origin: LoopbackOrigin
   /// The superuser's folder for temporary files may be closed to others, whom two of the tests become.

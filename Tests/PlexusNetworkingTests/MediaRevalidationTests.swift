@@ -10,7 +10,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `A media loader that revalidates` {
   let origin: LoopbackOrigin
   let folder = MediaTestFolder()

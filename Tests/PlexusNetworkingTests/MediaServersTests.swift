@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Servers that keep to HTTP, and servers that do not quite.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `A media loader and servers` {
   /// The error of the decoder of the tests.
   private struct Undecodable: Error {}

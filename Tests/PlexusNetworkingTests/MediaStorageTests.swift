@@ -31,7 +31,7 @@ private func counting() -> ClosureTransport {
   }
 }
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `Media and a disk that does not do as it should` {
   let folder = MediaTestFolder()
   /// A file where a folder is expected.
@@ -225,7 +225,7 @@ struct `Media and a disk that does not do as it should` {
   }
 }
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `Answers to a media loader` {
   let origin: LoopbackOrigin
   let folder = MediaTestFolder()

@@ -35,7 +35,7 @@ private final class ScriptedTransport: HTTPTransport {
   }
 }
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `A transport of one's own` {
   let folder = MediaTestFolder()
   let url: URL

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PlexusNetworking
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `The queue of a prefetcher` {
   private let folder = MediaTestFolder()
   private let gate = Gate()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PlexusNetworking
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `The table of progress` {
   private func progress(_ bytes: Int) -> DownloadProgress {
     DownloadProgress(receivedBytes: Int64(bytes), totalBytes: nil)

@@ -3,7 +3,7 @@ import PlexusSharedTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(1)))
+@Suite(.fewAtOnce)
 struct `The conformance suite of shared cachers` {
   @Test(arguments: SharedCacherConformance.Rule.allCases)
   func `accepts the engine in memory`(rule: SharedCacherConformance.Rule) async throws {

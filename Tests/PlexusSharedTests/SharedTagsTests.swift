@@ -4,7 +4,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(1)))
+@Suite(.fewAtOnce)
 struct `Tags of a shared tier` {
   let clock = ManualClock()
   let origin = Origin()

@@ -4,7 +4,7 @@ import PlexusStorage
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `A log cacher` {
   private let folder: TemporaryFolder
   private let cacher: JSONLogCacher<Person>

@@ -5,7 +5,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce, .serialized)
 struct `Processes that share storage` {
   private let folder: TemporaryFolder
 

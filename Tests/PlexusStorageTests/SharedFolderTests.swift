@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Caches of one process with one folder.
-@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(10)))
+@Suite(.fewAtOnce, .serialized)
 struct `Caches that share a folder` {
   private let folder: TemporaryFolder
   private let clock = ManualClock()

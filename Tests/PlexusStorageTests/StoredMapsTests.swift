@@ -5,7 +5,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(10)))
+@Suite(.fewAtOnce, .serialized)
 struct `Multiplexers with files` {
   private let folder: TemporaryFolder
   private let policy: CachePolicy
@@ -483,7 +483,7 @@ struct `Multiplexers with files` {
 private let killCount =
   ProcessInfo.processInfo.environment["PLEXUS_KILLS"].flatMap { Int($0) } ?? 12
 
-@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce, .serialized)
 struct `Maps in processes that are killed` {
   private let folder: TemporaryFolder
 

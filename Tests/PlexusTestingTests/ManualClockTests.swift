@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `A manual clock` {
   let clock = ManualClock()
 
@@ -197,6 +197,7 @@ struct `A manual clock` {
     let sleepers = (0..<3).map { _ in Task { [clock] in try await clock.sleep(for: .seconds(1)) } }
     await clock.sleepers(3)
     for count in 0...3 { await clock.sleepers(count) }
+    #expect(clock.nextDeadline?.offset == .seconds(1))
     clock.advance(by: .seconds(1))
     for sleeper in sleepers { try await sleeper.value }
   }
@@ -227,6 +228,7 @@ struct `A manual clock` {
       await clock.sleepers(1)
     }
     await cancelled.value
+    #expect(clock.nextDeadline == nil, "There was no sleeper")
   }
 
   @Test func `thousands sleep, are cancelled and wake`() async {

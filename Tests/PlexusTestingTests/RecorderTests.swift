@@ -2,7 +2,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `A recorder` {
   private struct Broken: Error, Equatable {}
 
@@ -126,14 +126,18 @@ struct `A recorder` {
   }
 
   @Test func `releasing the recorder ends the sequence`() async throws {
-    let terminated = Gate()
-    source.onTermination = { _ in terminated.open() }
+    let (terminated, isCancelled) = (Gate(), Guarded(false))
+    source.onTermination = { reason in
+      if case .cancelled = reason { isCancelled.withLock { $0 = true } }
+      terminated.open()
+    }
     do {
       let recorder = Recorder(stream)
       source.yield(1)
       _ = await recorder.first(1)
     }
     try await terminated.wait()
+    #expect(isCancelled.withLock { $0 })
   }
 
   @Test(arguments: [true, false])

@@ -2,7 +2,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `A scripted fetcher` {
   private struct Offline: Error {}
 

@@ -4,9 +4,9 @@ public import Testing
 /// A trait that limits the number of tests that run at the same time.
 ///
 /// The test runner starts all tests at once. Nearly two thousand tests on two threads starve each other:
-/// requests to servers time out, and the process runs out of descriptors. A time limit begins with the
-/// cases of a test, so a test waits for its turn before its cases start, and its cases wait only for the
-/// cases of the few tests that run.
+/// requests to servers time out, and the process runs out of descriptors. A test waits for its turn before its cases
+/// start, and its cases wait only for the cases of the few tests that run. Tests that hang end the process (see
+/// ``HangWatch``).
 public struct FewAtOnce: SuiteTrait, TestTrait, TestScoping {
   private enum Scope { case none, test, testCase }
 
@@ -36,7 +36,13 @@ public struct FewAtOnce: SuiteTrait, TestTrait, TestScoping {
     let turns = testCase == nil ? Self.tests : Self.testCases
     await turns.take()
     defer { turns.giveBack() }
-    try await Self.$scope.withValue(scope) { try await function() }
+    try await Self.$scope.withValue(scope) {
+      if scope == .test {
+        try await function()
+      } else {
+        try await HangWatch.observe(test, function)
+      }
+    }
   }
 }
 

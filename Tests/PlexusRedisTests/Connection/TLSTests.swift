@@ -8,7 +8,6 @@ import Testing
 #if TLS
 @Suite(
   .fewAtOnce,
-  .timeLimit(.minutes(5)),
   .enabled(if: TLSServer.isAvailable, "openssl, or a redis-server with TLS, is not installed")
 )
 struct `Encrypted connections` {
@@ -63,6 +62,7 @@ struct `Encrypted connections` {
     for await health in engine.health() { if case .isolated = health { break } }
     try server.server.start()
     for await health in engine.health() where health == .connected { break }
+    #expect(engine.status.caches.health == .connected)
     await engine.close()
   }
 

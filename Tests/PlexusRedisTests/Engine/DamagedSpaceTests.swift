@@ -6,7 +6,6 @@ import Testing
 
 @Suite(
   .fewAtOnce,
-  .timeLimit(.minutes(5)),
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `Caches whose keys another program has changed` {
@@ -163,7 +162,8 @@ struct `Caches whose keys another program has changed` {
     for command in ["FLUSHALL", "SCRIPT FLUSH"] {
       guard case .granted(let lease, _)? = try await cacher.look(for: ["k": SharedWish()])["k"]
       else {
-        return #expect(Bool(false), "There is no lease")
+        Issue.record("There is no lease")
+        return
       }
       try RedisShell.perform([command], on: server)
       let fill = try await cacher.fill(CacheEntry(value: "1", storedAt: .zero), under: lease)

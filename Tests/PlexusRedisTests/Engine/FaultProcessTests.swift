@@ -3,7 +3,6 @@ import Testing
 
 @Suite(
   .fewAtOnce,
-  .timeLimit(.minutes(5)),
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `Processes whose Redis server or clock has a fault` {

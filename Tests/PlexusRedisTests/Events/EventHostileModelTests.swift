@@ -26,7 +26,7 @@ extension AnsweringServer {
   }
 }
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(5)))
+@Suite(.fewAtOnce)
 struct `Events over a server that answers wrongly` {
   private func link(to server: AnsweringServer, timeout: Duration = .seconds(60)) -> RedisEvents {
     var settings = RedisConnection.Settings(server.address)

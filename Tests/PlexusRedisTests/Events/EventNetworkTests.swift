@@ -7,7 +7,6 @@ import Testing
 
 @Suite(
   .fewAtOnce,
-  .timeLimit(.minutes(5)),
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `Events over a bad network` {
@@ -107,6 +106,7 @@ struct `Events over a bad network` {
     try await sender.publish("1")
     // On a busy machine, its connection can have been replaced before that.
     await receiver.log.wait { $0.contains("named gap") || $0.contains("1") }
+    #expect(!receiver.notes.entries.contains("0"))
   }
 
   @Test func `D16: an event whose confirmation was lost is recognized when it is sent again`()

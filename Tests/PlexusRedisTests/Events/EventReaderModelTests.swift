@@ -8,7 +8,6 @@ import Testing
 
 @Suite(
   .fewAtOnce,
-  .timeLimit(.minutes(5)),
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `The readers of events` {

@@ -8,7 +8,6 @@ import Testing
 
 @Suite(
   .fewAtOnce,
-  .timeLimit(.minutes(5)),
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `Events over a Redis server` {
@@ -171,6 +170,7 @@ struct `Events over a Redis server` {
       if round > 1 { await nodes[round - 2].engine.close() }
     }
     await all.wait { Set($0).count == 200 }
+    #expect(Set(all.entries).count == 200)
   }
 
   @Test func `messages of other programs are reported, and harm no later ones`() async throws {

@@ -8,7 +8,6 @@ import Testing
 
 @Suite(
   .fewAtOnce,
-  .timeLimit(.minutes(5)),
   .enabled(if: RedisServer.executable != nil, "redis-server or valkey-server is not installed")
 )
 struct `A space of the shared tier` {
@@ -100,7 +99,8 @@ struct `A space of the shared tier` {
     let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
     let lease = try await a.lease("k")
     guard case .busy(let version, let remaining, nil) = try await b.look("k") else {
-      return #expect(Bool(false), "Two leases")
+      Issue.record("Two leases")
+      return
     }
     #expect(version == lease.version)
     #expect(remaining > .seconds(30))
@@ -128,13 +128,17 @@ struct `A space of the shared tier` {
         #expect(index >= 500)
         #expect(version.token == UInt64(index - 499))
       case let other:
-        return #expect(Bool(false), "\(other)")
+        Issue.record("\(other)")
+        return
       }
     }
     let findings = await b.tier.look(for: keys.map { Tier.Wish($0) })
     #expect(findings.count == 1_000)
     for finding in findings {
-      guard case .busy = try finding.get() else { return #expect(Bool(false), "\(finding)") }
+      guard case .busy = try finding.get() else {
+        Issue.record("\(finding)")
+        return
+      }
     }
     let commands = try await a.connection.send(RedisCommand("INFO", ["commandstats"])).text ?? ""
     #expect(commands.contains("cmdstat_evalsha:calls=250,"))
@@ -296,7 +300,10 @@ struct `A space of the shared tier` {
     let found = await a.tier.look(for: [Tier.Wish("k"), Tier.Wish("other")])
     if case .entry? = try? found[0].get() { Issue.record("The entry is damaged.") }
     _ = try found[0].get()
-    guard case .entry = try found[1].get() else { return #expect(Bool(false)) }
+    guard case .entry = try found[1].get() else {
+      Issue.record("There is no entry")
+      return
+    }
   }
 
   @Test(arguments: 0..<8)
@@ -352,7 +359,10 @@ struct `A space of the shared tier` {
     #expect(try await node.tier.renew(leases) == lost)
     try await node.tier.release(leases, because: nil)
     for result in await node.tier.look(for: keys.map { Tier.Wish($0) }) {
-      guard case .granted = try result.get() else { return #expect(Bool(false), "\(result)") }
+      guard case .granted = try result.get() else {
+        Issue.record("\(result)")
+        return
+      }
     }
   }
 
@@ -374,14 +384,18 @@ struct `A space of the shared tier` {
         #expect(entry.payload == [1])
         #expect(!(40..<48).contains(index))
       case .success(let other):
-        return #expect(Bool(false), "\(other)")
+        Issue.record("\(other)")
+        return
       case .failure:
         #expect((40..<48).contains(index))
       }
     }
     let failures = await #expect(throws: TierFailures.self) { try await node.tier.outdate(keys) }
     #expect(failures.map { Set($0.errors.keys) } == Set(keys[40..<48]))
-    guard case .granted = try await node.look("key 99") else { return #expect(Bool(false)) }
+    guard case .granted = try await node.look("key 99") else {
+      Issue.record("There is no lease")
+      return
+    }
   }
 
   @Test func `parts that a server does not know the script of are run all the same`() async throws {
@@ -448,7 +462,8 @@ struct `A space of the shared tier` {
     try await node.tier.store([("k", [1], [])])
     try await node.tier.outdate(["k"])
     guard case .granted(let lease, let previous) = try await node.look("k") else {
-      return #expect(Bool(false))
+      Issue.record("There is no lease")
+      return
     }
     #expect(previous?.payload == [1])
     #expect(try await node.tier.fill([2], under: lease) == .stored)
@@ -466,20 +481,23 @@ struct `A space of the shared tier` {
         { $0.newerThan = first.version }
       )
     else {
-      return #expect(Bool(false))
+      Issue.record("There is no lease")
+      return
     }
     #expect(previous?.version == first.version)
     #expect(try await node.tier.fill([2], under: lease) == .stored)
     guard case .entry(let second) = try await node.look("k", { $0.newerThan = first.version })
     else {
-      return #expect(Bool(false))
+      Issue.record("There is no entry")
+      return
     }
     #expect(second.payload == [2])
     // After a removal of everything, what is stored is newer whatever its number.
     try await node.tier.removeAll()
     try await node.tier.store([("k", [3], [])])
     guard case .entry = try await node.look("k", { $0.newerThan = second.version }) else {
-      return #expect(Bool(false))
+      Issue.record("There is no entry")
+      return
     }
   }
 
@@ -490,7 +508,8 @@ struct `A space of the shared tier` {
     let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
     let lease = try await a.lease("k")
     guard case .busy(let version, _, _) = try await b.look("k") else {
-      return #expect(Bool(false))
+      Issue.record("The lease is not held")
+      return
     }
     let token = version.token
     try await a.tier.release([lease], because: [7])
@@ -499,7 +518,10 @@ struct `A space of the shared tier` {
     #expect(next.version.token > token)
     // A lease that is lost tells no failure.
     try await a.tier.release([lease], because: [8])
-    guard case .busy = try await a.look("k") else { return #expect(Bool(false)) }
+    guard case .busy = try await a.look("k") else {
+      Issue.record("The lease is not held")
+      return
+    }
   }
 
   @Test func `a lease is given back to a server without memory, also without its failure`()
@@ -512,7 +534,8 @@ struct `A space of the shared tier` {
     _ = try? await a.tier.release([lease], because: [1])
     try RedisShell.perform(["CONFIG SET maxmemory 0"], on: server)
     guard case .granted = try await b.look("k") else {
-      return #expect(Bool(false), "The lease is still held")
+      Issue.record("The lease is still held")
+      return
     }
   }
 
@@ -536,7 +559,10 @@ struct `A space of the shared tier` {
     let server = try RedisServer()
     let (a, b) = (try await Node("a", on: server), try await Node("b", on: server))
     let lease = try await a.lease("k")
-    guard case .busy = try await b.look("k") else { return #expect(Bool(false)) }
+    guard case .busy = try await b.look("k") else {
+      Issue.record("The lease is not held")
+      return
+    }
     for _ in 0..<3 { #expect(try await a.tier.renew([lease]) == []) }
     // Announcements that were sent before the reply have arrived with it.
     _ = try await b.connection.send(RedisCommand("PING"))
@@ -570,7 +596,8 @@ struct `A space of the shared tier` {
     )
     for key in ["2", "4"] {
       guard case .entry = try await b.look(key, { $0.tags = ["y"] }) else {
-        return #expect(Bool(false), "\(key)")
+        Issue.record("\(key)")
+        return
       }
     }
     // The tag is used again before the fill of the older lease.

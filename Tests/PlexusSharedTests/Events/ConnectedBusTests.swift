@@ -4,7 +4,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(1)))
+@Suite(.fewAtOnce)
 struct `Buses that are connected` {
   private static let group = LinkMode.oneNode(
     group: "group",
@@ -385,7 +385,7 @@ struct `Buses that are connected` {
   }
 }
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(1)))
+@Suite(.fewAtOnce)
 struct `Messengers that are connected` {
   @Test func `send what is sent elsewhere, once`() async throws {
     let engine = EventMemory()

@@ -3,7 +3,7 @@ import PlexusSharedTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(1)))
+@Suite(.fewAtOnce)
 struct `The conformance suite of event links` {
   @Test(arguments: EventLinkConformance.Rule.allCases)
   func `accepts the link in memory`(rule: EventLinkConformance.Rule) async throws {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Concurrent senders, readers and cancellations, for the thread sanitizer and for counting.
-@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20))) struct `Broadcasting stress` {
+@Suite(.fewAtOnce, .serialized) struct `Broadcasting stress` {
   /// A message with its sender and its number.
   struct Message: Hashable, Sendable {
     let sender: Int

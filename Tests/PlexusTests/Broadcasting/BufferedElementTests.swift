@@ -2,7 +2,7 @@ import Plexus
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An element that is already there` {
+@Suite(.fewAtOnce) struct `An element that is already there` {
   @MainActor @Test(arguments: Policy.roomy)
   func `is read from a subscription without leaving the actor`(policy: Policy) async {
     let messenger = Messenger<Int>()

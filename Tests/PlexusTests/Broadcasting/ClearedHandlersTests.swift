@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The states that handlers receive after everything was cleared.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A handler after a sign-out` {
+@Suite(.fewAtOnce) struct `A handler after a sign-out` {
   static let policies = `After a sign-out`.policies
 
   @Test(arguments: ClearedState.allCases, policies)

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A current value` {
+@Suite(.fewAtOnce) struct `A current value` {
   @Test func `is read at once after it was set, by any name`() {
     let volume = CurrentValue(3)
     volume.value = 4

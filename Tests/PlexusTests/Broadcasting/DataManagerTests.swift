@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A data manager` {
+@Suite(.fewAtOnce) struct `A data manager` {
   struct NumberManager: DataManager {
     let publisher: DataPublisher<Int>
     let fetcher: ScriptedFetcher<Int>

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Loading a data publisher if needed` {
+@Suite(.fewAtOnce) struct `Loading a data publisher if needed` {
   @Test func `loads what is unknown, has failed or is stale, and nothing else`() async throws {
     let clock = ManualClock()
     let publisher = DataPublisher<Int>(staleAfter: .seconds(10), clock: clock)

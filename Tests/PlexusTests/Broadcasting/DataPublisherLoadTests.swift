@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The guarantees for callers of `load`.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Loading a data publisher` {
+@Suite(.fewAtOnce) struct `Loading a data publisher` {
   let gate = Gate()
 
   /// Starts a load that waits for the gate.

@@ -18,7 +18,7 @@ enum LoadingFailure: Error, Equatable {
   case second
 }
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A data publisher` {
+@Suite(.fewAtOnce) struct `A data publisher` {
   @Test func `gives a new subscriber the current state at once, unknown included`() async {
     let publisher = DataPublisher<Int>()
     let steps: [(String, (DataPublisher<Int>) -> Void)] = [

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The default buffering of each source.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Without a buffering policy` {
+@Suite(.fewAtOnce) struct `Without a buffering policy` {
   private let numbers = Array(1...100)
 
   /// Reads the rest of streams and subscriptions.

@@ -6,7 +6,7 @@ import Testing
 /// Millions of deliveries without a gap, a repetition, a change of order or a leftover element.
 ///
 /// `PLEXUS_DELIVERIES=100000000 swift test --filter DeliveryStress` sets their number.
-@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(60))) struct `Delivery stress` {
+@Suite(.fewAtOnce, .serialized) struct `Delivery stress` {
   /// The numbers of the parcels that one consumer has received.
   final class Consumer: Sendable {
     struct Tally: Equatable, Sendable {

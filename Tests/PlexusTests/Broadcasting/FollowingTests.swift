@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Following a sequence` {
+@Suite(.fewAtOnce) struct `Following a sequence` {
   @Test func `publishes every element as it arrives, and stays usable after the end`() async {
     let publisher = DataPublisher<Int>()
     let states = publisher.subscription(bufferingPolicy: .unbounded)
@@ -35,6 +35,7 @@ import Testing
       AsyncThrowingStream<Int, any Error> { $0.finish(throwing: CancellationError()) }
     )
     for await state in publisher.subscribe() where state.error is CancellationError { break }
+    #expect(publisher.state.error is CancellationError)
   }
 
   @Test func `overrules a load, as an update does`() async throws {
@@ -92,6 +93,7 @@ import Testing
     for await state in derived.subscribe() where state.value == "5" { break }
     source.update(6)
     for await state in derived.subscribe() where state.value == "6" { break }
+    #expect(derived.state.value == "6")
   }
 
   @Test func `ends with its publisher, which it does not keep`() async {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Handlers on a user's broadcaster that forwards the subscriptions of another one.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A broadcaster that forwards another one` {
+@Suite(.fewAtOnce) struct `A broadcaster that forwards another one` {
   @MainActor
   @Test func `rule 0.2: has its handlers called in subscription order, message by message`() async {
     let (messenger, log) = (Messenger<Int>(), Log<String>())

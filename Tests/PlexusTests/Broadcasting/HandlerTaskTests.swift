@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The number of jobs that the actor of a handler receives.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `What waits for a handler` {
+@Suite(.fewAtOnce) struct `What waits for a handler` {
   @Test func `rule 0.10: is one job for its actor, however many messages there are`() async {
     let host = SteppedHost()
     let messenger = Messenger<Int>()

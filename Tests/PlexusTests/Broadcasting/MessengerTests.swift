@@ -2,7 +2,7 @@ import Plexus
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A messenger` {
+@Suite(.fewAtOnce) struct `A messenger` {
   @Test func `replays nothing to later subscribers`() async {
     let messenger = Messenger<Int>()
     messenger.send(1)

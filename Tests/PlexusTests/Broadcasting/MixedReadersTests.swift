@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Readers and handlers of one source with different policies.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Readers of different policies` {
+@Suite(.fewAtOnce) struct `Readers of different policies` {
   @Test(arguments: [
     [Policy.unbounded, .newest(3)], [.newest(3), .unbounded], [.unbounded, .oldest(3)],
     [.newest(3), .oldest(3)],

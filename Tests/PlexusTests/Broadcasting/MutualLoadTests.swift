@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Loads that would wait for themselves through others, whichever call started those.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Loads that wait for each other` {
+@Suite(.fewAtOnce) struct `Loads that wait for each other` {
   @Test func `are found out though different callers have begun them`() async throws {
     let (first, second) = (DataPublisher<Int>(), DataPublisher<Int>())
     let both = Gate()

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The guarantees for handlers.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An observation` {
+@Suite(.fewAtOnce) struct `An observation` {
   @MainActor final class Label: Sendable {
     var texts: [String] = []
 

@@ -2,7 +2,7 @@ import Plexus
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An observation token` {
+@Suite(.fewAtOnce) struct `An observation token` {
   @Test func `can be checked any number of times before it is cancelled`() {
     let calls = Log<Void>()
     let token = ObservationToken { calls.append(()) }
@@ -93,7 +93,7 @@ import Testing
   }
 }
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An observation bag` {
+@Suite(.fewAtOnce) struct `An observation bag` {
   @Test func `removes tokens whose source has ended`() async {
     let bag = ObservationBag()
     let bus = EventBus()

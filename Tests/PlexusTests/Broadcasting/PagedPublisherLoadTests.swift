@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The guarantees for concurrent page loads.
-@MainActor @Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Loading pages` {
+@MainActor @Suite(.fewAtOnce) struct `Loading pages` {
   let catalog = Catalog(isHeldUp: true)
   let publisher: PagedPublisher<String, Int>
 

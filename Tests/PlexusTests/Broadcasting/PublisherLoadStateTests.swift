@@ -3,7 +3,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A load of a publisher` {
+@Suite(.fewAtOnce) struct `A load of a publisher` {
   private let load = PublisherLoad(id: PublisherLoad.ID(rawValue: 1))
 
   @Test func `rule 0.4: does not hold a caller that has left before waiting`() async {

@@ -64,7 +64,7 @@ import Testing
 }
 
 /// The queued elements that a reset takes from the handlers of a hub.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A backlog of handlers that is discarded` {
+@Suite(.fewAtOnce) struct `A backlog of handlers that is discarded` {
   @Test(arguments: [true, false])
   func `is not handled, whether it waits in the queue or was taken from it`(suspends: Bool) async {
     let (hub, log, gate) = (BroadcastHub<Parcel>(), Log<Int>(), Gate())

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Shared log state` {
+@Suite(.fewAtOnce) struct `Shared log state` {
   @Test func `a run holds its elements by their numbers and says where it ends`() {
     let run = LogLink.Run<Int>(start: 100)
     #expect(run.end == 100)

@@ -5,7 +5,7 @@ import Testing
 @testable import Plexus
 
 /// Two tasks that read one subscription, which is a programmer error.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Two readers of one subscription` {
+@Suite(.fewAtOnce) struct `Two readers of one subscription` {
   private static let sentence = "Two tasks iterate over one subscription at once"
 
   @Test(

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A shared sequence` {
+@Suite(.fewAtOnce) struct `A shared sequence` {
   /// A sequence that records its iterations and their ends, and can be iterated again.
   struct Tracked: AsyncSequence, Sendable {
     let source: Messenger<Int>

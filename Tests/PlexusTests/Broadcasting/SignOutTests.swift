@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The elements that subscribers receive after everything was cleared.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `After a sign-out` {
+@Suite(.fewAtOnce) struct `After a sign-out` {
   static let policies: [Policy] = [
     .unbounded, .newest(1), .newest(3), .newest(100), .oldest(1), .oldest(100),
   ]

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The elements that subscribers receive when a loaded value becomes stale.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A data publisher that publishes staleness` {
+@Suite(.fewAtOnce) struct `A data publisher that publishes staleness` {
   let clock = ManualClock()
   let publisher: DataPublisher<Int>
 

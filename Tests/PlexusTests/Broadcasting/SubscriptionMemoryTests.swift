@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The objects that a subscription keeps alive, and for how long.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The memory of a subscription` {
+@Suite(.fewAtOnce) struct `The memory of a subscription` {
   @Test func `keeps nothing before its position, however long it is kept`() async {
     let messenger = Messenger<Parcel>()
     let census = Census()

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Rule 0.2, on an executor that runs jobs immediately and thus shows the order in which waiting tasks are resumed.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Subscription order` {
+@Suite(.fewAtOnce) struct `Subscription order` {
   static let policies: [[Policy]] = [
     [.oldest(2), .unbounded, .newest(0), .newest(2), .oldest(1), .unbounded, .newest(1)],
     Array(repeating: .unbounded, count: 5),

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The guarantees for one reader.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A subscription` {
+@Suite(.fewAtOnce) struct `A subscription` {
   @Test func `loses nothing under the unbounded policy`() async {
     let messenger = Messenger<Int>()
     let subscription = messenger.subscription()

@@ -6,7 +6,7 @@ import Testing
 /// Rule 0.9: user code that is released, resumed or called can use the broadcaster.
 ///
 /// A lock that is held would never be released, so that such code runs through ``withoutLocks(_:)``.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `User code never runs under a lock` {
+@Suite(.fewAtOnce) struct `User code never runs under a lock` {
   /// Calls everything of a messenger that user code can call.
   @Sendable func use(_ messenger: Messenger<Parcel>) {
     withoutLocks {

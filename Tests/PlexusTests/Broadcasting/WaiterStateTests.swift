@@ -3,7 +3,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Waiter state` {
+@Suite(.fewAtOnce) struct `Waiter state` {
   /// Suspends a task for every waiter, then calls the body, which must resume all of them.
   private func park(
     _ waiters: [Waiter],

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A stable list` {
+@Suite(.fewAtOnce) struct `A stable list` {
   @Test func `keeps the order of the remaining elements, like an array`() {
     var random = SeededRandom(seed: 7)
     var roster = StableList<String>()

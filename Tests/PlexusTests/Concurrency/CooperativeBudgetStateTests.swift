@@ -4,7 +4,7 @@ import Testing
 @testable import Plexus
 
 /// The budget after which a loop that never suspends yields its actor to other tasks.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A cooperative budget` {
+@Suite(.fewAtOnce) struct `A cooperative budget` {
   /// Processes elements of a given duration, and returns the number after which the loop yields.
   private func elements(
     until budget: inout CooperativeBudget,
@@ -71,7 +71,7 @@ import Testing
 }
 
 /// Loops over subscriptions whose hub has a test clock.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A loop over a subscription` {
+@Suite(.fewAtOnce) struct `A loop over a subscription` {
   @Test(arguments: [Policy.unbounded, .oldest(100), .newest(64)])
   func `yields its actor to other tasks when the clock has ticked`(policy: Policy) async {
     let time = Guarded(Nanoseconds(0))

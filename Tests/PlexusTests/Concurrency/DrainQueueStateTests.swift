@@ -3,7 +3,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A drain queue` {
+@Suite(.fewAtOnce) struct `A drain queue` {
   typealias Numbers = DrainQueue<Int, [Int]>
 
   /// A clock that stands still unless it is set.

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The work that a call, a handler or a loop does for others before it yields.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Work for others` {
+@Suite(.fewAtOnce) struct `Work for others` {
   /// The calls that process what other threads have added meanwhile.
   enum Call: CaseIterable {
     case dispatch, consume, send

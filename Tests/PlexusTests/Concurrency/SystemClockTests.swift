@@ -5,7 +5,7 @@ import Testing
 /// The default clock of all types that measure time is the system's.
 ///
 /// The tests do not sleep: each duration has passed by the next instruction, and each test polls for the effect.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The clock of the system` {
+@Suite(.fewAtOnce) struct `The clock of the system` {
   private let instant = Duration.nanoseconds(1)
 
   /// Polls a condition until it is true or a long time has passed.

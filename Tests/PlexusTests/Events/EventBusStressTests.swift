@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Posts and subscriptions on many threads, also for the thread sanitizer.
-@Suite(.fewAtOnce, .serialized, .timeLimit(.minutes(20))) struct `Event bus stress` {
+@Suite(.fewAtOnce, .serialized) struct `Event bus stress` {
   struct Message: PersistentEvent, Hashable {
     let sender: Int
     let number: Int

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Posting and observing without retention.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An event bus` {
+@Suite(.fewAtOnce) struct `An event bus` {
   @Test func `delivers events to streams and handlers that subscribed before the post`()
     async
   {

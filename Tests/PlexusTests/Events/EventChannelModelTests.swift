@@ -4,7 +4,7 @@ import Testing
 @testable import Plexus
 
 /// Every sequence of steps of a channel, compared with a model of its visible behavior.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Event channel model` {
+@Suite(.fewAtOnce) struct `Event channel model` {
   enum Happening: Hashable {
     case subscribe
     case unsubscribe(Int)

@@ -5,7 +5,7 @@ import Testing
 @testable import Plexus
 
 /// The channels of scopes that are no longer in use.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Channels of scopes` {
+@Suite(.fewAtOnce) struct `Channels of scopes` {
   let bus = EventBus()
 
   @Test func `are removed with their last stream`() {

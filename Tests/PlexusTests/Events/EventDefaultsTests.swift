@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The defaults of events, rules and handlers.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The defaults of events` {
+@Suite(.fewAtOnce) struct `The defaults of events` {
   struct Plain: Event {}
 
   struct Ruled: PersistentEvent {

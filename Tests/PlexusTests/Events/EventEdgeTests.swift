@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Unusual values, timings and numbers.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Events at the edge` {
+@Suite(.fewAtOnce) struct `Events at the edge` {
   /// A hashable class with a subclass.
   @MainActor class Window: nonisolated Hashable {
     nonisolated let number: Int

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Tokens, owners and ids.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A handler of events` {
+@Suite(.fewAtOnce) struct `A handler of events` {
   final class Owner: Sendable {
     let log: Log<String>
 

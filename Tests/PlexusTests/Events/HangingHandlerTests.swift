@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Handlers that hang, with removal, skipping and priority escalation.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A handler of events that hangs` {
+@Suite(.fewAtOnce) struct `A handler of events that hangs` {
   /// The ways to remove a handler.
   enum Removal: CaseIterable {
     case token, id, replacement
@@ -276,7 +276,7 @@ import Testing
 }
 
 /// Handlers of the bus with a limited buffer.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A buffering policy of a handler of events` {
+@Suite(.fewAtOnce) struct `A buffering policy of a handler of events` {
   @Test func `makes a slow handler skip events`() async {
     let (bus, gate) = (EventBus(), Gate())
     let logs = (0..<4).map { _ in Log<Int>() }
@@ -353,7 +353,7 @@ import Testing
 }
 
 /// Objects that serve as ids and equal only themselves.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An object that serves as an id` {
+@Suite(.fewAtOnce) struct `An object that serves as an id` {
   final class Screen: Hashable, Sendable {
     static func == (left: Screen, right: Screen) -> Bool { left === right }
     func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }

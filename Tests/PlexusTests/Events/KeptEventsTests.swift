@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The retention and replay of events.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Kept events` {
+@Suite(.fewAtOnce) struct `Kept events` {
   @Test(arguments: PersistenceRule.allCases)
   func `are bounded by a limit, which drops the oldest`(rule: PersistenceRule) async {
     let bus = EventBus()

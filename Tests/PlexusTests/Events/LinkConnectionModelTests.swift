@@ -69,7 +69,7 @@ private func message(_ number: UInt64, version: Int = 1) -> LinkDelivery {
   return .message(message, at: LinkPosition(epoch: 1, number: number), attempt: 1)
 }
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(1)))
+@Suite(.fewAtOnce)
 struct `The receiving side of a link` {
   /// Receives deliveries until the link ends or the connection is cancelled, and returns the log of what happened.
   private func log(

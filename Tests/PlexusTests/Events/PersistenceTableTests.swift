@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The table of the effects of each rule on a persistent event, cell by cell.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The table of persistence` {
+@Suite(.fewAtOnce) struct `The table of persistence` {
   /// The way in which an event is posted and handled.
   struct Setting: Sendable, CustomTestStringConvertible {
     let way: Way

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Waiting for the handlers of a post.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Posting and waiting` {
+@Suite(.fewAtOnce) struct `Posting and waiting` {
   @Test(arguments: [nil, PersistenceRule.neverClear])
   func `returns after every handler has ended, with the correct counts`(
     rule: PersistenceRule?

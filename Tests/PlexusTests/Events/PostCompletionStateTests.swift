@@ -3,7 +3,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The completion of a post` {
+@Suite(.fewAtOnce) struct `The completion of a post` {
   private let core = EventBus.Core(clock: ContinuousClock())
   private let completion = EventChannel.PostCompletion()
 

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Fetches that wait for events, and handlers that wait for fetches.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A fetch that waits for a post` {
+@Suite(.fewAtOnce) struct `A fetch that waits for a post` {
   @Test(arguments: [nil, PersistenceRule.clearImmediately, .neverClear])
   func `R11: makes a handler that requests the same key fail`(rule: PersistenceRule?) async throws {
     let (bus, own, errors) = (EventBus(), OwnCache<Multiplexer<Int>>(), Log<MultiplexerError>())

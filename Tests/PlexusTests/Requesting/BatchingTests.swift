@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A window` {
+@Suite(.fewAtOnce) struct `A window` {
   let clock = ManualClock()
   let origin = BulkOrigin(isOpen: true)
 
@@ -338,7 +338,7 @@ import Testing
   }
 }
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The name of a key` {
+@Suite(.fewAtOnce) struct `The name of a key` {
   struct Identifier: Hashable, Sendable { var bytes: [UInt8] }
 
   @Test func `lets a key of any type have a stored copy`() async throws {

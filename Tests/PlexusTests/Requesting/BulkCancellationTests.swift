@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A cancelled caller of several keys` {
+@Suite(.fewAtOnce) struct `A cancelled caller of several keys` {
   let origin = BulkOrigin()
 
   private func policy(_ whenUnobserved: UnobservedFetch) -> CachePolicy {

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `While several keys are fetched` {
+@Suite(.fewAtOnce) struct `While several keys are fetched` {
   let clock = ManualClock()
   let origin = BulkOrigin()
 

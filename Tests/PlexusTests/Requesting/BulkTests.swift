@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A request of several keys` {
+@Suite(.fewAtOnce) struct `A request of several keys` {
   let clock = ManualClock()
   let origin = BulkOrigin()
 

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The events of a cache` {
+@Suite(.fewAtOnce) struct `The events of a cache` {
   let clock = ManualClock()
 
   @Test func `report what happens to each key, in order`() async throws {

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Any history of a cache` {
+@Suite(.fewAtOnce) struct `Any history of a cache` {
   @Test(arguments: CacheKind.allCases, 0..<40)
   func `answers every caller as a simple sequential model does`(
     kind: CacheKind,

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A cancelled caller` {
+@Suite(.fewAtOnce) struct `A cancelled caller` {
   private func policy(_ whenUnobserved: UnobservedFetch) -> CachePolicy {
     var policy = CachePolicy()
     policy.whenUnobserved = whenUnobserved

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A map of limited capacity` {
+@Suite(.fewAtOnce) struct `A map of limited capacity` {
   let clock = ManualClock()
 
   /// The number of keys from 0 on that have a value.

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Clearing` {
+@Suite(.fewAtOnce) struct `Clearing` {
   let gate = Gate()
 
   private func counting(
@@ -218,7 +218,7 @@ import Testing
   }
 }
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Storing` {
+@Suite(.fewAtOnce) struct `Storing` {
   @Test(arguments: CacheKind.allCases)
   func `R10: a value makes it as fresh as one that was just fetched`(
     kind: CacheKind

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A map of limited cost` {
+@Suite(.fewAtOnce) struct `A map of limited cost` {
   let clock = ManualClock()
 
   @Test func `never keeps more than it may`() async throws {

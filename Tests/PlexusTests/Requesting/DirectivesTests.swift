@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `What comes with a value about keeping it` {
+@Suite(.fewAtOnce) struct `What comes with a value about keeping it` {
   let clock = ManualClock()
 
   /// A cache whose first fetch returns 1 with directives; later ones follow the script.

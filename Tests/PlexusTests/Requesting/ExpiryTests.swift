@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A value` {
+@Suite(.fewAtOnce) struct `A value` {
   let clock = ManualClock()
 
   private func policy(_ change: (inout CachePolicy) -> Void = { _ in }) -> CachePolicy {

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A failed fetch` {
+@Suite(.fewAtOnce) struct `A failed fetch` {
   let clock = ManualClock()
 
   private func policy(_ change: (inout CachePolicy) -> Void = { _ in }) -> CachePolicy {

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The statistics of fetches` {
+@Suite(.fewAtOnce) struct `The statistics of fetches` {
   let clock = ManualClock()
 
   @Test func `have a hit rate, which is 0 before the first request`() async throws {
@@ -97,7 +97,7 @@ import Testing
   }
 }
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The causes of removals` {
+@Suite(.fewAtOnce) struct `The causes of removals` {
   let clock = ManualClock()
 
   private func map(_ capacity: CacheCapacity<Int> = .unbounded) -> MultiplexerMap<Int, Int> {
@@ -192,7 +192,7 @@ import Testing
   }
 }
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The event of a fetch` {
+@Suite(.fewAtOnce) struct `The event of a fetch` {
   let clock = ManualClock()
 
   @Test(arguments: CacheKind.allCases)

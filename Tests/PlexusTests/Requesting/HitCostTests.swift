@@ -50,7 +50,6 @@ private var mayExhaust: Bool {
 
 @Suite(
   .fewAtOnce,
-  .timeLimit(.minutes(20)),
   .enabled(if: mayExhaust, "a sanitizer does not bear a process without memory")
 )
 struct `A hit when all memory is taken` {

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A fetch that does more than fetch` {
+@Suite(.fewAtOnce) struct `A fetch that does more than fetch` {
   @Test func `R11: can request very many others at once`() async throws {
     let parts = MultiplexerMap<Int, Int> { $0 }
     let whole = Multiplexer { try await (0..<2_000).map { parts[$0] }.values().count }

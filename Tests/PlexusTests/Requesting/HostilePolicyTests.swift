@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A policy with odd numbers` {
+@Suite(.fewAtOnce) struct `A policy with odd numbers` {
   @Test(.startsProcess) func `may say any duration there is, however long or negative`() async {
     await #expect(processExitsWith: .success) {
       // More than 64 bits of seconds can represent.

@@ -4,7 +4,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A repository of very many members` {
+@Suite(.fewAtOnce) struct `A repository of very many members` {
   let repository = MuxRepository()
 
   @Test func `takes each of them in as fast as the first`() async throws {

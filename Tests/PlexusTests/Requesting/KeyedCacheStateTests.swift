@@ -4,7 +4,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A flight that was left` {
+@Suite(.fewAtOnce) struct `A flight that was left` {
   @Test func `R6: continues for a caller that has joined since the last one left`() async throws {
     var policy = CachePolicy()
     policy.whenUnobserved = .cancel
@@ -46,7 +46,7 @@ import Testing
   }
 }
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The time of a fetch` {
+@Suite(.fewAtOnce) struct `The time of a fetch` {
   @Test(arguments: [true, false])
   func `does not count if the fetch is cancelled`(isCancelled: Bool) async throws {
     let clock = ManualClock()
@@ -70,7 +70,7 @@ import Testing
   }
 }
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A clear by tag` {
+@Suite(.fewAtOnce) struct `A clear by tag` {
   @Test func `covers copies that were written before the clock was set back`() async throws {
     let map = MultiplexerMap<Int, Int>(
       cacher: SimpleCacher(),
@@ -89,7 +89,7 @@ import Testing
   }
 }
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A key that is not equal to itself` {
+@Suite(.fewAtOnce) struct `A key that is not equal to itself` {
   @Test(arguments: [UnobservedFetch.finishAndStore, .cancel])
   func `is fetched for its callers, and uses no memory`(
     whenUnobserved: UnobservedFetch

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A subscriber of a cache` {
+@Suite(.fewAtOnce) struct `A subscriber of a cache` {
   @Test(arguments: CacheKind.allCases)
   func `receives the current state and every change, in order, and causes no fetch`(
     kind: CacheKind

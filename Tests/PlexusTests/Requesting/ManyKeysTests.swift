@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Many keys of a map` {
+@Suite(.fewAtOnce) struct `Many keys of a map` {
   let clock = ManualClock()
 
   private func map(

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An entry of a map` {
+@Suite(.fewAtOnce) struct `An entry of a map` {
   @Test func `has the calls of a multiplexer, for its key`() async throws {
     let origin = Tally()
     let map = MultiplexerMap<String, Int> { key in key.count * 100 + origin.increment() }

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A repository` {
+@Suite(.fewAtOnce) struct `A repository` {
   let repository = MuxRepository()
 
   @Test func `R8: clears all of its members`() async throws {

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An optimistic update` {
+@Suite(.fewAtOnce) struct `An optimistic update` {
   let clock = ManualClock()
   let policy = CachePolicy(timeToLive: .seconds(60))
 

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Behavior that users of other libraries rely on, in the terms of this one.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Scenarios of other libraries` {
+@Suite(.fewAtOnce) struct `Scenarios of other libraries` {
   let clock = ManualClock()
 
   // MARK: - dataloader

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The task of a fetch` {
+@Suite(.fewAtOnce) struct `The task of a fetch` {
   @TaskLocal private static var note = "none"
 
   @Test(arguments: CacheKind.allCases)

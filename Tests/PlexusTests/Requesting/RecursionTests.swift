@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A request inside a fetch` {
+@Suite(.fewAtOnce) struct `A request inside a fetch` {
   @Test(arguments: CacheKind.allCases)
   func `R11: of the same key is an error, whatever else the fetch does first`(
     kind: CacheKind

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A refresh ahead` {
+@Suite(.fewAtOnce) struct `A refresh ahead` {
   let clock = ManualClock()
   let policy = CachePolicy(timeToLive: .seconds(60), refreshAhead: .seconds(10))
 

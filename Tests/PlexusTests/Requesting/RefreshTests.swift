@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A refresh` {
+@Suite(.fewAtOnce) struct `A refresh` {
   let clock = ManualClock()
   let gate = Gate()
 

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Releasing` {
+@Suite(.fewAtOnce) struct `Releasing` {
   @Test(arguments: CacheKind.allCases)
   func `a cache while a fetch runs still gives the callers their result`(
     kind: CacheKind
@@ -197,6 +197,7 @@ private final class Tokens: Sendable {
 
   func allGone() async {
     await gone.arrivals(made.value)
+    #expect(gone.waiterCount == made.value)
     gone.open()
   }
 }

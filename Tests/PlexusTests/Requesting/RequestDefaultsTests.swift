@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The behavior of caches with nothing but a fetch.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The defaults of caches` {
+@Suite(.fewAtOnce) struct `The defaults of caches` {
   @Test func `a map keeps all requested values`() async throws {
     let map = MultiplexerMap<Int, Int>(clock: ManualClock()) { $0 }
     let informed = MultiplexerMap<Int, Int>(clock: ManualClock()) { key, _ in .value(key) }

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Requests from many threads` {
+@Suite(.fewAtOnce) struct `Requests from many threads` {
   /// The source of the fetched values: a number that only grows.
   private final class Origin: Sendable {
     private let version = Tally()

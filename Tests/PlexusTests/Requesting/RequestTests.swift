@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A request` {
+@Suite(.fewAtOnce) struct `A request` {
   @Test(arguments: CacheKind.allCases)
   func `R1: concurrent requests share exactly one fetch`(kind: CacheKind) async throws {
     let gate = Gate()

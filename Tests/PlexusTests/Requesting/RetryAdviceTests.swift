@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A fetch with retry advice` {
+@Suite(.fewAtOnce) struct `A fetch with retry advice` {
   let clock = ManualClock()
 
   /// A response such as "503 Service Unavailable" with a Retry-After field.

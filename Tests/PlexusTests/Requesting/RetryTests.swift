@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A fetch that takes too long or fails` {
+@Suite(.fewAtOnce) struct `A fetch that takes too long or fails` {
   let clock = ManualClock()
 
   @Test(arguments: CacheKind.allCases)

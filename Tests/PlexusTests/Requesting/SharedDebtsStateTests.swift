@@ -3,7 +3,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(1)))
+@Suite(.fewAtOnce)
 struct `Reports that a cache owes to a shared tier` {
   @Test func `a refresh of a key during the report of an earlier one is reported as well`() {
     var debts = SharedDebtsState()

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A soft timeout` {
+@Suite(.fewAtOnce) struct `A soft timeout` {
   let clock = ManualClock()
   let gate = Gate()
 

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The removal of values that are too old to be of any use.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A value past its stale time to live` {
+@Suite(.fewAtOnce) struct `A value past its stale time to live` {
   let clock = ManualClock()
   let policy = CachePolicy(timeToLive: .seconds(10), staleTimeToLive: .seconds(60))
 
@@ -172,7 +172,7 @@ import Testing
 }
 
 /// The values that are still of use after their stale time to live.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A stale value is kept` {
+@Suite(.fewAtOnce) struct `A stale value is kept` {
   let clock = ManualClock()
   let policy = CachePolicy(timeToLive: .seconds(10), staleTimeToLive: .seconds(60))
 

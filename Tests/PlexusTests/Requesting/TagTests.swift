@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Tags` {
+@Suite(.fewAtOnce) struct `Tags` {
   let clock = ManualClock()
 
   /// A map whose keys have the tag of their last digit, and all of them another one.

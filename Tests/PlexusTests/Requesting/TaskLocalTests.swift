@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The task-local values of a fetch` {
+@Suite(.fewAtOnce) struct `The task-local values of a fetch` {
   @TaskLocal private static var trace = "none"
 
   let clock = ManualClock()

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A time to idle` {
+@Suite(.fewAtOnce) struct `A time to idle` {
   let clock = ManualClock()
   let policy = CachePolicy(timeToLive: .seconds(1_000), timeToIdle: .seconds(60))
 

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A value that must not be kept` {
+@Suite(.fewAtOnce) struct `A value that must not be kept` {
   let clock = ManualClock()
   let cacher = ControlledCacher<Int>()
 

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An update` {
+@Suite(.fewAtOnce) struct `An update` {
   let clock = ManualClock()
 
   private var policy: CachePolicy { CachePolicy(timeToLive: .seconds(60)) }

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A zipper` {
+@Suite(.fewAtOnce) struct `A zipper` {
   let profile = Multiplexer { "Ada" }
   let users = MultiplexerMap<Int, Int> { key in
     guard key >= 0 else { throw Broken(reason: "\(key)") }

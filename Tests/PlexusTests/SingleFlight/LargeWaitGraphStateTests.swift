@@ -3,7 +3,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A large wait graph` {
+@Suite(.fewAtOnce) struct `A large wait graph` {
   private var graph = WaitGraph.State<Int>()
 
   @Test mutating func `finds no path through a settled node`() {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The subscribers to the changes of a store` {
+@Suite(.fewAtOnce) struct `The subscribers to the changes of a store` {
   final class Hub: HubCore, @unchecked Sendable {
     let number: Int
     let finished: Log<Int>

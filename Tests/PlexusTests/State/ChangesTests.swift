@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Changes of a store` {
+@Suite(.fewAtOnce) struct `Changes of a store` {
   func makeShelf() -> Store<Shelf, ShelfAction> { Store(Shelf(), reducer: arrange) }
 
   @Test func `are the present value first, then real changes with the exact previous value`() async

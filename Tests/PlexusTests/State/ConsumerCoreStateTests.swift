@@ -3,7 +3,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The core of a state consumer` {
+@Suite(.fewAtOnce) struct `The core of a state consumer` {
   @Test func `ignores what comes late from what was followed before`() {
     let core = ConsumerCore<Int>(nil)
     let told = Log<Int>()

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Effects of a store` {
+@Suite(.fewAtOnce) struct `Effects of a store` {
   enum Order: Sendable, Equatable {
     case start
     case found(Int)

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A state consumer that follows a broadcaster` {
+@Suite(.fewAtOnce) struct `A state consumer that follows a broadcaster` {
   typealias Consumer = StateConsumer<Shelf>
 
   @Test func `follows a store with one call`() async {

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Values of a state whose operators call back` {
+@Suite(.fewAtOnce) struct `Values of a state whose operators call back` {
   /// A number whose comparison runs a closure first.
   struct Number: Sendable, Equatable {
     var number: Int

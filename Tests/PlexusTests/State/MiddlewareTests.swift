@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Middleware in a store` {
+@Suite(.fewAtOnce) struct `Middleware in a store` {
   typealias Step = Middleware<[Int], Int>
 
   func makeStore(_ middleware: Step...) -> Store<[Int], Int> {

@@ -4,7 +4,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) @MainActor struct `An observed value` {
+@Suite(.fewAtOnce) @MainActor struct `An observed value` {
   struct Form: Sendable, Equatable {
     var text = ""
     var count = 0

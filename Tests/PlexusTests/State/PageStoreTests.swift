@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A page store` {
+@Suite(.fewAtOnce) struct `A page store` {
   typealias Parent = Store<Shelf, ShelfAction>
   typealias Page = PageStore<Shelf, ShelfAction, Int, Int>
 
@@ -374,7 +374,7 @@ import Testing
   }
 }
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) @MainActor struct `A screen that owns a page store` {
+@Suite(.fewAtOnce) @MainActor struct `A screen that owns a page store` {
   let app = Store<Shelf, ShelfAction>(Shelf(), reducer: arrange)
 
   @Test func `is freed with handlers that it owns, in a bag, loops and a consumer`() async {

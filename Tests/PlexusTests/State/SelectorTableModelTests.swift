@@ -3,7 +3,7 @@ import Testing
 
 @testable import Plexus
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The selectors of a store` {
+@Suite(.fewAtOnce) struct `The selectors of a store` {
   /// A subscriber of the table, in the model.
   private struct Entry {
     let id: ChangeSubscriptions.ID

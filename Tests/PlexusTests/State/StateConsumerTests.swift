@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A state consumer` {
+@Suite(.fewAtOnce) struct `A state consumer` {
   typealias Consumer = StateConsumer<Shelf>
 
   @Test func `reports the first state as a change from nothing, then real changes`() async {

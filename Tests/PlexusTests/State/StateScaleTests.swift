@@ -2,7 +2,7 @@ import Plexus
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Many followers of a store` {
+@Suite(.fewAtOnce) struct `Many followers of a store` {
   /// More than a time that grows with the square would allow.
   let count = 20_000
 

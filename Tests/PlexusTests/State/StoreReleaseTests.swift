@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A store that is released while it is busy` {
+@Suite(.fewAtOnce) struct `A store that is released while it is busy` {
   typealias Numbers = Store<[Int], Int>
 
   /// Keeps an object until it is taken out.

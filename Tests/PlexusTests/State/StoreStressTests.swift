@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Random histories, compared with a model of a store: a list of actions in one order.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A store under stress` {
+@Suite(.fewAtOnce) struct `A store under stress` {
   /// An action of one of several threads, which can cause further actions.
   struct Move: Sendable, Hashable {
     enum Source: Sendable, Hashable { case thread, reducer, middleware, effect }

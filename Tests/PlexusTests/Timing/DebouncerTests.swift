@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A debouncer` {
+@Suite(.fewAtOnce) struct `A debouncer` {
   let clock = ManualClock()
 
   @Test func `fires once after the last touch, and runs its action`() async {

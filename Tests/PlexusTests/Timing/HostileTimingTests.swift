@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Debouncers and throttlers under misuse` {
+@Suite(.fewAtOnce) struct `Debouncers and throttlers under misuse` {
   let clock = ManualClock()
 
   @Test func `an optional variable fires nil like any other value`() async {

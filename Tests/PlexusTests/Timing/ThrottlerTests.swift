@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A throttler` {
+@Suite(.fewAtOnce) struct `A throttler` {
   let clock = ManualClock()
 
   @Test func `fires at once, and once at the end of the interval for all other touches`() async {

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The action of a debouncer or throttler` {
+@Suite(.fewAtOnce) struct `The action of a debouncer or throttler` {
   let clock = ManualClock()
 
   @Test(arguments: TimedKind.allCases)

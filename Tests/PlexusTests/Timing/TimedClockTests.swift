@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Debouncers, throttlers and clocks` {
+@Suite(.fewAtOnce) struct `Debouncers, throttlers and clocks` {
   @Test(arguments: TimedKind.allCases)
   func `it fires when the clock jumps ahead`(kind: TimedKind) async {
     let clock = ManualClock()

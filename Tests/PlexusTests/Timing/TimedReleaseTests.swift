@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Releasing a debouncer or throttler` {
+@Suite(.fewAtOnce) struct `Releasing a debouncer or throttler` {
   let clock = ManualClock()
 
   @Test(arguments: TimedKind.allCases)

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A debounced or throttled sequence` {
+@Suite(.fewAtOnce) struct `A debounced or throttled sequence` {
   let clock = ManualClock()
 
   @Test(arguments: TimedSequenceKind.allCases)

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The behavior of debouncers and throttlers with only the time specified.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The defaults of debouncers and throttlers` {
+@Suite(.fewAtOnce) struct `The defaults of debouncers and throttlers` {
   let clock = ManualClock()
 
   @Test func `a debouncer waits for a quiet time without a limit`() async {

@@ -4,7 +4,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Timing stress` {
+@Suite(.fewAtOnce) struct `Timing stress` {
   @Test(arguments: TimedKind.allCases)
   func `a million touches from several threads sleep once and fire once`(kind: TimedKind) async {
     let clock = CountingClock()

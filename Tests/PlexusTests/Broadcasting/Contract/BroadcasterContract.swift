@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The rules of registration and order for all broadcasters.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The contract of broadcasters` {
+@Suite(.fewAtOnce) struct `The contract of broadcasters` {
   @Test(arguments: contractSubjects, ReadingWay.all)
   func `rule 0.1: what is sent after registration arrives, even before the iteration`(
     subject: any ContractSubject,

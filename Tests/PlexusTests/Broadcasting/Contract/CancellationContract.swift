@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The rules of cancellation for all broadcasters.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The contract of cancellation` {
+@Suite(.fewAtOnce) struct `The contract of cancellation` {
   /// The number of elements that a cancelled loop can still receive.
   func allowance(_ way: ReadingWay) -> Int {
     way.reading == .subscription && way.policy == .unbounded ? 15 : 0

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// One order for all consumers, whatever is sent concurrently.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The contract of concurrency` {
+@Suite(.fewAtOnce) struct `The contract of concurrency` {
   @Test(arguments: contractSubjects)
   func `rule 0.2: consumers on and off actors see one order of what many send at once`(
     subject: any ContractSubject

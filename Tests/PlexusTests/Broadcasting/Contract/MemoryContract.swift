@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The rules of memory, locks and threads for all broadcasters.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The contract of memory` {
+@Suite(.fewAtOnce) struct `The contract of memory` {
   @Test(arguments: contractSubjects, ReadingWay.all)
   func `rule 0.6: dropping what subscribe returned unsubscribes`(
     subject: any ContractSubject,

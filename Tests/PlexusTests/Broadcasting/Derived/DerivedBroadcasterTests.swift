@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A derived broadcaster` {
+@Suite(.fewAtOnce) struct `A derived broadcaster` {
   @Test func `transforms what is sent, and what is replayed`() async {
     let volume = CurrentValue(1)
     let texts = volume.map { "\($0)" }

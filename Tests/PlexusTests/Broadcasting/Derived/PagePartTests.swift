@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A selected part of a page` {
+@Suite(.fewAtOnce) struct `A selected part of a page` {
   /// A state that counts the evaluations of a part.
   struct Counted: Sendable {
     let evaluations = Tally()

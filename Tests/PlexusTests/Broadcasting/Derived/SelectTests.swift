@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A selected part` {
+@Suite(.fewAtOnce) struct `A selected part` {
   struct Form: Sendable, Equatable {
     var text = ""
     var count = 0

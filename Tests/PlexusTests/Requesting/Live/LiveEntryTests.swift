@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A live subscription of a key` {
+@Suite(.fewAtOnce) struct `A live subscription of a key` {
   typealias Map = MultiplexerMap<Int, Int>
 
   /// A named call of a map that affects its key 7.

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A live subscription` {
+@Suite(.fewAtOnce) struct `A live subscription` {
   @Test func `fetches a missing value, once for all and for requests`() async throws {
     let origin = LiveOrigin(isHeldUp: true)
     let cache = origin.multiplexer()

@@ -15,7 +15,7 @@ private final class Counted: Sendable {
   deinit { living.decrement() }
 }
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Memory that is bounded, with a cacher` {
+@Suite(.fewAtOnce) struct `Memory that is bounded, with a cacher` {
   @Test(arguments: [CacheCapacity<Counted>.count(32), .cost(64, of: { _ in 2 })])
   private func `stays bounded while the cacher does not return`(
     capacity: CacheCapacity<Counted>

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Stored copies of several keys` {
+@Suite(.fewAtOnce) struct `Stored copies of several keys` {
   let cacher = ControlledCacher<Int>()
   let clock = ManualClock()
   let policy = CachePolicy(cacherRead: .beforeFetch, storageTimeout: .seconds(2))

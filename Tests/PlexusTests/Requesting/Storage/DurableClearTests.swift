@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Clearing what is stored` {
+@Suite(.fewAtOnce) struct `Clearing what is stored` {
   let cacher = ControlledCacher<Int>()
 
   private func counting(
@@ -278,7 +278,7 @@ import Testing
   }
 }
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A repository of members with stored copies` {
+@Suite(.fewAtOnce) struct `A repository of members with stored copies` {
   let repository = MuxRepository()
 
   @Test func `R8: no earlier value comes back from a cacher that members share`() async throws {

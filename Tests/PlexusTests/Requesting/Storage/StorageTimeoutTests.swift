@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A cacher that does not return` {
+@Suite(.fewAtOnce) struct `A cacher that does not return` {
   let cacher = ControlledCacher<Int>()
   let clock = ManualClock()
 

@@ -3,8 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `What came with a stored copy about keeping it`
-{
+@Suite(.fewAtOnce) struct `What came with a stored copy about keeping it` {
   let cacher = ControlledCacher<Int>()
   private let clock = ManualClock()
 

@@ -8,7 +8,7 @@ import Testing
 private let historyCount =
   ProcessInfo.processInfo.environment["PLEXUS_HISTORIES"].flatMap { Int($0) } ?? 40_000
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Any history of a map behind a cacher` {
+@Suite(.fewAtOnce) struct `Any history of a map behind a cacher` {
   @Test(arguments: 0..<8)
   func `is that of a simple sequential model, stress`(part: Int) async throws {
     for seed in stride(from: part, to: historyCount, by: 8) {

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A stored copy, read before the first fetch` {
+@Suite(.fewAtOnce) struct `A stored copy, read before the first fetch` {
   let cacher = ControlledCacher<Int>()
 
   @Test(arguments: CacheKind.allCases)

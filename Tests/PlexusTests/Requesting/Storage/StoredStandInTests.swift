@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A stored copy, read after an error` {
+@Suite(.fewAtOnce) struct `A stored copy, read after an error` {
   let cacher = ControlledCacher<Int>()
 
   @Test(arguments: CacheKind.allCases)

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Writing behind` {
+@Suite(.fewAtOnce) struct `Writing behind` {
   let clock = ManualClock()
   let policy = CachePolicy(writeBehind: .seconds(3))
 

@@ -1,0 +1,78 @@
+import Foundation
+public import Testing
+
+/// Ends the process when its tests hang: a lost continuation costs a minute, and not the whole run.
+///
+/// A time limit of a test does not end a task that waits for nothing, and counts the time for which a busy machine does
+/// something else. Therefore, tests hang if none of them has begun or ended for a minute in which the process was idle, or
+/// for five minutes.
+public final class HangWatch: Sendable {
+  private struct State {
+    var running: [Int: String] = [:]
+    var changes = 0
+  }
+
+  /// The exit status of a process whose tests hang, which is that of timeout(1).
+  static let exitStatus: Int32 = 124
+
+  private static let shared = HangWatch()
+  private static let step = 10.0
+
+  private let state = Guarded(State())
+
+  private init() {
+    Thread.detachNewThread { [self] in watch() }
+  }
+
+  /// Runs a test case, which is named if it hangs.
+  public static func observe(
+    _ test: Test,
+    _ body: @concurrent @Sendable () async throws -> Void
+  ) async throws {
+    let place = test.sourceLocation
+    let id = shared.begin("\(test.displayName ?? test.name) (\(place.fileName):\(place.line))")
+    defer { shared.end(id) }
+    try await body()
+  }
+
+  private func begin(_ name: String) -> Int {
+    state.withLock { state in
+      state.changes += 1
+      state.running[state.changes] = name
+      return state.changes
+    }
+  }
+
+  private func end(_ id: Int) {
+    state.withLock { state in
+      state.changes += 1
+      state.running[id] = nil
+    }
+  }
+
+  private func watch() {
+    let never = DispatchSemaphore(value: 0)
+    var (changes, silence, start) = (-1, 0.0, 0.0)
+    while never.wait(timeout: .now() + Self.step) == .timedOut {
+      let (current, names) = state.withLock { ($0.changes, $0.running.values.sorted()) }
+      guard current == changes, !names.isEmpty else {
+        (changes, silence, start) = (current, 0, processorTime())
+        continue
+      }
+      silence += Self.step
+      let isIdle = processorTime() - start < silence / 20
+      guard silence >= (isIdle ? 60 : 300) else { continue }
+      let lines = names.map { "HANGS: \($0)\n" }.joined()
+      FileHandle.standardError.write(Data(lines.utf8))
+      fflush(nil)
+      _exit(Self.exitStatus)
+    }
+  }
+
+  /// The seconds for which the process has used a processor.
+  private func processorTime() -> Double {
+    var time = timespec()
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+  }
+}
