@@ -28,6 +28,10 @@ struct `A value behind a redirect` {
       now: { [clock] in clock.timeOfDay },
       decode: { String(decoding: $0.body, as: UTF8.self) }
     )
+    serve(origin)
+  }
+
+  private func serve(_ origin: LoopbackOrigin) {
     origin.route("/*") { [asked, redirect] request in
       asked.withLock { $0.append(request.path) }
       guard request.path != "/latest" else { return redirect.withLock { $0 } }
@@ -118,7 +122,9 @@ struct `A value behind a redirect` {
   }
 
   @Test func `is requested by a media loader that revalidates`() async throws {
-    let folder = MediaTestFolder()
+    // A media loader takes the time of day from the system.
+    let (origin, folder) = (try LoopbackOrigin(), MediaTestFolder())
+    serve(origin)
     let loader = MediaLoader(
       directory: folder.url,
       transport: patientTransport,

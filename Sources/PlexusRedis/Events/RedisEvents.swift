@@ -468,12 +468,12 @@ final class RedisEvents: EventLink {
     switch event {
     case .connected:
       // Announcements since the last connection were lost.
-      health.value = .connected
       let bells = state.withLock { state in
         state.isConnected = true
         state.generation += 1
         return state.allBells
       }
+      health.value = .connected
       for bell in bells { bell.ring() }
     case .disconnected(let error):
       health.value = .isolated(reason: error.description)
