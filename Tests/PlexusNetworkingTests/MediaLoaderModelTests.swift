@@ -133,6 +133,33 @@ struct `The line of downloads` {
     await loader.idle()
   }
 
+  @Test @MainActor func `reloads whose callers have all left begin no further download`()
+    async throws
+  {
+    let gate = Gate()
+    let transport = blocking(gate)
+    let loader = loader(connections: 9, transport)
+    let url = try url("a")
+    let first = Task { try await loader.reload(url) }
+    await gate.arrivals(1)
+    let arrived = Gate()
+    // It belongs to this actor, so that it waits for the other one when this task continues.
+    let second = Task {
+      arrived.open()
+      return try await loader.reload(url)
+    }
+    try await arrived.wait()
+    for task in [first, second] {
+      task.cancel()
+      await #expect(throws: CancellationError.self) { try await task.value }
+    }
+    gate.open()
+    await loader.idle()
+    #expect(transport.names == ["a"])
+    _ = try await loader.request(url)
+    #expect(transport.names == ["a", "a"])
+  }
+
   @Test func `what waits for its turn while the loader is cleared is not even begun`() async throws
   {
     let gate = Gate()

@@ -320,6 +320,9 @@ public final actor MultiplexerMap<Key: Hashable & Sendable, Value: Sendable> {
     cache.currentStatistics
   }
 
+  /// The map as a member of a repository, for caches that consist of a map and more.
+  package nonisolated var member: any RepositoryMember { cache }
+
   /// Adds the map to a repository, which does not keep it alive.
   ///
   /// - Parameter repository: The repository.

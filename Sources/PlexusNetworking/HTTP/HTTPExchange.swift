@@ -48,8 +48,7 @@ struct HTTPExchange {
 
   /// Whether a 304 is about a value, and not about another version or another location.
   func confirms(_ known: HTTPValidator) -> Bool {
-    location == known.location
-      && known.matches(entityTag: self["ETag"], lastModified: self["Last-Modified"])
+    known.isConfirmed(from: location) { self[$0] }
   }
 
   /// Returns the validator for the next fetch; fields that a 304 leaves out stay as they were.
@@ -113,12 +112,10 @@ extension URLRequest {
   /// - Parameter known: The validator of that value.
   /// - Returns: The request; `nil` if its method does not ask for a value, or there is neither a tag nor a date.
   func asking(whether known: HTTPValidator) -> URLRequest? {
-    guard asksForValue, known.entityTag != nil || known.lastModified != nil else { return nil }
+    let conditions = known.conditions
+    guard asksForValue, !conditions.isEmpty else { return nil }
     var request = self
-    if let tag = known.entityTag { request.setValue(tag, forHTTPHeaderField: "If-None-Match") }
-    if let date = known.lastModified {
-      request.setValue(date, forHTTPHeaderField: "If-Modified-Since")
-    }
+    for (name, value) in conditions { request.setValue(value, forHTTPHeaderField: name) }
     return request
   }
 }

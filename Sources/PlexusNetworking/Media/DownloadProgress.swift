@@ -15,6 +15,11 @@ public struct DownloadProgress: Hashable, Sendable {
     self.totalBytes = totalBytes
   }
 
+  /// The progress of a whole file.
+  init(whole length: Int64) {
+    self.init(receivedBytes: length, totalBytes: length)
+  }
+
   /// The share that has been received, from 0 to 1; `nil` as long as the total is not known.
   public var fraction: Double? {
     guard let totalBytes else { return nil }

@@ -6,30 +6,74 @@ internal import PlexusSupport
 final class FilePin: Sendable {
   let name: String
   let length: Int
-  private let era: Int
+  let generation: Int
   private let registry: Registry
 
   /// Creates a pin that was registered.
-  init(_ name: String, length: Int, in registry: Registry, era: Int) {
+  init(_ name: String, length: Int, in registry: Registry, generation: Int) {
     self.name = name
     self.length = length
     self.registry = registry
-    self.era = era
+    self.generation = generation
   }
 
   deinit {
-    registry.release(name, era)
+    registry.release(name, generation)
   }
 
-  /// The number of pins of each file: the last one removes the file.
+  /// The files that count, and the number of pins of each: the last one removes the file.
   ///
   /// A file that was evicted while it is used, and is requested again, has several.
   final class Registry: Sendable {
+    private struct Entry: Sendable {
+      /// The pins of an earlier entry of the same name have another number.
+      let generation: Int
+      var length: Int
+      var count = 0
+      /// The number of pins whose file is about to be stored.
+      var arriving = 0
+    }
+
     private struct State: Sendable {
-      var counts: [String: Int] = [:]
-      /// The number of times that everything was forgotten.
-      var era = 0
+      var entries: [String: Entry] = [:]
+      var bytes = 0
+      var lastGeneration = 0
       var isOpen = true
+
+      @discardableResult
+      mutating func remove(_ name: String) -> Int? {
+        guard let entry = entries.removeValue(forKey: name) else { return nil }
+        bytes -= entry.length
+        return entry.generation
+      }
+
+      mutating func register(_ name: String, length: Int) -> Int {
+        if entries[name] == nil {
+          lastGeneration += 1
+          entries[name] = Entry(generation: lastGeneration, length: 0)
+        }
+        setLength(length, of: name)
+        entries[name]?.count += 1
+        return entries[name]?.generation ?? lastGeneration
+      }
+
+      mutating func setLength(_ length: Int, of name: String) {
+        bytes += length - (entries[name]?.length ?? 0)
+        entries[name]?.length = length
+      }
+
+      /// Ends a pin.
+      ///
+      /// - Returns: Whether it was the last one.
+      mutating func release(_ name: String, _ generation: Int) -> Bool {
+        guard let entry = entries[name], entry.generation == generation else { return false }
+        guard entry.count == 1 else {
+          entries[name]?.count -= 1
+          return false
+        }
+        remove(name)
+        return true
+      }
     }
 
     private let folder: MediaFolder
@@ -39,44 +83,91 @@ final class FilePin: Sendable {
       self.folder = folder
     }
 
+    /// The bytes of all files and parts with pins.
+    var bytes: Int { state.withLock { $0.bytes } }
+
+    /// The files and parts with pins, and their lengths.
+    var lengths: [String: Int] { state.withLock { $0.entries.mapValues(\.length) } }
+
+    /// Returns the number of bytes that a file or part counts for; `nil` if it does not count.
+    func length(of name: String) -> Int? { state.withLock { $0.entries[name]?.length } }
+
     /// Registers a pin.
     ///
-    /// - Returns: The era that the pin belongs to.
-    func register(_ name: String) -> Int {
+    /// - Returns: The generation that the pin belongs to.
+    func register(_ name: String, length: Int) -> Int {
+      state.withLock { $0.register(name, length: length) }
+    }
+
+    /// Registers a pin of a file that is about to be stored, which ``arrive(_:_:length:)`` or ``withdraw(_:_:)`` must
+    /// follow.
+    func expect(_ name: String) -> Int {
       state.withLock { state in
-        state.counts[name, default: 0] += 1
-        return state.era
+        let generation = state.register(name, length: state.entries[name]?.length ?? 0)
+        state.entries[name]?.arriving += 1
+        return generation
+      }
+    }
+
+    /// An expected file has been stored.
+    func arrive(_ name: String, _ generation: Int, length: Int) {
+      state.withLock { state in
+        guard state.entries[name]?.generation == generation else { return }
+        state.entries[name]?.arriving -= 1
+        state.setLength(length, of: name)
+      }
+    }
+
+    /// Takes back the pin of an expected file, without removing the one that is there.
+    func withdraw(_ name: String, _ generation: Int) {
+      state.withLock { state in
+        guard state.entries[name]?.generation == generation else { return }
+        state.entries[name]?.arriving -= 1
+        _ = state.release(name, generation)
+      }
+    }
+
+    /// Registers a pin of a file that does not count yet, if it is there.
+    ///
+    /// - Returns: The generation; `nil` if the file counts, or is gone.
+    func adopt(_ name: String, length: Int) -> Int? {
+      state.withLock { state in
+        // With the lock, in which files are evicted.
+        guard state.entries[name] == nil, folder.has(name) else { return nil }
+        return state.register(name, length: length)
       }
     }
 
     /// A pin has ended; the last one removes the file.
-    func release(_ name: String, _ era: Int) {
+    func release(_ name: String, _ generation: Int) {
       state.withLock { state in
-        guard state.isOpen, state.era == era, let count = state.counts[name] else { return }
-        state.counts[name] = count > 1 ? count - 1 : nil
         // With the lock, so that no pin is taken in between.
-        if count == 1 { folder.evict(name) }
+        if state.isOpen, state.release(name, generation) { folder.evict(name) }
       }
     }
 
-    /// Takes back a registration without removing the file.
-    func withdraw(_ name: String, _ era: Int) {
+    /// A file or part has been removed: no pin of now removes another one of its name.
+    ///
+    /// - Returns: The generation of its pins; `nil` if it did not count.
+    func forget(_ name: String) -> Int? {
+      state.withLock { $0.remove(name) }
+    }
+
+    /// Forgets a file or part that others have removed.
+    ///
+    /// - Returns: The generation of its pins; `nil` if it is there, or did not count.
+    func forgetMissing(_ name: String) -> Int? {
       state.withLock { state in
-        guard state.era == era, let count = state.counts[name] else { return }
-        state.counts[name] = count > 1 ? count - 1 : nil
+        guard state.entries[name]?.arriving == 0, !folder.has(name) else { return nil }
+        return state.remove(name)
       }
-    }
-
-    /// Ends the pins of a part that is gone, whose name is not used again.
-    func forget(_ part: String) {
-      state.withLock { $0.counts[part] = nil }
     }
 
     /// No pin of now removes anything.
     func forget() {
       state.withLock { state in
-        state.counts = [:]
-        state.era += 1
+        state.entries = [:]
+        state.bytes = 0
       }
     }
 

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Plexus
+internal import PlexusSupport
 
 /// A decoded value with the size of its file.
 struct DecodedImage<Image: Sendable>: Sendable {
@@ -13,6 +14,8 @@ final class ImageDecoder<Image: Sendable>: Sendable {
 
   private struct Failure: Sendable {
     let error: any Error
+    /// The version of the file; `nil` if it was in memory.
+    let version: FileVersion?
   }
 
   private struct Missing: Error {}
@@ -25,6 +28,8 @@ final class ImageDecoder<Image: Sendable>: Sendable {
   private let usesType: Bool
   /// The files that could not be decoded; they are not downloaded again for a while.
   private let failures: MultiplexerMap<MediaItem, Failure>
+  /// A failure that was found before it had to be forgotten is not remembered.
+  private let revisions = Locked(MediaRevisions())
 
   /// Creates a decoder.
   ///
@@ -60,41 +65,61 @@ final class ImageDecoder<Image: Sendable>: Sendable {
   }
 
   /// Lets the next request of an item download its file again, also if it could not be decoded.
-  func forgetFailure(of item: MediaItem) async {
-    try? await failures.clear(item)
+  func forgetFailure(of item: MediaItem) {
+    revisions.withLock { $0.remove(item.key) }
+    failures.clearMemory(item)
   }
 
   /// Lets all files be downloaded again.
   func forgetFailures() {
+    revisions.withLock { $0.removeAll() }
     failures.clearMemory()
   }
 
   /// Downloads a file if it is not there, and decodes it.
   func image(for item: MediaItem) async throws -> DecodedImage<Image> {
-    if failures.cachedValue(item) != nil, let failure = try? await failures.request(item) {
-      throw failure.error
-    }
     let entry = MediaEntry(item)
-    // A file that was there may be damaged: then one that is downloaded now is tried, too.
-    let wasThere = entry.url.isHTTP && media.core.cachedFile(for: entry) != nil
-    do {
-      return try await decoded(entry)
-    } catch let failure as DecodingFailure {
-      try? await media.core.remove(entry)
-      guard wasThere else { throw remember(failure.error, item) }
+    if failures.cachedValue(item) != nil, let failure = try? await failures.request(item) {
+      // The file that could not be decoded was removed: another one has taken its place.
+      guard media.core.hasOther(than: failure.version, entry) else { throw failure.error }
+      failures.clearMemory(item)
     }
-    do {
-      return try await decoded(entry)
-    } catch let failure as DecodingFailure {
-      try? await media.core.remove(entry)
-      throw remember(failure.error, item)
+    let ticket = revisions.withLock { $0.begin(item.key) }
+    defer { revisions.withLock { $0.end(ticket) } }
+    // A file that was there may be damaged: then one that is downloaded now is tried, too.
+    var triesAgain = entry.url.isHTTP && media.core.cachedFile(for: entry) != nil
+    var remaining = 3
+    while true {
+      do {
+        return try await decoded(entry)
+      } catch let failure as DecodingFailure {
+        remaining -= 1
+        let wasThere = failure.file.map { media.core.discard($0, entry) } ?? true
+        let file = media.core.properties(of: entry)
+        let isReplaced = media.core.hasOther(than: failure.file?.properties.version, entry)
+        guard triesAgain || isReplaced, remaining > 0 else {
+          // A file that others have removed says nothing about the next one; one that cannot be removed does.
+          if wasThere || file != nil, !isReplaced { remember(failure, item, ticket) }
+          throw failure.error
+        }
+        if !isReplaced { triesAgain = false }
+      }
     }
   }
 
-  /// A file of a file URL can be replaced by others, so that it is read each time.
-  private func remember(_ error: any Error, _ item: MediaItem) -> any Error {
-    if item.url.isHTTP { failures.store(Failure(error: error), for: item) }
-    return error
+  /// Remembers a failure, unless it had to be forgotten since the image was requested.
+  private func remember(
+    _ failure: DecodingFailure,
+    _ item: MediaItem,
+    _ ticket: MediaRevisions.Ticket
+  ) {
+    let version = failure.file?.properties.version
+    // A file of a file URL can be replaced by others, so that it is read each time.
+    guard item.url.isHTTP else { return }
+    guard revisions.withLock({ $0.verdict(ticket) }) == .current else { return }
+    failures.store(Failure(error: failure.error, version: version), for: item)
+    // Errors are released by the map, which must not happen with the lock.
+    if revisions.withLock({ $0.verdict(ticket) }) != .current { failures.clearMemory(item) }
   }
 
   /// - Throws: ``DecodingFailure`` if the file cannot be decoded.
@@ -111,7 +136,8 @@ final class ImageDecoder<Image: Sendable>: Sendable {
         let record = usesType ? media.core.record(of: pinned, entry) : nil
         return try await decoded(
           data,
-          MediaResponse(url: entry.url, file: pinned.file, type: record?.type)
+          MediaResponse(url: entry.url, file: pinned.file, type: record?.type),
+          of: pinned
         )
       }
     } catch is StorageFailure {
@@ -124,14 +150,15 @@ final class ImageDecoder<Image: Sendable>: Sendable {
 
   private func decoded(
     _ data: Data,
-    _ response: MediaResponse
+    _ response: MediaResponse,
+    of file: MediaStore.PinnedFile? = nil
   ) async throws -> DecodedImage<Image> {
     do {
       return DecodedImage(image: try await decode(data, response), byteCount: data.count)
     } catch {
       // A decoder that was cancelled says nothing about the file.
       if Task.isCancelled || error is CancellationError { throw error }
-      throw DecodingFailure(error: error)
+      throw DecodingFailure(error: error, file: file)
     }
   }
 }
@@ -139,4 +166,6 @@ final class ImageDecoder<Image: Sendable>: Sendable {
 /// A file that could not be decoded.
 private struct DecodingFailure: Error {
   let error: any Error
+  /// The file; `nil` if it was in memory.
+  let file: MediaStore.PinnedFile?
 }

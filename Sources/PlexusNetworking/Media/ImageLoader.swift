@@ -31,9 +31,10 @@ public import AppKit
 /// decoder that waits for another value of a loader lets others decode meanwhile.
 ///
 /// A file that cannot be decoded is removed, and the decoder's error is thrown. If the file was there before, it
-/// is downloaded and decoded once more, since it may have been damaged. The error is remembered for five minutes,
-/// for up to 1,000 files: requests fail at once, without a download, until then or until
-/// ``reload(_:)-(MediaRequest)``. A file of a file URL stays, and is read at each request.
+/// is downloaded and decoded once more, since it may have been damaged. If another file has taken its place meanwhile,
+/// that one stays and is decoded. The error is remembered for five minutes, for up to 1,000 files: requests fail at
+/// once, without a download, until then, until ``reload(_:)-(MediaRequest)``, or until there is another file. A file
+/// of a file URL stays, and is read at each request.
 ///
 /// ## Cancellation
 ///
@@ -225,9 +226,11 @@ public final actor ImageLoader<Image: Sendable> {
   /// Returns the progress of the download of a request.
   ///
   /// - Parameter request: The request.
-  /// - Returns: The stream, as of ``MediaLoader/progress(of:)-(MediaRequest)``; decoding is not part of it.
+  /// - Returns: The stream, as of ``MediaLoader/progress(of:)-(MediaRequest)``; decoding is not part of it. For a value
+  ///   in memory it has one element.
   public nonisolated func progress(of request: MediaRequest) -> AsyncStream<DownloadProgress> {
-    media.progress(of: request)
+    let entry = MediaEntry(request)
+    return media.progress(of: entry) { images.cachedValue(entry.item)?.byteCount }
   }
 
   // MARK: - Commands
@@ -247,7 +250,7 @@ public final actor ImageLoader<Image: Sendable> {
     } catch is POSIXError {
       // It is decoded from memory.
     }
-    await decoder.forgetFailure(of: item)
+    decoder.forgetFailure(of: item)
     return try await loaded(item, by: images.refresh(item))
   }
 
@@ -258,7 +261,7 @@ public final actor ImageLoader<Image: Sendable> {
   public nonisolated func remove(_ request: MediaRequest) async throws {
     let item = MediaItem(request)
     defer { withExtendedLifetime(self) {} }
-    await decoder.forgetFailure(of: item)
+    decoder.forgetFailure(of: item)
     try await media.remove(request)
     try await images.clear(item)
   }
@@ -279,10 +282,9 @@ public final actor ImageLoader<Image: Sendable> {
   ///
   /// - Throws: What ``MediaLoader/clear()`` throws.
   public nonisolated func clear() async throws {
-    prefetches.cancelAll()
     // First the files: a value that is decoded from now on is of a new one.
     media.invalidate()
-    decoder.forgetFailures()
+    invalidate()
     try await images.clear()
     try await media.removeStored()
   }
@@ -294,15 +296,42 @@ public final actor ImageLoader<Image: Sendable> {
 
   /// Adds the loader to a repository, which does not keep it alive.
   ///
-  /// The values are cleared with it; the files are if the media loader is registered, too.
+  /// The values and the failures to decode are cleared with it; the files are if the media loader is registered, too.
   ///
   /// - Parameter repository: The repository, which clears its members together.
   /// - Returns: The loader itself.
   @discardableResult
   public nonisolated func register(in repository: MuxRepository = .shared) -> Self {
-    images.register(in: repository)
+    repository.register(self)
     return self
   }
+}
+
+extension ImageLoader: RepositoryMember {
+  /// Discards the values in memory, the failures to decode, and all work in progress; the files stay.
+  public nonisolated func invalidate() {
+    prefetches.cancelAll()
+    images.member.invalidate()
+    decoder.forgetFailures()
+  }
+
+  /// Discards what ``invalidate()`` does, and the results of all work that starts before ``resume()``.
+  public nonisolated func pause() {
+    images.member.pause()
+    invalidate()
+  }
+
+  /// Resumes storing the results of work that starts after this call.
+  public nonisolated func resume() {
+    images.member.resume()
+    decoder.forgetFailures()
+  }
+
+  /// The name by which the loader appears in the errors and statistics of a repository.
+  public nonisolated var name: String { images.member.name }
+
+  /// The statistics of the values.
+  public nonisolated var statistics: CacheStatistics? { images.statistics }
 }
 
 // MARK: - Loading
@@ -318,13 +347,27 @@ extension ImageLoader {
   }
 
   private nonisolated func shared(_ item: MediaItem, by images: Images) async throws -> Image {
-    guard item.url.isHTTP else { return try await images.request(item).image }
+    do {
+      let decoded = try await requested(item, by: images)
+      media.core.endProgress(of: item, with: Int64(decoded.byteCount))
+      return decoded.image
+    } catch {
+      media.core.endProgress(of: item, with: nil)
+      throw error
+    }
+  }
+
+  private nonisolated func requested(
+    _ item: MediaItem,
+    by images: Images
+  ) async throws -> DecodedImage<Image> {
+    guard item.url.isHTTP else { return try await images.request(item) }
     // The download may have been begun for others, to whom it is less urgent.
     let (gates, priority) = ([media.core.gate, decoder.gate], item.callerPriority)
     for gate in gates { gate.want(item.key, priority) }
     defer { for gate in gates { gate.unwant(item.key, priority) } }
     do {
-      return try await images.request(item).image
+      return try await images.request(item)
     } catch let rejected as RejectedRequest {
       guard !rejected.item.isSent(like: item) else { throw rejected.error }
     }
@@ -335,7 +378,7 @@ extension ImageLoader {
       // It is decoded from memory.
     }
     do {
-      return try await images.request(item).image
+      return try await images.request(item)
     } catch let rejected as RejectedRequest {
       throw rejected.error
     }

@@ -62,9 +62,10 @@ final class MediaCore: Sendable {
     url.isFileURL ? client.rules.allowsFileURLs : url.isHTTP
   }
 
-  private var readableStores: [MediaStore] {
-    let (isIncomplete, usesSpare) = clearing.withLock { ($0.isIncomplete, $0.spareFolder != nil) }
-    return (isIncomplete ? [] : [store]) + (usesSpare ? [spare] : [])
+  private var readableStores: [MediaStore] { readableStores(clearing.withLock { $0 }) }
+
+  private func readableStores(_ clearing: Clearing) -> [MediaStore] {
+    (clearing.isIncomplete ? [] : [store]) + (clearing.spareFolder != nil ? [spare] : [])
   }
 
   /// Returns the file of an entry if it is there.
@@ -78,13 +79,18 @@ final class MediaCore: Sendable {
     return nil
   }
 
-  /// Returns the length of the file of an entry if it is there.
-  func length(of entry: MediaEntry) -> Int64? {
-    if entry.url.isFileURL { return Self.properties(ofFileAt: entry.url)?.length }
+  /// Returns the properties of the file of an entry if it is there.
+  func properties(of entry: MediaEntry) -> FileProperties? {
+    if entry.url.isFileURL { return Self.properties(ofFileAt: entry.url) }
     for store in readableStores {
-      if let properties = store.folder.properties(of: entry.name) { return properties.length }
+      if let properties = store.folder.properties(of: entry.name) { return properties }
     }
     return nil
+  }
+
+  /// Whether there is a file of an entry, and it is not of a version.
+  func hasOther(than version: FileVersion?, _ entry: MediaEntry) -> Bool {
+    properties(of: entry).map { $0.version != version } ?? false
   }
 
   /// Returns the file of an entry if it is there, and a pin that keeps it there.
@@ -121,6 +127,17 @@ final class MediaCore: Sendable {
     PartFile.properties(of: url.path(percentEncoded: false), followsLinks: true)
   }
 
+  /// Ends the progress of a file that is there, or of a request that has failed, if there is no download.
+  ///
+  /// - Parameters:
+  ///   - item: The file.
+  ///   - length: Its length; `nil` if the request has failed.
+  func endProgress(of item: MediaItem, with length: Int64?) {
+    // Another caller can be about to begin a download.
+    guard length != nil || gate.urgency(of: item.key) == nil else { return }
+    progress.settle(item.key, with: length.map { DownloadProgress(whole: $0) })
+  }
+
   // MARK: - Removal
 
   /// Whether nothing was cleared since a flight was requested.
@@ -138,14 +155,18 @@ final class MediaCore: Sendable {
       } catch {
         clearing.isIncomplete = true
       }
-      if clearing.spareFolder != nil { try? spare.folder.setAside() }
+      // Also the part of a download in progress.
+      try? spare.folder.setAside()
+      store.releaseAll()
+      spare.releaseAll()
     }
-    store.releaseAll()
-    spare.releaseAll()
   }
 
   /// The names of the files and parts that count towards the limit.
   var countedNames: [String] { store.countedNames }
+
+  /// The files and parts that count towards the limit, and the bytes that they count for.
+  var countedLengths: [String: Int] { store.countedLengths }
 
   /// Removes what was set aside.
   func removeAside() throws {
@@ -167,14 +188,53 @@ final class MediaCore: Sendable {
   func remove(_ entry: MediaEntry) async throws {
     guard !entry.url.isFileURL else { return }
     let stores = readableStores
-    let parts = try clearing.withLock { clearing in
+    try clearing.withLock { clearing in
       clearing.revisions.remove(entry.name)
-      return try stores.map { try $0.folder.remove(entry.name) }
+      for store in stores {
+        let parts = try store.folder.remove(entry.name)
+        for name in [entry.name] + parts { store.release(name) }
+      }
     }
-    for (store, parts) in zip(stores, parts) {
-      store.release(entry.name)
-      for part in parts { store.releasePart(part) }
+  }
+
+  /// Removes a file because of a verdict about its content, unless another one has taken its place.
+  ///
+  /// - Parameters:
+  ///   - pinned: The file that the verdict is about.
+  ///   - entry: The entry of the file.
+  /// - Returns: Whether it was there.
+  func discard(_ pinned: MediaStore.PinnedFile, _ entry: MediaEntry) -> Bool {
+    guard let store = pinned.store else { return false }
+    return clearing.withLock { _ in Self.discard(pinned, entry, in: store) }
+  }
+
+  private static func discard(
+    _ pinned: MediaStore.PinnedFile,
+    _ entry: MediaEntry,
+    in store: MediaStore
+  ) -> Bool {
+    guard store.folder.remove(entry.name, pinned.properties.version) else { return false }
+    store.release(entry.name)
+    return true
+  }
+
+  /// Removes a file that its server no longer has; downloads that began before are not kept.
+  ///
+  /// - Returns: Whether there is no newer file.
+  private func discard(
+    _ known: MediaStore.PinnedFile?,
+    _ entry: MediaEntry,
+    _ ticket: MediaRevisions.Ticket
+  ) -> Bool {
+    let isGone = clearing.withLock { clearing in
+      guard clearing.revisions.verdict(ticket) == .current else { return false }
+      if let known, let store = known.store { _ = Self.discard(known, entry, in: store) }
+      guard readableStores(clearing).allSatisfy({ !$0.has(entry.name) }) else { return false }
+      clearing.revisions.keep(ticket)
+      return true
     }
+    if isGone { removeParts(of: entry, in: readableStores) }
+    return isGone
   }
 
   // MARK: - Downloads
@@ -197,7 +257,7 @@ final class MediaCore: Sendable {
     await store.sweepParts()
     switch flight.kind {
     case .load: if let pinned = await pinned(entry) { return .file(pinned) }
-    case .reload: for part in store.folder.removeParts(of: entry.name) { store.releasePart(part) }
+    case .reload: removeParts(of: entry, in: [store])
     case .revalidate, .memory: break
     }
     var failures = 0
@@ -206,7 +266,7 @@ final class MediaCore: Sendable {
     var storageError: (any Error)?
     while true {
       do {
-        return try await attempt(flight, ticket, stores, report)
+        return try await attempt(flight, ticket, stores, report, isConditional: restarts == 0)
       } catch is PartOutdated where restarts < 2 {
         restarts += 1
       } catch is PartOutdated {
@@ -251,7 +311,8 @@ final class MediaCore: Sendable {
     _ flight: MediaFlight,
     _ ticket: MediaRevisions.Ticket,
     _ stores: [MediaStore],
-    _ report: Int
+    _ report: Int,
+    isConditional: Bool
   ) async throws -> MediaDownload {
     let entry = flight.entry
     let key = entry.item.key
@@ -268,10 +329,11 @@ final class MediaCore: Sendable {
     let writer = PartWriter(
       stores: stores,
       entry: entry,
-      part: store?.folder.openPart(of: entry.name) { store?.releasePart($0) },
-      conditions: record?.conditions ?? [:],
+      part: store?.folder.openPart(of: entry.name) { store?.release($0) },
+      conditions: isConditional ? record?.validator.conditions ?? [:] : [:],
       maximumBytes: stores.isEmpty
         ? min(maximumFileBytes, Self.memoryLimit) : maximumFileBytes,
+      makePart: { try self.makePart(ticket, in: $0, $1, $2) },
       follow: { change in
         let id = gate.addChange(of: key, change)
         changes.withLock { $0.append(id) }
@@ -282,19 +344,23 @@ final class MediaCore: Sendable {
       let trail = try await client.send(writer.request, to: writer) { target in
         try await turn.move(to: target.origin)
       }
-      switch try writer.finish() {
+      let outcome = try writer.finish()
+      let answer = MediaAnswer(trail, to: entry.url, fields: writer.fields)
+      switch outcome {
       case .memory(let data):
-        return .memory(UnstoredFile(data: data, type: writer.field("Content-Type")))
+        guard verdict(ticket) != .removed else { throw MediaError.cleared }
+        return .memory(UnstoredFile(data: data, type: answer["Content-Type"]))
       case .notModified:
-        guard let known, try renewRecord(of: known, named: entry.name, ticket, trail, writer.field)
+        guard record?.validator.isConfirmed(from: answer.location, { answer[$0] }) == true else {
+          throw PartOutdated()
+        }
+        guard let known, try renewRecord(of: known, named: entry.name, ticket, answer)
         else { return .superseded }
         return .file(known)
       case .file(let part, let store):
-        let pinned = try keep(part, in: store, ticket, trail, writer.field)
+        let pinned = try keep(part, in: store, ticket, answer)
         writer.close(after: nil, keepsPart: false)
-        guard let pinned else { return .superseded }
-        store.list(pinned)
-        return .file(pinned)
+        return pinned.map { .file($0) } ?? .superseded
       }
     } catch {
       let isRemoved = verdict(ticket) == .removed
@@ -303,6 +369,12 @@ final class MediaCore: Sendable {
       if verdict(ticket) == .removed {
         if !isRemoved { removeParts(of: entry, in: stores) }
         if !(error is CancellationError) { throw MediaError.cleared }
+      }
+      if error is Superseded { return .superseded }
+      if flight.kind == .revalidate, (error as? HTTPStatusError)?.isGone == true,
+        !discard(known, entry, ticket)
+      {
+        return .superseded
       }
       if var failure = error as? StorageFailure {
         failure.remainingStores = writer.remainingStores
@@ -318,7 +390,30 @@ final class MediaCore: Sendable {
 
   private func removeParts(of entry: MediaEntry, in stores: [MediaStore]) {
     for store in stores {
-      for part in store.folder.removeParts(of: entry.name) { store.releasePart(part) }
+      for part in store.folder.removeParts(of: entry.name) { store.release(part) }
+    }
+  }
+
+  /// Creates a part of a file, unless a removal or a newer download has overtaken its download.
+  ///
+  /// Otherwise, bytes of before a removal would be there after it, and others would make room for them.
+  private func makePart(
+    _ ticket: MediaRevisions.Ticket,
+    in store: MediaStore,
+    _ validator: String,
+    _ total: Int64?
+  ) throws -> PartFile {
+    try clearing.withLock { clearing in
+      switch clearing.revisions.verdict(ticket) {
+      case .removed: throw MediaError.cleared
+      case .superseded: throw Superseded()
+      case .current: break
+      }
+      let part = try store.folder.makePart(of: ticket.name, validator: validator, total: total)
+      if store === spare, clearing.spareFolder == nil {
+        clearing.spareFolder = SpareFolder(locking: spare.folder.root)
+      }
+      return part
     }
   }
 
@@ -331,16 +426,16 @@ final class MediaCore: Sendable {
     _ part: PartFile,
     in store: MediaStore,
     _ ticket: MediaRevisions.Ticket,
-    _ trail: HTTPTrail,
-    _ field: (String) -> String?
+    _ answer: MediaAnswer
   ) throws -> MediaStore.PinnedFile? {
+    part.stamp()
     guard let properties = part.properties else { throw PartOutdated() }
     let record = MediaRecord(
       version: properties.version,
       now: MediaFolder.now,
-      redirects: trail.redirects,
-      field
-    )
+      redirects: answer.redirects,
+      location: answer.location
+    ) { answer[$0] }
     let encoded = try? JSONEncoder().encode(record)
     return try clearing.withLock { clearing in
       switch clearing.revisions.verdict(ticket) {
@@ -361,9 +456,9 @@ final class MediaCore: Sendable {
         }
         if let encoded { store.folder.store(encodedRecord: encoded, of: ticket.name) }
         clearing.revisions.keep(ticket)
-        if store === spare, clearing.spareFolder == nil {
-          clearing.spareFolder = SpareFolder(locking: spare.folder.root)
-        }
+        // Here, since a removal must find the file counted or not there.
+        store.release(part)
+        store.list(pinned)
         return pinned
       }
     }
@@ -378,8 +473,7 @@ final class MediaCore: Sendable {
     of file: MediaStore.PinnedFile,
     named name: String,
     _ ticket: MediaRevisions.Ticket,
-    _ trail: HTTPTrail,
-    _ field: (String) -> String?
+    _ answer: MediaAnswer
   ) throws -> Bool {
     try clearing.withLock { clearing in
       switch clearing.revisions.verdict(ticket) {
@@ -388,7 +482,7 @@ final class MediaCore: Sendable {
       case .current:
         guard let folder = file.store?.folder else { return false }
         return folder.changeRecord(of: name, file.properties.version) {
-          $0.update(now: MediaFolder.now, redirects: trail.redirects, field)
+          $0.update(now: MediaFolder.now, redirects: answer.redirects) { answer[$0] }
         }
       }
     }
@@ -402,36 +496,7 @@ final class MediaCore: Sendable {
   }
 }
 
-/// The limits of a ``MediaLoader``.
-struct MediaLimits: Sendable {
-  let byteLimit: Int?
-  let maximumFileBytes: Int?
-  let connectionsPerHost: Int
-}
-
-extension MediaFolder {
-  /// The time, in seconds since 1970-01-01T00:00Z.
-  static var now: Int64 { Int64(Date().timeIntervalSince1970) }
-}
-
-extension RetryPolicy {
-  /// Returns the time to wait after a number of failures; `nil` if there is no further attempt.
-  func delay(after failures: Int) -> Duration? {
-    guard failures < attempts else { return nil }
-    var wait = min(base, cap)
-    for _ in 1..<failures where wait > .zero && wait < cap {
-      wait = wait > cap / 2 ? cap : wait * 2
-    }
-    return jitter > 0 ? wait * (1 + jitter * Double.random(in: -1...1)) : wait
-  }
-}
-
-extension Clock<Duration> {
-  /// The moment after some time.
-  func deadline(after duration: Duration) -> Instant { now.advanced(by: duration) }
-
-  /// Sleeps for some time.
-  func wait(_ duration: Duration) async throws {
-    try await sleep(until: deadline(after: duration), tolerance: nil)
-  }
+extension HTTPStatusError {
+  /// Whether the server no longer has what was requested.
+  fileprivate var isGone: Bool { status == 404 || status == 410 }
 }

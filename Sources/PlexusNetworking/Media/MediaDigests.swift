@@ -19,6 +19,8 @@ final class MediaDigests: Sendable {
     }
   }
 
+  private struct Replaced: Error {}
+
   private let map: MultiplexerMap<Key, String>
 
   /// Creates the digests of the files of a loader.
@@ -30,20 +32,31 @@ final class MediaDigests: Sendable {
       key in
       if let digest = key.folder.record(of: key.name, key.version)?.digest { return digest }
       let digest = try Self.digest(of: key.folder.file(named: key.name))
+      // Another file can have taken its place, also while it was read.
+      guard key.folder.properties(of: key.name)?.version == key.version else { throw Replaced() }
       core.store(digest: digest, of: key.name, key.version, in: key.folder)
       return digest
     }
   }
 
-  /// Returns the digest of a file in lower-case hexadecimal digits.
+  /// Returns the digest of a file in lower-case hexadecimal digits, or `nil` if another file has taken its place.
   ///
   /// A file of a file URL belongs to others, who can change it, so that it is read each time.
   @concurrent
-  func digest(of pinned: MediaStore.PinnedFile, named name: String) async throws -> String {
+  func digest(of pinned: MediaStore.PinnedFile, named name: String) async throws -> String? {
     guard let store = pinned.store else { return try Self.digest(of: pinned.file) }
-    return try await map.request(
-      Key(name: name, version: pinned.properties.version, folder: store.folder)
-    )
+    do {
+      return try await map.request(
+        Key(name: name, version: pinned.properties.version, folder: store.folder)
+      )
+    } catch {
+      // It can also have been removed before it was opened.
+      guard store.folder.properties(of: name)?.version == pinned.properties.version else {
+        if error is CancellationError { throw error }
+        return nil
+      }
+      throw error
+    }
   }
 
   /// Computes the digest of a file, of which a piece at a time is in memory.

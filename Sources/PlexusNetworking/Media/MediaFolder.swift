@@ -5,8 +5,8 @@ internal import PlexusSupport
 ///
 /// A file is named after the SHA-256 digest of its key, with the path extension of the key; its record has the
 /// same name. A part has the same digest, the validator that decides whether it still fits (the entity tag or
-/// date, in hexadecimal digits), and a number of its own. Only the owner has access: folders have the permissions
-/// 0700, files 0600.
+/// date, in hexadecimal digits), and a number of its own, which follows the announced length if there is one. Only
+/// the owner has access: folders have the permissions 0700, files 0600.
 struct MediaFolder: Sendable {
   let root: URL
   /// The paths of the folders, each with a slash at its end.
@@ -116,10 +116,13 @@ struct MediaFolder: Sendable {
     }
   }
 
-  private func setAside(_ path: String) throws {
+  @discardableResult
+  private func setAside(_ path: String) throws -> String {
     let number = String(UInt64.random(in: 0...UInt64.max), radix: 16)
     let aside = root.appending(path: "removed-\(number)", directoryHint: .notDirectory)
-    try PartFile.move(path, to: aside.path(percentEncoded: false))
+      .path(percentEncoded: false)
+    try PartFile.move(path, to: aside)
+    return aside
   }
 
   /// Removes what was set aside, also by a process that ended before it did so.
@@ -150,6 +153,14 @@ struct MediaFolder: Sendable {
   /// Notes that a file is used now, so that a later process knows, too.
   func touch(_ name: String, _ properties: FileProperties) {
     PartFile.touch(path(of: name), properties)
+  }
+
+  /// Whether a file or part is there.
+  func has(_ name: String) -> Bool { length(of: name) != nil }
+
+  /// Returns the length of a file or part if it is there.
+  func length(of name: String) -> Int64? {
+    PartFile.properties(of: Self.isPart(name) ? path(ofPart: name) : path(of: name))?.length
   }
 
   /// The complete files and the parts with their lengths, the least recently used first.
@@ -194,6 +205,24 @@ struct MediaFolder: Sendable {
     return removeParts(of: name)
   }
 
+  /// Removes one version of the file of a name with its record; another version stays.
+  ///
+  /// - Returns: Whether it was that version.
+  func remove(_ name: String, _ version: FileVersion) -> Bool {
+    let path = path(of: name)
+    guard let properties = properties(of: name), properties.version == version,
+      let aside = try? setAside(path)
+    else { return false }
+    // Another loader can have stored a newer file in between.
+    guard PartFile.properties(of: aside)?.version == version else {
+      PartFile.restore(aside, to: path)
+      return false
+    }
+    PartFile.remove(aside)
+    if record(of: name, version) != nil { removeRecord(of: name) }
+    return true
+  }
+
   /// Removes a file with its record, or a part that no download is writing, because of a limit.
   func evict(_ name: String) {
     if Self.isPart(name) {
@@ -218,7 +247,7 @@ struct MediaFolder: Sendable {
   func removeDamagedFiles() {
     for name in names(in: files) {
       guard let properties = properties(of: name) else { continue }
-      if !isIntact(name, properties) { evict(name) }
+      if !isIntact(name, properties), remove(name, properties.version) { removeRecord(of: name) }
     }
   }
 
@@ -313,12 +342,12 @@ struct MediaFolder: Sendable {
   // MARK: - Parts
 
   /// The largest number of bytes of a validator in the name of a part, which has 255 bytes at most.
-  static let validatorLimit = 80
+  static let validatorLimit = 70
 
   private static let partSuffix = ".part"
 
   /// Whether a name is that of a part: a file can have the same extension.
-  private static func isPart(_ name: String) -> Bool {
+  static func isPart(_ name: String) -> Bool {
     name.hasSuffix(partSuffix) && name.utf8.count(where: { $0 == UInt8(ascii: ".") }) == 3
   }
 
@@ -333,13 +362,15 @@ struct MediaFolder: Sendable {
   ///   - name: The name of the file that it is a part of.
   ///   - validator: The text that decides whether it still fits, of at most ``validatorLimit`` bytes; empty if
   ///     nothing does.
+  ///   - total: The length of the file, if it was announced.
   /// - Returns: The part, which is empty.
   /// - Throws: The system's error.
-  func makePart(of name: String, validator: String) throws -> PartFile {
+  func makePart(of name: String, validator: String, total: Int64? = nil) throws -> PartFile {
     let hexadecimal = validator.utf8.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    let length = total.map { String($0, radix: 16) + "-" } ?? ""
     var failures = 0
     while true {
-      let number = String(UInt64.random(in: 0...UInt64.max), radix: 16)
+      let number = length + String(UInt64.random(in: 0...UInt64.max), radix: 16)
       let part =
         [Self.digest(of: name), hexadecimal, number].joined(separator: ".") + Self.partSuffix
       do {
@@ -361,25 +392,26 @@ struct MediaFolder: Sendable {
   /// - Parameters:
   ///   - name: The name of the file.
   ///   - removed: Called with the name of each part that was removed.
-  /// - Returns: The part and its validator; `nil` if there is none.
+  /// - Returns: The part and what continues it; `nil` if there is none.
   func openPart(
     of name: String,
     removed: (String) -> Void
-  ) -> (file: PartFile, validator: String)? {
+  ) -> (file: PartFile, part: HTTPPart)? {
     let prefix = Self.digest(of: name) + "."
-    var best: (file: PartFile, validator: String)?
-    for part in names(in: partsPath) where part.hasPrefix(prefix) {
-      guard let file = PartFile.opening(path(ofPart: part)) else { continue }
-      guard let validator = Self.validator(ofPart: part), file.size > best?.file.size ?? 0 else {
+    var best: (file: PartFile, part: HTTPPart)?
+    for name in names(in: partsPath) where name.hasPrefix(prefix) {
+      guard let file = PartFile.opening(path(ofPart: name)) else { continue }
+      guard var part = Self.part(named: name), file.size > best?.part.length ?? 0 else {
         file.remove()
-        removed(part)
+        removed(name)
         continue
       }
       if let other = best?.file {
         other.remove()
         removed(Self.name(of: other))
       }
-      best = (file, validator)
+      part.length = file.size
+      best = (file, part)
     }
     return best
   }
@@ -392,8 +424,13 @@ struct MediaFolder: Sendable {
     return names(in: parts).filter { $0.hasPrefix(prefix) && removePart($0) }
   }
 
-  private func removePart(_ name: String) -> Bool {
-    guard let part = PartFile.opening(path(ofPart: name)) else { return false }
+  /// Removes a part that no download is writing, and that was last written before a time in nanoseconds since
+  /// 1970-01-01T00:00Z.
+  private func removePart(_ name: String, before limit: Int64 = .max) -> Bool {
+    // A download can have continued the part until it was opened.
+    guard let part = PartFile.opening(path(ofPart: name)),
+      part.properties.map({ $0.modified < limit }) ?? true
+    else { return false }
     part.remove()
     return true
   }
@@ -403,14 +440,14 @@ struct MediaFolder: Sendable {
   /// - Returns: Their names.
   @discardableResult
   func removeParts(before date: Date) -> [String] {
-    let limit = date.timeIntervalSince1970
+    let limit = Int64(date.timeIntervalSince1970 * 1e9)
     return names(in: parts).filter { name in
       guard let properties = PartFile.properties(of: path(ofPart: name)) else { return false }
-      return Double(properties.modified) / 1e9 < limit && removePart(name)
+      return properties.modified < limit && removePart(name, before: limit)
     }
   }
 
-  private static func validator(ofPart name: String) -> String? {
+  private static func part(named name: String) -> HTTPPart? {
     let pieces = name.split(separator: ".", omittingEmptySubsequences: false)
     guard pieces.count == 4, !pieces[1].isEmpty else { return nil }
     let digits = Array(pieces[1].utf8)
@@ -420,6 +457,8 @@ struct MediaFolder: Sendable {
       else { return nil }
       bytes.append(byte)
     }
-    return String(decoding: bytes, as: UTF8.self)
+    let number = pieces[2].split(separator: "-")
+    let total = number.count == 2 ? Int64(number[0], radix: 16) : nil
+    return HTTPPart(validator: String(decoding: bytes, as: UTF8.self), total: total)
   }
 }

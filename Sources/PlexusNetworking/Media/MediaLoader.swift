@@ -25,8 +25,8 @@ public import Plexus
 /// has the length that the server has announced. Only a 2xx answer with a body is kept; any other fails with an
 /// ``HTTPStatusError`` and leaves nothing behind. A transfer that breaks off leaves its part if the server has
 /// named a strong entity tag, or a date of modification that is older than the answer: the next request continues
-/// it with Range and If-Range, also in another process. If the file has changed, the answer may not fit, or the
-/// server has no ranges, the download starts over.
+/// it with Range and If-Range, also in another process. If the file has changed, which another length shows, too, or
+/// the server has no ranges, the download starts over.
 ///
 /// After a failure of connectivity, and after an error status with a Retry-After of at most a minute, the retry
 /// policy decides whether there is another attempt. Other errors are final.
@@ -38,8 +38,10 @@ public import Plexus
 /// A loader with `revalidates` asks the server whether a file has changed, when the file is requested and is
 /// stale: `Cache-Control` and `Expires` decide how long it is fresh, and without them it is stale at once. The
 /// request has the entity tag and the date of modification of the file; after 304 the file stays, otherwise the
-/// answer replaces it. If the server cannot be reached or fails with a 5xx status, the file is returned as it is,
-/// unless `must-revalidate` or `no-cache` forbids that. After 404 or 410 the file is removed.
+/// answer replaces it. A 304 that names another version, or comes from another address after a redirect, is not used:
+/// the file is requested again without conditions. If the server cannot be reached or fails with a 5xx status, the
+/// file is returned as it is, unless `must-revalidate` or `no-cache` forbids that. After 404 or 410 the file is
+/// removed, unless a newer one has taken its place meanwhile.
 ///
 /// ## Cancellation
 ///
@@ -58,8 +60,9 @@ public import Plexus
 /// fails with ``MediaError/fileTooLarge(limit:)``.
 ///
 /// Several loaders and processes can use one folder. Each of them downloads what is not there yet, and keeps to
-/// its own limit by the files that it has seen. The system can remove the folder at any time: a download in progress
-/// then begins again. After a power cut, a file is used only if it has the length that was noted with it.
+/// its own limit by the files that it has seen. Before files have to make room, and once an hour, it counts what others
+/// have added and removed. The system can remove the folder at any time: a download in progress then begins again.
+/// After a power cut, a file is used only if it has the length that was noted with it.
 ///
 /// ## A disk that cannot be written
 ///
@@ -203,18 +206,21 @@ public final actor MediaLoader {
   ///   - request: The request.
   ///   - sha256: The SHA-256 digest of the file, in hexadecimal digits.
   /// - Returns: The file.
-  /// - Throws: ``MediaError/wrongChecksum(expected:found:)``, and the file is removed; what
-  ///   ``request(_:)-(MediaRequest)`` throws.
+  /// - Throws: ``MediaError/wrongChecksum(expected:found:)``, and the file is removed, unless another one has taken its
+  ///   place, which is then judged by its own digest; what ``request(_:)-(MediaRequest)`` throws.
   public nonisolated func request(_ request: MediaRequest, sha256: String) async throws -> URL {
     let entry = MediaEntry(request)
-    let pinned = try await pinnedOrSystemError(entry)
-    defer { withExtendedLifetime(pinned) {} }
-    let found = try await digests.digest(of: pinned, named: entry.name)
-    guard found == sha256.lowercased() else {
-      try? await core.remove(entry)
-      throw MediaError.wrongChecksum(expected: sha256, found: found)
+    while true {
+      let pinned = try await pinnedOrSystemError(entry)
+      defer { withExtendedLifetime(pinned) {} }
+      // Another file can have taken its place by now, and is judged by its own digest.
+      guard let digest = try await digests.digest(of: pinned, named: entry.name) else { continue }
+      guard digest != sha256.lowercased() else { return pinned.file }
+      _ = core.discard(pinned, entry)
+      guard core.hasOther(than: pinned.properties.version, entry) else {
+        throw MediaError.wrongChecksum(expected: sha256, found: digest)
+      }
     }
-    return pinned.file
   }
 
   /// Calls a closure with the local file of a request, which the byte limit does not remove before the closure
@@ -253,17 +259,28 @@ public final actor MediaLoader {
   ///
   /// The stream starts no download. It begins with the present progress, skips elements while its reader is busy,
   /// and ends with the download, however that ends; for an existing file it has one element. While there is no
-  /// download, it waits for one.
+  /// download, it waits for one, or for a request that ends without one.
   ///
   /// - Parameter request: The request.
   /// - Returns: The stream; it does not keep the loader alive, and ends with it.
   public nonisolated func progress(of request: MediaRequest) -> AsyncStream<DownloadProgress> {
-    let entry = MediaEntry(request)
+    progress(of: MediaEntry(request)) { nil }
+  }
+
+  /// Returns the progress of a download, which has ended if the file or something made of it is there.
+  ///
+  /// - Parameters:
+  ///   - entry: The file.
+  ///   - memory: Returns the length of a file that something in memory was made of.
+  /// - Returns: The stream.
+  nonisolated func progress(
+    of entry: MediaEntry,
+    inMemory memory: () -> Int?
+  ) -> AsyncStream<DownloadProgress> {
     let (stream, id) = core.progress.subscribe(entry.item.key)
     // Checked after registering: otherwise the file could be stored, and the download end, in between.
-    if let length = core.length(of: entry) {
-      let progress = DownloadProgress(receivedBytes: length, totalBytes: length)
-      core.progress.finish(id, of: entry.item.key, with: progress)
+    if let length = core.properties(of: entry)?.length ?? memory().map({ Int64($0) }) {
+      core.progress.finish(id, of: entry.item.key, with: DownloadProgress(whole: length))
     }
     return stream
   }
@@ -364,6 +381,20 @@ extension MediaLoader {
     _ entry: MediaEntry,
     isForOthers: Bool = false
   ) async throws -> MediaStore.PinnedFile {
+    do {
+      let pinned = try await found(entry, isForOthers)
+      core.endProgress(of: entry.item, with: pinned.properties.length)
+      return pinned
+    } catch {
+      core.endProgress(of: entry.item, with: nil)
+      throw error
+    }
+  }
+
+  private nonisolated func found(
+    _ entry: MediaEntry,
+    _ isForOthers: Bool
+  ) async throws -> MediaStore.PinnedFile {
     guard core.allows(entry.url) else {
       throw MediaError.unsupportedScheme(entry.url)
     }
@@ -400,9 +431,6 @@ extension MediaLoader {
     let result: MediaDownload
     do {
       result = try await perform(core.flight(entry, .revalidate), isForOthers)
-    } catch let error as HTTPStatusError where error.status == 404 || error.status == 410 {
-      try? await core.remove(entry)
-      throw error
     } catch {
       let isFailure =
         (error as? HTTPStatusError)?.isOriginFailure
@@ -452,25 +480,6 @@ extension MediaLoader {
       _ = try? await flights.request(core.flight(entry))
     }
   }
-}
-
-extension MediaLoader: RepositoryMember {
-  /// Sets all files aside, so that no request finds them, and keeps no download that has begun.
-  public nonisolated func invalidate() {
-    core.invalidate()
-    prefetches.cancelAll()
-  }
-
-  /// Removes the files that were set aside.
-  ///
-  /// - Throws: The system's error if something is left.
-  @concurrent
-  public nonisolated func removeStored() async throws {
-    try core.removeAside()
-  }
-
-  /// Does nothing: a loader keeps no files in memory.
-  public nonisolated func clearMemory() {}
 }
 
 /// The folder in the user's caches.

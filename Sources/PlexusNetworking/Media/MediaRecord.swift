@@ -1,4 +1,5 @@
 internal import Foundation
+internal import PlexusSupport
 
 /// The properties of a file that its server has named, kept beside the file.
 ///
@@ -20,6 +21,8 @@ struct MediaRecord: Codable, Hashable, Sendable {
   var mustRevalidate = false
   /// The SHA-256 digest, once it has been computed.
   var digest: String?
+  /// The digest of the URL that has answered, if it is another one than was requested: a URL can be a secret.
+  var location: String?
 
   /// Creates the record of a file that has arrived.
   ///
@@ -27,14 +30,17 @@ struct MediaRecord: Codable, Hashable, Sendable {
   ///   - version: The version of the file.
   ///   - now: The time, in seconds since 1970-01-01T00:00Z.
   ///   - redirects: The redirects that have led to it.
+  ///   - location: The digest of the URL that they have led to.
   ///   - field: Returns a header field of the answer.
   init(
     version: FileVersion,
     now: Int64,
     redirects: [HTTPRedirect] = [],
+    location: String? = nil,
     _ field: (String) -> String?
   ) {
     self.version = version
+    self.location = location
     update(now: now, redirects: redirects, field)
   }
 
@@ -62,11 +68,33 @@ struct MediaRecord: Codable, Hashable, Sendable {
     mustRevalidate = freshness.mustRevalidate
   }
 
-  /// The header fields that ask whether the file has changed; empty if the server has named nothing to ask by.
-  var conditions: [String: String] {
-    var fields: [String: String] = [:]
-    if let entityTag { fields["If-None-Match"] = entityTag }
-    if let lastModified { fields["If-Modified-Since"] = lastModified }
-    return fields
+  /// The validator that decides whether an answer confirms the file.
+  var validator: HTTPValidator {
+    var validator = HTTPValidator()
+    validator.entityTag = entityTag
+    validator.lastModified = lastModified
+    validator.location = location
+    return validator
   }
+}
+
+/// The part of an answer that a record is made of.
+struct MediaAnswer {
+  let redirects: [HTTPRedirect]
+  /// The digest of the URL that has answered, if it is another one than was requested.
+  let location: String?
+  private let fields: [String: String]
+
+  init(_ trail: HTTPTrail, to url: URL, fields: [String: String]) {
+    redirects = trail.redirects
+    location = trail.url == url ? nil : SHA256.hexadecimalDigest(trail.url.absoluteString.utf8)
+    self.fields = fields
+  }
+
+  subscript(field: String) -> String? { fields[field] }
+}
+
+extension MediaFolder {
+  /// The time, in seconds since 1970-01-01T00:00Z.
+  static var now: Int64 { Int64(Date().timeIntervalSince1970) }
 }

@@ -36,15 +36,15 @@ final class MediaStore: Sendable {
       folder.removeParts(before: Self.oldestPart)
       folder.removeDamagedFiles()
       folder.removeOrphanedRecords()
-      for (name, length) in limit == nil ? [] : folder.contents() {
-        limit?.insert(name, length: Int(clamping: length), isHandedOut: false)
-      }
+      limit?.reconcile()
       try? folder.removeAside()
       return true
     }
     policy.timeToLive = Self.sweepInterval
     sweep = Multiplexer(id: "MediaStore sweep", policy: policy, clock: clock) {
-      for part in folder.removeParts(before: Self.oldestPart) { limit?.removePart(part) }
+      for part in folder.removeParts(before: Self.oldestPart) { limit?.remove(part) }
+      folder.removeOrphanedRecords()
+      limit?.reconcile()
       return true
     }
   }
@@ -84,12 +84,20 @@ final class MediaStore: Sendable {
     if let limit {
       await prepare()
       pin = await limit.pin(name)
-      guard let properties = properties(of: name) else { return nil }
-      // Another process may have stored it.
-      pin = pin ?? limit.insert(name, length: Int(clamping: properties.length))
+      guard let properties = properties(of: name) else {
+        limit.removeMissing(name)
+        return nil
+      }
+      // Another process may have stored it, also in place of the file that counts.
+      if pin?.length != Int(clamping: properties.length) {
+        pin = limit.insert(name, length: Int(clamping: properties.length))
+      }
     }
     // It may have been removed until it was pinned.
-    guard let properties = properties(of: name) else { return nil }
+    guard let properties = properties(of: name) else {
+      limit?.removeMissing(name)
+      return nil
+    }
     folder.touch(name, properties)
     return PinnedFile(
       file: folder.file(named: name),
@@ -148,15 +156,10 @@ final class MediaStore: Sendable {
 
   /// Ends counting a part that is gone.
   func release(_ part: PartFile) {
-    releasePart(MediaFolder.name(of: part))
+    release(MediaFolder.name(of: part))
   }
 
-  /// Ends counting a part that is gone.
-  func releasePart(_ name: String) {
-    limit?.removePart(name)
-  }
-
-  /// Ends counting a file that is gone.
+  /// Ends counting a file or part that is gone.
   func release(_ name: String) {
     limit?.remove(name)
   }
@@ -164,8 +167,18 @@ final class MediaStore: Sendable {
   /// The names of the files and parts that count towards the limit.
   var countedNames: [String] { limit?.countedNames ?? [] }
 
+  /// The files and parts that count, and the bytes that they count for.
+  var countedLengths: [String: Int] { limit?.countedLengths ?? [:] }
+
   /// Ends counting everything.
   func releaseAll() {
     limit?.removeAll()
   }
+}
+
+/// The limits of a ``MediaLoader``.
+struct MediaLimits: Sendable {
+  let byteLimit: Int?
+  let maximumFileBytes: Int?
+  let connectionsPerHost: Int
 }

@@ -86,6 +86,16 @@ final class PartFile: Sendable {
     }
   }
 
+  /// Gives the content a time of modification of its own.
+  ///
+  /// The system's time of modification advances in steps of milliseconds: two files of one length that were written
+  /// within a step would look like one version.
+  func stamp() {
+    var now = timespec()
+    guard unsafe clock_gettime(CLOCK_REALTIME, &now) == 0 else { return }
+    _ = unsafe futimens(descriptor, [now, now])
+  }
+
   /// Gives the file another name, as one step.
   func move(to newPath: String) throws {
     try Self.move(path, to: newPath)
@@ -96,6 +106,12 @@ final class PartFile: Sendable {
   /// - Throws: A `POSIXError`; `ENOENT` if there is none.
   static func move(_ path: String, to newPath: String) throws {
     guard unsafe rename(path, newPath) == 0 else { throw failure() }
+  }
+
+  /// Gives a file another name, unless there is one of that name.
+  static func restore(_ path: String, to newPath: String) {
+    _ = unsafe link(path, newPath)
+    remove(path)
   }
 
   /// Returns the properties of a file.

@@ -8,6 +8,9 @@ internal import FoundationNetworking
 /// The part that was to be continued no longer fits: the file has to be downloaded from the beginning.
 struct PartOutdated: Error {}
 
+/// The file of a download that began later is there.
+struct Superseded: Error {}
+
 /// A file could not be written, for instance on a full or read-only disk.
 struct StorageFailure: Error {
   /// The error of the system.
@@ -31,14 +34,16 @@ final class PartWriter: HTTPReceiver {
     case notModified
   }
 
+  /// A closure that creates a part in a store, of a validator and of the length that was announced.
+  typealias MakePart = @Sendable (MediaStore, String, Int64?) throws -> PartFile
+
   private struct State: Sendable {
     var part: PartFile?
-    var validator: String
-    var offset: Int64
+    /// The bytes that are there, and what continues them.
+    var content: HTTPPart
     /// The store of the part, as an index; the number of stores for memory.
     var store = 0
     var memory: Data?
-    var total: Int64?
     /// The bytes that the part counts for, and what keeps the limit from removing it.
     var reservation: Int64 = -1
     var pin: FilePin?
@@ -56,6 +61,7 @@ final class PartWriter: HTTPReceiver {
   private let entry: MediaEntry
   private let conditions: [String: String]
   private let maximumBytes: Int64
+  private let create: MakePart
   private let follow: @Sendable (@escaping HostGate<String>.Change) -> Void
   private let report: @Sendable (DownloadProgress) -> Void
   private let state: Locked<State>
@@ -65,17 +71,19 @@ final class PartWriter: HTTPReceiver {
   /// - Parameters:
   ///   - stores: The stores to try in this order; none for memory.
   ///   - entry: The file to download.
-  ///   - part: The existing part in the first store, with its validator.
+  ///   - part: The existing part in the first store, with what continues it.
   ///   - conditions: The header fields that ask whether the file has changed; empty if it is wanted anyway.
   ///   - maximumBytes: The largest number of bytes of the file.
+  ///   - makePart: Creates a part; throws an error if the file is no longer wanted.
   ///   - follow: Receives the closure that changes the priority of the transfer.
   ///   - report: Called after each piece.
   init(
     stores: [MediaStore],
     entry: MediaEntry,
-    part: (file: PartFile, validator: String)?,
+    part: (file: PartFile, part: HTTPPart)?,
     conditions: [String: String] = [:],
     maximumBytes: Int64,
+    makePart: @escaping MakePart,
     follow: @escaping @Sendable (@escaping HostGate<String>.Change) -> Void,
     report: @escaping @Sendable (DownloadProgress) -> Void
   ) {
@@ -83,11 +91,10 @@ final class PartWriter: HTTPReceiver {
     self.entry = entry
     self.conditions = conditions
     self.maximumBytes = maximumBytes
+    create = makePart
     self.follow = follow
     self.report = report
-    state = Locked(
-      State(part: part?.file, validator: part?.validator ?? "", offset: part?.file.size ?? 0)
-    )
+    state = Locked(State(part: part?.file, content: part?.part ?? HTTPPart()))
   }
 
   /// The request to send.
@@ -96,12 +103,9 @@ final class PartWriter: HTTPReceiver {
     for (name, value) in entry.item.headers { request.setValue(value, forHTTPHeaderField: name) }
     // A coded body has no length that could be verified, and no parts.
     request.setValue("identity", forHTTPHeaderField: "Accept-Encoding")
-    let (offset, validator) = state.withLock { ($0.offset, $0.validator) }
-    if offset > 0 {
-      request.setValue("bytes=\(offset)-", forHTTPHeaderField: "Range")
-      request.setValue(validator, forHTTPHeaderField: "If-Range")
+    for fields in [state.withLock { $0.content.conditions }, conditions] {
+      for (name, value) in fields { request.setValue(value, forHTTPHeaderField: name) }
     }
-    for (name, value) in conditions { request.setValue(value, forHTTPHeaderField: name) }
     return request
   }
 
@@ -119,33 +123,32 @@ final class PartWriter: HTTPReceiver {
     let old = try state.withLock { state -> FilePin? in
       guard !state.isClosed else { throw CancellationError() }
       switch response.statusCode {
-      case 206 where state.offset > 0:
-        guard
-          coding == "identity", let range = Self.contentRange(field("Content-Range")),
-          range.start == state.offset, Self.fits(state.validator, field)
-        else { throw PartOutdated() }
-        state.total = range.total
+      case 206 where state.content.length > 0:
+        guard coding == "identity", let total = state.content.total(continuedBy: field) else {
+          throw PartOutdated()
+        }
+        state.content.total = total
       case 206:
         // No part was requested.
         throw MediaError.inconsistentLength
       case 200..<300 where response.statusCode != 204 && response.statusCode != 205:
         replaced = state.part.take()
         replaced?.remove()
-        state.validator = coding == "identity" ? Self.validator(field) : ""
-        state.offset = 0
-        state.total = length
-        try checkLength(state.total)
+        let validator = coding == "identity" ? HTTPPart.validator(field) : ""
+        let isKept = validator.utf8.count <= MediaFolder.validatorLimit
+        state.content = HTTPPart(validator: isKept ? validator : "", total: length)
+        try checkLength(length)
         try makePart(&state)
       case 304 where !conditions.isEmpty:
         state.isNotModified = true
-      case 416 where state.offset > 0:
+      case 416 where state.content.length > 0:
         throw PartOutdated()
       default:
         state.rejection = response
         state.hasBegun = true
         return nil
       }
-      try checkLength(state.total)
+      try checkLength(state.content.total)
       for name in Self.recorded { state.fields[name] = field(name) }
       state.hasBegun = true
       return reserve(&state)
@@ -165,19 +168,19 @@ final class PartWriter: HTTPReceiver {
         if bytes.count > room { throw EnoughReceived() }
         return (nil, false)
       }
-      let end = state.offset + Int64(bytes.count)
-      if let total = state.total, end > total { throw MediaError.inconsistentLength }
+      let end = state.content.length + Int64(bytes.count)
+      if let total = state.content.total, end > total { throw MediaError.inconsistentLength }
       try checkLength(end)
       if let part = state.part {
         do {
-          try part.write(bytes, at: state.offset)
+          try part.write(bytes, at: state.content.length)
         } catch {
           throw StorageFailure(error: error)
         }
       } else {
         state.memory?.append(bytes)
       }
-      state.offset = end
+      state.content.length = end
       return (reserve(&state), true)
     }
     withExtendedLifetime(old) {}
@@ -193,7 +196,9 @@ final class PartWriter: HTTPReceiver {
         state.isClosed = true
         return .notModified
       }
-      if let total = state.total, state.offset != total { throw URLError(.networkConnectionLost) }
+      if let total = state.content.total, state.content.length != total {
+        throw URLError(.networkConnectionLost)
+      }
       state.isClosed = true
       if let memory = state.memory { return .memory(memory) }
       guard let part = state.part else { throw URLError(.badServerResponse) }
@@ -201,10 +206,8 @@ final class PartWriter: HTTPReceiver {
     }
   }
 
-  /// Returns a header field of the answer that a record needs.
-  func field(_ name: String) -> String? {
-    state.withLock { $0.fields[name] }
-  }
+  /// The header fields of the answer that a record needs.
+  var fields: [String: String] { state.withLock { $0.fields } }
 
   /// The stores that have not failed, after one has.
   var remainingStores: [MediaStore] {
@@ -220,11 +223,11 @@ final class PartWriter: HTTPReceiver {
       state.isClosed = true
       let isOfNoUse =
         error is HTTPStatusError || error is PartOutdated || error is MediaError
-        || error is StorageFailure || state.validator.isEmpty || state.offset == 0
+        || error is StorageFailure || error is Superseded || state.content.conditions.isEmpty
       let isLeft = error != nil && keepsPart && !isOfNoUse
       if error != nil && !isLeft { state.part?.remove() }
       let store = state.store < stores.count ? stores[state.store] : nil
-      return (state.part.take(), store, state.pin.take(), isLeft, state.offset)
+      return (state.part.take(), store, state.pin.take(), isLeft, state.content.length)
     }
     if let part, let store {
       if isLeft {
@@ -243,10 +246,11 @@ final class PartWriter: HTTPReceiver {
     var first: (any Error)?
     for index in state.store..<stores.count {
       do {
-        let folder = stores[index].folder
-        state.part = try folder.makePart(of: entry.name, validator: state.validator)
+        state.part = try create(stores[index], state.content.validator, state.content.total)
         state.store = index
         return
+      } catch let error where error is MediaError || error is Superseded {
+        throw error
       } catch {
         first = first ?? error
       }
@@ -262,10 +266,10 @@ final class PartWriter: HTTPReceiver {
   ///
   /// - Returns: The pin before, which must not be released with the lock.
   private func reserve(_ state: inout State) -> FilePin? {
-    guard let part = state.part, state.offset > state.reservation || state.reservation < 0 else {
-      return nil
-    }
-    state.reservation = state.total ?? state.offset + Self.reservationStep
+    guard let part = state.part,
+      state.content.length > state.reservation || state.reservation < 0
+    else { return nil }
+    state.reservation = state.content.total ?? state.content.length + Self.reservationStep
     let old = state.pin
     state.pin = stores[state.store].reserve(part, bytes: state.reservation)
     return old
@@ -278,8 +282,8 @@ final class PartWriter: HTTPReceiver {
   }
 
   private func reportProgress() {
-    let (offset, total) = state.withLock { ($0.offset, $0.total) }
-    report(DownloadProgress(receivedBytes: offset, totalBytes: total))
+    let content = state.withLock { $0.content }
+    report(DownloadProgress(receivedBytes: content.length, totalBytes: content.total))
   }
 
   // MARK: - Header fields
@@ -299,38 +303,5 @@ final class PartWriter: HTTPReceiver {
         .flatMap { HTTPFreshness.retryAfter($0, now: MediaFolder.now) }
         .map { .seconds($0) }
     )
-  }
-
-  /// The validator that a part is continued by: a strong entity tag, or a date of modification that is older
-  /// than the answer, since a file may change twice in a second (RFC 9110, 8.8.2.2); empty if there is neither.
-  private static func validator(_ field: (String) -> String?) -> String {
-    if let tag = field("ETag") {
-      return tag.hasPrefix("W/") || tag.utf8.count > MediaFolder.validatorLimit ? "" : tag
-    }
-    guard
-      let date = field("Last-Modified"), date.utf8.count <= MediaFolder.validatorLimit,
-      let changed = HTTPDate.seconds(date),
-      let sent = field("Date").flatMap({ HTTPDate.seconds($0) }),
-      changed < sent
-    else { return "" }
-    return date
-  }
-
-  /// Whether an answer belongs to the version with this validator, by all that it says.
-  private static func fits(_ validator: String, _ field: (String) -> String?) -> Bool {
-    if HTTPDate.seconds(validator) != nil {
-      return field("Last-Modified").map { $0 == validator } ?? true
-    }
-    return field("ETag").map { $0 == validator } ?? true
-  }
-
-  /// Reads `bytes 5-9/10`.
-  private static func contentRange(_ text: String?) -> (start: Int64, total: Int64)? {
-    guard let text, text.lowercased().hasPrefix("bytes ") else { return nil }
-    let words = text.dropFirst(6).split(omittingEmptySubsequences: false) { "-/".contains($0) }
-    let numbers = words.compactMap { Int64($0) }
-    guard words.count == 3, numbers.count == 3, numbers[0] <= numbers[1], numbers[1] < numbers[2]
-    else { return nil }
-    return (numbers[0], numbers[2])
   }
 }

@@ -95,6 +95,19 @@ final class ProgressTable<Key: Hashable & Sendable>: Sendable {
     for continuation in entry?.continuations.values ?? [:].values { continuation.finish() }
   }
 
+  /// Ends the streams of a key that wait for a download, unless there is one.
+  func settle(_ key: Key, with progress: DownloadProgress?) {
+    let continuations = state.withLock { state -> [Int: Continuation] in
+      guard let entry = state.entries[key], entry.download == nil else { return [:] }
+      state.entries[key] = nil
+      return entry.continuations
+    }
+    for continuation in continuations.values {
+      if let progress { continuation.yield(progress) }
+      continuation.finish()
+    }
+  }
+
   private func remove(_ id: Int, of key: Key) -> Continuation? {
     state.withLock { state in
       let continuation = state.entries[key]?.continuations.removeValue(forKey: id)

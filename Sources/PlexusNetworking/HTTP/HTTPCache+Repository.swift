@@ -1,0 +1,10 @@
+public import Plexus
+
+extension MuxRepository {
+  /// Adds a cache, unless it is a member.
+  ///
+  /// - Parameter cache: The cache, which is not kept alive.
+  public nonisolated func register<Value>(_ cache: HTTPCache<Value>) {
+    cache.register(in: self)
+  }
+}
