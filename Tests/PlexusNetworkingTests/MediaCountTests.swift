@@ -9,9 +9,9 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// What a loader counts, and what is on the disk.
+/// The files that a loader counts, and the files on the disk.
 @Suite(.fewAtOnce, .timeLimit(.minutes(20)))
-struct `Files that others remove` {
+struct `A media loader whose folder others change` {
   let folder = MediaTestFolder()
 
   private func url(_ number: Int) throws -> URL {
@@ -34,7 +34,7 @@ struct `Files that others remove` {
   }
 
   @Test(arguments: Removal.allCases)
-  func `take no room from new ones`(removal: Removal) async throws {
+  func `gives the space of removed files to new ones`(removal: Removal) async throws {
     let transport = ClosureTransport { _, request, receiver in
       try receiver.take(request, "0123456789")
     }
@@ -60,7 +60,9 @@ struct `Files that others remove` {
     #expect(folder.files.count >= 36)
   }
 
-  @Test func `take no room from new ones, whichever of many they are`() async throws {
+  @Test func `gives the space of removed files to new ones, if half of many are removed`()
+    async throws
+  {
     let transport = ClosureTransport { _, request, receiver in
       try receiver.take(request, "0123456789")
     }
@@ -76,7 +78,7 @@ struct `Files that others remove` {
     #expect(folder.files.count >= 270 && folder.files.count <= 308)
   }
 
-  @Test func `and others add are counted once room is needed`() async throws {
+  @Test func `counts added files when space is needed`() async throws {
     let transport = ClosureTransport { _, request, receiver in
       try receiver.take(request, "0123456789")
     }
@@ -90,7 +92,7 @@ struct `Files that others remove` {
   // MARK: - Clearing
 
   @Test(arguments: [true, false])
-  func `leave nothing to read once a loader is cleared, also of a download in progress`(
+  func `leaves nothing to read when it is cleared, also of a download in progress`(
     isTemporary: Bool
   ) async throws {
     let gate = Gate()
@@ -143,7 +145,7 @@ struct `Files that others remove` {
     #expect(isTemporary || folder.files.isEmpty)
   }
 
-  @Test func `are not evicted for a file that is not kept`() async throws {
+  @Test func `evicts nothing for a file that is not kept`() async throws {
     let gate = Gate()
     let transport = ClosureTransport { _, request, receiver in
       guard request.url?.lastPathComponent == "999" else {
@@ -174,7 +176,7 @@ struct `Files that others remove` {
     }
   }
 
-  @Test func `do not hold up the progress of an image in memory`() async throws {
+  @Test func `ends the progress of an image in memory whose file is removed`() async throws {
     let transport = ClosureTransport { _, request, receiver in try receiver.take(request, "abc") }
     let media = loader(transport)
     let images = images(media)
@@ -185,7 +187,7 @@ struct `Files that others remove` {
   }
 
   @Test(arguments: [true, false])
-  func `and others add end the progress of a loader that downloads nothing`(
+  func `ends the progress of a file that another loader has stored`(
     asImage: Bool
   ) async throws {
     let transport = ClosureTransport { _, request, receiver in try receiver.take(request, "abc") }
@@ -201,7 +203,7 @@ struct `Files that others remove` {
     #expect(await early.finished() == [DownloadProgress(receivedBytes: 3, totalBytes: 3)])
   }
 
-  @Test func `do not hold up the progress of a request that fails without a download`()
+  @Test func `ends the progress of a request that fails without a download`()
     async throws
   {
     let transport = ClosureTransport { _, request, receiver in try receiver.take(request, "bad") }
@@ -218,7 +220,7 @@ struct `Files that others remove` {
     #expect(transport.names.count == 1)
   }
 
-  @Test func `do not hold up the progress of a request that is cancelled or cleared`()
+  @Test func `ends the progress of a request that is cancelled or cleared`()
     async throws
   {
     let gate = Gate()

@@ -54,12 +54,12 @@ private final class MediaHistory: Sendable {
     var isUndecodable: Bool { text.contains("!") }
   }
 
-  /// What the server does with the next request, besides answering.
+  /// A fault of the server in the next request.
   private enum Trick: CaseIterable {
     case breaksOff, confirmsAnother, fails
   }
 
-  /// What happens in the midst of a step.
+  /// An event in the midst of a step.
   private enum Interlude: CaseIterable {
     case reload, remove, clear, removeFolder, removeFile
   }
@@ -75,7 +75,7 @@ private final class MediaHistory: Sendable {
     var truncated: Set<Int> = []
     var trick: Trick?
     /// The loader and the file of the present step.
-    var place = (loader: 0, file: 0)
+    var place = (loader: 0, file: 0, reloads: false)
     var interlude: Interlude?
     /// Whether there was an interlude, or a trick, in this step.
     var isDisturbed = false
@@ -211,7 +211,9 @@ private final class MediaHistory: Sendable {
     let found = state.withLock { state -> (Interlude, Int, Int)? in
       guard !state.isInInterlude, let interlude = state.interlude.take() else { return nil }
       (state.isInInterlude, state.isDisturbed) = (true, true)
-      let loader = Int.random(in: 0..<2, using: &state.numbers)
+      var loader = Int.random(in: 0..<2, using: &state.numbers)
+      // A reload in the midst of itself would wait for itself.
+      if interlude == .reload, state.place.reloads { loader = 1 - state.place.loader }
       state.steps.append("  meanwhile: \(interlude) by \(loader)")
       return (interlude, loader, state.place.file)
     }
@@ -259,7 +261,7 @@ private final class MediaHistory: Sendable {
     for _ in 0..<steps where failures.isEmpty {
       let (kind, loader, file) = (random(16), random(2), random(Self.fileCount))
       state.withLock { state in
-        state.place = (loader, file)
+        state.place = (loader, file, kind == 5 || kind == 9)
         (state.interlude, state.stored) = (nil, nil)
         (state.isDisturbed, state.endsWithDownload, state.requests) = (false, false, 0)
         let isMeanwhile = kind < 10 && Int.random(in: 0..<3, using: &state.numbers) == 0
@@ -416,7 +418,7 @@ private final class MediaHistory: Sendable {
 
   // MARK: - Promises
 
-  /// What was returned is a version that the server had.
+  /// The returned content is a version that the server had.
   private func check(_ file: Int, _ text: String, _ before: String?) {
     let isKnown = state.withLock { state in
       state.versions[file].contains { $0.text == text } || state.truncated.contains(file)
@@ -442,7 +444,7 @@ private final class MediaHistory: Sendable {
     if isFinal, text != stored.text { fail("\(text) has taken the place of \(stored.text)") }
   }
 
-  /// What a loader counts is on the disk.
+  /// The counted files and lengths are those on the disk.
   private func checkCount(_ loader: Int) {
     guard let limit, state.withLock({ $0.endsWithDownload }) else { return }
     var lengths: [String: Int] = [:]

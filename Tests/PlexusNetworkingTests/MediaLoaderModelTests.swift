@@ -149,8 +149,8 @@ struct `The line of downloads` {
       return try await loader.reload(url)
     }
     try await arrived.wait()
-    for task in [first, second] {
-      task.cancel()
+    for task in [second, first] { task.cancel() }
+    for task in [second, first] {
       await #expect(throws: CancellationError.self) { try await task.value }
     }
     gate.open()

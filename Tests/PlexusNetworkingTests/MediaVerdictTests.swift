@@ -53,7 +53,7 @@ struct `A verdict about an old version` {
   // MARK: - Decoding
 
   @Test(arguments: [true, false])
-  func `that it cannot be decoded leaves the file that was reloaded meanwhile`(
+  func `by a decoder leaves the file that was reloaded meanwhile`(
     byAnotherLoader: Bool
   ) async throws {
     let gate = Gate()
@@ -76,7 +76,7 @@ struct `A verdict about an old version` {
   }
 
   @Test(arguments: Removal.allCases)
-  func `that it cannot be decoded is not remembered if it was removed meanwhile`(
+  func `by a decoder is not remembered if the file was removed meanwhile`(
     removal: Removal
   ) async throws {
     let gate = Gate()
@@ -103,7 +103,7 @@ struct `A verdict about an old version` {
     #expect(transport.names.count == 2)
   }
 
-  @Test func `that it cannot be decoded is forgotten when a repository clears everything`()
+  @Test func `by a decoder is forgotten when a repository clears everything`()
     async throws
   {
     let gate = Gate()
@@ -119,7 +119,7 @@ struct `A verdict about an old version` {
   // MARK: - Digests
 
   @Test(arguments: 1...12)
-  func `that its digest is wrong leaves the file that was reloaded at any moment`(
+  func `by a digest leaves the file that was reloaded at any moment`(
     job: Int
   ) async throws {
     let digests = [
@@ -154,7 +154,7 @@ struct `A verdict about an old version` {
   // MARK: - The server
 
   @Test(arguments: [404, 410], [true, false])
-  func `that it is gone leaves the file that was reloaded meanwhile`(
+  func `by a server, 404 or 410, leaves the file that was reloaded meanwhile`(
     status: Int,
     byAnotherLoader: Bool
   ) async throws {
@@ -173,7 +173,7 @@ struct `A verdict about an old version` {
     #expect(try media.cachedFile(for: url).map(text) == "3")
   }
 
-  @Test func `that it is gone ends a reload that began before`() async throws {
+  @Test func `by a server, 404, ends a reload that began before`() async throws {
     let gate = Gate()
     let transport = ClosureTransport { count, request, receiver in
       if count == 2 { try await gate.wait() }
@@ -190,7 +190,7 @@ struct `A verdict about an old version` {
   }
 
   @Test(arguments: ["\"v2\"", "W/\"v2\""])
-  func `by its server, 304 with another entity tag, does not confirm it`(
+  func `by a server, 304 with another entity tag, does not confirm the file`(
     tag: String
   ) async throws {
     let transport = ClosureTransport { count, request, receiver in
@@ -206,7 +206,7 @@ struct `A verdict about an old version` {
     #expect(try await text(media.request(url)) == "3")
   }
 
-  @Test func `by another server, 304 after a redirect, does not confirm it`() async throws {
+  @Test func `by another server, 304 after a redirect, does not confirm the file`() async throws {
     let moved = Guarded(false)
     let transport = ClosureTransport { count, request, receiver in
       if moved.withLock({ $0 }), request.url?.lastPathComponent == "a.bin" {

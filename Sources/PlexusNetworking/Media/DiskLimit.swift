@@ -7,7 +7,7 @@ internal import PlexusSupport
 /// A map with a capacity by cost decides, as it would in memory: its values are pins of the files. A file is removed
 /// when it has been evicted from the map and no ``FilePin`` of it is left, so that no file in use is removed.
 ///
-/// Others change the folder, too. Before files have to make room, the limit looks whether those that count are there.
+/// Others change the folder, too. Before files have to make room, the limit looks whether the counted files exist.
 final class DiskLimit: Sendable {
   private struct Missing: Error {}
 

@@ -118,7 +118,7 @@ final class FilePin: Sendable {
       }
     }
 
-    /// Takes back the pin of an expected file, without removing the one that is there.
+    /// Takes back the pin of an expected file, without removing the existing file.
     func withdraw(_ name: String, _ generation: Int) {
       state.withLock { state in
         guard state.entries[name]?.generation == generation else { return }

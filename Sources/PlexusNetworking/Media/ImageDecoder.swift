@@ -92,6 +92,9 @@ final class ImageDecoder<Image: Sendable>: Sendable {
     while true {
       do {
         return try await decoded(entry)
+      } catch is Vanished {
+        remaining -= 1
+        guard remaining > 0 else { throw MediaError.cleared }
       } catch let failure as DecodingFailure {
         remaining -= 1
         let wasThere = failure.file.map { media.core.discard($0, entry) } ?? true
@@ -128,11 +131,7 @@ final class ImageDecoder<Image: Sendable>: Sendable {
       let pinned = try await media.pinned(entry, isForOthers: true)
       defer { withExtendedLifetime(pinned) {} }
       return try await DecodeTurn.run(at: gate, for: entry.item.key) {
-        // Files of loaders are never changed; others may be, and what is mapped must not get shorter.
-        let data = try Data(
-          contentsOf: pinned.file,
-          options: pinned.store == nil ? [] : .mappedIfSafe
-        )
+        let data = try Self.content(of: pinned, entry)
         let record = usesType ? media.core.record(of: pinned, entry) : nil
         return try await decoded(
           data,
@@ -145,6 +144,21 @@ final class ImageDecoder<Image: Sendable>: Sendable {
       return try await DecodeTurn.run(at: gate, for: entry.item.key) {
         try await decoded(file.data, MediaResponse(url: entry.url, type: file.type))
       }
+    }
+  }
+
+  /// - Throws: ``Vanished`` if others have removed the file.
+  private static func content(of pinned: MediaStore.PinnedFile, _ entry: MediaEntry) throws -> Data
+  {
+    do {
+      // Files of loaders are never changed; others may be, and what is mapped must not get shorter.
+      return try Data(
+        contentsOf: pinned.file,
+        options: pinned.store == nil ? [] : .mappedIfSafe
+      )
+    } catch {
+      guard let store = pinned.store, !store.has(entry.name) else { throw error }
+      throw Vanished()
     }
   }
 
@@ -162,6 +176,9 @@ final class ImageDecoder<Image: Sendable>: Sendable {
     }
   }
 }
+
+/// A file has been removed before it was read.
+private struct Vanished: Error {}
 
 /// A file that could not be decoded.
 private struct DecodingFailure: Error {

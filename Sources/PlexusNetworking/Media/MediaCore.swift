@@ -127,7 +127,7 @@ final class MediaCore: Sendable {
     PartFile.properties(of: url.path(percentEncoded: false), followsLinks: true)
   }
 
-  /// Ends the progress of a file that is there, or of a request that has failed, if there is no download.
+  /// Ends the progress of an existing file, or of a request that has failed, if there is no download.
   ///
   /// - Parameters:
   ///   - item: The file.
@@ -396,7 +396,7 @@ final class MediaCore: Sendable {
 
   /// Creates a part of a file, unless a removal or a newer download has overtaken its download.
   ///
-  /// Otherwise, bytes of before a removal would be there after it, and others would make room for them.
+  /// Otherwise, bytes would be stored after they were removed, and files would be evicted for them.
   private func makePart(
     _ ticket: MediaRevisions.Ticket,
     in store: MediaStore,

@@ -401,7 +401,7 @@ extension MediaLoader {
     let flight = core.flight(entry)
     if let pinned = await core.pinned(entry) {
       guard core.isStale(pinned, entry) else { return pinned }
-      return try await revalidated(pinned, entry, isForOthers)
+      return try await revalidated(entry, isForOthers)
     }
     guard !entry.url.isFileURL else { throw MediaError.noSuchFile(entry.url) }
     // The system or another process can remove a file that was just stored: then it is downloaded once more.
@@ -424,7 +424,6 @@ extension MediaLoader {
 
   /// Returns the file after the server was asked whether it has changed.
   private nonisolated func revalidated(
-    _ pinned: MediaStore.PinnedFile,
     _ entry: MediaEntry,
     _ isForOthers: Bool
   ) async throws -> MediaStore.PinnedFile {
@@ -435,7 +434,10 @@ extension MediaLoader {
       let isFailure =
         (error as? HTTPStatusError)?.isOriginFailure
         ?? (error as? any ConnectivityFailure)?.isConnectivityFailure ?? (error is StorageFailure)
-      guard isFailure, core.record(of: pinned, entry)?.mustRevalidate != true else { throw error }
+      // It can have been removed meanwhile.
+      guard isFailure, let pinned = await core.pinned(entry),
+        core.record(of: pinned, entry)?.mustRevalidate != true
+      else { throw error }
       return pinned
     }
     guard let pinned = await core.pinned(entry, after: result) else { throw MediaError.cleared }
