@@ -145,7 +145,7 @@ final class DiskLimit: Sendable {
 
   /// Looks whether files are there, if files may have to go: a few of many, and all of them once one is missing.
   private func reconcileIfFull() {
-    guard pins.bytes > bytes / 2 else { return }
+    guard pins.bytes > Int64(bytes) / 2 else { return }
     let sample = unseen.withLock { unseen -> [String]? in
       if unseen.isEmpty { unseen = map.keys }
       guard unseen.count > Self.sampleCount else {

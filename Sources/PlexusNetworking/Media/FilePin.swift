@@ -36,14 +36,14 @@ final class FilePin: Sendable {
 
     private struct State: Sendable {
       var entries: [String: Entry] = [:]
-      var bytes = 0
+      var bytes: Int64 = 0
       var lastGeneration = 0
       var isOpen = true
 
       @discardableResult
       mutating func remove(_ name: String) -> Int? {
         guard let entry = entries.removeValue(forKey: name) else { return nil }
-        bytes -= entry.length
+        bytes -= Int64(entry.length)
         return entry.generation
       }
 
@@ -58,7 +58,7 @@ final class FilePin: Sendable {
       }
 
       mutating func setLength(_ length: Int, of name: String) {
-        bytes += length - (entries[name]?.length ?? 0)
+        bytes += Int64(length) - Int64(entries[name]?.length ?? 0)
         entries[name]?.length = length
       }
 
@@ -84,7 +84,7 @@ final class FilePin: Sendable {
     }
 
     /// The bytes of all files and parts with pins.
-    var bytes: Int { state.withLock { $0.bytes } }
+    var bytes: Int64 { state.withLock { $0.bytes } }
 
     /// The files and parts with pins, and their lengths.
     var lengths: [String: Int] { state.withLock { $0.entries.mapValues(\.length) } }
