@@ -104,12 +104,56 @@ import Testing
     #expect(state.remove(1) == [1])
   }
 
-  @Test func `an entry can stay when the others of its URL go`() {
+  @Test func `an entry can stay when the older ones of its URL go`() {
     var state = State()
-    for key in [1, 2, 3] { _ = state.begin("a", key) }
-    #expect(state.remove("a", except: 2) == [1, 3])
-    #expect(state.count == 1)
-    #expect(state.remove("a") == [2])
-    #expect(state.remove("a", except: 2).isEmpty)
+    for (key, date) in [(1, 10), (2, 20), (3, 30), (4, 20)] {
+      state.answer(["x"], "a", fields: ["x": "\(key)"], key: key, terms: .init(date: date))
+    }
+    // One that is in flight has no answer yet.
+    _ = state.begin("a", 5)
+    #expect(state.removeOlder("a", than: 2) == [1])
+    #expect(state.removeOlder("a", than: 4) == [2])
+    #expect(state.count == 3)
+    #expect(state.key("a", fields: ["x": "3"], new: 6) == 3)
+    #expect(state.remove("a") == [3, 4, 5])
+    #expect(state.removeOlder("a", than: 2).isEmpty)
+  }
+
+  @Test func `of several answers for a request the most recent one counts, by its date`() {
+    var state = State()
+    let isNewStored = state.answer([], "a", fields: german, key: 1, terms: .init(date: 20))
+    let isOldStored = state.answer([], "a", fields: french, key: 2, terms: .init(date: 10))
+    #expect(isNewStored && !isOldStored)
+    #expect(state.key("a", fields: french, new: 2) == 1)
+    // Also if its server has named other fields.
+    state.answer(["accept-language"], "a", fields: french, key: 3, terms: .init(date: 15))
+    #expect(state.key("a", fields: french, new: 2) == 1)
+    state.answer(["accept-language"], "a", fields: french, key: 3, terms: .init(date: 25))
+    #expect(state.key("a", fields: french, new: 2) == 3)
+    #expect(state.key("a", fields: german, new: 2) == 1)
+    // Of the same date the last one to arrive.
+    state.answer([], "a", fields: german, key: 4, terms: .init(date: 25))
+    #expect(state.key("a", fields: french, new: 2) == 4)
+  }
+
+  @Test func `the answer to a fetch that was overtaken by a removal is not stored`() {
+    var state = State()
+    let fetch = state.begin("a", 1)
+    #expect(state.remove("a") == [1])
+    let isStored = state.answer([], "a", fields: german, key: 1, fetch: fetch)
+    #expect(!isStored)
+    #expect(state.key("a", fields: french, new: 2) == 2)
+    #expect(state.count == 0)
+  }
+
+  @Test func `a server that names other fields each time does not fill the search`() {
+    var state = State()
+    for key in 0..<1_000 {
+      state.answer(["x\(key)"], "a", fields: ["x\(key)": "1"], key: key)
+    }
+    #expect(state.key("a", fields: ["x999": "1"], new: -1) == 999)
+    #expect(state.key("a", fields: ["x0": "1"], new: -1) != 0)
+    #expect(state.count == 1_000)
+    #expect(state.remove("a").count == 1_000)
   }
 }

@@ -224,6 +224,28 @@ struct `A cache of HTTP conforms in` {
     Case(["Cache-Control": "max-age=60"], .reused, both: ["Cache-Control": "max-stale=60"]),
     Case(["Cache-Control": "max-age=60"], .sent, both: ["Cache-Control": "no-store"]),
     Case(["Cache-Control": "max-age=60"], .sent, both: ["Cache-Control": "no-cache"]),
+    Case(
+      ["Cache-Control": "max-age=60", "ETag": "\"1\""],
+      .conditional,
+      asked: ["Cache-Control": "no-cache"]
+    ),
+    Case(
+      ["Cache-Control": "max-age=2, immutable", "ETag": "\"1\""],
+      .conditional,
+      wait: 3,
+      asked: ["Cache-Control": "max-age=0"]
+    ),
+    Case(["Cache-Control": "max-age=2, immutable", "ETag": "\"1\""], .conditional, wait: 3),
+    Case(["Cache-Control": "max-age=60"], .reused, wait: 1, asked: ["Cache-Control": "max-age=1"]),
+    Case(["Cache-Control": "max-age=60"], .sent, wait: 2, asked: ["Cache-Control": "max-age=1"]),
+    Case(
+      ["Cache-Control": "max-age=3600", "Age": "1800"],
+      .sent,
+      asked: ["Cache-Control": "max-age=600"]
+    ),
+    Case(["Cache-Control": "max-age=60"], .reused, asked: ["Cache-Control": "min-fresh=60"]),
+    Case(["Cache-Control": "max-age=60"], .sent, wait: 1, asked: ["Cache-Control": "min-fresh=60"]),
+    Case(["Cache-Control": "max-age=60"], .sent, asked: ["Cache-Control": "max-age=nonsense"]),
   ])
   func `cc-request`(test: Case) async throws { try await check(test) }
 
@@ -269,6 +291,59 @@ struct `A cache of HTTP conforms in` {
     ),
   ])
   func `vary and vary-parse`(test: Case) async throws { try await check(test) }
+
+  /// The value of a field that `Vary` names, in two requests.
+  @Test(
+    arguments: [
+      ("X", "1,2", " 1, 2 ", .reused), ("X", "1 , 2", "1,2", .reused), ("X", "a", "A", .sent),
+      ("X", "1, 2", "2, 1", .sent), ("X", "\"1,2\"", "\"1, 2\"", .sent),
+      ("Accept-Language", "en, de", "de, en", .reused), ("Accept-Language", "EN", "en", .reused),
+      ("Accept-Language", "en;q=0.8, de", "de, en; q=0.80", .reused),
+      ("Accept-Language", "de;q=1.0,en;q=0.5", "de, en;q=0.5", .reused),
+      ("Accept-Language", "en;q=0.8, de", "de;q=0.8, en", .sent),
+      ("Accept-Language", "en, de;q=0.5", "en, de;q=0.6", .sent),
+      ("Accept-Language", "en, de;q=5", "en, de;q=6", .sent),
+      ("Accept-Language", "en", "en, de", .sent), ("Accept-Language", "en-GB", "en", .sent),
+      ("Accept-Encoding", "GZIP, br", "gzip,br", .reused),
+      ("Accept-Encoding", "gzip, br", "br, gzip", .sent),
+      ("Authorization", "a,b", "a, b", .sent), ("Cookie", "A", "a", .sent),
+    ] as [(String, String, String, Second)]
+  )
+  func `vary, with values that mean the same`(
+    name: String,
+    one: String,
+    other: String,
+    second: Second
+  ) async throws {
+    let headers: OriginHeaders = ["Cache-Control": "max-age=60", "Vary": name]
+    try await check(Case(headers, second, asked: [name: other], both: [name: one]))
+  }
+
+  @Test func `partial: a part is never stored, and no part answers for the whole`() async throws {
+    let transport = ClosureTransport { count, request, receiver in
+      let isPart = request.value(forHTTPHeaderField: "Range") != nil
+      try receiver.take(
+        request,
+        status: isPart ? 206 : 200,
+        headers: ["Cache-Control": "max-age=60", "ETag": "1", "Content-Range": "bytes 0-0/5"],
+        isPart ? "\(count)" : "whole"
+      )
+    }
+    let cache = HTTPCache(transport: transport, rules: .patient, clock: ManualClock())
+    let url = try #require(URL(string: "https://a.example/value"))
+    var part = URLRequest(url: url)
+    part.setValue("bytes=0-0", forHTTPHeaderField: "Range")
+    for text in ["1", "2"] { #expect(try await cache.request(part).body == Data(text.utf8)) }
+    for _ in 0..<2 { #expect(try await cache.request(url).body == Data("whole".utf8)) }
+    #expect(try await cache.request(part).body == Data("4".utf8))
+    #expect(try await cache.request(url).body == Data("whole".utf8))
+    #expect(transport.requests.withLock { $0.count } == 4)
+    #expect(
+      transport.requests.withLock {
+        $0.allSatisfy { $0.value(forHTTPHeaderField: "If-None-Match") == nil }
+      }
+    )
+  }
 
   // MARK: - Validation and statuses
 
@@ -337,16 +412,22 @@ struct `A cache of HTTP conforms in` {
     try await check(Case(["Cache-Control": control], second, status: status))
   }
 
-  /// Statuses that must not be reused when nothing says how long, and others that are errors here in any case.
+  /// Statuses that must not be reused when nothing says how long; errors are remembered if their server says so.
   @Test(arguments: [
     201, 202, 204, 299, 400, 403, 404, 405, 410, 414, 499, 500, 501, 502, 503, 504, 599,
   ])
   func `heuristics and statuses that are errors`(status: Int) async throws {
     let date = "Sun, 06 Nov 1994 08:49:37 GMT"
-    for headers: OriginHeaders in [
-      ["Last-Modified": date], ["Last-Modified": date, "Cache-Control": "public"],
-      ["Last-Modified": date, "Cache-Control": "max-age=3600"],
-    ] {
+    for (headers, isReused) in [
+      (["Last-Modified": date], false),
+      (["Last-Modified": date, "Cache-Control": "public"], false),
+      (["Last-Modified": date, "Cache-Control": "max-age=3600"], true),
+      (["Cache-Control": "max-age=3600, no-store"], false),
+      (["Cache-Control": "max-age=3600, no-cache"], false),
+      (["Cache-Control": "max-age=3600", "Vary": "*"], false),
+      (["Cache-Control": "max-age=3600", "Age": "3600"], false),
+      (["Cache-Control": "max-age=0"], false),
+    ] as [(OriginHeaders, Bool)] {
       let clock = ManualClock()
       let origin = try LoopbackOrigin(timeOf: clock)
       origin.route("/value") { _ in OriginResponse(status: status, headers: headers) }
@@ -359,8 +440,7 @@ struct `A cache of HTTP conforms in` {
           #expect(error.status == status && status >= 400)
         }
       }
-      let isReused = status < 300 && headers["Cache-Control"] == "max-age=3600"
-      #expect(origin.statistics.requestCount == (isReused ? 1 : 2))
+      #expect(origin.statistics.requestCount == (isReused ? 1 : 2), "\(headers)")
     }
   }
 

@@ -27,14 +27,29 @@ public import FoundationNetworking
 /// ## Which value answers a request
 ///
 /// A value answers a request with the same URL and method, and with the same value in every header field that
-/// the `Vary` field of the answer has named. `Authorization`, `Cookie`, `Range` and conditions count as named: the
-/// value of one account never answers for another, nor a part for the whole. The cookies of a jar count as those of
-/// the request. A fragment does not count, nor does the spelling of scheme, host and default port.
+/// the `Vary` field of the answer has named. `Range` and conditions count as named, and so do credentials:
+/// `Authorization`, `Cookie`, the header fields of the transport, and those that ``HTTPRedirectRules/credentials``
+/// names. A fragment does not count, nor does the spelling of scheme, host and default port, space between the parts of
+/// a field, the case of languages and codings, or the order of languages: their weights are their order.
 ///
-/// A stale value is renewed with the header fields of the current request.
+/// Of several values that answer a request the most recent one counts, by the `Date` of its server and not by its
+/// arrival. A stale value is renewed with the header fields of the current request.
 ///
-/// Only `GET` and `HEAD` are cached. `Cache-Control: no-cache` in a request fetches, and the newer value replaces
-/// those of the URL; with `no-store` nothing is kept.
+/// Only `GET` and `HEAD` are cached, and never a part (206). `Cache-Control: no-cache` or `max-age=0` in a request asks
+/// the server in any case, and the newer value replaces the older ones of the URL; `max-age` and `min-fresh` ask it if
+/// the value does not suffice. With `no-store` nothing is kept.
+///
+/// An error status whose server says how long it is fresh is remembered for that long, as with
+/// ``CachePolicy/failureTimeToLive``.
+///
+/// ## Accounts
+///
+/// The value of one account never answers for another. A request reads the cookies of the jar and the header fields of
+/// the transport once, when it is made; all its attempts and redirects, and a renewal that it begins, are sent with
+/// those. If another account signs in meanwhile, the callers get the answer for the account that they have asked for,
+/// and its value is kept for that account. If the jar was emptied, its cookies are not sent any more: the callers get
+/// ``HTTPRequestError/cookiesRemoved``. After redirects, the cookies for all origins on the way count. An answer to
+/// cookies that were set on its way is for its callers alone.
 ///
 /// ## Requests that change something
 ///
@@ -73,7 +88,7 @@ public final actor HTTPCache<Value: Sendable> {
 
   private nonisolated let values: MultiplexerMap<HTTPCacheKey, Value>
   private nonisolated let index: Locked<HTTPCacheState<URL, HTTPCacheKey>>
-  private nonisolated let cookies: HTTPCookieJar?
+  private nonisolated let client: HTTPClient
   private nonisolated let reuse: Reuse?
   private nonisolated let fetcher:
     @Sendable (URLRequest, HTTPFetcher<Value>.Invalidation?) ->
@@ -143,7 +158,7 @@ public final actor HTTPCache<Value: Sendable> {
     self.index = index
     self.fetcher = fetcher
     self.reuse = reuse
-    cookies = client.rules.cookies
+    self.client = client
     values = MultiplexerMap(
       id: id ?? "HTTPCache<\(Value.self)>",
       policy: policy,
@@ -152,16 +167,11 @@ public final actor HTTPCache<Value: Sendable> {
     ) { (key: HTTPCacheKey, context: FetchContext<Value>) in
       let fetch = index.withLock { $0.begin(key.url, key) }
       defer { index.withLock { $0.end(fetch, of: key.url, key) } }
-      let isForEntry = Locked(true)
-      let result = try await fetcher(fetch.asked.request, nil).fetch(context) { vary in
-        let names = key.selectingNames(vary)
-        let isStored = index.withLock {
-          $0.answer(names, key.url, fields: fetch.asked.fields, own: key.fields, key: key)
-        }
-        isForEntry.withLock { $0 = isStored }
+      let asked = fetch.asked
+      return try await fetcher(asked.request, nil).fetch(context, with: asked.credentials) {
+        answer in
+        index.withLock { $0.answer(answer.terms, answer.vary, to: fetch, of: key) }
       }
-      // The request had other values in fields that select from now on.
-      return isForEntry.withLock { $0 } ? result : result.unstored(context)
     }
   }
 
@@ -178,7 +188,8 @@ public final actor HTTPCache<Value: Sendable> {
   ///
   /// - Parameter request: The request.
   /// - Returns: The value.
-  /// - Throws: The errors of ``HTTPFetcher/fetch(_:)``; a `CancellationError` if the calling task is cancelled.
+  /// - Throws: The errors of ``HTTPFetcher/fetch(_:)``; ``HTTPRequestError`` for a request that cannot be sent; a
+  ///   `CancellationError` if the calling task is cancelled.
   public nonisolated func request(_ request: URLRequest) async throws -> Value {
     guard request.asksForValue else { return try await send(request) }
     return try await response(request).value
@@ -188,18 +199,25 @@ public final actor HTTPCache<Value: Sendable> {
   ///
   /// - Parameter request: The request; `GET` or `HEAD`.
   /// - Returns: The value with its age, its source, and the error that it replaces, if any.
-  /// - Throws: What ``request(_:)-(URLRequest)`` throws; `URLError.unsupportedURL` for another method.
+  /// - Throws: What ``request(_:)-(URLRequest)`` throws; ``HTTPRequestError/methodNotCached(_:)`` for another method.
   public nonisolated func response(_ request: URLRequest) async throws -> Response<Value> {
-    guard request.asksForValue else { throw URLError(.unsupportedURL) }
-    let own = HTTPCacheKey(request, cookies: cookies)
-    guard own.asksForNewValue else {
-      return reused(try await response(own) { [values] in try await values.response($0) }.response)
+    guard request.asksForValue else {
+      throw HTTPRequestError.methodNotCached(request.httpMethod ?? "")
+    }
+    guard request.url != nil else { throw URLError(.badURL) }
+    let own = HTTPCacheKey(request, credentials: client.credentials())
+    if !own.asksForNewValue {
+      let (key, response) = try await response(own) { [values] in try await values.response($0) }
+      guard own.limitsAge, response.source != .fetch else { return reused(response) }
+      let terms = index.withLock { $0.terms(key.url, key) }
+      let age = response.age.components.seconds + terms.age
+      if own.accepts(age: age, lifetime: terms.lifetime) { return reused(response) }
     }
     let (key, response) = try await response(own) { [values] in
       try await values.refresh($0).response($0)
     }
     // Of several answers that are suitable the newest counts.
-    let older = index.withLock { $0.remove(key.url, except: key) }
+    let older = index.withLock { $0.removeOlder(key.url, than: key) }
     try await values.clear(older)
     return response
   }
@@ -223,13 +241,41 @@ public final actor HTTPCache<Value: Sendable> {
     _ request: (HTTPCacheKey) async throws -> Response<Value>
   ) async throws -> (key: HTTPCacheKey, response: Response<Value>) {
     for _ in 0..<3 {
-      let (key, strays) = entry(of: own)
-      let response = try await request(key)
-      // It may have waited for an answer that turns out to be for requests with other header fields.
-      if entry(of: own) == (key, strays) { return (key, response) }
+      let entry = entry(of: own, isFetched: true)
+      do {
+        let response = try await request(entry.key)
+        // It may have waited for an answer that turns out to be for requests with other header fields.
+        if isAnswered(own, by: entry) { return (entry.key, response) }
+      } catch let error as HTTPStatusError {
+        if isAnswered(own, by: entry, isError: true) { throw error }
+      }
     }
     // The server names other fields each time: its answers are for one request each.
-    return (own, try await values.refresh(own).response(own))
+    let key = entry(of: own).own
+    index.withLock { $0.expect(key, at: key.url, asked: key) }
+    return (key, try await values.refresh(key).response(key))
+  }
+
+  /// Whether the answer of an entry is for a request.
+  ///
+  /// - Parameters:
+  ///   - own: The request.
+  ///   - entry: The entry as it was before the answer.
+  ///   - isError: Whether the answer is an error, and not the confirmation of a value.
+  /// - Returns: Whether it is.
+  private nonisolated func isAnswered(
+    _ own: HTTPCacheKey,
+    by entry: Entry,
+    isError: Bool = false
+  ) -> Bool {
+    let (answered, strays) = index.withLock { index in
+      let key = entry.key
+      return (index.answered(key.url, key), index.strayCount(key.url, key))
+    }
+    // An answer to this very request is for it, also if a more recent one is stored.
+    let isOwn = answered?.credentials === own.credentials
+    if isOwn, isError || strays == entry.strays { return true }
+    return strays == entry.strays && self.entry(of: own).key == entry.key
   }
 
   /// Returns the value of a request if it is in memory, fresh or not; nothing is sent.
@@ -237,7 +283,7 @@ public final actor HTTPCache<Value: Sendable> {
   /// - Parameter request: The request.
   /// - Returns: The value; `nil` if there is none in memory.
   public nonisolated func cachedValue(_ request: URLRequest) -> Value? {
-    values.cachedValue(key(HTTPCacheKey(request, cookies: cookies)))
+    values.cachedValue(entry(of: HTTPCacheKey(request, credentials: client.credentials())).key)
   }
 
   /// Forgets the values of a URL, for whatever header fields.
@@ -283,22 +329,34 @@ public final actor HTTPCache<Value: Sendable> {
     return self
   }
 
-  /// Returns the entry that answers a request.
-  private nonisolated func key(_ own: HTTPCacheKey) -> HTTPCacheKey {
-    entry(of: own).key
+  /// The entry that answers a request.
+  private struct Entry {
+    /// The request with all the fields that select.
+    let own: HTTPCacheKey
+    let key: HTTPCacheKey
+    /// The number of its answers that were for other requests.
+    let strays: Int
   }
 
-  /// Returns the entry that answers a request, with the number of its answers that were for other requests.
-  private nonisolated func entry(of own: HTTPCacheKey) -> (key: HTTPCacheKey, strays: Int) {
-    let (key, strays, isFull) = index.withLock { index in
-      let key = index.key(own.url, fields: own.fields, new: own)
-      return (key, index.strayCount(key.url, key), index.isFull)
+  /// Returns the entry that answers a request.
+  ///
+  /// - Parameters:
+  ///   - own: The request.
+  ///   - isFetched: Whether the request is sent if the entry has no fresh value.
+  /// - Returns: The entry.
+  private nonisolated func entry(of own: HTTPCacheKey, isFetched: Bool = false) -> Entry {
+    let (entry, isFull) = index.withLock { index in
+      let own = own.selecting(index.origins(own.url))
+      let key = index.key(own.url, fields: own.fields, new: own, isFetched: isFetched)
+      let entry = Entry(own: own, key: key, strays: index.strayCount(key.url, key))
+      return (entry, index.isFull)
     }
     if isFull {
       let keys = Set(values.keys)
-      index.withLock { $0.prune(keeping: keys) }
+      // A failure that is remembered could no longer be forgotten with its URL.
+      for key in index.withLock({ $0.prune(keeping: keys) }) { values.clearMemory(key) }
     }
-    return (key, strays)
+    return entry
   }
 
   /// Sends a request that changes something.
@@ -348,69 +406,5 @@ extension HTTPCache where Value == HTTPResponse {
       reuse: { $0.reused(after: $1, now: now()) },
       decode: { $0 }
     )
-  }
-}
-
-/// A request whose answer is stored.
-struct HTTPCacheKey: Hashable, Sendable, CustomStringConvertible {
-  let url: URL
-  /// The header fields by their names in lower case.
-  let fields: [String: String]
-  let request: URLRequest
-
-  /// Creates the key of a request, which is sent with the cookies of a jar.
-  init(_ request: URLRequest, cookies: HTTPCookieJar?) {
-    let url = request.url?.asCached ?? URL(filePath: "/")
-    self.url = url
-    self.request = request
-    var fields: [String: String] = [:]
-    for (name, value) in request.allHTTPHeaderFields ?? [:] {
-      fields[name.lowercased()] = value.trimmingCharacters(in: .whitespaces)
-    }
-    if fields["cookie"] == nil { fields["cookie"] = cookies?.header(for: url) }
-    // The method selects as a field does, under a name that no field has.
-    fields[":method"] = request.httpMethod ?? "GET"
-    self.fields = fields
-  }
-
-  /// The name of the value in events and errors, which are logged.
-  var description: String { "\(fields[":method"] ?? "GET") \(url.withoutSecrets ?? "")" }
-
-  static func == (one: HTTPCacheKey, other: HTTPCacheKey) -> Bool {
-    one.url == other.url && one.fields == other.fields
-  }
-
-  func hash(into hasher: inout Hasher) {
-    hasher.combine(url)
-    hasher.combine(fields)
-  }
-
-  /// Whether the request does not want a stored value.
-  var asksForNewValue: Bool {
-    fields["cache-control"].map(HTTPFreshness.directives)?["no-cache"] != nil
-  }
-
-  /// The names of the fields that select a stored answer.
-  func selectingNames(_ vary: String?) -> Set<String> {
-    let names = vary.map(HTTPFreshness.commaSeparated) ?? []
-    return Set(names.map { $0.lowercased() }).union(Self.selectingAlways)
-  }
-
-  /// An answer to a request with one of these is that of one account, of a part or of a condition.
-  private static let selectingAlways: Set<String> = [
-    ":method", "authorization", "cookie", "cache-control", "pragma", "range", "if-range",
-    "if-match", "if-none-match",
-    "if-modified-since", "if-unmodified-since",
-  ]
-}
-
-extension FetchResult {
-  /// The same value, for the callers that wait for it alone.
-  fileprivate func unstored(_ context: FetchContext<Value>) -> FetchResult {
-    switch self {
-    case .value(let value, _, _), .confirmed(let value, _, _): .transient(value)
-    case .notModified: context.previousValue.map { .transient($0) } ?? self
-    case .transient: self
-    }
   }
 }

@@ -9,8 +9,8 @@ struct HTTPExchange {
   /// The request.
   let request: URLRequest
   let response: HTTPResponse
-  /// The redirects to the URL that has answered.
-  var redirects: [HTTPRedirect] = []
+  /// The way to the URL that has answered.
+  var trail: HTTPTrail
   /// When the answer was there, in seconds since 1970-01-01T00:00Z.
   let arrival: Int64
   /// The seconds that it took.
@@ -32,7 +32,7 @@ struct HTTPExchange {
     // 304 is about a value that was kept before.
     let status = response.status == 304 ? 200 : response.status
     var freshness = HTTPFreshness(now: arrival, delay: delay, status: status, field)
-    for redirect in redirects { freshness.limit(by: redirect, now: arrival, delay: delay) }
+    for redirect in trail.redirects { freshness.limit(by: redirect, now: arrival, delay: delay) }
     return freshness
   }
 
@@ -41,9 +41,14 @@ struct HTTPExchange {
   /// - Parameter known: The names that a value came with, which a 304 may leave out.
   /// - Returns: The names, separated by commas, or `nil` if there are none.
   func vary(_ known: HTTPValidator? = nil) -> String? {
-    let fields = [self["Vary"] ?? known?.vary] + redirects.map { $0.headers["Vary"] }
+    let fields = [self["Vary"] ?? known?.vary] + trail.redirects.map { $0.headers["Vary"] }
     let names = fields.compactMap(\.self)
     return names.isEmpty ? nil : names.joined(separator: ", ")
+  }
+
+  /// When the server has made the answer, in seconds since 1970-01-01T00:00Z, and not later than its arrival.
+  var date: Int64 {
+    min(self["Date"].flatMap { HTTPDate.seconds($0, now: arrival) } ?? arrival, arrival)
   }
 
   /// Whether a 304 is about a value, and not about another version or another location.

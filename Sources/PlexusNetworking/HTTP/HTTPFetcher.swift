@@ -185,35 +185,66 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
   ///   `CancellationError` if the fetch is cancelled; what the decoder throws.
   @concurrent
   public func fetch(_ context: FetchContext<Value>) async throws -> FetchResult<Value> {
-    try await fetch(context) { _ in }
+    try await fetch(context, with: client.credentials()) { _ in true }
   }
 
-  /// Fetches the value, and reports the `Vary` field that it has.
+  /// An answer as a cache takes it.
+  struct Answer {
+    let exchange: HTTPExchange
+    let freshness: HTTPFreshness
+    /// The names of the header fields that have selected it.
+    let vary: String?
+    /// Whether its server and the request allow to keep it.
+    let isKept: Bool
+    /// Whether it is an error that is not remembered.
+    var isPassing = false
+  }
+
+  /// Fetches the value with some credentials, unless it turns out that its answer cannot be stored.
+  ///
+  /// - Parameters:
+  ///   - context: The value that there is, if any.
+  ///   - credentials: The credentials of all requests.
+  ///   - stores: Returns whether the answer can be stored.
+  /// - Returns: The value, for the callers alone if it cannot be stored.
+  /// - Throws: The errors of ``fetch(_:)``.
   @concurrent
   func fetch(
     _ context: FetchContext<Value>,
-    vary: @Sendable (String?) -> Void
+    with credentials: HTTPCredentials,
+    stores: @Sendable (Answer) -> Bool
   ) async throws -> FetchResult<Value> {
     guard
       let value = context.previousValue,
       let known = context.validator.map(HTTPValidator.init(text:))
     else {
-      return try await result(of: exchange(request, known: nil), known: nil, vary)
+      return try await result(of: exchange(request, known: nil, credentials), known: nil, stores)
     }
     guard let conditional = request.asking(whether: known) else {
-      return try await result(of: exchange(request, known: known), known: known, vary)
+      return try await result(
+        of: exchange(request, known: known, credentials),
+        known: known,
+        stores
+      )
     }
-    let exchange = try await exchange(conditional, known: known)
+    let exchange = try await exchange(conditional, known: known, credentials)
     guard exchange.response.status == 304 else {
-      return try await result(of: exchange, known: known, vary)
+      return try await result(of: exchange, known: known, stores)
     }
     guard exchange.confirms(known) else {
-      return try await result(of: self.exchange(request, known: known), known: known, vary)
+      let whole = try await self.exchange(request, known: known, credentials)
+      return try await result(of: whole, known: known, stores)
     }
     let freshness = exchange.freshness { exchange[$0] ?? known[$0] }
     let current = update?(value, exchange.response)
-    vary(exchange.vary(known))
-    if isKeptNowhere(freshness) { return .transient(current ?? value) }
+    let isKept = !isKeptNowhere(freshness)
+    let answer = Answer(
+      exchange: exchange,
+      freshness: freshness,
+      vary: exchange.vary(known),
+      isKept: isKept
+    )
+    guard stores(answer), isKept else { return .transient(current ?? value) }
     let validator = exchange.validator(freshness, renewing: known).text
     guard let current else {
       return .notModified(directives: freshness.directives, validator: validator)
@@ -225,7 +256,7 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
   private func result(
     of exchange: HTTPExchange,
     known: HTTPValidator?,
-    _ vary: (String?) -> Void
+    _ stores: (Answer) -> Bool
   ) async throws -> FetchResult<Value> {
     let response = exchange.response
     let invalidated = exchange.invalidated
@@ -241,18 +272,44 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
           .flatMap { HTTPFreshness.retryAfter($0, now: exchange.arrival) }
           .map { .seconds($0) },
         allowsStaleValue: response.status >= 500
-          && known?.allowsStaleAfterError(now: exchange.arrival) == true
+          && known?.allowsStaleAfterError(now: exchange.arrival) == true,
+        lifetime: lifetime(ofFailure: exchange, stores)
       )
     }
     let value = try await decode(response.withoutConnection)
-    vary(exchange.vary())
     let freshness = exchange.freshness { exchange[$0] }
-    if isKeptNowhere(freshness) { return .transient(value) }
+    let isKept = !isKeptNowhere(freshness)
+    let answer = Answer(
+      exchange: exchange,
+      freshness: freshness,
+      vary: exchange.vary(),
+      isKept: isKept
+    )
+    guard stores(answer), isKept else { return .transient(value) }
     return .value(
       value,
       directives: freshness.directives,
       validator: exchange.validator(freshness).text
     )
+  }
+
+  /// Returns how long an answer with an error status is remembered; `nil` unless its server says so.
+  private func lifetime(
+    ofFailure exchange: HTTPExchange,
+    _ stores: (Answer) -> Bool
+  ) -> Duration? {
+    let freshness = exchange.freshness { exchange[$0] }
+    let isRemembered =
+      request.asksForValue && exchange.response.status != 304 && !isKeptNowhere(freshness)
+      && freshness.lifetime ?? 0 > 0
+    let answer = Answer(
+      exchange: exchange,
+      freshness: freshness,
+      vary: exchange.vary(),
+      isKept: isRemembered,
+      isPassing: !isRemembered
+    )
+    return stores(answer) && isRemembered ? freshness.lifetime.map { .seconds($0) } : nil
   }
 
   /// Whether the server or the request itself forbids to keep the answer.
@@ -262,16 +319,20 @@ public struct HTTPFetcher<Value: Sendable>: Sendable {
   }
 
   /// Sends a request and waits for the whole answer.
-  private func exchange(_ request: URLRequest, known: HTTPValidator?) async throws -> HTTPExchange {
+  private func exchange(
+    _ request: URLRequest,
+    known: HTTPValidator?,
+    _ credentials: HTTPCredentials
+  ) async throws -> HTTPExchange {
     let begin = now()
     do {
       let collector = BodyCollector()
-      let trail = try await client.send(request, to: collector)
+      let trail = try await client.send(request, with: credentials, to: collector)
       let end = now()
       return HTTPExchange(
         request: request,
         response: try collector.answer(from: trail.url),
-        redirects: trail.redirects,
+        trail: trail,
         arrival: Int64(end.timeIntervalSince1970),
         delay: Int64(max(0, end.timeIntervalSince(begin)))
       )

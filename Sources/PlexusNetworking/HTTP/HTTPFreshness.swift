@@ -6,6 +6,8 @@ internal import Plexus
 struct HTTPFreshness: Hashable {
   /// The time that the response is fresh; `nil` if it names none.
   var lifetime: Int64?
+  /// The age of the response at its arrival.
+  private(set) var age: Int64 = 0
   /// The time since which it has been stale.
   private(set) var overdue: Int64 = 0
   /// The time after its lifetime in which it can be used while it is revalidated; `nil` if it names none.
@@ -35,7 +37,7 @@ struct HTTPFreshness: Hashable {
       ? directives["no-store"] != nil : !Self.understoodStatuses.contains(status)
 
     let date = field("Date").flatMap { HTTPDate.seconds($0, now: now) }
-    let age = max(
+    age = max(
       date.map { now - $0 } ?? 0,
       (field("Age").flatMap(Self.firstSeconds) ?? 0) + max(0, delay)
     )

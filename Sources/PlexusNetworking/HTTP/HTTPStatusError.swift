@@ -41,6 +41,9 @@ public struct HTTPStatusError: Error, RetryAdvice, OriginFailure, Hashable {
   /// validators and no directives.
   public let allowsStaleValue: Bool
 
+  /// How long the server says that the answer is fresh; `nil` if it does not.
+  package let lifetime: Duration?
+
   /// Creates an error, for instance in a transport of your own.
   ///
   /// - Parameters:
@@ -58,14 +61,38 @@ public struct HTTPStatusError: Error, RetryAdvice, OriginFailure, Hashable {
     retryAfter: Duration? = nil,
     allowsStaleValue: Bool = false
   ) {
+    self.init(
+      status: status,
+      url: url,
+      headers: headers,
+      body: body,
+      retryAfter: retryAfter,
+      allowsStaleValue: allowsStaleValue,
+      lifetime: nil
+    )
+  }
+
+  init(
+    status: Int,
+    url: URL?,
+    headers: HTTPHeaders,
+    body: Data,
+    retryAfter: Duration?,
+    allowsStaleValue: Bool,
+    lifetime: Duration?
+  ) {
     self.status = status
     self.url = url
     self.headers = headers
     self.body = body
     self.retryAfter = retryAfter
     self.allowsStaleValue = allowsStaleValue
+    self.lifetime = lifetime
   }
 }
+
+/// An error with a lifetime (Cache-Control, Expires) is remembered for that long.
+extension HTTPStatusError: LastingFailure {}
 
 extension HTTPStatusError {
   /// Whether the server has failed (5xx), so that a value can be used for which the server allows that.

@@ -22,10 +22,16 @@ struct HTTPClient: Sendable {
     timer = TransferTimer(clock: clock)
   }
 
+  /// Returns the credentials of a request that is made now.
+  func credentials() -> HTTPCredentials {
+    HTTPCredentials(headers: transport.headers, rules: rules)
+  }
+
   /// Sends a request, follows its redirects, and delivers the final answer.
   ///
   /// - Parameters:
   ///   - request: The request.
+  ///   - credentials: The credentials of the request; the present ones by default.
   ///   - receiver: The receiver of the final answer.
   ///   - turn: A closure that waits for the turn of the request at the target of a redirect.
   /// - Returns: The URL that has answered, and the redirects to it.
@@ -33,26 +39,34 @@ struct HTTPClient: Sendable {
   @concurrent
   func send(
     _ request: URLRequest,
+    with credentials: HTTPCredentials? = nil,
     to receiver: any HTTPReceiver,
     turn: @concurrent @Sendable (URL) async throws -> Void = { _ in }
   ) async throws -> HTTPTrail {
     if let url = request.url, url.isFileURL, rules.allowsFileURLs {
+      guard request.asksForValue else {
+        throw HTTPRequestError.methodOfFile(request.httpMethod ?? "", url)
+      }
       try FileAnswer(url: url).send(to: receiver, limit: rules.maximumBodyBytes)
       return HTTPTrail(url: url)
     }
-    var redirects: [HTTPRedirect] = []
-    var route = try HTTPRoute(request, headers: transport.headers, rules: rules.redirects)
+    let credentials = credentials ?? self.credentials()
+    var route = try HTTPRoute(request, headers: credentials.headers, rules: rules.redirects)
+    var trail = HTTPTrail(url: route.url)
     let watch = TransferWatch(timer: timer, rules: rules)
     while true {
-      let hop = HopReceiver(route, rules: rules, receiver: receiver, watch: watch)
-      let message = cookies(of: route.request, at: route.url)
+      let (message, cookies) = try message(route, credentials)
+      if !cookies.areOriginal { trail.hasChangedCookies = true }
+      let hop = HopReceiver(route, rules: rules, receiver: receiver, watch: watch) { fields, url in
+        credentials.store(fields, from: url, sent: cookies)
+      }
       do {
         try await watch.during { [transport] in try await transport.send(message, to: hop) }
       } catch is EnoughReceived {
-        return HTTPTrail(url: route.url, redirects: redirects)
+        return trail
       } catch _ where hop.isError && !Task.isCancelled {
         // The status counts, of whose explanation the rest is missing.
-        return HTTPTrail(url: route.url, redirects: redirects)
+        return trail
       } catch {
         // What comes after the head of a redirect does not matter.
         guard hop.target != nil, !Task.isCancelled, !(error is TransferWatch.Elapsed) else {
@@ -61,22 +75,28 @@ struct HTTPClient: Sendable {
       }
       guard let target = hop.target else {
         guard hop.hasBegun else { throw URLError(.badServerResponse) }
-        return HTTPTrail(url: route.url, redirects: redirects)
+        return trail
       }
       try route.follow(target.url, status: target.redirect.status)
-      redirects.append(target.redirect)
+      trail.url = route.url
+      trail.redirects.append(target.redirect)
+      if credentials.haveCookies { trail.origins.insert(route.url.origin) }
       try await turn(target.url)
     }
   }
 
-  /// Returns the request with the cookies for its URL, unless it has its own.
-  private func cookies(of request: URLRequest, at url: URL) -> URLRequest {
-    guard request.value(forHTTPHeaderField: "Cookie") == nil,
-      let cookies = rules.cookies?.header(for: url)
-    else { return request }
-    var request = request
-    request.setValue(cookies, forHTTPHeaderField: "Cookie")
-    return request
+  /// Returns the next request with the cookies for its URL, unless it has its own.
+  private func message(
+    _ route: HTTPRoute,
+    _ credentials: HTTPCredentials
+  ) throws -> (request: URLRequest, cookies: HTTPCredentials.Sent) {
+    guard route.request.value(forHTTPHeaderField: "Cookie") == nil else {
+      return (route.request, .own)
+    }
+    let cookies = try credentials.cookiesToSend(to: route.url)
+    var request = route.request
+    if let header = cookies.header { request.setValue(header, forHTTPHeaderField: "Cookie") }
+    return (request, cookies)
   }
 }
 
@@ -88,15 +108,16 @@ private struct FileAnswer {
   let url: URL
 
   func send(to receiver: any HTTPReceiver, limit: Int64?) throws {
-    guard let handle = try? FileHandle(forReadingFrom: url),
+    guard let handle = try? FileHandle(forReadingFrom: url) else { throw URLError(fault) }
+    defer { try? handle.close() }
+    guard
       let response = HTTPURLResponse(
         url: url,
         statusCode: 200,
         httpVersion: nil,
         headerFields: [:]
       )
-    else { throw URLError(.fileDoesNotExist) }
-    defer { try? handle.close() }
+    else { throw URLError(.badURL) }
     try receiver.begin(response)
     var count: Int64 = 0
     while true {
@@ -106,12 +127,22 @@ private struct FileAnswer {
         piece = try handle.read(upToCount: 65_536)
       } catch {
         // A folder can be opened, and not be read.
-        throw URLError(.noPermissionsToReadFile)
+        throw URLError(fault)
       }
       guard let piece, !piece.isEmpty else { return }
       count += Int64(piece.count)
       if let limit, count > limit { throw URLError(.dataLengthExceedsMaximum) }
       try receiver.receive(piece)
     }
+  }
+
+  /// Why the file cannot be read.
+  private var fault: URLError.Code {
+    var isFolder: ObjCBool = false
+    let path = url.path(percentEncoded: false)
+    guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {
+      return .fileDoesNotExist
+    }
+    return isFolder.boolValue ? .fileIsDirectory : .noPermissionsToReadFile
   }
 }

@@ -6,12 +6,25 @@ internal import PlexusSupport
 /// Give it to the ``HTTPRules`` of all requests of that user, and to no others. ``removeAll()`` forgets the
 /// cookies, for instance at sign-out.
 ///
+/// A request reads the jar once, when it is made: its retries and redirects are sent with the same cookies, and those
+/// that its own answers set. If the jar has other cookies for the URL by then, since another account has signed in,
+/// the answer sets none in the jar.
+///
 /// A cookie is sent to the host that has set it, and to the hosts below its `Domain`, which must contain a dot
 /// and that host. A domain under which anyone can register, such as `co.uk`, is not recognized. A cookie that is
 /// `Secure` is set and sent over https only; an answer over http cannot set one of the same name at its path or below.
 /// Session cookies are kept until the jar is released.
 public final class HTTPCookieJar: Sendable {
-  private let state = Locked(HTTPCookieState())
+  /// The cookies at one moment.
+  struct Snapshot: Sendable {
+    var state: HTTPCookieState
+    /// The number of times that the jar has been emptied.
+    let era: Int
+    /// The moment, in seconds since 1970-01-01T00:00Z.
+    let now: Double
+  }
+
+  private let state = Locked((cookies: HTTPCookieState(), era: 0))
   private let now: @Sendable () -> Date
 
   /// Creates a jar without cookies.
@@ -23,28 +36,58 @@ public final class HTTPCookieJar: Sendable {
 
   /// Removes all cookies.
   ///
-  /// An answer that arrives later can set new ones.
+  /// They are not sent any more: a request that waits for its next attempt, or is redirected, fails with
+  /// ``HTTPRequestError/cookiesRemoved`` if it had any. An answer that is on its way sets none.
   public func removeAll() {
-    state.withLock { $0 = HTTPCookieState() }
+    state.withLock { $0 = (HTTPCookieState(), $0.era + 1) }
   }
 
   /// The number of cookies, including cookies that have expired since the last request.
-  public var count: Int { state.withLock { $0.cookies.count } }
+  public var count: Int { state.withLock { $0.cookies.cookies.count } }
 
-  /// Returns the value of the `Cookie` field for a URL.
-  func header(for url: URL) -> String? {
+  /// Returns the present cookies.
+  func snapshot() -> Snapshot {
     let now = now().timeIntervalSince1970
-    guard let place = HTTPCookieState.Place(url) else { return nil }
-    return state.withLock { $0.header(for: place, now: now) }
+    return state.withLock { state in
+      state.cookies.removeExpired(now: now)
+      return Snapshot(state: state.cookies, era: state.era, now: now)
+    }
   }
 
   /// Takes the `Set-Cookie` fields of an answer, joined by commas.
-  func store(_ fields: String, from url: URL) {
+  ///
+  /// - Parameters:
+  ///   - fields: The fields.
+  ///   - url: The URL that has answered.
+  ///   - era: The times that the jar had been emptied when the request was made; `nil` to keep nothing.
+  /// - Returns: The present time.
+  @discardableResult
+  func store(_ fields: String, from url: URL, era: Int?) -> Double {
     let now = now().timeIntervalSince1970
-    guard let place = HTTPCookieState.Place(url) else { return }
     state.withLock { state in
-      for field in HTTPCookieState.fields(fields) { state.store(field, from: place, now: now) }
+      if state.era == era { state.cookies.store(fields, from: url, now: now) }
     }
+    return now
+  }
+}
+
+extension HTTPCookieJar.Snapshot {
+  /// Returns the value of the `Cookie` field for a URL.
+  func header(for url: URL) -> String? {
+    HTTPCookieState.Place(url).flatMap { state.value(for: $0, now: now) }
+  }
+
+  /// Returns the cookies for an origin with their paths, as text that only compares.
+  func all(for origin: URL) -> String? {
+    HTTPCookieState.Place(origin).flatMap { state.all(for: $0, now: now) }
+  }
+}
+
+extension HTTPCookieState {
+  /// Takes `Set-Cookie` fields that are joined by commas.
+  mutating func store(_ fields: String, from url: URL, now: Double) {
+    guard let place = Place(url) else { return }
+    for field in Self.fields(fields) { store(field, from: place, now: now) }
   }
 }
 

@@ -26,19 +26,45 @@ struct HTTPCookieState: Sendable {
   /// The largest number of cookies, and of bytes of one: a server must not fill the memory.
   static let (maximumCount, maximumBytes) = (1_000, 4_096)
 
-  /// Returns the value of the `Cookie` field of a request; `nil` if there are none for it.
+  /// Returns the value of the `Cookie` field of a request, and removes the cookies that have expired.
   mutating func header(for place: Place, now: Double) -> String? {
-    cookies.removeAll { $0.expiry.map { $0 <= now } ?? false }
-    let matching = cookies.filter { cookie in
-      (cookie.isOfHostOnly
-        ? cookie.domain == place.host : Self.matches(place.host, domain: cookie.domain))
-        && Self.matches(place.path, below: cookie.path) && (place.isSecure || !cookie.isSecure)
-    }
+    removeExpired(now: now)
+    return value(for: place, now: now)
+  }
+
+  /// Returns the value of the `Cookie` field of a request; `nil` if there are none for it.
+  func value(for place: Place, now: Double) -> String? {
+    let matching = cookies(of: place, now: now).filter { Self.matches(place.path, below: $0.path) }
     guard !matching.isEmpty else { return nil }
     // Those of longer paths come first; the sort is stable.
     return matching.sorted { $0.path.utf8.count > $1.path.utf8.count }
       .map { "\($0.name)=\($0.value)" }
       .joined(separator: "; ")
+  }
+
+  /// Returns the cookies of a host for whatever path, as text that only compares; `nil` if there are none.
+  func all(for place: Place, now: Double) -> String? {
+    let matching = cookies(of: place, now: now)
+    guard !matching.isEmpty else { return nil }
+    return Self.text(of: matching)
+  }
+
+  /// Returns cookies as text that only compares.
+  static func text(of cookies: [Cookie]) -> String {
+    cookies.map { "\($0.domain) \($0.path) \($0.name)=\($0.value)" }.joined(separator: "; ")
+  }
+
+  private func cookies(of place: Place, now: Double) -> [Cookie] {
+    cookies.filter { cookie in
+      (cookie.isOfHostOnly
+        ? cookie.domain == place.host : Self.matches(place.host, domain: cookie.domain))
+        && (place.isSecure || !cookie.isSecure) && cookie.expiry.map { $0 > now } ?? true
+    }
+  }
+
+  /// Removes the cookies that have expired.
+  mutating func removeExpired(now: Double) {
+    cookies.removeAll { $0.expiry.map { $0 <= now } ?? false }
   }
 
   /// Takes one `Set-Cookie` field.

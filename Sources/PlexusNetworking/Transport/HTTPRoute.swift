@@ -21,9 +21,10 @@ struct HTTPRoute {
   ///   - request: The request.
   ///   - headers: The header fields that are added to it for the first origin.
   ///   - rules: The rules for redirects.
-  /// - Throws: `URLError.unsupportedURL` if it is no URL of http or https.
+  /// - Throws: `URLError.badURL` if there is no URL, `URLError.unsupportedURL` if it is none of http or https.
   init(_ request: URLRequest, headers: [String: String], rules: HTTPRedirectRules) throws {
-    guard let url = request.url, url.isHTTP else { throw URLError(.unsupportedURL) }
+    guard let url = request.url else { throw URLError(.badURL) }
+    guard url.isHTTP else { throw URLError(.unsupportedURL) }
     self.request = request
     self.url = url
     self.rules = rules

@@ -24,21 +24,30 @@ final class HopReceiver: HTTPReceiver {
   private let rules: HTTPRules
   private let receiver: any HTTPReceiver
   private let watch: TransferWatch
+  private let storeCookies: @Sendable (String, URL) -> Void
   private let phase = Locked(Phase.waits)
 
   /// Creates a receiver.
   ///
   /// - Parameters:
   ///   - route: The request, which a redirect may be relative to.
-  ///   - rules: The rules for cookies and bytes.
+  ///   - rules: The rules for bytes.
   ///   - receiver: The receiver of any other answer.
   ///   - watch: The counter of bytes.
-  init(_ route: HTTPRoute, rules: HTTPRules, receiver: any HTTPReceiver, watch: TransferWatch) {
+  ///   - storeCookies: A closure that takes `Set-Cookie` fields and the URL that has answered with them.
+  init(
+    _ route: HTTPRoute,
+    rules: HTTPRules,
+    receiver: any HTTPReceiver,
+    watch: TransferWatch,
+    storeCookies: @escaping @Sendable (String, URL) -> Void
+  ) {
     url = route.url
     hasBody = route.request.httpMethod != "HEAD"
     self.rules = rules
     self.receiver = receiver
     self.watch = watch
+    self.storeCookies = storeCookies
   }
 
   /// Where the redirect leads to, if the answer is one.
@@ -74,7 +83,7 @@ final class HopReceiver: HTTPReceiver {
   func begin(_ response: HTTPURLResponse) throws {
     guard response.isFinal else { return }
     if let field = response.value(forHTTPHeaderField: "Set-Cookie") {
-      rules.cookies?.store(field, from: url)
+      storeCookies(field, url)
     }
     let target = HTTPRoute.target(of: response, from: url)
     phase.withLock { phase in

@@ -432,10 +432,16 @@ extension CacheEngine {
     let outcome = Outcome(.failure, error: error)
     outcome.failure = Outcome.Failure(
       grounds: grounds,
-      memory: flight.remembersFailure ? Nanoseconds(saturating: policy.failureTimeToLive) : 0,
+      memory: flight.remembersFailure ? memory(of: error) : 0,
       previous: isRead ? nil : flight.previous,
       stored: stored
     )
     return outcome
+  }
+
+  /// Returns the time for which a failure is remembered.
+  private final func memory(of error: any Error) -> Nanoseconds {
+    let own = (error as? any LastingFailure)?.lifetime ?? .zero
+    return Nanoseconds(saturating: max(own, policy.failureTimeToLive))
   }
 }

@@ -1,0 +1,34 @@
+public import Foundation
+public import Plexus
+
+/// A request that cannot be sent or answered as it was asked for, whatever its server says.
+@nonexhaustive
+public enum HTTPRequestError: Error, Hashable, Sendable {
+  /// The method is not one that asks for a value, `GET` or `HEAD`.
+  case methodNotCached(String)
+
+  /// A `file` URL is requested with a method other than `GET` and `HEAD`.
+  case methodOfFile(String, URL)
+
+  /// The jar was emptied before the request, or its next attempt or redirect, was sent with cookies of it.
+  case cookiesRemoved
+}
+
+extension HTTPRequestError: OriginFailure {
+  /// `false`: no server has failed.
+  public var isOriginFailure: Bool { false }
+}
+
+extension HTTPRequestError: CustomStringConvertible {
+  /// A sentence that says what happened and what to do about it.
+  public var description: String {
+    switch self {
+    case .methodNotCached(let method):
+      "The answer to \(method) is not cached; send it with request(_:), or ask with GET or HEAD."
+    case .methodOfFile(let method, let url):
+      "\(method) cannot be sent to \(url.withoutSecrets ?? "a file URL"); read a file URL with GET."
+    case .cookiesRemoved:
+      "The cookies of the request were removed before it was sent; request it again."
+    }
+  }
+}
