@@ -27,10 +27,11 @@ struct `The answer for one account` {
   private func cache(
     _ transport: some HTTPTransport,
     staleWhileRevalidate: Duration = .zero,
+    attempts: Int = 2,
     rules: HTTPRules? = nil
   ) -> HTTPCache<String> {
     var policy = CachePolicy.http
-    policy.retry = .exponential(attempts: 2, base: .seconds(1), cap: .seconds(1), jitter: 0)
+    policy.retry = .exponential(attempts: attempts, base: .seconds(1), cap: .seconds(1), jitter: 0)
     policy.staleWhileRevalidate = staleWhileRevalidate
     return HTTPCache(policy: policy, transport: transport, rules: rules ?? self.rules, clock: clock)
     {
@@ -323,7 +324,7 @@ struct `The answer for one account` {
       let headers = ["Vary": "X-User", "Cache-Control": "max-age=60"]
       try receiver.take(request, status: 403, headers: headers, user)
     }
-    let cache = cache(answers)
+    let cache = cache(answers, attempts: 1)
     func request(_ user: String) throws -> URLRequest {
       var request = URLRequest(url: try url())
       request.setValue(user, forHTTPHeaderField: "X-User")

@@ -115,7 +115,7 @@ private final class HTTPHistory {
   }
 
   private func signIn(other than: String? = nil) async throws {
-    let accounts = ["", "a", "b"].filter { $0 != than }
+    let accounts: [String] = ["", "a", "b"].filter { $0 != than }
     account = accounts[random.below(accounts.count)]
     lines.append("now account '\(account)'")
     // Not emptied: attempts that wait keep their cookies.
@@ -222,11 +222,12 @@ private final class HTTPHistory {
       throw Broken(promise: "'\(pending.asked.account)' is given an answer of another account")
     }
     if isOwn { return }
-    guard let best = model.best(pending.asked) else {
+    let suitable = model.suitable(pending.asked)
+    guard let best = suitable.first(where: { $0.text == text }) else {
       throw Broken(promise: "an answer is reused that was not stored for the request")
     }
-    guard best.text == text else {
-      throw Broken(promise: "\(text) is used, and \(best.text) is more recent")
+    for newer in suitable.prefix(while: { $0.text != text }) where !newer.canBeMissing {
+      throw Broken(promise: "\(text) is used, and \(newer.text) is more recent")
     }
     if isSent {
       // It stands in for a server that cannot be reached.
@@ -248,7 +249,7 @@ private final class HTTPHistory {
     var headers = ["Date": Self.date(date)]
     headers["Cache-Control"] = control
     let known = exchange.tag.flatMap { tag in
-      model.best(asked).flatMap { $0.tag == tag ? $0 : nil }
+      model.suitable(asked).first { $0.tag == tag }
     }
     if isCurrent, let tag = exchange.tag, model.stored.allSatisfy({ $0.tag != tag }) {
       throw Broken(promise: "a value is renewed that was not stored: \(tag)")
@@ -280,6 +281,7 @@ private final class HTTPHistory {
     let text = "'\(exchange.account)' \(serial)"
     lines.append("  200 \(text) \(control ?? "-") vary \(names) date \(date - Self.start)")
     exchange.reply(status: 200, headers: headers, text)
+    if let tag = exchange.tag { model.mayMiss(tag) }
     if isStored, isCurrent {
       model.store(
         asked,
@@ -374,12 +376,15 @@ private struct HTTPModel {
   /// The number of changes.
   private(set) var era = 0
 
-  /// The most recent answer that is for a request (4 and 4.1).
-  func best(_ asked: Asked) -> Stored? {
+  /// The most recent answer that is for a request.
+  func best(_ asked: Asked) -> Stored? { suitable(asked).first }
+
+  /// The answers that are for a request, the most recent one first (4 and 4.1).
+  func suitable(_ asked: Asked) -> [Stored] {
     stored.filter { answer in
       answer.account == asked.account
         && answer.names.allSatisfy { answer.selecting[$0] == asked.fields[$0] }
-    }.max { ($0.date, $0.number) < ($1.date, $1.number) }
+    }.sorted { ($0.date, $0.number) > ($1.date, $1.number) }
   }
 
   mutating func store(_ asked: Asked, names: [String], _ answer: Stored) {
@@ -416,6 +421,13 @@ private struct HTTPModel {
     stored[index].lifetime = lifetime
     stored[index].forbidsStale = forbidsStale
     stored[index].number = lastNumber
+  }
+
+  /// The answer with a tag was to be renewed, and its server has another one.
+  mutating func mayMiss(_ tag: String) {
+    for index in stored.indices where stored[index].tag == tag {
+      stored[index].canBeMissing = true
+    }
   }
 
   mutating func mayMissAll() {

@@ -110,12 +110,14 @@ struct `A cache of HTTP` {
   func `an account has its own values, and a part is not the whole`(name: String) async throws {
     let headers: OriginHeaders = ["Cache-Control": "max-age=60"]
     set(answer("one", headers), answer("two", headers), answer("three", headers))
-    for _ in 0..<2 {
-      #expect(try await text("/value", [name: "bytes=0-9"]).hasPrefix("one"))
-      #expect(try await text("/value", [name: "bytes=0-8"]).hasPrefix("two"))
+    for round in 0..<2 {
+      // A part is not stored.
+      let isNew = name == "Range" && round == 1
+      #expect(try await text("/value", [name: "bytes=0-9"]).hasPrefix(isNew ? "three" : "one"))
+      #expect(try await text("/value", [name: "bytes=0-8"]).hasPrefix(isNew ? "three" : "two"))
       #expect(try await text() == "three")
     }
-    #expect(count == 3)
+    #expect(count == (name == "Range" ? 5 : 3))
   }
 
   @Test func `a hundred callers share one request`() async throws {

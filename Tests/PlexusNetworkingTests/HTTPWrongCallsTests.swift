@@ -51,13 +51,14 @@ struct `A wrong call` {
   }
 
   @Test func `without a URL says so`() async throws {
-    var request = try request("https://a.example/value")
-    request.url = nil
     let cache = cache()
-    await #expect(throws: URLError(.badURL)) { [request] in try await cache.request(request) }
-    request.httpMethod = "POST"
-    await #expect(throws: URLError(.badURL)) { [request] in try await cache.request(request) }
-    #expect(cache.cachedValue(request) == nil)
+    for method in ["GET", "POST"] {
+      var request = try request("https://a.example/value", method: method)
+      request.url = nil
+      let error = await #expect(throws: URLError.self) { try await cache.request(request) }
+      #expect(error?.code == .badURL)
+      #expect(cache.cachedValue(request) == nil)
+    }
   }
 
   @Test func `of a file names the file, its folder, or the method`() async throws {
@@ -75,9 +76,8 @@ struct `A wrong call` {
     for method in ["POST", "PUT", "DELETE"] {
       var change = URLRequest(url: file)
       change.httpMethod = method
-      await #expect(throws: HTTPRequestError.methodOfFile(method, file)) { [change] in
-        try await cache.request(change)
-      }
+      let error = await #expect(throws: HTTPRequestError.self) { try await cache.request(change) }
+      #expect(error == .methodOfFile(method, file))
     }
     #expect(cache.cachedValue(URLRequest(url: file)) != nil, "Nothing was changed")
   }

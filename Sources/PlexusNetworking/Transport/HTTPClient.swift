@@ -138,11 +138,11 @@ private struct FileAnswer {
 
   /// Why the file cannot be read.
   private var fault: URLError.Code {
-    var isFolder: ObjCBool = false
     let path = url.path(percentEncoded: false)
-    guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {
+    guard let attributes = try? FileManager.default.attributesOfItem(atPath: path) else {
       return .fileDoesNotExist
     }
-    return isFolder.boolValue ? .fileIsDirectory : .noPermissionsToReadFile
+    let isFolder = attributes[.type] as? FileAttributeType == .typeDirectory
+    return isFolder ? .fileIsDirectory : .noPermissionsToReadFile
   }
 }
