@@ -206,8 +206,9 @@ private final class HTTPHistory {
       pending.sent = await nextEvent()
       pending.time = now
     }
-    let result = await pending.task.result
-    switch result {
+    // A newer answer to no-cache replaces the older ones of the URL.
+    if pending.asked.isReload { model.mayMissAll() }
+    switch await pending.task.result {
     case .success(let text):
       lines.append("  -> \(text)")
       try check(text, pending, isOwn: text == body, isSent: answers > 0)
