@@ -237,6 +237,48 @@ extension `Every order of jobs` {
       }
     }
 
+    @Test
+    func `nothing is fetched or stored once all callers of a refresh and before it have left`()
+      throws
+    {
+      try forEveryInterleaving(deviations: 4) {
+        let origin = Origin()
+        let cache = Multiplexer(policy: Self.cancelling()) { try await origin.fetch() }
+        let early = Task { try await cache.request() }
+        let late = Task { try await cache.refresh().request() }
+        let canceller = Task {
+          early.cancel()
+          late.cancel()
+        }
+        await canceller.value
+        let results = [await early.result, await late.result]
+        let began = cache.statistics.fetches
+        guard results.allSatisfy({ (try? $0.get()) == nil }) else { return }
+        for _ in 0..<8 { await hop() }
+        guard cache.cachedValue == nil, cache.statistics.fetches == began else {
+          throw Wrong(what: "\(cache.statistics.fetches) fetches, \(cache.cachedValue ?? 0) stored")
+        }
+      }
+    }
+
+    @Test func `the statistics count the fetches whose closures are called`() throws {
+      try forEveryInterleaving {
+        let origin = Origin()
+        let cache = Multiplexer(policy: Self.cancelling()) { try await origin.fetch() }
+        let doomed = Task { try await cache.request() }
+        let canceller = Task { doomed.cancel() }
+        await canceller.value
+        _ = await doomed.result
+        let counted = cache.statistics.fetches
+        // It is about to be called, if it was not yet.
+        for _ in 0..<8 { await hop() }
+        let statistics = cache.statistics
+        guard statistics.fetches == counted, origin.count == counted, statistics.misses == 1 else {
+          throw Wrong(what: "\(statistics), but \(origin.count) calls")
+        }
+      }
+    }
+
     @Test func `a fetch with a timeout ends once, by its result or by the time`() throws {
       try forEveryInterleaving(deviations: 4) {
         let clock = ManualClock()

@@ -8,15 +8,18 @@ final class OneShot<Value: Sendable>: Sendable {
   private let state = Locked(State())
 
   /// Sets the value unless it has been set before.
-  func set(_ value: Value) {
-    let waiting = state.withLock { state -> CheckedContinuation<Value, Never>? in
-      guard state.value == nil else { return nil }
+  ///
+  /// - Returns: Whether it was set by this call.
+  @discardableResult
+  func set(_ value: Value) -> Bool {
+    let (isFirst, waiting) = state.withLock {
+      state -> (Bool, CheckedContinuation<Value, Never>?) in
+      guard state.value == nil else { return (false, nil) }
       state.value = value
-      let waiting = state.waiting
-      state.waiting = nil
-      return waiting
+      return (true, state.waiting.take())
     }
     waiting?.resume(returning: value)
+    return isFirst
   }
 
   /// Waits until the value is set; must be called at most once.

@@ -37,6 +37,8 @@ public struct CacheDirectives: Hashable, Sendable {
 
   /// The time after the time to live during which the value is still returned immediately, while one fetch renews it in
   /// the background; `nil` for the time of the policy.
+  ///
+  /// It also limits the age at which ``CachePolicy/softTimeout`` returns the value.
   public var staleWhileRevalidate: Duration?
 
   /// The time after the time to live during which the value is used after a failed fetch, whatever the policy says.

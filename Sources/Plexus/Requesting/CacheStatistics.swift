@@ -1,4 +1,4 @@
-/// The counters of a multiplexer since its creation.
+/// The counters of a multiplexer since its creation, and the number of its abandoned fetches.
 ///
 /// Every request counts once: as a hit, a stale hit, a miss or a join.
 ///
@@ -17,6 +17,7 @@
 /// - ``revalidations``
 /// - ``fetchTime``
 /// - ``longestFetch``
+/// - ``abandoned``
 ///
 /// ### Memory and storage
 /// - ``evictions``
@@ -31,12 +32,16 @@ public struct CacheStatistics: Hashable, Sendable {
   /// The number of requests that were answered immediately with a stale value.
   public var staleHits: Int
   /// The number of requests that started a fetch or got a remembered failure.
+  ///
+  /// They include requests that failed because they could not wait: in a cancelled task, or inside the fetch of their
+  /// own key.
   public var misses: Int
   /// The number of requests that waited for a fetch of another caller.
   public var joins: Int
   /// The number of fetches started.
   ///
-  /// A retried fetch counts once, and so does one of several keys.
+  /// A retried fetch counts once, and so does one of several keys. A fetch that is cancelled before its closure is
+  /// called does not count.
   public var fetches: Int
   /// The number of fetches that failed after all retries; cancelled ones do not count.
   ///
@@ -58,6 +63,13 @@ public struct CacheStatistics: Hashable, Sendable {
   public var fetchTime: Duration
   /// The duration of the slowest fetch.
   public var longestFetch: Duration
+  /// The number of calls of the fetch closure that are still running after the ``CachePolicy/fetchTimeout``.
+  ///
+  /// Such a call ignores its cancellation, while its callers have received the error. Unlike the other numbers, this one
+  /// decreases when a call returns. Each attempt of a retried fetch counts, and a fetch of several keys counts once. A
+  /// fetch that was cancelled earlier, for example by ``UnobservedFetch/cancel``, counts from the end of its time limit.
+  /// Without a `fetchTimeout`, the number is always zero.
+  public var abandoned: Int
 
   /// The proportion of requests that were answered immediately with a fresh value; 0 before the first request.
   public var hitRate: Double {
@@ -80,6 +92,7 @@ public struct CacheStatistics: Hashable, Sendable {
   ///   - revalidations: The number of fetches that confirmed a value.
   ///   - fetchTime: The total duration of all fetches.
   ///   - longestFetch: The duration of the slowest fetch.
+  ///   - abandoned: The number of calls of the fetch closure that are still running after their time limit.
   @inlinable
   public init(
     hits: Int = 0,
@@ -93,7 +106,8 @@ public struct CacheStatistics: Hashable, Sendable {
     restorations: Int = 0,
     revalidations: Int = 0,
     fetchTime: Duration = .zero,
-    longestFetch: Duration = .zero
+    longestFetch: Duration = .zero,
+    abandoned: Int = 0
   ) {
     self.hits = hits
     self.staleHits = staleHits
@@ -107,9 +121,12 @@ public struct CacheStatistics: Hashable, Sendable {
     self.revalidations = revalidations
     self.fetchTime = fetchTime
     self.longestFetch = longestFetch
+    self.abandoned = abandoned
   }
 
-  /// Returns the sums of the counters of two statistics, and the longer of the slowest fetches.
+  /// Returns the sums of the numbers of two statistics, and the longer of the slowest fetches.
+  ///
+  /// The sum of ``abandoned`` is the number of such calls of both caches at the times when the statistics were read.
   ///
   /// - Parameters:
   ///   - left: The first statistics.
@@ -128,7 +145,8 @@ public struct CacheStatistics: Hashable, Sendable {
       restorations: left.restorations + right.restorations,
       revalidations: left.revalidations + right.revalidations,
       fetchTime: left.fetchTime + right.fetchTime,
-      longestFetch: max(left.longestFetch, right.longestFetch)
+      longestFetch: max(left.longestFetch, right.longestFetch),
+      abandoned: left.abandoned + right.abandoned
     )
   }
 }

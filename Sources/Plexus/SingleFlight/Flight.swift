@@ -1,9 +1,9 @@
 // @unchecked Sendable and unchecked exclusivity: mutable state is atomic or behind a lock, except for the fields
 // marked below. `previous`, `readsFirst`, `isCounted`, `takesStoredCopy`, `remembersFailure` and `inheritsTaskLocals`
 // are set under the lock of the key's shard before the launch; afterwards, the launching thread and then the flight's
-// own task access them. That task sets and reads `generation` and `duration`. Unsafe: a checked continuation would
-// allocate for each caller. A parked task is resumed exactly once, because the pure state returns it once, under the
-// lock.
+// own task access them, and `isCounted` is only read. That task sets and reads `generation` and `duration`. Unsafe: a
+// checked continuation would allocate for each caller. A parked task is resumed exactly once, because the pure state
+// returns it once, under the lock.
 
 internal import Synchronization
 
@@ -28,12 +28,17 @@ class Flight: WaitNode, @unchecked Sendable {
     var readCopy: Outcome?
     /// Whether the tasks have finished.
     var hasEnded = false
+    /// Whether the last caller has left.
+    var wasLeft = false
   }
 
   private let state: Locked<State>
   private let highestPriority: Atomic<UInt8>
   private let hasSettled = Atomic<Bool>(false)
-  private let hasBeenCancelled = Atomic<Bool>(false)
+  /// Whether the flight was cancelled, and whether its fetch has begun: one word, since whatever comes first counts.
+  private let progress = Atomic<UInt8>(0)
+  private static var cancelled: UInt8 { 1 }
+  private static var begun: UInt8 { 2 }
   /// Whether the outcome has been delivered; orders the callers' reads after the creation of the outcome.
   private let hasFinished = Atomic<Bool>(false)
 
@@ -125,7 +130,7 @@ class Flight: WaitNode, @unchecked Sendable {
     let isCancelled = state.withLock { state in
       predecessor = state.predecessor.take()
       state.batch = batch
-      return batch != nil && hasBeenCancelled.load(ordering: .relaxed)
+      return batch != nil && self.isCancelled
     }
     withExtendedLifetime(predecessor) {}
     guard let batch else { return }
@@ -160,6 +165,11 @@ extension Flight {
   /// The number of waiting callers.
   @usableFromInline final var callerCount: Int {
     state.withLock { $0.waiters.count }
+  }
+
+  /// Whether there have been callers, and all of them have left.
+  @usableFromInline final var isLeft: Bool {
+    state.withLock { $0.wasLeft && $0.waiters.count == 0 }
   }
 
   /// Whether the outcome has been delivered to the callers.
@@ -251,11 +261,9 @@ extension Flight {
   final func leave(_ place: WaitPlace) -> Departure {
     state.withLock { state in
       let (hasLeft, parked) = state.waiters.leave(place)
-      return Departure(
-        parked: parked,
-        hasLeft: hasLeft,
-        isLast: hasLeft && state.waiters.count == 0
-      )
+      let isLast = hasLeft && state.waiters.count == 0
+      if isLast { state.wasLeft = true }
+      return Departure(parked: parked, hasLeft: hasLeft, isLast: isLast)
     }
   }
 
@@ -306,7 +314,15 @@ extension Flight {
 
   /// Whether the flight was cancelled.
   @usableFromInline final var isCancelled: Bool {
-    hasBeenCancelled.load(ordering: .relaxed)
+    progress.load(ordering: .relaxed) & Self.cancelled != 0
+  }
+
+  /// Marks the fetch as begun, before its closure is called.
+  ///
+  /// - Returns: Whether the closure can be called: not if the flight was cancelled before.
+  @usableFromInline
+  final func beginFetch() -> Bool {
+    progress.bitwiseOr(Self.begun, ordering: .relaxed).oldValue & Self.cancelled == 0
   }
 
   /// Starts a detached task for the flight, with the priority of its callers.
@@ -395,16 +411,22 @@ extension Flight {
   }
 
   /// Cancels all current and later tasks of the flight.
+  ///
+  /// - Returns: Whether the statistics include a fetch that will not begin because of this call.
   @usableFromInline
-  final func cancel() {
-    let (task, others, batch) = state.withLock {
-      state -> (Task<Void, Never>?, [Task<Void, Never>], BulkFlight?) in
-      let isFirst = !hasBeenCancelled.exchange(true, ordering: .relaxed)
-      return (state.task, state.otherTasks, isFirst ? state.batch : nil)
+  @discardableResult
+  final func cancel() -> Bool {
+    let (task, others, batch, former) = state.withLock {
+      state -> (Task<Void, Never>?, [Task<Void, Never>], BulkFlight?, UInt8) in
+      let former = progress.bitwiseOr(Self.cancelled, ordering: .relaxed).oldValue
+      return (
+        state.task, state.otherTasks, former & Self.cancelled == 0 ? state.batch : nil, former
+      )
     }
     task?.cancel()
     for task in others { task.cancel() }
     batch?.leave()
+    return isCounted && former == 0
   }
 
   /// Marks the outcome as known, before it is stored where any task can see it.
@@ -437,7 +459,7 @@ extension Flight {
       batch = state.batch.take()
       waiting = deliver(outcome, &state, &predecessor)
       // A later cancellation finds no batch to notify.
-      return hasBeenCancelled.load(ordering: .relaxed)
+      return self.isCancelled
     }
     if let outcome { waiting.each { $0.resume(outcome) } }
     withExtendedLifetime((previous, task, otherTasks, readCopy, predecessor)) {}
@@ -472,6 +494,11 @@ final class KeyFlight<Key: Hashable & Sendable>: Flight, @unchecked Sendable {
   override var label: String? { source?.label(of: key) }
 }
 
+extension Flight {
+  /// Whether the result of the fetch is used: not once the flight was cancelled or its outcome is known.
+  @usableFromInline final var isNeeded: Bool { !isCancelled && !isSettled }
+}
+
 /// A fetch of several keys, each of which has its own flight.
 ///
 /// It is cancelled when every flight has ended or been cancelled, and has the highest priority of all flights.
@@ -485,6 +512,8 @@ final class BulkFlight: Flight, @unchecked Sendable {
     self.flights = flights
     remaining = Atomic(flights.count)
     super.init()
+    // When its closure is called.
+    isCounted = true
   }
 
   override var label: String? {
@@ -492,7 +521,7 @@ final class BulkFlight: Flight, @unchecked Sendable {
     return flights.count > 3 ? "\(labels) and \(flights.count - 3) more" : labels
   }
 
-  override var isSettled: Bool { flights.allSatisfy(\.isSettled) }
+  override var isSettled: Bool { !flights.contains(where: \.isNeeded) }
 
   /// Accounts for a flight that was cancelled or has ended.
   @usableFromInline

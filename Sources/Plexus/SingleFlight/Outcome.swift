@@ -64,6 +64,12 @@ class Outcome: @unchecked Sendable {
   /// Whether an older stored copy must not replace the value.
   @usableFromInline final var removesCopy: Bool { kind == .transient && !isOutdated }
 
+  /// Returns whether this value can be returned while it is renewed.
+  @usableFromInline
+  final func allowsRenewal(within policy: Nanoseconds, at now: Nanoseconds) -> Bool {
+    terms.allowsRenewal(within: policy, until: deadline, at: now)
+  }
+
   /// Returns whether a failed fetch can be answered with this value.
   @usableFromInline
   final func allowsFallback(_ grounds: ValueTerms.FallbackGrounds, at now: Nanoseconds) -> Bool {

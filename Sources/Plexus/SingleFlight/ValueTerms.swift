@@ -24,6 +24,21 @@ struct ValueTerms: Hashable, Sendable {
     requiresRevalidation ? 0 : max(staleWhileRevalidate ?? policy, 0)
   }
 
+  /// Returns whether the value can be returned while it is renewed.
+  ///
+  /// - Parameters:
+  ///   - policy: The time after its deadline to use without a directive.
+  ///   - deadline: The time until which the value is fresh.
+  ///   - now: The current time.
+  /// - Returns: Whether the value can be returned.
+  func allowsRenewal(
+    within policy: Nanoseconds,
+    until deadline: Nanoseconds,
+    at now: Nanoseconds
+  ) -> Bool {
+    !requiresRevalidation && now < deadline.addingSaturating(staleTime(policy))
+  }
+
   /// Returns whether a failed fetch can be answered with the value.
   ///
   /// - Parameters:

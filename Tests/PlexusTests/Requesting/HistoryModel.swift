@@ -23,6 +23,8 @@ struct HistoryModel {
   private var failure: (error: any Error, until: Int, renewsFrom: Double)?
   private var running: Fetch?
   private var queued: [Int]?
+  /// Whether the last caller of the queued fetch has left.
+  private var queueWasLeft = false
   private var invalidate: [Fetch] = []
   private var lastRefresh = 0
   private var stores = 0
@@ -135,7 +137,7 @@ struct HistoryModel {
     moment += 1
     lastRefresh = moment
     failure?.until = 0
-    if running != nil, queued == nil { queued = [] }
+    if running != nil, queued == nil { (queued, queueWasLeft) = ([], false) }
     return moment
   }
 
@@ -161,12 +163,15 @@ struct HistoryModel {
       answer(fetch.callers, "\(number)")
     }
     publish()
+    // No fetch begins for callers that have left.
+    if policy.whenUnobserved == .cancel, queueWasLeft, queued == [] { queued = nil }
     beginQueued()
   }
 
   mutating func leave(_ caller: Int) {
     moment += 1
     answer([caller], "CancellationError")
+    if queued == [caller] { queueWasLeft = true }
     queued?.removeAll { $0 == caller }
     for index in invalidate.indices { invalidate[index].callers.removeAll { $0 == caller } }
     guard let fetch = running, fetch.callers.contains(caller) else { return }
@@ -175,6 +180,7 @@ struct HistoryModel {
       !fetch.isInBackground
     else { return }
     cutOffRunning()
+    if queued == [] { queued = nil }
     if queued == nil { publish() } else { beginQueued() }
   }
 
@@ -284,7 +290,7 @@ struct HistoryModel {
   private mutating func beginQueued() {
     guard let callers = queued else { return }
     queued = nil
-    begin(inBackground: true)
+    begin(inBackground: callers.isEmpty)
     running?.callers = callers
   }
 

@@ -163,3 +163,97 @@ import Testing
     gate.open()
   }
 }
+
+@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The limits that come with a value` {
+  let clock = ManualClock()
+  let gate = Gate()
+
+  /// A cache with the value 1, whose next fetch waits at the gate and returns 2.
+  private func cache(
+    _ kind: CacheKind,
+    _ directives: CacheDirectives
+  ) async throws -> CacheUnderTest<Int> {
+    let policy = CachePolicy(staleWhileRevalidate: .seconds(90_000), softTimeout: .seconds(1))
+    let cache = kind.makeInformed(policy: policy, clock: clock) {
+      [gate] (context: FetchContext<Int>) in
+      guard context.previousValue != nil else { return .value(1, directives: directives) }
+      try await gate.wait()
+      return .value(2)
+    }
+    #expect(try await cache.request() == 1)
+    return cache
+  }
+
+  @Test(arguments: CacheKind.allCases, [true, false])
+  func `hold for what a soft timeout returns`(kind: CacheKind, isTogether: Bool) async throws {
+    let cache = try await cache(
+      kind,
+      CacheDirectives(timeToLive: .seconds(10), staleWhileRevalidate: .seconds(20))
+    )
+    // A day later, its time is long over.
+    clock.advance(by: .seconds(86_400))
+    let caller = begin { isTogether ? await cache.requestTogether() : try await cache.request() }
+    await gate.arrivals(1)
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(1))
+    gate.open()
+    #expect(try await caller.value == 2)
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `let a soft timeout return an outdated value within its time`(
+    kind: CacheKind
+  ) async throws {
+    let cache = try await cache(
+      kind,
+      CacheDirectives(timeToLive: .seconds(10), staleWhileRevalidate: .seconds(20))
+    )
+    clock.advance(by: .seconds(28))
+    cache.refresh()
+    let caller = begin { try await cache.request() }
+    await gate.arrivals(1)
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(1))
+    #expect(try await caller.value == 1)
+    gate.open()
+  }
+
+  @Test(arguments: CacheKind.allCases)
+  func `of zero let a soft timeout return nothing that is stale`(kind: CacheKind) async throws {
+    let cache = try await cache(
+      kind,
+      CacheDirectives(timeToLive: .seconds(10), staleWhileRevalidate: .zero)
+    )
+    clock.advance(by: .seconds(10))
+    let caller = begin { try await cache.request() }
+    await gate.arrivals(1)
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(1))
+    gate.open()
+    #expect(try await caller.value == 2)
+  }
+
+  @Test func `hold for a stored copy that a soft timeout returns`() async throws {
+    let cacher = SimpleCacher()
+    let directives = CacheDirectives(
+      timeToLive: .seconds(10),
+      staleWhileRevalidate: .seconds(20)
+    )
+    var entry = CacheEntry(value: 1, storedAt: .seconds(1))
+    entry.directives = directives
+    try await cacher.store(["7": entry])
+    var policy = CachePolicy(softTimeout: .seconds(1))
+    policy.cacherRead = .beforeFetch
+    let map = MultiplexerMap<Int, Int>(policy: policy, cacher: cacher, clock: clock) {
+      [gate] _ in
+      try await gate.wait()
+      return 2
+    }
+    let caller = begin { try await map.request(7) }
+    await gate.arrivals(1)
+    await clock.sleepers(1)
+    clock.advance(by: .seconds(1))
+    gate.open()
+    #expect(try await caller.value == 2)
+  }
+}

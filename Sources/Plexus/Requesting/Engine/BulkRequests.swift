@@ -168,7 +168,6 @@ extension KeyedCache {
     batch.inheritsTaskLocals =
       policy.inheritsTaskLocals && flights.contains { $0.inheritsTaskLocals }
     for flight in flights { flight.begin(in: batch) }
-    if !readsFirst(flights), let first = flights.first { countFetch(first) }
     batch.start { [self] in await fetchTogether(flights, in: batch, with: bulkFetch) }
   }
 
@@ -196,8 +195,7 @@ extension KeyedCache {
         return true
       }
       // A detached flight is fetched for its callers only.
-      let isWanted =
-        !flight.isCancelled && !flight.isSettled && (isCurrent || flight.callerCount > 0)
+      let isWanted = flight.isNeeded && (isCurrent || flight.callerCount > 0)
       if isWanted {
         departing.append(flight)
       } else {
@@ -283,13 +281,19 @@ extension KeyedCache {
     in batch: BulkFlight,
     with bulkFetch: @escaping BulkFetch
   ) async throws -> BulkValues<Key, Value> {
-    let keys = keys(of: flights)
     defer {
       countTime(of: batch)
       for flight in flights { flight.duration = batch.duration }
     }
-    let outcome = try await attempts(of: batch) { batch, _ in
-      ValueOutcome(try await WaitScope.local.withValue(batch) { try await bulkFetch(keys) })
+    let outcome = try await attempts(of: batch) { [self] batch, number in
+      // The callers of some keys can have left since the batch departed, or since the last attempt.
+      let needed = flights.allSatisfy { $0.isNeeded } ? flights : flights.filter { $0.isNeeded }
+      guard !needed.isEmpty else { return ValueOutcome(BulkValues<Key, Value>.values([:])) }
+      if number == 1 { countFetch(batch) }
+      let keys = keys(of: needed)
+      return ValueOutcome(
+        try await WaitScope.local.withValue(batch) { try await bulkFetch(keys) }
+      )
     }
     // The attempts return what the closure above has made.
     return unsafe unsafeDowncast(outcome, to: ValueOutcome<BulkValues<Key, Value>>.self).value
@@ -302,12 +306,14 @@ extension KeyedCache {
   func outcome(
     of flight: Flight,
     in values: BulkValues<Key, Value>
-  ) throws -> ValueOutcome<Value> {
+  ) throws -> Outcome {
     let key = key(of: flight)
-    guard let outcome = try values.outcome(of: key, renewing: flight.previous.map(valued)) else {
-      throw MultiplexerError.missingKey("\(key)")
+    if let outcome = try values.outcome(of: key, renewing: flight.previous.map(valued)) {
+      return outcome
     }
-    return outcome
+    // The key was left out, because no caller needs its value.
+    guard flight.isNeeded else { return Outcome(.cancelled, error: CancellationError()) }
+    throw MultiplexerError.missingKey("\(key)")
   }
 
   /// Reads the stored copies of several flights, and fetches the rest.
@@ -326,7 +332,7 @@ extension KeyedCache {
       var launched = rest.renewals
       var remaining: [Flight] = []
       for flight in flights where rest.flights.contains(ObjectIdentifier(flight)) {
-        if flight.isCancelled || flight.isSettled {
+        if !flight.isNeeded {
           // No caller waits for it anymore.
           let outcome = Outcome(.cancelled, error: CancellationError())
           launched += finish(flight, with: outcome, isBulk: true)
@@ -335,16 +341,14 @@ extension KeyedCache {
         }
       }
       launch(launched)
-      guard let first = remaining.first else { return }
-      countFetch(first)
-      await fetch(remaining, rest.copies)
+      if !remaining.isEmpty { await fetch(remaining, rest.copies) }
     }
     let early = OneShot<Task<Void, Never>>()
     let timer = clock.timer(BulkDeparture.patience) {
       if departure.beginEarly() { early.set(batch.start(depart)) }
     }
     await readCopies(for: flights.filter(\.readsFirst)) { flight, copy in
-      if !flight.isCancelled, !flight.isSettled, let copy, isAnswer(copy, for: flight) {
+      if flight.isNeeded, let copy, isAnswer(copy, for: flight) {
         departure.renew(finish(flight, with: copy, isBulk: true))
       } else {
         if let copy {

@@ -1,5 +1,7 @@
 // The attempts of one fetch: each under its time limit, with waits in between.
 
+internal import Synchronization
+
 extension CacheEngine {
   /// Runs attempts until one succeeds, as often as the policy allows, and notes the time that they have taken.
   ///
@@ -17,12 +19,13 @@ extension CacheEngine {
     of flight: Flight,
     _ attempt: @escaping Operations.Fetch
   ) async throws -> Outcome {
+    guard flight.beginFetch() else { throw CancellationError() }
+    if !flight.isCounted { operations.countFetch(self, flight, 1) }
     // A tick of the coarse clock would be too long for the duration of a fetch.
     let start = time.exactNow()
     defer { flight.duration = .nanoseconds(max(0, time.exactNow().subtractingSaturating(start))) }
     var number = 1
     while true {
-      if flight.isCancelled { throw CancellationError() }
       do {
         guard let timeout = policy.fetchTimeout else { return try await attempt(flight, number) }
         return try await limited(to: timeout, flight, number, attempt)
@@ -72,18 +75,26 @@ extension CacheEngine {
     _ attempt: @escaping Operations.Fetch
   ) async throws -> Outcome {
     let first = OneShot<Result<Outcome, any Error>>()
+    let isInTime = OneShot<Bool>()
+    // The task keeps them, and not the cache, which can be released before an attempt that never ends.
+    let abandoned = abandoned
     let timer = clock.timer(timeout) {
+      if isInTime.set(false) { abandoned.count.add(1, ordering: .relaxed) }
       first.set(.failure(MultiplexerError.fetchTimedOut(after: timeout)))
     }
     let task = flight.start {
+      let result: Result<Outcome, any Error>
       do {
-        first.set(.success(try await attempt(flight, number)))
+        result = .success(try await attempt(flight, number))
       } catch {
-        first.set(.failure(error))
+        result = .failure(error)
       }
+      // Also after a cancellation: until then, the limit applies.
+      timer.cancel()
+      if !isInTime.set(true) { abandoned.count.subtract(1, ordering: .relaxed) }
+      first.set(result)
     }
     defer {
-      timer.cancel()
       task.cancel()
       flight.remove(task)
     }
@@ -91,6 +102,17 @@ extension CacheEngine {
       operation: { await first.value() },
       onCancel: { first.set(.failure(CancellationError())) }
     ).get()
+  }
+}
+
+extension CacheEngine {
+  /// The number of attempts that continue after their time limit, because they ignore cancellation.
+  @usableFromInline
+  final class AbandonedAttempts: Sendable {
+    let count = Atomic<Int>(0)
+
+    /// The number; an attempt can end before its limit is reported.
+    @usableFromInline var current: Int { max(0, count.load(ordering: .relaxed)) }
   }
 }
 

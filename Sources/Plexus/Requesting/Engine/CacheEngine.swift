@@ -23,8 +23,8 @@ class CacheEngine: @unchecked Sendable {
     let finish: @Sendable (CacheEngine, Flight, Outcome) -> [Flight]
     /// Cancels a flight without callers, unless it continues for another reason.
     let abandon: @Sendable (CacheEngine, Flight) -> Void
-    /// Counts a fetch that is about to begin.
-    let countFetch: @Sendable (CacheEngine, Flight) -> Void
+    /// Adds to the number of fetches.
+    let countFetch: @Sendable (CacheEngine, Flight, _ count: Int) -> Void
     /// Returns a stale value for the callers of a flight after the soft timeout; the flight continues.
     let softAnswer: @Sendable (CacheEngine, Flight) -> Outcome?
     /// Reads the stored copy for a flight, if there is a cacher.
@@ -45,7 +45,7 @@ class CacheEngine: @unchecked Sendable {
       fetch: @escaping Fetch,
       finish: @escaping @Sendable (CacheEngine, Flight, Outcome) -> [Flight],
       abandon: @escaping @Sendable (CacheEngine, Flight) -> Void,
-      countFetch: @escaping @Sendable (CacheEngine, Flight) -> Void,
+      countFetch: @escaping @Sendable (CacheEngine, Flight, _ count: Int) -> Void,
       softAnswer: @escaping @Sendable (CacheEngine, Flight) -> Outcome?,
       readCopy: (@concurrent @Sendable (CacheEngine, Flight) async -> Outcome?)?,
       generation: (@Sendable () -> CacheGeneration?)?,
@@ -87,6 +87,8 @@ class CacheEngine: @unchecked Sendable {
   /// Whether any key has ever had a subscriber.
   final let hasHadSubscribers = Atomic<Bool>(false)
   private final let lastTicket = Atomic<UInt64>(0)
+  /// The number of attempts that continue after their time limit.
+  @usableFromInline final let abandoned = AbandonedAttempts()
 
   @usableFromInline
   init(
@@ -330,7 +332,6 @@ extension CacheEngine {
 
   private final func launch(_ flight: Flight) {
     flight.begin()
-    if !flight.isCounted, !flight.readsFirst { operations.countFetch(self, flight) }
     if flight.inheritsTaskLocals {
       flight.start { [self] in await run(flight) }
     } else {
@@ -360,7 +361,6 @@ extension CacheEngine {
         flight.previous = copy
         flight.note(readCopy: copy)
       }
-      operations.countFetch(self, flight)
     }
     flight.generation = operations.generation?()
     do {
@@ -378,8 +378,7 @@ extension CacheEngine {
     guard flight.takesStoredCopy, !copy.isOutdated else { return false }
     let now = time.now()
     if now >= copy.deadline {
-      let staleTime = copy.terms.staleTime(staleTime)
-      guard now < copy.deadline.addingSaturating(staleTime) else { return false }
+      guard copy.allowsRenewal(within: staleTime, at: now) else { return false }
       copy.isStale = true
     }
     copy.kind = .restored

@@ -70,7 +70,7 @@ struct Effects: ~Copyable, Sendable {
   @inlinable
   @inline(__always)
   consuming func perform(in engine: CacheEngine) {
-    if rare != nil { performRare() }
+    if rare != nil { performRare(in: engine) }
     if !launched.isEmpty { engine.launch(launched) }
     if callsCacher { engine.scheduleWriting() }
     if hasChange { engine.noteChange() }
@@ -93,12 +93,14 @@ struct Effects: ~Copyable, Sendable {
   }
 
   @usableFromInline
-  func performRare() {
+  func performRare(in engine: CacheEngine) {
     guard let rare else { return }
     for deliver in rare.deliveries { deliver() }
     for tell in rare.events { tell() }
     for (flight, outcome) in rare.settled { flight.finish(outcome) }
-    for flight in rare.cancelled { flight.cancel() }
+    for flight in rare.cancelled where flight.cancel() {
+      engine.operations.countFetch(engine, flight, -1)
+    }
   }
 }
 

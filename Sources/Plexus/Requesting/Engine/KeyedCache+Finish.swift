@@ -41,6 +41,7 @@ extension KeyedCache {
       details = shard[index].state.box
       let hadValue = shard.hasValue(index)
       let hadQueued = shard[index].state.queued != nil
+      if hadQueued { dequeueUnobserved(index, &shard) }
       let next = apply(outcome, to: &shard, index, flight, at: now, &old, &effects)
       if shard.hasEdits { shard.sweepEdits(&effects) }
       if outcome.kind == .value || outcome.kind == .restored {
@@ -89,6 +90,16 @@ extension KeyedCache {
     withExtendedLifetime((old, details)) {}
     withExtendedLifetime(evicted) {}
     return launched
+  }
+
+  /// Removes the queued flight of a key if all of its callers have left and the policy cancels such fetches.
+  @usableFromInline
+  @inline(never)
+  func dequeueUnobserved(_ index: Int, _ shard: inout Shard<Key, Value>) {
+    guard policy.whenUnobserved == .cancel, shard[index].state.queued?.isLeft == true,
+      !shard.isLive(index)
+    else { return }
+    shard[index].state.dequeue()
   }
 
   /// Returns the value that an outcome can store in memory.

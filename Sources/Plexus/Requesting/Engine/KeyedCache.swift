@@ -133,8 +133,8 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       abandon: { engine, flight in
         unsafe unsafeDowncast(engine, to: KeyedCache.self).abandon(flight)
       },
-      countFetch: { engine, flight in
-        unsafe unsafeDowncast(engine, to: KeyedCache.self).countFetch(flight)
+      countFetch: { engine, flight, count in
+        unsafe unsafeDowncast(engine, to: KeyedCache.self).countFetch(flight, count)
       },
       softAnswer: { engine, flight in
         unsafe unsafeDowncast(engine, to: KeyedCache.self).softAnswer(to: flight)
@@ -170,6 +170,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   @inlinable var currentStatistics: CacheStatistics {
     var sum = CacheStatistics()
     shards.withEachLock { sum = sum + $0.statistics }
+    sum.abandoned = abandoned.current
     return sum
   }
 
@@ -372,6 +373,7 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
         let flight = begin(&shard, index, caller, ticket, inBackground: false, &effects)
         return .waits(flight, .first)
       case .refused:
+        shard.statistics.misses &+= 1
         shard.removeIfEmpty(index, &effects)
         return .failed(refusal(isOwn: isOwn, scope: caller.scope))
       }
@@ -443,11 +445,12 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
   /// Returns a stale value for the callers of a flight after the soft timeout; the flight continues.
   @usableFromInline
   func softAnswer(to flight: Flight) -> Outcome? {
+    let now = time.now()
     let answer = shards.withLock(hash: flight.hash) { shard -> Outcome? in
       guard let index = shard.keys.index(of: key(of: flight), hash: flight.hash),
         shard[index].state.running === flight,
         let copy = shard.copy(index) ?? flight.readCopy.map({ valued($0) }),
-        !copy.terms.requiresRevalidation
+        copy.allowsRenewal(within: .max, at: now)
       else { return nil }
       shard[index].state.keepRunning()
       let answer = ValueOutcome(copy.value)
@@ -459,10 +462,10 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     return answer
   }
 
-  /// Counts a fetch that is about to begin.
+  /// Counts a fetch that is about to begin, or no longer counts one that will not begin.
   @inlinable
-  func countFetch(_ flight: Flight) {
-    shards.withLock(hash: flight.hash) { $0.statistics.fetches &+= 1 }
+  func countFetch(_ flight: Flight, _ count: Int = 1) {
+    shards.withLock(hash: flight.hash) { $0.statistics.fetches &+= count }
   }
 
   /// Counts the time that a fetch has taken.
@@ -489,7 +492,14 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
       effects.cancel(flight)
       return
     }
-    guard shard[index].state.running === flight, !shard[index].state.isInBackground else { return }
+    // Live subscriptions observe all flights of their key.
+    guard shard[index].state.running === flight, !shard[index].state.isInBackground,
+      !shard.isLive(index)
+    else { return }
+    if let queued = shard[index].state.queued, queued.callerCount == 0 {
+      effects.release(queued)
+      shard[index].state.dequeue()
+    }
     let next = shard[index].state.giveUp(hasValue: shard.hasValue(index))
     effects.cancel(flight)
     end(index, next: next, &shard, isBulk: false, &effects)
@@ -504,7 +514,11 @@ final class KeyedCache<Key: Hashable & Sendable, Value: Sendable>: CacheEngine, 
     isBulk: Bool,
     _ effects: inout Effects
   ) {
-    if let next { shard.launch(next, index, isBulk: isBulk, &effects) }
+    if let next {
+      // It is needed until the last live subscription ends.
+      if shard.hasLives, shard.isLive(index) { shard[index].state.needObservers() }
+      shard.launch(next, index, isBulk: isBulk, &effects)
+    }
     shard.publish(index, &effects)
     if next == nil { shard.removeIfEmpty(index, &effects) }
   }

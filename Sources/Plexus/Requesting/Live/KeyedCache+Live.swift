@@ -22,6 +22,7 @@ extension KeyedCache {
       onStop: { [weak self] in
         live.leave(id)
         self?.endLife(live, of: key, hash: hash)
+        self?.abandonFlight(of: key, hash: hash)
       }
     )
     let subscription = core.withHub(
@@ -75,6 +76,19 @@ extension KeyedCache {
     withExtendedLifetime(evicted) {}
   }
 
+  /// Cancels the flight of a key that only live subscriptions have observed, once they have ended.
+  private func abandonFlight(of key: Key, hash: UInt64) {
+    guard policy.whenUnobserved == .cancel else { return }
+    var effects = makeEffects()
+    shards.withLock(hash: hash) { shard in
+      guard let index = shard.keys.index(of: key, hash: hash),
+        let running = shard[index].state.running
+      else { return }
+      abandon(running, &shard, &effects)
+    }
+    effects.perform(in: self)
+  }
+
   private var capacityIsLimited: Bool {
     shards.withLock(hash: 0) { $0.isBounded }
   }
@@ -99,21 +113,23 @@ extension KeyedCache {
   /// - Parameters:
   ///   - key: The key.
   ///   - hash: Its hash.
-  ///   - isFresh: Whether the value must come from the origin.
-  /// - Returns: The place of the caller; `nil` if there is a fresh value that is sufficient.
-  func joinFetch(of key: Key, hash: UInt64, isFresh: Bool) -> (flight: Flight, place: WaitPlace)? {
+  ///   - fetch: The fetch that the live subscriptions need.
+  /// - Returns: The place of the caller; `nil` if a fresh value or a remembered failure is sufficient.
+  func joinFetch(
+    of key: Key,
+    hash: UInt64,
+    for fetch: LiveState.Fetch
+  ) -> (flight: Flight, place: WaitPlace)? {
     let caller = Caller(nil, at: time.now())
     let tags = tagging?(key)
     var effects = makeEffects()
     let joined = shards.withLock(hash: hash) { shard -> (flight: Flight, place: WaitPlace)? in
       let index = shard.place(of: key, hash: hash, tags: tags)
       if let running = shard[index].state.running { return (running, running.join()) }
-      if !isFresh, shard[index].state.isFresh(at: caller.now) { return nil }
-      var ticket = RefreshTicket.none
-      if isFresh {
-        ticket = drawTicket()
-        _ = shard[index].state.refresh(ticket, hasValue: shard.hasValue(index))
-      }
+      if !fetch.isFresh, shard[index].state.isFresh(at: caller.now) { return nil }
+      if fetch.acceptsFailure, shard[index].state.remembersFailure(at: caller.now) { return nil }
+      // Only a stored copy is too old. The value is not marked as outdated, because the fetch can fail.
+      let ticket = fetch.isFresh ? drawTicket() : .none
       let flight = begin(&shard, index, caller, ticket, inBackground: false, &effects)
       return (flight, .first)
     }

@@ -141,7 +141,7 @@ final class LiveFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private func begin(_ fetch: LiveState.Fetch, in cache: KeyedCache<Key, Value>) {
     // Another thread may have been faster.
     guard state.withLock({ $0.live.isRunning(fetch.number) }) else { return }
-    let place = cache.joinFetch(of: key, hash: hash, isFresh: fetch.isFresh)
+    let place = cache.joinFetch(of: key, hash: hash, for: fetch)
     let task = Task.detached(priority: Task.currentPriority) { [weak self] in
       await cache.wait(for: place)
       self?.end(fetch.number)

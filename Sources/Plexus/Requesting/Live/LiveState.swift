@@ -28,6 +28,8 @@ struct LiveState: Sendable {
     let number: Int
     /// Whether the value must come from the origin.
     let isFresh: Bool
+    /// Whether nothing is fetched while a failure is remembered, as for a request.
+    let acceptsFailure: Bool
   }
 
   /// The effects of an event.
@@ -80,8 +82,8 @@ struct LiveState: Sendable {
     isAtRest = false
     note(sight, at: now)
     scheduleTick(after: now)
-    if !sight.hasValue { return begin(isFresh: false, sight) }
-    return isWhenStale && sight.isStale(at: now) ? begin(isFresh: true, sight) : Effects()
+    let needsValue = !sight.hasValue || isWhenStale && sight.isStale(at: now)
+    return needsValue ? begin(isFresh: false, sight) : Effects()
   }
 
   /// Removes a live subscription; the last one stops everything.
@@ -123,7 +125,7 @@ struct LiveState: Sendable {
   /// Looks the value up again: another process may have changed it.
   mutating func confirm(_ sight: Sight) -> Effects {
     guard !members.isEmpty, !isAtRest, !sight.isFetching else { return Effects() }
-    return begin(isFresh: false, sight)
+    return begin(isFresh: false, acceptsFailure: false, sight)
   }
 
   /// Handles the removal of the value.
@@ -145,17 +147,15 @@ struct LiveState: Sendable {
   /// Handles the time returned last as ``nextWake``, or any other time.
   mutating func wake(_ sight: Sight, at now: Nanoseconds) -> Effects {
     guard !members.isEmpty, !isAtRest else { return Effects() }
-    var isDue = false
-    if let tick, now >= tick {
-      isDue = true
-      scheduleTick(after: now)
-    }
+    let isTick = tick.map { now >= $0 } ?? false
+    if isTick { scheduleTick(after: now) }
+    var isDue = isTick
     if let deadline, now >= deadline {
       self.deadline = nil
       let isStale = sight.hasValue && !sight.hasFailed && sight.isStale(at: now)
       if isStale, members.values.contains(where: \.isWhenStale) { isDue = true }
     }
-    return isDue ? begin(isFresh: true, sight) : Effects()
+    return isDue ? begin(isFresh: isTick, sight) : Effects()
   }
 
   // MARK: - Effects
@@ -183,12 +183,21 @@ struct LiveState: Sendable {
     scheduleTick(after: now)
   }
 
-  private mutating func begin(isFresh: Bool, _ sight: Sight) -> Effects {
+  private mutating func begin(
+    isFresh: Bool,
+    acceptsFailure: Bool? = nil,
+    _ sight: Sight
+  ) -> Effects {
     // The end of a fetch is visible before it is reported, and events in between must not be lost.
     guard running == nil || !sight.isFetching else { return Effects() }
     lastNumber += 1
     running = lastNumber
-    return Effects(fetch: Fetch(number: lastNumber, isFresh: isFresh))
+    let fetch = Fetch(
+      number: lastNumber,
+      isFresh: isFresh,
+      acceptsFailure: acceptsFailure ?? !isFresh
+    )
+    return Effects(fetch: fetch)
   }
 
   private mutating func rest() -> Effects {

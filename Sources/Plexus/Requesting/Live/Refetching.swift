@@ -16,12 +16,17 @@
 ///
 /// A live subscription fetches the value if it is missing: when the subscription starts, and after a `clear`. It also
 /// fetches after a `refresh`. All live subscriptions of a value share its fetches, with each other and with requests.
-/// When the last one leaves, its fetch is cancelled if no request waits for it and the policy is
+/// When the last one leaves, the fetch in flight is cancelled if no request waits for it and the policy is
 /// ``UnobservedFetch/cancel``.
 ///
 /// ## Failures
 ///
-/// A failed fetch is not retried by the subscription: the next signal, interval or refresh fetches again.
+/// A failed fetch is not retried by the subscription: the next signal, interval or refresh fetches again, even while the
+/// failure is remembered. A subscription that starts while a failure is remembered, as defined by
+/// ``CachePolicy/failureTimeToLive``, shows the failure and does not fetch.
+///
+/// A signal or an interval asks for a newer value. If that fetch fails, a fresh value stays fresh, and requests return
+/// it. Only a `refresh` says that the value is outdated.
 ///
 /// ## Signing out
 ///

@@ -24,6 +24,12 @@ extension EntryState {
     now < deadline && unserved.isNone
   }
 
+  /// Returns whether requests get the last failure instead of a fetch.
+  @usableFromInline
+  func remembersFailure(at now: Nanoseconds) -> Bool {
+    failure.map { now < $0.until } ?? false
+  }
+
   /// Returns whether the value is past its time to live.
   @usableFromInline
   func isExpired(at now: Nanoseconds) -> Bool {
@@ -136,7 +142,7 @@ extension EntryState {
       return mayWait ? .waits(running.flight) : .refused
     }
 
-    let isFailureRemembered = details.failure.map { now < $0.until } ?? false
+    let isFailureRemembered = remembersFailure(at: now)
     if isFresh(at: now) {
       let isDue = isExpiring && !isFailureRemembered && now >= details.failure?.renewsFrom ?? .min
       return isDue ? .expiring : .fresh

@@ -176,7 +176,7 @@ extension EntryState {
     at now: Nanoseconds
   ) -> Flight? {
     // A refresh while the flight was running means that its failure is not remembered.
-    let isRemembered = memory > 0 && queued == nil
+    let isRemembered = memory > 0 && refreshedSince.isNone
     details.failure = Details.Failure(
       error: error,
       grounds: grounds,
@@ -214,6 +214,12 @@ extension EntryState {
     }
   }
 
+  /// Makes the running flight one that is cancelled when it is no longer observed.
+  @usableFromInline
+  mutating func needObservers() {
+    if isInBackground { details.running?.isInBackground = false }
+  }
+
   /// Lets the running flight continue without callers, after the soft timeout has answered one.
   @usableFromInline
   mutating func keepRunning() {
@@ -248,7 +254,7 @@ extension EntryState {
 
   private mutating func begin(queued: Flight?) -> Flight? {
     guard let queued else { return nil }
-    begin(queued, inBackground: true)
+    begin(queued, inBackground: queued.callerCount == 0)
     return queued
   }
 
@@ -293,6 +299,12 @@ extension EntryState {
   @usableFromInline
   mutating func enqueue(_ flight: Flight) {
     details.running?.queued = flight
+  }
+
+  /// Removes the queued flight, which is not needed: the value is outdated when the running flight has ended.
+  @usableFromInline
+  mutating func dequeue() {
+    details.running?.queued = nil
   }
 
   /// Records that the caller replaces the value with one that is newer than the result of any flight, and

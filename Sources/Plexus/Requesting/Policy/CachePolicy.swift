@@ -69,6 +69,9 @@ public struct CachePolicy: Sendable {
   public var usesCachedValue: @Sendable (any Error) -> Bool
 
   /// The time for which a failure is remembered, during which requests fail immediately instead of fetching.
+  ///
+  /// Live subscriptions that start meanwhile do not fetch either. A `refresh`, and a signal or an interval of a live
+  /// subscription, fetch in spite of it. A remembered failure has no effect on a fresh value.
   public var failureTimeToLive: Duration
 
   /// The number and the timing of the retries before a fetch counts as failed.
@@ -77,7 +80,7 @@ public struct CachePolicy: Sendable {
   /// The time limit for one attempt of a fetch; `nil` for no limit.
   ///
   /// A longer attempt is cancelled and fails with ``MultiplexerError/fetchTimedOut(after:)``, even if it ignores the
-  /// cancellation.
+  /// cancellation. ``CacheStatistics/abandoned`` is the number of those that are still running.
   public var fetchTimeout: Duration?
 
   /// Whether a fetch continues or is cancelled when its last caller leaves.
@@ -110,8 +113,9 @@ public struct CachePolicy: Sendable {
   /// The maximum time that a caller waits for a fetch if a stale value is available; `nil` for no limit.
   ///
   /// After that time, the caller gets the stale value, and the fetch continues, even without callers. The timeout does
-  /// not apply to a value with ``CacheDirectives/requiresRevalidation``, nor to requests for a newer value such as
-  /// `refresh().request()`. It is measured separately for each caller.
+  /// not apply to a value with ``CacheDirectives/requiresRevalidation``, to one that is older than its own
+  /// ``CacheDirectives/staleWhileRevalidate`` allows, nor to requests for a newer value such as `refresh().request()`. It
+  /// is measured separately for each caller.
   public var softTimeout: Duration?
 
   /// The time limit for one call of the cacher, by the clock of the cache.

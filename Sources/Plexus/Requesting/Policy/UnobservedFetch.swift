@@ -4,7 +4,10 @@ public enum UnobservedFetch: Hashable, Sendable {
   case finishAndStore
   /// The fetch is cancelled, and nothing is stored.
   ///
-  /// A fetch that started without a caller, behind a stale value or for a refresh during a fetch, is not cancelled when
-  /// a caller that has joined it leaves.
+  /// Live subscriptions count as callers of all fetches of their key. A fetch that started without a caller, behind a
+  /// stale value or for a refresh during a fetch, is not cancelled when a caller that has joined it leaves.
+  ///
+  /// After a refresh during a fetch, another one follows. It does not start if all of its callers have left, or if the
+  /// fetch before it was cancelled and it has no callers; the value is then outdated, and the next request fetches it.
   case cancel
 }

@@ -257,9 +257,9 @@ extension KeyedCache {
     let now = time.now()
     if now >= copy.deadline {
       // A flight that renews a value needs a newer one.
-      guard flight.previous == nil,
-        now < copy.deadline.addingSaturating(copy.terms.staleTime(staleTime))
-      else { return false }
+      guard flight.previous == nil, copy.allowsRenewal(within: staleTime, at: now) else {
+        return false
+      }
       copy.isStale = true
     }
     copy.kind = .restored
@@ -285,13 +285,17 @@ extension KeyedCache {
   }
 
   /// Removes the value of a key that the tier does not confirm, so that it is not a fallback for a failed fetch.
+  ///
+  /// A fresh value that is renewed early stays: whether there is a renewal makes no difference to requests.
   private func dropUnconfirmed(_ flight: Flight, isRemoved: Bool) {
     let key = key(of: flight)
+    let now = time.now()
     var effects = makeEffects()
     shards.withLock(hash: flight.hash) { shard in
       guard let index = shard.keys.index(of: key, hash: flight.hash),
         shard[index].state.running === flight, shard.hasValue(index),
-        isRemoved || shard[index].state.isDistrusted
+        isRemoved && (shard[index].state.isExpired(at: now) || shard[index].state.servesRefresh)
+          || shard[index].state.isDistrusted
       else { return }
       effects.release(shard[index])
       _ = shard.setValue(nil, at: index)
@@ -322,7 +326,6 @@ extension KeyedCache {
     // The value is looked up again before it is used again.
     link.watch(of: flight)?.note()
     flight.previous = nil
-    operations.countFetch(self, flight)
     do {
       let outcome = try await attempts(of: flight, operations.fetch)
       guard let error = outcome.kind == .failure ? outcome.error : nil else {
@@ -359,7 +362,6 @@ extension KeyedCache {
       await release([lease], of: [flight], because: nil, link, storage)
       return Outcome(.cancelled, error: CancellationError())
     }
-    operations.countFetch(self, flight)
     do {
       let outcome = try await attempts(of: flight, operations.fetch)
       return await handOver(outcome, of: flight, under: lease, previous, link, storage)
@@ -377,7 +379,6 @@ extension KeyedCache {
     _ storage: Storage<Key, Value>,
     with bulkFetch: @escaping BulkFetch
   ) async {
-    if let first = granted.first { operations.countFetch(self, first.flight) }
     let values: BulkValues<Key, Value>
     do {
       values = try await self.values(of: granted.map(\.flight), in: batch, with: bulkFetch)

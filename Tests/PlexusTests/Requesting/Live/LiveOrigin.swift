@@ -118,6 +118,13 @@ enum LiveCache: Sendable {
     }
   }
 
+  func clear() async throws {
+    switch self {
+    case .multiplexer(let cache): try await cache.clear()
+    case .entry(let entry, _): try await entry.clear()
+    }
+  }
+
   var current: LoadState<Int> {
     switch self {
     case .multiplexer(let cache): cache.current
