@@ -164,7 +164,7 @@ import Testing
   }
 }
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The limits that come with a value` {
+@Suite(.fewAtOnce) struct `The limits that come with a value` {
   let clock = ManualClock()
   let gate = Gate()
 

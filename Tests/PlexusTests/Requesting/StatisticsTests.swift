@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `The statistics of a cache` {
+@Suite(.fewAtOnce) struct `The statistics of a cache` {
   let clock = ManualClock()
 
   /// Requests in a task that is already cancelled.

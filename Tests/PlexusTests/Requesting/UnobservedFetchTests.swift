@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `No fetch` {
+@Suite(.fewAtOnce) struct `No fetch` {
   let clock = ManualClock()
   let origin = LiveOrigin(isHeldUp: true)
 

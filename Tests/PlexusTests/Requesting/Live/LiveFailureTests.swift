@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A failed fetch of a live subscription` {
+@Suite(.fewAtOnce) struct `A failed fetch of a live subscription` {
   /// The signals of one subscription.
   private let signals = LiveSignals()
 

@@ -3,7 +3,7 @@ import PlexusTesting
 import TestSupport
 import Testing
 
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `Any history of live subscriptions` {
+@Suite(.fewAtOnce) struct `Any history of live subscriptions` {
   /// Each part has 500 histories: 4,000 in all.
   @Test(arguments: 0..<8)
   func `with failures, refreshes and clears is that of a simple sequential model, stress`(
