@@ -93,6 +93,38 @@ extension `Every order of jobs` {
       }
     }
 
+    @Test func `a new subscriber begins no earlier than current, and misses nothing`() throws {
+      try forEveryInterleaving(deviations: 3) {
+        let value = CurrentValue(0)
+        let part = value.select { $0 }
+        let views: [any Broadcaster<Int>] = [part, part.map { $0 }, part.map { $0 }.map { $0 }]
+        let writer = Task {
+          for _ in 0..<3 {
+            value.update { $0 += 1 }
+            await hop()
+          }
+        }
+        let readers = views.map { view in
+          Task {
+            let current = part.current
+            let subscription = view.subscription(bufferingPolicy: .unbounded)
+            var seen: [Int] = []
+            for await number in subscription {
+              if seen.isEmpty {
+                try Wrong.unless(number >= current, "\(number) after \(current)")
+              }
+              seen.append(number)
+            }
+            try Wrong.unless(seen == Array((seen.first ?? 9)...3), "\(seen)")
+          }
+        }
+        await writer.value
+        await hop()
+        value.finish()
+        for reader in readers { try await reader.value }
+      }
+    }
+
     @Test func `a part of one key path is one history through all its temporaries`() throws {
       try forEveryInterleaving(deviations: 3) {
         let store = Store<[Int], Int>([0]) { $0[0] += $1 }

@@ -99,6 +99,9 @@ protocol HubBacked<Element>: Broadcaster {
   /// The stage that makes the elements, if the source is a derived state.
   nonisolated var stage: (any DerivedStage)? { get }
 
+  /// Returns the elements that a new subscriber would get first; `nil` if only the source of the source has them.
+  nonisolated func currentReplay() -> Replay<Element>?
+
   /// Calls the body with the hub and the elements to replay to a new subscriber, with no send in between.
   nonisolated func withHub<Result>(
     _ body: (_ hub: BroadcastHub<Element>, _ replay: [Element]) -> Result
@@ -125,6 +128,10 @@ extension HubBacked {
   nonisolated var replayLimit: Int { 1 }
 
   nonisolated var stage: (any DerivedStage)? { nil }
+
+  nonisolated func currentReplay() -> Replay<Element>? {
+    Replay(elements: withHub { _, replay in replay })
+  }
 
   /// Registers a subscriber with the replay of the source, and announces the new subscriber count.
   ///

@@ -19,7 +19,8 @@
 /// ## Failure
 ///
 /// A sequence that can fail has results as elements. The last one is the failure: every subscriber receives it, even
-/// one that subscribes afterwards, and then its stream ends.
+/// one that subscribes afterwards, and then its stream ends. The failure is part of the end: no buffering policy drops
+/// it, and it displaces no element, neither buffered nor replayed.
 ///
 /// ## Starting again
 ///
@@ -168,9 +169,9 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
   /// ```
   ///
   /// - Parameters:
-  ///   - bufferingPolicy: The default policy for results that a subscriber has not read yet. A failure counts like
-  ///     an element.
-  ///   - replaying: The number of newest elements that a new subscriber receives first.
+  ///   - bufferingPolicy: The default policy for elements that a subscriber has not read yet. The failure is delivered
+  ///     regardless of the policy, after the elements.
+  ///   - replaying: The number of newest elements that a new subscriber receives first. The failure does not count.
   ///   - lingering: How long the iteration continues after the last subscriber has left.
   ///   - clock: The clock that measures `lingering`.
   /// - Returns: The broadcaster, which has not started to iterate.

@@ -109,8 +109,8 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
 
   /// The next step after an iteration has ended.
   private enum Sequel {
-    /// The sequence has ended: the last delivery, and the state to release.
-    case end(Delivery<Element>?, former: State)
+    /// The sequence has ended: the state to release.
+    case end(former: State)
     /// Subscribers were added after the iteration was stopped.
     case iteration(UInt64, Source)
     case nothing
@@ -121,10 +121,8 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
     let sequel = state.withLock { state -> Sequel in
       if state.run == run {
         let former = state
-        // A failure is always replayed.
-        let replay = last.map { (former.replay + [$0]).suffix(max(replayLimit, 1)) }
-        state = State(replay: replay.map { Array($0) } ?? former.replay)
-        return .end(last.flatMap { hub.prepare($0) }, former: former)
+        state = State(replay: former.replay)
+        return .end(former: former)
       }
       guard let run = state.run, let source = state.source else {
         state.isIterating = false
@@ -133,9 +131,9 @@ final class SharedSequenceCore<Element: Sendable>: Sendable {
       return .iteration(run, source)
     }
     switch sequel {
-    case .end(let delivery, let former):
-      delivery?.deliver()
-      hub.finish()
+    case .end(let former):
+      // A failure is part of the end, which needs no room among the elements.
+      hub.finish(with: last)
       former.timer?.task?.cancel()
       withExtendedLifetime(former) {}
     case .iteration(let run, let source):

@@ -9,6 +9,9 @@
 /// print(stateful.current)  // Prints "3"
 /// ```
 ///
+/// A new subscriber begins with the current element: never with one that is older than ``current`` was before it
+/// subscribed, whatever other threads are delivering.
+///
 /// By default, a slow stream skips to the newest state, and a handler is called for every state: ``Broadcaster/subscribe()`` buffers one element.
 ///
 /// ## Topics

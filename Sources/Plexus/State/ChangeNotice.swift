@@ -27,7 +27,7 @@ final class ChangeNotice: Handler.DirectCalls {
     note()
   }
 
-  func call(_ box: AnyBox, _ sequence: Int, in queue: HandlerQueue) {}
+  func call(_ item: HandlerQueue.Item, isWanted: Bool, in queue: HandlerQueue) {}
 
   func removeOrphans() {}
 
@@ -44,8 +44,8 @@ final class ElementCopying<Element: Sendable>: Handler.DirectCalls {
 
   var isOrdered: Bool { true }
 
-  func call(_ box: AnyBox, _ sequence: Int, in queue: HandlerQueue) {
-    copy(Box<Element>.element(of: box))
+  func call(_ item: HandlerQueue.Item, isWanted: Bool, in queue: HandlerQueue) {
+    if isWanted { copy(Box<Element>.element(of: item.box)) }
   }
 
   func note() {}

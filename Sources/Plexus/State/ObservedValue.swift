@@ -49,6 +49,8 @@ public final class ObservedValue<Value: Sendable> {
   @ObservationIgnored private var told: Value
   /// Whether an observer has read another value since.
   @ObservationIgnored private var hasToldAnother = false
+  /// The number of refreshes so far.
+  @ObservationIgnored private var refreshes = 0
   /// The subscriptions that end with this object.
   @ObservationIgnored private var tokens: [ObservationToken] = []
 
@@ -89,12 +91,16 @@ public final class ObservedValue<Value: Sendable> {
 
   /// Notifies the observers if the value has changed.
   private func refresh() {
+    refreshes &+= 1
+    let number = refreshes
     let value = source.current
-    guard hasToldAnother || !areEqual(value, told) else { return }
-    withMutation(keyPath: \.value) {
-      told = value
-      hasToldAnother = false
-    }
+    let isNew = hasToldAnother || !areEqual(value, told)
+    // Reading and comparing call user code. If that has set a newer value, its refresh has done the work.
+    guard isNew, number == refreshes else { return }
+    // Noted first: an observer can set another value, of which the others are then notified.
+    told = value
+    hasToldAnother = false
+    withMutation(keyPath: \.value) {}
   }
 }
 

@@ -195,4 +195,14 @@ extension PageStore: PartEvaluating {
     let shared = SelectedPart(self, core: parts.core(of: path), select)
     return core.connection(to: shared, minimumReplay: 1) { $0 }
   }
+
+  nonisolated func replay<Part: Equatable & Sendable>(
+    of core: DerivedCore<Part>,
+    _ select: @escaping @Sendable (Element) -> Part,
+    path: (any AnyKeyPath & Sendable)?
+  ) -> Replay<Part>? {
+    guard let path else { return core.replay(of: { currentReplay() }, select) }
+    let shared = SelectedPart(self, core: parts.core(of: path), select)
+    return core.replay(of: { shared.currentReplay() }, { $0 })
+  }
 }

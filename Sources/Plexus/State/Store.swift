@@ -200,4 +200,12 @@ extension Store: PartEvaluating {
     )
     return core.connection(to: changes, replayLimit: 1, rounds: engine.rounds) { $0.new }
   }
+
+  nonisolated func replay<Part: Equatable & Sendable>(
+    of core: DerivedCore<Part>,
+    _ select: @escaping @Sendable (State) -> Part,
+    path: (any AnyKeyPath & Sendable)?
+  ) -> Replay<Part>? {
+    core.replay(of: { currentReplay() }, select)
+  }
 }

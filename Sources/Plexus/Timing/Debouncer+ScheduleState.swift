@@ -73,6 +73,10 @@ extension Debouncer {
       lastTouch = nil
     }
 
+    mutating func withdrawFiring() {
+      // The quiet time counts from touches, not from firings.
+    }
+
     mutating func restart(at now: Duration) {
       lastTouch = lastTouch.map { _ in now }
       if pending != nil { pending = Pending(since: now, deadline: deadline(now, since: now)) }

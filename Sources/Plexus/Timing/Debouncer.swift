@@ -45,6 +45,9 @@
 /// due at the next touch or when the sleeping task wakes. If it is set back, the pending delay restarts
 /// at the next touch. If `sleep` throws, the pending firing happens immediately.
 ///
+/// A clock whose `sleep` returns at once, without having moved, is a programming error. Debug builds stop after 100
+/// such returns. Release builds measure the rest of the delay with the system's clock.
+///
 /// ## Topics
 ///
 /// ### Creating a debouncer

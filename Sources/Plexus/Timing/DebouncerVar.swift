@@ -96,7 +96,9 @@ public final actor DebouncerVar<Value: Equatable & Sendable>: Broadcaster {
 
   /// Drops the pending firing and keeps the value.
   ///
-  /// Runs of the action that have not begun are dropped, too; a running action continues. With
+  /// Runs of the action that have not begun are dropped, too; a running action continues. The values of dropped runs
+  /// count as not fired, even if subscribers have received them: the value that was fired last is that of the last run
+  /// that has begun, or the initial one. Setting a dropped value again, after another one, therefore fires it. With
   /// `leading`, the next change fires immediately.
   public nonisolated func cancel() {
     core.cancel()

@@ -74,7 +74,9 @@ extension FiringCore.State {
   /// Sends the value and requests a run of the action.
   mutating func fire(_ change: inout Change) {
     guard let value else { return }
-    if let delivery = change.hub.prepare(value) { change.deliveries.append(delivery) }
+    let delivery = change.hub.prepare(value)
+    if let delivery { change.deliveries.append(delivery) }
+    isUnseen = delivery == nil
     if change.keepsValue {
       change.take(lastFired)
       lastFired = value
@@ -109,7 +111,17 @@ extension FiringCore.State {
 
   /// Cancels the runs of the action that have not begun.
   mutating func cancelActions(_ change: inout Change) {
-    change.endedRuns += actions.cancel()
+    let dropped = actions.cancel()
+    change.endedRuns += dropped
+    if !dropped.isEmpty {
+      // The values of these runs count as not fired, and so does a firing that has reached no subscriber either.
+      if isUnseen { schedule.withdrawFiring() }
+      if change.keepsValue {
+        change.take(lastFired)
+        lastFired = lastCalled
+        revision += 1
+      }
+    }
     guard actions.current == nil else { return }
     if let task = runner?.task { change.cancelledTasks.append(task) }
     runner = nil
@@ -125,7 +137,8 @@ extension FiringCore.State {
     action = nil
     setValue(nil, &change)
     change.take(lastFired)
-    lastFired = nil
+    change.take(lastCalled)
+    (lastFired, lastCalled) = (nil, nil)
     isReleased = true
   }
 

@@ -22,7 +22,11 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
     var value: Value?
     /// The last fired value.
     var lastFired: Value?
-    /// The number of changes of the two values.
+    /// The last value with which the action was called; the initial value before.
+    var lastCalled: Value?
+    /// Whether the last firing has reached no subscriber.
+    var isUnseen = false
+    /// The number of changes of the value and of the last fired one.
     var revision = 0
     /// The timer for the pending firing.
     var timer: Timer?
@@ -46,7 +50,15 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
   ) {
     self.clock = clock.erased()
     keepsValue = value != nil
-    state = Locked(State(schedule: schedule, value: value, lastFired: value, action: action))
+    state = Locked(
+      State(
+        schedule: schedule,
+        value: value,
+        lastFired: value,
+        lastCalled: value,
+        action: action
+      )
+    )
   }
 
   /// Reads the state; the result is released without the lock.
@@ -113,7 +125,7 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
     await awaited?.wait()
   }
 
-  /// Drops the pending firing and the runs of the action that have not begun.
+  /// Drops the pending firing and the runs of the action that have not begun, which then count as not fired.
   func cancel() {
     change { state, change in
       state.schedule.cancel()
@@ -188,8 +200,14 @@ final class FiringCore<Schedule: FiringSchedule, Value: Sendable>: Sendable {
   }
 
   private func begin(_ run: UInt64) -> (Action, Value, ActionRun)? {
-    state.withLock { state in
+    var former: Value?
+    defer { withExtendedLifetime(former) {} }
+    return state.withLock { state in
       guard let action = state.action, let run = state.actions.begin(run) else { return nil }
+      if keepsValue {
+        former = state.lastCalled
+        state.lastCalled = run.value
+      }
       return (action, run.value, run.ticket)
     }
   }

@@ -30,6 +30,9 @@ protocol FiringSchedule: Sendable {
   /// Drops the pending firing, if any.
   mutating func cancel()
 
+  /// Handles the withdrawal of the last firing, which nothing has received: it counts as not having happened.
+  mutating func withdrawFiring()
+
   /// Handles a clock that has been set back: the pending delay or the interval restarts.
   mutating func restart(at now: Duration)
 }

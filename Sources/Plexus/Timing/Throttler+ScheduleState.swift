@@ -62,6 +62,10 @@ extension Throttler {
       if interval?.followsFiring == false { interval = nil }
     }
 
+    mutating func withdrawFiring() {
+      if !isPending { interval = nil }
+    }
+
     mutating func restart(at now: Duration) {
       interval?.start = now
     }

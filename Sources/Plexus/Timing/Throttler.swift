@@ -42,7 +42,8 @@
 ///
 /// ## Clocks
 ///
-/// All times are measured with the clock passed to the initializer. If the clock jumps ahead, a firing becomes
+/// All times are measured with the clock passed to the initializer. A ``Debouncer`` describes what happens if its
+/// `sleep` does not do what it should. If the clock jumps ahead, a firing becomes
 /// due at the next touch or when the sleeping task wakes. If it is set back, the interval restarts at the
 /// next touch. If `sleep` throws, the pending firing happens immediately.
 ///
@@ -101,8 +102,9 @@ public final actor Throttler: Broadcaster {
 
   /// Drops the pending firing.
   ///
-  /// Runs of the action that have not begun are dropped, too; a running action continues, and so does
-  /// the interval since the last firing.
+  /// Runs of the action that have not begun are dropped, too; a running action continues. The interval since the last
+  /// firing continues, unless the run of that firing is dropped and no subscriber has received it: it then counts as
+  /// not fired, and the next touch begins another interval.
   public nonisolated func cancel() {
     core.cancel()
   }

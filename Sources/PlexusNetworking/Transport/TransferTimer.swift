@@ -76,12 +76,22 @@ final class TransferTimer: Sendable {
   }
 
   private func run(_ sleeper: Int) async {
+    var standstills = 0
     while let wait = checkAll(sleeper) {
+      let start = elapsed()
       do {
         try await clock.wait(wait)
       } catch {
         return
       }
+      standstills = elapsed() > start ? 0 : standstills + 1
+      if standstills > 0 { await Task.yield() }
+      guard standstills >= 100 else { continue }
+      assertionFailure(
+        "The `sleep` of a clock returned \(standstills) times, and its `now` has not changed"
+      )
+      // In release builds, no CPU time is spent until the clock moves.
+      try? await ContinuousClock().sleep(for: wait)
     }
   }
 

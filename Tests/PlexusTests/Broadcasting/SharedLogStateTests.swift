@@ -228,14 +228,26 @@ import Testing
   }
 
   @Test func `a buffer counts dropped elements, and passes one element to a waiting reader`() {
-    let newest = HubCore.PrivateBuffer<Int>(overflow: .dropsOldest(beyond: 2), ignoredSender: 7)
+    let newest = HubCore.PrivateBuffer<Int>(
+      overflow: .dropsOldest(beyond: 2),
+      ignoredSender: 7,
+      passedTag: 0
+    )
     #expect([1, 2, 3].map { newest.deliver($0, from: 0) } == [nil, nil, 1])
     #expect(newest.deliver(9, from: 7) == nil)
     #expect(Array(newest.elements.popFirst(atMost: 9)) == [2, 3])
-    let oldest = HubCore.PrivateBuffer<Int>(overflow: .dropsNewest(beyond: 2), ignoredSender: 0)
+    let oldest = HubCore.PrivateBuffer<Int>(
+      overflow: .dropsNewest(beyond: 2),
+      ignoredSender: 0,
+      passedTag: 0
+    )
     #expect([1, 2, 3].map { oldest.deliver($0, from: 0) } == [nil, nil, 3])
     #expect(oldest.droppedCount == 1)
-    let none = HubCore.PrivateBuffer<Int>(overflow: .dropsNewest(beyond: 0), ignoredSender: 0)
+    let none = HubCore.PrivateBuffer<Int>(
+      overflow: .dropsNewest(beyond: 0),
+      ignoredSender: 0,
+      passedTag: 0
+    )
     none.parkedReader = Waiter(id: 1)
     #expect(none.takeReader() == nil)
     #expect(none.deliver(1, from: 0) == nil)

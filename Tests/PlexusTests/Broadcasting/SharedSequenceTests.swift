@@ -375,14 +375,14 @@ import Testing
     #expect(await shared.map { $0 }.subscribe().all() == [3, 4])
   }
 
-  @Test func `replays its failure last, which takes the room of an element`() async {
+  @Test func `replays its failure after its elements, of which it displaces none`() async {
     let (numbers, source) = AsyncThrowingStream.makeStream(of: Int.self, throwing: (any Error).self)
     let shared = numbers.broadcast(replaying: 2)
     let first = shared.subscription()
     for number in 1...3 { source.yield(number) }
     source.finish(throwing: LoadingFailure.first)
     #expect(await first.all().map(words) == ["1", "2", "3", "first"])
-    #expect(await shared.subscription().all().map(words) == ["3", "first"])
+    #expect(await shared.subscription().all().map(words) == ["2", "3", "first"])
   }
 
   @Test func `clears its replay when it stops`() async {

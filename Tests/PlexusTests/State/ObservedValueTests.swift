@@ -30,6 +30,8 @@ import Testing
     private let observed: ObservedValue<Value>
     let invalidations = Log<Void>()
     private(set) var isInvalid = false
+    /// The value that was read last.
+    private(set) var shown: Value?
 
     init(_ observed: ObservedValue<Value>) {
       self.observed = observed
@@ -39,12 +41,14 @@ import Testing
     @discardableResult
     func draw() -> Value {
       isInvalid = false
-      return withObservationTracking {
+      let value = withObservationTracking {
         observed.value
       } onChange: {
         MainActor.assumeIsolated { self.isInvalid = true }
         self.invalidations.append(())
       }
+      shown = value
+      return value
     }
   }
 
@@ -194,6 +198,78 @@ import Testing
     #expect(words(observed.value) == "unknown")
     try await publisher.loadFirstPage()
     #expect(words(observed.value) == "loaded(a0 b0)")
+  }
+
+  @Test func `notifies of each change, also of one that is made inside a notification`() {
+    let volume = CurrentValue(10)
+    let observed = ObservedValue(volume)
+    let screen = Screen(observed)
+    screen.draw()
+    limit(observed) { if $0 > 10 { volume.value = 10 } }
+    for _ in 0..<3 {
+      volume.value = 11
+      #expect(volume.value == 10)
+      #expect(screen.isInvalid)
+      #expect(screen.draw() == 10)
+      // Set without a limit, it is the next change.
+      volume.value = 9
+      #expect(screen.isInvalid)
+      #expect(screen.draw() == 9)
+      volume.value = 10
+      #expect(screen.draw() == 10)
+    }
+  }
+
+  @Test func `notifies of the same value again after an observer has set another one`() {
+    let volume = CurrentValue(10)
+    let observed = ObservedValue(volume)
+    let screen = Screen(observed)
+    screen.draw()
+    let limits = Guarded(1)
+    limit(observed) { value in
+      let isLimited = limits.withLock { limits in
+        defer { if value > 10 { limits -= 1 } }
+        return value > 10 && limits > 0
+      }
+      if isLimited { volume.value = 10 }
+    }
+    volume.value = 11
+    #expect(screen.draw() == 10)
+    volume.value = 11
+    #expect(screen.isInvalid)
+    #expect(screen.draw() == 11)
+  }
+
+  @Test(arguments: 0..<200)
+  func `shows the value after any sequence of changes, with observers that change it`(seed: Int) {
+    var random = SeededRandom(seed: UInt64(seed))
+    let value = CurrentValue(0)
+    let part = value.select { $0 % 7 }
+    let observed = ObservedValue(part)
+    let screen = Screen(observed)
+    screen.draw()
+    let others = [1, 2, 3].map { _ in Int.random(in: 0..<7, using: &random) }
+    for other in others {
+      limit(observed) { if $0 == other { value.value = other + 1 } }
+    }
+    for _ in 0..<30 {
+      value.value = Int.random(in: 0..<40, using: &random)
+      if screen.isInvalid { screen.draw() }
+      #expect(screen.shown == part.current, "\(others)")
+      #expect(part.current == value.value % 7)
+    }
+  }
+
+  /// Calls a closure with each value, inside the notification.
+  private func limit(_ observed: ObservedValue<Int>, _ body: @escaping @Sendable (Int) -> Void) {
+    withObservationTracking {
+      _ = observed.value
+    } onChange: {
+      MainActor.assumeIsolated {
+        self.limit(observed, body)
+        body(observed.value)
+      }
+    }
   }
 
   @Test func `of a part is not invalidated by other parts`() {

@@ -98,9 +98,9 @@ extension HubCore {
       queues.filter { $0.direct != nil }
     }
 
-    /// Ends the queues after the elements sent so far; called with no lock held.
-    func close() {
-      for queue in queues { queue.close() }
+    /// Ends the queues after the elements sent so far and a last one, if there is one; called with no lock held.
+    func close(with last: AnyBox?) {
+      for queue in queues { queue.close(with: last) }
     }
   }
 }
@@ -115,7 +115,9 @@ extension HubCore: Handler.Source {
   ///   - replay: The elements that the handler gets before all sent ones, oldest first.
   /// - Returns: The handler, to be started with no lock held.
   final func add(_ recipe: Handler.Recipe, replaying replay: [AnyBox] = []) -> Handler.Added {
-    state.withLock { state in
+    var recipe = recipe
+    recipe.limits.passedTag = passedTag
+    return state.withLock { state in
       let isOpen = state.register()
       return add(recipe, isOpen: isOpen, &state, replaying: replay)
     }
@@ -163,7 +165,7 @@ extension HubCore: Handler.Source {
     let queue = added.handler.queue
     if added.isFirst { queue.start(isolation: added.isolation) } else { queue.attend() }
     // A finished hub sends no more elements.
-    if !added.isOpen { queue.close() }
+    if !added.isOpen { queue.close(with: state.withLock { $0.last }) }
     return added.handler
   }
 
@@ -340,6 +342,7 @@ extension HubCore.PrivateBuffer {
       limits = Handler.Limits(BufferingPolicy<Element>.bufferingNewest(limit))
     }
     limits.ignoredSender = ignoredSender
+    limits.passedTag = passedTag
     return limits
   }
 }

@@ -14,6 +14,10 @@ extension BroadcastHub {
     bufferingPolicy: BufferingPolicy<Element>,
     replaying replay: [Element] = []
   ) -> Subscription<Element> {
+    // A subscriber that does not get all elements to be sent cannot share a storage.
+    if passedTag != 0 {
+      return subscription(ignoring: 0, bufferingPolicy: bufferingPolicy, replaying: replay)
+    }
     switch bufferingPolicy {
     case .unbounded:
       return Subscription(subscriber: logReader(replaying: replay))
@@ -32,12 +36,15 @@ extension BroadcastHub {
   /// Registers a subscriber that ignores one of the senders.
   ///
   /// - Parameters:
-  ///   - sender: The sender to ignore.
+  ///   - sender: The sender to ignore, or 0.
   ///   - bufferingPolicy: The policy for elements that have not been read.
+  ///   - replay: The elements that the subscriber gets before all sent ones, oldest first.
   /// - Returns: The subscription; dropping it ends it.
+  @usableFromInline
   func subscription(
     ignoring sender: UInt64,
-    bufferingPolicy: BufferingPolicy<Element>
+    bufferingPolicy: BufferingPolicy<Element>,
+    replaying replay: [Element] = []
   ) -> Subscription<Element> {
     let overflow: PrivateBuffer<Element>.Overflow =
       switch bufferingPolicy {
@@ -46,7 +53,7 @@ extension BroadcastHub {
       case .bufferingOldest(let limit): .dropsNewest(beyond: max(limit, 0))
       @unknown default: .none
       }
-    return bufferedSubscription(overflow: overflow, ignoring: sender)
+    return bufferedSubscription(overflow: overflow, ignoring: sender, replaying: replay)
   }
 
   @inlinable
@@ -107,7 +114,11 @@ extension BroadcastHub {
     ignoring sender: UInt64 = 0,
     replaying replay: [Element] = []
   ) -> Subscription<Element> {
-    let buffer = PrivateBuffer<Element>(overflow: overflow, ignoredSender: sender)
+    let buffer = PrivateBuffer<Element>(
+      overflow: overflow,
+      ignoredSender: sender,
+      passedTag: passedTag
+    )
     for element in replay { _ = buffer.deliver(element, from: 0) }
     let subscriber = state.withLock { state in
       let isOpen = state.register()

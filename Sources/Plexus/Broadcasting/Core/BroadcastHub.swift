@@ -183,6 +183,17 @@ extension BroadcastHub {
     }
   }
 
+  /// Ends every stream after the elements sent so far and a last one; called with no lock held.
+  ///
+  /// The last element is part of the end: no buffering policy drops it, and later subscribers get it, too.
+  ///
+  /// - Parameter last: The last element, if there is one.
+  func finish(with last: Element?) {
+    let box = last.map { Box($0) }
+    state.withLock { if !$0.isFinished { $0.last = box } }
+    finish()
+  }
+
   /// Ends every stream after the elements sent so far; called with no lock held.
   @usableFromInline
   func finish() {
@@ -195,12 +206,13 @@ extension BroadcastHub {
       state.isFinished = true
       isFinished.store(true, ordering: .releasing)
       garbage.counts = state.counts
-      if state.subscriberCount > 0 { state.counts?.record(0) }
+      garbage.hadSubscribers = state.subscriberCount > 0
       garbage.feeders = state.feeders
       state.feeders = [:]
       delivery.filled = state.tail
       state.tail = nil
       garbage.handlers = state.handlers.take()
+      garbage.last = state.last
       delivery.woken = state.unparkAll()
       guard let others = state.others.map(readers) else { return (delivery, garbage) }
       for buffer in others.buffers {
@@ -212,8 +224,9 @@ extension BroadcastHub {
     }
     delivery.deliver()
     announceCount()
-    garbage.handlers?.close()
-    garbage.counts?.hub.finish()
+    garbage.handlers?.close(with: garbage.last)
+    // The final number is part of the end, which needs no room among the others.
+    garbage.counts?.hub.finish(with: garbage.hadSubscribers ? 0 : nil)
     for sourceTask in garbage.feeders.values { sourceTask.task?.cancel() }
     withExtendedLifetime(garbage) {}
   }
@@ -270,6 +283,8 @@ extension BroadcastHub {
   /// The objects that were taken out under the lock, to be released without it.
   private struct Garbage {
     var handlers: HandlerTable?
+    var last: AnyBox?
+    var hadSubscribers = false
     var counts: CountHub?
     var feeders: [UInt64: SourceTask] = [:]
   }

@@ -25,6 +25,8 @@ final class Handler: Registration, @unchecked Sendable {
   let accepted: Handler.AcceptedElements?
   /// The sender whose elements the handler does not get, or 0.
   let ignoredSender: UInt64
+  /// The tag up to which the handler does not get elements, or 0.
+  let passedTag: UInt64
   /// Whether the owner has been released, if there is one.
   let isOrphaned: (@Sendable () -> Bool)?
   private weak let source: (any Handler.Source)?
@@ -56,13 +58,20 @@ final class Handler: Registration, @unchecked Sendable {
     retainedSource = retainsSource ? source : nil
     isOrphaned = recipe.isOrphaned
     ignoredSender = recipe.limits.ignoredSender
-    // Elements of an ignored sender do not count toward the limit, so the others are counted one by one.
-    let countsNewest = ignoredSender != 0 && recipe.limits.newest < .max
+    passedTag = recipe.limits.passedTag
+    // Ignored elements do not count toward the limit, so the others are counted one by one.
+    let ignores = ignoredSender != 0 || passedTag != 0
+    let countsNewest = ignores && recipe.limits.newest < .max
     newest = countsNewest ? .max : recipe.limits.newest
     accepted =
       countsNewest
       ? Handler.AcceptedElements(limit: recipe.limits.newest, keepsNewest: true)
       : recipe.limits.oldest.map { Handler.AcceptedElements(limit: $0, keepsNewest: false) }
+  }
+
+  /// Returns whether the handler gets the elements of a sender, or with a tag in its place.
+  func admits(_ sender: UInt64) -> Bool {
+    sender == 0 || sender != ignoredSender && sender > passedTag
   }
 
   override func remove() {
@@ -113,6 +122,8 @@ extension Handler {
     @usableFromInline var oldest: Int?
     /// The sender whose elements the handler does not get, or 0.
     @usableFromInline var ignoredSender: UInt64 = 0
+    /// The tag up to which the handler does not get elements, which have it instead of a sender.
+    @usableFromInline var passedTag: UInt64 = 0
 
     @inlinable
     init() {}
@@ -268,8 +279,8 @@ extension Handler {
   protocol DirectCalls: AnyObject, Sendable {
     /// Whether the handler gets the elements, one at a time and in order, rather than notifications.
     var isOrdered: Bool { get }
-    /// Delivers an element.
-    func call(_ box: AnyBox, _ sequence: Int, in queue: HandlerQueue)
+    /// Delivers an element, or notes that one has passed that is not for the handler.
+    func call(_ item: HandlerQueue.Item, isWanted: Bool, in queue: HandlerQueue)
     /// Notes that an element was sent: instead of the element, or because another thread delivers it.
     func note()
     /// Notes that elements sent before have been taken back.

@@ -42,8 +42,8 @@ extension HandlerQueue {
         end(entries)
         return false
       case .call(let item, let entry):
-        if let entry, entry.call != nil, wants(item, entry.handler) {
-          direct.call(item.box, item.sequence, in: self)
+        if let entry, entry.call != nil {
+          direct.call(item, isWanted: wants(item, entry.handler), in: self)
         }
         isSpent = budget.isSpent()
       }

@@ -278,9 +278,9 @@ extension HandlerQueue {
     guard !handler.isCancelled, item.sequence >= floor.load(ordering: .acquiring) else {
       return false
     }
-    guard item.sender == 0 || item.sender != handler.ignoredSender else { return false }
+    guard handler.admits(item.sender) else { return false }
     // The sender of an offer waits for its result.
-    if item.isOffer { return true }
+    if item.isOffer || item.isEnd { return true }
     guard latest.load(ordering: .relaxed) &- item.sequence <= handler.newest else { return false }
     return handler.accepted?.take(item.sequence) ?? true
   }

@@ -17,10 +17,13 @@ final class HandlerQueue: Sendable {
     let sequence: Int
     /// The last subscriber that was registered when the element was sent.
     var last = Int.max
-    /// The sender, or 0.
+    /// The sender, or 0; `.max` if the element is part of the end of the source.
     var sender: UInt64 = 0
     /// The report on the results of the calls; `nil` if the element is for all handlers and no caller waits for them.
     var report: HandlerQueue.Report?
+
+    /// Whether the element is part of the end of the source, to which no limit applies.
+    var isEnd: Bool { sender == .max }
 
     /// Whether the element is offered to one handler, whose result is awaited.
     var isOffer: Bool { report?.isOffer ?? false }
@@ -228,9 +231,13 @@ final class HandlerQueue: Sendable {
     }
   }
 
-  /// Ends the task after the queued elements; called with no lock held.
-  func close() {
+  /// Ends the task after the queued elements and a last one, if there is one; called with no lock held.
+  func close(with last: AnyBox? = nil) {
     let (parked, entries, isolation) = state.withLock { state in
+      if let last, !state.isClosed, state.count > 0 {
+        state.items.append(Item(box: last, sequence: end, sender: .max))
+        latest.add(1, ordering: .releasing)
+      }
       state.isClosed = true
       // An idle queue releases its closures at once.
       let isIdle = state.items.isEmpty && !state.isCalling
@@ -239,6 +246,7 @@ final class HandlerQueue: Sendable {
     }
     parked?.resume()
     end(entries)
+    if last != nil { attend() }
     withExtendedLifetime(isolation) {}
   }
 
@@ -283,8 +291,7 @@ final class HandlerQueue: Sendable {
           state.items.isEmpty
           && (state.parked != nil || state.stage == .isIdle
             || state.stage == .isStarted && !state.isCalling)
-        for entry in state.entries
-        where sender == 0 || sender != entry.handler.ignoredSender {
+        for entry in state.entries where entry.handler.admits(sender) {
           guard let accepted = entry.handler.accepted else { continue }
           if accepted.offer(sequence, isAwaited: isAwaited) { isWanted = true }
         }

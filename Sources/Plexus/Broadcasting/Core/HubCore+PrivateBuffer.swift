@@ -19,6 +19,8 @@ extension HubCore {
     @usableFromInline let overflow: Overflow
     /// The sender whose elements are ignored, or 0.
     @usableFromInline let ignoredSender: UInt64
+    /// The elements with a tag up to this one, which they have instead of a sender, are ignored.
+    @usableFromInline let passedTag: UInt64
     @exclusivity(unchecked) @safe
     @usableFromInline var elements = Ring<Element>()
     /// The index in the hub's list of buffers, or -1.
@@ -33,9 +35,10 @@ extension HubCore {
     @usableFromInline var droppedCount = 0
 
     @inlinable
-    init(overflow: Overflow, ignoredSender: UInt64) {
+    init(overflow: Overflow, ignoredSender: UInt64, passedTag: UInt64) {
       self.overflow = overflow
       self.ignoredSender = ignoredSender
+      self.passedTag = passedTag
     }
 
     /// Adds an element within the limit.
@@ -46,7 +49,7 @@ extension HubCore {
     /// - Returns: The dropped element, to be released without the lock.
     @inlinable
     func deliver(_ element: Element, from sender: UInt64) -> Element? {
-      guard sender == 0 || sender != ignoredSender else { return nil }
+      guard sender == 0 || sender != ignoredSender && sender > passedTag else { return nil }
       let room = parkedReader == nil ? 0 : 1
       switch overflow {
       case .none:

@@ -30,6 +30,8 @@ class HubCore: @unchecked Sendable {
     @usableFromInline var counts: CountHub?
     /// The tasks that forward other sequences to the hub, by number.
     @usableFromInline var feeders: [UInt64: SourceTask] = [:]
+    /// The element that is part of the end, outside all limits, if there is one.
+    @usableFromInline var last: AnyBox?
 
     @inlinable
     init() {}
@@ -102,6 +104,9 @@ class HubCore: @unchecked Sendable {
   ///
   /// Elements before it are no longer delivered, nor are replays that were pending at the reset.
   @usableFromInline let cutoff = Atomic<Int>(-1)
+  /// The tag up to which new subscribers ignore elements, or 0; only set for hubs of views, under their lock.
+  @exclusivity(unchecked) @safe
+  @usableFromInline final var passedTag: UInt64 = 0
   /// Ends the subscription of a reader of the window or of a buffer.
   ///
   /// An overridden method would not be specialized; a closure is compiled for the client's type of elements.

@@ -1,5 +1,5 @@
 // @unchecked Sendable because two kinds of fields are shared, each with a rule of its own: `chunk`,
-// `budget` and the replay of a reader of the log belong to the task that has claimed the subscriber; inherited
+// `budget`, `hasReadEnd` and the replay of a reader of the log belong to the task that has claimed the subscriber; inherited
 // fields, the number of lost elements and the replay of a reader of the window are guarded by the lock of the
 // hub. The unsafe cast restores the type of the hub, which is known when the subscriber is created.
 
@@ -56,6 +56,9 @@ final class Subscriber<Element: Sendable>: HubCore.Reader, @unchecked Sendable {
   /// The number of elements that the buffering policy has discarded.
   @exclusivity(unchecked) @safe
   @usableFromInline var droppedCount = 0
+  /// Whether the element that is part of the end has been read.
+  @exclusivity(unchecked) @safe
+  @usableFromInline var hasReadEnd = false
   /// The filter for consecutive duplicates, if the hub removes them.
   @usableFromInline let filter: DuplicateFilter<Element>?
 
@@ -75,6 +78,13 @@ final class Subscriber<Element: Sendable>: HubCore.Reader, @unchecked Sendable {
     filter = hub.areEqual.map { DuplicateFilter($0) }
     let readsLog = if case .log = source { true } else { false }
     super.init(id: id, core: hub, readsLog: readsLog)
+  }
+
+  /// The number of replayed elements of a subscriber that has not been read, for all that is known.
+  var replayCount: Int {
+    guard case .buffer(let buffer) = source else { return replay.count }
+    // Elements can have been sent since.
+    return hub.state.withLock { _ in min(buffer.elements.count, 1) }
   }
 
   /// The hub that sends the elements.
@@ -129,11 +139,23 @@ final class Subscriber<Element: Sendable>: HubCore.Reader, @unchecked Sendable {
   @inlinable
   func read() -> Step {
     guard !isCancelled.load(ordering: .acquiring) else { return .ended }
-    return switch source {
-    case .log: readLog()
-    case .window(let limit): hub.readWindow(self, limit: limit)
-    case .buffer(let buffer): hub.read(buffer)
-    }
+    let step =
+      switch source {
+      case .log: readLog()
+      case .window(let limit): hub.readWindow(self, limit: limit)
+      case .buffer(let buffer): hub.read(buffer)
+      }
+    if case .ended = step { return readEnd() }
+    return step
+  }
+
+  /// Reads the element that is part of the end, if there is one.
+  @usableFromInline
+  @inline(never)
+  func readEnd() -> Step {
+    guard !hasReadEnd, let last = core.state.withLock({ $0.last }) else { return .ended }
+    hasReadEnd = true
+    return .element(Box<Element>.element(of: last))
   }
 
   @inlinable

@@ -12,7 +12,8 @@ extension Broadcaster {
   /// store the view.
   ///
   /// - Parameter transform: The transform. It runs once per element, regardless of the number of subscribers, with no
-  ///   lock held: on a thread that sends, or in a task that continues after about a millisecond of work.
+  ///   lock held: on a thread that sends, or in a task that continues after about a millisecond of work. For a
+  ///   subscriber that is added while an element is being transformed, it also runs on that subscriber's thread.
   /// - Returns: The broadcaster. A new subscriber receives the transformed replay of the source.
   public nonisolated func map<Output: Sendable>(
     _ transform: @escaping @Sendable (Element) -> Output
@@ -68,8 +69,9 @@ extension StatefulBroadcaster {
   /// ```
   ///
   /// The part is published when it changes: a subscriber never receives a value that equals the last one that it has
-  /// received. The part is evaluated once per state, regardless of the number of subscribers. While there are
-  /// subscribers, ``StatefulBroadcaster/current`` returns the last result. A ``Store`` and a ``PageStore`` evaluate
+  /// received. A new subscriber never begins with a value that is older than ``StatefulBroadcaster/current`` was before
+  /// it subscribed, even if another thread is still delivering an older one. The part is evaluated once per state,
+  /// regardless of the number of subscribers. While there are subscribers, `current` returns the last result. A ``Store`` and a ``PageStore`` evaluate
   /// equal key paths once for all their subscribers, even if the results of `select` are temporaries.
   ///
   /// The result is a view. It is subscribed to this source only while it has subscribers. The view keeps the source

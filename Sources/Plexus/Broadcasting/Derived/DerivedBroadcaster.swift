@@ -20,6 +20,8 @@ struct DerivedBroadcaster<Source: Broadcaster, Element: Sendable>: HubBacked {
     core = DerivedCore(areEqual: areEqual)
   }
 
+  var stage: (any DerivedStage)? { core }
+
   var subscriberCount: Int { core.hub.subscriberCount }
 
   var replayLimit: Int { (source as? any HubBacked<Source.Element>)?.replayLimit ?? 1 }
@@ -36,6 +38,14 @@ struct DerivedBroadcaster<Source: Broadcaster, Element: Sendable>: HubBacked {
   func withHub<Result>(
     _ body: (_ hub: BroadcastHub<Element>, _ replay: [Element]) -> Result
   ) -> Result {
-    core.withHub(connecting: { core.connection(to: source, transform) }, body)
+    core.withHub(
+      connecting: { core.connection(to: source, transform) },
+      replaying: currentReplay,
+      body
+    )
+  }
+
+  func currentReplay() -> Replay<Element>? {
+    core.replay(of: { Replay<Source.Element>.of(source) }, transform)
   }
 }

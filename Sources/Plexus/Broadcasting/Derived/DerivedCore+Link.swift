@@ -1,5 +1,7 @@
 // @unchecked Sendable because every field that changes is guarded by the lock of the core.
 
+internal import Synchronization
+
 extension DerivedCore {
   /// The handler that subscribes a derived broadcaster to its source.
   final class Link: Handler.DirectCalls, @unchecked Sendable {
@@ -8,8 +10,10 @@ extension DerivedCore {
     private let transform: @Sendable (AnyBox) -> Output?
     /// The stage that makes the elements, if the source is derived itself; it keeps this link.
     weak let stage: (any DerivedStage)?
+    /// Whether there is such a stage.
+    private let isNested: Bool
     /// The rounds in which the source evaluates elements, if it does so after a state was published.
-    private let rounds: EvaluationRounds?
+    let rounds: EvaluationRounds?
     /// The maximum number of replayed elements.
     private let replayLimit: Int
     /// The results for the last elements, with `nil` for elements that were filtered out.
@@ -20,10 +24,14 @@ extension DerivedCore {
     private(set) var newest = Int.min
     /// The round in which that element was evaluated; `nil` if that is over.
     private var round: Int?
-    /// Whether the source has begun to deliver its first element.
-    private var hasBegun = false
+    /// The number of the first element after the last reset that has passed.
+    private var takenBack = Int.min
+    /// The marks of subscribers that began with a newer element than those to be transformed, oldest first.
+    private var marks: [Mark] = []
     /// Whether the source has ended.
     var hasEnded = false
+    /// The element that is part of the end, if there is one.
+    private(set) var ending: Output?
 
     var isOrdered: Bool { true }
 
@@ -37,13 +45,9 @@ extension DerivedCore {
       self.core = core
       self.replayLimit = replayLimit
       self.stage = stage
+      isNested = stage != nil
       self.rounds = rounds
       self.transform = transform
-    }
-
-    /// Whether the source has yet to deliver its first element.
-    var isWaiting: Bool {
-      core.withLock(for: self) { _ in !hasBegun && !hasEnded }
     }
 
     /// Whether the newest element is evaluated from the newest state of the source; called under the lock of the core.
@@ -52,12 +56,58 @@ extension DerivedCore {
       return running == round
     }
 
-    /// Takes an element as the first one, unless the source has begun to deliver one; called under the lock of the
+    /// Notes that nothing has been replayed, unless there was something; called once the queue has started.
+    func begin(in queue: HandlerQueue) {
+      let isIdle = queue.state.withLock { state in
+        state.items.isEmpty && !state.isCalling ? queue.end : nil
+      }
+      guard let end = isIdle else { return }
+      core.withLock(for: self) { _ in
+        if newest == .min { newest = end - 1 }
+      }
+    }
+
+    /// Whether a reset has yet to pass; called under the lock of the core.
+    func isBeforeReset(of queue: HandlerQueue) -> Bool {
+      queue.floor.load(ordering: .acquiring) > takenBack
+    }
+
+    /// Marks the elements to come that are not for new subscribers; called under the lock of the core.
+    ///
+    /// - Parameters:
+    ///   - end: The number of the first element that is for them.
+    ///   - tag: The number of the mark. Elements that a stage before has marked with it, or with a smaller one, are not
+    ///     for them either.
+    ///   - value: The newest element that they have, if it can come once more with that number.
+    /// - Returns: Whether the mark was made; it has to be newer than the others.
+    func mark(_ end: Int, tag: UInt64, knowing value: Output?) -> Bool {
+      guard end >= marks.last?.end ?? .min else { return false }
+      marks.append(Mark(end: end, tag: tag, value: value))
+      return true
+    }
+
+    /// Returns the mark of an element, and drops those that were for elements before it; called under the lock of the
     /// core.
-    func begin(with element: Output) {
-      guard !hasBegun, !hasEnded, recent.isEmpty else { return }
-      recent.append(element)
-      if core.hub.areEqual != nil { last = element }
+    ///
+    /// - Parameters:
+    ///   - item: The element.
+    ///   - isKnown: Whether it equals the value of the mark with its number.
+    ///   - passed: Receives the marks, to be released without the lock.
+    /// - Returns: The mark, if there is one.
+    private func mark(
+      of item: HandlerQueue.Item,
+      isKnown: Bool,
+      _ passed: inout [Mark]
+    ) -> Mark? {
+      guard !marks.isEmpty else { return nil }
+      let tag = isNested ? item.sender : 0
+      let mark = marks.first { mark in
+        item.sequence < mark.end || tag != 0 && tag <= mark.tag
+          || isKnown && item.sequence == mark.end
+      }
+      passed = marks
+      marks.removeAll { $0.end <= item.sequence && (tag == 0 || tag > $0.tag) }
+      return mark
     }
 
     /// The elements to replay to a new subscriber; accessed under the lock of the core.
@@ -65,16 +115,26 @@ extension DerivedCore {
       (0..<recent.count).compactMap { recent[$0] ?? nil }
     }
 
-    func call(_ box: AnyBox, _ sequence: Int, in queue: HandlerQueue) {
+    func call(_ item: HandlerQueue.Item, isWanted: Bool, in queue: HandlerQueue) {
+      guard isWanted else {
+        return core.withLock(for: self) { _ in newest = max(newest, item.sequence) }
+      }
       // Both are user code.
-      let output = transform(box)
-      let isDuplicate = isDuplicate(output)
+      let output = transform(item.box)
+      let (isDuplicate, isKnown) = compare(output, at: item.sequence)
       var garbage: [Output?] = []
+      var passed: [Mark] = []
       let delivery = core.withLock(for: self) { isConnected -> Delivery<Output>? in
-        guard queue.isCurrent(sequence) else { return nil }
-        newest = sequence
+        guard queue.isCurrent(item.sequence) else { return nil }
+        newest = item.sequence
         round = rounds?.runningHere
-        guard !isDuplicate else { return nil }
+        let mark = self.mark(of: item, isKnown: isKnown, &passed)
+        guard !item.isEnd else {
+          ending = output
+          return nil
+        }
+        // A reset meanwhile has forgotten the former element.
+        guard !isDuplicate || last == nil else { return nil }
         if replayLimit > 0 {
           if recent.count == replayLimit, let oldest = recent.popFirst() { garbage.append(oldest) }
           recent.append(output)
@@ -84,19 +144,27 @@ extension DerivedCore {
           garbage.append(last)
           last = output
         }
-        return isConnected ? core.hub.prepare(output) : nil
+        return isConnected ? core.hub.prepare(output, from: mark?.tag ?? 0) : nil
       }
       delivery?.deliver()
-      withExtendedLifetime(garbage) {}
+      withExtendedLifetime((garbage, passed)) {}
     }
 
-    private func isDuplicate(_ output: Output?) -> Bool {
-      let former = core.withLock(for: self) { _ in
-        hasBegun = true
-        return last
+    /// Compares an element with the last one, and with the one that the newest subscribers have.
+    private func compare(
+      _ output: Output?,
+      at sequence: Int
+    ) -> (isDuplicate: Bool, isKnown: Bool) {
+      guard let output, let areEqual = core.hub.areEqual else { return (false, false) }
+      var former: Output?
+      var known: Output?
+      core.withLock(for: self) { _ in
+        former = last
+        if !marks.isEmpty { known = marks.first { $0.end == sequence }?.value }
       }
-      guard let output, let former, let areEqual = core.hub.areEqual else { return false }
-      return areEqual(former, output)
+      return (
+        former.map { areEqual($0, output) } ?? false, known.map { areEqual($0, output) } ?? false
+      )
     }
 
     func note() {
@@ -106,6 +174,8 @@ extension DerivedCore {
     func takeBack(in queue: HandlerQueue) {
       var garbage: ([Output], Output?) = ([], nil)
       let unread = core.withLock(for: self) { isConnected -> Delivery<Output>? in
+        guard isBeforeReset(of: queue) else { return nil }
+        takenBack = queue.floor.load(ordering: .acquiring)
         // The state to which the source was reset remains, if it was already transformed.
         let isKept = queue.isCurrent(newest)
         garbage = (replay, last)
@@ -128,6 +198,18 @@ extension DerivedCore {
     func end() {
       core.end(self)
     }
+  }
+}
+
+extension DerivedCore.Link {
+  /// A mark of the elements that are not for the newest subscribers, because they began with a newer one.
+  private struct Mark: Sendable {
+    /// The number of the first element of the source that is for them.
+    let end: Int
+    /// A number that is larger than those of earlier marks, and the same in all stages.
+    let tag: UInt64
+    /// The newest element that they have, if it can come once more with the number ``end``.
+    let value: Output?
   }
 }
 

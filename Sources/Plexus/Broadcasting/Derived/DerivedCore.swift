@@ -35,39 +35,132 @@ final class DerivedCore<Output: Sendable>: Sendable {
 
   /// Calls the body, which registers a subscriber, and before that subscribes to the source if it is the first.
   ///
+  /// The subscriber begins with the newest state of the source, even if an older one is still being delivered.
+  ///
   /// - Parameters:
   ///   - connect: Subscribes to the source.
-  ///   - present: Makes the element for the present state of the source, if it has one. It is called if the source
-  ///     replays its state only after the current action.
+  ///   - replay: Returns the elements for a new subscriber, made from those of the source; `nil` if the source does
+  ///     not replay its state.
   ///   - body: Registers the subscriber.
   /// - Returns: The result of the body.
   func withHub<Result>(
     connecting connect: () -> Connection,
-    present: () -> Output? = { nil },
+    replaying replay: () -> Replay<Output>?,
     _ body: (_ hub: BroadcastHub<Output>, _ replay: [Output]) -> Result
   ) -> Result {
-    if let result = register(body) { return result }
-    let new = connect()
-    let replay = new.link.isWaiting ? present() : nil
-    let (result, isUsed, hasEnded) = connection.withLock { connection in
-      let hasEnded = new.link.hasEnded
-      let isUsed = connection == nil && !hasEnded
-      if isUsed { connection = new }
-      let link = (connection ?? new).link
-      if let replay { link.begin(with: replay) }
-      return (body(hub, link.replay), isUsed, hasEnded && connection == nil)
+    while true {
+      let isFormerStageUpToDate = self.isFormerStageUpToDate
+      let (isConnected, result) = connection.withLock { connection -> (Bool, Result?) in
+        guard let connection else { return (false, nil) }
+        guard isFormerStageUpToDate, connection.isUpToDate else { return (true, nil) }
+        return (true, body(hub, connection.link.replay))
+      }
+      if let result { return result }
+      if isConnected {
+        if let result = joinLate(replay, body) { return result }
+      } else if let result = begin(connect(), body) {
+        return result
+      }
+    }
+  }
+
+  /// Serves the subscribers by a new subscription to the source, unless there is one by now.
+  ///
+  /// - Returns: The result of the body; `nil` if it was not called because elements have to be transformed first.
+  private func begin<Result>(
+    _ new: Connection,
+    _ body: (_ hub: BroadcastHub<Output>, _ replay: [Output]) -> Result
+  ) -> Result? {
+    let isFormerStageUpToDate = new.link.stage?.isUpToDate ?? true
+    let (result, isUsed, hasEnded) = connection.withLock { connection -> (Result?, Bool, Bool) in
+      guard connection == nil else { return (nil, false, false) }
+      guard !new.link.hasEnded else { return (body(hub, new.link.replay), false, true) }
+      connection = new
+      guard isFormerStageUpToDate, new.isUpToDate else { return (nil, true, false) }
+      return (body(hub, new.link.replay), true, false)
     }
     if !isUsed { new.handler.cancel() }
     // The subscriber still receives the replay that the source has after its end.
-    if hasEnded { hub.finish() }
+    if hasEnded { hub.finish(with: new.link.ending) }
     return result
   }
 
-  private func register<Result>(
+  /// Registers a subscriber while elements are being transformed that are older than its first one.
+  ///
+  /// - Returns: The result of the body; `nil` if it was not called because another thread has delivered a newer element.
+  private func joinLate<Result>(
+    _ replay: () -> Replay<Output>?,
     _ body: (_ hub: BroadcastHub<Output>, _ replay: [Output]) -> Result
   ) -> Result? {
+    guard let first = replay() else {
+      return connection.withLock { $0.map { body(hub, $0.link.replay) } }
+    }
+    var result: Result?
+    _ = first.join?({ tag in
+      // Called under the lock, after the mark was made.
+      hub.passedTag = tag
+      result = body(hub, first.elements)
+      hub.passedTag = 0
+      return true
+    })
+    return result
+  }
+
+  /// Returns the elements that a new subscriber gets first, made from those of the source.
+  ///
+  /// - Parameters:
+  ///   - source: Returns the elements of the source; `nil` if it does not replay its state.
+  ///   - transform: Makes the element for subscribers; `nil` if they get none.
+  /// - Returns: The elements; `nil` if the source has none.
+  func replay<Input: Sendable>(
+    of source: () -> Replay<Input>?,
+    _ transform: @Sendable (Input) -> Output?
+  ) -> Replay<Output>? {
+    while true {
+      guard let connection = self.connection.withLock({ $0 }) else {
+        // The source has ended: nothing passes this stage any more.
+        guard let input = source() else { return nil }
+        return Replay(elements: input.elements.compactMap(transform)) { $0(UniqueID.next()) }
+      }
+      let (link, queue) = (connection.link, connection.handler.queue)
+      link.takeBack(in: queue)
+      let (end, round) = (queue.end, link.rounds?.running)
+      guard let input = source() else { return nil }
+      // Of a source that is no view, the elements are those as of this very number.
+      let isFirst = input.join == nil
+      if isFirst, queue.end != end || link.rounds?.running != round { continue }
+      let elements = input.elements.compactMap(transform)
+      return Replay(elements: elements) { [self] body in
+        guard let join = input.join else {
+          return mark(link, queue) { state in
+            let isPossible = link.rounds == nil ? link.newest < end : state == (end, round)
+            let tag = UniqueID.next()
+            // The state with which the source begins, or that it has published and not evaluated yet, is still to come.
+            let canRepeat = link.rounds != nil || link.newest == .min
+            guard isPossible,
+              link.mark(end, tag: tag, knowing: canRepeat ? elements.last : nil)
+            else { return false }
+            return body(tag)
+          }
+        }
+        return join { tag in
+          mark(link, queue) { state in
+            link.mark(state.end, tag: tag, knowing: nil) && body(tag)
+          }
+        }
+      }
+    }
+  }
+
+  /// Calls the body under the lock, unless the link does not serve the subscribers or a reset has yet to pass it.
+  private func mark(
+    _ link: Link,
+    _ queue: HandlerQueue,
+    _ body: (_ state: (end: Int, round: Int?)) -> Bool
+  ) -> Bool {
     connection.withLock { connection in
-      connection.map { body(hub, $0.link.replay) }
+      guard connection?.link === link, !link.isBeforeReset(of: queue) else { return false }
+      return body((queue.end, link.rounds?.running))
     }
   }
 
@@ -86,8 +179,15 @@ final class DerivedCore<Output: Sendable>: Sendable {
     let subscription = source.subscription(bufferingPolicy: .unbounded)
     let backed = source as? any HubBacked<Input>
     let limit = backed?.replayLimit ?? 0
-    let replayLimit = max(limit, minimumReplay, subscription.subscriber.replay.count)
-    return connection(to: subscription, replayLimit: replayLimit, behind: backed?.stage, transform)
+    let replayLimit = max(limit, minimumReplay, subscription.subscriber.replayCount)
+    let connection = self.connection(
+      to: subscription,
+      replayLimit: replayLimit,
+      behind: backed?.stage,
+      transform
+    )
+    if minimumReplay == 0 { connection.link.begin(in: connection.handler.queue) }
+    return connection
   }
 
   /// Reads a subscription.
@@ -157,7 +257,7 @@ final class DerivedCore<Output: Sendable>: Sendable {
       return connection?.link === link ? connection.take() : nil
     }
     guard former != nil else { return }
-    hub.finish()
+    hub.finish(with: link.ending)
     onStop?()
   }
 }

@@ -43,7 +43,14 @@ struct SelectedPart<Source: StatefulBroadcaster, Part: Equatable & Sendable>:
   func withHub<Result>(
     _ body: (_ hub: BroadcastHub<Part>, _ replay: [Part]) -> Result
   ) -> Result {
-    core.withHub(connecting: connection, present: { select(source.current) }, body)
+    core.withHub(connecting: connection, replaying: currentReplay, body)
+  }
+
+  func currentReplay() -> Replay<Part>? {
+    guard let source = source as? any PartEvaluating<Source.Element> else {
+      return core.replay(of: { Replay<Source.Element>.of(source) }, select)
+    }
+    return source.replay(of: core, select, path: path)
   }
 
   /// Subscribes to the source: to the changes of the part, if it evaluates parts itself.
@@ -69,4 +76,17 @@ protocol PartEvaluating<Element>: StatefulBroadcaster {
     _ select: @escaping @Sendable (Element) -> Part,
     path: (any AnyKeyPath & Sendable)?
   ) -> DerivedCore<Part>.Connection
+
+  /// Returns the part that a new subscriber of a view gets first.
+  ///
+  /// - Parameters:
+  ///   - core: The core of the view.
+  ///   - select: Makes the part.
+  ///   - path: The key path, if that is what is selected.
+  /// - Returns: The part.
+  nonisolated func replay<Part: Equatable & Sendable>(
+    of core: DerivedCore<Part>,
+    _ select: @escaping @Sendable (Element) -> Part,
+    path: (any AnyKeyPath & Sendable)?
+  ) -> Replay<Part>?
 }

@@ -92,7 +92,7 @@ final class LinkConnection: Sendable {
         parts.report(.interrupted(error))
       }
       let pause = state.interrupt(after: parts.clock.now() - start)
-      if pause > .zero { try? await parts.clock.sleep(until: parts.clock.now() + pause) }
+      if pause > .zero { _ = await parts.clock.hasSlept(until: parts.clock.now() + pause) }
     }
   }
 }

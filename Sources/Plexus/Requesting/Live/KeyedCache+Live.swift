@@ -27,6 +27,7 @@ extension KeyedCache {
     )
     let subscription = core.withHub(
       connecting: { core.connection(to: source) { (state: LoadState<Value>) in state } },
+      replaying: { core.replay(of: { source.currentReplay() }, { $0 }) },
       { hub, replay in hub.subscription(bufferingPolicy: bufferingPolicy, replaying: replay) }
     )
     live.join(id, refetching)

@@ -29,12 +29,8 @@ final class WriteBehind: Sendable {
         case .ends:
           return
         case .sleeps(let deadline):
-          do {
-            try await clock.sleep(until: .nanoseconds(deadline))
-            continue
-          } catch {
-            // The sleep has failed: the changes are written at once.
-          }
+          // If the sleep has failed, the changes are written at once.
+          if await clock.hasSlept(until: .nanoseconds(deadline)) { continue }
         case .flushes:
           break
         }
