@@ -37,6 +37,9 @@ public protocol Broadcaster<Element>: Sendable {
 
   /// Registers a subscriber and returns its elements.
   ///
+  /// A broadcaster of yours can forward the subscription of another source. Its handlers are then handlers of that
+  /// source.
+  ///
   /// - Parameter bufferingPolicy: The policy for elements that the subscriber has not read yet.
   /// - Returns: The subscription, which ends when it is dropped or the task that iterates it is cancelled.
   nonisolated func subscription(bufferingPolicy: BufferingPolicy<Element>) -> Subscription<Element>

@@ -5,6 +5,9 @@ extension Broadcaster {
   /// element by element: all of them handle an element before the first handles the next. An element that a handler
   /// sends follows the current one. After about a millisecond of calls, they yield their actor.
   ///
+  /// If the broadcaster forwards a subscription of another source, the handler is registered with that source, in the
+  /// order of its handlers. Events of an ``EventBus`` count as handled successfully when the handler has returned.
+  ///
   /// - Parameters:
   ///   - bufferingPolicy: The policy for elements that the handler has not processed yet.
   ///   - handler: The closure. It is released when the token is cancelled.
@@ -28,7 +31,8 @@ extension Broadcaster {
   /// Calls an asynchronous closure for every element, on the actor of the closure.
   ///
   /// The handler has its own task. It receives the elements in order, its calls never overlap, and it does not delay
-  /// other subscribers while it is suspended.
+  /// other subscribers while it is suspended. The tasks of several handlers are resumed in subscription order, but the
+  /// system can start them in another one, even on the same actor.
   ///
   /// - Parameters:
   ///   - bufferingPolicy: The policy for elements that the handler has not processed yet.

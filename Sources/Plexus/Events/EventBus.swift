@@ -26,9 +26,9 @@
 /// ## Slow handlers
 ///
 /// Synchronous handlers that share an actor run one after another, event by event and in subscription order. An
-/// asynchronous handler receives events in order, and its calls never overlap. While it is suspended, it does not delay
-/// events of other types or scopes. It delays other subscribers to its own type and scope only if the event is
-/// persistent.
+/// asynchronous handler has its own task, receives events in order, and its calls never overlap. Such tasks can start
+/// in any order, even on the same actor. While a handler is suspended, it does not delay events of other types or
+/// scopes. It delays other subscribers to its own type and scope only if the event is persistent.
 ///
 /// ## Handlers
 ///
@@ -204,6 +204,10 @@ public final actor EventBus {
   ///
   /// A retained event counts as handled once it is in the buffer of the subscription.
   ///
+  /// A ``Broadcaster`` of yours can return the subscription from its own `subscription(bufferingPolicy:)`. A handler
+  /// that is registered with `observe` on that broadcaster behaves as if it were registered with the bus: it is called
+  /// in the order of the bus's handlers, and an event counts as handled successfully when the handler has returned.
+  ///
   /// - Parameters:
   ///   - type: The exact type of the events.
   ///   - scope: The exact scope, or `nil` for events posted without a scope.
@@ -219,7 +223,7 @@ public final actor EventBus {
     core.withChannel(of: ObjectIdentifier(type), in: scope) { channel in
       var subscription: Subscription<E>?
       let isInserted = channel.insert { id in
-        let hub = BroadcastHub<E>(onEmpty: { channel.removeStream(id) })
+        let hub = BroadcastHub<E>(onEmpty: { channel.removeStream(id) }, host: channel)
         subscription = hub.subscription(bufferingPolicy: bufferingPolicy)
         return EventChannel.Stream(id: id, hub: hub, mayRefuse: bufferingPolicy.mayRefuse)
       }

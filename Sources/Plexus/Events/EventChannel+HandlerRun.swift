@@ -44,6 +44,31 @@ extension EventChannel {
       unsafe withUnsafeCurrentTask { unsafe $0?.hashValue }
     }
 
+    /// Calls the handler in a task that carries the run.
+    ///
+    /// - Parameters:
+    ///   - body: The closure of the handler.
+    ///   - box: The event.
+    ///   - registration: The registration of the handler.
+    ///   - isolation: The actor of the handler.
+    /// - Returns: The result of the call.
+    func call(
+      _ body: @Sendable (AnyBox) async -> Handler.Ending,
+      with box: AnyBox,
+      of registration: Registration,
+      isolation: isolated (any Actor)?
+    ) async -> Handler.Ending {
+      await WaitScope.local.withValue(self) {
+        // A closure that does not capture the actor runs outside of it.
+        _ = isolation
+        return await HandlerRun.$current.withValue(self) {
+          _ = isolation
+          // Binding a task-local value can leave the actor, where the handler can have been cancelled meanwhile.
+          return registration.isCancelled ? .unreached : await body(box)
+        }
+      }
+    }
+
     /// Marks the call as ended.
     func end() {
       hasEnded.store(true, ordering: .releasing)

@@ -33,8 +33,8 @@ extension EventChannel {
     let id: Int
     /// Adds an event to the buffer and returns whether it was accepted.
     let put: @Sendable (AnyBox, inout EventChannel.Effects) -> Bool
-    /// Ends the stream after its buffered events; called with no lock held.
-    let finish: @Sendable () -> Void
+    /// A hub with a single subscriber.
+    let hub: HubCore
 
     /// Creates a stream.
     ///
@@ -44,25 +44,23 @@ extension EventChannel {
     ///   - mayRefuse: Whether the buffer can refuse an event.
     @inlinable
     convenience init<E>(id: Int, hub: BroadcastHub<E>, mayRefuse: Bool) {
-      self.init(id: id) { box, effects in
+      self.init(id: id, hub: hub) { box, effects in
         guard let delivery = hub.prepare(Box<E>.element(of: box)) else { return true }
         let isAccepted = !mayRefuse || delivery.displaced.isEmpty
         effects.add(delivery, id: id)
         return isAccepted
-      } finish: {
-        hub.finish()
       }
     }
 
     @usableFromInline
     init(
       id: Int,
-      put: @escaping @Sendable (AnyBox, inout EventChannel.Effects) -> Bool,
-      finish: @escaping @Sendable () -> Void
+      hub: HubCore,
+      put: @escaping @Sendable (AnyBox, inout EventChannel.Effects) -> Bool
     ) {
       self.id = id
+      self.hub = hub
       self.put = put
-      self.finish = finish
     }
   }
 }

@@ -68,10 +68,43 @@ extension EventChannel {
       if let deadline { deadlines.insert(deadline, of: post) }
     }
 
+    /// The conditions under which a removed event was retained.
+    struct Cleared: Sendable {
+      fileprivate let post: Int
+      fileprivate let rule: PersistenceRule
+      fileprivate let deadline: Nanoseconds
+    }
+
     /// Removes the event of a post after a success, unless its rule is `neverClear`.
-    mutating func clear(post: Int, into released: inout ContiguousArray<Element>) {
-      guard let index = index(of: post), entries[index].rule != .neverClear else { return }
+    ///
+    /// - Returns: The conditions under which it was retained; `nil` if it was not, or still is.
+    @discardableResult
+    mutating func clear(post: Int, into released: inout ContiguousArray<Element>) -> Cleared? {
+      guard let index = index(of: post), entries[index].rule != .neverClear,
+        entries[index].element != nil
+      else { return nil }
+      let entry = entries[index]
       drop(at: index, into: &released)
+      return Cleared(post: post, rule: entry.rule, deadline: entry.deadline)
+    }
+
+    /// Retains a removed event again, in its former place.
+    mutating func restore(_ element: Element, as cleared: Cleared) {
+      let index = firstIndex(from: cleared.post)
+      if index < entries.count, entries[index].post == cleared.post {
+        entries[index].element = element
+      } else {
+        let entry = Entry(
+          post: cleared.post,
+          rule: cleared.rule,
+          deadline: cleared.deadline,
+          element: element
+        )
+        entries.insert(entry, at: index)
+      }
+      start = min(start, index)
+      count += 1
+      if cleared.deadline < .max { deadlines.insert(cleared.deadline, of: cleared.post) }
     }
 
     /// Removes the oldest events beyond a limit.

@@ -34,7 +34,15 @@ extension EventChannel {
 
     private struct Place: Sendable {
       let id: Int
-      let member: Member
+      var member: Member
+      /// The events that were replayed to the subscriber, as far as their acceptance can be revoked.
+      var replayed: ContiguousArray<Replayed> = []
+    }
+
+    private struct Replayed: Sendable {
+      let post: Int
+      /// How the event was retained, if its acceptance has ended that.
+      let cleared: RetainedEvents<Element>.Cleared?
     }
 
     private enum Job: Sendable {
@@ -200,7 +208,12 @@ extension EventChannel {
     }
 
     /// Ends an offer; ignores one that was withdrawn.
-    mutating func finish(_ offer: Int, as ending: Handler.Ending) {
+    ///
+    /// - Parameters:
+    ///   - offer: The number of the offer.
+    ///   - ending: The result.
+    ///   - isRevocable: Whether ``revoke(_:_:)`` can revoke the acceptance of a replayed event.
+    mutating func finish(_ offer: Int, as ending: Handler.Ending, isRevocable: Bool = false) {
       guard openOffer?.number == offer else { return }
       openOffer = nil
       switch current {
@@ -211,11 +224,50 @@ extension EventChannel {
           if delivery.rule == .clearImmediately { clear(post: delivery.post) }
         }
         current = .delivery(delivery)
-      case .replay(_, _, let post):
-        if ending == .succeeded { clear(post: post) }
+      case .replay(let receiver, _, let post):
+        guard ending == .succeeded else { break }
+        let cleared = clear(post: post)
+        let place = firstPlace(from: receiver)
+        if isRevocable, place < places.count, places[place].id == receiver {
+          places[place].replayed.append(Replayed(post: post, cleared: cleared))
+        }
       case .fanOut, nil:
         break
       }
+    }
+
+    /// Replaces a subscriber by another one, which takes its place.
+    ///
+    /// - Returns: The former subscriber, to be released without a lock.
+    mutating func replace(_ id: Int, with member: Member) -> Member? {
+      let index = firstPlace(from: id)
+      guard index < places.count, places[index].id == id else { return nil }
+      defer { places[index].member = member }
+      return places[index].member
+    }
+
+    /// Revokes that a subscriber has accepted the retained events: they are retained again, and replayed once more.
+    ///
+    /// - Parameters:
+    ///   - id: The place of the subscriber.
+    ///   - unread: The events that the subscriber has accepted since its registration.
+    /// - Returns: Whether these are replayed ones. If not, or not only, nothing changes.
+    mutating func revoke(_ id: Int, _ unread: [Element]) -> Bool {
+      let index = firstPlace(from: id)
+      guard index < places.count, places[index].id == id, let last = places[index].replayed.last,
+        places[index].replayed.count == unread.count
+      else { return false }
+      for (replayed, element) in zip(places[index].replayed, unread) {
+        if let cleared = replayed.cleared { retained.restore(element, as: cleared) }
+      }
+      places[index].replayed = []
+      if case .replay(id, let last, _) = current {
+        current = .replay(receiver: id, last: last, done: 0)
+      } else {
+        jobs.append(.replay(receiver: id, last: last.post, done: 0))
+      }
+      replayCount += 1
+      return true
     }
 
     /// Returns whether the event of a post is retained.
@@ -321,7 +373,8 @@ extension EventChannel {
       places.firstSortedIndex { $0.id >= id }
     }
 
-    private mutating func clear(post: Int) {
+    @discardableResult
+    private mutating func clear(post: Int) -> RetainedEvents<Element>.Cleared? {
       retained.clear(post: post, into: &released)
     }
   }

@@ -37,30 +37,14 @@ extension EventChannel {
         return take(handler, &state)
       }
       let id = state.schedule.nextID
-      let key = recipe.isolation.map { ObjectIdentifier($0) }
-      let known = recipe.suspends ? nil : state.queues[key]
-      let queue = known ?? HandlerQueue(id: id, recipe: recipe)
-      if known == nil {
-        state.outlets.append(.queue(queue))
-        raisedPriority.store(0, ordering: .relaxed)
-        if !recipe.suspends { state.queues[key] = queue }
-      }
-      let handler = Handler(
-        id: id,
-        start: state.sequence,
-        queue: queue,
-        recipe: recipe,
-        source: self,
-        retainsSource: true
-      )
-      _ = queue.add(handler, noted(recipe.call, id, queue.calls), replaying: [])
+      let (handler, isFirst, _) = attach(recipe, id: id, &state)
       state.schedule.add(.handler(handler))
       advance(&state, at: now, &effects)
       return EventChannel.Added(
         handler: handler,
         channel: self,
         isolation: recipe.isolation,
-        isFirst: known == nil,
+        isFirst: isFirst,
         isCrowded: state.schedule.memberCount > state.crowd,
         remains: remains,
         effects: effects
@@ -68,21 +52,56 @@ extension EventChannel {
     }
   }
 
+  /// Adds a handler to its queue, which is created if necessary.
+  ///
+  /// - Parameters:
+  ///   - recipe: The parts of the handler.
+  ///   - id: The place of the handler in subscription order.
+  ///   - unread: The events that the handler gets first.
+  ///   - state: The state.
+  /// - Returns: The handler, whether its queue is new, and the task to resume with no lock held.
+  private func attach(
+    _ recipe: Handler.Recipe,
+    id: Int,
+    replaying unread: [AnyBox] = [],
+    _ state: inout State
+  ) -> (handler: Handler, isFirst: Bool, parked: SuspendedTask?) {
+    let key = recipe.isolation.map { ObjectIdentifier($0) }
+    let known = recipe.suspends ? nil : state.queues[key]
+    let queue = known ?? HandlerQueue(id: id, recipe: recipe)
+    if known == nil {
+      let isLast = state.outlets.last.map { $0.id < id } ?? true
+      let index =
+        isLast ? state.outlets.count : state.outlets.firstSortedIndex { $0.id > id }
+      state.outlets.insert(.queue(queue), at: index)
+      raisedPriority.store(0, ordering: .relaxed)
+      if !recipe.suspends { state.queues[key] = queue }
+    }
+    let handler = Handler(
+      id: id,
+      start: state.sequence,
+      queue: queue,
+      recipe: recipe,
+      source: self,
+      retainsSource: true
+    )
+    let call = noted(recipe.call, handler, isolation: recipe.isolation)
+    return (handler, known == nil, queue.add(handler, call, replaying: unread))
+  }
+
   /// Wraps an asynchronous call so that its tasks carry the run, which detects waits for the handler itself.
   private func noted(
     _ call: Handler.Call,
-    _ handler: Int,
-    _ calls: HandlerQueue.Calls?
+    _ handler: Handler,
+    isolation: (any Actor)?
   ) -> Handler.Call {
-    guard case .suspending(let body) = call, let calls else { return call }
+    guard case .suspending(let body) = call, let calls = handler.queue.calls else { return call }
     return .suspending { [id] box in
       let sequence = calls.sequence.load(ordering: .relaxed)
-      let run = HandlerRun(channel: id, handler: handler, sequence: sequence)
+      let run = HandlerRun(channel: id, handler: handler.id, sequence: sequence)
       calls.begin(run)
       defer { run.end() }
-      return await WaitScope.local.withValue(run) {
-        await HandlerRun.$current.withValue(run) { await body(box) }
-      }
+      return await run.call(body, with: box, of: handler, isolation: isolation)
     }
   }
 
@@ -146,6 +165,8 @@ extension EventChannel {
     for case .handler(let handler) in members where handler.isOrphaned?() == true {
       handler.cancel()
     }
+    // The handlers of a view of the stream are among them.
+    for case .stream(let stream) in members { stream.hub.removeOrphans() }
     let now = time.now()
     change { state in
       state.schedule.dropExpired(at: now)
@@ -179,5 +200,49 @@ extension EventChannel {
       channel.perform(effects)
       if isCrowded { channel.prune() }
     }
+  }
+}
+
+extension EventChannel: Handler.Host {
+  /// Registers a handler in place of a stream that has not been read, as if it had been registered with the bus.
+  ///
+  /// Retained events that the stream has accepted are retained again and offered to the handler, unless the stream has
+  /// received other events since.
+  @usableFromInline
+  func replace(_ reader: HubCore.Reader, with recipe: Handler.Recipe) -> Handler? {
+    // A view takes its events on the posting thread, as the stream does.
+    guard recipe.direct == nil else { return nil }
+    let now = time.now()
+    var replaced: (EventChannel.Outlet, EventChannel.Member?)?
+    let added = state.withLock { state -> EventChannel.Added? in
+      let index = state.outlets.lastIndex { outlet in
+        if case .stream(let stream) = outlet { stream.hub === reader.core } else { false }
+      }
+      // The bus has been released.
+      guard let index else { return nil }
+      var effects = EventChannel.Effects()
+      let outlet = state.outlets.remove(at: index)
+      let id = outlet.id
+      var unread = reader.core.takeUnread(of: reader)
+      if state.schedule.revoke(id, unread) { unread = [] }
+      let (handler, isFirst, parked) = attach(recipe, id: id, replaying: unread, &state)
+      effects.wake(parked, id: handler.queue.id)
+      replaced = (outlet, state.schedule.replace(id, with: .handler(handler)))
+      advance(&state, at: now, &effects)
+      return EventChannel.Added(
+        handler: handler,
+        channel: self,
+        isolation: recipe.isolation,
+        isFirst: isFirst,
+        isCrowded: state.schedule.memberCount > state.crowd,
+        remains: [],
+        effects: effects
+      )
+    }
+    added?.start()
+    // The queue can be idle although the handler has events to handle.
+    added?.handler.queue.attend()
+    withExtendedLifetime(replaced) {}
+    return added?.handler
   }
 }

@@ -128,7 +128,11 @@ final class EventChannel: Handler.Source {
         switch offer.member {
         case .stream(let stream):
           let isAccepted = stream.put(offer.element, &effects)
-          state.schedule.finish(offer.number, as: isAccepted ? .succeeded : .failed)
+          state.schedule.finish(
+            offer.number,
+            as: isAccepted ? .succeeded : .failed,
+            isRevocable: true
+          )
         case .handler(let handler):
           let item = HandlerQueue.Item(
             box: offer.element,
@@ -366,7 +370,7 @@ final class EventChannel: Handler.Source {
       state.schedule.removePending()
       return remains
     }
-    for (stream, _) in remains { stream.finish() }
+    for (stream, _) in remains { stream.hub.end() }
   }
 
   /// Closes the queues, and releases the subscribers, which retain the channel.

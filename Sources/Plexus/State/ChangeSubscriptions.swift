@@ -5,8 +5,16 @@ internal import Synchronization
 final class ChangeSubscriptions: Sendable {
   private struct State: Sendable {
     var hubs = KeyTable<ID, HubCore>()
-    /// Removes a subscriber from its selector; released at the end.
-    var disconnect: (@Sendable (ID) -> Void)?
+    /// The engine of the selectors; released at the end.
+    var engine: Engine?
+  }
+
+  /// The parts of a store's engine that subscribers use.
+  private struct Engine: Sendable {
+    /// The hub of the synchronous handlers, which has one order for the subscribers of all selectors.
+    let handlers: HubCore
+    let disconnect: @Sendable (ID) -> Void
+    let run: @Sendable (@escaping @Sendable () -> Void) -> Bool
   }
 
   private let state = Locked(State())
@@ -15,12 +23,22 @@ final class ChangeSubscriptions: Sendable {
   @usableFromInline
   init() {}
 
-  /// Sets the closure that removes subscribers from their selectors; called once, before the first one.
+  /// Sets the engine of the selectors; called once, before the first subscriber.
   ///
-  /// - Parameter disconnect: The closure. It can retain the store's engine, since the end releases it.
+  /// The closures can retain the engine, since the end releases them.
+  ///
+  /// - Parameters:
+  ///   - handlers: The hub of the synchronous handlers of all selectors.
+  ///   - disconnect: A closure that removes a subscriber from its selector.
+  ///   - run: A closure that calls another one between two actions, and returns whether it does.
   @usableFromInline
-  func onRemoval(_ disconnect: @escaping @Sendable (ID) -> Void) {
-    state.withLock { $0.disconnect = disconnect }
+  func connect(
+    handlers: HubCore,
+    disconnect: @escaping @Sendable (ID) -> Void,
+    run: @escaping @Sendable (@escaping @Sendable () -> Void) -> Bool
+  ) {
+    let engine = Engine(handlers: handlers, disconnect: disconnect, run: run)
+    state.withLock { $0.engine = engine }
   }
 
   /// The current number of subscribers; handlers of released owners are removed first.
@@ -47,12 +65,12 @@ final class ChangeSubscriptions: Sendable {
   /// Removes a subscriber that was dropped or cancelled, also from its selector.
   @usableFromInline
   func remove(_ id: ID) {
-    let (hub, disconnect) = state.withLock { state -> (HubCore?, (@Sendable (ID) -> Void)?) in
+    let (hub, engine) = state.withLock { state -> (HubCore?, Engine?) in
       let index = state.hubs.index(of: id, hash: id.hash)
-      return (index.map { state.hubs.remove(at: $0).element }, state.disconnect)
+      return (index.map { state.hubs.remove(at: $0).element }, state.engine)
     }
     withExtendedLifetime(hub) {}
-    disconnect?(id)
+    engine?.disconnect(id)
   }
 
   /// Ends every stream after the elements sent before, in subscription order.
@@ -61,14 +79,27 @@ final class ChangeSubscriptions: Sendable {
   @discardableResult
   @usableFromInline
   func finish() -> [ID] {
-    let (entries, disconnect) = state.withLock { state in
+    let (entries, engine) = state.withLock { state in
       hasFinished.store(true, ordering: .releasing)
-      return (state.hubs.removeAll(), state.disconnect.take())
+      return (state.hubs.removeAll(), state.engine.take())
     }
     let subscribers = entries.sorted { $0.key.rawValue < $1.key.rawValue }
     for subscriber in subscribers { subscriber.element.end() }
-    withExtendedLifetime(disconnect) {}
+    withExtendedLifetime(engine) {}
     return subscribers.map(\.key)
+  }
+}
+
+extension ChangeSubscriptions: Handler.Host {
+  @usableFromInline
+  func replace(_ reader: HubCore.Reader, with recipe: Handler.Recipe) -> Handler? {
+    // A handler that can suspend has a queue of its own.
+    guard recipe.isShared, let engine = state.withLock({ $0.engine }) else { return nil }
+    let relay = Handler.Relay(to: engine.handlers)
+    let handler = relay.start(recipe)
+    // Between two actions, so that the changes are passed on in the order of the selectors.
+    if !engine.run({ relay.attach(to: reader) }) { relay.attach(to: reader) }
+    return handler
   }
 }
 

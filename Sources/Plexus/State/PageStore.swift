@@ -102,7 +102,7 @@ public final actor PageStore<
       middleware: middleware,
       reducer: reducer
     )
-    appFeeds.onRemoval { [engine = parent.engine] in engine.disconnect($0) }
+    parent.engine.connect(appFeeds)
     cell.join()
   }
 

@@ -15,7 +15,7 @@ extension StoreEngine {
     bufferingPolicy: BufferingPolicy<Change<Value>>
   ) -> Subscription<Change<Value>> {
     let id = ChangeSubscriptions.ID()
-    let hub = BroadcastHub<Change<Value>>(onEmpty: { feeds.remove(id) })
+    let hub = BroadcastHub<Change<Value>>(onEmpty: { feeds.remove(id) }, host: feeds)
     feeds.insert(hub, id: id)
     let subscription = hub.subscription(bufferingPolicy: bufferingPolicy)
     run { table, state in

@@ -40,6 +40,8 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
   @usableFromInline let effects = EffectPool()
   @usableFromInline let rounds = EvaluationRounds()
   @usableFromInline let queue: DrainQueue<Item, Machine>
+  /// The hub of the synchronous handlers of changes.
+  @usableFromInline let handlers = HubCore.ofHandlers()
 
   // A client's module knows the types of the cell, and so of the closures that use it.
   @inlinable
@@ -62,7 +64,17 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
       finish()
       feeds.finish()
     }
-    feeds.onRemoval { [self] in disconnect($0) }
+    connect(feeds)
+  }
+
+  /// Lets subscribers to changes use this engine until they end.
+  @inlinable
+  func connect(_ feeds: ChangeSubscriptions) {
+    feeds.connect(handlers: handlers) {
+      self.disconnect($0)
+    } run: { body in
+      self.run { _, _ in body() }
+    }
   }
 
   /// Ends the store: effects are cancelled, and later actions are ignored.
@@ -92,9 +104,12 @@ final class StoreEngine<State: Sendable, Action: Sendable>: Sendable {
   }
 
   /// Changes the selectors between two actions.
+  ///
+  /// - Returns: Whether the job has been or will be done; `false` if the store has ended.
   @inlinable
-  func run(_ job: @escaping Job) {
-    _ = queue.add(.job(job), handOver: handOver, perform)
+  @discardableResult
+  func run(_ job: @escaping Job) -> Bool {
+    queue.add(.job(job), handOver: handOver, perform)
   }
 
   /// Starts a task that processes the remaining actions.

@@ -111,3 +111,155 @@ import Testing
     #expect(await counts.next() == 0)
   }
 }
+
+/// Handlers on broadcasters of a user that forward subscriptions for which a source has no broadcaster of its own.
+@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+struct `A broadcaster that forwards subscriptions to changes or live ones` {
+  struct Form: Sendable {
+    var text = 0
+    var count = 0
+  }
+
+  /// The changes of a part of a store's state.
+  struct Parts: Broadcaster {
+    let store: Store<Form, any WritableKeyPath<Form, Int> & Sendable>
+    let path: any KeyPath<Form, Int> & Sendable
+    var isPath = true
+
+    var subscriberCount: Int { store.subscriberCount }
+
+    func subscription(bufferingPolicy: BufferingPolicy<Change<Int>>) -> Subscription<Change<Int>> {
+      isPath
+        ? store.subscription(toChangesOf: path, bufferingPolicy: bufferingPolicy)
+        : store.subscription(
+          toChangesOf: { [path] in $0[keyPath: path] },
+          bufferingPolicy: bufferingPolicy
+        )
+    }
+  }
+
+  private func store() -> Store<Form, any WritableKeyPath<Form, Int> & Sendable> {
+    Store(Form()) { $0[keyPath: $1] += 1 }
+  }
+
+  @MainActor
+  @Test(arguments: [true, false])
+  func `has its handlers of one part called in subscription order, change by change`(
+    isPath: Bool
+  ) async {
+    let (store, log) = (store(), Log<String>())
+    let tokens = "abcde".map { name in
+      Parts(store: store, path: \.text, isPath: isPath).observe { log.append("\(name)\($0.new)") }
+    }
+    for _ in 0..<20 { store.dispatch(\.text) }
+    let expected = (0...20).flatMap { number in "abcde".map { "\($0)\(number)" } }
+    #expect(await log.first(expected.count) == expected)
+    for token in tokens { token.cancel() }
+    #expect(store.subscriberCount == 0)
+  }
+
+  @MainActor
+  @Test func `has its handlers of several parts called action by action, part by part`() async {
+    let (store, log) = (store(), Log<String>())
+    let (text, count) = (Parts(store: store, path: \.text), Parts(store: store, path: \.count))
+    let tokens = [
+      text.observe { log.append("a\($0.new)") },
+      count.observe { log.append("b\($0.new)") },
+      text.observe { log.append("c\($0.new)") },
+    ]
+    for _ in 0..<3 {
+      store.dispatch(\.count)
+      store.dispatch(\.text)
+    }
+    let expected = ["a0", "b0", "c0"] + (1...3).flatMap { ["b\($0)", "a\($0)", "c\($0)"] }
+    #expect(await log.first(12) == expected)
+    withExtendedLifetime(tokens) {}
+  }
+
+  @MainActor
+  @Test(arguments: [Policy.newest(1), .newest(3), .oldest(2)])
+  func `applies the policy of each handler, and keeps no more elements`(policy: Policy) async {
+    let census = Census()
+    let store = Store<ChangesSubject.Content, Parcel>(ChangesSubject.Content()) { $0.parcel = $1 }
+    let changes = ChangesForwarder(store: store)
+    let (bounded, end) = (Log<Int>(), Log<Int>())
+    let token = changes.observe(bufferingPolicy: policy()) { change in
+      bounded.append(change.new.parcel?.number ?? 0)
+    }
+    // The main actor is occupied, so nothing is handled in between.
+    for number in 1...1_000 { store.dispatch(census.parcel(number)) }
+    #expect(census.living <= 12)
+    let expected =
+      switch policy {
+      case .newest(let limit): Array(1_001 - limit...1_000)
+      default: [0, 1]
+      }
+    let witness = changes.observe { change in end.append(change.new.parcel?.number ?? 0) }
+    #expect(await end.first(1) == [1_000])
+    #expect(bounded.entries == expected)
+    withExtendedLifetime((token, witness)) {}
+  }
+
+  struct ChangesForwarder: Broadcaster {
+    let store: Store<ChangesSubject.Content, Parcel>
+
+    var subscriberCount: Int { store.subscriberCount }
+
+    func subscription(
+      bufferingPolicy: BufferingPolicy<Change<ChangesSubject.Content>>
+    ) -> Subscription<Change<ChangesSubject.Content>> {
+      store.subscription(toChangesOf: { $0 }, bufferingPolicy: bufferingPolicy)
+    }
+  }
+
+  @MainActor
+  @Test func `shares the order of handlers with those of the live value`() async {
+    let (cache, log) = (Multiplexer<Int> { throw CancellationError() }, Log<String>())
+    cache.store(0)
+    let live = LiveForwarder(cache: cache)
+    let tokens = [
+      cache.observe { log.append("a\($0.value ?? -1)") },
+      live.observe { log.append("b\($0.value ?? -1)") },
+      cache.observe { log.append("c\($0.value ?? -1)") },
+      live.observe { log.append("d\($0.value ?? -1)") },
+    ]
+    for number in 1..<20 { cache.store(number) }
+    let expected = (0..<20).flatMap { number in "abcd".map { "\($0)\(number)" } }
+    #expect(await log.first(80) == expected)
+    #expect(cache.subscriberCount == 4)
+    for token in tokens { token.cancel() }
+    #expect(cache.subscriberCount == 0)
+  }
+
+  struct LiveForwarder: Broadcaster {
+    let cache: Multiplexer<Int>
+    var refetching = Refetching.whenStale
+
+    var subscriberCount: Int { cache.subscriberCount }
+
+    func subscription(
+      bufferingPolicy: BufferingPolicy<LoadState<Int>>
+    ) -> Subscription<LoadState<Int>> {
+      cache.subscription(refetching: refetching, bufferingPolicy: bufferingPolicy)
+    }
+  }
+
+  @Test func `keeps the live registration as long as a handler, and no longer`() async {
+    let (signals, fetches, log) = (Messenger<Void>(), Log<Void>(), Log<Int>())
+    let cache = Multiplexer<Int> {
+      fetches.append(())
+      return fetches.count
+    }
+    let live = LiveForwarder(cache: cache, refetching: .on(signals.subscription()))
+    let token = live.observe { (state: LoadState<Int>) in
+      if case .loaded(let number) = state { log.append(number) }
+    }
+    #expect(await log.first(1) == [1])
+    signals.send()
+    #expect(await log.first(2) == [1, 2])
+    #expect(signals.subscriberCount == 1)
+    token.cancel()
+    for await count in signals.subscriberCounts() where count == 0 { break }
+    #expect(cache.subscriberCount == 0)
+  }
+}

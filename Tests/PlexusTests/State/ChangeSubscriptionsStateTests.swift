@@ -14,7 +14,7 @@ import Testing
       self.number = number
       self.finished = finished
       self.look = look
-      super.init(isResettable: false, onEmpty: nil, time: nil) { _, _ in }
+      super.init(isResettable: false, onEmpty: nil, time: nil, host: nil) { _, _ in }
     }
 
     override func end() { finished.append(number) }
@@ -53,7 +53,11 @@ import Testing
     let hubs = ChangeSubscriptions()
     let left = Log<UInt64>()
     let ids = (0..<3).map { _ in ChangeSubscriptions.ID() }
-    hubs.onRemoval { left.append($0.rawValue) }
+    hubs.connect(handlers: .ofHandlers()) {
+      left.append($0.rawValue)
+    } run: { _ in
+      false
+    }
     for id in ids { hubs.insert(Hub(0, Log()), id: id) }
     hubs.remove(ids[1])
     hubs.finish()
@@ -68,7 +72,11 @@ import Testing
     do {
       let new = Owner()
       owner = new
-      hubs.onRemoval { _ in withExtendedLifetime(new) {} }
+      hubs.connect(handlers: .ofHandlers()) { _ in
+        withExtendedLifetime(new) {}
+      } run: { _ in
+        false
+      }
     }
     #expect(owner != nil)
     hubs.finish()

@@ -211,7 +211,12 @@ extension Subscription {
   /// - Returns: The handler, which has started.
   @inlinable
   func handler(_ recipe: Handler.Recipe) -> Handler {
-    let recipe = subscriber.filter.map { recipe.removingDuplicates($0) } ?? recipe
+    var recipe = subscriber.filter.map { recipe.removingDuplicates($0) } ?? recipe
+    if let companion = subscriber.companion.take() { recipe.companion = companion }
+    if let host = subscriber.core.host {
+      recipe.limits = subscriber.handlerLimits
+      if let handler = host.replace(subscriber, with: recipe) { return handler }
+    }
     if subscriber.readsLog, subscriber.replay.isEmpty,
       let added = subscriber.core.replace(
         subscriber,
@@ -268,64 +273,94 @@ extension HubCore {
 }
 
 extension BroadcastHub {
+  /// The objects of a replaced subscriber, to be released with no lock held.
+  struct Replaced {
+    fileprivate var log = HubCore.LogGarbage()
+    fileprivate var elements: ContiguousArray<Element> = []
+    fileprivate var buffer = Ring<Element>()
+
+    func release() {
+      log.release()
+      withExtendedLifetime((elements, buffer)) {}
+    }
+  }
+
   /// Replaces a subscriber that has not been read yet by a handler.
   @usableFromInline
   func replace(_ subscriber: Subscriber<Element>, with recipe: Handler.Recipe) -> Handler.Added {
     var recipe = recipe
-    var log = LogGarbage()
-    var garbage: (ContiguousArray<Element>, Ring<Element>) = ([], Ring())
-    defer {
-      log.release()
-      withExtendedLifetime(garbage) {}
-    }
+    recipe.limits = subscriber.handlerLimits
+    var garbage = Replaced()
+    defer { garbage.release() }
     return state.withLock { state in
-      let isRegistered = subscriber.isRegistered
-      var elements = ContiguousArray(subscriber.replay.reversed())
-      var position = subscriber.position.load(ordering: .relaxed)
-      let cutoff = cutoff.load(ordering: .relaxed)
-      if position <= cutoff {
-        // A reset since the registration has taken back the elements before it.
-        garbage.0 = elements
-        elements = []
-        position = cutoff
-      }
-      switch subscriber.source {
-      case .log:
-        var chunk = subscriber.chunk
-        for sequence in position..<max(position, state.sequence) {
-          while let run = chunk?.run, sequence >= run.limit { chunk = chunk?.follower }
-          if let run = chunk?.run { elements.append(run[sequence]) }
-        }
-        if isRegistered { log = removeFromLog(subscriber, &state) }
-      case .window(let limit):
-        recipe.limits.newest = limit
-        guard isRegistered else { break }
-        let others = readers(&state)
-        for unread in (0..<min(state.sequence - position, limit)).reversed() {
-          if let element = others.window[others.window.count - 1 - unread] {
-            elements.append(element)
-          }
-        }
-        state.windowReaders -= 1
-        others.windowLimits.remove(limit)
-        garbage.0 += others.trimWindow()
-        log.read = state.takeRead()
-      case .buffer(let buffer):
-        recipe.limits = buffer.handlerLimits
-        for offset in 0..<buffer.elements.count {
-          if let element = buffer.elements[offset] { elements.append(element) }
-        }
-        guard isRegistered else { break }
-        garbage.1 = buffer.elements
-        buffer.elements = Ring()
-        readers(&state).remove(buffer)
-      }
-      subscriber.isRegistered = false
-      subscriber.isCancelled.store(true, ordering: .releasing)
-      state.lastID &+= 1
       // The source can have finished since the registration.
-      let isOpen = isRegistered && !state.isFinished
-      return add(recipe, isOpen: isOpen, &state, replaying: elements.map { Box($0) })
+      let isOpen = subscriber.isRegistered && !state.isFinished
+      let elements = takeOver(subscriber, &state, &garbage)
+      state.lastID &+= 1
+      return add(recipe, isOpen: isOpen, &state, replaying: elements)
+    }
+  }
+
+  /// Ends a subscriber that has not been read yet; it still counts.
+  ///
+  /// - Returns: The elements that it would have read.
+  func takeOver(
+    _ subscriber: Subscriber<Element>,
+    _ state: inout State,
+    _ garbage: inout Replaced
+  ) -> [AnyBox] {
+    let isRegistered = subscriber.isRegistered
+    var elements = ContiguousArray(subscriber.replay.reversed())
+    var position = subscriber.position.load(ordering: .relaxed)
+    let cutoff = cutoff.load(ordering: .relaxed)
+    if position <= cutoff {
+      // A reset since the registration has taken back the elements before it.
+      garbage.elements = elements
+      elements = []
+      position = cutoff
+    }
+    switch subscriber.source {
+    case .log:
+      var chunk = subscriber.chunk
+      for sequence in position..<max(position, state.sequence) {
+        while let run = chunk?.run, sequence >= run.limit { chunk = chunk?.follower }
+        if let run = chunk?.run { elements.append(run[sequence]) }
+      }
+      if isRegistered { garbage.log = removeFromLog(subscriber, &state) }
+    case .window(let limit):
+      guard isRegistered else { break }
+      let others = readers(&state)
+      for unread in (0..<min(state.sequence - position, limit)).reversed() {
+        if let element = others.window[others.window.count - 1 - unread] {
+          elements.append(element)
+        }
+      }
+      state.windowReaders -= 1
+      others.windowLimits.remove(limit)
+      garbage.elements += others.trimWindow()
+      garbage.log.read = state.takeRead()
+    case .buffer(let buffer):
+      for offset in 0..<buffer.elements.count {
+        if let element = buffer.elements[offset] { elements.append(element) }
+      }
+      guard isRegistered else { break }
+      garbage.buffer = buffer.elements
+      buffer.elements = Ring()
+      readers(&state).remove(buffer)
+    }
+    subscriber.isRegistered = false
+    subscriber.isCancelled.store(true, ordering: .releasing)
+    return elements.map { Box($0) }
+  }
+}
+
+extension Subscriber {
+  /// The limits of a handler that gets what the subscriber would have got.
+  @usableFromInline var handlerLimits: Handler.Limits {
+    switch source {
+    case .log: Handler.Limits()
+    case .window(let limit): Handler.Limits(BufferingPolicy<Element>.bufferingNewest(limit))
+    case .buffer(let buffer): buffer.handlerLimits
     }
   }
 }

@@ -29,12 +29,14 @@ final class BroadcastHub<Element: Sendable>: HubCore, @unchecked Sendable {
   ///   - isResettable: Whether elements can be taken back, so that readers of the log read them one at a time.
   ///   - onEmpty: Called outside every lock when the last subscriber has been removed.
   ///   - time: The coarse clock by which loops yield their actor to other tasks; `nil` is the system's.
+  ///   - host: The source that registers the handlers of this hub, if it has a hub for each subscription.
   ///   - areEqual: The comparison that finds consecutive duplicates, if they are removed for each subscriber.
   @inlinable
   init(
     isResettable: Bool = false,
     onEmpty: (@Sendable () -> Void)? = nil,
     time: (@Sendable () -> Nanoseconds)? = nil,
+    host: (any Handler.Host)? = nil,
     areEqual: DuplicateFilter<Element>.AreEqual? = nil
   ) {
     self.areEqual = areEqual
@@ -42,7 +44,8 @@ final class BroadcastHub<Element: Sendable>: HubCore, @unchecked Sendable {
     super.init(
       isResettable: isResettable || areEqual != nil,
       onEmpty: onEmpty,
-      time: time
+      time: time,
+      host: host
     ) { core, reader in
       unsafe unsafeDowncast(core, to: BroadcastHub<Element>.self).removeBoundedReader(reader)
     }
@@ -51,6 +54,20 @@ final class BroadcastHub<Element: Sendable>: HubCore, @unchecked Sendable {
   @usableFromInline
   override func end() {
     finish()
+  }
+
+  override func serve(_ recipe: Handler.Recipe, inPlaceOf reader: Reader) -> Handler {
+    start(replace(subscriber(reader), with: recipe))
+  }
+
+  override func takeUnread(of reader: Reader) -> [AnyBox] {
+    let subscriber = subscriber(reader)
+    var garbage = Replaced()
+    defer { garbage.release() }
+    return state.withLock { state in
+      if subscriber.isRegistered { _ = state.unregister() }
+      return takeOver(subscriber, &state, &garbage)
+    }
   }
 }
 

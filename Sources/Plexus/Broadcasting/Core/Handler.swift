@@ -7,6 +7,18 @@ extension Handler {
     /// Removes a handler; called once, with no lock held.
     func remove(_ handler: Handler)
   }
+
+  /// A source that has a hub for each subscription, and one order of all its handlers.
+  @usableFromInline
+  protocol Host: AnyObject, Sendable {
+    /// Registers a handler in place of a subscription that has just been made.
+    ///
+    /// - Parameters:
+    ///   - reader: The subscription, which has not been read.
+    ///   - recipe: The parts of the handler, with the limits of the subscription.
+    /// - Returns: The handler, which has started; `nil` if it belongs to the hub of the subscription.
+    func replace(_ reader: HubCore.Reader, with recipe: Handler.Recipe) -> Handler?
+  }
 }
 
 /// The registration of a closure that is called for the elements of a source.
@@ -29,6 +41,8 @@ final class Handler: Registration, @unchecked Sendable {
   let passedTag: UInt64
   /// Whether the owner has been released, if there is one.
   let isOrphaned: (@Sendable () -> Bool)?
+  /// A registration that ends with the handler.
+  private let companion: Registration?
   private weak let source: (any Handler.Source)?
   /// The source, if the handler retains it.
   private let retainedSource: (any Handler.Source)?
@@ -57,10 +71,11 @@ final class Handler: Registration, @unchecked Sendable {
     self.source = retainsSource ? nil : source
     retainedSource = retainsSource ? source : nil
     isOrphaned = recipe.isOrphaned
+    companion = recipe.companion
     ignoredSender = recipe.limits.ignoredSender
     passedTag = recipe.limits.passedTag
-    // Ignored elements do not count toward the limit, so the others are counted one by one.
-    let ignores = ignoredSender != 0 || passedTag != 0
+    // Elements that are not for the handler do not count toward the limit, so the others are counted one by one.
+    let ignores = ignoredSender != 0 || passedTag != 0 || recipe.limits.countsOwn
     let countsNewest = ignores && recipe.limits.newest < .max
     newest = countsNewest ? .max : recipe.limits.newest
     accepted =
@@ -80,6 +95,13 @@ final class Handler: Registration, @unchecked Sendable {
     } else {
       queue.remove(self).perform()
     }
+    companion?.cancel()
+  }
+
+  /// Ends the handler after its last element, because its source has ended.
+  func finish() {
+    end()
+    companion?.cancel()
   }
 }
 
@@ -124,6 +146,8 @@ extension Handler {
     @usableFromInline var ignoredSender: UInt64 = 0
     /// The tag up to which the handler does not get elements, which have it instead of a sender.
     @usableFromInline var passedTag: UInt64 = 0
+    /// Whether the queue has elements that are for other handlers only.
+    var countsOwn = false
 
     @inlinable
     init() {}
@@ -152,6 +176,8 @@ extension Handler {
     @usableFromInline var limits = Handler.Limits()
     /// Whether the owner has been released, if there is one.
     let isOrphaned: (@Sendable () -> Bool)?
+    /// A registration that ends with the handler.
+    @usableFromInline var companion: Registration?
 
     @usableFromInline
     init(
@@ -224,6 +250,11 @@ extension Handler {
         accepted.append(sequence)
         return true
       }
+    }
+
+    /// Whether the next element replaces the oldest one.
+    var isFull: Bool {
+      keepsNewest && accepted.withLock { $0.count } == limit
     }
 
     /// Looks up an element.

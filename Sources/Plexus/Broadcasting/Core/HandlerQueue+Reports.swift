@@ -53,4 +53,16 @@ extension HandlerQueue {
     ///   - handled: The number of successes among them.
     func end(notified: Int, handled: Int) {}
   }
+
+  /// The end of a handler that shares the queue with handlers of other hubs.
+  final class End: Report, @unchecked Sendable {
+    // No limit of the handler discards it.
+    override var isOffer: Bool { true }
+
+    override func begin() -> Bool {
+      receiver?.finish()
+      receiver?.remove()
+      return false
+    }
+  }
 }

@@ -64,6 +64,16 @@ final class HandlerQueue: Sendable {
     /// The highest priority of the callers that have waited.
     var priority = TaskPriority.background
 
+    /// The number of queued elements, at most, that newer ones have replaced for their only receiver.
+    var superseded = 0
+
+    /// Whether the handlers wait for the next element.
+    ///
+    /// A task that has found the queue empty can be about to be parked.
+    var isAwaited: Bool {
+      items.isEmpty && (parked != nil || stage == .isIdle || stage == .isStarted && !isCalling)
+    }
+
     /// The number of newest elements that are kept for the handlers.
     var newest: Int { unlimited > 0 ? .max : limits.largest }
 
@@ -162,7 +172,14 @@ final class HandlerQueue: Sendable {
   func add(_ handler: Handler, _ call: Handler.Call, replaying replay: [AnyBox]) -> SuspendedTask? {
     state.withLock { state in
       latest.store(handler.start, ordering: .relaxed)
-      state.entries.append(Entry(handler: handler, call: call))
+      let entry = Entry(handler: handler, call: call)
+      // A handler that takes the place of an earlier subscriber is called before later ones.
+      if let last = state.entries.last, last.handler.id > handler.id {
+        let index = state.entries.firstSortedIndex { $0.handler.id > handler.id }
+        state.entries.insert(entry, at: index)
+      } else {
+        state.entries.append(entry)
+      }
       state.note(handler)
       guard !replay.isEmpty else { return nil }
       for (offset, box) in replay.enumerated().suffix(handler.newest) {
@@ -252,7 +269,7 @@ final class HandlerQueue: Sendable {
 
   /// Marks handlers that were taken out as ended.
   func end(_ entries: ContiguousArray<Entry>) {
-    for entry in entries { entry.handler.end() }
+    for entry in entries { entry.handler.finish() }
     if entries.contains(where: { $0.call != nil }) { direct?.end() }
   }
 
@@ -286,11 +303,7 @@ final class HandlerQueue: Sendable {
       }
       var isWanted = state.newest > 0
       if state.accepted > 0 {
-        // A task that has found the queue empty can be about to be parked.
-        let isAwaited =
-          state.items.isEmpty
-          && (state.parked != nil || state.stage == .isIdle
-            || state.stage == .isStarted && !state.isCalling)
+        let isAwaited = state.isAwaited
         for entry in state.entries where entry.handler.admits(sender) {
           guard let accepted = entry.handler.accepted else { continue }
           if accepted.offer(sequence, isAwaited: isAwaited) { isWanted = true }
@@ -322,7 +335,7 @@ final class HandlerQueue: Sendable {
 
   /// Takes out the parked task, to be resumed with no lock held; without a task, leaves the work to the effects.
   @inline(__always)
-  private func wake(_ state: inout State, _ effects: inout Effects?) -> SuspendedTask? {
+  func wake(_ state: inout State, _ effects: inout Effects?) -> SuspendedTask? {
     if let task = state.parked.take() { return task }
     if state.stage == .isIdle { Effects.of(&effects).queues.append(self) }
     return nil

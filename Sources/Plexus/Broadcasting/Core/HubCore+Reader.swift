@@ -11,6 +11,9 @@ extension HubCore {
     /// Whether it is counted; guarded by the lock of the hub.
     @exclusivity(unchecked) @safe
     @usableFromInline var isRegistered = false
+    /// A registration that ends with this subscription; set before another thread can access the reader.
+    @exclusivity(unchecked) @safe
+    @usableFromInline var companion: Registration?
 
     @inlinable
     init(id: Int, core: HubCore, readsLog: Bool) {

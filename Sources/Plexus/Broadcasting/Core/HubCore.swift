@@ -115,17 +115,21 @@ class HubCore: @unchecked Sendable {
   @usableFromInline let onEmpty: (@Sendable () -> Void)?
   /// The coarse clock by which loops yield their actor to other tasks; `nil` is the system's.
   @usableFromInline let time: (@Sendable () -> Nanoseconds)?
+  /// The source that registers the handlers of this hub, if it has a hub for each subscription.
+  @usableFromInline let host: (any Handler.Host)?
 
   @inlinable
   init(
     isResettable: Bool,
     onEmpty: (@Sendable () -> Void)?,
     time: (@Sendable () -> Nanoseconds)?,
+    host: (any Handler.Host)?,
     removeBounded: @escaping @Sendable (HubCore, Reader) -> Void
   ) {
     self.isResettable = isResettable
     self.removeBounded = removeBounded
     self.time = time
+    self.host = host
     self.onEmpty = onEmpty
   }
 
@@ -134,6 +138,7 @@ class HubCore: @unchecked Sendable {
   /// - Parameter reader: The subscriber, registered or not.
   @usableFromInline
   final func remove(_ reader: Reader) {
+    defer { if let companion = reader.companion { companion.cancel() } }
     guard reader.readsLog else { return removeBounded(self, reader) }
     var garbage: LogLink?
     var read = ReadElements()
@@ -187,6 +192,16 @@ class HubCore: @unchecked Sendable {
   /// Ends every stream after the elements sent so far; called with no lock held.
   @usableFromInline
   func end() {}
+
+  /// Registers a handler in place of a subscriber that has not been read yet, and starts it.
+  func serve(_ recipe: Handler.Recipe, inPlaceOf reader: Reader) -> Handler {
+    start(add(recipe))
+  }
+
+  /// Ends a subscription that has not been read yet, without calling `onEmpty`.
+  ///
+  /// - Returns: The elements that it would have read.
+  func takeUnread(of reader: Reader) -> [AnyBox] { [] }
 
   /// Removes the handlers whose owners have been released.
   @usableFromInline

@@ -43,10 +43,13 @@ extension KeyedCache {
   @inline(never)
   fileprivate func finishHubs() {
     var hubs: [ContiguousArray<KeyTable<Key, BroadcastHub<LoadState<Value>>>.Entry>] = []
+    var lives: [LiveFetching<Key, Value>] = []
     shards.withEachLock { shard in
       if let extras = shard.extras, !extras.hubs.isEmpty { hubs.append(extras.hubs.removeAll()) }
+      lives += shard.allLives
     }
     for entry in hubs.joined() { entry.element.finish() }
+    for live in lives { live.finish() }
   }
 
   /// Removes the hub of a key without subscribers, unless a new one has been registered since.

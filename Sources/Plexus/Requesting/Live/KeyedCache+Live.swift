@@ -17,19 +17,13 @@ extension KeyedCache {
   ) -> Subscription<LoadState<Value>> {
     let id = UniqueID.next()
     let live = beginLife(of: key, hash: hash)
-    // It is subscribed as long as this subscriber.
-    let core = DerivedCore<LoadState<Value>>(
-      onStop: { [weak self] in
-        live.leave(id)
-        self?.endLife(live, of: key, hash: hash)
-        self?.abandonFlight(of: key, hash: hash)
-      }
-    )
-    let subscription = core.withHub(
-      connecting: { core.connection(to: source) { (state: LoadState<Value>) in state } },
-      replaying: { core.replay(of: { source.currentReplay() }, { $0 }) },
-      { hub, replay in hub.subscription(bufferingPolicy: bufferingPolicy, replaying: replay) }
-    )
+    let subscription = source.registered(bufferingPolicy: bufferingPolicy)
+    // It ends with the subscription, or with a handler in its place.
+    subscription.subscriber.companion = Registration.Closure { [weak self] in
+      live.leave(id)
+      self?.endLife(live, of: key, hash: hash)
+      self?.abandonFlight(of: key, hash: hash)
+    }
     live.join(id, refetching)
     return subscription
   }

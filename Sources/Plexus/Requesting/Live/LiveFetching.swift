@@ -74,6 +74,17 @@ final class LiveFetching<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     change { live, _, now in live.leave(id, at: now) }
   }
 
+  /// Cancels all tasks, because the cache has been released.
+  func finish() {
+    let (signals, fetch, timer) = state.withLock { state in
+      defer { (state.signals, state.fetch, state.timer) = ([:], nil, nil) }
+      return (state.signals, state.fetch, state.timer)
+    }
+    for task in signals.values.joined() { task.cancel() }
+    fetch?.cancel()
+    timer?.task?.cancel()
+  }
+
   private func receiveSignal(for id: UInt64) -> Bool {
     guard !Task.isCancelled else { return false }
     change { live, sight, now in live.signal(sight(), at: now) }

@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test(arguments: contractSubjects.filter(\.ordersHandlers), HandlerSite.synchronous)
+  @Test(arguments: contractSubjects, HandlerSite.synchronous)
   func `rule 0.2: handlers on one actor are called in subscription order, message by message`(
     subject: any ContractSubject,
     site: HandlerSite
@@ -132,7 +132,7 @@ import Testing
     withExtendedLifetime((slowToken, otherToken, third)) {}
   }
 
-  @Test(arguments: contractSubjects.filter(\.ordersHandlers), HandlerSite.synchronous)
+  @Test(arguments: contractSubjects, HandlerSite.synchronous)
   func `rule 0.3: what a handler sends follows the current message, for all subscribers`(
     subject: any ContractSubject,
     site: HandlerSite

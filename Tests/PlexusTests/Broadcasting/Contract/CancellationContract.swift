@@ -131,7 +131,7 @@ import Testing
     }
   }
 
-  @Test(arguments: contractSubjects.filter(\.ordersHandlers), HandlerSite.synchronous)
+  @Test(arguments: contractSubjects, HandlerSite.synchronous)
   func `rule 0.4: a handler cancelled by one before it misses the current message`(
     subject: any ContractSubject,
     site: HandlerSite

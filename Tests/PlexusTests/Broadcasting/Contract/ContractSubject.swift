@@ -17,9 +17,6 @@ protocol ContractSubject: Sendable, CustomTestStringConvertible {
   var deliversAtOnce: Bool { get }
   /// Whether elements can be lost between the end of one subscriber and the start of the next.
   var losesInPauses: Bool { get }
-  /// Whether the synchronous handlers of one actor are called in subscription order, message by message, instead of
-  /// each in its own loop.
-  var ordersHandlers: Bool { get }
   /// Creates a broadcaster to which nothing has been sent.
   func makeSource() -> Source
   /// Sends a parcel to all subscribers.
@@ -31,8 +28,12 @@ protocol ContractSubject: Sendable, CustomTestStringConvertible {
   func parcel(in element: Source.Element) -> Parcel?
   /// Ends all streams; the last reference to the broadcaster is released afterwards in any case.
   func end(_ source: Source)
+  /// Returns a subject of the same kind that no other test uses.
+  func fresh() -> Self
   /// Creates a type-erased stage for a test.
   func stage() -> any Stage
+  /// Creates a type-erased stage whose subscribers register with a broadcaster that forwards this one.
+  func forwardedStage() -> any Stage
 }
 
 /// Returns the parcel in an element, called for all elements of one subscriber in order.
@@ -49,15 +50,17 @@ extension ContractSubject {
 
   var losesInPauses: Bool { false }
 
-  var ordersHandlers: Bool { true }
-
   func registering<Result>(_ body: (@escaping Opener<Source.Element>) -> Result) -> Result {
     body { parcel(in: $0) }
   }
 
   func end(_ source: Source) {}
 
-  func stage() -> any Stage { ContractStage(self) }
+  func fresh() -> Self { self }
+
+  func stage() -> any Stage { ContractStage(fresh()) }
+
+  func forwardedStage() -> any Stage { ContractStage(ForwardedSubject(base: fresh())) }
 }
 
 /// Messages, ended by `finish()` or by the release of the messenger.
@@ -121,8 +124,6 @@ struct ForeignSubject: ContractSubject {
 
   var testDescription: String { "a broadcaster of somebody else" }
 
-  var ordersHandlers: Bool { false }
-
   func makeSource() -> Source { Source() }
 
   func send(_ parcel: Parcel, to source: Source) { source.messenger.send(parcel) }
@@ -130,8 +131,49 @@ struct ForeignSubject: ContractSubject {
   func parcel(in element: Parcel) -> Parcel? { element }
 }
 
+/// A broadcaster of a user that forwards the subscriptions of a source.
+struct ForwardedSubject<Base: ContractSubject>: ContractSubject {
+  let base: Base
+
+  var testDescription: String { "\(base.testDescription), forwarded" }
+
+  var replays: Bool { base.replays }
+
+  var keepsNewest: Bool { base.keepsNewest }
+
+  var sendsParcels: Bool { base.sendsParcels }
+
+  var deliversAtOnce: Bool { base.deliversAtOnce }
+
+  var losesInPauses: Bool { base.losesInPauses }
+
+  func makeSource() -> Forwarder<Base.Source> { Forwarder(source: base.makeSource()) }
+
+  func send(_ parcel: Parcel, to source: Forwarder<Base.Source>) {
+    base.send(parcel, to: source.source)
+  }
+
+  func registering<Result>(_ body: (@escaping Opener<Base.Source.Element>) -> Result) -> Result {
+    base.registering(body)
+  }
+
+  func parcel(in element: Base.Source.Element) -> Parcel? { base.parcel(in: element) }
+
+  func end(_ source: Forwarder<Base.Source>) { base.end(source.source) }
+
+  func stage() -> any Stage { base.forwardedStage() }
+}
+
+extension ContractSubject {
+  /// The same kind, forwarded by a broadcaster of a user.
+  var forwarded: any ContractSubject { ForwardedSubject(base: self) }
+}
+
+/// All kinds of broadcasters that follow the contract, each also forwarded.
+let contractSubjects: [any ContractSubject] = sourceSubjects + sourceSubjects.map { $0.forwarded }
+
 /// All kinds of broadcasters that follow the contract.
-let contractSubjects: [any ContractSubject] =
+private let sourceSubjects: [any ContractSubject] =
   [
     MessengerSubject(finishes: true),
     MessengerSubject(finishes: false),

@@ -32,7 +32,7 @@ struct PagedPublisherSubject: ContractSubject {
 
   func end(_ source: PagedPublisher<Parcel, Int>) { parcels.close(after: source) }
 
-  func stage() -> any Stage { ContractStage(PagedPublisherSubject()) }
+  func fresh() -> Self { PagedPublisherSubject() }
 }
 
 /// A sequence of parcels, iterated once for all subscribers.
@@ -53,7 +53,7 @@ struct SharedSequenceSubject: ContractSubject {
 
   func end(_ source: SharedSequence<Parcel>) { parcels.close(after: source) }
 
-  func stage() -> any Stage { ContractStage(SharedSequenceSubject()) }
+  func fresh() -> Self { SharedSequenceSubject() }
 }
 
 /// Parcels in order, kept for the next fetch.

@@ -35,8 +35,6 @@ struct LiveSubject: ContractSubject {
 
   var replays: Bool { true }
 
-  var ordersHandlers: Bool { false }
-
   func makeSource() -> Source {
     let cache = Multiplexer<Parcel?> { throw CancellationError() }
     // It has a value that does not become stale, so that nothing is fetched.
@@ -114,8 +112,6 @@ struct ChangesSubject: ContractSubject {
   var testDescription: String { "changes of a \(part)" }
 
   var replays: Bool { true }
-
-  var ordersHandlers: Bool { false }
 
   func makeSource() -> Source { Source(part) }
 

@@ -21,7 +21,7 @@ struct DebouncerSubject: ContractSubject {
 
   func parcel(in element: Void) -> Parcel? { nil }
 
-  func stage() -> any Stage { ContractStage(DebouncerSubject()) }
+  func fresh() -> Self { DebouncerSubject() }
 }
 
 /// Touches that are never too early.
@@ -44,7 +44,7 @@ struct ThrottlerSubject: ContractSubject {
 
   func parcel(in element: Void) -> Parcel? { nil }
 
-  func stage() -> any Stage { ContractStage(ThrottlerSubject()) }
+  func fresh() -> Self { ThrottlerSubject() }
 }
 
 /// Changes of a variable that fire immediately.

@@ -1,0 +1,175 @@
+internal import Synchronization
+
+extension Handler {
+  /// Passes the elements of one hub on to a handler of another one, which serves the handlers of several hubs in one
+  /// order.
+  ///
+  /// It is a handler of the first hub that sending threads call, and ends with the handler of the other one.
+  final class Relay: Handler.DirectCalls {
+    private struct State: Sendable {
+      /// The receiver of the elements, until it is removed.
+      var receiver: HandlerQueue.Report?
+      /// The registration with the hub that sends them.
+      var source: Handler?
+      /// Whether the receiver has been removed.
+      var isOver = false
+    }
+
+    private let hub: HubCore
+    private let state = Locked(State())
+
+    /// Creates a relay without a source.
+    ///
+    /// - Parameter hub: The hub of the receiver.
+    init(to hub: HubCore) {
+      self.hub = hub
+    }
+
+    var isOrdered: Bool { true }
+
+    /// Registers the receiver; called once, before ``attach(to:)``.
+    ///
+    /// - Parameter recipe: The parts of the receiver.
+    /// - Returns: The receiver, which has started.
+    func start(_ recipe: Handler.Recipe) -> Handler {
+      var recipe = recipe
+      recipe.companion = Registration.Closure { [self] in detach() }
+      recipe.limits.countsOwn = true
+      let added = hub.add(recipe)
+      state.withLock { $0.receiver = HandlerQueue.Report(receiver: added.handler) }
+      return hub.start(added)
+    }
+
+    /// Takes the place of a subscription, unless the receiver has been removed.
+    func attach(to reader: HubCore.Reader) {
+      guard !state.withLock({ $0.isOver }) else { return }
+      let recipe = Handler.Recipe(isolation: nil, .direct(self))
+      let source = reader.core.serve(recipe, inPlaceOf: reader)
+      let isOver = state.withLock { state in
+        if !state.isOver { state.source = source }
+        return state.isOver
+      }
+      if isOver { source.cancel() }
+    }
+
+    /// Leaves the source, because the receiver has been removed.
+    private func detach() {
+      let former = state.withLock { state in
+        defer { state = State(isOver: true) }
+        return state
+      }
+      former.source?.cancel()
+    }
+
+    func call(_ box: AnyBox, _ sequence: Int, in queue: HandlerQueue) {
+      if let receiver = state.withLock({ $0.receiver }) { hub.send(box, to: receiver) }
+    }
+
+    func note() {}
+
+    func takeBack(in queue: HandlerQueue) {}
+
+    func removeOrphans() {
+      let receiver = state.withLock { $0.receiver?.receiver }
+      if receiver?.isOrphaned?() == true { receiver?.cancel() }
+    }
+
+    func end() {
+      if let receiver = state.withLock({ $0.receiver?.receiver }) { hub.end(receiver) }
+    }
+  }
+}
+
+extension HubCore {
+  /// Creates a hub for handlers only, each of which is sent elements of its own.
+  @usableFromInline
+  static func ofHandlers() -> HubCore {
+    HubCore(isResettable: false, onEmpty: nil, time: nil, host: nil) { _, _ in }
+  }
+
+  /// Sends an element to one handler.
+  final func send(_ box: AnyBox, to receiver: HandlerQueue.Report) {
+    guard let queue = receiver.receiver?.queue else { return }
+    var effects: HandlerQueue.Effects?
+    let task = state.withLock { state in
+      defer { state.sequence &+= 1 }
+      return queue.enqueue(box, sequence: state.sequence, to: receiver, &effects)
+    }
+    task?.resume()
+    effects?.perform()
+  }
+
+  /// Ends a handler after the elements sent to it so far.
+  final func end(_ handler: Handler) {
+    var effects: HandlerQueue.Effects?
+    let (isIdle, task) = handler.queue.enqueue(endOf: handler, &effects)
+    if isIdle {
+      handler.finish()
+      handler.remove()
+    }
+    task?.resume()
+    effects?.perform()
+  }
+}
+
+extension HandlerQueue {
+  /// Enqueues an element for one handler, if its limits allow it.
+  ///
+  /// - Parameters:
+  ///   - box: The element.
+  ///   - sequence: Its number.
+  ///   - receiver: The report that names the handler.
+  ///   - effects: Receives the other work to be done with no lock held.
+  /// - Returns: The task to be resumed with no lock held.
+  func enqueue(
+    _ box: AnyBox,
+    sequence: Int,
+    to receiver: Report,
+    _ effects: inout Effects?
+  ) -> SuspendedTask? {
+    state.withLock { state in
+      latest.store(sequence &+ 1, ordering: .releasing)
+      guard state.count > 0 else { return nil }
+      let item = Item(box: box, sequence: sequence, report: receiver)
+      if let accepted = receiver.receiver?.accepted {
+        if accepted.isFull { state.superseded += 1 }
+        guard accepted.offer(sequence, isAwaited: state.isAwaited) else {
+          Effects.of(&effects).discarded.append(item)
+          return nil
+        }
+      }
+      state.items.append(item)
+      if state.superseded > max(4, state.items.count / 2) { discardSuperseded(&state, &effects) }
+      return wake(&state, &effects)
+    }
+  }
+
+  private func discardSuperseded(_ state: inout State, _ effects: inout Effects?) {
+    state.superseded = 0
+    for item in state.items.popAll() {
+      let accepted = item.isOffer ? nil : item.report?.receiver?.accepted
+      if accepted?.contains(item.sequence) ?? true {
+        state.items.append(item)
+      } else {
+        Effects.of(&effects).discarded.append(item)
+      }
+    }
+  }
+
+  /// Enqueues the end of one handler, unless the queue is idle.
+  ///
+  /// - Parameters:
+  ///   - handler: The handler.
+  ///   - effects: Receives the other work to be done with no lock held.
+  /// - Returns: Whether the queue is idle, and the task to be resumed with no lock held.
+  func enqueue(
+    endOf handler: Handler,
+    _ effects: inout Effects?
+  ) -> (isIdle: Bool, task: SuspendedTask?) {
+    state.withLock { state in
+      guard !state.items.isEmpty || state.isCalling else { return (true, nil) }
+      state.items.append(Item(box: AnyBox(), sequence: end, report: End(receiver: handler)))
+      return (false, wake(&state, &effects))
+    }
+  }
+}
