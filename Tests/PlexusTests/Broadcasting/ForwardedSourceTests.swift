@@ -113,7 +113,7 @@ import Testing
 }
 
 /// Handlers on broadcasters of a user that forward subscriptions for which a source has no broadcaster of its own.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20)))
+@Suite(.fewAtOnce)
 struct `A broadcaster that forwards subscriptions to changes or live ones` {
   struct Form: Sendable {
     var text = 0

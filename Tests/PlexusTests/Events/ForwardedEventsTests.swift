@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Handlers on a broadcaster of a user that forwards the subscriptions of an event bus.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `A forwarded subscription to events` {
+@Suite(.fewAtOnce) struct `A forwarded subscription to events` {
   /// The notices of a bus.
   struct Notices: Broadcaster {
     let bus: EventBus

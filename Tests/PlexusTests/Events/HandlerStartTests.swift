@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The start of asynchronous handlers, which does not follow a cancellation on their own actor.
-@Suite(.fewAtOnce, .timeLimit(.minutes(20))) struct `An asynchronous handler` {
+@Suite(.fewAtOnce) struct `An asynchronous handler` {
   /// The source of a handler, and its lifetime.
   enum Kind: CaseIterable, Sendable {
     case ofMessages
